@@ -1,4 +1,4 @@
-"""Bits of bytes."""
+"""Packing of bits into bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cyxla.xla.lib import values
 
 @implements(np.packbits)
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Eight truth values along an axis in each byte."""
+    """Pack eight bools along an axis into each byte."""
     array = as_traced(a)
     _check_text(bitorder, "pack() argument 3")
     if bitorder not in ("big", "little"):
@@ -37,10 +37,10 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
 
 @implements(np.unpackbits)
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
-    """The bits of bytes along an axis."""
+    """Unpack the bits of bytes along an axis."""
     array = as_traced(a)
     _check_text(bitorder, "unpack() argument 4")
-    if bitorder[:1] not in ("b", "l"):  # all that NumPy looks at
+    if bitorder[:1] not in ("b", "l"):  # NumPy looks at the first letter only
         raise ValueError("'order' must begin with 'l' or 'b'")
     if array.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
@@ -55,7 +55,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
 
 
 def _counted(bits: XlaOp, axis: int, count: int) -> XlaOp:
-    """So many of them, or all but so many; zeros after the last."""
+    """Truncate to a count, or by a negative count, or pad with zeros."""
     have = bits.shape.dims[axis]
     if count < 0 and -count > have:
         raise ValueError("-count larger than number of elements")

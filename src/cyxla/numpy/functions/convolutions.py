@@ -1,4 +1,4 @@
-"""Convolutions and correlations of series."""
+"""Convolutions and correlations of vectors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 _MODES = {"valid": 0, "same": 1, "full": 2}
-_FEW = 32  # taps that are written out as products
-_AT_ONCE = 16  # of more taps, those that one turn of a loop takes
+_FEW = 32  # most taps that are unrolled
+_AT_ONCE = 16  # taps per iteration of a loop over more of them
 
 
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    """Sums of products of a series and another one turned round, at each distance."""
+    """Convolve two vectors."""
     first, second = np.atleast_1d(strong(a)), np.atleast_1d(strong(v))
     for name, series in (("a", first), ("v", second)):
         if len(series) == 0:
@@ -38,7 +38,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    """Sums of products of a series and the conjugate of another one, at each distance."""
+    """Correlate a vector with the conjugate of another one."""
     first, second = strong(a), strong(v)
     if not (first.ndim and second.ndim):
         raise ValueError("object of too small depth for desired array")
@@ -60,7 +60,7 @@ def _correlated(long: Any, short: Any, mode: Any) -> TracedArray:
     series, taps = TracedArray(convert(value_of(long), wide)), TracedArray(convert(value_of(short), wide))
     if wide.kind in "biu" or not (before or after):
         made = _sums(_around(value_of(series), before, after), value_of(taps), None)
-    else:  # nothing is added where taps lie outside of the series, also by taps that are not finite
+    else:  # taps beyond the vector add nothing, also if they are not finite
         finite = np.all(np.isfinite(taps))
         made = value_of(cond(finite, partial(_padded, before, after), partial(_within, before, after), series, taps))
     return TracedArray(convert(made, dtype))
@@ -92,14 +92,14 @@ def _padding(mode: Any, size: int) -> tuple[int, int]:
 
 
 def _wide(dtype: Dtype) -> Dtype:
-    """The type that sums are made in."""
+    """Return the dtype of the accumulator."""
     if dtype.kind == "b":
         return np.dtype(np.int32)
     return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else dtype
 
 
 def _sums(x: XlaOp, taps: XlaOp, inside: XlaOp | None) -> XlaOp:
-    """Sums of products of all taps with as many elements in a row, a few taps at a time; of those inside alone."""
+    """Accumulate products of all taps with as many successive elements, a few taps at a time, within bounds alone."""
     (count,), size = taps.shape.dims, x.shape.dims[0] - taps.shape.dims[0] + 1
     if count <= _FEW:
         return _products(x, taps, inside, size)
@@ -122,7 +122,7 @@ def _more(x: XlaOp, taps: XlaOp, inside: XlaOp | None, number: Any, total: Trace
 
 
 def _products(x: XlaOp, taps: XlaOp, inside: XlaOp | None, size: int, first: int = 0) -> XlaOp:
-    """Sums of products with the taps from the first one wanted on; zeros where there are none."""
+    """Accumulate products with the taps from `first` on; zeros beyond the last."""
     nothing = xla.broadcast(values.scalar(x, 0), (size,))
     total = None
     for k in range(first, taps.shape.dims[0]):

@@ -1,4 +1,4 @@
-"""Arrays from nothing or like others."""
+"""Creation of arrays."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _REQUIREMENTS = {
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
-    """Sizes as NumPy takes them: a number or a sequence of numbers.
+    """Convert a shape to a tuple: a number or a sequence of numbers.
 
     Raises
     ------
     ValueError
-        One of them is negative.
+        A size is negative.
     """
     sizes = tuple(n.__index__() for n in shape) if hasattr(shape, "__iter__") else (shape.__index__(),)
     if any(n < 0 for n in sizes):
@@ -44,7 +44,7 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
 
 
 def filled(value: Any, dtype: Any, sizes: tuple[int, ...]) -> Array:
-    """An array of one number."""
+    """Return an array filled with a number."""
     return KnownArray(np.full(sizes, value, dtype))
 
 
@@ -62,7 +62,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Array:
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
-    """Zeros."""
+    """Return zeros of the shape of an array."""
     return _like(a, 0, dtype, shape, order)
 
 
@@ -70,7 +70,7 @@ def zeros_like(
 def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
-    """Ones."""
+    """Return ones of the shape of an array."""
     return _like(a, 1, dtype, shape, order)
 
 
@@ -79,7 +79,7 @@ def empty_like(
     prototype: Any, /, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
     device: Any = None,
 ) -> Array:  # fmt: skip
-    """Zeros: there is no array without values here."""
+    """Return zeros of the shape of an array: traced arrays have no uninitialised elements."""
     return _like(prototype, 0, dtype, shape, order)
 
 
@@ -88,7 +88,7 @@ def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
     device: Any = None,
 ) -> Array:  # fmt: skip
-    """One value, or one repeated to the sizes."""
+    """Return an array of the shape of another one, filled with a value."""
     made = _like(a, 0, dtype, shape, order)
     copyto(made, fill_value, casting="unsafe")
     return made
@@ -98,7 +98,7 @@ def full_like(
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Array:
-    """One value, or one repeated to the sizes."""
+    """Return an array of a shape, filled with a value."""
     value = array_of(fill_value)
     made = KnownArray(np.zeros(sizes_of(shape), value.dtype if dtype is None else dtype, order))
     copyto(made, value, casting="unsafe")
@@ -107,7 +107,7 @@ def full(
 
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
-    """The same elements, in memory of their own."""
+    """Copy an array."""
     array = array_of(a)
     made = TracedArray(value_of(array))
     with_order(made, order, [array])
@@ -115,12 +115,12 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
 
 
 def require_castable(source: Array, dtype: Any, casting: str) -> None:
-    """Raise what NumPy raises if a value may not be written to an array of a dtype; Python's integers fit all numbers.
+    """Check that a value may be written to an array of a dtype; Python integers may be written to all numbers.
 
     Raises
     ------
     TypeError
-        It may not.
+        The casting rule forbids it.
     """
     if source.weak is int and dtype.kind in "iufcV" and casting != "no":
         return
@@ -130,7 +130,7 @@ def require_castable(source: Array, dtype: Any, casting: str) -> None:
 
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Write all elements of one array to another."""
+    """Copy all elements of one array to another."""
     if not isinstance(dst, TracedArray):
         raise TraceError(
             "copyto: traced values cannot be written to a NumPy array from outside", where=place(),
@@ -157,7 +157,7 @@ def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
-    """Numbers at equal distances."""
+    """Return evenly spaced numbers."""
     count = num.__index__() if hasattr(num, "__index__") else index(num)
     if count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
@@ -182,7 +182,7 @@ def linspace(
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Powers at equal distances of their exponents."""
+    """Return powers of evenly spaced exponents."""
     if np.ndim(base):
         rank = max(np.ndim(v) for v in (start, stop, base))
         start, stop, base = (_of_rank(array_of(v), rank) for v in (start, stop, base))
@@ -197,7 +197,7 @@ def _of_rank(array: Array, rank: int) -> Array:
 
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
-    """Numbers at equal ratios."""
+    """Return numbers of constant ratio."""
     first, last = array_of(start), array_of(stop)
     exact = inexact(common_kind(*_kinds(first, last)))
     if dtype is not None:
@@ -218,7 +218,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 
 def _refuse_zeros(end: Array) -> None:
-    """Let runs fail in which an end of a geometric sequence is zero."""
+    """Make runs fail in which an end of a geometric sequence is zero."""
     op = value_of(end)
     if end.size:
         bad = xla.eq(op, values.zeros_like(op))
@@ -226,7 +226,7 @@ def _refuse_zeros(end: Array) -> None:
         fail_where(require_current(), bad, xla.convert(bad, "s64"), lambda _: wrong)
 
 
-# -- arrays of what may be arrays already
+# -- conversions to arrays
 
 
 def _as_array(a: Any, dtype: Any) -> Array:
@@ -239,7 +239,7 @@ def _as_array(a: Any, dtype: Any) -> Array:
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None
 ) -> Array:
-    """The array itself, unless its type or order is to be another."""
+    """Return the array itself, converted if its dtype or order differs."""
     return array(a, dtype, copy=copy, order=order)
 
 
@@ -248,7 +248,7 @@ def array(
     object: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = "K", subok: bool = False,
     ndmin: int = 0, ndmax: int = 0, like: Any = None,
 ) -> Array:  # fmt: skip
-    """A copy of an array, or an array of nested lists."""
+    """Return a copy of an array, or an array of nested lists."""
     made = _as_array(object, dtype)
     letter = letter_of(order)
     lies = letter in "AK" or made.memory.flags.c_contiguous if letter != "F" else made.memory.flags.f_contiguous
@@ -261,7 +261,7 @@ def array(
 
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """The array itself where its elements follow each other, else a copy; one dimension at least."""
+    """Return the array itself if it is contiguous, else a copy; its rank is at least one."""
     made = _as_array(a, dtype)
     if not made.contiguous:
         made = made.copy()
@@ -270,7 +270,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """The array itself where its elements follow each other by columns, else a copy; one dimension at least."""
+    """Return the array itself if it is contiguous in column-major order, else a copy; its rank is at least one."""
     made = _as_array(a, dtype)
     if not made.memory.flags.f_contiguous:
         return TracedArray(value_of(made), memory=column_major(made.shape, made.dtype))
@@ -279,7 +279,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 
 @implements(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Array:
-    """The array, writable and contiguous if asked for."""
+    """Return the array, writable and contiguous as required."""
     asked = {_REQUIREMENTS[str(r).upper()] for r in requirements or ()}
     if {"C", "F"} <= asked:
         raise ValueError('Cannot specify both "C" and "F" order')
@@ -289,7 +289,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
 
 @implements(np.asarray_chkfinite)
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
-    """Whether values are finite is known in a run only.
+    """Raise: only a run can tell whether values are finite.
 
     Raises
     ------
@@ -303,7 +303,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
 
 @implements(np.astype)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """The array in another dtype."""
+    """Convert to another dtype."""
     if not isinstance(x, TracedArray):
         raise TypeError(f"Input should be a NumPy array. It is a {type(x)} instead.")
     return x.astype(dtype, copy=copy)
@@ -311,13 +311,13 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 @implements(np.array2string, np.array_repr, np.array_str, note="no values while tracing")
 def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
-    """What stands for the array: it has no values to be written."""
+    """Return the text of the traced array, which has no values."""
     return repr(a)
 
 
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
-    """Whether both are parts of one array."""
+    """Return whether two arrays are views of one."""
     return _whole(a) is _whole(b)
 
 

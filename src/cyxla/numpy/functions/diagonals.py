@@ -22,14 +22,14 @@ Array = TracedArray
 
 
 def _span(rows: int, columns: int, offset: int) -> tuple[int, int]:
-    """Where a diagonal starts in the elements of a matrix in row-major order, and how long it is."""
+    """Return start and length of a diagonal in the row-major elements of a matrix."""
     first = offset if offset >= 0 else -offset * columns
     length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
     return first, max(length, 0)
 
 
 def diagonal_of(op: XlaOp, offset: int) -> XlaOp:
-    """The diagonals of the last two dimensions: in row-major order they are elements at equal distances."""
+    """Return the diagonals of the last two dimensions, a strided slice of the row-major elements."""
     *outer, rows, columns = op.shape.dims
     first, length = _span(rows, columns, offset)
     flat = xla.reshape(op, (*outer, rows * columns))
@@ -39,7 +39,7 @@ def diagonal_of(op: XlaOp, offset: int) -> XlaOp:
 
 
 def on_diagonal(op: XlaOp, offset: int) -> XlaOp:
-    """The matrix that has these elements on a diagonal, and zeros."""
+    """Return the matrix with the given diagonal and zeros elsewhere."""
     n = op.shape.dims[0]
     side = n + abs(offset)
     if not n:
@@ -53,7 +53,7 @@ def on_diagonal(op: XlaOp, offset: int) -> XlaOp:
 
 @implements(np.diag)
 def diag(v: Any, k: int = 0) -> Array:
-    """The diagonal of a matrix, or the matrix with a diagonal."""
+    """Return the diagonal of a matrix, or the matrix with a diagonal."""
     array = array_of(v)
     if array.ndim == 1:
         return TracedArray(on_diagonal(value_of(array), k.__index__()))
@@ -64,13 +64,13 @@ def diag(v: Any, k: int = 0) -> Array:
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Array:
-    """The matrix that has all elements on a diagonal."""
+    """Return the matrix with all elements on a diagonal."""
     return TracedArray(on_diagonal(value_of(ravel(v)), k.__index__()))
 
 
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Diagonals of matrices; read-only."""
+    """Return read-only diagonals of matrices."""
     array = array_of(a)
     if array.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
@@ -84,7 +84,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 @implements(np.linalg.diagonal)
 def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Array:
-    """Diagonals of the last two dimensions; read-only."""
+    """Return read-only diagonals of the last two dimensions."""
     return diagonal(x, offset, -2, -1)
 
 
@@ -120,7 +120,7 @@ def _coordinate(builder: Any, sizes: tuple[int, ...], dimension: int) -> XlaOp:
 
 
 def _lower(op: XlaOp, k: int) -> XlaOp:
-    """Which elements of the last two dimensions are on or below a diagonal."""
+    """Return a mask of the elements of the last two dimensions on or below a diagonal."""
     sizes = op.shape.dims
     row, column = (_coordinate(op.builder, sizes, len(sizes) - d) for d in (2, 1))
     return xla.le(column, xla.add(row, xla.broadcast(xla.constant(op.builder, k, "s64"), sizes)))
@@ -128,7 +128,7 @@ def _lower(op: XlaOp, k: int) -> XlaOp:
 
 def _masked(m: Any, k: int, *, lower: bool) -> Array:
     array = array_of(m)
-    if array.ndim == 1:  # NumPy repeats a vector to a square
+    if array.ndim == 1:  # NumPy broadcasts a vector to a square
         array = numpy_broadcast_to(array, (array.size, array.size))
     elif array.ndim == 0:
         np.tril(model(array))
@@ -140,31 +140,31 @@ def _masked(m: Any, k: int, *, lower: bool) -> Array:
 
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> Array:
-    """Zeros above a diagonal."""
+    """Zero the elements above a diagonal."""
     return _masked(m, k, lower=True)
 
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Array:
-    """Zeros below a diagonal."""
+    """Zero the elements below a diagonal."""
     return _masked(m, k, lower=False)
 
 
 @implements(np.tril_indices_from)
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
-    """Places of the lower triangle, plain numbers."""
+    """Return the indices of the lower triangle as NumPy arrays."""
     return np.tril_indices_from(model(array_of(arr)), k)
 
 
 @implements(np.triu_indices_from)
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
-    """Places of the upper triangle, plain numbers."""
+    """Return the indices of the upper triangle as NumPy arrays."""
     return np.triu_indices_from(model(array_of(arr)), k)
 
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> Any:
-    """Places of the diagonal, plain numbers."""
+    """Return the indices of the diagonal as NumPy arrays."""
     return np.diag_indices_from(model(array_of(arr)))
 
 
@@ -173,7 +173,7 @@ def diag_indices_from(arr: Any) -> Any:
 
 @implements(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
-    """Coordinates of a grid."""
+    """Return coordinate arrays of a grid."""
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     rank = len(xi)
@@ -188,7 +188,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Vectors of indices along dimensions of their own."""
+    """Return index vectors along dimensions of their own."""
     made = []
     for k, x in enumerate(args):
         array = array_of(x)
@@ -202,7 +202,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 @implements(np.vander)
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803 - NumPy's name
-    """Powers of the elements of a vector as columns."""
+    """Return powers of a vector as columns."""
     array = array_of(x)
     if array.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")

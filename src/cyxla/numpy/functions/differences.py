@@ -1,4 +1,4 @@
-"""Differences of neighbours, slopes, areas, and numbers between those of a table."""
+"""Differences, gradients, integrals and interpolation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
-Array = Any  # a traced array, worked on with NumPy's functions
+Array = Any  # a traced array, computed on by NumPy's functions
 
 # -- differences
 
@@ -26,7 +26,7 @@ def _along(axis: int, rank: int, part: Any) -> tuple[Any, ...]:
 
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NOT_GIVEN, append: Any = NOT_GIVEN) -> Any:
-    """Differences of neighbours, taken so many times."""
+    """Compute the n-th differences of neighbours."""
     if n == 0:
         return a
     if n < 0:
@@ -57,7 +57,7 @@ def _side(given: Any, array: Array, axis: int) -> list[Array]:
 
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Differences of neighbours among all elements, between other numbers."""
+    """Compute differences of neighbours among all elements, with other numbers before and after."""
     array = np.ravel(strong(ary))
     made: list[Any] = [array[1:] - array[:-1]]
     for name, given, place in (("to_begin", to_begin, 0), ("to_end", to_end, len(made) + 1)):
@@ -72,7 +72,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 @implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Slopes along axes: central differences, at the edges of first or second order."""
+    """Compute gradients along axes: central differences, at the edges of first or second order."""
     array = strong(f)
     rank = array.ndim
     axes = tuple(range(rank)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, rank)
@@ -97,7 +97,7 @@ def _spacings(array: Array, given: Sequence[Any], axes: Sequence[int]) -> list[A
 
 
 def _spacing(given: Any, size: int) -> Any:
-    """A step, or the steps between places that are not all as far apart."""
+    """Return a step, or the steps between unevenly spaced coordinates."""
     if np.ndim(given) == 0:
         return given
     if np.ndim(given) != 1:
@@ -146,13 +146,13 @@ def _slopes(f: Array, axis: int, step: Any, edge_order: int) -> Array:
 
 
 def _weights(before: Any, after: Any) -> tuple[Any, Any, Any]:
-    """Of three neighbours in the slope at the middle one."""
+    """Return the weights of three neighbours in the gradient at the middle one."""
     both = before + after
     return -after / (before * both), (after - before) / (before * after), before / (after * both)
 
 
 def _edge(rows: Sequence[Array], near: Any, far: Any, uniform: bool) -> Array:
-    """The slope at the first of three rows, of second order."""
+    """Compute the gradient of second order at the first of three rows."""
     if uniform:
         a, b, c = -1.5 / near, 2.0 / near, -0.5 / near
     else:
@@ -163,7 +163,7 @@ def _edge(rows: Sequence[Array], near: Any, far: Any, uniform: bool) -> Array:
 
 @implements(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The area below straight lines between points."""
+    """Integrate by the trapezoidal rule."""
     array = strong(y)
     along = np.lib.array_utils.normalize_axis_index(axis, array.ndim)
     step = dx
@@ -176,12 +176,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return np.sum(step * (array[late] + array[early]) / 2.0, axis=axis)
 
 
-# -- between the numbers of a table
+# -- interpolation and phases
 
 
 @implements(np.unwrap)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * pi) -> Any:
-    """Jumps of more than half a period taken out."""
+    """Remove jumps of more than half a period."""
     array = strong(p)
     steps = np.diff(array, axis=axis)
     limit = period / 2 if discont is None else discont
@@ -192,7 +192,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * pi)
         ambiguous = left == 0
     else:
         high, ambiguous = period / 2, True
-    low = -high  # which integers without sign do not hold
+    low = -high  # not representable in unsigned dtypes
     folded = np.mod(steps - low, period) + low
     if ambiguous:
         folded = np.where(np.logical_and(folded == low, steps > 0), high, folded)
@@ -201,16 +201,16 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * pi)
 
 
 def _with_first(array: Array, corrections: Array, axis: int, dtype: Any) -> Array:
-    """The first along an axis as it is, the others corrected."""
+    """Add corrections to all but the first element along an axis."""
     parts: list[Array] = np.split(array, [1], axis=axis)
     return np.concatenate([cast(parts[0], dtype), cast(parts[1] + corrections, dtype)], axis=axis)
 
 
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Values at places between those of a table, along straight lines."""
+    """Interpolate linearly."""
     kind = np.complex128 if as_traced(fp).dtype.kind == "c" else np.float64
-    if period is None:  # NumPy takes complex places in a period by their real parts
+    if period is None:  # NumPy reduces complex coordinates by their real parts
         _refuse_complex(x=x, xp=xp)
     else:
         left = right = None
@@ -235,7 +235,7 @@ def _refuse_complex(**given: Any) -> None:
 
 
 def _folded(places: Array, table: Array, numbers: Array, period: Any) -> tuple[Array, Array, Array]:
-    """A table of a function that repeats itself, and places in its first period."""
+    """Reduce coordinates to a period, and extend the table of a periodic function."""
     if not isinstance(period, TracedArray) and period == 0:
         raise ValueError("period must be a non-zero value")
     length = abs(period)
@@ -254,7 +254,7 @@ def _interpolated(places: Array, table: Array, numbers: Array, left: Any, right:
         return np.where(places < table[0], left, np.where(places > table[0], right, numbers[0]))
     at = np.clip(np.searchsorted(table, places, side="right") - 1, 0, last - 1)
     given = (numbers, left, right)
-    if numbers.dtype.kind == "c":  # infinities of one part leave the other alone
+    if numbers.dtype.kind == "c":  # infinities of one part do not affect the other
         made = joined(*(_between(places, table, at, *map(part, given)) for part in (np.real, np.imag)))
     else:
         made = _between(places, table, at, *given)
@@ -262,7 +262,7 @@ def _interpolated(places: Array, table: Array, numbers: Array, left: Any, right:
 
 
 def _between(places: Array, table: Array, at: Array, numbers: Array, left: Array, right: Array) -> Array:
-    """Real numbers on the lines from the entries `at` to the next ones; those of an end beyond it."""
+    """Interpolate real numbers from the entries `at` to the next ones; beyond the table its ends."""
     x0, x1, y0, y1 = (np.take(a, at + k, mode="clip") for a in (table, numbers) for k in (0, 1))
     slope = (y1 - y0) / (x1 - x0)
     made = slope * (places - x0) + y0
@@ -272,6 +272,6 @@ def _between(places: Array, table: Array, at: Array, numbers: Array, left: Array
     made = np.where(np.logical_and(places == x0, np.logical_or(steep, np.isinf(x0))), y0, made)
     made = np.where(places < table[0], left, made)
     met = np.logical_and(places == table[-1], np.isfinite(places))
-    end = np.where(met, places - table[-1], 0.0)  # 0, but it moves with the place
+    end = np.where(met, places - table[-1], 0.0)  # 0, with the derivative of the coordinate
     ending = np.where(steep, numbers[-1], numbers[-1] + np.where(steep, 0.0, slope) * end)
     return np.where(places >= table[-1], np.where(places > table[-1], right, ending), made)

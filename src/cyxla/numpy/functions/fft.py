@@ -1,4 +1,4 @@
-"""numpy.fft: HLO transforms the last dimensions, up to three at once; others are moved there."""
+"""Functions of numpy.fft: HLO transforms up to three last dimensions at once; others are transposed there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import scalar
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
-_MOST = 3  # dimensions that one HLO transform takes
+_MOST = 3  # most dimensions of an HLO transform
 _NO_AXES = (
     "`axes` should not be `None` if `s` is not `None` (Deprecated in NumPy 2.0). In a future version of NumPy, "
     "this will raise an error and `s[i]` will correspond to the size along the transformed axis specified by "
@@ -50,9 +50,9 @@ def _check_norm(norm: Any) -> None:
 
 
 def _factor(kind: str, norm: Any, count: int, real: Dtype) -> float:
-    """What the result of HLO's transform, which divides on the way back, is to be multiplied by.
+    """Return the factor for a normalisation of HLO's transform, whose inverse divides.
 
-    For half precision NumPy rounds its factor to that before it goes on in single precision.
+    For half precision NumPy rounds the factor to it before it continues in single precision.
     """
     back = kind in ("IFFT", "IRFFT")
     power = 0.5 if norm == "ortho" else float(back == (norm != "forward"))
@@ -64,7 +64,7 @@ def _factor(kind: str, norm: Any, count: int, real: Dtype) -> float:
 
 
 def _fitted(op: XlaOp, axis: int, size: int) -> XlaOp:
-    """Cut or filled up with zeros at the end of a dimension."""
+    """Truncate a dimension, or pad it with zeros."""
     have = op.shape.dims[axis]
     if size < have:
         return xla.slice_in_dim(op, 0, size, 1, axis)
@@ -72,7 +72,7 @@ def _fitted(op: XlaOp, axis: int, size: int) -> XlaOp:
 
 
 def _transformed(array: TracedArray, kind: str, sizes: Sequence[int], axes: Sequence[int], norm: Any) -> TracedArray:
-    """The transform of distinct dimensions, all at once; the last one is the halved one."""
+    """Transform distinct dimensions at once; the last one is halved by real transforms."""
     _check_norm(norm)
     for n in sizes:
         if n < 1:
@@ -111,7 +111,7 @@ def _given(result: TracedArray, out: Any, name: str) -> Any:
 
 
 def _operand(a: Any, out: Any) -> TracedArray:
-    """An array in the precision of the result or of what it is written to, if that is more."""
+    """Convert an operand to the precision of the result, or of ``out=`` if that is higher."""
     array = as_traced(a)
     if not isinstance(out, TracedArray) or out.dtype.kind not in "fc":
         return array
@@ -130,31 +130,31 @@ def _along(a: Any, n: Any, axis: Any, kind: str, norm: Any) -> TracedArray:
 
 @implements(np.fft.fft)
 def fft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-    """Of one dimension."""
+    """Transform one dimension."""
     return _given(_along(_operand(a, out), n, axis, "FFT", norm), out, "fft")
 
 
 @implements(np.fft.ifft)
 def ifft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-    """What `fft` gives this."""
+    """Invert `fft`."""
     return _given(_along(_operand(a, out), n, axis, "IFFT", norm), out, "ifft")
 
 
 @implements(np.fft.rfft)
 def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-    """Of real numbers; half of the result, which has the rest in it."""
+    """Transform one dimension of real numbers; return the non-negative frequencies."""
     return _given(_along(_operand(a, out), n, axis, "RFFT", norm), out, "rfft")
 
 
 @implements(np.fft.irfft)
 def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-    """The real numbers that `rfft` gives this."""
+    """Invert `rfft`."""
     return _given(_along(_operand(a, out), n, axis, "IRFFT", norm), out, "irfft")
 
 
 @implements(np.fft.hfft)
 def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-    """Of the half of an array whose other half is its conjugate."""
+    """Transform one dimension of which one half is given, the other being its conjugate."""
     _check_norm(norm)
     array: Any = _operand(a, out)
     return _given(_along(np.conjugate(array), n, axis, "IRFFT", _SWAPPED[norm]), out, "hfft")
@@ -162,14 +162,14 @@ def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = Non
 
 @implements(np.fft.ihfft)
 def ihfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-    """What `hfft` gives this."""
+    """Invert `hfft`."""
     _check_norm(norm)
     made: Any = _along(_operand(a, out), n, axis, "RFFT", _SWAPPED[norm])
     return _given(np.conjugate(made), out, "ihfft")
 
 
 def _places(array: TracedArray, s: Any, axes: Any, inverse_real: bool = False) -> tuple[list[int], list[int]]:
-    """The sizes and dimensions of a transform of several."""
+    """Return sizes and axes of a transform of several dimensions."""
     if axes is None:
         if s is not None:
             warn_user(_NO_AXES, DeprecationWarning)
@@ -189,7 +189,7 @@ def _places(array: TracedArray, s: Any, axes: Any, inverse_real: bool = False) -
 
 
 def _size(have: int, given: Any, inverse_real: bool) -> int:
-    """Size of a transformed dimension: as given, with -1 all of it, with None the default of one transform."""
+    """Return the size of a transformed dimension: -1 means all of it, None the default."""
     if given is None:
         return 2 * (have - 1) if inverse_real else have
     return have if given == -1 else index(given)
@@ -202,7 +202,7 @@ def _of_several(a: Any, s: Any, axes: Any, norm: Any, kind: str) -> TracedArray:
         if kind in ("RFFT", "IRFFT"):
             raise IndexError("list index out of range")
         return array
-    halves = _real_type(array) == np.float16  # which only the first step is made of
+    halves = _real_type(array) == np.float16  # only the first step computes in half precision
     if len(places) == 1 or (len(places) <= _MOST and len(set(places)) == len(places) and not halves):
         return _transformed(array, kind, sizes, places, norm)
     steps = [("IFFT" if kind in ("IFFT", "IRFFT") else "FFT", n, d) for n, d in zip(sizes, places, strict=True)]
@@ -215,49 +215,49 @@ def _of_several(a: Any, s: Any, axes: Any, norm: Any, kind: str) -> TracedArray:
 
 @implements(np.fft.fftn)
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
-    """Of several dimensions, by default all."""
+    """Transform several dimensions, by default all."""
     return _given(_of_several(_operand(a, out), s, axes, norm, "FFT"), out, "fftn")
 
 
 @implements(np.fft.ifftn)
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
-    """What `fftn` gives this."""
+    """Invert `fftn`."""
     return _given(_of_several(_operand(a, out), s, axes, norm, "IFFT"), out, "ifftn")
 
 
 @implements(np.fft.rfftn)
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
-    """Of several dimensions of real numbers; half of the result, along the last of them."""
+    """Transform several dimensions of real numbers; return the non-negative frequencies of the last one."""
     return _given(_of_several(_operand(a, out), s, axes, norm, "RFFT"), out, "rfftn")
 
 
 @implements(np.fft.irfftn)
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
-    """The real numbers that `rfftn` gives this."""
+    """Invert `rfftn`."""
     return _given(_of_several(_operand(a, out), s, axes, norm, "IRFFT"), out, "irfftn")
 
 
 @implements(np.fft.fft2)
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
-    """Of two dimensions."""
+    """Transform two dimensions."""
     return fftn(a, s, axes, norm, out)
 
 
 @implements(np.fft.ifft2)
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
-    """What `fft2` gives this."""
+    """Invert `fft2`."""
     return ifftn(a, s, axes, norm, out)
 
 
 @implements(np.fft.rfft2)
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
-    """Of two dimensions of real numbers."""
+    """Transform two dimensions of real numbers."""
     return rfftn(a, s, axes, norm, out)
 
 
 @implements(np.fft.irfft2)
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
-    """The real numbers that `rfft2` gives this."""
+    """Invert `rfft2`."""
     return irfftn(a, s, axes, norm, out)
 
 
@@ -277,25 +277,25 @@ def _rotated(x: Any, axes: Any, sign: int) -> TracedArray:
 
 @implements(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> TracedArray:
-    """The zero frequency in the middle."""
+    """Shift the zero frequency to the middle."""
     return _rotated(x, axes, 1)
 
 
 @implements(np.fft.ifftshift)
 def ifftshift(x: Any, axes: Any = None) -> TracedArray:
-    """What `fftshift` gives this."""
+    """Invert `fftshift`."""
     return _rotated(x, axes, -1)
 
 
 @implements(np.fft.fftfreq)
 def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
-    """Frequencies of the elements of `fft`, of samples at a traced distance."""
+    """Return the frequencies of `fft` for a traced sample spacing."""
     spacing: Any = as_traced(d)
     return np.fft.fftfreq(n) / spacing
 
 
 @implements(np.fft.rfftfreq)
 def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
-    """Frequencies of the elements of `rfft`, of samples at a traced distance."""
+    """Return the frequencies of `rfft` for a traced sample spacing."""
     spacing: Any = as_traced(d)
     return np.fft.rfftfreq(n) / spacing

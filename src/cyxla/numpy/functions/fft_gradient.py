@@ -1,4 +1,4 @@
-"""Fourier transforms of the last dimensions, and their derivatives."""
+"""Fourier transforms of the last dimensions with their derivatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Sizes = tuple[int, ...]
 
 
 def transform(op: XlaOp, kind: str, sizes: Sizes) -> XlaOp:
-    """HLO's transform: FFT, IFFT, RFFT or IRFFT of dimensions of these sizes."""
+    """Emit HLO's FFT, IFFT, RFFT or IRFFT of dimensions of these sizes."""
     if not op.shape.size:
         return _empty(op, kind, sizes)
     write = partial(xla.fft, fft_type=kind, fft_length=sizes)
@@ -39,10 +39,10 @@ def _result_type(op: XlaOp, kind: str) -> ElementType:
 def _transposed(
     kind: str, sizes: Sizes, given: Sequence[XlaOp], _: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
 ) -> list[XlaOp | None]:
-    """The cotangent of what was transformed; gradients are carried without conjugation."""
+    """Return the cotangent of the operand; gradients are propagated without conjugation."""
     g, x = cotangents[0], given[0]
     assert g is not None
-    if kind in ("FFT", "IFFT"):  # a symmetric matrix
+    if kind in ("FFT", "IFFT"):  # symmetric matrices
         return [transform(g, kind, sizes)]
     last = x.shape.rank - 1
     if kind == "RFFT":
@@ -54,7 +54,7 @@ def _transposed(
 
 
 def _weights(like: XlaOp, size: int, scale: float) -> XlaOp:
-    """How often each element counts: those that stand for their conjugates, too, twice."""
+    """Return the multiplicity of each element: 2 for those that stand for their conjugates, too."""
     last = like.shape.rank - 1
     place = iota_along(like.builder, ElementType.S32, like.shape.dims, last)
     once = xla.eq(place, scalar(place, 0))

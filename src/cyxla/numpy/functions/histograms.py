@@ -1,4 +1,4 @@
-"""NumPy's histograms and counts."""
+"""Histograms and counts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 _S64 = np.dtype(np.int64)
-_FINE = 1 << 20  # bins up to which those of integers of 32 bits never come too close
-_LARGEST = 2**63 - 1  # number of elements that NumPy can index
-_LISTED = 8  # edges up to which each is compared with each element
+_FINE = 1 << 20  # number of bins up to which those of 32-bit integers are distinguishable
+_LARGEST = 2**63 - 1  # greatest number of elements that NumPy can index
+_LISTED = 8  # most edges to compare each element with
 
 
 def _check_run(bad: XlaOp, error: Exception) -> None:
-    """Let runs fail in which any of these holds."""
+    """Make runs fail in which any of these is true."""
     some = reduce_op(np.logical_or, bad, range(len(bad.shape.dims)))
     require_current().fail_if(some, require_current().constant(0, _S64), lambda number: error)
 
@@ -40,7 +40,7 @@ def _check_run(bad: XlaOp, error: Exception) -> None:
 
 
 def counts(places: XlaOp, size: int, weights: XlaOp | None = None) -> XlaOp:
-    """How often each place up to a size comes in a vector, as s64; or the sums of weights. Others do not count."""
+    """Count the occurrences of each index below a size in a vector, as s64, or sum weights; others are ignored."""
     given = xla.broadcast(values.scalar(places, 1), places.shape.dims) if weights is None else weights
     start = xla.broadcast(values.scalar(given, 0), (size,))
     if not size or not places.shape.dims[0]:
@@ -53,13 +53,13 @@ def counts(places: XlaOp, size: int, weights: XlaOp | None = None) -> XlaOp:
 
 @implements(np.bincount, note="of a traced array minlength= must be given, and no element may be beyond it")
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
-    """How often each number from 0 on comes."""
+    """Count the occurrences of each non-negative integer."""
     given = as_traced(x)
     minlength = _checked_length(minlength)
     _check_counted(given)
     summed = None if weights is None else _weights(weights, given)
     if not given.size:
-        summed = None  # as NumPy does it
+        summed = None  # as in NumPy
     size = _known_length(x, given, minlength)
     places = convert(value_of(given), _S64)
     if known_values(x) is None and given.size:
@@ -112,7 +112,7 @@ def _known_length(x: Any, array: TracedArray, minlength: int) -> int:
 
 
 def _bin_count(bins: Any) -> int | None:
-    """How many bins are asked for; None where their edges are given."""
+    """Return the number of bins; None if their edges are given."""
     if isinstance(bins, str):
         raise UnimplementedError(
             f"histogram with bins={bins!r} cannot be traced: how many there are depends on values", where=place(),
@@ -130,7 +130,7 @@ def _bin_count(bins: Any) -> int | None:
 
 
 def _edges(array: TracedArray, bins: Any, range: Any) -> TracedArray:
-    """The edges of bins, in NumPy's type."""
+    """Return the edges of bins in NumPy's dtype."""
     count = _bin_count(bins)
     if count is not None:
         first, last = _outer(array, range)
@@ -148,7 +148,7 @@ def _edges(array: TracedArray, bins: Any, range: Any) -> TracedArray:
 
 
 def _check_apart(edges: TracedArray, range: Any) -> None:
-    """Refuse bins that are too many for neighbouring edges to differ."""
+    """Refuse so many bins that neighbouring edges are equal."""
     count = edges.size - 1
     wrong = ValueError(f"Too many bins for data range. Cannot create {count} finite-sized bins.")
     if range is not None and known_values(tuple(range)) is not None:
@@ -173,7 +173,7 @@ def _check_rising(bins: Any, edges: TracedArray, text: str) -> None:
 
 
 def _outer(array: TracedArray, range: Any) -> tuple[TracedArray, TracedArray]:
-    """The first and the last edge: those given, or the least and the greatest element."""
+    """Return the outer edges: those given, or the extremes of the elements."""
     if range is None:
         found = (np.min(array), np.max(array)) if array.size else (0, 1)
         first, last = as_traced(found[0]), as_traced(found[1])
@@ -216,7 +216,7 @@ def _check_finite(first: TracedArray, last: TracedArray) -> None:
 
 
 def _apart(first: TracedArray, last: TracedArray) -> tuple[TracedArray, TracedArray]:
-    """Edges that are equal moved apart by one."""
+    """Move equal edges apart by one."""
     low, high = _alike(first, last)
     if not values.is_float(low):
         low, high = xla.convert(low, ElementType.F64), xla.convert(high, ElementType.F64)
@@ -249,7 +249,7 @@ def _refuse_complex(array: TracedArray) -> None:
 
 @implements(np.histogram_bin_edges, note="no bins= by name, no complex numbers")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> TracedArray:
-    """The edges of the bins of a histogram."""
+    """Return the edges of a histogram's bins."""
     return _edges(_flat(a, weights)[0], bins, range)
 
 
@@ -257,7 +257,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[TracedArray, TracedArray]:
-    """How many elements, or what weights, are in each bin."""
+    """Count elements, or sum weights, in each bin."""
     array, given = _flat(a, weights)
     edges = _edges(array, bins, range)
     if given is not None and given.dtype.kind == "b" and _bin_count(bins) is None:
@@ -271,7 +271,7 @@ def histogram(
 
 
 def _summed(places: XlaOp, size: int, weights: TracedArray | None) -> XlaOp:
-    """Counts, or sums of weights, which floats are added up in twice their precision for, as NumPy adds them."""
+    """Count, or sum weights; floats are accumulated in twice their precision, as by NumPy."""
     if weights is None or weights.dtype.kind not in "fc":
         return counts(places, size, None if weights is None else value_of(weights))
     wide = np.dtype(np.complex128 if weights.dtype.kind == "c" else np.float64)
@@ -279,7 +279,7 @@ def _summed(places: XlaOp, size: int, weights: TracedArray | None) -> XlaOp:
 
 
 def _bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:
-    """The bin that each element is in, as s64; one beyond the last where it is in none."""
+    """Return the bin of each element as s64; one beyond the last for elements in none."""
     if edges.size < 2:
         return xla.broadcast(xla.constant(value_of(array).builder, 0, ElementType.S64), array.shape)
     common = result_type(array.dtype, edges.dtype)
@@ -293,7 +293,7 @@ def _bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:
 
 
 def _equal_bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:
-    """The same of bins that are all as wide: how far an element is, put right where rounding took it to a neighbour."""
+    """Return the bin of each element for bins of equal width, corrected for rounding at the edges."""
     count, sizes = edges.size - 1, array.shape
     if array.dtype != edges.dtype or array.dtype.itemsize < 4 or count <= _LISTED or not array.size:
         return _bin_of(array, edges)
@@ -318,7 +318,7 @@ def _whole(like: XlaOp, number: int) -> XlaOp:
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[TracedArray, list[TracedArray]]:
-    """How many points, or what weights, are in each bin of several dimensions."""
+    """Count points, or sum weights, in each bin of several dimensions."""
     columns = _columns(sample)
     if not columns:
         raise ValueError("object of too small depth for desired array: points of no dimensions")
@@ -342,7 +342,7 @@ def histogramdd(
 
 
 def _columns(sample: Any) -> list[TracedArray]:
-    """One vector for each dimension."""
+    """Return a vector for each dimension."""
     array: Any = as_traced(sample)
     _refuse_complex(array)
     if array.ndim == 1:
@@ -387,7 +387,7 @@ def _edges_of_column(column: TracedArray, bins: Any, range: Any, number: int) ->
 
 
 def _joint(places: Sequence[XlaOp], sizes: Sequence[int]) -> XlaOp:
-    """The place in all bins, in rows; beyond the last where any is."""
+    """Return the row-major index of a bin in several dimensions; beyond the last if one of its indices is."""
     made = values.zeros_like(places[0])
     beyond = xla.ne(made, made)
     for op, size in zip(places, sizes, strict=True):
@@ -400,7 +400,7 @@ def _joint(places: Sequence[XlaOp], sizes: Sequence[int]) -> XlaOp:
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[TracedArray, TracedArray, TracedArray]:
-    """How many pairs, or what weights, are in each bin of two dimensions."""
+    """Count pairs, or sum weights, in each bin of two dimensions."""
     one, other = as_traced(x), as_traced(y)
     if len(one) != len(other):
         raise ValueError("x and y must have the same length.")

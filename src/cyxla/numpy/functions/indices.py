@@ -29,8 +29,8 @@ from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
 _MODES = {"raise": None, "wrap": "wrap", "clip": "clip"}
-_MOST = int(np.iinfo(np.intp).max)  # elements of an array
-_SELECTS = 8  # choices up to which they are all computed and selected from one by one
+_MOST = int(np.iinfo(np.intp).max)  # most elements of an array
+_SELECTS = 8  # most choices that are all computed and then selected from
 _WHERE = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask].sum() and np.count_nonzero can be traced"
 
 
@@ -41,7 +41,7 @@ def _mode(name: Any) -> str | None:
 
 
 def _indices(value: Any, casting: Literal["safe", "same_kind"] = "safe") -> Any:
-    """Indices of take and put: integers that an index of the machine holds, or bools."""
+    """Convert indices of take and put to integers of the machine's size, or bools."""
     known = values_of(value) if isinstance(value, (np.ndarray, TracedArray)) else None
     if not isinstance(value, (np.ndarray, np.generic, TracedArray)):
         return _listed(value)
@@ -55,7 +55,7 @@ def _indices(value: Any, casting: Literal["safe", "same_kind"] = "safe") -> Any:
 
 def _listed(value: Any) -> Any:
     try:
-        return np.array(value, np.int64)  # numbers in lists are cut off
+        return np.array(value, np.int64)  # numbers in lists are truncated
     except TraceError:
         return _indices(as_traced(value))
 
@@ -74,7 +74,7 @@ def _target(value: Any, name: str) -> Array:
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
-    """Elements, rows or the like by number."""
+    """Take elements or slices along an axis."""
     array, at = along(a, axis)
     wanted = _indices(indices, "same_kind")
     if array.shape[at] == 0 and wanted.size:
@@ -95,7 +95,7 @@ def _into(made: Array, out: Any, name: str) -> Array:
 
 
 def _along(array: Array, indices: Array, axis: Any) -> tuple[Any, ...]:
-    """The index expression of take_along_axis: along all other axes every element stays where it is."""
+    """Return the index expression of take_along_axis, with ranges along all other axes."""
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
     if array.ndim != indices.ndim:
@@ -108,7 +108,7 @@ def _along(array: Array, indices: Array, axis: Any) -> tuple[Any, ...]:
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Array:
-    """Elements by number along one axis, a number for each place of the others."""
+    """Take elements along an axis by an index for each position of the other axes."""
     array, wanted = array_of(arr), array_of(indices)
     if axis is None:
         if wanted.ndim != 1:
@@ -119,7 +119,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Array:
 
 @implements(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    """Write to where `take_along_axis` reads."""
+    """Write to the elements that `take_along_axis` reads."""
     array, wanted = _target(arr, "put_along_axis"), array_of(indices)
     if axis is None:
         if wanted.ndim != 1:
@@ -131,7 +131,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
-    """For each place the element of the array that a number there names."""
+    """Select for each element from the array whose index is given there."""
     number = array_of(_indices(a))
     listed = [as_traced(c) for c in choices]
     dtype = result_type(*[c.kind for c in listed])
@@ -168,7 +168,7 @@ def _pick(which: XlaOp, choices: Sequence[XlaOp]) -> XlaOp:
 
 
 def _require_inside(op: XlaOp, size: int, message: str) -> None:
-    """Let runs fail in which an integer is not of 0 to size - 1; the message may show it as {}."""
+    """Make runs fail in which an integer is not in 0 .. size - 1; the message may show it as {}."""
     trace = require_current()
     low, high = range_of(op)
     if (low >= 0 and high < size) or not op.shape.size or trace.program.bounds != "raise":
@@ -183,7 +183,7 @@ def _require_inside(op: XlaOp, size: int, message: str) -> None:
 
 
 def _write_flat(array: Array, key: Any, values: Any, mode: str | None) -> None:
-    """Write to elements that are named by their number in row-major order."""
+    """Write to elements by their row-major index."""
     flat = TracedArray(xla.reshape(value_of(array), (array.size,)))
     plan: Any = plan_of(parse(key, flat.shape, mode), flat)
     op = as_type_of(values, array)
@@ -193,7 +193,7 @@ def _write_flat(array: Array, key: Any, values: Any, mode: str | None) -> None:
 
 @implements(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Write to elements by their number in row-major order; values begin again where there are too few."""
+    """Write to elements by their row-major index; values repeat if they are too few."""
     array, places = _target(a, "put"), _indices(ind)
     if places.size == 0:
         return
@@ -211,7 +211,7 @@ def _flat(values: Any, array: Array) -> Array:
 
 
 def _flat_safely(values: Any, array: Array) -> Array:
-    """Values of an array must be of a type that the array's holds; lists are made of its type."""
+    """Flatten values after a check of their dtype; lists are converted to that of the array."""
     if isinstance(values, (np.ndarray, TracedArray)):
         have = as_traced(values)
         if have.ndim and not np.can_cast(have.dtype, array.dtype, "safe"):
@@ -222,7 +222,7 @@ def _flat_safely(values: Any, array: Array) -> Array:
 
 
 def _repeated(values: Array, count: int) -> Array:
-    """The first elements, from the beginning again where they end."""
+    """Repeat elements up to a count."""
     if values.size == count:
         return values
     return get(values, np.arange(count) % values.size) if values.size > 1 else values.reshape(())  # type: ignore[no-any-return]
@@ -237,7 +237,7 @@ def _flat_mask(mask: Any, array: Array, name: str) -> XlaOp:
 
 @implements(np.putmask)
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
-    """Write where a mask holds, the value that has the number of the place."""
+    """Write where a mask is true, to each element the value of its index."""
     array = _target(a, "putmask")
     chosen = _flat_mask(mask, array, "putmask")
     new = _flat_safely(values, array)
@@ -250,7 +250,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    """Write where a mask holds, one value after the other."""
+    """Write where a mask is true, one value after the other."""
     if not isinstance(arr, TracedArray):
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type(arr).__name__}")
     chosen = _flat_mask(mask, arr, "place")
@@ -279,7 +279,7 @@ def _require_none(chosen: XlaOp) -> None:
 
 @implements(np.where, note="of one argument not: the size of the result would depend on values")
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Array:
-    """Elements of one array where a condition holds, and else of another."""
+    """Select elements of one array where a condition holds, else of another."""
     if x is None and y is None:
         return nonzero(condition)
     if x is None or y is None:
@@ -298,25 +298,25 @@ def _refuse(name: str, hint: str = _WHERE) -> NoReturn:
 
 @implements(np.nonzero, note="sizes that depend on values cannot be traced")
 def nonzero(a: Any) -> NoReturn:
-    """Not while tracing, for the size of the result."""
+    """Raise: the size of the result depends on values."""
     _refuse("nonzero")
 
 
 @implements(np.argwhere, note="sizes that depend on values cannot be traced")
 def argwhere(a: Any) -> NoReturn:
-    """Not while tracing, for the size of the result."""
+    """Raise: the size of the result depends on values."""
     _refuse("argwhere")
 
 
 @implements(np.flatnonzero, note="sizes that depend on values cannot be traced")
 def flatnonzero(a: Any) -> NoReturn:
-    """Not while tracing, for the size of the result."""
+    """Raise: the size of the result depends on values."""
     _refuse("flatnonzero")
 
 
 @implements(np.compress, note="of a condition that is not traced")
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Array:
-    """What a list of truth values picks along an axis."""
+    """Select along an axis by a list of bools."""
     known = values_of(np.asarray(condition) if not isinstance(condition, TracedArray) else condition)
     if known is None:
         _refuse("compress")
@@ -327,19 +327,19 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Array
 
 @implements(np.extract, note="of a condition that is not traced, or where its result could be traced as x[mask]")
 def extract(condition: Any, arr: Any) -> Any:
-    """The elements where a condition holds."""
+    """Return the elements where a condition holds."""
     flat = ravel(array_of(arr))
     if isinstance(condition, TracedArray) and values_of(condition) is None:
         return get(flat, ravel(as_traced(condition, bool)))
     return take(flat, np.nonzero(np.ravel(np.asarray(condition)))[0])
 
 
-# -- numbers of places
+# -- flat indices
 
 
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
-    """The number of a place, from its indices."""
+    """Convert indices to flat ones."""
     sizes = tuple(index(n) for n in (np.atleast_1d(dims).tolist()))
     steps = _steps(sizes, order)
     if any(n > _MOST for n in [*steps, prod(sizes)]):
@@ -364,7 +364,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 
 def _check_whole(given: Any, array: Array) -> None:
-    """Refuse places that are no integers."""
+    """Refuse indices that are not integers."""
     if array.dtype.kind in "iub":
         return
     if isinstance(given, (list, tuple)) and not array.size:
@@ -397,7 +397,7 @@ def _coordinate(op: XlaOp, size: int, mode: Any) -> Any:
 
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
-    """The indices of a place, from its number."""
+    """Convert flat indices to indices of each dimension."""
     sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
     number = array_of(indices)
     _check_whole(indices, number)
@@ -414,6 +414,6 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ..
         text = "multiple indices are not supported for 0d arrays"
         trace = require_current()
         zero = trace.constant(0, np.dtype(np.int64))
-        trace.fail_if(xla.eq(zero, zero), zero, lambda _: ValueError(text))  # after that of numbers outside
+        trace.fail_if(xla.eq(zero, zero), zero, lambda _: ValueError(text))  # after the check of indices out of range
     value: Any = TracedArray(wide)
     return tuple(value // step % n for step, n in zip(steps, sizes, strict=True))

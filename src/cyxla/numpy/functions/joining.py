@@ -1,4 +1,4 @@
-"""Arrays joined, taken apart and repeated."""
+"""Concatenation, splitting and repetition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
-_FEW = 8  # runs of elements up to which they are sliced one by one rather than gathered
+_FEW = 8  # most runs of elements that are sliced rather than gathered
 
 INSTEAD["trim_zeros"] = "how many zeros there are is known in a run only: call it on the result"
 
@@ -42,7 +42,7 @@ INSTEAD["trim_zeros"] = "how many zeros there are is known in a run only: call i
 
 
 def part_along(a: Array, axis: int, start: int, stop: int) -> Array:
-    """A range of one dimension, sharing memory."""
+    """Return a view of a range of one dimension."""
     places = [start if d == axis else 0 for d in range(a.ndim)]
 
     def write(base: XlaOp, new: XlaOp) -> XlaOp:
@@ -55,7 +55,7 @@ def part_along(a: Array, axis: int, start: int, stop: int) -> Array:
 
 
 def runs_of(places: np.ndarray[Any, Any]) -> list[tuple[int, int, int]]:
-    """Places as (first, step, count), each as long as its step stays 1 or -1."""
+    """Split indices into runs (first, step, count) of step 1 or -1."""
     runs: list[tuple[int, int, int]] = []
     steps = np.diff(places)
     k = 0
@@ -72,7 +72,7 @@ def runs_of(places: np.ndarray[Any, Any]) -> list[tuple[int, int, int]]:
 
 
 def picked(op: XlaOp, places: np.ndarray[Any, Any], axis: int) -> XlaOp:
-    """The elements of one dimension at places that are known now, all of them inside."""
+    """Take elements of one dimension at known indices, all in range."""
     if places.size == 0:
         return xla.slice_in_dim(op, 0, 0, 1, axis)
     runs = runs_of(places)
@@ -98,16 +98,16 @@ def _gathered(op: XlaOp, places: np.ndarray[Any, Any], axis: int) -> XlaOp:
     )  # fmt: skip
 
 
-# -- joined
+# -- concatenation
 
 
 def to_out(made: Array, out: Any, casting: str, name: str) -> Array:
-    """A result, or the array that the caller wants it in.
+    """Return a result, or write it to ``out=`` if given.
 
     Raises
     ------
     ValueError
-        The array has other sizes.
+        The shape of ``out=`` differs.
     """
     if out is None:
         return made
@@ -121,7 +121,7 @@ _RULES = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 def _common(arrays: Sequence[Array], out: Any, dtype: Any, casting: str) -> list[Array]:
-    """Arrays of the type that joining them gives."""
+    """Convert arrays to the dtype of their concatenation."""
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     if casting not in _RULES:
@@ -138,12 +138,12 @@ def _common(arrays: Sequence[Array], out: Any, dtype: Any, casting: str) -> list
 
 
 def items(arrays: Any, name: str) -> list[Any]:
-    """The arrays of a sequence, or of the first dimension of an array.
+    """Return the arrays of a sequence, or of the first dimension of an array.
 
     Raises
     ------
     TypeError
-        It is neither.
+        The value is neither.
     """
     if isinstance(arrays, (list, tuple)):
         return list(arrays)
@@ -156,7 +156,7 @@ def items(arrays: Any, name: str) -> list[Any]:
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
-    """Arrays behind each other along a dimension."""
+    """Concatenate arrays along a dimension."""
     given = [as_traced(a) for a in items(arrays, "concatenate")]
     if not given:
         raise ValueError("need at least one array to concatenate")
@@ -174,10 +174,10 @@ def concatenate(
 
 
 def _in_lines(arrays: Sequence[Array], out: Any, dtype: Any) -> list[Array]:
-    """Arrays of one dimension; Python numbers among them take on the type that the others have in common."""
+    """Flatten arrays; Python numbers among them adopt the common dtype of the others."""
     if out is None and dtype is None and any(a.weak for a in arrays):
         wanted = result_type(*[a.kind for a in arrays])
-        arrays = [TracedArray(convert(value_of(a), wanted)) if a.weak else a for a in arrays]  # integers wrap
+        arrays = [TracedArray(convert(value_of(a), wanted)) if a.weak else a for a in arrays]  # integers wrap around
     return [ravel(a) for a in arrays]
 
 
@@ -198,7 +198,7 @@ def _require_fits(a: Array, number: int, first: Array, along: int) -> None:
 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Array:
-    """Arrays of one shape along a new dimension."""
+    """Stack arrays of one shape along a new dimension."""
     given = [array_of(a) for a in items(arrays, "stack")]
     if not given:
         raise ValueError("need at least one array to stack")
@@ -218,33 +218,33 @@ def _rows(arrays: Any, make: Callable[..., Any], name: str) -> list[Array]:
 
 @implements(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
-    """Arrays below each other."""
+    """Stack arrays vertically."""
     return concatenate(_rows(tup, atleast_2d, "vstack"), 0, dtype=dtype, casting=casting)
 
 
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
-    """Arrays beside each other."""
+    """Stack arrays horizontally."""
     arrays = _rows(tup, atleast_1d, "hstack")
     return concatenate(arrays, int(arrays[0].ndim > 1), dtype=dtype, casting=casting)
 
 
 @implements(np.dstack)
 def dstack(tup: Any) -> Array:
-    """Arrays behind each other along the third dimension."""
+    """Stack arrays along the third dimension."""
     return concatenate(_rows(tup, atleast_3d, "dstack"), 2)
 
 
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Array:
-    """Vectors as columns of a matrix."""
+    """Stack vectors as columns of a matrix."""
     arrays = [array_of(a) for a in items(tup, "column_stack")]
     return concatenate([resized(a, (a.size, 1)) if a.ndim < 2 else a for a in arrays], 1)
 
 
 @implements(np.block)
 def block(arrays: Any) -> Array:
-    """Nested lists of arrays, joined from the innermost lists outwards."""
+    """Concatenate nested lists of arrays, from the innermost lists outwards."""
     depth = _depth(arrays)
     rank = max(depth, *[a.ndim for a in _leaves(arrays)], 0)
     return TracedArray(value_of(_block(arrays, depth, rank)))
@@ -274,12 +274,12 @@ def _block(arrays: Any, depth: int, rank: int) -> Array:
     return concatenate([_block(part, depth - 1, rank) for part in arrays], -depth)
 
 
-# -- taken apart
+# -- splitting
 
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Parts as near to equal as may be, or between places."""
+    """Split into nearly equal parts, or at indices."""
     array = array_of(ary)
     along = normalize_axis_index(axis, array.ndim)
     n = array.shape[along]
@@ -295,7 +295,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Equal parts, or those between places."""
+    """Split into equal parts, or at indices."""
     array = array_of(ary)
     if not hasattr(indices_or_sections, "__len__"):
         n = array.shape[normalize_axis_index(axis, array.ndim)]
@@ -306,7 +306,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 
 @implements(np.hsplit)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Parts beside each other."""
+    """Split horizontally."""
     array = array_of(ary)
     if array.ndim == 0:
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
@@ -315,7 +315,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 @implements(np.vsplit)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Parts below each other."""
+    """Split vertically."""
     array = array_of(ary)
     if array.ndim < 2:
         raise ValueError("vsplit only works on arrays of 2 or more dimensions")
@@ -324,7 +324,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 @implements(np.dsplit)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Parts along the third dimension."""
+    """Split along the third dimension."""
     array = array_of(ary)
     if array.ndim < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
@@ -333,19 +333,19 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 @implements(np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The arrays that `stack` would put together."""
+    """Split along a dimension into arrays without it."""
     array = array_of(x)
     if array.ndim == 0:
         raise ValueError("Input array must be at least 1-d.")
     return tuple(moveaxis(array, axis, 0))
 
 
-# -- elements repeated, put in, left out
+# -- repetition, insertion, deletion
 
 
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
-    """Repeated as a whole."""
+    """Repeat an array as a whole."""
     array = array_of(A)
     counts = tuple(int(r) for r in np.atleast_1d(reps))
     if any(c < 0 for c in counts):
@@ -360,7 +360,7 @@ def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
 
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Array:
-    """Other sizes; the elements repeat from the start where there are too few."""
+    """Change the shape; elements repeat if they are too few."""
     array = array_of(a)
     sizes = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (int(new_shape),)
     if any(n < 0 for n in sizes):
@@ -374,7 +374,7 @@ def resize(a: Any, new_shape: Any) -> Array:
 
 @implements(np.repeat, note="counts must be known while tracing")
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Array:
-    """Each element as often as a count says."""
+    """Repeat each element by a count."""
     array, at = along(a, axis)
     n = array.shape[at]
     counts = known(repeats, "repeat", "counts").astype(np.intp)
@@ -396,12 +396,12 @@ def _each_repeated(array: Array, count: int, axis: int) -> Array:
 
 
 def known(value: Any, name: str, what: str) -> np.ndarray[Any, Any]:
-    """Numbers that decide about the size of a result.
+    """Return numbers that determine the shape of a result.
 
     Raises
     ------
     UnimplementedError
-        They are traced.
+        The numbers are traced.
     """
     if is_traced(value):
         raise UnimplementedError(
@@ -413,7 +413,7 @@ def known(value: Any, name: str, what: str) -> np.ndarray[Any, Any]:
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
-    """Values behind the elements."""
+    """Append values."""
     if axis is None:
         return concatenate([ravel(arr), ravel(values)], 0)
     return concatenate([arr, values], axis)
@@ -428,13 +428,13 @@ def _along(arr: Any, axis: int | None) -> tuple[Array, int]:
 
 @implements(np.insert, note="places must be known while tracing")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """Values put in before places."""
+    """Insert values before indices."""
     array, at = _along(arr, axis)
     n = array.shape[at]
     places = _places(obj, n, "insert")
     new = TracedArray(as_type_of(values, array))
     new = resized(new, (*[1] * (array.ndim - new.ndim), *new.shape))
-    if places.ndim == 0:  # NumPy takes the values along the first dimension of what is put in at one place
+    if places.ndim == 0:  # NumPy inserts along the first dimension of the values for a scalar index
         new = moveaxis(new, 0, at)
     marks = np.insert(np.zeros(n, bool), places, np.ones(new.shape[at], bool) if places.size == 1 else True)
     count = int(marks.sum())
@@ -445,7 +445,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 
 def _places(value: Any, size: int, name: str) -> Any:
-    """Places along a dimension as numbers."""
+    """Normalise indices along a dimension."""
     if isinstance(value, slice):
         return np.arange(size)[value]
     places = known(value, name, "places")
@@ -462,7 +462,7 @@ def _fitting(new: Array, room: tuple[int, ...]) -> XlaOp:
 
 @implements(np.delete, note="places must be known while tracing")
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
-    """All elements but those at places."""
+    """Delete the elements at indices."""
     array, at = _along(arr, axis)
     n = array.shape[at]
     return TracedArray(picked(value_of(array), np.delete(np.arange(n), _places(obj, n, "delete")), at))
@@ -470,7 +470,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
 
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
-    """The elements moved on; those that leave at one end come in at the other."""
+    """Rotate elements along dimensions."""
     array = array_of(a)
     if axis is None:
         flat = roll(ravel(array), shift, 0)

@@ -1,4 +1,4 @@
-"""Comparisons of whole arrays, what kind of numbers elements are, and the types of arrays."""
+"""Comparisons of arrays, predicates of elements, and dtypes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cyxla.numpy.tracing.promotion import result_type as common_type_of
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 
-Array = Any  # a traced array, worked on with NumPy's functions
+Array = Any  # a traced array, computed on by NumPy's functions
 _PRECISIONS = {np.dtype(np.float16): 0, np.dtype(np.float32): 1, np.dtype(np.float64): 2}
 _REAL, _COMPLEX = (np.float16, np.float32, np.float64), (np.complex64, np.complex64, np.complex128)
 
@@ -25,7 +25,7 @@ _REAL, _COMPLEX = (np.float16, np.float32, np.float64), (np.complex64, np.comple
 
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Where elements differ by no more than a part of the second one."""
+    """Test whether elements are equal within tolerances; the relative one is by the second array."""
     x, y, atol, rtol = map(_weak_or_array, (a, b, atol, rtol))
     if not isinstance(y, TracedArray):
         y = float(y) if type(y) is int else y
@@ -44,13 +44,13 @@ def _weak_or_array(value: Any) -> Any:
 
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close."""
+    """Test whether all elements are close."""
     return np.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether two arrays have the same sizes and elements."""
+    """Test whether two arrays have equal shapes and elements."""
     x, y = strong(a1), strong(a2)
     if x.shape != y.shape:
         return False
@@ -62,7 +62,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 @implements(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether two arrays have the same elements once they are broadcast."""
+    """Test whether two arrays are equal after broadcasting."""
     x, y = strong(a1), strong(a2)
     try:
         np.broadcast_shapes(x.shape, y.shape)
@@ -84,51 +84,51 @@ def _of_sign(x: Any, out: Any, negative: bool) -> Any:
 
 @implements(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> Any:
-    """Where elements are plus infinity."""
+    """Test for plus infinity."""
     return _of_sign(x, out, False)
 
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: Any = None) -> Any:
-    """Where elements are minus infinity."""
+    """Test for minus infinity."""
     return _of_sign(x, out, True)
 
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
-    """Where imaginary parts are not zero."""
+    """Test for nonzero imaginary parts."""
     return np.not_equal(np.imag(strong(x)), 0)
 
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
-    """Where imaginary parts are zero."""
+    """Test for zero imaginary parts."""
     return np.equal(np.imag(strong(x)), 0)
 
 
 @implements(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
-    """Whether the type is complex."""
+    """Return whether the dtype is complex."""
     return as_traced(x).dtype.kind == "c"
 
 
 @implements(np.isrealobj)
 def isrealobj(x: Any) -> bool:
-    """Whether the type is not complex."""
+    """Return whether the dtype is not complex."""
     return not iscomplexobj(x)
 
 
-# -- types
+# -- dtypes
 
 
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """The type that arrays and types have in common."""
+    """Return the common dtype of arrays and dtypes."""
     return common_type_of(*map(_kind, arrays_and_dtypes))
 
 
 def _kind(value: Any) -> Any:
-    """The kind of an array, a number or a type."""
+    """Return the kind of an array, a number or a dtype."""
     if isinstance(value, TracedArray):
         return value.kind
     if isinstance(value, (np.dtype, type, str)):
@@ -138,7 +138,7 @@ def _kind(value: Any) -> Any:
 
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """Whether elements of an array or type can be converted."""
+    """Return whether an array or dtype can be cast."""
     if isinstance(from_, TracedArray) and from_.weak:
         raise TypeError("can_cast() does not support Python ints, floats, and complex")
     return np.can_cast(from_.dtype if isinstance(from_, TracedArray) else from_, to, casting)
@@ -146,7 +146,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 @implements(np.min_scalar_type, note="not of a scalar, whose value is not known")
 def min_scalar_type(a: Any, /) -> Any:
-    """The type of an array."""
+    """Return the dtype of an array."""
     array = as_traced(a)
     if array.ndim == 0:
         raise TraceError(
@@ -158,7 +158,7 @@ def min_scalar_type(a: Any, /) -> Any:
 
 @implements(np.common_type)
 def common_type(*arrays: Any) -> Any:
-    """The inexact type that arrays have in common."""
+    """Return the common inexact dtype of arrays."""
     found = [as_traced(a).dtype for a in arrays]
     precision = 0
     for dtype in found:

@@ -1,4 +1,4 @@
-"""Functions of numbers that are no ufuncs."""
+"""Mathematical functions that are not ufuncs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import special, values
 
-Array = Any  # a traced array, worked on with NumPy's functions
+Array = Any  # a traced array, computed on by NumPy's functions
 _CLIP = np._core.umath.clip  # type: ignore[attr-defined]
 INSTEAD.update({
     "real_if_close": "whether the imaginary parts are small is not known while tracing: np.real(x)",
@@ -33,13 +33,13 @@ INSTEAD.update({
 
 
 def strong(value: Any, dtype: Any = None) -> Array:
-    """What ``np.asarray`` gives: a traced array whose type is its own, also that of a Python number."""
+    """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
     made = as_traced(value, dtype)
     return TracedArray(value_of(made)) if made.weak else made
 
 
 def weak_or_strong(value: Any) -> Any:
-    """A Python number as it is, anything else as an array."""
+    """Return a Python number as it is, other values as arrays."""
     return value if type(value) in (int, float, complex) else as_traced(value)
 
 
@@ -48,7 +48,7 @@ def weak_or_strong(value: Any) -> Any:
 
 @implements(np.round, np.around)
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    """To so many decimals, halves to the even neighbour."""
+    """Round to decimals, halves to even."""
     array, decimals = strong(a), index(decimals)
     if array.dtype.kind == "c":
         return _delivered(joined(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
@@ -73,7 +73,7 @@ def _delivered(made: Any, out: Any, name: str = "round") -> Any:
 
 
 def joined(real: Array, imag: Array) -> TracedArray:
-    """Put the parts of complex numbers together."""
+    """Combine real and imaginary parts."""
     made = TracedArray(xla.complex_(value_of(real), value_of(imag)))
     with_order(made, "K", [real])
     return made
@@ -81,7 +81,7 @@ def joined(real: Array, imag: Array) -> TracedArray:
 
 @implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
-    """Cut off towards zero."""
+    """Round towards zero."""
     return np.trunc(strong(x), out=out)
 
 
@@ -90,10 +90,10 @@ def clip(
     a: Any, a_min: Any = NOT_GIVEN, a_max: Any = NOT_GIVEN, out: Any = None, *, min: Any = NOT_GIVEN,
     max: Any = NOT_GIVEN, **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Not less than one bound, not more than the other; None is no bound."""
+    """Limit elements to bounds; None is no bound."""
     low, high = _bounds(a_min, a_max, min, max)
     array = as_traced(a)
-    if array.dtype.kind in "iu":  # Python's integers may be beyond what the type holds
+    if array.dtype.kind in "iu":  # Python integers may be out of range of the dtype
         info = np.iinfo(array.dtype)
         low = None if type(low) is int and low <= info.min else low
         high = None if type(high) is int and high >= info.max else high
@@ -121,7 +121,7 @@ def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """Numbers in the place of nan and the infinities."""
+    """Replace nan and infinities by numbers."""
     array = strong(x)
     if array.dtype.kind not in "fcV":
         return np.copy(array) if copy else array
@@ -155,7 +155,7 @@ def _finite(array: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
 
 @implements(np.real)
 def real(val: Any) -> Any:
-    """The real parts, which share memory with the numbers; a real array itself."""
+    """Return a view of the real parts; a real array itself."""
     array = as_traced(val)
     if array.dtype.kind != "c":
         return array
@@ -164,7 +164,7 @@ def real(val: Any) -> Any:
 
 @implements(np.imag)
 def imag(val: Any) -> Any:
-    """The imaginary parts, which share memory with the numbers; of real numbers zeros that cannot be written to."""
+    """Return a view of the imaginary parts; read-only zeros for real arrays."""
     array = as_traced(val)
     if array.dtype.kind != "c":
         return array.part(values.zeros_like, None, None)
@@ -173,7 +173,7 @@ def imag(val: Any) -> Any:
 
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
-    """The angle in the complex plane."""
+    """Return the angle in the complex plane."""
     array = strong(z)
     parts = (np.imag(array), np.real(array)) if array.dtype.kind == "c" else (0, array)
     made = np.arctan2(*parts)
@@ -185,7 +185,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
-    """sin(pi x) / (pi x); 1 at 0."""
+    """Compute sin(pi x) / (pi x); 1 at 0."""
     turned: Array = pi * strong(x)
     small = np.finfo(turned.dtype).eps if turned.dtype.kind == "f" else 1e-20
     held = np.where(turned != 0, turned, np.asarray(small, turned.dtype))
@@ -197,7 +197,7 @@ _SINC = [2 * k * (-1) ** k / factorial(2 * k + 1) for k in range(1, 10)]  # of t
 
 
 def _sinc_slope(inputs: list[XlaOp], _: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
-    """By a series near 0, where the terms of the closed form cancel."""
+    """Differentiate by a series near 0, where the closed form cancels."""
     if cotangents[0] is None:
         return [None]
     t: Array = traced(inputs[0])
@@ -212,7 +212,7 @@ def _sinc_slope(inputs: list[XlaOp], _: list[XlaOp], cotangents: Sequence[XlaOp 
 
 @implements(np.i0)
 def i0(x: Any) -> Any:
-    """The modified Bessel function of order 0."""
+    """Compute the modified Bessel function of order 0."""
     array = strong(x)
     if array.dtype.kind == "c":
         raise TypeError("i0 not supported for complex values")
@@ -228,7 +228,7 @@ def i0(x: Any) -> Any:
 
 @implements(np.cross)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """The vector that is at right angles to two others; of vectors in a plane the one number that is not zero."""
+    """Compute the cross product; for vectors in a plane its third component."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = strong(a), strong(b)
@@ -255,7 +255,7 @@ def _components(x: Array) -> list[Array | None]:
 
 
 def _minus(a: Array | None, b: Array | None, c: Array | None, d: Array | None) -> Array:
-    """A product less another one; of what is missing it is nothing."""
+    """Subtract two products, either of which may be missing."""
     first = None if a is None or b is None else a * b
     second = None if c is None or d is None else c * d
     return -second if first is None else first if second is None else first - second  # type: ignore[operator]
@@ -263,7 +263,7 @@ def _minus(a: Array | None, b: Array | None, c: Array | None, d: Array | None) -
 
 @implements(np.linalg.cross)
 def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The vector that is at right angles to two others."""
+    """Compute the cross product."""
     x, y = strong(x1), strong(x2)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
         raise ShapeError(
@@ -278,7 +278,7 @@ def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @implements(np.select)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """Of several choices the first one whose condition holds."""
+    """Select from the first of several choices whose condition holds."""
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
@@ -306,7 +306,7 @@ def _choice(array: Array, dtype: Any) -> Array:
 
 @implements(np.piecewise, note="functions are called on the whole array, so they must work element by element")
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Functions that hold where conditions do."""
+    """Apply functions where conditions hold."""
     array = strong(x)
     conditions = _conditions(condlist, array)
     if len(conditions) == len(funclist) - 1:
@@ -325,7 +325,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 def _of_leading(mask: Array, sizes: tuple[int, ...]) -> Array:
-    """A mask as an index has it: of the first dimensions, whatever the others are."""
+    """Broadcast a mask of the first dimensions to all dimensions."""
     rank = mask.ndim
     if mask.shape != sizes[:rank]:
         raise OutOfRangeError(f"a condition of sizes {list(mask.shape)} does not index an array of {list(sizes)}")
@@ -333,7 +333,7 @@ def _of_leading(mask: Array, sizes: tuple[int, ...]) -> Array:
 
 
 def _conditions(given: Any, array: Array) -> list[Array]:
-    """A list of conditions, also of a lone one."""
+    """Return a list of conditions, also for a single one."""
     if not isinstance(given, (list, tuple)) and np.ndim(given) == 0:
         return [cast(as_traced(given), bool)]
     if len(given) == 0:
@@ -343,12 +343,12 @@ def _conditions(given: Any, array: Array) -> list[Array]:
     return [cast(as_traced(c), bool) for c in given]
 
 
-# -- functions of lines
+# -- functions along axes
 
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of every line along an axis."""
+    """Apply a function to all vectors along an axis."""
     array = strong(arr)
     axis = np.lib.array_utils.normalize_axis_index(axis, array.ndim)
     lines = np.moveaxis(array, axis, -1)
@@ -360,7 +360,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     return np.transpose(made, order)
 
 
-_WRITTEN_OUT = 32  # lines that a function is traced for one after the other
+_WRITTEN_OUT = 32  # most vectors for which the function is traced one by one
 
 
 def _of_lines(function: Callable[[Array], Array], lines: Array) -> Array:
@@ -377,7 +377,7 @@ def _of_lines(function: Callable[[Array], Array], lines: Array) -> Array:
 
 @implements(np.apply_over_axes)
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
-    """A function of an array and an axis, for one axis after the other."""
+    """Apply a function of an array and an axis for several axes in turn."""
     array = strong(a)
     for axis in [axes] if np.ndim(axes) == 0 else axes:
         along = axis + array.ndim if axis < 0 else axis

@@ -1,4 +1,4 @@
-"""Shapes and orders of dimensions: most give parts that share memory with what they are of, as NumPy's do."""
+"""Shapes and permutations of dimensions: most functions return views, as NumPy's do."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ Array = TracedArray
 
 
 def array_of(value: Any) -> Array:
-    """What ``np.asarray`` makes of a value: Python's numbers are not weak any more."""
+    """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
     made = as_traced(value)
     return TracedArray(value_of(made)) if made.weak else made
 
 
 def model(a: Array) -> np.ndarray[Any, Any]:
-    """An array of NumPy's of the same shape and dtype that takes no memory: what NumPy says of it holds of `a`."""
+    """Return an unallocated NumPy array of the same shape and dtype, to ask NumPy about."""
     return np.broadcast_to(np.empty((), a.dtype), a.shape)
 
 
 def moved(a: Array, there: Callable[[XlaOp], XlaOp], back: Callable[[XlaOp], XlaOp], memory: Memory | None) -> Array:
-    """All elements of an array in other places, sharing its memory."""
+    """Return a view of all elements after a data movement and its inverse."""
     return a.part(there, lambda base, new: back(new), memory)
 
 
-# -- sizes
+# -- shapes
 
 
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
-    """Sizes, as plain numbers."""
+    """Return the shape as ints."""
     return as_traced(a).shape
 
 
 @implements(np.ndim)
 def ndim(a: Any) -> int:
-    """Number of dimensions, a plain number."""
+    """Return the rank as an int."""
     return as_traced(a).ndim
 
 
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> int:
-    """Number of elements, a plain number."""
+    """Return the number of elements as an int."""
     return int(np.size(model(array_of(a)), axis))
 
 
 def resized(a: Array, sizes: Sequence[int]) -> Array:
-    """The elements in row-major order with other sizes: a view where NumPy makes one."""
+    """Reshape in row-major order: a view if NumPy makes one."""
     old, new = a.shape, tuple(sizes)
     memory = None if a.contiguous else reshaped(a.memory, new)
     if a.contiguous or memory is not None:
@@ -68,7 +68,7 @@ def resized(a: Array, sizes: Sequence[int]) -> Array:
 
 
 def _in_columns(a: Array, sizes: Sequence[int], memory: Memory | None) -> Array:
-    """The elements in column-major order with other sizes: a part that lies so, or a copy."""
+    """Reshape in column-major order: a view, or a copy."""
     old, new = a.shape, tuple(sizes)
     if memory is not None:
         return moved(a, lambda v: _column_major(v, new), lambda v: _column_major(v, old), memory)
@@ -84,12 +84,12 @@ def _reversed(op: XlaOp) -> XlaOp:
 
 
 def known_order(a: Array, order: str | None, name: str) -> str:
-    """``C`` or ``F`` for any order that NumPy knows.
+    """Return ``C`` or ``F`` for any order that NumPy accepts.
 
     Raises
     ------
     UnimplementedError
-        It is the order of memory, of elements that do not lie in one piece.
+        The order is that of memory, and the elements are not contiguous.
     """
     letter = letter_of(order)
     if letter in "AK":
@@ -108,7 +108,7 @@ def known_order(a: Array, order: str | None, name: str) -> str:
 
 @implements(np.reshape)
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
-    """Other sizes."""
+    """Change the shape."""
     array = array_of(a)
     require_sizes(shape)
     sizes = np.reshape(model(array), shape, order=order).shape  # type: ignore[call-overload]
@@ -124,7 +124,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 @implements(np.ravel, note="order='K' only of arrays in one piece")
 def ravel(a: Any, order: str = "C") -> Array:
-    """One dimension."""
+    """Flatten."""
     array = array_of(a)
     if known_order(array, order, "ravel") == "F" and array.ndim > 1:
         memory = reshaped(array.memory, (array.size,), "F")
@@ -134,16 +134,16 @@ def ravel(a: Any, order: str = "C") -> Array:
     return TracedArray(xla.reshape(value_of(array), (array.size,)))
 
 
-# -- orders of dimensions
+# -- permutations
 
 
 @implements(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Array:
-    """Dimensions in another order."""
+    """Permute dimensions."""
     array = array_of(a)
     if axes is None:
         return _permuted(array, tuple(reversed(range(array.ndim))))
-    np.transpose(model(array), axes)  # raises what NumPy raises
+    np.transpose(model(array), axes)  # raises NumPy's errors
     return _permuted(array, normalize_axis_tuple(axes, array.ndim))
 
 
@@ -155,7 +155,7 @@ def _permuted(array: Array, order: tuple[int, ...]) -> Array:
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
 def matrix_transpose(x: Any, /) -> Array:
-    """The last two dimensions exchanged."""
+    """Transpose the last two dimensions."""
     array = array_of(x)
     if array.ndim < 2:
         raise ValueError(f"Input array must be at least 2-dimensional, but it is {array.ndim}")
@@ -164,7 +164,7 @@ def matrix_transpose(x: Any, /) -> Array:
 
 @implements(np.swapaxes)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
-    """Two dimensions exchanged."""
+    """Swap two dimensions."""
     array = array_of(a)
     first, second = normalize_axis_index(axis1, array.ndim), normalize_axis_index(axis2, array.ndim)
     order = list(range(array.ndim))
@@ -174,7 +174,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
-    """Some dimensions at other places, the others in their order."""
+    """Move dimensions to other positions."""
     array = array_of(a)
     start = normalize_axis_tuple(source, array.ndim, "source")
     end = normalize_axis_tuple(destination, array.ndim, "destination")
@@ -188,7 +188,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 @implements(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
-    """One dimension before another."""
+    """Move a dimension before another one."""
     array = array_of(a)
     n = array.ndim
     axis = normalize_axis_index(axis, n)
@@ -205,14 +205,14 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Array:
-    """Without dimensions of size 1."""
+    """Remove dimensions of size 1."""
     array = array_of(a)
     return resized(array, np.squeeze(model(array), axis).shape)
 
 
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Array:
-    """With more dimensions of size 1."""
+    """Insert dimensions of size 1."""
     array = array_of(a)
     return resized(array, np.expand_dims(model(array), axis).shape)
 
@@ -221,11 +221,11 @@ def expand_dims(a: Any, axis: Any) -> Array:
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Array:
-    """Windows over dimensions, as new dimensions behind all others."""
+    """Return sliding windows as additional last dimensions."""
     array = array_of(x)
     if writeable:
         raise UnimplementedError("sliding_window_view with writeable=True cannot be traced: elements lie in several")
-    memory = np.lib.stride_tricks.sliding_window_view(array.memory, window_shape, axis)  # and its errors
+    memory = np.lib.stride_tricks.sliding_window_view(array.memory, window_shape, axis)  # raises NumPy's errors
     windows = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     axes = range(array.ndim) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)
 
@@ -233,7 +233,7 @@ def sliding_window_view(
         made: Array = TracedArray(op)
         for along, size in zip(axes, windows, strict=True):
             places = np.arange(made.shape[along] - size + 1)[:, None] + np.arange(size)
-            taken: Any = np.take  # which dispatches to us
+            taken: Any = np.take  # dispatches to this package
             made = moveaxis(taken(made, places, axis=along), along + 1, -1)
         return value_of(made)
 
@@ -241,7 +241,7 @@ def sliding_window_view(
 
 
 def along(a: Any, axis: Any) -> tuple[Array, int]:
-    """An array and one of its dimensions; flat if it is None, and one number is taken for an array of one element."""
+    """Return an array and one of its dimensions; flattened for None, and of rank 1 for a scalar."""
     array = array_of(a)
     if axis is None or (array.ndim == 0 and axis in (0, -1)):
         return ravel(array), 0
@@ -259,28 +259,28 @@ def _at_least(arrays: Sequence[Any], sizes: Callable[[np.ndarray[Any, Any]], Any
 
 @implements(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
-    """With one dimension or more."""
+    """Add dimensions up to rank 1."""
     return _at_least(arys, np.atleast_1d)
 
 
 @implements(np.atleast_2d)
 def atleast_2d(*arys: Any) -> Any:
-    """With two dimensions or more."""
+    """Add dimensions up to rank 2."""
     return _at_least(arys, np.atleast_2d)
 
 
 @implements(np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
-    """With three dimensions or more."""
+    """Add dimensions up to rank 3."""
     return _at_least(arys, np.atleast_3d)
 
 
-# -- repeated along dimensions
+# -- broadcasting
 
 
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
-    """Repeated to sizes; read-only."""
+    """Broadcast to a shape; read-only."""
     given = array_of(array)
     require_sizes(shape)
     sizes = np.broadcast_to(model(given), shape).shape
@@ -289,7 +289,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
-    """Repeated to their common sizes; read-only unless they have them already."""
+    """Broadcast to the common shape; read-only unless an array has it already."""
     arrays = [array_of(a) for a in args]
     sizes = np.broadcast_shapes(*[a.shape for a in arrays])
     if all(a.shape == sizes for a in arrays):
@@ -297,23 +297,23 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     return tuple([broadcast_to(a, sizes) for a in arrays])
 
 
-# -- turned round
+# -- reversal
 
 
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Array:
-    """The other way round."""
+    """Reverse dimensions."""
     array = array_of(m)
     along = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
     if not array.ndim:
-        return TracedArray(value_of(array))  # a number to NumPy, not a part
+        return TracedArray(value_of(array))  # a scalar in NumPy, not a view
     memory = np.flip(array.memory, along)
     return moved(array, lambda v: xla.reverse(v, along), lambda v: xla.reverse(v, along), memory)
 
 
 @implements(np.flipud)
 def flipud(m: Any) -> Array:
-    """Rows the other way round."""
+    """Reverse the rows."""
     array = array_of(m)
     np.flipud(model(array))
     return flip(array, 0)
@@ -321,7 +321,7 @@ def flipud(m: Any) -> Array:
 
 @implements(np.fliplr)
 def fliplr(m: Any) -> Array:
-    """Columns the other way round."""
+    """Reverse the columns."""
     array = array_of(m)
     np.fliplr(model(array))
     return flip(array, 1)
@@ -329,9 +329,9 @@ def fliplr(m: Any) -> Array:
 
 @implements(np.rot90)
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
-    """Turned by right angles."""
+    """Rotate by multiples of a right angle."""
     array = array_of(m)
-    np.rot90(model(array), k, axes)  # raises what NumPy raises
+    np.rot90(model(array), k, axes)  # raises NumPy's errors
     first, second = (normalize_axis_index(d, array.ndim) for d in axes)
     turns = k % 4
     if turns in (0, 2):

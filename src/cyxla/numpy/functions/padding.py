@@ -1,4 +1,4 @@
-"""``numpy.pad``: one dimension after the other, as NumPy goes about it."""
+"""``numpy.pad``: one dimension after the other, as NumPy does it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 
 @implements(np.pad, note="mode may not be a function")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
-    """More elements around an array."""
+    """Pad an array."""
     given = array_of(array)
     widths = _widths(pad_width, given.ndim)
     if callable(mode):
@@ -80,7 +80,7 @@ def _uniform(array: Array, widths: list[Widths], value: Any) -> Array:
 
 
 def _number(value: Any, array: Array) -> XlaOp:
-    """A value as NumPy writes it to an array."""
+    """Convert a value as NumPy does in assignments."""
     if isinstance(value, TracedArray):
         return narrowed(value, array.dtype)
     cells = np.zeros(1, array.dtype)
@@ -96,7 +96,7 @@ def _of_nothing(array: Array, widths: list[Widths]) -> Array:
 
 
 def _pairs(value: Any, rank: int) -> Any:
-    """A value before and one after each dimension."""
+    """Return a pair of values, before and after, for each dimension."""
     made: Any = np.broadcast_to(value if isinstance(value, TracedArray) else _stacked(value), (rank, 2))
     return made
 
@@ -107,12 +107,12 @@ def _stacked(value: Any) -> Any:
 
 
 def _beside(array: Array, axis: int, before: Any, after: Any) -> Array:
-    """Between two others along a dimension; either may be None."""
+    """Concatenate before and after an array along a dimension; either may be None."""
     return concatenate([a for a in (before, array, after) if a is not None], axis)
 
 
 def _filled(array: Array, axis: int, count: int, value: Any) -> Array | None:
-    """A value as `count` elements of a dimension."""
+    """Return `count` copies of a value along a dimension; None for none."""
     if not count:
         return None
     sizes = tuple(count if d == axis else n for d, n in enumerate(array.shape))
@@ -126,7 +126,7 @@ def _constant(array: Array, axis: int, width: Widths, mode: str, values: Any) ->
 
 
 def _by_places(array: Array, axis: int, width: Widths, mode: str, option: Any) -> Array:
-    """Modes that take elements from elsewhere: NumPy says from where."""
+    """Pad by elements at other indices, as NumPy computes them."""
     places = np.pad(np.arange(array.shape[axis]), width, mode=mode)  # type: ignore[call-overload]
     return TracedArray(picked(value_of(array), places, axis))
 
@@ -171,7 +171,7 @@ def _ramp(array: Array, axis: int, width: Widths, mode: str, ends: Any) -> Array
 
 
 def _reflected(array: Array, axis: int, width: Widths, mode: str, kind: Any) -> Array:
-    """Mirrored at the ends; `odd` is mirrored at the value there, too."""
+    """Pad by reflection at the ends; `odd` reflects at the value there, too."""
     period = array.shape[axis]
     if kind != "odd" or period == 1:
         mode = "edge" if period == 1 else mode

@@ -1,4 +1,4 @@
-"""Polynomials by their coefficients, the highest power first."""
+"""Polynomials by their coefficients, highest power first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cyxla.numpy.ufuncs.integers import any_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import functions as xla
 
-Array = Any  # a traced array, worked on with NumPy's functions
+Array = Any  # a traced array, computed on by NumPy's functions
 INSTEAD.update({
     "polydiv": "how long the rest is depends on values: call it outside of the traced function",
 })  # fmt: skip
@@ -24,7 +24,7 @@ INSTEAD.update({
 
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
-    """A polynomial at places, by Horner's rule."""
+    """Evaluate a polynomial by Horner's method."""
     terms = p if isinstance(p, np.ndarray) else strong(p)
     places = strong(x)
     made: Array = np.zeros_like(places)
@@ -35,13 +35,13 @@ def polyval(p: Any, x: Any) -> Any:
 
 @implements(np.polyadd)
 def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials."""
+    """Add two polynomials."""
     return _together(np.add, a1, a2)
 
 
 @implements(np.polysub)
 def polysub(a1: Any, a2: Any) -> Any:
-    """The difference of two polynomials."""
+    """Subtract two polynomials."""
     return _together(np.subtract, a1, a2)
 
 
@@ -57,12 +57,12 @@ def _longer(terms: Array, count: int) -> Array:
 
 @implements(np.polymul, note="the first coefficients of traced polynomials must not be zero")
 def polymul(a1: Any, a2: Any) -> Any:
-    """The product of two polynomials."""
+    """Multiply two polynomials."""
     return np.convolve(*(_without_zeros(a, "polymul") for a in (a1, a2)))
 
 
 def _without_zeros(given: Any, name: str) -> Array:
-    """Coefficients from the first that is not zero on, which runs check where it is not known while tracing."""
+    """Drop leading zeros; runs check traced coefficients for them."""
     terms: Array = np.atleast_1d(strong(given))
     if terms.ndim > 1:
         raise ValueError("Polynomial must be 1d only.")
@@ -77,7 +77,7 @@ def _without_zeros(given: Any, name: str) -> Array:
 
 @implements(np.polyder)
 def polyder(p: Any, m: int = 1) -> Any:
-    """The derivative of a polynomial, taken so many times."""
+    """Differentiate a polynomial m times."""
     if int(m) < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     terms = strong(p)
@@ -88,7 +88,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 @implements(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """An integral of a polynomial, taken so many times, with constants."""
+    """Integrate a polynomial m times with constants."""
     count = int(m)
     if count < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
@@ -107,7 +107,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 def polyfit(
     x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: bool | str = False
 ) -> Any:
-    """The polynomial that is nearest to points, by squares of differences."""
+    """Fit a polynomial by least squares."""
     places, numbers = strong(x) + 0.0, strong(y) + 0.0
     weights = None if w is None else strong(w) + 0.0
     order = int(deg) + 1
@@ -155,7 +155,7 @@ def _check_points(x: Array, y: Array, w: Array | None, deg: int) -> None:
 
 @implements(np.poly, note="of real zeros; those of a matrix or of complex numbers may give either type")
 def poly(seq_of_zeros: Any) -> Any:
-    """The polynomial with these zeros."""
+    """Return the polynomial with these zeros."""
     zeros: Array = np.atleast_1d(strong(seq_of_zeros))
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         raise UnimplementedError(
@@ -180,7 +180,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 @implements(np.roots, note="the first and the last coefficient must not be zero; the result is complex")
 def roots(p: Any) -> Any:
-    """The zeros of a polynomial: the eigenvalues of its companion matrix."""
+    """Return the zeros of a polynomial as eigenvalues of its companion matrix."""
     terms: Array = np.atleast_1d(strong(p))
     if terms.ndim != 1:
         raise ShapeError("Input must be a rank-1 array.")
@@ -197,7 +197,7 @@ def roots(p: Any) -> Any:
 
 
 def _refuse_zeros(terms: Array, message: str) -> None:
-    """Let runs fail in which NumPy would give fewer coefficients."""
+    """Make runs fail in which NumPy would return fewer coefficients."""
     op = any_of(value_of(np.equal(terms, 0)))
     nothing = xla.constant(op.builder, 0, ElementType.S64)
     _trace.require_current().fail_if(op, nothing, lambda _: TraceError(message))

@@ -1,4 +1,4 @@
-"""NumPy's medians, quantiles and percentiles."""
+"""Medians, quantiles and percentiles."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
-Number = Any  # what can be known while tracing is an array of NumPy's, the rest is a traced one
+Number = Any  # a NumPy array if known while tracing, else a traced one
 
 
-# -- lines
+# -- sorted lines
 
 
 @dataclass(frozen=True)
 class Lines:
-    """An array as sorted lines.
+    """Array as sorted lines along the reduced axes.
 
     Attributes
     ----------
     op : XlaOp
-        One line after the other, each in order: [count, size].
+        Sorted lines: [count, size].
     rest : tuple of int
-        Sizes of the axes that are left.
+        Sizes of the remaining axes.
     kept : tuple of int
-        Sizes of the array with 1 for those that are not.
+        Shape of the array with 1 for the reduced axes.
     weights : XlaOp or None
-        Weights that go along with the elements: [count, size].
+        Weights sorted with the elements: [count, size].
     """
 
     op: XlaOp
@@ -55,7 +55,7 @@ class Lines:
 
     @staticmethod
     def of(array: TracedArray, axis: Any, weights: XlaOp | None = None) -> Lines:
-        """The lines along axes."""
+        """Return the sorted lines along axes."""
         axes = axes_of(tuple(axis) if isinstance(axis, list) else axis, array.ndim, of_scalars=False)
         others = [d for d in range(array.ndim) if d not in axes]
         rest = tuple(array.shape[d] for d in others)
@@ -67,20 +67,20 @@ class Lines:
 
     @property
     def count(self) -> int:
-        """How many lines there are."""
+        """Number of lines."""
         return self.op.shape.dims[0]
 
     @property
     def size(self) -> int:
-        """Elements of a line."""
+        """Number of elements in a line."""
         return self.op.shape.dims[1]
 
     def column(self, place: int) -> XlaOp:
-        """One element of each line."""
+        """Return the element at an index in each line."""
         return xla.reshape(xla.slice_in_dim(self.op, place, place + 1, 1, 1), (self.count,))
 
     def at(self, places: Number) -> TracedArray:
-        """Elements at places: of NumPy's, the same in every line; or traced, [..., count]."""
+        """Return elements at indices: of a NumPy array, the same in every line; of a traced one, [..., count]."""
         if not self.count:
             before = places.shape[:-1] if isinstance(places, TracedArray) else places.shape
             return TracedArray(xla.broadcast(values.scalar(self.op, 0), (*before, 0)))
@@ -96,7 +96,7 @@ class Lines:
         return TracedArray(take_each(flat, xla.add(xla.multiply(starts, values.full_like(starts, self.size)), op)))
 
     def with_nan(self, made: XlaOp) -> XlaOp:
-        """Results [..., count], nan where the line has any."""
+        """Replace results [..., count] by nan for lines that contain nan."""
         if not (values.is_float(self.op) or values.is_complex(self.op)) or not self.size:
             return made
         last = self.column(self.size - 1)
@@ -104,12 +104,12 @@ class Lines:
         return xla.select(bad, broadcast_to(convert(last, values.numpy_type(made)), made.shape.dims), made)
 
     def present(self) -> XlaOp:
-        """How many elements of each line are not nan, s64[count]."""
+        """Number of elements in each line that are not nan, s64[count]."""
         there = xla.convert(xla.eq(self.op, self.op), ElementType.S64)
         return reduce_op(np.add, there, [1])
 
     def sizes(self, keepdims: bool, before: Sequence[int] = ()) -> tuple[int, ...]:
-        """Sizes of results."""
+        """Return the shape of the results."""
         return (*before, *(self.kept if keepdims else self.rest))
 
 
@@ -118,7 +118,7 @@ class Lines:
 
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    """The middle of sorted elements, or the mean of the two in the middle."""
+    """Compute the median."""
     lines = Lines.of(as_traced(a), axis)
     first, last = max((lines.size - 1) // 2, 0), lines.size // 2 + 1
     middle = TracedArray(xla.slice_in_dim(lines.op, first, min(last, lines.size), 1, 1))
@@ -130,7 +130,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = NOT_GIVEN
 ) -> Any:
-    """The middle of what is not nan."""
+    """Compute the median, ignoring nan."""
     array = as_traced(a)
     if array.dtype.kind not in "fcV" or not array.size:
         return (median if array.size else _empty_mean)(array, axis, out=out, keepdims=keepdims)
@@ -158,7 +158,7 @@ def _delivered(
     return handed(value_of(shaped), out, name)
 
 
-# -- places between elements
+# -- interpolation methods
 
 
 def _where(test: Number, yes: Any, no: Any) -> Number:
@@ -175,7 +175,7 @@ def _whole(x: Number) -> Number:
 
 
 def _stepwise(place: Number, down: Callable[[Number, Number], Number]) -> Number:
-    """The element before a place where `down` holds of the distance to it, else the one behind it."""
+    """Return the element below a position if `down` holds for the distance to it, else the one above."""
     floor = np.floor(place)
     found = _whole(_where(down(place - floor, floor), floor, floor + 1))
     return np.maximum(found, 0)
@@ -195,15 +195,15 @@ def _as_it_is(gamma: Number, place: Number) -> Number:
 
 @dataclass(frozen=True)
 class Method:
-    """How a quantile is found.
+    """Method of interpolation between sorted elements.
 
     Attributes
     ----------
     place : callable
-        From the number of elements and a quantile to where it is among the sorted elements.
+        Function from the number of elements and a quantile to a position among the sorted elements.
     weight : callable or None
-        From the distance to the element before it, and the place, to the weight of the one behind it; None where the
-        place is that of an element.
+        Function from the distance to the element below, and the position, to the weight of the element above; None if
+        positions are integers.
     """
 
     place: Callable[[Number, Number], Number]
@@ -240,7 +240,7 @@ def quantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Where a part q of the elements is below."""
+    """Compute quantiles."""
     return _quantile(as_traced(a), _exact(q), _weak(q), axis, out, method, keepdims, weights, "quantile")
 
 
@@ -249,7 +249,7 @@ def percentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Where q of a hundred elements are below."""
+    """Compute percentiles."""
     return _quantile(as_traced(a), _hundredth(q), _weak(q), axis, out, method, keepdims, weights, "percentile")
 
 
@@ -258,7 +258,7 @@ def nanquantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: Any = NOT_GIVEN, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Where a part q of what is not nan is below."""
+    """Compute quantiles, ignoring nan."""
     return _quantile(as_traced(a), _exact(q), _weak(q), axis, out, method, keepdims, weights, "nanquantile")
 
 
@@ -267,7 +267,7 @@ def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: Any = NOT_GIVEN, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Where q of a hundred elements that are not nan are below."""
+    """Compute percentiles, ignoring nan."""
     return _quantile(as_traced(a), _hundredth(q), _weak(q), axis, out, method, keepdims, weights, "nanpercentile")
 
 
@@ -300,7 +300,7 @@ def _check(array: TracedArray, q: Number, method: str, weights: Any, name: str) 
 
 
 def _check_range(q: Number, name: str) -> None:
-    """Quantiles that are known are looked at now, others by the run."""
+    """Check that quantiles are in range: known ones now, others at run time."""
     what = "Percentiles must be in the range [0, 100]" if "perc" in name else "Quantiles must be in the range [0, 1]"
     if not isinstance(q, TracedArray):
         if not ((q >= 0) & (q <= 1)).all():
@@ -335,7 +335,7 @@ def _quantile(
             delivered.rank0 = Rank0.ARRAY
         return delivered
     shaped = TracedArray(xla.reshape(value_of(made), lines.sizes(flag(keepdims), q.shape)))
-    return deliver([shaped], out, True, "unsafe" if skips else "same_kind", "add")  # the last step of NumPy's
+    return deliver([shaped], out, True, "unsafe" if skips else "same_kind", "add")  # NumPy's last step
 
 
 def _check_taken(out: Any, array: TracedArray, before: Sequence[int], lines: Lines, keepdims: Any) -> None:
@@ -348,7 +348,7 @@ def _check_taken(out: Any, array: TracedArray, before: Sequence[int], lines: Lin
 
 
 def _of_all(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
-    """Quantiles [..., count] of all elements; nan where there is any."""
+    """Return quantiles [..., count] of all elements; nan for lines that contain nan."""
     spot = method.place(lines.size, q)
     if isinstance(spot, TracedArray):
         spot = _under(spot, lines)
@@ -357,7 +357,7 @@ def _of_all(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
 
 
 def _of_present(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
-    """Quantiles [..., count] of what is not nan."""
+    """Return quantiles [..., count] of the elements that are not nan."""
     count: Number = TracedArray(lines.present())
     parts = _under(as_traced(q), lines)
     size = cast(count, parts.dtype) if parts.dtype.kind == "f" else count
@@ -367,7 +367,7 @@ def _of_present(lines: Lines, q: Number, weak: bool, method: Method) -> TracedAr
 
 
 def _under(parts: TracedArray, lines: Lines) -> TracedArray:
-    """Numbers for each line: [..., count]."""
+    """Broadcast numbers to each line: [..., count]."""
     sizes = parts.shape
     return TracedArray(xla.broadcast_in_dim(value_of(parts), (*sizes, lines.count), tuple(range(len(sizes)))))
 
@@ -381,7 +381,7 @@ def _found(lines: Lines, spot: Number, size: Number, weak: bool, method: Method)
     last = size - 1 + 0 * floor
     above, below = spot >= last, spot < 0
     one, other = (_where(above, last, _where(below, 0 * floor, f)) for f in (floor, floor + 1))
-    gamma = method.weight(spot - one, spot).astype(kind)  # a half of whole numbers is none, as in NumPy
+    gamma = method.weight(spot - one, spot).astype(kind)  # half of an integer is truncated, as in NumPy
     before, behind = lines.at(_clipped(_whole(one), lines)), lines.at(_clipped(_whole(other), lines))
     return _mixed(before, behind, gamma, weak)
 
@@ -391,7 +391,7 @@ def _clipped(places: Number, lines: Lines) -> Number:
 
 
 def _mixed(before: Number, behind: Number, gamma: Number, weak: bool) -> TracedArray:
-    """Elements mixed by the weight of the one behind, from the nearer of them."""
+    """Interpolate by the weight of the element above, starting from the nearer one."""
     if not isinstance(gamma, TracedArray):
         weight = float(gamma) if weak else gamma.reshape((*gamma.shape, 1))
     else:
@@ -406,7 +406,7 @@ def _mixed(before: Number, behind: Number, gamma: Number, weak: bool) -> TracedA
 
 
 def _checked_weights(weights: TracedArray, array: TracedArray, axis: Any) -> XlaOp:
-    """A weight for each element, f64."""
+    """Return a weight for each element, f64."""
     op = spread_weights(value_of(weights), array, axis)
     if weights.dtype.kind not in "u":
         _fail_where(xla.lt(op, values.zeros_like(op)), "Weights must be non-negative.")
@@ -420,7 +420,7 @@ def _fail_where(bad: XlaOp, text: str) -> None:
 
 
 def _of_weighted(lines: Lines, weights: XlaOp, q: TracedArray, skips: bool) -> TracedArray:
-    """Quantiles [..., count]: the first elements up to which the weights come to a part of all."""
+    """Return weighted quantiles [..., count]: the first elements at which the cumulative weight reaches a share."""
     if skips:
         weights = xla.select(xla.ne(lines.op, lines.op), values.zeros_like(weights), weights)
     parts = _parts_of_all(lines, weights, skips)
@@ -435,7 +435,7 @@ def _of_weighted(lines: Lines, weights: XlaOp, q: TracedArray, skips: bool) -> T
 
 
 def _parts_of_all(lines: Lines, weights: XlaOp, skips: bool) -> XlaOp:
-    """Which part of all weights is up to each element; less than any quantile where it is nothing."""
+    """Return the cumulative share of the weights; below any quantile where there is none."""
     sums = cumulative(weights, "add", 1)
     last = xla.slice_in_dim(sums, lines.size - 1, lines.size, 1, 1)
     bad = xla.or_(xla.eq(last, values.zeros_like(last)), xla.not_(xla.is_finite(last)))

@@ -1,4 +1,4 @@
-"""NumPy's reductions and running totals."""
+"""Reductions and cumulative functions."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
-_CACHED = 1 << 24  # bytes that caches may hold
-_BLOCK = 1 << 11  # elements of a long vector that are looked at together
-_LONG = 1 << 16  # elements from which on a second look at all of them is worth avoiding
+_CACHED = 1 << 24  # bytes assumed to fit into the caches
+_BLOCK = 1 << 11  # elements per block of a long vector
+_LONG = 1 << 16  # number of elements from which a second pass over all of them is avoided
 
 
-# -- joining elements
+# -- reductions
 
 
 @implements(np.sum)
@@ -54,7 +54,7 @@ def sum_(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """Sums along axes."""
+    """Sum along axes."""
     return reduce(np.add, a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -63,7 +63,7 @@ def prod_(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """Products along axes."""
+    """Multiply along axes."""
     return reduce(np.multiply, a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -72,7 +72,7 @@ def max_(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """The greatest along axes."""
+    """Compute the maximum along axes."""
     return reduce(np.maximum, a, axis, None, out, keepdims, initial, where)
 
 
@@ -81,25 +81,25 @@ def min_(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """The least along axes."""
+    """Compute the minimum along axes."""
     return reduce(np.minimum, a, axis, None, out, keepdims, initial, where)
 
 
 @implements(np.any)
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *, where: Any = NOT_GIVEN) -> Any:
-    """Whether any element along axes is not zero."""
+    """Test whether any element along axes is nonzero."""
     return reduce(np.logical_or, a, axis, None, out, keepdims, NOT_GIVEN, where)
 
 
 @implements(np.all)
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *, where: Any = NOT_GIVEN) -> Any:
-    """Whether all elements along axes are not zero."""
+    """Test whether all elements along axes are nonzero."""
     return reduce(np.logical_and, a, axis, None, out, keepdims, NOT_GIVEN, where)
 
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) -> Any:
-    """The greatest minus the least."""
+    """Compute maximum minus minimum."""
     given = as_traced(a)
     most, least = max_(given, axis, out, keepdims), min_(given, axis, None, keepdims)
     return np.subtract(most, least, out=out)
@@ -107,22 +107,22 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) ->
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """How many elements are not zero."""
+    """Count nonzero elements."""
     return sum_(as_traced(a, bool), axis, np.int64, None, keepdims)
 
 
-# -- where extremes are
+# -- indices of extremes
 
 
 @implements(np.argmax)
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
-    """Where the first of the greatest is; nan is the greatest."""
+    """Return the index of the first maximum; nan counts as the greatest."""
     return _place(as_traced(a), axis, out, flag(keepdims), "argmax")
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
-    """Where the first of the least is; nan is the least."""
+    """Return the index of the first minimum; nan counts as the least."""
     return _place(as_traced(a), axis, out, flag(keepdims), "argmin")
 
 
@@ -149,22 +149,22 @@ def _others(sizes: Sequence[int], axis: int) -> tuple[int, ...]:
 
 
 def place_of(op: XlaOp, axis: int, name: str) -> XlaOp:
-    """Where along a dimension the first extreme is, as s64; `name` is argmax or argmin."""
+    """Return the index of the first extreme along a dimension, as s64; `name` is argmax or argmin."""
     if op.shape.dtype is ElementType.PRED:
         op = xla.convert(op, ElementType.U8)
     if not all(op.shape.dims):
         return xla.broadcast(xla.constant(op.builder, 0, ElementType.S64), _others(op.shape.dims, axis))
-    return (_found if _is_near(op, axis) else _compared)(op, axis, name)  # whichever is the faster
+    return (_found if _is_near(op, axis) else _compared)(op, axis, name)  # the faster one
 
 
 def _is_near(op: XlaOp, axis: int) -> bool:
-    """Whether a line of elements lies side by side and is read twice at little cost."""
+    """Return whether lines are contiguous and cheap to read twice."""
     sizes, dtype = op.shape.dims, op.shape.dtype
     return axis == len(sizes) - 1 and not dtype.is_complex and sizes[axis] * dtype.bits // 8 <= _CACHED
 
 
 def _found(op: XlaOp, axis: int, name: str) -> XlaOp:
-    """The first place of what equals the extreme; that is nan where any element is."""
+    """Return the first index of an element equal to the extreme, which is nan if any element is."""
     sizes = op.shape.dims
     if sizes == (sizes[axis],) and sizes[axis] >= 2 * _BLOCK:
         return _found_in_blocks(op, name)
@@ -179,7 +179,7 @@ def _found(op: XlaOp, axis: int, name: str) -> XlaOp:
 
 
 def _found_in_blocks(op: XlaOp, name: str) -> XlaOp:
-    """The same of a long vector: which block has the first extreme, and where in it; elements are read once."""
+    """Return the index of the first extreme of a long vector: of a block, then within it; elements are read once."""
     (size,) = op.shape.dims
     whole = size // _BLOCK * _BLOCK
     ufunc = np.maximum if name == "argmax" else np.minimum
@@ -193,7 +193,7 @@ def _found_in_blocks(op: XlaOp, name: str) -> XlaOp:
 
 
 def _compared(op: XlaOp, axis: int, name: str) -> XlaOp:
-    """The place that goes with the extreme of pairs of elements and places."""
+    """Return the index of an extreme by a reduction of pairs of elements and indices."""
     least = REDUCTIONS[np.maximum if name == "argmax" else np.minimum].start(op)
     places = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
     zero = values.scalar(places, 0)
@@ -203,7 +203,7 @@ def _compared(op: XlaOp, axis: int, name: str) -> XlaOp:
 
 @lru_cache(maxsize=64)
 def _first_extreme(name: str, dtype: ElementType) -> XlaComputation:
-    """Joins two elements and their places to the greater, of equal ones the first."""
+    """Return the combiner that selects the greater of two pairs, the one of lower index if equal."""
     builder = XlaBuilder(f"{name}_{dtype}")
     shapes = [Shape.array(dtype), Shape.array(ElementType.S64)] * 2
     x, i, y, j = (xla.parameter(builder, k, s, n) for k, (s, n) in enumerate(zip(shapes, "xiyj", strict=True)))
@@ -221,18 +221,18 @@ def _greater(x: XlaOp, y: XlaOp, name: str) -> XlaOp:
     return xla.or_(wins, xla.ne(x, x)) if dtype.is_float else wins
 
 
-# -- running totals
+# -- cumulative functions
 
 
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Sums of all elements up to each one."""
+    """Compute cumulative sums."""
     return _cumulative(np.add, as_traced(a), axis, dtype, out)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Products of all elements up to each one."""
+    """Compute cumulative products."""
     return _cumulative(np.multiply, as_traced(a), axis, dtype, out)
 
 
@@ -255,7 +255,7 @@ def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out:
 def cumulative_sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Any:
-    """Sums of all elements up to each one, and of none if asked for."""
+    """Compute cumulative sums, starting with 0 on request."""
     return _array_api_cumulative(np.add, as_traced(x), axis, dtype, out, include_initial)
 
 
@@ -263,7 +263,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Any:
-    """Products of all elements up to each one, and of none if asked for."""
+    """Compute cumulative products, starting with 1 on request."""
     return _array_api_cumulative(np.multiply, as_traced(x), axis, dtype, out, include_initial)
 
 
@@ -284,11 +284,11 @@ def _array_api_cumulative(
     return handed(made, out, ufunc.__name__)
 
 
-# -- nan left out
+# -- ignoring nan
 
 
 def without_nan(array: TracedArray, number: Any) -> tuple[TracedArray, XlaOp | None]:
-    """An array with a number in place of nan, and where nan was; None where there is none by its type."""
+    """Replace nan by a number; return the array and the mask of nan, None if the dtype has no nan."""
     if array.dtype.kind not in "fcV":
         return array, None
     op = value_of(array)
@@ -302,7 +302,7 @@ def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """Sums of what is not nan."""
+    """Sum, ignoring nan."""
     return reduce(np.add, without_nan(as_traced(a), 0)[0], axis, dtype, out, keepdims, initial, where)
 
 
@@ -311,7 +311,7 @@ def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """Products of what is not nan."""
+    """Multiply, ignoring nan."""
     return reduce(np.multiply, without_nan(as_traced(a), 1)[0], axis, dtype, out, keepdims, initial, where)
 
 
@@ -320,7 +320,7 @@ def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """The greatest of what is not nan; nan where all is."""
+    """Compute the maximum, ignoring nan; nan if all elements are."""
     return _nan_extreme(np.maximum, as_traced(a), axis, out, keepdims, initial, where)
 
 
@@ -329,14 +329,14 @@ def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """The least of what is not nan; nan where all is."""
+    """Compute the minimum, ignoring nan; nan if all elements are."""
     return _nan_extreme(np.minimum, as_traced(a), axis, out, keepdims, initial, where)
 
 
 def _nan_extreme(
     ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any
 ) -> Any:
-    """Joined as fmax and fmin join: nan is what comes of nothing but nan."""
+    """Reduce as fmax and fmin do: nan only if all elements are."""
     row = REDUCTIONS[ufunc]
     filled, bad = without_nan(array, row.start)
     if bad is None:
@@ -357,7 +357,7 @@ def _nan_extreme(
 
 
 def _all_nan(array: TracedArray, joint: XlaOp, start: XlaOp, axes: Sequence[int], keepdims: bool) -> XlaOp:
-    """Where all is nan: only looked for where a result is what is also made of nothing."""
+    """Return where all elements are nan; only checked where a result equals that of no elements."""
     suspect: Any = TracedArray(xla.eq(joint, broadcast_to(start, joint.shape.dims)))
 
     def look(given: TracedArray) -> TracedArray:
@@ -373,13 +373,13 @@ def _type(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
-    """Where the first of the greatest is, nan left out."""
+    """Return the index of the first maximum, ignoring nan."""
     return _nan_place(np.maximum, as_traced(a), axis, out, keepdims, "argmax")
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
-    """Where the first of the least is, nan left out."""
+    """Return the index of the first minimum, ignoring nan."""
     return _nan_place(np.minimum, as_traced(a), axis, out, keepdims, "argmin")
 
 
@@ -396,11 +396,11 @@ def _nan_place(ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdim
 
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Sums of all elements up to each one, nan taken for 0."""
+    """Compute cumulative sums with nan as 0."""
     return _cumulative(np.add, without_nan(as_traced(a), 0)[0], axis, dtype, out)
 
 
 @implements(np.nancumprod)
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Products of all elements up to each one, nan taken for 1."""
+    """Compute cumulative products with nan as 1."""
     return _cumulative(np.multiply, without_nan(as_traced(a), 1)[0], axis, dtype, out)

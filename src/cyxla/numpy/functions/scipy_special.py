@@ -1,4 +1,4 @@
-"""Functions that `scipy.special` has as Python functions: here for arrays and traced arrays alike."""
+"""Functions of `scipy.special` that are not ufuncs, for arrays and traced arrays."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
-Array = Any  # a NumPy array or a traced one, worked on with NumPy's functions
+Array = Any  # a NumPy or traced array, computed on by NumPy's functions
 
 
 def _numbers(x: Any) -> Array:
-    """An array of floats or complex numbers."""
+    """Convert to an array of floats or complex numbers."""
     array: Array = as_traced(x) if _is_traced(x) else np.asarray(x)
     return array if array.dtype.kind in "fcV" else array.astype(np.float64)
 
@@ -24,21 +24,21 @@ def _is_traced(x: Any) -> bool:
 
 
 def _shifted(x: Array, axis: Any) -> tuple[Array, Array]:
-    """The numbers less the greatest one, and that one; 0 in place of an infinite one."""
+    """Subtract the maximum; return the differences and the maximum, 0 if it is infinite."""
     most = np.max(x, axis=axis, keepdims=True)
     most = np.where(np.isfinite(most), most, most.dtype.type(0))
     return x - most, most
 
 
 def softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
-    """exp(x) over its sum along axes.
+    """Compute exp(x) over its sum along axes.
 
     Parameters
     ----------
     x : array_like
-        Numbers.
+        Input array.
     axis : int or tuple of int, optional
-        The axes; all of them by default.
+        Axes of the sum; all of them by default.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
 
 
 def log_softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
-    """The logarithm of `softmax`, with the digits of small ones.
+    """Compute the logarithm of `softmax` accurately.
 
     Examples
     --------
@@ -64,20 +64,20 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
 def logsumexp(
     a: Any, axis: int | tuple[int, ...] | None = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
-    """The logarithm of a sum of exponentials.
+    """Compute the logarithm of a sum of exponentials.
 
     Parameters
     ----------
     a : array_like
-        Exponents, real ones.
+        Real exponents.
     axis : int or tuple of int, optional
-        The axes that the sum runs along; all of them by default.
+        Axes of the sum; all of them by default.
     b : array_like, optional
-        What each exponential is multiplied with.
+        Factor of each exponential.
     keepdims : bool
-        Whether these axes stay, with size 1.
+        Whether the summed axes stay with size 1.
     return_sign : bool
-        Whether the sign of the sum is given, too; then the logarithm is of its size.
+        Whether to return the sign of the sum, too, and the logarithm of its absolute value.
 
     Examples
     --------
@@ -102,14 +102,14 @@ def logsumexp(
 
 
 def polygamma(n: int, x: Any) -> Any:
-    """The n-th derivative of the digamma function.
+    """Compute the n-th derivative of the digamma function.
 
     Parameters
     ----------
     n : int
-        Which derivative.
+        Order of the derivative.
     x : array_like
-        Numbers.
+        Input array.
     """
     from scipy import special
 

@@ -1,4 +1,4 @@
-"""Sets of elements: what is in them has a size that is known while tracing, what they are has not."""
+"""Set functions whose results have a known shape."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOO_FAR = (
     "You have specified kind='table', but the range of values in `ar2` or `ar1` exceed the maximum integer of the "
     "datatype. Please set `kind` to None or 'sort'."
 )
-_FEW = 16  # elements up to which each is compared with each
+_FEW = 16  # most elements that are each compared with each
 _SIZED = "how many there are is known in a run only: "
 
 INSTEAD.update(
@@ -43,7 +43,7 @@ INSTEAD.update(
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Any:
-    """Which elements are among others."""
+    """Test which elements are in another array."""
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     array, among = array_of(element), array_of(test_elements)
@@ -64,7 +64,7 @@ def isin(
 
 
 def _check_range(among: XlaOp) -> None:
-    """Let runs fail in which integers lie so far apart that NumPy's table of all between them would be too long."""
+    """Make runs fail in which NumPy's table of integers would be too large."""
     dtype = values.numpy_type(among)
     if dtype.kind != "i":
         return
@@ -88,7 +88,7 @@ def _compared(array: TracedArray, among: TracedArray) -> TracedArray:
 
 
 def _looked_up(array: TracedArray, among: TracedArray) -> Any:
-    """Nan is found nowhere: it equals nothing, and the place that it is sorted to holds no equal of anything."""
+    """Search in sorted elements; nan is never found, since it equals nothing."""
     ordered: Any = np.sort(np.ravel(among))
     places: Any = np.searchsorted(ordered, array)
     return np.equal(ordered[np.minimum(places, among.size - 1)], array)

@@ -1,4 +1,4 @@
-"""NumPy's sorts, and searches in what is sorted."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 _KINDS = ("quicksort", "heapsort", "mergesort", "stable")
-_COUNTED = 32  # places are counted up to this size, and halved from it on
+_COUNTED = 32  # greatest size for which indices are counted; larger ones use bisection
 
 
 def _line(array: TracedArray, axis: Any) -> tuple[XlaOp, int]:
-    """The elements and the dimension to go along."""
+    """Return the elements and the dimension to sort."""
     op = value_of(array)
     if axis is None:
         return xla.reshape(op, (array.size,)), 0
@@ -60,18 +60,18 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 
 @implements(np.argsort)
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> TracedArray:
-    """Where the elements of a sorted axis come from; all kinds are stable."""
+    """Return the indices that sort along an axis; all kinds are stable."""
     _check_kind(kind, order, stable)
     array = as_traced(a)
     if array.ndim == 0 and axis in (0, -1):
-        axis = None  # as NumPy does it
+        axis = None  # as in NumPy
     op, along = _line(array, axis)
     return TracedArray(sort_places([op], along))
 
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
-    """Elements with all before the k-th not greater and all behind it not less: sorted."""
+    """Partition at the k-th element by sorting."""
     op, along = _line(as_traced(a), axis)
     _check_parts(kth, op.shape.dims[along] if op.shape.size else 0, kind, order)
     return TracedArray(sort_together([op], along)[0])
@@ -79,7 +79,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
-    """Where the elements of a partitioned axis come from."""
+    """Return the indices that partition along an axis."""
     op, along = _line(as_traced(a), axis)
     _check_parts(kth, op.shape.dims[along] if op.shape.size else 0, kind, order)
     return TracedArray(sort_places([op], along))
@@ -102,7 +102,7 @@ def _check_parts(kth: Any, size: int, kind: Any, order: Any) -> None:
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: Any = -1) -> TracedArray:
-    """Where elements come from when sorted by the last key, where that is equal by the one before it, and so on."""
+    """Return the indices that sort by several keys, the last of them first."""
     given = [as_traced(k) for k in keys] if not isinstance(keys, TracedArray) else list(keys)
     if not given:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -115,7 +115,7 @@ def lexsort(keys: Any, axis: Any = -1) -> TracedArray:
 
 
 def _by_one_after_the_other(keys: Sequence[Any], axis: int) -> TracedArray:
-    """Places by the least key first: stable sorts by one key each take less time than one by all of them."""
+    """Sort by one key after the other, the least significant first, which is faster than by all at once."""
     places: Any = TracedArray(sort_places([value_of(keys[0])], axis))
     for key in keys[1:]:
         ordered: Any = np.take_along_axis(key, places, axis)
@@ -138,7 +138,7 @@ def sort_complex(a: Any) -> TracedArray:
 
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> TracedArray:
-    """Where elements belong in a sorted array."""
+    """Return the indices at which elements would be inserted in a sorted array."""
     array, sought = as_traced(a), as_traced(v)
     if not isinstance(side, str):
         raise TypeError(f"search side must be str, not {type(side).__name__}")
@@ -167,7 +167,7 @@ def _in_order(op: XlaOp, sorter: TracedArray) -> XlaOp:
 
 
 def take_each(op: XlaOp, places: XlaOp) -> XlaOp:
-    """The elements of a vector at places; those outside of it are moved inside."""
+    """Take elements of a vector at indices, which are clamped."""
     rank = len(places.shape.dims)
     return xla.gather(
         op, xla.reshape(places, (*places.shape.dims, 1)), offset_dims=(), collapsed_slice_dims=(0,),
@@ -176,7 +176,7 @@ def take_each(op: XlaOp, places: XlaOp) -> XlaOp:
 
 
 def place_in(line: XlaOp, sought: XlaOp, behind: bool) -> XlaOp:
-    """How many elements of a sorted vector come before elements of its type, or not behind them, as s64."""
+    """Count the elements of a sorted vector before (or not after) elements of its dtype, as s64."""
     (size,) = line.shape.dims
     if size == 0 or not all(sought.shape.dims):
         return xla.broadcast(xla.constant(line.builder, 0, ElementType.S64), sought.shape.dims)
@@ -213,7 +213,7 @@ def _steps(size: int) -> Sequence[int]:
 
 @implements(np.digitize, note="integer edges are compared as integers, where NumPy looks at them as floats first")
 def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
-    """Which bin elements are in; the edges may rise or fall."""
+    """Return the bins of elements; edges may increase or decrease."""
     given, edges = as_traced(x), as_traced(bins)
     if given.dtype.kind == "c":
         raise TypeError("x may not be complex")
@@ -232,8 +232,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
 
 
 def _direction(bins: np.ndarray[Any, Any]) -> bool:
-    """Whether edges rise, or else fall."""
-    if not (bins[1:] < bins[:-1]).any():  # nan, which sorts last, is no fall
+    """Return whether edges increase."""
+    if not (bins[1:] < bins[:-1]).any():  # nan, which sorts last, is no decrease
         return True
     if not (bins[1:] > bins[:-1]).any():
         return False

@@ -1,4 +1,4 @@
-"""NumPy's means, variances, and what is made of them."""
+"""Means, variances and related statistics."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from cyxla.xla.lib import values
 
 
 def _axes(axis: Any, array: TracedArray, where: Any) -> tuple[int, ...]:
-    """The axes of a mean: a scalar has one only where elements are chosen, as NumPy goes about it."""
+    """Return the axes of a mean: those of a scalar count only with ``where=``, as in NumPy."""
     return axes_of(axis, array.ndim, of_scalars=not all_chosen(where))
 
 
 def _count(where: Any, sizes: Sequence[int], axes: Sequence[int], keepdims: bool) -> Any:
-    """How many elements a mean is of: a NumPy number, or traced where ``where=`` chooses."""
+    """Return the number of elements of a mean: a NumPy number, or traced with ``where=``."""
     if all_chosen(where):
         return np.int64(prod(sizes[d] for d in axes))
     chosen = xla.convert(mask_of(where, sizes), ElementType.S64)
@@ -49,7 +49,7 @@ def _count(where: Any, sizes: Sequence[int], axes: Sequence[int], keepdims: bool
 
 
 def _sum(array: TracedArray, dtype: Dtype, axes: Sequence[int], keepdims: bool, where: Any) -> XlaOp:
-    """Sums of chosen elements, in a type."""
+    """Sum masked elements in a dtype."""
     op = convert(value_of(array), dtype)
     if not all_chosen(where):
         op = xla.select(mask_of(where, op.shape.dims), op, values.zeros_like(op))
@@ -57,11 +57,11 @@ def _sum(array: TracedArray, dtype: Dtype, axes: Sequence[int], keepdims: bool, 
 
 
 def _divided(op: XlaOp, count: Any) -> XlaOp:
-    """Sums divided by counts, one for all or one for each; of whole numbers the quotients are cut off."""
+    """Divide sums by counts; quotients of integers are truncated."""
     dtype = values.numpy_type(op)
     if dtype.kind in "biu":
         return convert(_divided(convert(op, np.dtype(np.float64)), count), dtype)
-    if dtype.itemsize == 2:  # numbers of 16 bits do not hold counts
+    if dtype.itemsize == 2:  # 16-bit floats do not hold counts
         return convert(_divided(convert(op, np.dtype(np.float32)), count), dtype)
     real = _real(dtype)
     given = broadcast_to(convert(value_of(as_traced(count)), real), op.shape.dims)
@@ -80,7 +80,7 @@ def _real(dtype: Dtype) -> Dtype:
 
 
 def _asked(dtype: Any, array: TracedArray) -> Dtype | None:
-    """The type that sums are asked for in: whole numbers are averaged as float64."""
+    """Return the dtype requested for sums: integers are averaged as float64."""
     if dtype is not None:
         asked: Dtype = np.dtype(dtype)
         return asked
@@ -88,7 +88,7 @@ def _asked(dtype: Any, array: TracedArray) -> Dtype | None:
 
 
 def _held(op: XlaOp, out: Any) -> XlaOp:
-    """Sums as they are where they are kept: in ``out=``, if it is given."""
+    """Convert sums as if they were stored in ``out=``, if it is given."""
     return op if out is None else convert(op, out.dtype)
 
 
@@ -96,7 +96,7 @@ def _held(op: XlaOp, out: Any) -> XlaOp:
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *, where: Any = NOT_GIVEN
 ) -> Any:
-    """Means along axes."""
+    """Compute means along axes."""
     given = as_traced(a)
     axes, keep = _axes(axis, given, where), flag(keepdims)
     asked = _asked(dtype, given)
@@ -122,7 +122,7 @@ def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOT_GIVEN, *,
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """Variances along axes."""
+    """Compute variances along axes."""
     made = _variance(as_traced(a), axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
     return handed(made, out, "var")
 
@@ -132,13 +132,13 @@ def std(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOT_GIVEN, *,
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """Standard deviations along axes."""
+    """Compute standard deviations along axes."""
     made = _variance(as_traced(a), axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
     return handed(_root(made, out), out, "std")
 
 
 def _root(op: XlaOp, out: Any) -> XlaOp:
-    """Square roots in the type of the variances; of whole numbers only where there is one, as in NumPy."""
+    """Compute square roots in the dtype of the variances; of integers only if there is a loop, as in NumPy."""
     dtype = values.numpy_type(op)
     if dtype.kind in "biu" and (op.shape.dims or out is not None):
         raise DTypeError(f"square roots cannot be held as {dtype}")
@@ -149,7 +149,7 @@ def _root(op: XlaOp, out: Any) -> XlaOp:
 def _variance(
     array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, known: Any
 ) -> XlaOp:
-    """As NumPy goes about it: the mean in the type that is asked for, distances from it in whatever that makes."""
+    """Compute variances as NumPy does: the mean in the requested dtype, deviations in the promoted one."""
     axes, asked = _axes(axis, array, where), _asked(dtype, array)
     middle = known
     if known is NOT_GIVEN:
@@ -163,14 +163,14 @@ def _variance(
 
 
 def _lengths(array: Any) -> Any:
-    """Squares of absolute values."""
+    """Compute squares of absolute values."""
     if array.dtype.kind != "c":
         return array * array
     real, imag = np.real(array), np.imag(array)
     return real * real + imag * imag
 
 
-# -- nan left out
+# -- ignoring nan
 
 
 def _check_inexact(dtype: Any, out: Any) -> None:
@@ -180,7 +180,7 @@ def _check_inexact(dtype: Any, out: Any) -> None:
 
 
 def _present(array: TracedArray, where: Any) -> tuple[TracedArray, XlaOp]:
-    """An array with 0 in place of nan and of what is not chosen, and where elements are that count."""
+    """Replace nan and masked elements by 0; return the array and a mask of the others."""
     op = value_of(array)
     there = xla.eq(op, op)
     if not all_chosen(where):
@@ -196,7 +196,7 @@ def _counted(there: XlaOp, axes: Sequence[int], keepdims: bool) -> Any:
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *, where: Any = NOT_GIVEN
 ) -> Any:
-    """Means of what is not nan."""
+    """Compute means, ignoring nan."""
     given = as_traced(a)
     if given.dtype.kind not in "fcV":
         return mean(given, axis, dtype, out, keepdims, where=where)
@@ -212,7 +212,7 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOT_GIVEN, *,
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """Variances of what is not nan."""
+    """Compute variances, ignoring nan."""
     given = as_traced(a)
     if given.dtype.kind not in "fcV":
         return var(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
@@ -226,7 +226,7 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOT_GIVEN, *,
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """Standard deviations of what is not nan."""
+    """Compute standard deviations, ignoring nan."""
     given = as_traced(a)
     if given.dtype.kind not in "fcV":
         return std(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
@@ -238,7 +238,7 @@ def nanstd(
 def _nan_variance(
     array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, known: Any
 ) -> XlaOp:
-    """As NumPy goes about it: distances from the mean are kept in the array's own type."""
+    """Compute variances as NumPy does: deviations are kept in the array's dtype."""
     axes = axes_of(axis, array.ndim)
     filled, there = _present(array, where)
     middle = known
@@ -252,12 +252,12 @@ def _nan_variance(
     return xla.select(value_of(left > 0), _divided(made, left), values.full_like(made, np.nan))
 
 
-# -- weights and pairs
+# -- weights and covariances
 
 
 @implements(np.average)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOT_GIVEN) -> Any:
-    """Means in which elements have weights."""
+    """Compute weighted means."""
     array = as_traced(a)
     if weights is None:
         made = mean(array, axis, keepdims=keepdims)
@@ -281,7 +281,7 @@ def _weighted(array: TracedArray, axis: Any, weights: Any, keepdims: bool) -> tu
 
 
 def spread_weights(weights: XlaOp, array: TracedArray, axis: Any) -> XlaOp:
-    """Weights of the sizes of an array, or of the axes that are averaged, as ones that stand under its elements."""
+    """Reshape weights, of the array or of the averaged axes, for broadcasting with the array."""
     if weights.shape.dims == array.shape:
         return weights
     if axis is None:
@@ -293,7 +293,7 @@ def spread_weights(weights: XlaOp, array: TracedArray, axis: Any) -> XlaOp:
 
 
 def _refuse_zero(total: XlaOp, weights: Any) -> None:
-    """Weights that are known are looked at now; what a run finds is checked by the run."""
+    """Refuse weights that sum to zero: known ones now, others at run time."""
     zero = xla.eq(total, values.zeros_like(total))
     known = known_values(weights)
     if known is not None and known.dtype.kind in "iuf" and (known > 0).all():
@@ -309,12 +309,12 @@ def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None,
     aweights: Any = None, *, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Covariances of variables."""
+    """Compute covariances."""
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     observed = _observations(as_traced(m), None if y is None else as_traced(y), rowvar, dtype)
     if observed.shape[0] == 0:
-        return as_traced(np.zeros((0, 0)))  # whatever the variables would have been
+        return as_traced(np.zeros((0, 0)))  # for any variables
     degrees = (0 if bias else 1) if ddof is None else ddof
     weights = _weights_of(observed, fweights, aweights)
     middle, total = average(observed, 1, weights, returned=True)
@@ -325,7 +325,7 @@ def cov(
 
 
 def _observations(one: TracedArray, other: TracedArray | None, rowvar: bool, dtype: Any) -> Any:
-    """One row for each variable, one column for each time that it was observed."""
+    """Return observations, a row for each variable."""
     given = [one] if other is None else [one, other]
     if any(x.ndim > 2 for x in given):
         raise ValueError("m has more than 2 dimensions" if one.ndim > 2 else "y has more than 2 dimensions")
@@ -341,7 +341,7 @@ def _rows(array: Any, rowvar: bool) -> Any:
 
 
 def _weights_of(observed: TracedArray, fweights: Any, aweights: Any) -> Any:
-    """The weights of both kinds together; None where there are none."""
+    """Multiply the weights of both kinds; None if there are none."""
     made: Any = None
     for given, name in ((fweights, "fweights"), (aweights, "aweights")):
         if given is None:
@@ -375,7 +375,7 @@ def _degrees_left(total: Any, weights: Any, aweights: Any, degrees: Any) -> Any:
 
 
 def _inverse(count: Any, like: TracedArray) -> TracedArray:
-    """One by the degrees of freedom, which are never less than 0."""
+    """Divide one by the degrees of freedom, which are at least 0."""
     dtype = _real(like.dtype)
     op = value_of(as_traced(count, dtype) if not isinstance(count, TracedArray) else count)
     op = convert(op, dtype)
@@ -384,7 +384,7 @@ def _inverse(count: Any, like: TracedArray) -> TracedArray:
 
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    """Correlations of variables."""
+    """Compute correlation coefficients."""
     joint = cov(x, y, rowvar, dtype=dtype)
     if joint.ndim == 0:
         return joint / joint

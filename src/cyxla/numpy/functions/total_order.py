@@ -1,4 +1,4 @@
-"""NumPy's order of elements: nan last, zeros of both signs alike, complex numbers by their real parts first."""
+"""NumPy's total order of elements: nan last, zeros of both signs equal, complex numbers by real parts first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cyxla.xla.lib import values
 
 
 def _keys(op: XlaOp) -> list[XlaOp]:
-    """Values in total order that decide, the first of them first."""
+    """Return the sort keys of a value, in order of significance."""
     if values.is_complex(op):
         real, imag = xla.real(op), xla.imag(op)
         return [xla.or_(xla.ne(real, real), xla.ne(imag, imag)), _canonical(real), _canonical(imag)]
@@ -22,7 +22,7 @@ def _keys(op: XlaOp) -> list[XlaOp]:
 
 
 def _canonical(op: XlaOp) -> XlaOp:
-    """One nan and one zero for all."""
+    """Map all nans to one and both zeros to one."""
     if not values.is_float(op):
         return op
     zero = values.scalar(op, 0)
@@ -46,7 +46,7 @@ def _first(pairs: Sequence[tuple[XlaOp, XlaOp]]) -> XlaOp:
 
 @lru_cache(maxsize=128)
 def comparator(types: tuple[ElementType, ...], keys: int) -> XlaComputation:
-    """What sorts arrays of some types by the first of them, where these are equal by the next, and so on."""
+    """Return a comparator that sorts by the first array, equal elements by the next one, and so on."""
     builder = XlaBuilder("before")
     shapes = [Shape.array(t) for t in types for _ in range(2)]
     given = [xla.parameter(builder, k, shape) for k, shape in enumerate(shapes)]
@@ -55,29 +55,29 @@ def comparator(types: tuple[ElementType, ...], keys: int) -> XlaComputation:
 
 
 def sort_together(ops: Sequence[XlaOp], axis: int, keys: int = 1) -> list[XlaOp]:
-    """Arrays sorted along a dimension, equal elements in their first order.
+    """Sort arrays together along a dimension, stably.
 
     Parameters
     ----------
     ops : sequence of XlaOp
-        Of equal sizes.
+        Arrays of equal shapes.
     axis : int
-        The dimension, not negative.
+        Dimension to sort, not negative.
     keys : int, optional
-        How many of them decide; the rest go along.
+        Number of arrays that are keys; the rest are permuted along.
     """
     made = xla.sort(list(ops), comparator(tuple(o.shape.dtype for o in ops), keys), axis, is_stable=True)
     return [made] if len(ops) == 1 else [xla.get_tuple_element(made, k) for k in range(len(ops))]
 
 
 def sort_places(ops: Sequence[XlaOp], axis: int) -> XlaOp:
-    """Where the elements of a sorted dimension come from, as s64; the first of the arrays decides first."""
+    """Return the indices that sort a dimension, as s64; the first array is the most significant key."""
     places = values.iota_along(ops[0].builder, ElementType.S64, ops[0].shape.dims, axis)
     return sort_together([*ops, places], axis, len(ops))[-1]
 
 
 def before(x: XlaOp, y: XlaOp) -> XlaOp:
-    """Whether elements come before others."""
+    """Compare elements: true if the first comes before the second."""
     if values.is_complex(x):
         return _first(list(zip(_keys(x), _keys(y), strict=True)))
     less = xla.lt(x, y)

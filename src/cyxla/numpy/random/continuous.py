@@ -243,7 +243,7 @@ def _by_shape(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[Xl
 
 
 def _above(x: Array) -> Array:
-    """Replace zeros among positive numbers by the least positive number."""
+    """Clamp positive numbers to the least normal one, away from zero."""
     return np.maximum(x, np.finfo(np.float64).tiny)
 
 

@@ -1,4 +1,4 @@
-"""Systems of linear equations, inverses, determinants, powers of matrices."""
+"""Linear systems, inverses, determinants, matrix powers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import broadcast_to, full_like, reduced, scalar, select, zeros_like
 
-_SPACING = float(np.finfo(np.float64).eps)  # of numbers near 1
+_SPACING = float(np.finfo(np.float64).eps)  # spacing of f64 at 1
 
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
-    """By factors of the matrix; `b` holds matrices unless it is one vector."""
+    """Solve linear systems by LU; `b` holds matrices unless it is one vector."""
     (matrix,), rhs = lapack.squares(a), as_traced(b)
     (x, y), dtype = in_double(matrix, rhs)
     vector = rhs.ndim == 1
@@ -65,7 +65,7 @@ def _factored(x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
-    """What solves the systems of the columns of the identity."""
+    """Invert matrices by solving for the identity."""
     (x,), dtype = in_double(*lapack.squares(a))
     if not x.shape.size:
         return lapack.result(x, dtype)
@@ -78,7 +78,7 @@ def _inverse(x: XlaOp, factors: tuple[XlaOp, XlaOp]) -> XlaOp:
 
 
 def inverse_or_nan(x: XlaOp) -> XlaOp:
-    """The inverses of matrices in double precision; nan for those that have none."""
+    """Invert matrices in double precision; nan for singular ones."""
     if not x.shape.size:
         return x
     factors = lapack.factored(x)
@@ -88,7 +88,7 @@ def inverse_or_nan(x: XlaOp) -> XlaOp:
 
 
 def _signs(x: XlaOp, factors: XlaOp, order: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Sign and logarithm of the size of determinants, from the factors of the matrices."""
+    """Return sign and logarithm of the absolute value of determinants from LU factors."""
     main = lapack.diagonal(factors)
     sizes = xla.abs_(main)
     last = [main.shape.rank - 1]
@@ -99,7 +99,7 @@ def _signs(x: XlaOp, factors: XlaOp, order: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
-    """Sign and logarithm of the size of a determinant."""
+    """Return sign and logarithm of the absolute value of determinants."""
     (x,), dtype = in_double(*lapack.squares(a))
     if not x.shape.size:
         zero = xla.broadcast(xla.constant(x.builder, 0, lapack.real_type(x)), x.shape.dims[:-2])
@@ -112,7 +112,7 @@ def slogdet(a: Any) -> Any:
 
 @implements(np.linalg.det)
 def det(a: Any) -> Any:
-    """The determinant, from its sign and logarithm, so that no product on the way leaves the range."""
+    """Compute determinants from sign and logarithm, which cannot overflow on the way."""
     (x,), dtype = in_double(*lapack.squares(a))
     if not x.shape.size:
         return lapack.result(xla.broadcast(scalar(x, 1), x.shape.dims[:-2]), dtype)
@@ -124,7 +124,7 @@ def det(a: Any) -> Any:
 
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
-    """From singular values, of which the small ones count as zero."""
+    """Compute pseudo-inverses from singular values; small ones count as zero."""
     (array,) = lapack.stacks(a)
     limit = _limit(rcond, rtol, array)
     if lapack.without_elements(array):
@@ -139,7 +139,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
 
 
 def _limit(rcond: Any, rtol: Any, array: TracedArray) -> TracedArray:
-    """Below which part of the greatest singular value others count as zero."""
+    """Return the share of the greatest singular value below which others count as zero."""
     if rcond is not None and rtol is not np._NoValue:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     given = rcond if rtol is np._NoValue else rtol
@@ -150,7 +150,7 @@ def _limit(rcond: Any, rtol: Any, array: TracedArray) -> TracedArray:
 
 
 def _kept(s: XlaOp, limit: TracedArray) -> XlaOp:
-    """Which singular values count."""
+    """Return a mask of the singular values that count."""
     (cut,) = (xla.convert(value_of(limit), s.shape.dtype),)
     most = xla.slice_in_dim(s, 0, 1, 1, s.shape.rank - 1)
     cut = xla.reshape(cut, (*cut.shape.dims, 1))
@@ -163,7 +163,7 @@ def _paired(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def _inverted(u: XlaOp, s: XlaOp, vh: XlaOp, kept: XlaOp) -> XlaOp:
-    """The matrices whose singular values are the inverse of those that are kept, and zero for the others."""
+    """Return the matrices with inverted singular values, zero for those that do not count."""
     v = adjoint(vh)
     scaled = xla.multiply(v, lapack.on_columns(lapack.widened(_inverses(s, kept), v), v))
     return lapack.matmul(scaled, adjoint(u))
@@ -183,7 +183,7 @@ def _hermitian_pinv(a: Any, limit: Any) -> Any:
 
 @implements(np.linalg.lstsq, note="residuals of a matrix with dependent columns are nan, not missing")
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """The shortest of the best solutions, residuals, rank, singular values."""
+    """Solve by least squares: solution of least norm, residuals, rank, singular values."""
     matrix, rhs = as_traced(a), as_traced(b)
     if matrix.ndim != 2:
         raise LinAlgError(f"{matrix.ndim}-dimensional array given. Array must be two-dimensional")
@@ -200,7 +200,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 def _cut(rcond: Any, sizes: Sequence[int]) -> TracedArray:
-    """Below which part of the greatest singular value LAPACK's gelsd, in double precision, counts others as zero."""
+    """Return gelsd's share, in double precision, of the greatest singular value below which others count as zero."""
     if rcond is None:
         return as_traced(np.asarray(max(sizes) * _SPACING))
     cut = value_of(as_traced(rcond, np.float64))
@@ -229,7 +229,7 @@ def _least_squares(x: XlaOp, y: XlaOp, rcond: Any) -> tuple[XlaOp, XlaOp, XlaOp,
 
 
 def _norms(y: XlaOp) -> XlaOp:
-    """Sums of squares along columns."""
+    """Sum squares along columns."""
     parts = [xla.real(y), xla.imag(y)] if y.shape.dtype.is_complex else [y]
     squares = [xla.multiply(p, p) for p in parts]
     total = squares[0] if len(squares) == 1 else xla.add(squares[0], squares[1])
@@ -238,7 +238,7 @@ def _norms(y: XlaOp) -> XlaOp:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: Any) -> Any:
-    """A product of equal matrices, by repeated squaring."""
+    """Raise matrices to an integer power by repeated squaring."""
     (x,) = lapack.squares(a)
     count = index(n)
     base: Any = x
@@ -261,7 +261,7 @@ def matrix_power(a: Any, n: Any) -> Any:
 
 @implements(np.linalg.tensorinv)
 def tensorinv(a: Any, ind: Any = 2) -> Any:
-    """The inverse of a tensor as a map between its last and its first dimensions."""
+    """Invert a tensor as a map from its last to its first dimensions."""
     x = as_traced(a)
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
@@ -271,7 +271,7 @@ def tensorinv(a: Any, ind: Any = 2) -> Any:
 
 @implements(np.linalg.tensorsolve)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """The tensor of which a map gives another."""
+    """Solve a linear system given by a tensor."""
     x, y = as_traced(a), as_traced(b)
     if axes is not None:
         x = _last(x, axes)

@@ -22,7 +22,7 @@ _S32 = ElementType.S32
 
 @implements(np.linalg.cholesky, note="a matrix that holds nan gives nan throughout")
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """The triangular factor; a matrix that holds nan gives nan throughout."""
+    """Compute Cholesky factors; a matrix that contains nan gives nan throughout."""
     (x,), dtype = in_double(*lapack.squares(a))
     if not x.shape.size:
         return lapack.result(x, dtype)
@@ -38,7 +38,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 @implements(np.linalg.qr)
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """An orthonormal and a triangular factor: reflectors by geqrf, multiplied by orgqr."""
+    """Compute QR factors: reflectors by geqrf, multiplied by orgqr."""
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"Unrecognized mode '{mode}'")
     (x,), dtype = in_double(*lapack.stacks(a))
@@ -81,7 +81,7 @@ def _empty_qr(x: XlaOp, mode: str, dtype: Any) -> Any:
 
 @implements(np.linalg.svd)
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """Singular values and vectors, by gesdd."""
+    """Compute singular values and vectors by gesdd."""
     if hermitian:
         return _hermitian_svd(a, compute_uv)
     (x,), dtype = in_double(*lapack.stacks(a))
@@ -92,12 +92,12 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
 @implements(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Any:
-    """Singular values."""
+    """Compute singular values."""
     return svd(x, compute_uv=False)
 
 
 def decomposed(x: XlaOp, full: bool = False) -> list[XlaOp]:
-    """Left vectors, singular values and right vectors of matrices in double precision."""
+    """Return left vectors, singular values and right vectors of matrices in double precision."""
     if x.shape.size:
         return differentiable([x], _gesdd(x, "A" if full else "S"), gradients.svd)
     *batch, rows, columns = x.shape.dims
@@ -111,7 +111,7 @@ def decomposed(x: XlaOp, full: bool = False) -> list[XlaOp]:
 
 
 def singular_values(x: XlaOp) -> XlaOp:
-    """Singular values alone; their derivative computes the vectors."""
+    """Compute singular values alone; their derivative computes the vectors."""
     if not x.shape.size:
         return _no_values(x, min(x.shape.dims[-2:]))
     s = _gesdd(x, "N")[1]
@@ -141,13 +141,13 @@ def _gesdd(x: XlaOp, mode: str) -> list[XlaOp]:
 
 
 def _hermitian_svd(a: Any, vectors: bool) -> Any:
-    """From eigenvalues: their sizes, and their signs in the right vectors."""
+    """Compute a singular value decomposition from eigenvalues: absolute values, and signs in the right vectors."""
     s, u = eigh(a)
     order = np.flip(np.argsort(abs(s), axis=-1), axis=-1)
     sizes = np.take_along_axis(abs(s), order, axis=-1)
     if not vectors:
         return sizes
-    signs = np.take_along_axis(np.copysign(1.0, s), order, axis=-1)  # zeros have one, too: vectors stay unit vectors
+    signs = np.take_along_axis(np.copysign(1.0, s), order, axis=-1)  # zeros have a sign, too: vectors stay unit vectors
     u = np.take_along_axis(u, order[..., None, :], axis=-1)
     right = np.swapaxes(np.conj(u * signs[..., None, :]), -1, -2)
     return results.SVDResult(u, sizes, right)
@@ -162,7 +162,7 @@ def _half(letter: Any) -> str:
 
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
-    """Eigenvalues and vectors of Hermitian matrices, of which one triangle is read."""
+    """Compute eigenvalues and vectors of Hermitian matrices from one triangle."""
     (x,), dtype = in_double(*lapack.squares(a))
     values, vectors = _hermitian(x, _half(UPLO))
     return results.EighResult(lapack.result(values, dtype), lapack.result(vectors, dtype))
@@ -170,7 +170,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
-    """Eigenvalues of Hermitian matrices."""
+    """Compute eigenvalues of Hermitian matrices."""
     half = _half(UPLO)
     (x,), dtype = in_double(*lapack.squares(a))
     if not x.shape.size:
@@ -198,7 +198,7 @@ def _heevd(x: XlaOp, half: str, mode: str) -> list[XlaOp]:
 
 @implements(np.linalg.eig, note="results are complex, also where all imaginary parts are zero")
 def eig(a: Any) -> Any:
-    """Eigenvalues and right eigenvectors, by geev."""
+    """Compute eigenvalues and right eigenvectors by geev."""
     (x,), dtype = in_double(*lapack.squares(a))
     values, vectors = _general(x)
     return results.EigResult(lapack.result(values, _complex(dtype)), lapack.result(vectors, _complex(dtype)))
@@ -206,7 +206,7 @@ def eig(a: Any) -> Any:
 
 @implements(np.linalg.eigvals, note="the result is complex, also where all imaginary parts are zero")
 def eigvals(a: Any) -> Any:
-    """Eigenvalues."""
+    """Compute eigenvalues."""
     (x,), dtype = in_double(*lapack.squares(a))
     if not x.shape.size:
         return lapack.result(_general(x)[0], _complex(dtype))

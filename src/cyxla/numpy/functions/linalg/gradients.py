@@ -1,7 +1,7 @@
-"""Derivatives of factorisations and of what is solved with them.
+"""Derivatives of factorisations and of solutions computed from them.
 
 In the formulas the cotangent of A is the matrix G for which a small change dA changes the result by ``Re tr(G^H dA)``;
-`differentiable` conjugates on both sides, since gradients are carried without conjugation.
+`differentiable` conjugates on both sides, since gradients are propagated without conjugation.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ Formula = Callable[[Sequence[XlaOp], Sequence[XlaOp], Cotangents], Cotangents]
 def differentiable(
     inputs: Sequence[XlaOp], outputs: Sequence[XlaOp], formula: Formula, again: Again | None = None
 ) -> list[XlaOp]:
-    """Let a formula be the derivative of outputs that were computed from inputs.
+    """Attach a formula as the derivative of outputs.
 
     Parameters
     ----------
     inputs, outputs : sequences of XlaOp
-        Outputs are to be used in the form in which they are returned.
+        Operands, and the outputs to differentiate; callers must use the returned outputs instead.
     formula : callable
-        From inputs, outputs and cotangents of outputs to cotangents of inputs.
+        Function from inputs, outputs and cotangents of the outputs to cotangents of the inputs.
     again : callable, optional
-        Computes, from the inputs, the outputs that the formula takes, where these are more.
+        Function from the inputs to the outputs that the formula takes, if these are more.
     """
     if again is None:
         return attach(inputs, outputs, vjp=partial(_pulled, formula))
@@ -83,19 +83,19 @@ def _half_of(x: XlaOp) -> XlaOp:
 
 
 def _on_diagonal(vector: XlaOp, matrix: XlaOp) -> XlaOp:
-    """Square matrices with these diagonals."""
+    """Return square matrices with these diagonals."""
     return xla.multiply(identity(matrix, matrix.shape.dims), on_columns(widened(vector, matrix), matrix))
 
 
 def _as_read(gradient: XlaOp, lower: bool) -> XlaOp:
-    """From a Hermitian matrix to one triangle of it, where no more is read: what stands twice counts twice."""
+    """Map the gradient of a Hermitian matrix to the triangle that is read: off-diagonal elements count twice."""
     whole = _half_of(xla.add(gradient, adjoint(gradient)))
     strict = triangle(whole, lower, strict=True)
     return xla.add(triangle(whole, lower), strict)
 
 
 def cholesky(lower: bool) -> Formula:
-    """Of the factor of a Hermitian matrix."""
+    """Return the derivative of Cholesky factors."""
 
     def formula(_: Sequence[XlaOp], made: Sequence[XlaOp], given: Cotangents) -> Cotangents:
         factor, g = made[0], given[0]
@@ -111,7 +111,7 @@ def cholesky(lower: bool) -> Formula:
 
 
 def _differences(values: XlaOp, like: XlaOp) -> XlaOp:
-    """1 / (value j - value i), and 0 where these are equal."""
+    """Compute 1 / (value j - value i); 0 where these are equal."""
     wide = widened(values, like)
     gaps = xla.subtract(on_columns(wide, like), on_rows(wide, like))
     apart = nonzero(gaps)
@@ -119,7 +119,7 @@ def _differences(values: XlaOp, like: XlaOp) -> XlaOp:
 
 
 def eigh(lower: bool) -> Formula:
-    """Of eigenvalues and vectors of Hermitian matrices."""
+    """Return the derivative of eigenvalues and vectors of Hermitian matrices."""
 
     def formula(_: Sequence[XlaOp], made: Sequence[XlaOp], given: Cotangents) -> Cotangents:
         values, vectors = made
@@ -136,7 +136,7 @@ def eigh(lower: bool) -> Formula:
 
 
 def eig(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of eigenvalues and right eigenvectors."""
+    """Differentiate eigenvalues and right eigenvectors."""
     values, vectors = made
     g_values, g_vectors = cotangents
     middle = zeros_like(vectors)
@@ -152,7 +152,7 @@ def eig(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -
 
 
 def svd(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of left vectors, singular values and right vectors."""
+    """Differentiate left vectors, singular values and right vectors."""
     x, (u, s, vh) = given[0], made
     least = s.shape.dims[-1]
     g_u, g_s, g_vh = cotangents
@@ -183,7 +183,7 @@ def svd(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -
         outside = adjoint(xla.subtract(g_v, matmul(v, turned)))
         more = matmul(u, xla.multiply(on_rows(inverse, outside), outside))
         found = more if found is None else xla.add(found, more)
-        if x.shape.dtype.is_complex:  # both vectors of a value may be turned, but only together
+        if x.shape.dtype.is_complex:  # both vectors of a value have a common phase
             turn = diagonal(xla.subtract(conjugate(turned), turned))
             middle = xla.add(middle, _on_diagonal(_half_of(xla.multiply(inverse, turn)), square))
     inside = matmul(u, middle, vh)
@@ -191,12 +191,12 @@ def svd(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -
 
 
 def singular_values(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of singular values alone; vectors stand behind them."""
+    """Differentiate singular values alone; the vectors are among the outputs of the formula."""
     return svd(given, [made[1], made[0], made[2]], [cotangents[1], cotangents[0], cotangents[2]])
 
 
 def qr(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of an orthonormal and a triangular factor."""
+    """Differentiate QR factors."""
     x, (q, r) = given[0], made
     rows, columns = x.shape.dims[-2:]
     if q.shape.dims[-1] > min(rows, columns):
@@ -224,12 +224,12 @@ def _tall_qr(q: XlaOp, r: XlaOp, g_q: XlaOp, g_r: XlaOp) -> XlaOp:
 
 
 def solved(matrix: XlaOp, rhs: XlaOp) -> XlaOp:
-    """What matrices take to the columns of `rhs`."""
+    """Solve linear systems for the columns of `rhs`."""
     return solved_with(matrix, *factored(matrix), rhs)
 
 
 def solved_with(matrix: XlaOp, factors: XlaOp, order: XlaOp, rhs: XlaOp, turned: bool = False) -> XlaOp:
-    """The same, of the matrices or of their adjoints, by factors that are known."""
+    """Solve linear systems of matrices, or of their adjoints, by given factors."""
     write = solved_adjoint if turned else solved_by
     return differentiable([matrix, rhs, factors, order], [write(factors, order, rhs)], partial(_solve, turned))[0]
 
@@ -244,7 +244,7 @@ def _solve(turned: bool, given: Sequence[XlaOp], made: Sequence[XlaOp], cotangen
 
 
 def inv(_: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of the inverse."""
+    """Differentiate inverses."""
     g = cotangents[0]
     assert g is not None
     turned = adjoint(made[0])
@@ -252,7 +252,7 @@ def inv(_: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Co
 
 
 def slogdet(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of the sign and the logarithm of a determinant, from a matrix and its factors."""
+    """Differentiate sign and logarithm of determinants, from matrices and their factors."""
     x, (sign, _), (g_sign, g_log) = given[0], made, cotangents
     scale = None if g_log is None else widened(g_log, x)
     if g_sign is not None and x.shape.dtype.is_complex:
@@ -263,7 +263,7 @@ def slogdet(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangent
 
 
 def det(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of a determinant, from a matrix and its factors; by singular values where there is no inverse."""
+    """Differentiate determinants, from matrices and their factors; by singular values for singular matrices."""
     x, factors, order = given
     g = cotangents[0]
     assert g is not None
@@ -282,7 +282,7 @@ def det(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -
 
 
 def _adjugate(x: Array) -> Array:
-    """The inverse times the determinant, which every matrix has."""
+    """Compute the adjugate, the inverse times the determinant, which every matrix has."""
     u, s, vh = np.linalg.svd(x)
     minors = np.prod(np.where(np.eye(s.shape[-1], dtype=bool), 1.0, s[..., None, :]), axis=-1)
     v, uh = (np.conj(np.swapaxes(m, -1, -2)) for m in (vh, u))
@@ -290,14 +290,14 @@ def _adjugate(x: Array) -> Array:
 
 
 def _scaled_inverse(given: Sequence[XlaOp], scale: XlaOp) -> XlaOp:
-    """The adjoint of the inverse times a number for each matrix."""
+    """Compute the adjoint of the inverse times a number for each matrix."""
     x, factors, order = given
     inverse = solved_with(x, factors, order, identity(x, x.shape.dims), turned=True)
     return xla.multiply(xla.broadcast_in_dim(scale, x.shape.dims, range(scale.shape.rank)), inverse)
 
 
 def pseudo_inverse(x: XlaOp, inverse: XlaOp, g: XlaOp) -> XlaOp:
-    """The cotangent of matrices of constant rank from that of their pseudo-inverses."""
+    """Return the cotangent of matrices of constant rank from that of their pseudo-inverses."""
     turned, g_turned = adjoint(inverse), adjoint(g)
     left = xla.subtract(identity(x, (*x.shape.dims[:-1], x.shape.dims[-2])), matmul(x, inverse))
     right = xla.subtract(identity(x, (*x.shape.dims[:-2], x.shape.dims[-1], x.shape.dims[-1])), matmul(inverse, x))
@@ -310,13 +310,13 @@ def pseudo_inverse(x: XlaOp, inverse: XlaOp, g: XlaOp) -> XlaOp:
 
 
 def pinv(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of the pseudo-inverse."""
+    """Differentiate pseudo-inverses."""
     assert cotangents[0] is not None
     return [pseudo_inverse(given[0], made[0], cotangents[0])]
 
 
 def lstsq(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of the shortest of the best solutions; the pseudo-inverse stands behind it, and is used by this very formula."""
+    """Differentiate least-squares solutions of least norm; the pseudo-inverse is among the outputs of the formula."""
     (x, b), inverse = given, made[1]
     g, g_inverse = cotangents
     if g is None:

@@ -1,4 +1,4 @@
-"""Matrices on their way to LAPACK: types, checks, custom calls, masks, and errors of a run."""
+"""Calls of LAPACK: dtypes, checks, custom calls, masks, and errors at run time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _DOUBLE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
 
 
 def stacks(*values: Any) -> list[TracedArray]:
-    """Arrays that hold matrices.
+    """Convert arguments to stacks of matrices.
 
     Raises
     ------
     LinAlgError
-        One has fewer than two dimensions.
+        The rank of an argument is less than two.
     """
     arrays = [as_traced(v) for v in values]
     for a in arrays:
@@ -41,12 +41,12 @@ def stacks(*values: Any) -> list[TracedArray]:
 
 
 def squares(*values: Any) -> list[TracedArray]:
-    """Arrays that hold square matrices.
+    """Convert arguments to stacks of square matrices.
 
     Raises
     ------
     LinAlgError
-        One does not.
+        The matrices are not square.
     """
     arrays = stacks(*values)
     for a in arrays:
@@ -56,17 +56,17 @@ def squares(*values: Any) -> list[TracedArray]:
 
 
 def without_elements(array: TracedArray) -> bool:
-    """Whether matrices have no elements, rather than a stack no matrices."""
+    """Return whether matrices have no elements, rather than a stack no matrices."""
     return 0 in array.shape[-2:]
 
 
 def in_double(*arrays: TracedArray) -> tuple[list[XlaOp], Dtype]:
-    """The values in double precision, in which everything is computed, and the type of results.
+    """Convert values to double precision, in which everything is computed; return them and the dtype of results.
 
     Raises
     ------
     DTypeError
-        Half precision, which LAPACK does not have.
+        LAPACK does not support half precision.
     """
     for a in arrays:
         if a.dtype == np.float16:
@@ -77,33 +77,33 @@ def in_double(*arrays: TracedArray) -> tuple[list[XlaOp], Dtype]:
 
 
 def result(op: XlaOp, dtype: Dtype) -> Any:
-    """A value computed in double precision as one of the type of results; real where that is complex, too."""
+    """Convert a value computed in double precision to the dtype of results; a real one stays real."""
     if dtype.kind == "c" and not op.shape.dtype.is_complex:
         dtype = np.dtype(f"f{dtype.itemsize // 2}")
     return TracedArray(convert(op, dtype))
 
 
 def real_type(op: XlaOp) -> ElementType:
-    """The type of a value's parts."""
+    """Return the dtype of a value's parts."""
     return ElementType.F64 if op.shape.dtype.is_complex else op.shape.dtype
 
 
 def like(op: XlaOp, sizes: Sequence[int], dtype: ElementType | None = None) -> Shape:
-    """A shape of a value's type or another."""
+    """Return a shape in a value's dtype or another one."""
     return Shape.array(dtype or op.shape.dtype, tuple(sizes))
 
 
 def call(routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], **options: str) -> list[XlaOp]:
-    """The results of a routine of LAPACK for the type of the first operand.
+    """Call a LAPACK routine for the dtype of the first operand.
 
     Parameters
     ----------
     routine : str
-        Its name without the letter of the type.
+        Name of the routine without the type's letter.
     operands, results : sequences
-        Stacks of what it takes and gives.
+        Stacks of operands, and shapes of the results.
     **options
-        Letters that it takes, by the names that jaxlib's custom calls have for them.
+        Character options, by the names of jaxlib's custom calls.
     """
     x = operands[0]
     name = f"lapack_{_LETTERS[x.shape.dtype]}{routine}_ffi"
@@ -114,7 +114,7 @@ def call(routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], **op
 
 
 def fail_where(bad: XlaOp, message: str) -> None:
-    """Let runs in which any element of a predicate holds raise `LinAlgError`."""
+    """Make runs raise `LinAlgError` in which any element of a predicate is true."""
     trace = require_current()
     if bad.shape.size:
         some = reduced(bad, "or", scalar(bad, False), range(bad.shape.rank))
@@ -122,26 +122,26 @@ def fail_where(bad: XlaOp, message: str) -> None:
 
 
 def or_nan(good: XlaOp, op: XlaOp) -> XlaOp:
-    """Nan in the problems of a stack that have no solution."""
+    """Replace failed problems of a stack by nan."""
     ones = [1] * (op.shape.rank - good.shape.rank)
     mask = broadcast_to(xla.reshape(good, (*good.shape.dims, *ones)), op.shape.dims)
     return select(mask, op, np.nan)
 
 
 def nonzero(op: XlaOp) -> XlaOp:
-    """Where numbers are not 0."""
+    """Test for nonzero numbers."""
     return xla.ne(op, zeros_like(op))
 
 
 def triangle(op: XlaOp, lower: bool, strict: bool = False) -> XlaOp:
-    """The part of matrices on one side of the diagonal, with it or without; zeros elsewhere."""
+    """Return one triangle of matrices, with or without the diagonal; zeros elsewhere."""
     row, column = _places(op, op.shape.dims)
     a, b = (column, row) if lower else (row, column)
     return select(xla.lt(a, b) if strict else xla.le(a, b), op, 0)
 
 
 def identity(of: XlaOp, sizes: Sequence[int]) -> XlaOp:
-    """Matrices with ones on the diagonal, in the type of a value."""
+    """Return identity matrices in the dtype of a value."""
     return xla.convert(xla.eq(*_places(of, sizes)), of.shape.dtype)
 
 
@@ -151,65 +151,65 @@ def _places(of: XlaOp, sizes: Sequence[int]) -> tuple[XlaOp, XlaOp]:
 
 
 def transposed(op: XlaOp) -> XlaOp:
-    """Matrices with rows for columns."""
+    """Transpose matrices."""
     rank = op.shape.rank
     return xla.transpose(op, [*range(rank - 2), rank - 1, rank - 2])
 
 
 def conjugate(op: XlaOp) -> XlaOp:
-    """Complex numbers with the other sign of the imaginary part; real ones as they are."""
+    """Compute the complex conjugate; real values are returned as they are."""
     return xla.complex_(xla.real(op), xla.negate(xla.imag(op))) if op.shape.dtype.is_complex else op
 
 
 def adjoint(op: XlaOp) -> XlaOp:
-    """Matrices transposed and conjugated."""
+    """Transpose and conjugate matrices."""
     return conjugate(transposed(op))
 
 
 def matmul(x: XlaOp, *others: XlaOp) -> XlaOp:
-    """Products of stacks of matrices of equal length, from left to right."""
+    """Multiply equally long stacks of matrices from left to right."""
     for y in others:
         x = xla.matmul(x, y)
     return x
 
 
 def window(op: XlaOp, rows: int, columns: int) -> XlaOp:
-    """The first rows and columns of matrices."""
+    """Slice the first rows and columns of matrices."""
     return xla.slice_(op, [0] * op.shape.rank, [*op.shape.dims[:-2], rows, columns])
 
 
 def diagonal(op: XlaOp) -> XlaOp:
-    """The diagonals of square matrices: elements at equal distances."""
+    """Return the diagonals of square matrices, a strided slice."""
     *batch, n, _ = op.shape.dims
     return xla.slice_in_dim(xla.reshape(op, (*batch, n * n)), 0, n * n, n + 1, len(batch))
 
 
 def on_columns(vectors: XlaOp, matrices: XlaOp) -> XlaOp:
-    """One number for each column, repeated in its elements."""
+    """Broadcast one number for each column along it."""
     rank = matrices.shape.rank
     return xla.broadcast_in_dim(vectors, matrices.shape.dims, [*range(rank - 2), rank - 1])
 
 
 def on_rows(vectors: XlaOp, matrices: XlaOp) -> XlaOp:
-    """One number for each row, repeated in its elements."""
+    """Broadcast one number for each row along it."""
     rank = matrices.shape.rank
     return xla.broadcast_in_dim(vectors, matrices.shape.dims, range(rank - 1))
 
 
 def widened(op: XlaOp, matrix: XlaOp) -> XlaOp:
-    """Real numbers in the type of a matrix."""
+    """Convert real numbers to the dtype of a matrix."""
     return xla.convert(op, matrix.shape.dtype)
 
 
 def factored(x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """L and U of matrices in one, and the order of the rows."""
+    """Return L and U in one matrix, and the row permutation."""
     order = like(x, x.shape.dims[:-1], _S32)
     made = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
     return xla.get_tuple_element(made, 0), xla.get_tuple_element(made, 2)
 
 
 def is_odd(order: XlaOp) -> XlaOp:
-    """Whether permutations change the sign of a determinant: whether they have an odd number of inversions."""
+    """Return whether permutations are odd, which changes the sign of a determinant."""
     *batch, n = order.shape.dims
     sizes, rank = (*batch, n, n), order.shape.rank
     later = xla.lt(*_places(order, sizes))
@@ -219,13 +219,13 @@ def is_odd(order: XlaOp) -> XlaOp:
 
 
 def solved_by(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
-    """What matrices take to the columns of `rhs`, by what `factored` gives."""
+    """Solve linear systems for the columns of `rhs` by the factors of `factored`."""
     lower = xla.triangular_solve(factors, reordered(rhs, order), left_side=True, lower=True, unit_diagonal=True)
     return xla.triangular_solve(factors, lower, left_side=True, lower=False)
 
 
 def solved_adjoint(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
-    """What the adjoint of a factored matrix takes to `rhs`."""
+    """Solve linear systems of the adjoints of factored matrices."""
     upper = xla.triangular_solve(factors, rhs, left_side=True, lower=False, transpose_a="ADJOINT")
     lower = xla.triangular_solve(
         factors, upper, left_side=True, lower=True, unit_diagonal=True, transpose_a="ADJOINT"
@@ -234,7 +234,7 @@ def solved_adjoint(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
 
 
 def reordered(x: XlaOp, order: XlaOp) -> XlaOp:
-    """The rows of matrices in another order: one gather from the rows of the whole stack."""
+    """Permute the rows of matrices by one gather from the rows of the whole stack."""
     *batch, rows, columns = x.shape.dims
     count = prod(batch)
     starts = xla.multiply(iota_along(x.builder, _S32, (count, rows), 0), scalar(order, rows))
@@ -247,7 +247,7 @@ def reordered(x: XlaOp, order: XlaOp) -> XlaOp:
 
 
 def _undone(order: XlaOp) -> XlaOp:
-    """The permutation that undoes another: places sorted by where they went."""
+    """Invert permutations by sorting."""
     last = order.shape.rank - 1
     places = iota_along(order.builder, _S32, order.shape.dims, last)
     return xla.get_tuple_element(xla.sort([order, places], dimension=last), 1)

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what is told by them: condition, rank."""
+"""Norms of vectors and matrices, condition numbers, ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXTREMES: dict[float, Callable[..., Any]] = {np.inf: partial(np.max, initial=0)
 
 
 def _inexact(x: Any) -> Array:
-    """As an array of floats or complex numbers."""
+    """Convert to an array of floats or complex numbers."""
     array: Array = as_traced(x)
     return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
@@ -34,7 +34,7 @@ def _squares(x: Array) -> Array:
 
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """Of vectors along a dimension, or of matrices along two."""
+    """Compute norms of vectors along a dimension, or of matrices along two."""
     array = _inexact(x)
     if axis is None and (ord is None or (ord in ("f", "fro") and array.ndim == 2) or (ord == 2 and array.ndim == 1)):
         found = np.sqrt(np.sum(_squares(array)))
@@ -100,13 +100,13 @@ def _matrix_norm(x: Array, order: Any, row: int, column: int) -> Array:
 
 @implements(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """Of matrices along the last two dimensions."""
+    """Compute norms of matrices along the last two dimensions."""
     return norm(x, ord, (-2, -1), keepdims)
 
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
-    """Of vectors along dimensions taken as one, by default all."""
+    """Compute norms of vectors along dimensions taken as one, by default all."""
     array: Array = as_traced(x)
     axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
     rest = [d for d in range(array.ndim) if d not in axes]
@@ -118,7 +118,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 @implements(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Array:
-    """How much a matrix enlarges errors."""
+    """Compute condition numbers."""
     (stacked,) = lapack.stacks(x)
     array: Array = stacked
     if lapack.without_elements(array):
@@ -130,14 +130,14 @@ def cond(x: Any, p: Any = None) -> Array:
         (wide,), dtype = lapack.in_double(*lapack.squares(array))
         found = norm(TracedArray(wide), p, (-2, -1)) * norm(TracedArray(inverse_or_nan(wide)), p, (-2, -1))
         found = found.astype(np.zeros((), dtype).real.dtype)
-    # nan comes of nan in the matrix, and else of zero divided by zero
+    # nan in the matrix gives nan; else nan is zero divided by zero
     known = np.any(np.isnan(array), axis=(-2, -1))
     return np.where(np.isnan(found) & ~known, np.inf, found)
 
 
 @implements(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:  # noqa: N803
-    """How many singular values are not nearly zero."""
+    """Count the singular values that are not nearly zero."""
     if rtol is not None and tol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
     array: Array = as_traced(A)

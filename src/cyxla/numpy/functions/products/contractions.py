@@ -23,19 +23,19 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def common(*values: Any) -> tuple[list[XlaOp], Dtype]:
-    """Arrays in their common type; Python's numbers count as arrays, as they do for the products."""
+    """Convert arrays to their common dtype; Python numbers count as arrays, as in NumPy's products."""
     arrays = [as_traced(v) for v in values]
     dtype = result_type(*[a.dtype for a in arrays])
     return [convert(value_of(a), dtype) for a in arrays], dtype
 
 
 def _batch(op: XlaOp, own: int) -> tuple[Label, ...]:
-    """Names of the dimensions in front: their distance from the function's own ones."""
+    """Return labels of the batch dimensions: their distance from the core dimensions."""
     return tuple(range(op.shape.rank - own, 0, -1))
 
 
 def _stacked(name: str, x: XlaOp, y: XlaOp, own: tuple[str, str, str]) -> XlaOp:
-    """Products of stacks, of which the dimensions in front are broadcast; `own` names the last dimensions."""
+    """Multiply stacks with broadcast batch dimensions; `own` labels the core dimensions."""
     terms = [NamedArray(op, (*_batch(op, len(part)), *part)) for op, part in zip((x, y), own, strict=False)]
     (a, b), sizes = fitted(terms)
     if any(t.sizes.get(n, size) not in (size, 1) for t in terms for n, size in sizes.items()) or any(
@@ -44,7 +44,7 @@ def _stacked(name: str, x: XlaOp, y: XlaOp, own: tuple[str, str, str]) -> XlaOp:
         raise mismatch(name, x, y)
     front = sorted((n for n in sizes if isinstance(n, int)), reverse=True)
     wanted = (*front, *own[2])
-    if "m" in a.labels and "n" in b.labels:  # the result would have to be transposed: repeat the left matrix instead
+    if "m" in a.labels and "n" in b.labels:  # broadcast the left matrix to avoid a transpose of the result
         missing = [n for n in front if n in b.labels and n not in a.labels]
         kept = [n for n in front if n in a.labels or n in missing]
         a = a.spread((*kept, *own[0]), sizes) if missing and "k" in a.labels else a
@@ -78,7 +78,7 @@ def _conjugate(op: XlaOp) -> XlaOp:
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """The last dimension of one with the last but one, or only one, of the other."""
+    """Contract the last dimension of one array with the last but one, or only one, of the other."""
     (x, y), _ = common(a, b)
     if not x.shape.rank or not y.shape.rank:
         return _exactly(multiplied(*aligned([x, y], "dot")), out)
@@ -87,7 +87,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any) -> Any:
-    """The last dimension of one with the last of the other."""
+    """Contract the last dimensions of two arrays."""
     (x, y), _ = common(a, b)
     if not x.shape.rank or not y.shape.rank:
         return traced(multiplied(*aligned([x, y], "inner")))
@@ -96,7 +96,7 @@ def inner(a: Any, b: Any) -> Any:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any) -> Any:
-    """Of all elements, the first conjugated."""
+    """Contract all elements of two arrays, the first conjugated."""
     (x, y), _ = common(a, b)
     x, y = _flat(_conjugate(x)), _flat(y)
     return traced(_contracted("vdot", x, y, (0,), (0,)))
@@ -107,7 +107,7 @@ def _flat(op: XlaOp) -> XlaOp:
 
 
 def _contracted(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Sequence[int]) -> XlaOp:
-    """Sums over pairs of dimensions; the others of `x` come first in the result, then those of `y`."""
+    """Contract pairs of dimensions; the others of `x` come first in the result, then those of `y`."""
     for i, j in zip(left, right, strict=True):
         one, other = x.shape.dims, y.shape.dims
         if one[i] != other[j]:
@@ -123,12 +123,12 @@ def _contracted(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Seque
 
 
 def _listed(sizes: Sequence[int]) -> str:
-    """Sizes as NumPy writes them here, without blanks."""
+    """Return sizes as text without blanks, as in NumPy's message."""
     return str(tuple(sizes)).replace(" ", "")
 
 
 def _exactly(op: XlaOp, out: Any) -> Any:
-    """A result, or it written to an array that must be like it."""
+    """Return a result, or write it to ``out=`` of the same shape and dtype."""
     if out is None:
         return traced(op)
     fits = isinstance(out, TracedArray) and (out.shape, out.dtype) == (op.shape.dims, traced(op).dtype)
@@ -142,7 +142,7 @@ def _exactly(op: XlaOp, out: Any) -> Any:
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """Each element of one times each of the other."""
+    """Multiply all pairs of elements of two vectors."""
     (x, y), _ = common(a, b)
     made = product(NamedArray(_flat(x), ("i",)), NamedArray(_flat(y), ("j",)), ("i", "j"))
     return deliver([traced(made.op)], out, True, "same_kind", "outer")
@@ -150,13 +150,13 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """Sums over the last and first dimensions, or over pairs of them."""
+    """Contract the last and first dimensions, or pairs of dimensions."""
     (x, y), _ = common(a, b)
     left, right = _pairs(axes, x.shape.rank)
     _no_repetition(left, right)
     if len(left) != len(right):
         raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.place())
-    for i, j in zip(left, right, strict=True):  # a pair that does not fit is told before one that is not there
+    for i, j in zip(left, right, strict=True):  # a mismatch is reported before an axis out of range
         if _size(x, i) != _size(y, j):
             raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.place())
     left, right = [i % x.shape.rank for i in left], [j % y.shape.rank for j in right]
@@ -188,7 +188,7 @@ def _size(op: XlaOp, axis: Any) -> int:
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
-    """Copies of one array, each multiplied by an element of the other."""
+    """Compute the Kronecker product."""
     (x, y), _ = common(a, b)
     rank = max(x.shape.rank, y.shape.rank)
     x, y = (xla.reshape(v, (*[1] * (rank - v.shape.rank), *v.shape.dims)) for v in (x, y))
@@ -199,26 +199,26 @@ def kron(a: Any, b: Any) -> Any:
 
 @implements(np.trace)
 def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
-    """The sum along a diagonal."""
+    """Sum along a diagonal."""
     diagonal = meaning_of(np.diagonal)(as_traced(a), offset, axis1, axis2)
     return meaning_of(np.sum)(diagonal, axis=-1, dtype=dtype, out=out)
 
 
 @implements(np.linalg.trace)
 def linalg_trace(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
-    """The sum along a diagonal of matrices."""
+    """Sum along a diagonal of matrices."""
     return trace(x, offset, -2, -1, dtype)
 
 
 @implements(np.linalg.matmul)
 def linalg_matmul(x1: Any, x2: Any, /) -> Any:
-    """The product of matrices."""
+    """Multiply matrices."""
     return meaning_of(np.matmul)(x1, x2)
 
 
 @implements(np.linalg.outer)
 def linalg_outer(x1: Any, x2: Any, /) -> Any:
-    """Each element of a vector times each of another."""
+    """Multiply all pairs of elements of two vectors."""
     x, y = as_traced(x1), as_traced(x2)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={x.ndim} and x2.ndim={y.ndim}.")
@@ -227,19 +227,19 @@ def linalg_outer(x1: Any, x2: Any, /) -> Any:
 
 @implements(np.linalg.vecdot)
 def linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
-    """Products of vectors, the first conjugated."""
+    """Compute dot products of vectors, the first conjugated."""
     return meaning_of(np.vecdot)(x1, x2, axis=axis)
 
 
 @implements(np.linalg.tensordot)
 def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
-    """Sums over the last and first dimensions, or over pairs of them."""
+    """Contract the last and first dimensions, or pairs of dimensions."""
     return tensordot(x1, x2, axes)
 
 
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
-    """The product of matrices in the cheapest order; the first and the last may be vectors."""
+    """Multiply matrices in the cheapest order; the first and the last may be vectors."""
     given = [as_traced(a) for a in arrays]
     if len(given) < 2:
         raise ValueError("Expecting at least two arrays.")
@@ -260,9 +260,9 @@ def _row_count(a: TracedArray) -> int:
 
 
 def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to split each range of a chain, so that the multiplications are fewest.
+    """Return the best split of each range of a matrix chain, by number of multiplications.
 
-    Factor k of the chain is sizes[k] by sizes[k + 1].
+    Factor k of the chain has the shape (sizes[k], sizes[k + 1]).
     """
     count = len(sizes) - 1
     cost: dict[tuple[int, int], int] = {(k, k): 0 for k in range(count)}

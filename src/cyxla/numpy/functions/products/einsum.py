@@ -1,4 +1,4 @@
-"""Einstein's sums: one product for each pair of operands, in the order that NumPy finds cheapest."""
+"""Einstein summation: pairwise products in the order that NumPy finds cheapest."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    """NumPy's own answer, which depends on sizes alone."""
+    """Return NumPy's own path, which depends on shapes alone."""
     return _PATH(*map(_standing_in, operands), optimize=optimize, einsum_call=einsum_call)
 
 
 def _standing_in(value: Any) -> Any:
-    """An array of the sizes of a traced one that takes no memory."""
+    """Return an unallocated array of the shape of a traced one."""
     return np.broadcast_to(np.zeros((), value.dtype), value.shape) if isinstance(value, TracedArray) else value
 
 
@@ -44,7 +44,7 @@ def _standing_in(value: Any) -> Any:
 def einsum(
     *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, casting: Any = "safe", order: Any = "K"
 ) -> Any:
-    """Sums of products over the labels that the result does not have."""
+    """Sum products over the labels that are not in the result."""
     subscripts, values = _split(operands)
     arrays = [as_traced(v) for v in values]
     if not optimize:
@@ -70,7 +70,7 @@ def _lay_out(
     made: TracedArray, order: Any, arrays: Sequence[TracedArray], inputs: Sequence[tuple[Label, ...]],
     result: tuple[Label, ...],
 ) -> None:  # fmt: skip
-    """Let a result lie as NumPy's does: in ``order="K"`` by the strides along the labels that are summed, too."""
+    """Set NumPy's layout of a result: in ``order="K"`` by the strides of all labels, summed ones included."""
     if letter_of(order) != "K" or made.ndim < 2:
         with_order(made, order, arrays)
     elif not all(a.contiguous for a in arrays):
@@ -81,28 +81,28 @@ def _lay_out(
 
 
 def _spread(array: TracedArray, own: tuple[Label, ...], labels: Sequence[Label]) -> Memory:
-    """An operand with a dimension for each label: of size 1 for those that it does not have."""
+    """Return the layout of an operand with a dimension for each label, of size 1 for those that it does not have."""
     named = {n: (s, step) for n, s, step in zip(own, array.shape, array.memory.strides, strict=True)}
     sizes, steps = zip(*[named.get(n, (1, 0)) for n in labels], strict=True)
     return memory_of(sizes, array.dtype, steps)
 
 
 def _rank0_of_last(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> Rank0:
-    """NumPy gives an array where the last step is a product of matrices: of two operands with a label in common."""
+    """Return the kind of a 0-d result: an array if the last step is a matrix product of two operands."""
     steps = _PATH(subscripts, *map(_standing_in, arrays), optimize=optimize, einsum_call=True)[1]
     terms = steps[-1][1].partition("->")[0].split(",")
     return Rank0.ARRAY if len(terms) == 2 and set(terms[0]) & set(terms[1]) else Rank0.SCALAR
 
 
 def _check(subscripts: str, arrays: Sequence[TracedArray], out: Any, casting: Any, order: Any) -> None:
-    """Let NumPy find what is wrong with a call, on arrays without elements."""
+    """Let NumPy check a call on arrays without elements."""
     empty = [np.empty((0,) * a.ndim) for a in arrays]
     given = None if out is None else np.empty((0,) * np.ndim(out))
     _EINSUM(subscripts, *empty, out=given, casting=casting, order=order)
 
 
 def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: Any, pairwise: bool) -> Dtype:
-    """The type of all products and sums, which takes part in what is written to unless pairs are contracted."""
+    """Return the dtype of all products and sums; that of ``out=`` takes part unless pairs are contracted."""
     own = [a.dtype for a in arrays]
     counts = isinstance(out, TracedArray) and not pairwise
     wanted = result_type(*own, *([out.dtype] if counts else [])) if dtype is None else np.dtype(dtype)
@@ -114,7 +114,7 @@ def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: A
 
 
 def _split(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """The subscripts as text, and the arrays; subscripts may also stand behind their arrays as lists of numbers."""
+    """Return subscripts as text, and arrays; lists of numbers after each array are subscripts, too."""
     if not operands:
         raise ValueError(
             "must specify the einstein sum subscripts string and at least one operand, or at least one operand and its "
@@ -147,14 +147,14 @@ def _letter(part: Any) -> str:
 
 
 def _path(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> list[tuple[int, ...]]:
-    """Which operands to contract, one after the other; NumPy also finds what is wrong with the subscripts."""
+    """Return the operands to contract in each step; NumPy also checks the subscripts."""
     how = "greedy" if isinstance(optimize, bool) else optimize
     found = _PATH(subscripts, *map(_standing_in, arrays), optimize=how)[0]
     return [tuple(step) for step in found[1:]]
 
 
 def _labels(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]]:
-    """The labels of operands and result; a dimension under an ellipsis is called by its distance from the end of it."""
+    """Return the labels of operands and result; dimensions of an ellipsis are labelled by distance from its end."""
     given, arrow, result = subscripts.partition("->")
     inputs = [_term(text, rank) for text, rank in zip(given.split(","), ranks, strict=True)]
     hidden = sorted({n for own in inputs for n in own if isinstance(n, int)}, reverse=True)
@@ -171,7 +171,7 @@ def _term(text: str, rank: int) -> tuple[Label, ...]:
 
 
 def _part(array: TracedArray, labels: tuple[Label, ...], result: tuple[Label, ...]) -> TracedArray:
-    """What shares memory with an operand: NumPy gives a view where nothing is summed, whatever the dtype asked for."""
+    """Return a view of an operand: NumPy does so if nothing is summed, whatever dtype is requested."""
     sizes = array.shape
     repeated = [(labels.index(n), k) for k, n in enumerate(labels) if labels.index(n) < k]
 
@@ -191,13 +191,13 @@ def _part(array: TracedArray, labels: tuple[Label, ...], result: tuple[Label, ..
 def _in_order_of(
     value: XlaOp, names: tuple[Label, ...], labels: tuple[Label, ...], sizes: Sequence[int]
 ) -> tuple[XlaOp, Sequence[int], list[int]]:
-    """A value with the dimensions in the order of labels, and what repeats it where labels stand twice."""
+    """Transpose to an order of labels; return the value, and the broadcast to repeated labels."""
     once = tuple(dict.fromkeys(labels))
     return NamedArray(value, names).ordered(once).op, sizes, [labels.index(n) for n in once]
 
 
 def _once(op: XlaOp, labels: tuple[Label, ...]) -> NamedArray:
-    """Diagonals in place of dimensions of one name."""
+    """Replace repeated labels by diagonals."""
     while repeated := [n for n, count in Counter(labels).items() if count > 1]:
         first, second = [k for k, n in enumerate(labels) if n == repeated[0]][:2]
         size, other = op.shape.dims[first], op.shape.dims[second]

@@ -1,4 +1,4 @@
-"""Products of arrays whose dimensions have names: what is common is paired up, what nobody needs is summed."""
+"""Products of arrays with named axes: shared axes are paired, axes that are not wanted are summed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NARROW = (ElementType.F16, ElementType.BF16)
 
 @dataclass(frozen=True)
 class NamedArray:
-    """An array and the names of its dimensions.
+    """Array with a name for each axis.
 
     Attributes
     ----------
     op : XlaOp
-        The value.
+        Value of the array.
     labels : tuple
-        A name for each dimension; none stands twice.
+        Name of each axis, all distinct.
     """
 
     op: XlaOp
@@ -30,28 +30,28 @@ class NamedArray:
 
     @property
     def sizes(self) -> dict[Label, int]:
-        """The size of each dimension."""
+        """Size of each axis by name."""
         return dict(zip(self.labels, self.op.shape.dims, strict=True))
 
     def ordered(self, labels: Sequence[Label]) -> NamedArray:
-        """The same with the dimensions in this order."""
+        """Transpose to this order of axes."""
         if tuple(labels) == self.labels:
             return self
         return NamedArray(xla.transpose(self.op, [self.labels.index(n) for n in labels]), tuple(labels))
 
     def without(self, labels: Collection[Label]) -> NamedArray:
-        """The sums over these dimensions."""
+        """Sum over these axes."""
         axes = [k for k, n in enumerate(self.labels) if n in labels]
         return NamedArray(summed(self.op, axes), tuple(n for n in self.labels if n not in labels)) if axes else self
 
     def squeezed(self, labels: Collection[Label]) -> NamedArray:
-        """Dimensions of size 1 left out."""
+        """Remove these axes of size 1."""
         kept = [n for n in self.labels if n not in labels]
         sizes = self.sizes
         return NamedArray(xla.reshape(self.op, [sizes[n] for n in kept]), tuple(kept)) if labels else self
 
     def spread(self, labels: Sequence[Label], sizes: dict[Label, int]) -> NamedArray:
-        """Repeated along dimensions that it does not have; the others must already stand in this order."""
+        """Broadcast to axes of these sizes; existing axes must be in this order."""
         if tuple(labels) == self.labels:
             return self
         places = [list(labels).index(n) for n in self.labels]
@@ -59,7 +59,7 @@ class NamedArray:
 
 
 def summed(op: XlaOp, axes: Sequence[int]) -> XlaOp:
-    """Sums along dimensions, narrow floats in f32; of predicates whether any holds."""
+    """Sum along dimensions, narrow floats in f32; predicates are combined by or."""
     dtype = op.shape.dtype
     if not axes:
         return op
@@ -71,19 +71,19 @@ def summed(op: XlaOp, axes: Sequence[int]) -> XlaOp:
 
 
 def multiplied(x: XlaOp, y: XlaOp) -> XlaOp:
-    """Products element by element; of predicates whether both hold."""
+    """Multiply element by element; predicates are combined by and."""
     return xla.and_(x, y) if x.shape.dtype is ElementType.PRED else xla.multiply(x, y)
 
 
 def product(x: NamedArray, y: NamedArray, wanted: Sequence[Label]) -> NamedArray:
-    """Multiply two arrays of one type and sum over all that is not wanted.
+    """Multiply two arrays of one dtype and sum over all axes that are not wanted.
 
     Parameters
     ----------
     x, y : NamedArray
-        A dimension that both have must have one size.
+        Operands; an axis of both must have the same size.
     wanted : sequence
-        Dimensions of the result, in order; what neither has is left out.
+        Axes of the result, in order; those of neither operand are dropped.
     """
     wanted = tuple(n for n in wanted if n in x.labels or n in y.labels)
     x = x.without([n for n in x.labels if n not in wanted and n not in y.labels])
@@ -98,13 +98,13 @@ def product(x: NamedArray, y: NamedArray, wanted: Sequence[Label]) -> NamedArray
 
 
 def _common(x: NamedArray, y: NamedArray, wanted: Collection[Label]) -> tuple[list[Label], list[Label]]:
-    """Dimensions of both: those that stay, in the order of the result if it has one, and those that are summed."""
+    """Return the axes of both that are kept, in the order of the result if it has one, and those that are summed."""
     both = [n for n in x.labels if n in y.labels]
     return [n for n in wanted if n in both], [n for n in both if n not in wanted]
 
 
 def order_of(x: NamedArray, y: NamedArray, wanted: Collection[Label]) -> tuple[Label, ...]:
-    """The dimensions of a product in the order in which it comes out: common ones first."""
+    """Return the axes of a product in the order of a dot's result: common ones first."""
     batch, gone = _common(x, y, wanted)
     return (*batch, *(n for v in (x, y) for n in v.labels if n not in batch and n not in gone))
 
@@ -123,7 +123,7 @@ def _dot(x: NamedArray, y: NamedArray, wanted: Collection[Label]) -> NamedArray:
 
 
 def fitted(terms: Sequence[NamedArray]) -> tuple[list[NamedArray], dict[Label, int]]:
-    """Arrays without the dimensions of size 1 that give way to others, and the sizes of all dimensions."""
+    """Remove axes of size 1 that broadcast; return the arrays and the sizes of all axes."""
     sizes: dict[Label, int] = {}
     for term in terms:
         for name, size in term.sizes.items():

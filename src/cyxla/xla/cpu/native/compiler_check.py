@@ -108,24 +108,23 @@ class _Epilogue(NamedTuple):
 
     def body(self, name: str) -> str:
         """Return the C of a function of that name, from bytes at `p` to bytes at `r`."""
-        return f"""{scalar.memory_typedef(f"{name}_t", E.F32)}
-__attribute__((noinline)) void {name}_rows(void *const *bufs, int64_t row, int64_t rows, const float *restrict x) {{
-  const {name}_t *p = bufs[0];
-  {name}_t *r = bufs[1];
-  for (int64_t i = row; i < row + rows; ++i, x += {self.columns}) {{
-    for (int k = 0; k < {self.columns}; ++k) {{
-      const float v = p[{self.columns} * i + k];
-      r[{self.columns} * i + k] = v > 0.0f ? x[k] : 0.0f;
-    }}
-  }}
-}}
-static void {name}(const {name}_t *p, {name}_t *r) {{
-  float x[{self.rows * self.columns}];
-  for (int k = 0; k < {self.rows * self.columns}; ++k) x[k] = p[k + {self.rows * self.columns}];
-  void *const bufs[] = {{(void *)p, r}};
-  {name}_rows(bufs, 0, {self.rows}, x);
-}}
-"""
+        columns, size = self.columns, self.rows * self.columns
+        select = f"const float v = p[{columns} * i + k]; r[{columns} * i + k] = v > 0.0f ? x[k] : 0.0f;"
+        lines = [
+            scalar.memory_typedef(f"{name}_t", E.F32),
+            f"__attribute__((noinline)) void {name}_rows(void *const *bufs, int64_t row, int64_t rows, const float *x)",
+            "{",
+            f"const {name}_t *p = bufs[0]; {name}_t *r = bufs[1];",
+            f"for (int64_t i = row; i < row + rows; ++i, x += {columns})",
+            f"for (int k = 0; k < {columns}; ++k) {{ {select} }}",
+            "}",
+            f"static void {name}(const {name}_t *p, {name}_t *r) {{",
+            f"float x[{size}]; void *const bufs[] = {{(void *)p, r}};",
+            f"for (int k = 0; k < {size}; ++k) x[k] = p[k + {size}];",
+            f"{name}_rows(bufs, 0, {self.rows}, x);",
+            "}",
+        ]
+        return "\n".join(lines) + "\n"
 
     @property
     def nbytes(self) -> int:

@@ -14,7 +14,8 @@ PLATFORMS = ("interpreter", "cpu")
 X, WHOLE = np.array([1.0, 2.0, 3.0]), np.array([1, 2, 3])
 ONES = np.full(2, 1, np.float32)
 NEARLY_ONE = 1 - 2.0**-52  # 1.0 as a float32
-RANK_3 = np.array([[0, 1, 0, 1, 2, 0], [0, 2, 0, 0, 1, 0], [1, 0, 1, 0, 0, 4], [0, 0, 0, 2, 3, 0]], float).T
+#: Singular values that are exact on every machine: between the limits 1e-20, half the spacing of doubles at 1.
+STEEP = np.eye(6, 5) * [1, 0.5, 1e-15, 1.6e-16, 1e-18]
 NEARLY_RANK_2 = np.diag([1, 0.5, 1e-8]).astype(np.float32)
 GRID = np.arange(6.0).reshape(3, 2) + 1
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
@@ -97,7 +98,7 @@ SAME = {
     "svd-hermitian-zero": (lambda a: np.linalg.svd(a, hermitian=True), [np.zeros((3, 3), np.float32)]),
     "svd-hermitian-negative": (lambda a: np.linalg.svd(a, hermitian=True)[1:], [np.diag([-2.0, 0.0, 1.0])]),
     **{
-        f"lstsq-rcond-{rcond}": (partial(_rank, rcond), [RANK_3, np.ones(6)])
+        f"lstsq-rcond-{rcond}": (partial(_rank, rcond), [STEEP, np.ones(6)])
         for rcond in (-1, -0.5, 0, None, 1e-20, 0.6, 1.0, 2.0)
     },
     "lstsq-float32": (lambda a, b: np.linalg.lstsq(a, b)[2], [NEARLY_RANK_2, np.ones(3, np.float32)]),

@@ -1,1 +1,1 @@
-"""Helpers of kernels: arithmetic, random numbers, text, and values that kernels hand to each other."""
+"""Helpers of kernels: arithmetic, random numbers, text, and values that kernels pass to each other."""

@@ -1,4 +1,4 @@
-"""Convolutions of arrays with channels last, and their gradients: one product for each place in the window."""
+"""Channels-last convolutions and their gradients on NumPy arrays: one matrix product per tap of the kernel."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Array = np.ndarray[Any, Any]
 
 
 def convolve(x: Array, kernel: Array, windows: Windows, groups: int = 1) -> Array:
-    """Slide a kernel over x.
+    """Convolve x with a kernel.
 
     Parameters
     ----------
     x : [batch, *sizes, channels]
     kernel : [*window, channels / groups, results]
     windows : Windows
-        Where the kernel is laid.
+        Window geometry: strides, dilations, padding.
     groups : int
-        Channels and results fall into as many groups, which see nothing of each other.
+        Number of groups of channels; a group's results depend on its own channels only.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def convolve(x: Array, kernel: Array, windows: Windows, groups: int = 1) -> Arra
 
 
 def gradient_of_input(grad: Array, kernel: Array, windows: Windows, channels: int, groups: int = 1) -> Array:
-    """What each element of x, [batch, *sizes, channels], adds to the loss, from [batch, *out, results]."""
+    """Return the gradient of x, [batch, *sizes, channels], from that of the result, [batch, *out, results]."""
     wide = wide_type(grad.dtype)
     parts = _grouped(grad.astype(wide, copy=False), groups)
     result = np.zeros((grad.shape[0], *windows.padded_sizes, groups, channels // groups), wide)
@@ -49,7 +49,7 @@ def gradient_of_input(grad: Array, kernel: Array, windows: Windows, channels: in
 
 
 def gradient_of_kernel(x: Array, grad: Array, windows: Windows, groups: int = 1) -> Array:
-    """What each element of the kernel, [*window, channels / groups, results], adds to the loss."""
+    """Return the gradient of the kernel, [*window, channels / groups, results]."""
     wide = wide_type(x.dtype)
     padded = windows.padded(x).astype(wide, copy=False)
     parts = _grouped(grad.astype(wide, copy=False), groups)
@@ -67,7 +67,7 @@ def _grouped(x: Array, groups: int) -> Array:
 
 
 def _by_group(kernel: Array, groups: int) -> Array:
-    """[channels, results] as [groups, channels, results / groups]."""
+    """Transpose [channels, results] to [groups, channels, results / groups]."""
     return kernel.reshape(kernel.shape[0], groups, kernel.shape[1] // groups).transpose(1, 0, 2)
 
 
@@ -76,9 +76,9 @@ def _flat(x: Array) -> Array:
 
 
 def _product(x: Array, kernels: Array) -> Array:
-    """[..., groups, channels] by [groups, channels, results]."""
+    """Multiply [..., groups, channels] by [groups, channels, results]."""
     if len(kernels) == 1:
         return (_flat(x) @ kernels[0]).reshape(*x.shape[:-1], kernels.shape[-1])
-    if kernels.shape[1] == 1:  # depthwise: a product of elements
+    if kernels.shape[1] == 1:  # depthwise: an element-wise product
         return np.asarray(x * kernels[:, 0])
     return np.einsum("...gi,gio->...go", x, kernels)

@@ -1,4 +1,4 @@
-"""Einstein's sums of NumPy arrays."""
+"""Einstein summation of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Array = np.ndarray[Any, Any]
 
 
 def contract(equation: str, operands: Sequence[Array]) -> Array:
-    """The result of an equation, in the operands' type; narrow floats are summed in f32.
+    """Evaluate an equation in the operands' type; narrow floats are summed in f32.
 
-    A label that stands twice in the result asks for a diagonal amid zeros.
+    A repeated label of the output puts the values on a diagonal, with zeros around it.
 
     Raises
     ------
     InvalidArgumentError
-        The equation is wrong.
+        The equation is malformed.
     ShapeError
         An operand does not fit its labels.
     """
@@ -45,14 +45,14 @@ def contract(equation: str, operands: Sequence[Array]) -> Array:
 
 
 def _without_repeats(labels: str) -> str:
-    """Each label where it first stands."""
+    """Drop repeated labels, keeping the first of each."""
     head, dots, tail = labels.partition("...")
     head = "".join(dict.fromkeys(head))
     return head + dots + "".join(label for label in dict.fromkeys(tail) if label not in head)
 
 
 def _on_diagonals(values: Array, once: str, output: str) -> Array:
-    """Zeros with values where dimensions of one label have the same index."""
+    """Place values on the diagonal of dimensions that share a label, zeros elsewhere."""
     head, dots, tail = once.partition("...")
     sizes = dict(zip(head, values.shape, strict=False)) | dict(
         zip(reversed(tail), reversed(values.shape), strict=False)

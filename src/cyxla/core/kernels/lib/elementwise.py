@@ -1,7 +1,7 @@
-"""Registering kernels that treat every element alike.
+"""Registration of element-wise kernels.
 
-They do not silence NumPy's warnings: whoever runs kernels does so once for many of them, which a chain of small ones
-would feel otherwise.
+The kernels do not silence NumPy's warnings: the executor does so once per run, since `errstate` costs more than a small
+kernel.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def binary(
     result: Any = None,
     same_shape: bool = False,
 ) -> None:
-    """Register a function of two arrays that broadcast; the result has their type, or that of `result`.
+    """Register a broadcasting function of two arrays; the result has their type, or `result` if given.
 
     Parameters
     ----------
     same_shape : bool
-        The operands must have one shape instead.
+        True if the operands must have equal shapes instead of broadcasting.
     """
 
     @wraps(function)
@@ -62,12 +62,12 @@ def binary(
 
 
 def check_broadcast(x: Array, y: Array) -> None:
-    """Refuse shapes that do not broadcast.
+    """Raise if shapes do not broadcast.
 
     Raises
     ------
     ShapeError
-        A size differs, and neither of the two is 1.
+        Two sizes differ, and neither is 1.
     """
     for a, b in zip(reversed(x.shape), reversed(y.shape), strict=False):
         if a != b and 1 not in (a, b):
@@ -75,19 +75,19 @@ def check_broadcast(x: Array, y: Array) -> None:
 
 
 def check_same_shape(x: Array, y: Array) -> None:
-    """Refuse operands of different shapes.
+    """Raise if operands have different shapes.
 
     Raises
     ------
     ShapeError
-        They differ.
+        The shapes differ.
     """
     if x.shape != y.shape:
         raise ShapeError(f"the operands must have one shape; they have {list(x.shape)} and {list(y.shape)}")
 
 
 def log_plus_one(x: Array) -> Array:
-    """The logarithm of 1 + x: where NumPy's loses small complex numbers, the error of the sum is made good again."""
+    """Return log(1 + x); for complex numbers, correct the rounding error of 1 + x."""
     if x.dtype.kind != "c":
         return np.asarray(np.log1p(x))
     moved = 1 + x

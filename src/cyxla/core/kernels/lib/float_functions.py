@@ -1,8 +1,7 @@
-"""log, sine and cosine of f32 as the C library of GNU rounds them.
+"""Logarithm, sine and cosine of f32 with the rounding of glibc.
 
-TensorFlow's random normals go through these functions, which are off the nearest f32 by up to 0.8 of its spacing; to
-get its bits, the same polynomials in f64 are needed. They and their coefficients were published with Arm's optimised
-routines, which that library uses.
+TensorFlow's random normals are computed with these functions, whose error is up to 0.8 ulp; bit equality needs the same
+polynomials in f64. Polynomials and coefficients are those of Arm's optimized routines, from which glibc took them.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _COSINE = tuple(
 )
 _LN2 = _hex("0x1.62e42fefa39efp-1")
 _LOG = tuple(map(_hex, ("-0x1.00ea348b88334p-2", "0x1.5575b0be00b6ap-2", "-0x1.ffffef20a4123p-2")))
-_LOG_LEAST = 0x3F330000  # bits of about 0.7: mantissas are taken from there to its double
-_LOG_TABLE = [  # of each sixteenth of that range: the inverse of a point in it, and the logarithm of the point
+_LOG_LEAST = 0x3F330000  # bit pattern of about 0.7; mantissas are reduced to [0.7, 1.4)
+_LOG_TABLE = [  # for each sixteenth of that range: the inverse of a point in it, and the logarithm of the point
     ("0x1.661ec79f8f3bep+0", "-0x1.57bf7808caadep-2"), ("0x1.571ed4aaf883dp+0", "-0x1.2bef0a7c06ddbp-2"),
     ("0x1.49539f0f010bp+0", "-0x1.01eae7f513a67p-2"), ("0x1.3c995b0b80385p+0", "-0x1.b31d8a68224e9p-3"),
     ("0x1.30d190c8864a5p+0", "-0x1.6574f0ac07758p-3"), ("0x1.25e227b0b8eap+0", "-0x1.1aa2bc79c81p-3"),
@@ -39,7 +38,7 @@ _INVERSES, _LOGARITHMS = (np.array([_hex(row[k]) for row in _LOG_TABLE]) for k i
 
 
 def log32(x: Array) -> Array:
-    """Natural logarithm of positive normal f32."""
+    """Return the natural logarithm of positive normal f32."""
     bits = x.view(np.int32)
     part = bits - np.int32(_LOG_LEAST)
     index = (part >> 19) & 15
@@ -52,7 +51,7 @@ def log32(x: Array) -> Array:
 
 
 def sincos32(x: Array) -> tuple[Array, Array]:
-    """Sine and cosine of f32 in [0, 120)."""
+    """Return sine and cosine of f32 in [0, 120)."""
     wide = x.astype(np.float64)
     quarter = np.floor(wide * _TWO_OVER_PI + 0.5)
     r = wide - quarter * _PI_OVER_2

@@ -1,4 +1,4 @@
-"""What fused ops do with the result of a product or a convolution: biases, normalisation, sums and activations."""
+"""Epilogues of fused products and convolutions: bias, normalisation, addition, activation."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "GeluExact": _gelu,
     "GeluApproximate": _gelu_nearly,
 }
-_TAKEN = {"BiasAdd": 1, "FusedBatchNorm": 4, "Add": 1}  # how many of the further inputs each takes
+_TAKEN = {"BiasAdd": 1, "FusedBatchNorm": 4, "Add": 1}  # number of extra inputs of each op
 
 
 def finish(
     result: Array, args: Sequence[Array], *, fused_ops: Sequence[str], epsilon: float, leakyrelu_alpha: float
 ) -> Array:
-    """Apply fused ops, in order, to a result with its channels last.
+    """Apply fused ops, in order, to a channels-last result.
 
     Raises
     ------
     InvalidArgumentError
-        Nothing is fused, or the further inputs are too few or too many.
+        `fused_ops` is empty, or there are too few or too many extra inputs.
     UnimplementedError
-        There is no such op to fuse.
+        The op cannot be fused.
     ShapeError
-        A further input does not fit the channels or the result.
+        An extra input does not fit the channels or the result.
     """
     if not fused_ops:
         raise InvalidArgumentError("fused_ops is empty", hint="use the op that is not fused")

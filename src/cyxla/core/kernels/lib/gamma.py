@@ -1,6 +1,6 @@
-"""How the incomplete gamma function depends on its first argument, and gamma samples on theirs.
+"""Derivatives of the incomplete gamma function and of gamma samples with respect to the shape parameter.
 
-Below its median the power series is differentiated term by term, above it the continued fraction (Moore, "Algorithm
+The power series is differentiated term by term for small x, the continued fraction for large x (Moore, "Algorithm
 AS 187: derivatives of the incomplete gamma integral", Applied Statistics 31, 1982).
 """
 
@@ -18,19 +18,19 @@ _BIG = 1 / _EPS
 
 
 def igamma_grad_a(a: Array, x: Array) -> Array:
-    """d/da of the regularised lower incomplete gamma function P(a, x)."""
+    """Return d/da of the regularised lower incomplete gamma function P(a, x)."""
     import scipy.special
 
     return _by_part(a, x, lambda a, x, slope: slope * np.exp(a * np.log(x) - x - scipy.special.gammaln(a)), 0.0)
 
 
 def gamma_sample_grad(a: Array, x: Array) -> Array:
-    """d/da of a sample x of the gamma distribution of shape a, by the implicit function theorem."""
+    """Return d/da of a sample x of the gamma distribution of shape a, by the implicit function theorem."""
     return _by_part(a, x, lambda a, x, slope: -slope * x, 0.0)
 
 
 def _by_part(a: Array, x: Array, finish: Any, at_zero: float) -> Array:
-    """`finish` gets dP/da in units of the density times x, as each element's own method gives it."""
+    """Apply `finish` to dP/da in units of density times x, by the series where x <= max(1, a), else by the fraction."""
     a, x = np.broadcast_arrays(a.astype(np.float64), x.astype(np.float64))
     result = np.full(a.shape, np.nan)
     valid = (x >= 0) & (a > 0)
@@ -43,7 +43,7 @@ def _by_part(a: Array, x: Array, finish: Any, at_zero: float) -> Array:
 
 
 def _series(a: Array, x: Array) -> Array:
-    """P = density x / a times the sum of x^n / ((a+1) .. (a+n))."""
+    """Return dP/da from P = density x / a times the sum of x^n / ((a+1) .. (a+n))."""
     import scipy.special
 
     r, term, dterm = a.copy(), np.ones_like(a), np.zeros_like(a)
@@ -60,7 +60,10 @@ def _series(a: Array, x: Array) -> Array:
 
 
 def _fraction(a: Array, x: Array) -> Array:
-    """1 - P = density times x times a continued fraction; p/q are its convergents, and dp, dq their derivatives."""
+    """Return dP/da from 1 - P = density times x times a continued fraction.
+
+    Its convergents are p/q; dp and dq are their derivatives.
+    """
     import scipy.special
 
     y, z = 1 - a, x + 2 - a

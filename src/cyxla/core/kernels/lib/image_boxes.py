@@ -1,4 +1,4 @@
-"""Choosing among boxes that overlap.
+"""Non-maximum suppression of boxes.
 
 A box is two opposite corners (y1, x1, y2, x2), in either order.
 """
@@ -19,18 +19,18 @@ _LOWEST = float("-inf")
 
 @dataclass(frozen=True)
 class Choice:
-    """How boxes are chosen.
+    """Options of non-maximum suppression.
 
     Parameters
     ----------
     most : int
-        Chosen at most.
+        Maximum number of selected boxes.
     overlap : float
-        Above this intersection over union a box is dropped.
+        Intersection over union above which a box is suppressed.
     least_score : float
-        Boxes must score more.
+        Threshold that scores must exceed.
     sigma : float
-        If not 0, an overlap lowers the score instead (Bodla et al., "Soft-NMS", ICCV 2017).
+        Decay of soft suppression (Bodla et al., "Soft-NMS", ICCV 2017): if not 0, overlaps lower scores instead.
     """
 
     most: int
@@ -40,7 +40,7 @@ class Choice:
 
 
 def _overlaps(boxes: Array, k: int, others: Array) -> Array:
-    """Intersection over union of box k with others; a box without area overlaps nothing."""
+    """Return the intersection over union of box k with others; 0 for boxes without area."""
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
     sides = np.maximum(np.minimum(high[k], high[others]) - np.maximum(low[k], low[others]), 0)
     areas = (high - low).prod(axis=1)
@@ -51,9 +51,9 @@ def _overlaps(boxes: Array, k: int, others: Array) -> Array:
 
 
 def choose(boxes: Array, scores: Array, how: Choice) -> tuple[list[int], list[float]]:
-    """Indices and scores of the boxes chosen, the best first; of equal scores the one that stands first."""
+    """Return indices and scores of the selected boxes, best first; equal scores keep the order of the boxes."""
     wide = boxes.astype(np.float32)
-    # (negated score, index, the score itself, how many of those chosen have lowered it)
+    # (negated score, index, score, number of selected boxes that have lowered it)
     queue = [(-s, k, s, 0) for k, s in enumerate(scores.astype(np.float32).tolist()) if s > how.least_score]
     heapq.heapify(queue)
     chosen: list[int] = []
@@ -72,7 +72,7 @@ def choose(boxes: Array, scores: Array, how: Choice) -> tuple[list[int], list[fl
 
 
 def _lowered(overlaps: Array, score: float, how: Choice) -> tuple[float, bool]:
-    """A score after the overlaps with boxes chosen, the latest first, and whether they drop the box."""
+    """Return a score lowered by the overlaps, latest selection first, and True if the box is suppressed."""
     for overlap in reversed(overlaps.tolist()):
         if not how.sigma and overlap > how.overlap:
             return score, True

@@ -1,4 +1,4 @@
-"""Division of integers, which must not be by zero, in the ways that TensorFlow rounds it."""
+"""Division and remainder with TensorFlow's rounding; integers must not be divided by zero."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Array = np.ndarray[Any, Any]
 
 
 def check_divisor(y: Array, error: type[OpError] = InvalidArgumentError) -> None:
-    """Refuse an integer zero.
+    """Raise if an integer divisor contains zero.
 
     Raises
     ------
     InvalidArgumentError
-        There is one; or `error` instead.
+        A divisor is zero; its class is `error` if given.
     """
     if is_integer(y.dtype) and not np.all(y):
         raise error("integer division by zero")
 
 
 def truncated(x: Array, y: Array) -> Array:
-    """The quotient cut off towards zero; of floats too."""
+    """Return the quotient rounded towards zero, for integers and floats."""
     check_divisor(y)
     if not is_integer(x.dtype):
         return np.asarray(np.trunc(x / y))
@@ -36,19 +36,19 @@ def truncated(x: Array, y: Array) -> Array:
 
 
 def remainder(x: Array, y: Array) -> Array:
-    """What the truncated quotient leaves, of the sign of x; of floats too."""
+    """Return the remainder of the truncated quotient, which has the sign of x, for integers and floats."""
     check_divisor(y)
     return np.asarray(np.fmod(x, y))
 
 
 def floored(x: Array, y: Array) -> Array:
-    """The quotient rounded down; of floats too."""
+    """Return the quotient rounded down, for integers and floats."""
     check_divisor(y)
     return np.asarray(np.floor_divide(x, y) if is_integer(x.dtype) else np.floor(x / y))
 
 
 def modulo(x: Array, y: Array) -> Array:
-    """What the floored quotient leaves, of the sign of y; of floats too."""
+    """Return the remainder of the floored quotient, which has the sign of y, for integers and floats."""
     check_divisor(y)
     if is_integer(x.dtype):
         return np.asarray(np.mod(x, y))

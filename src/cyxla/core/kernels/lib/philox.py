@@ -1,7 +1,7 @@
-"""Philox 4x32-10 and what TensorFlow makes of its words; bit for bit TensorFlow's numbers.
+"""Philox 4x32-10 and distributions of its words, bit for bit those of TensorFlow.
 
 Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A block is four 32-bit words from a 128-bit
-counter and a 64-bit key; element k of an output comes from a block that only k decides.
+counter and a 64-bit key; an element of an output depends on the block of its index only.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _MASK64 = (1 << 64) - 1
 
-# The key and counter under which a pair of seeds is stirred into a key and a counter.
+# Key of the Philox block that scrambles a pair of seeds into a key and a counter.
 _STIR_KEY = 0x3EC8F720 | 0x02461E29 << 32
 
-_SMALLEST = 1.0e-7  # of what a logarithm is taken
+_SMALLEST = 1.0e-7  # lower bound of logarithms' arguments
 
 
 class Philox(PhiloxState):
-    """A generator that gives blocks."""
+    """Philox generator that computes blocks."""
 
     @classmethod
     def stirred(cls, seed: int, seed2: int) -> Philox:
-        """The generator of a seed tensor: both numbers go through one block first."""
+        """Make the generator of a seed tensor, whose two numbers are scrambled by one block."""
         words = Philox(_STIR_KEY, (seed & _MASK64) | (seed2 & _MASK64) << 64).blocks(1)[0].tolist()
         return cls(words[0] | words[1] << 32, words[2] << 64 | words[3] << 96)
 
     def blocks(self, count: int) -> Array:
-        """The next blocks, as u32[count, 4]."""
+        """Return the next blocks as u32[count, 4]."""
         return self.blocks_at(np.arange(count, dtype=np.uint64))
 
     def blocks_at(self, offsets: Array) -> Array:
-        """The blocks at u64[n] offsets from here, as u32[n, 4]."""
+        """Return the blocks at offsets u64[n] from the counter as u32[n, 4]."""
         low, high = np.uint64(self.counter & _MASK64), np.uint64(self.counter >> 64)
         with np.errstate(over="ignore"):
             at = offsets + low
@@ -60,13 +60,13 @@ class Philox(PhiloxState):
 
 
 def float32_of(words: Array) -> Array:
-    """f32 in [0, 1): 23 bits of each word become a fraction."""
+    """Convert words to f32 in [0, 1): 23 bits of each become a fraction."""
     bits = (words & np.uint32(0x7FFFFF)) | np.uint32(127 << 23)
     return np.subtract(bits.view(np.float32), np.float32(1))
 
 
 def float64_of(words: Array) -> Array:
-    """f64 in [0, 1) from pairs of words along the last axis, the first of which gives the upper bits."""
+    """Convert pairs of words along the last axis, upper bits first, to f64 in [0, 1)."""
     bits = (words[..., 0].astype(np.uint64) & np.uint64(0xFFFFF)) << _HALF | words[..., 1]
     return (bits | np.uint64(1023 << 52)).view(np.float64) - 1.0
 
@@ -90,7 +90,7 @@ def _uint64_of(words: Array) -> Array:
 
 
 def _normal32(words: Array) -> Array:
-    """Box and Muller in f32: each pair of words becomes a sine and a cosine part."""
+    """Apply the Box-Muller transform in f32: a pair of words becomes a sine part and a cosine part."""
     pairs = _pairs(words)
     u = np.maximum(float32_of(pairs[..., 0]), np.float32(_SMALLEST))
     angle = (2 * np.pi * float32_of(pairs[..., 1]).astype(np.float64)).astype(np.float32)
@@ -99,7 +99,7 @@ def _normal32(words: Array) -> Array:
 
 
 def normal_pairs(words: Array) -> Array:
-    """Box and Muller in f64: four words become two numbers."""
+    """Apply the Box-Muller transform in f64: four words become two numbers."""
     numbers = float64_of(_pairs(words))
     u = np.maximum(numbers[..., 0::2], _SMALLEST)
     angle = 2 * np.pi * numbers[..., 1::2]
@@ -120,7 +120,7 @@ _UNIFORM: dict[str, Callable[[Array], Array]] = {
 
 
 def per_block(dtype: np.dtype[Any]) -> int:
-    """How many elements of a type a block gives."""
+    """Return the number of elements that a block yields."""
     return 2 if dtype.itemsize == 8 else 4
 
 
@@ -130,12 +130,12 @@ def _fill(generator: Philox, count: int, dtype: np.dtype[Any], of: Callable[[Arr
 
 
 def uniform(generator: Philox, count: int, dtype: np.dtype[Any]) -> Array:
-    """Floats in [0, 1), or integers over their whole range."""
+    """Draw floats in [0, 1), or integers over their whole range."""
     return _fill(generator, count, dtype, _UNIFORM[dtype.name])
 
 
 def uniform_int(generator: Philox, count: int, low: Array, high: Array) -> Array:
-    """Integers in [low, high) of the scalars' type, by the remainder of whole words."""
+    """Draw integers in [low, high) of the scalars' type, by the remainder of whole words."""
     dtype = low.dtype
     unsigned = np.dtype(f"u{dtype.itemsize}")
     with np.errstate(over="ignore"):
@@ -144,14 +144,14 @@ def uniform_int(generator: Philox, count: int, low: Array, high: Array) -> Array
 
 
 def normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Array:
-    """Floats of the normal distribution; narrow ones are rounded from f32."""
+    """Draw floats of the normal distribution; narrow ones are rounded from f32."""
     return _fill(generator, count, dtype, normal_pairs if dtype == np.float64 else _normal32)
 
 
 def truncated_normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Array:
-    """Floats of the normal distribution within two standard deviations: others are drawn again.
+    """Draw normal floats within two standard deviations, redrawing the others.
 
-    Each group of elements has blocks of its own, so that an element depends on nothing before its group.
+    Each group of elements has its own blocks, so an element does not depend on earlier groups.
     """
     size = per_block(dtype)
     groups = -(-count // size)

@@ -1,4 +1,4 @@
-"""Pooling of arrays with channels last: [batch, *sizes, channels] to [batch, *out, channels] and back."""
+"""Channels-last pooling: [batch, *sizes, channels] to [batch, *out, channels] and back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cyxla.core.framework.limits import lowest, wide_type
 
 Array = np.ndarray[Any, Any]
 
-NONE = -1  # the place of the greatest element of a window that sees none
+NONE = -1  # tap of the maximum of a window without elements
 
 
 def greatest(x: Array, windows: Windows) -> Array:
-    """The greatest element of each window; NaN is passed over, and nothing is the least finite value."""
+    """Return the maximum of each window, ignoring NaN; the lowest finite value for windows without elements."""
     least = lowest(x.dtype)
     padded = windows.padded(x, least)
     result = np.full((x.shape[0], *windows.out, x.shape[-1]), least, x.dtype)
@@ -27,9 +27,9 @@ def greatest(x: Array, windows: Windows) -> Array:
 
 
 def place_of_greatest(x: Array, windows: Windows) -> Array:
-    """Which of a window's places holds its greatest element, the first of equals; s64[batch, *out, channels].
+    """Return the tap of each window's maximum, the first of equals, as s64[batch, *out, channels].
 
-    The first element of a window counts even if it is NaN, and then nothing is greater.
+    If the first element of a window is NaN, it is the maximum, since no comparison with NaN is true.
     """
     padded, inside = windows.padded(x), _inside(windows)
     place = np.full((x.shape[0], *windows.out, x.shape[-1]), NONE, np.int64)
@@ -43,7 +43,7 @@ def place_of_greatest(x: Array, windows: Windows) -> Array:
 
 
 def to_places(values: Array, place: Array, windows: Windows) -> Array:
-    """Add each window's value to the element at its place; [batch, *sizes, channels]."""
+    """Add each window's value to the element at its tap; the result is [batch, *sizes, channels]."""
     wide = wide_type(values.dtype)
     result = np.zeros((values.shape[0], *windows.padded_sizes, values.shape[-1]), wide)
     for k, (_, at) in enumerate(windows.taps()):
@@ -52,7 +52,7 @@ def to_places(values: Array, place: Array, windows: Windows) -> Array:
 
 
 def from_places(x: Array, place: Array, windows: Windows) -> Array:
-    """The element at each window's place; [batch, *out, channels]."""
+    """Return the element at each window's tap, [batch, *out, channels]."""
     padded = windows.padded(x)
     result = np.zeros(place.shape, x.dtype)
     for k, (_, at) in enumerate(windows.taps()):
@@ -61,7 +61,7 @@ def from_places(x: Array, place: Array, windows: Windows) -> Array:
 
 
 def numbers_of_places(place: Array, windows: Windows) -> Array:
-    """The places as numbers of elements [*sizes, channels], counted in rows."""
+    """Return taps as flat row-major indices into [*sizes, channels]."""
     inside = np.arange(prod(windows.sizes), dtype=np.int64).reshape(1, *windows.sizes, 1)
     numbers = from_places(np.broadcast_to(inside, (place.shape[0], *windows.sizes, place.shape[-1])), place, windows)
     return numbers * place.shape[-1] + np.arange(place.shape[-1])

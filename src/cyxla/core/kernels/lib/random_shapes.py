@@ -1,4 +1,4 @@
-"""Reading the operands that the random ops share: shapes, seeds, ranges."""
+"""Validation of operands of random ops: seeds and ranges."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Array = np.ndarray[Any, Any]
 
 
 def seeds_of(seed: Array) -> tuple[int, int]:
-    """The two numbers of a seed.
+    """Return the two integers of a seed.
 
     Raises
     ------
     ShapeError
-        It does not hold two numbers.
+        It does not hold two integers.
     """
     if seed.shape != (2,):
         raise ShapeError(f"a seed must hold two numbers; its shape is {list(seed.shape)}")
@@ -25,14 +25,14 @@ def seeds_of(seed: Array) -> tuple[int, int]:
 
 
 def int_range(low: Array, high: Array) -> tuple[Array, Array]:
-    """The scalars between which integers are drawn.
+    """Check the bounds of random integers and return them.
 
     Raises
     ------
     ShapeError
-        One is not a scalar.
+        A bound is not a scalar.
     InvalidArgumentError
-        Nothing lies between them.
+        The range is empty.
     """
     for name, operand in (("minval", low), ("maxval", high)):
         if operand.ndim:

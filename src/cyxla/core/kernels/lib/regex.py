@@ -1,8 +1,8 @@
-r"""Regular expressions in RE2's language, whose matching takes time linear in the text, whatever the pattern.
+r"""Regular expressions in RE2's syntax, matched in time linear in the text for any pattern.
 
-A pattern becomes a program of a few instructions, and all ways through it are followed side by side: Pike's machine,
-as in Thompson, "Regular expression search algorithm", 1968, with places of groups. The language has no look-ahead and
-no references to groups; letters and digits of ``\w``, ``\d`` and ``\s`` are those of ASCII.
+A pattern is compiled to instructions of Pike's virtual machine (Thompson, "Regular expression search algorithm", 1968,
+with captures added), whose threads run in lockstep. The syntax has no look-ahead, no back-references; ``\w``, ``\d``
+and ``\s`` are ASCII classes.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _HOLDS: dict[str, Callable[[str, int], bool]] = {
 
 
 class Regex:
-    """A pattern ready to match.
+    """Compiled pattern.
 
     Parameters
     ----------
     pattern : str
-        In RE2's language.
+        Pattern in RE2's syntax.
 
     Raises
     ------
     InvalidArgumentError
-        The pattern is none, or would become too large.
+        The pattern is malformed or too large.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -57,7 +57,7 @@ class Regex:
         self._emit(("group", 0, root))
         self._put("match")
 
-    # From the tree to the program
+    # Compilation of the tree
 
     def _put(self, *instruction: Any) -> int:
         if len(self._program) >= _MOST_INSTRUCTIONS:
@@ -67,7 +67,7 @@ class Regex:
 
     def _emit(self, node: Node) -> None:
         self._emitted += 1
-        if self._emitted > 2 * _MOST_INSTRUCTIONS:  # repeats of nothing take time too
+        if self._emitted > 2 * _MOST_INSTRUCTIONS:  # repeats of empty nodes cost time, too
             raise InvalidArgumentError(f"the pattern {self._pattern!r} is too large", hint="repeat less")
         getattr(self, f"_emit_{node[0]}")(*node[1:])
 
@@ -110,18 +110,18 @@ class Regex:
             ways = fork + 1, len(self._program)
             self._program[fork] = ("fork", *(ways if greedy else ways[::-1]))
 
-    # Running it
+    # Matching
 
     def search(self, text: str, start: int = 0) -> Places | None:
-        """Where the first match from a place on lies, and its groups: beginnings and ends in turn."""
+        """Return begin and end offsets of the first match from `start` on and of its groups; None without a match."""
         return self._run(text, start, whole=False)
 
     def matches(self, text: str) -> bool:
-        """Whether all of a text matches."""
+        """Return whether all of a text matches."""
         return self._run(text, 0, whole=True) is not None
 
     def _run(self, text: str, start: int, whole: bool) -> Places | None:
-        """Of the ways that begin first, the one that the pattern prefers."""
+        """Run the threads in lockstep; of leftmost matches, return that of the highest priority."""
         nothing: Places = (None,) * (2 * self.groups + 2)
         found: Places | None = None
         ways: list[tuple[int, Places]] = []
@@ -139,7 +139,7 @@ class Regex:
                     if whole and at < len(text):
                         continue
                     found = places
-                    break  # what the pattern likes less ends here
+                    break  # threads of lower priority are cut off
                 if at < len(text) and instruction[1](text[at]):
                     ways.append((pc + 1, places))
             if not ways and (found is not None or whole):
@@ -149,7 +149,7 @@ class Regex:
     def _follow(
         self, pc: int, places: Places, text: str, at: int, ready: list[tuple[int, Places]], seen: set[int]
     ) -> None:
-        """All that can be reached without another character, the preferred first."""
+        """Add all threads reachable without consuming a character, highest priority first."""
         stack = [(pc, places)]
         while stack:
             pc, places = stack.pop()
@@ -169,10 +169,10 @@ class Regex:
             else:
                 ready.append((pc, places))
 
-    # Replacing
+    # Replacement
 
     def replace(self, text: str, rewrite: list[str | int], every: bool) -> str:
-        """The first match, or every one, replaced: by pieces of text and the numbers of groups."""
+        """Replace the first match or all of them by a rewrite: literal text and group numbers."""
         out, at, last = [], 0, -1
         while at <= len(text):
             found = self.search(text, at)
@@ -180,7 +180,7 @@ class Regex:
                 break
             begin, end = found[0] or 0, found[1] or 0
             out.append(text[at:begin])
-            if begin == end == last:  # an empty match right behind another one is none
+            if begin == end == last:  # an empty match directly after another match does not count
                 out.append(text[begin : begin + 1])
                 at = begin + 1
                 continue
@@ -191,12 +191,12 @@ class Regex:
         return "".join(out) + text[at:]
 
     def rewriting(self, text: str) -> list[str | int]:
-        """A rewrite in pieces: a backslash and a digit stand for a group, two backslashes for one.
+        """Parse a rewrite: backslash and digit refer to a group, two backslashes mean one.
 
         Raises
         ------
         InvalidArgumentError
-            A backslash stands before something else, or there is no such group.
+            A backslash precedes another character, or there is no such group.
         """
         pieces: list[str | int] = []
         rest = iter(text)
@@ -220,5 +220,5 @@ def _group(text: str, found: Places, number: int) -> str:
 
 @lru_cache(maxsize=64)
 def compiled(pattern: str) -> Regex:
-    """A pattern, made ready once."""
+    """Compile a pattern; results are cached."""
     return Regex(pattern)

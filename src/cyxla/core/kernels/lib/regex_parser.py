@@ -1,4 +1,4 @@
-"""The grammar of RE2's regular expressions."""
+"""Parser of RE2's regular expressions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Test = Callable[[str], bool]
 Range = tuple[int, int]
 
 _MOST_REPEATS = 1000
-_DEEPEST = 80  # groups in groups: each takes some of Python's stack
+_DEEPEST = 80  # maximum nesting of groups: each takes several frames of Python's stack
 _DIGIT, _LOWER, _UPPER = (48, 57), (97, 122), (65, 90)
 _LETTER = [_LOWER, _UPPER]
 _CLASSES: dict[str, list[Range]] = {
@@ -44,14 +44,14 @@ _LAST = 0x10FFFF
 
 
 def parse(pattern: str) -> tuple[Node, int]:
-    r"""The tree of a pattern, and how many groups it has.
+    r"""Parse a pattern into its tree and the number of its groups.
 
     Raises
     ------
     InvalidArgumentError
-        It is no pattern.
+        The pattern is malformed.
     UnimplementedError
-        It has bytes (``\C``) or scripts of Unicode.
+        It contains bytes (``\C``) or Unicode scripts.
     """
     parser = _Parser(pattern)
     root = parser.choices(frozenset())
@@ -61,7 +61,7 @@ def parse(pattern: str) -> tuple[Node, int]:
 
 
 def _test_of(ranges: Sequence[Range], negated: bool, fold: bool) -> Test:
-    """Whether a character lies in one of the ranges; or another case of it, where cases are one."""
+    """Return a test for characters in the ranges, of either case if `fold` is set."""
 
     def inside(c: str) -> bool:
         number = ord(c)
@@ -84,7 +84,7 @@ def _outside(ranges: Sequence[Range]) -> list[Range]:
 
 
 class _Parser:
-    """Reads a pattern from left to right."""
+    """Recursive-descent parser."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern, self.at, self.groups, self.depth = pattern, 0, 0, 0
@@ -97,7 +97,7 @@ class _Parser:
         raise InvalidArgumentError(f"the pattern {self.pattern!r} is wrong at {self.at}: {why}")
 
     def take(self, text: str) -> bool:
-        """Step over a text, if it is next."""
+        """Consume a text if it is next."""
         if not self.pattern.startswith(text, self.at):
             return False
         self.at += len(text)
@@ -112,7 +112,7 @@ class _Parser:
     # Groups, sequences, repeats
 
     def choices(self, flags: frozenset[str]) -> Node:
-        """What stands between parentheses; flags hold to their end."""
+        """Parse alternatives up to a closing parenthesis; flags are scoped to them."""
         found: list[Node] = []
         parts: list[Node] = []
         while self.rest and not self.rest.startswith(")"):
@@ -143,7 +143,7 @@ class _Parser:
         return ("repeat", part, least, most, greedy)
 
     def bounds(self) -> tuple[int, int | None] | None:
-        """How often what stands before is repeated; braces that say no numbers are characters."""
+        """Parse a repetition operator; braces without numbers are literal characters."""
         for sign, bounds in _REPEATS.items():
             if self.take(sign):
                 return bounds
@@ -157,7 +157,7 @@ class _Parser:
         return int(least), (int(most) if most else None) if comma else int(least)
 
     def one(self, flags: frozenset[str]) -> tuple[frozenset[str], Node]:
-        """A character, a class, an assertion or a group; and the flags that hold from here on."""
+        """Parse a character, class, assertion or group; return it with the flags that apply from there on."""
         c = self.next()
         if c == "(":
             return self.group(flags)
@@ -237,7 +237,7 @@ class _Parser:
         return ("char", _test_of(ranges, False, "i" in flags))
 
     def ranges(self) -> list[Range] | Test:
-        """What a backslash and what follows stand for: ranges, or a test for a category of Unicode."""
+        """Parse the rest of an escape: ranges, or a test for a Unicode category."""
         c = self.next()
         if c.lower() in _CLASSES:
             found = _CLASSES[c.lower()]
@@ -250,7 +250,7 @@ class _Parser:
         return [(number, number)]
 
     def number(self, c: str) -> int:
-        """The character that a backslash and this one begin."""
+        """Parse the rest of an escaped character."""
         if c in _CONTROLS:
             return _CONTROLS[c]
         if c == "x":
@@ -291,7 +291,7 @@ class _Parser:
         return lambda c: unicodedata.category(c).startswith(name) != negated
 
     def bracket(self, fold: bool) -> Test:
-        """A class in brackets."""
+        """Parse a bracketed class."""
         negated, first = self.take("^"), True
         ranges: list[Range] = []
         tests: list[Test] = []

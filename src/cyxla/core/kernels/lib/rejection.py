@@ -1,8 +1,8 @@
-"""Random numbers that are drawn until they fit: gamma, Poisson, binomial and truncated normal ones.
+"""Gamma, Poisson, binomial and truncated normal random numbers, most of them by rejection sampling.
 
-Each element has blocks of its own, and takes as many of them as it needs, so that no element depends on another.
-Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; Hormann, "The transformed rejection method
-for generating Poisson random variables", 1993, and "The generation of binomial random variates", 1993.
+Each element has its own blocks and draws from them until a proposal is accepted, so elements are independent.
+Sources: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; Hormann, "The transformed
+rejection method for generating Poisson random variables", 1993, and "The generation of binomial random variates", 1993.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Array = np.ndarray[Any, Any]
 
 
 class Streams:
-    """A stream of random numbers for each element.
+    """One stream of random numbers per element.
 
     Parameters
     ----------
     generator : Philox
-        Of all of them.
+        Generator shared by all streams.
     count : int
-        How many elements there are.
+        Number of elements.
     """
 
     def __init__(self, generator: Philox, count: int) -> None:
@@ -36,15 +36,15 @@ class Streams:
         self._left = {name: np.zeros(count, np.int64) for name in self._held}
 
     def uniform(self, rows: Array) -> Array:
-        """A number in [0, 1) for each of some elements."""
+        """Draw a number in [0, 1) for each of the given elements."""
         return self._take("uniform", rows, lambda words: float64_of(words.reshape(-1, 2, 2)))
 
     def normal(self, rows: Array) -> Array:
-        """A number of the normal distribution for each of some elements."""
+        """Draw a normal number for each of the given elements."""
         return self._take("normal", rows, normal_pairs)
 
     def _take(self, name: str, rows: Array, of: Callable[[Array], Array]) -> Array:
-        """Blocks give two numbers each; the second one is taken first."""
+        """Take a number from each stream; a block yields two, the second of which is taken first."""
         held, left = self._held[name], self._left[name]
         empty = rows[left[rows] == 0]
         if empty.size:
@@ -56,7 +56,10 @@ class Streams:
 
 
 def _until_all_fit(count: int, draw: Callable[[Array], tuple[Array, Array]]) -> Array:
-    """f64[count] of what `draw` gives for the elements it is asked for, once it says that they fit."""
+    """Draw until all elements are accepted, and return f64[count].
+
+    The function `draw` maps indices of elements to values and acceptances.
+    """
     found, todo = np.zeros(count), np.arange(count)
     while todo.size:
         with np.errstate(all="ignore"):
@@ -67,7 +70,7 @@ def _until_all_fit(count: int, draw: Callable[[Array], tuple[Array, Array]]) -> 
 
 
 def gamma(generator: Philox, alpha: Array) -> Array:
-    """f64[n] of the gamma distributions of shapes `alpha`, f64[n]; NaN where that is not a positive number."""
+    """Draw f64[n] of gamma distributions with shapes `alpha`, f64[n]; NaN where a shape is not positive and finite."""
     streams = Streams(generator, len(alpha))
     small, one = alpha < 1, alpha == 1
     d = alpha + np.where(small, 2 / 3, -1 / 3)
@@ -89,20 +92,20 @@ def gamma(generator: Philox, alpha: Array) -> Array:
 
 
 def _squeezed(streams: Streams, rows: Array, d: Array, c: Array) -> tuple[Array, Array]:
-    """One attempt of Marsaglia's and Tsang's."""
+    """Propose values by the squeeze method of Marsaglia and Tsang."""
     x = streams.normal(rows)
     v = 1 + c[rows] * x
     fits = v > 0
     v, kept = v**3, np.flatnonzero(fits)
     u = np.ones(len(rows))
-    u[kept] = streams.uniform(rows[kept])  # nothing is drawn for what is out already
+    u[kept] = streams.uniform(rows[kept])  # no draws for proposals that are rejected already
     here = d[rows]
     fits &= (u < 1 - 0.0331 * x**4) | (np.log(u) < 0.5 * x * x + here * (1 - v + np.log(v)))
     return here * v, fits
 
 
 def poisson(generator: Philox, rate: Array) -> Array:
-    """f64[n] of the Poisson distributions of `rate`, f64[n]; NaN where that is not a number from 0 on."""
+    """Draw f64[n] of Poisson distributions with means `rate`, f64[n]; NaN where a mean is negative or not finite."""
     streams = Streams(generator, len(rate))
     valid = (rate >= 0) & np.isfinite(rate)
     few, many = np.flatnonzero(valid & (rate < 10)), np.flatnonzero(valid & (rate >= 10))
@@ -113,7 +116,7 @@ def poisson(generator: Philox, rate: Array) -> Array:
 
 
 def _counted(streams: Streams, rows: Array, rate: Array) -> Array:
-    """How many uniform numbers can be multiplied before the product falls below exp(-rate)."""
+    """Count the uniform numbers whose product stays above exp(-rate)."""
     least, product, steps = np.exp(-rate[rows]), np.ones(len(rows)), np.zeros(len(rows))
     todo = np.arange(len(rows))
     while todo.size:
@@ -139,7 +142,7 @@ def _hat_of_poisson(streams: Streams, rows: Array, rate: Array) -> tuple[Array, 
 
 
 def binomial(generator: Philox, counts: Array, probs: Array) -> Array:
-    """f64[n] of the binomial distributions; NaN where there is no such distribution."""
+    """Draw f64[n] of binomial distributions; NaN where the parameters are invalid."""
     streams = Streams(generator, len(counts))
     valid = (counts >= 0) & np.isfinite(counts) & (probs >= 0) & (probs <= 1)
     total = np.floor(counts)
@@ -155,7 +158,7 @@ def binomial(generator: Philox, counts: Array, probs: Array) -> Array:
 
 
 def _gaps(streams: Streams, rows: Array, total: Array, p: Array) -> Array:
-    """How many gaps between successes fit into the trials."""
+    """Count the geometric gaps between successes that fit into the trials."""
     reached, steps = np.zeros(len(rows)), np.zeros(len(rows))
     todo = np.arange(len(rows))
     while todo.size:
@@ -168,7 +171,7 @@ def _gaps(streams: Streams, rows: Array, total: Array, p: Array) -> Array:
 
 
 def _tail(k: Array) -> Array:
-    """What Stirling's formula leaves out of log(k!)."""
+    """Return the error of Stirling's formula for log(k!)."""
     from scipy.special import gammaln
 
     return np.asarray(gammaln(k + 1) - (0.5 * np.log(2 * np.pi) + (k + 0.5) * np.log(k + 1) - (k + 1)))
@@ -191,7 +194,7 @@ def _hat_of_binomial(streams: Streams, rows: Array, total: Array, probs: Array) 
 
 
 def truncated_normal(generator: Philox, mean: Array, spread: Array, low: Array, high: Array) -> Array:
-    """f64[n] of normal distributions cut to [low, high), by the inverse of the distribution function.
+    """Draw f64[n] of normal distributions truncated to [low, high), by inverting the distribution function.
 
     NaN where a spread is not positive or an interval is empty.
     """
@@ -200,7 +203,7 @@ def truncated_normal(generator: Philox, mean: Array, spread: Array, low: Array, 
     streams = Streams(generator, len(mean))
     with np.errstate(all="ignore"):
         first, last = (low - mean) / spread, (high - mean) / spread
-        turned = first > 0  # the lower tail is the one that is known exactly
+        turned = first > 0  # the lower tail is the accurate one
         near, far = np.where(turned, -last, first), np.where(turned, -first, last)
         bottom, top = ndtr(near), ndtr(far)
         z = ndtri(bottom + streams.uniform(np.arange(len(mean))) * (top - bottom))

@@ -1,4 +1,4 @@
-"""Writing slices into an array at given places, one after the other."""
+"""Sequential scatter of slices into an array."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cyxla.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
 How = Callable[[Array, Any, Array], None]
-"""Called with the target, an index of NumPy and the updates; changes the target in place."""
+"""Function of the target, a NumPy index and the updates; changes the target in place."""
 
 
 def _put(target: Array, index: Any, updates: Array) -> None:
-    target[index] = updates  # of equal places the last one stays: NumPy writes in order
+    target[index] = updates  # the last of equal indices wins: NumPy writes in order
 
 
 def _divide(target: Array, index: Any, updates: Array) -> None:
@@ -30,13 +30,13 @@ def _divide(target: Array, index: Any, updates: Array) -> None:
 
 
 def _truncated(a: Array, b: Array) -> Array:
-    """Quotient of integers towards zero."""
+    """Return the quotient of integers rounded towards zero."""
     inexact = (a % b != 0) & ((a < 0) != (b < 0))
     return np.asarray(a // b + inexact.astype(a.dtype))
 
 
 def _one_by_one(target: Array, index: Any, updates: Array, fn: Callable[[Array, Array], Array]) -> None:
-    """Apply `fn` for each place in turn, so that equal places add up."""
+    """Apply `fn` index by index, so that duplicate indices accumulate."""
     index = index if isinstance(index, tuple) else (index,)
     count = index[0].shape if index else ()
     spread = np.broadcast_to(updates, count + target.shape[len(index) :])
@@ -47,7 +47,7 @@ def _one_by_one(target: Array, index: Any, updates: Array, fn: Callable[[Array, 
 
 def _at(ufunc: np.ufunc) -> How:
     def apply(target: Array, index: Any, updates: Array) -> None:
-        if target.dtype.isbuiltin != 1:  # NumPy has no fast way for types of others
+        if target.dtype.isbuiltin != 1:  # ufunc.at is slow for user-defined types
             _one_by_one(target, index, updates, ufunc)
         else:
             ufunc.at(target, index, updates)
@@ -79,7 +79,7 @@ def check_indices(indices: Array, size: int) -> None:
 
 
 def scatter(target: Array, indices: Array, updates: Array, how: str) -> None:
-    """Change the rows of `target` that `indices` name, in place, in order.
+    """Update the rows of `target` selected by `indices`, in place and in order.
 
     Raises
     ------
@@ -101,12 +101,12 @@ def scatter(target: Array, indices: Array, updates: Array, how: str) -> None:
 
 
 def scatter_nd(target: Array, indices: Array, updates: Array, how: str, policy: str = "") -> None:
-    """Change the slices of `target` that the rows of `indices` name, in place, in order.
+    """Update the slices of `target` selected by the rows of `indices`, in place and in order.
 
     Parameters
     ----------
     policy : str
-        ``"IGNORE"`` leaves out updates whose place is outside of the target; else they are errors.
+        Policy for out-of-range indices: ``"IGNORE"`` skips their updates, others raise.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _apply_rows(target: Array, rows: Array, slices: Array, how: str) -> None:
 
 
 def raise_bad_row(indices: Array, rows: Array, row: int, shape: tuple[int, ...]) -> None:
-    """The error of a row of indices outside of the target."""
+    """Raise the error for a row of indices outside the target."""
     where = [int(i) for i in np.unravel_index(row, indices.shape[:-1])] if indices.ndim > 1 else []
     raise InvalidArgumentError(
         f"indices{where or ''} = {rows[row].tolist()} lies outside of the shape {list(shape)}",

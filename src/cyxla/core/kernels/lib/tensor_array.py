@@ -1,4 +1,4 @@
-"""Arrays of tensors that are written once and read, element by element, within a step."""
+"""Tensor arrays: tensors that are written and read by index within a step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(slots=True)
 class Element:
-    """One tensor and what became of it; of one whose shape alone is known the value is zeros."""
+    """One element and its state; if only its shape is known, its value is zeros."""
 
     value: Array | None = None
     shape: tuple[int, ...] | None = None
@@ -30,26 +30,26 @@ class Element:
 
 
 class TensorArray(ResourceBase):
-    """Tensors of one type by number.
+    """Indexed tensors of one type.
 
     Parameters
     ----------
     name : str
-        For messages.
+        Name for error messages.
     dtype : DataType
         Type of the elements.
     size : int
         Number of elements.
     element_shape : TensorShape
-        What is known of their shapes.
+        Known part of the elements' shapes.
     identical : bool
-        Whether the shape of the first is that of all.
+        True if all elements must have the shape of the first.
     dynamic : bool
-        Whether a write behind the end makes it longer.
+        True if a write past the end extends the array.
     aggregates : bool
-        Whether a second write adds to the first: so with gradients.
+        True if a second write adds to the first, as for gradients.
     clear_after_read : bool
-        Whether an element is dropped once read.
+        True if reading an element clears it.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class TensorArray(ResourceBase):
         return len(self.elements)
 
     def debug_string(self) -> str:
-        """Name and size."""
+        """Return name and size."""
         return f"TensorArray[{len(self)}] {self.name}"
 
     def close_array(self) -> None:
-        """Drop all elements; whoever comes later gets an error."""
+        """Drop all elements; later accesses raise."""
         with self.lock:
             self.elements, self.closed = [], True
 
@@ -89,27 +89,27 @@ class TensorArray(ResourceBase):
             raise InvalidArgumentError(f"the tensor array {self.name} was closed")
 
     def check_dtype(self, dtype: DataType, verb: str) -> None:
-        """Raise unless elements are of this type."""
+        """Raise unless elements have this type."""
         if dtype != self.dtype:
             raise InvalidArgumentError(f"{verb} of {dtype}, but the tensor array {self.name} holds {self.dtype}")
 
     def narrow(self, shape: TensorShape) -> None:
-        """Learn more of the shape of elements.
+        """Merge more knowledge into the shape of elements.
 
         Raises
         ------
         ShapeError
-            It contradicts what is known.
+            It contradicts the known shape.
         """
         self.element_shape = self.element_shape.merge_with(shape)
 
     def write(self, index: int, value: Array) -> None:
-        """Set an element; its memory must not change afterwards.
+        """Write an element; its memory must not change afterwards.
 
         Raises
         ------
         InvalidArgumentError
-            There is no such element and no more can be had, the shape does not fit, or it was written or read before.
+            The index is out of range and the size fixed, the shape does not fit, or the element was written or read.
         """
         self._reach(index)
         self._check_shape(index, value)
@@ -152,12 +152,12 @@ class TensorArray(ResourceBase):
             return value if element.value is None else np.asarray(element.value + value)
 
     def read(self, index: int) -> Array:
-        """The value of an element; zeros of its shape if it was not written.
+        """Read an element; zeros of its shape if it was not written.
 
         Raises
         ------
         InvalidArgumentError
-            There is no such element, it was cleared, or not written and of unknown shape.
+            The index is out of range, or the element was cleared, or was not written and has an unknown shape.
         """
         if not 0 <= index < len(self.elements):
             raise InvalidArgumentError(f"{self._cannot('read', index)}: there are {len(self.elements)} elements")
@@ -185,9 +185,9 @@ class TensorArray(ResourceBase):
         return zeros(shape, self.dtype)
 
     def gradient(self, name: str, prefix: tuple[int, ...] | None) -> TensorArray:
-        """An array for gradients of the elements, whose shapes are theirs with `prefix` before them.
+        """Make the array of the elements' gradients, whose shapes are prefixed by `prefix`.
 
-        From now on the array itself does not grow.
+        This array does not grow afterwards.
         """
         with self.lock:
             self.check_open()

@@ -1,4 +1,4 @@
-"""Lists of tensors as values: pushing onto a list makes another one and leaves the old as it was."""
+"""Lists of tensors as immutable values: a push returns a new list."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
-Item = Array | None  # None where nothing was set yet
+Item = Array | None  # None for elements that are not set
 
 
 class TensorList:
-    """A list that never changes.
+    """Immutable list of tensors.
 
-    A list and what was pushed onto it share one buffer, of which each sees its own length: building a list by
-    pushing copies nothing.
+    A list and those pushed onto it share one buffer, of which each uses its own length, so building a list by pushes
+    copies nothing.
 
     Parameters
     ----------
     dtype : DataType
         Type of the elements.
     element_shape : TensorShape
-        What is known of their shapes.
+        Known part of the elements' shapes.
     items : iterable of ndarray or None
-        The elements; None for those that were not set.
+        Elements; None for those that are not set.
     max_num_elements : int
-        Most elements, or -1 for any number.
+        Maximum number of elements, or -1 if unlimited.
     """
 
     __slots__ = ("_buffer", "_length", "dtype", "element_shape", "max_num_elements")
@@ -45,39 +45,39 @@ class TensorList:
         self._buffer: list[Item] = list(items)
         self._length = len(self._buffer)
 
-    # Not a sequence to Python: NumPy would take an array of lists for an array of their elements
+    # Not a Python sequence: NumPy would convert an array of lists to an array of their elements
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Number of elements."""
         return self._length
 
     @property
     def items(self) -> list[Item]:
-        """The elements, as a list of its own."""
+        """Elements, as a new list."""
         return self._buffer[: self._length]
 
     def at(self, index: int) -> Item:
-        """The element of that number."""
+        """Return the element at an index."""
         return self._buffer[index]
 
     def __repr__(self) -> str:
         return f"TensorList({self.dtype}, {self.element_shape}, {self._length} items)"
 
     def with_items(self, items: Iterable[Item]) -> TensorList:
-        """A list like this of other elements."""
+        """Return a list with the same type and limits and other elements."""
         return TensorList(self.dtype, self.element_shape, items, self.max_num_elements)
 
     def push(self, item: Item) -> TensorList:
-        """The list with one element more."""
+        """Return the list with one more element."""
         with self._lock:
-            if len(self._buffer) != self._length:  # somebody pushed onto this list before: fork
+            if len(self._buffer) != self._length:  # another push onto this list went before: copy
                 return self.with_items([*self.items, item])
             self._buffer.append(item)
             return self._sharing(self._length + 1)
 
     def pop(self) -> TensorList:
-        """The list without its last element."""
+        """Return the list without its last element."""
         return self._sharing(self._length - 1)
 
     def _sharing(self, length: int) -> TensorList:
@@ -86,16 +86,16 @@ class TensorList:
         return other
 
     def resized(self, size: int) -> TensorList:
-        """The list cut, or filled up with elements that are not set."""
+        """Return the list truncated, or extended by elements that are not set."""
         items = self.items[:size]
         return self.with_items([*items, *[None] * (size - len(items))])
 
     def zeros_like(self) -> TensorList:
-        """A list of zeros where elements are set."""
+        """Return a list with zeros for all elements that are set."""
         return self.with_items(None if v is None else zeros(v.shape, self.dtype) for v in self.items)
 
     def add(self, other: TensorList) -> TensorList:
-        """The sums of elements; one that is not set counts as zero.
+        """Add the elements pairwise; elements that are not set count as zero.
 
         Raises
         ------
@@ -121,24 +121,24 @@ def _sum(a: Item, b: Item) -> Item:
 
 
 def zeros(shape: Sequence[int], dtype: DataType) -> Array:
-    """An array of zeros; of empty strings, or of nothing, for what has no zero."""
+    """Return an array of zeros; empty strings for strings, None for variants."""
     if dtype == DataType.DT_STRING:
         return np.full(tuple(shape), b"", np.object_)
     return np.zeros(tuple(shape), dtype.numpy) if dtype.numpy != np.object_ else np.full(tuple(shape), None, np.object_)
 
 
 def as_handle(tensors: TensorList) -> Array:
-    """The value of a variant that holds a list."""
+    """Wrap a list as a variant scalar."""
     return as_value(tensors)
 
 
 def list_in(handle: Array) -> TensorList:
-    """The list that a variant holds.
+    """Return the list held by a variant.
 
     Raises
     ------
     InvalidArgumentError
-        It holds something else, or is not a scalar.
+        It holds something else, or the handle is not a scalar.
     """
     if handle.ndim:
         raise InvalidArgumentError(f"the handle of a list must be a scalar; its shape is {list(handle.shape)}")
@@ -149,12 +149,12 @@ def list_in(handle: Array) -> TensorList:
 
 
 def list_of(handle: Array, dtype: DataType) -> TensorList:
-    """The list that a variant holds, whose elements must be of a type.
+    """Return the list held by a variant after checking its element type.
 
     Raises
     ------
     InvalidArgumentError
-        They are of another type, or there is no list.
+        The list has another element type, or the variant holds no list.
     """
     tensors = list_in(handle)
     if tensors.dtype != dtype:
@@ -163,12 +163,12 @@ def list_of(handle: Array, dtype: DataType) -> TensorList:
 
 
 def element_shape(tensors: TensorList, given: TensorShape, items: Iterable[Item], why: str) -> list[int]:
-    """The shape of elements that were not set: from what is known of all, and of those that were set.
+    """Return the shape for elements that are not set, merged from all that is known.
 
     Raises
     ------
     InvalidArgumentError
-        It is not fully known, or elements differ.
+        The merged shape is not fully defined, or elements differ.
     """
     shape = tensors.element_shape.merge_with(given)
     if not shape.is_fully_defined:

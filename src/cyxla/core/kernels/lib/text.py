@@ -1,4 +1,4 @@
-"""Tensors as text, as Print, Assert and StringFormat show them."""
+"""Tensors as text, in the formats of Print, Assert and StringFormat."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-_DIGITS = {8: (15, 17), 16: (15, 17)}  # by size of a real number: enough to look well, and enough to tell apart
+_DIGITS = {8: (15, 17), 16: (15, 17)}  # by item size of a real number: digits for reading, and digits that round-trip
 _ESCAPES = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
 
 
 def number_text(value: float, digits: tuple[int, int], dtype: Any) -> str:
-    """A float in few digits, in more where those do not give it back."""
+    """Format a float with few digits if they round-trip, else with more."""
     short = f"{value:.{digits[0]}g}"
     return short if value != value or dtype(short) == dtype(value) else f"{value:.{digits[1]}g}"
 
@@ -24,7 +24,7 @@ def _float_text(value: Any, dtype: np.dtype[Any]) -> str:
 
 
 def element_text(value: Any, dtype: np.dtype[Any], quoted: bool = False) -> str:
-    """One element; what is true is 1."""
+    """Format one element; booleans become 0 and 1."""
     if isinstance(value, bytes):
         return f'"{_escaped(value)}"' if quoted else value.decode(errors="replace")
     if dtype.kind == "c":
@@ -40,7 +40,7 @@ def _escaped(value: bytes) -> str:
 
 
 def summary(x: Array, most: int) -> str:
-    """The first elements of an array; all of them where `most` is negative."""
+    """Format the first elements of an array, or all of them if `most` is negative."""
     flat = x.reshape(-1)
     shown = flat if most < 0 else flat[:most]
     texts = [element_text(v, x.dtype) for v in shown]
@@ -48,7 +48,7 @@ def summary(x: Array, most: int) -> str:
 
 
 def nested(x: Array, ends: int) -> str:
-    """All dimensions in brackets; of each the first and last few elements, or all where `ends` is negative."""
+    """Format an array with nested brackets: `ends` elements at both ends of a dimension, or all if negative."""
     return _nested(x, ends if ends >= 0 else max(x.shape, default=0), 0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.core.framework.geometry.image_grids import checked_size, grids
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import FLOATING, REAL, as_data_type
-from cyxla.core.kernels.lib.image_boxes import Choice, choose
+from cyxla.core.kernels.lib.non_max_suppression import NmsOptions, select_boxes
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -219,7 +219,7 @@ def _combined_nms(
 ) -> tuple[Array, Array, Array, Array]:
     """Class by class; then the best of all classes of an image, the rest filled up with zeros."""
     classes = _check_combined(boxes, scores, most_per_class, most, overlap, least_score)
-    count, how = int(most), Choice(int(most_per_class), float(overlap), float(least_score))
+    count, how = int(most), NmsOptions(int(most_per_class), float(overlap), float(least_score))
     if pad_per_class:
         count = min(count, how.most * classes)
     batch = len(boxes)
@@ -229,7 +229,7 @@ def _combined_nms(
         kept = [
             (-score, c, k)
             for c in range(classes)
-            for k, score in zip(*choose(_of_class(boxes[b], c), scores[b, :, c], how), strict=True)
+            for k, score in zip(*select_boxes(_of_class(boxes[b], c), scores[b, :, c], how), strict=True)
         ]
         best = sorted(kept, key=lambda entry: entry[0])[:count]
         valid[b] = len(best)
@@ -268,13 +268,13 @@ def _nms(boxes: Array, scores: Array, max_output_size: Array, *, iou_threshold: 
     (most,) = _checked(boxes, scores, max_output_size=max_output_size)
     if not 0 <= iou_threshold <= 1:
         raise InvalidArgumentError(f"iou_threshold must lie in [0, 1]; it is {iou_threshold}")
-    return _indices(choose(boxes, scores, Choice(int(most), iou_threshold))[0])
+    return _indices(select_boxes(boxes, scores, NmsOptions(int(most), iou_threshold))[0])
 
 
 @array_kernel("NonMaxSuppressionV2", types={"T": _NARROW})
 def _nms_v2(boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array) -> Array:
     most, overlap = _checked(boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold)
-    return _indices(choose(boxes, scores, Choice(int(most), overlap))[0])
+    return _indices(select_boxes(boxes, scores, NmsOptions(int(most), overlap))[0])
 
 
 @array_kernel("NonMaxSuppressionV3", types={"T": _NARROW})
@@ -282,7 +282,7 @@ def _nms_v3(boxes: Array, scores: Array, max_output_size: Array, iou_threshold: 
     most, overlap, least = _checked(
         boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold, score_threshold=score_threshold
     )
-    return _indices(choose(boxes, scores, Choice(int(most), overlap, least))[0])
+    return _indices(select_boxes(boxes, scores, NmsOptions(int(most), overlap, least))[0])
 
 
 @array_kernel("NonMaxSuppressionV4", attrs=("pad_to_max_output_size",), types={"T": _NARROW})
@@ -321,7 +321,7 @@ def _nms_v5(
     )
     if rest[-1] < 0:
         raise InvalidArgumentError(f"soft_nms_sigma must not be negative; it is {rest[-1]}")
-    chosen, kept = choose(boxes, scores, Choice(int(most), *rest))
+    chosen, kept = select_boxes(boxes, scores, NmsOptions(int(most), *rest))
     indices, best = _indices(chosen), np.array(kept, scores.dtype)
     if pad_to_max_output_size:
         indices, best = _padded(indices, int(most)), _padded(best, int(most))

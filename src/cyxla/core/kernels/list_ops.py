@@ -16,8 +16,8 @@ from cyxla.core.kernels.lib.tensor_list import (
     TensorList,
     as_handle,
     element_shape,
-    list_in,
-    list_of,
+    unwrap_list,
+    unwrap_typed_list,
     zeros,
 )
 from cyxla.errors import InvalidArgumentError
@@ -129,7 +129,7 @@ def scatter_v2(tensor: Array, indices: Array, shape: Array, num_elements: Array,
 @array_kernel("TensorListScatterIntoExistingList", attrs=("element_dtype",))
 def scatter_into_existing(handle: Array, tensor: Array, indices: Array, *, element_dtype: DataType) -> Array:
     """The list with the rows of a tensor at the given places."""
-    return _scatter(list_of(handle, element_dtype), tensor, indices, -1)
+    return _scatter(unwrap_typed_list(handle, element_dtype), tensor, indices, -1)
 
 
 def _scatter(tensors: TensorList, tensor: Array, indices: Array, count: int) -> Array:
@@ -159,7 +159,7 @@ def _scatter(tensors: TensorList, tensor: Array, indices: Array, count: int) -> 
 @array_kernel("TensorListPushBack", attrs=("element_dtype",))
 def push_back(handle: Array, tensor: Array, *, element_dtype: DataType) -> Array:
     """The list with one element more."""
-    return as_handle(_pushed(list_of(handle, element_dtype), tensor))
+    return as_handle(_pushed(unwrap_typed_list(handle, element_dtype), tensor))
 
 
 def _pushed(tensors: TensorList, tensor: Array) -> TensorList:
@@ -187,14 +187,14 @@ def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -
     )
     results = np.empty(handles.shape, np.object_)
     for place in np.ndindex(handles.shape):
-        results[place] = _pushed(list_of(handles[(*place, ...)], element_dtype), tensor[(*place, ...)])
+        results[place] = _pushed(unwrap_typed_list(handles[(*place, ...)], element_dtype), tensor[(*place, ...)])
     return results
 
 
 @array_kernel("TensorListPopBack", attrs=("element_dtype",))
 def pop_back(handle: Array, shape: Array, *, element_dtype: DataType) -> tuple[Array, Array]:
     """The list without its last element, and that element."""
-    tensors = list_of(handle, element_dtype)
+    tensors = unwrap_typed_list(handle, element_dtype)
     _require(tensors.size, "the list is empty: nothing can be popped")
     item = _read(tensors, tensors.size - 1, shape, ())  # here other elements tell nothing of the shape
     return as_handle(tensors.pop()), item
@@ -212,7 +212,7 @@ def resize(handle: Array, size: Array) -> Array:
     """The list cut or filled up."""
     count = _scalar(size, "size")
     _require(count >= 0, f"size is {count}; a list has 0 elements or more")
-    return as_handle(list_in(handle).resized(count))
+    return as_handle(unwrap_list(handle).resized(count))
 
 
 @array_kernel("TensorListSetItem", attrs=("element_dtype", "resize_if_index_out_of_bounds"))
@@ -220,7 +220,7 @@ def set_item(
     handle: Array, index: Array, item: Array, *, element_dtype: DataType, resize_if_index_out_of_bounds: bool
 ) -> Array:
     """The list with another element at a place."""
-    tensors, place = list_of(handle, element_dtype), _scalar(index, "index")
+    tensors, place = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
     if resize_if_index_out_of_bounds and place >= tensors.size:
         tensors = tensors.resized(place + 1)
     _require(0 <= place < tensors.size, f"element {place} cannot be set: the list has {tensors.size} elements")
@@ -242,7 +242,7 @@ def concat_lists(first: Array, second: Array, *, element_dtype: DataType) -> Arr
     )
     results = np.empty(first.shape, np.object_)
     for place in np.ndindex(first.shape):
-        a, b = (list_of(handles[(*place, ...)], element_dtype) for handles in (first, second))
+        a, b = (unwrap_typed_list(handles[(*place, ...)], element_dtype) for handles in (first, second))
         results[place] = _joined(a, b)
     return results
 
@@ -260,9 +260,9 @@ _LISTS = {"T": DataType.DT_VARIANT}
 @array_kernel("AddN", types=_LISTS)
 def add_n(inputs: list[Array]) -> Array:
     """The sums of elements, list by list."""
-    total = list_in(inputs[0])
+    total = unwrap_list(inputs[0])
     for other in inputs[1:]:
-        total = total.add(list_in(other))
+        total = total.add(unwrap_list(other))
     return as_handle(total)
 
 
@@ -271,7 +271,7 @@ def zeros_like(handles: Array) -> Array:
     """Lists of zeros."""
     results = np.empty(handles.shape, np.object_)
     for place in np.ndindex(handles.shape):
-        results[place] = list_in(handles[(*place, ...)]).zeros_like()
+        results[place] = unwrap_list(handles[(*place, ...)]).zeros_like()
     return results
 
 
@@ -281,19 +281,19 @@ def zeros_like(handles: Array) -> Array:
 @array_kernel("TensorListLength")
 def length(handle: Array) -> Array:
     """The number of elements."""
-    return np.array(list_in(handle).size, np.int32)
+    return np.array(unwrap_list(handle).size, np.int32)
 
 
 @array_kernel("TensorListElementShape", attrs=("shape_type",))
 def shape_of_elements(handle: Array, *, shape_type: DataType) -> Array:
     """What is known of the shapes of elements."""
-    return shape_to(list_in(handle).element_shape, shape_type.numpy)
+    return shape_to(unwrap_list(handle).element_shape, shape_type.numpy)
 
 
 @array_kernel("TensorListGetItem", attrs=("element_dtype",))
 def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """The element at a place; zeros if it was not set."""
-    tensors, place = list_of(handle, element_dtype), _scalar(index, "index")
+    tensors, place = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
     _require(0 <= place < tensors.size, f"there is no element {place}: the list has {tensors.size} elements")
     return _read(tensors, place, shape, tensors.items)
 
@@ -301,7 +301,7 @@ def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataTy
 @array_kernel("TensorListStack", attrs=("element_dtype", "num_elements"))
 def stack(handle: Array, shape: Array, *, element_dtype: DataType, num_elements: int) -> Array:
     """All elements as rows of one tensor."""
-    tensors, given = list_of(handle, element_dtype), shape_from(shape)
+    tensors, given = unwrap_typed_list(handle, element_dtype), shape_from(shape)
     merged = tensors.element_shape.merge_with(given)
     _require(
         tensors.size or merged.is_fully_defined,
@@ -331,7 +331,7 @@ def _stacked(tensors: TensorList, items: Sequence[Item], given: TensorShape, why
 @array_kernel("TensorListGather", attrs=("element_dtype",))
 def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """The elements at the given places as rows of one tensor."""
-    tensors, given = list_of(handle, element_dtype), shape_from(shape)
+    tensors, given = unwrap_typed_list(handle, element_dtype), shape_from(shape)
     merged = tensors.element_shape.merge_with(given)
     _require(
         indices.size or merged.is_fully_defined,
@@ -349,13 +349,13 @@ def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataTy
 @array_kernel("TensorListConcat", attrs=("element_dtype", "element_shape"))
 def concat(handle: Array, *, element_dtype: DataType, element_shape: TensorShape) -> tuple[Array, Array]:
     """All elements one after the other along their first dimension, and their lengths."""
-    return _concat(list_of(handle, element_dtype), element_shape, [])
+    return _concat(unwrap_typed_list(handle, element_dtype), element_shape, [])
 
 
 @array_kernel("TensorListConcatV2", attrs=("element_dtype",))
 def concat_v2(handle: Array, shape: Array, leading_dims: Array, *, element_dtype: DataType) -> tuple[Array, Array]:
     """As `concat`; `leading_dims` are the lengths of elements that were not set."""
-    return _concat(list_of(handle, element_dtype), shape_from(shape), leading_dims.reshape(-1).tolist())
+    return _concat(unwrap_typed_list(handle, element_dtype), shape_from(shape), leading_dims.reshape(-1).tolist())
 
 
 def _concat(tensors: TensorList, given: TensorShape, leading: Sequence[int]) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from cyxla.core.framework.kernel_decorators import array_kernel, kernel
 from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.core.kernels.lib.text import summary
+from cyxla.core.kernels.lib.tensor_text import summary
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.forking import new_lock
 

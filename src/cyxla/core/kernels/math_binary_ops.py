@@ -9,8 +9,8 @@ import numpy as np
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import is_integer, wide_type
 from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, REAL, DataType, as_data_type
-from cyxla.core.kernels.lib.elementwise import Array, Binary, binary, check_broadcast, check_same_shape, log_plus_one
-from cyxla.core.kernels.lib.integers import check_divisor, floored, modulo, remainder, truncated
+from cyxla.core.kernels.lib.elementwise import Array, Binary, binary, check_broadcast, check_same_shape, log1p
+from cyxla.core.kernels.lib.integer_division import check_divisor, floor_div, floor_mod, truncate_div, truncate_mod
 from cyxla.errors import InternalError, InvalidArgumentError, ShapeError
 
 _INEXACT = FLOATING + COMPLEX
@@ -19,7 +19,7 @@ _STRING = as_data_type("string")
 
 def _quotient(x: Array, y: Array) -> Array:
     """Of integers cut off towards zero."""
-    return truncated(x, y) if is_integer(x.dtype) else x / y
+    return truncate_div(x, y) if is_integer(x.dtype) else x / y
 
 
 def _unnamed(function: Binary) -> Binary:
@@ -59,16 +59,16 @@ binary("Sub",               np.subtract,    NUMBER)
 binary("Mul",               np.multiply,    NUMBER)
 binary("Div",               _quotient,      NUMBER)
 binary("RealDiv",           np.divide,      _INEXACT)
-binary("TruncateDiv",       _unnamed(truncated), REAL)
-binary("FloorDiv",          floored,        REAL)
-binary("FloorMod",          modulo,         REAL)
-binary("Mod",               remainder,      REAL)
-binary("TruncateMod",       _unnamed(remainder), REAL)
+binary("TruncateDiv",       _unnamed(truncate_div), REAL)
+binary("FloorDiv",          floor_div,        REAL)
+binary("FloorMod",          floor_mod,         REAL)
+binary("Mod",               truncate_mod,      REAL)
+binary("TruncateMod",       _unnamed(truncate_mod), REAL)
 binary("DivNoNan",          _divide_no_nan, _INEXACT)
 binary("MulNoNan",          lambda x, y: np.where(y == 0, 0, x * y), _INEXACT)
 binary("Xdivy",             lambda x, y: np.where(x == 0, 0, x / y), _INEXACT)
 binary("Xlogy",             _times_unless_zero(np.log),   _INEXACT)
-binary("Xlog1py",           _times_unless_zero(log_plus_one), _INEXACT)
+binary("Xlog1py",           _times_unless_zero(log1p), _INEXACT)
 binary("Pow",               _power,         NUMBER)
 binary("Maximum",           np.maximum,     REAL)
 binary("Minimum",           np.minimum,     REAL)

@@ -12,7 +12,7 @@ from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.types import FLOAT8, FLOATING, INT4, NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.lib.elementwise import check_same_shape
-from cyxla.core.kernels.lib.fused import FUSED_ATTRS, finish
+from cyxla.core.kernels.lib.fused_epilogue import FUSED_ATTRS, apply_fused_ops
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -90,7 +90,7 @@ def _matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Arra
 def _fused_matmul(
     a: Array, b: Array, args: list[Array], *, transpose_a: bool, transpose_b: bool, **fused: Any
 ) -> Array:
-    return finish(_matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b), args, **fused)
+    return apply_fused_ops(_matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b), args, **fused)
 
 
 def _adjoint(x: Array) -> Array:

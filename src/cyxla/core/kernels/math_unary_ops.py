@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import is_integer
 from cyxla.core.framework.types import COMPLEX, FLOATING, DataType, as_data_type
-from cyxla.core.kernels.lib.elementwise import Array, log_plus_one, unary
+from cyxla.core.kernels.lib.elementwise import Array, log1p, unary
 
 _INEXACT = FLOATING + COMPLEX
 
@@ -56,7 +56,7 @@ unary("Rsqrt",                   lambda x: x.dtype.type(1) / np.sqrt(x), _INEXAC
 unary("Exp",                     np.exp,      _INEXACT)
 unary("Expm1",                   np.expm1,    _INEXACT)
 unary("Log",                     np.log,      _INEXACT)
-unary("Log1p",                   log_plus_one, _INEXACT)
+unary("Log1p",                   log1p, _INEXACT)
 unary("Sin",                     np.sin,      _INEXACT)
 unary("Cos",                     np.cos,      _INEXACT)
 unary("Tan",                     np.tan,      _INEXACT)

@@ -21,7 +21,7 @@ from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import lowest
 from cyxla.core.framework.types import FLOATING, as_data_type
 from cyxla.core.kernels.lib.convolution import convolve, gradient_of_input, gradient_of_kernel
-from cyxla.core.kernels.lib.fused import FUSED_ATTRS, finish
+from cyxla.core.kernels.lib.fused_epilogue import FUSED_ATTRS, apply_fused_ops
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
 
 Array = np.ndarray[Any, Any]
@@ -291,7 +291,7 @@ def _finished(result: Array, args: list[Array], data_format: str, fused: dict[st
     """Fused ops applied; an input that is as large as the result has its layout."""
     last = channels_last(result, data_format)
     turned = [channels_last(x, data_format) if x.ndim == result.ndim else x for x in args]
-    return channels_back(finish(last, turned, **fused), data_format)
+    return channels_back(apply_fused_ops(last, turned, **fused), data_format)
 
 
 @array_kernel("_FusedConv2D", attrs=(*_ATTRS, "filter_format", *FUSED_ATTRS), types={"T": FLOATING})

@@ -65,7 +65,7 @@ def _max_pool(rank: int) -> Callable[..., Array]:
         if _over_channels(geometry["ksize"], data_format, rank):
             return channels_back(_greatest_of_channels(last, data_format=data_format, **geometry), data_format)
         windows = _windows(last.shape, data_format=data_format, **geometry)
-        return channels_back(pooling.greatest(last, windows), data_format)
+        return channels_back(pooling.max_pool(last, windows), data_format)
 
     return pool
 
@@ -83,7 +83,7 @@ def _greatest_of_channels(x: Array, *, data_format: str, ksize: Numbers, strides
         raise UnimplementedError(f"{x.shape[-1]} channels in windows of {size}, every {step}: they must tile")
     flat = x.reshape(prod(x.shape[:-1]), x.shape[-1], 1)
     windows = Windows.of((x.shape[-1],), (size,), (size,))
-    return pooling.greatest(flat, windows).reshape(*x.shape[:-1], x.shape[-1] // size)
+    return pooling.max_pool(flat, windows).reshape(*x.shape[:-1], x.shape[-1] // size)
 
 
 def _max_pool_grad(rank: int) -> Callable[..., Array]:
@@ -92,7 +92,7 @@ def _max_pool_grad(rank: int) -> Callable[..., Array]:
         last = channels_last(grad, data_format)
         check_rank(grad, rank, "grad")
         _check_equal("grad", last, place.shape)
-        return back(pooling.to_places(last, place, windows))
+        return back(pooling.scatter_to_taps(last, place, windows))
 
     return gradient
 
@@ -103,7 +103,7 @@ def _max_pool_grad_grad(rank: int) -> Callable[..., Array]:
         last = channels_last(grad, data_format)
         check_rank(grad, rank, "grad")
         _check_equal("grad", last, channels_last(x, data_format).shape)
-        return back(pooling.from_places(last, place, windows))
+        return back(pooling.gather_from_taps(last, place, windows))
 
     return gradient
 
@@ -115,7 +115,7 @@ def _places(
     check_rank(output, rank, "orig_output")
     last = channels_last(x, data_format)
     windows = _windows(last.shape, data_format=data_format, **geometry)
-    place = pooling.place_of_greatest(last, windows)
+    place = pooling.argmax_taps(last, windows)
     _check_equal("orig_output", channels_last(output, data_format), place.shape)
     return place, windows, lambda result: channels_back(result, data_format)
 
@@ -162,9 +162,9 @@ def _max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     check_rank(x, 4, "the input")
     windows = _windows(x.shape, **geometry)
-    place = pooling.place_of_greatest(x, windows)
-    numbers = pooling.numbers_of_places(place, windows) + _batch_offsets(x, include_batch_in_index)
-    return pooling.from_places(x, place, windows), numbers.astype(Targmax.numpy)
+    place = pooling.argmax_taps(x, windows)
+    numbers = pooling.flat_indices(place, windows) + _batch_offsets(x, include_batch_in_index)
+    return pooling.gather_from_taps(x, place, windows), numbers.astype(Targmax.numpy)
 
 
 def _check_numbers(x: Array, numbers: Array, offsets: Array) -> Array:

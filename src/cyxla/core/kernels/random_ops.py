@@ -15,11 +15,11 @@ from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.philox_state import RESERVED
 from cyxla.core.framework.types import FLOATING, INDEX, REAL
-from cyxla.core.kernels.lib import philox, rejection
+from cyxla.core.kernels.lib import philox, rejection_sampling
 from cyxla.core.kernels.lib.elementwise import binary
-from cyxla.core.kernels.lib.gamma import gamma_sample_grad
+from cyxla.core.kernels.lib.gamma_derivatives import gamma_sample_grad
 from cyxla.core.kernels.lib.philox import Philox
-from cyxla.core.kernels.lib.random_shapes import int_range
+from cyxla.core.kernels.lib.random_operands import int_range
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.forking import new_lock
 
@@ -102,7 +102,7 @@ class RandomGamma(Seeded):
         """Draw `shape` of them for each of the shapes of distributions."""
         sizes, count = shape_of(ctx.input(0))
         alpha = ctx.input(1)
-        drawn = rejection.gamma(self.reserve(count * alpha.size * RESERVED * 4), each_parameter(count, alpha))
+        drawn = rejection_sampling.gamma(self.reserve(count * alpha.size * RESERVED * 4), each_parameter(count, alpha))
         ctx.set_output(0, beside_parameters(drawn, sizes, alpha, alpha.dtype))
 
 
@@ -114,7 +114,7 @@ class RandomPoisson(Seeded):
         """Draw `shape` of them for each of the rates."""
         sizes, count = shape_of(ctx.input(0))
         rate = ctx.input(1)
-        drawn = rejection.poisson(self.reserve(count * rate.size * RESERVED * 4), each_parameter(count, rate))
+        drawn = rejection_sampling.poisson(self.reserve(count * rate.size * RESERVED * 4), each_parameter(count, rate))
         ctx.set_output(0, beside_parameters(drawn, sizes, rate, ctx.attr("dtype").numpy))
 
 
@@ -132,7 +132,7 @@ def truncated(generator: Philox, sizes: tuple[int, ...], parameters: list[Array]
             raise ShapeError(f"{name} {list(x.shape)} must hold one number, or one for each of {rows} rows")
     count = prod(sizes)
     wide = [np.repeat(np.broadcast_to(x.reshape(-1), rows), count // max(rows, 1)) for x in parameters]
-    drawn = rejection.truncated_normal(generator, *(x.astype(np.float64) for x in wide))
+    drawn = rejection_sampling.truncated_normal(generator, *(x.astype(np.float64) for x in wide))
     return drawn.reshape(sizes).astype(parameters[0].dtype)
 
 

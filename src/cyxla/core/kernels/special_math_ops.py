@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import FLOATING
 from cyxla.core.kernels.lib.elementwise import Array, binary, unary
-from cyxla.core.kernels.lib.gamma import igamma_grad_a
+from cyxla.core.kernels.lib.gamma_derivatives import igamma_grad_a
 from cyxla.errors import ShapeError
 
 _WIDE = FLOATING[2:]

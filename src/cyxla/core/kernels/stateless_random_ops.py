@@ -11,9 +11,9 @@ from cyxla.core.framework.geometry.operands import shape_of
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.philox_state import PHILOX, check_algorithm
 from cyxla.core.framework.types import FLOATING, INDEX, REAL, DataType, as_data_type
-from cyxla.core.kernels.lib import philox, rejection
+from cyxla.core.kernels.lib import philox, rejection_sampling
 from cyxla.core.kernels.lib.philox import Philox
-from cyxla.core.kernels.lib.random_shapes import int_range, seeds_of
+from cyxla.core.kernels.lib.random_operands import int_range, seeds_of
 from cyxla.core.kernels.random_ops import Draw, beside_parameters, categorical, classes, each_parameter
 from cyxla.errors import ShapeError
 
@@ -48,7 +48,7 @@ def _by_seed(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:
     @array_kernel(name, attrs=("dtype",), types={"dtype": types})
     def fill(shape: Array, seed: Array, *, dtype: DataType) -> Array:
         sizes, count = shape_of(shape)
-        return draw(Philox.stirred(*seeds_of(seed)), count, dtype.numpy).reshape(sizes)
+        return draw(Philox.from_seeds(*seeds_of(seed)), count, dtype.numpy).reshape(sizes)
 
 
 def _by_key(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:
@@ -70,7 +70,7 @@ for _name, _draw, _types in (
 
 @array_kernel("StatelessRandomUniformInt", types={"dtype": INDEX})
 def _uniform_int(shape: Array, seed: Array, minval: Array, maxval: Array) -> Array:
-    return _integers(Philox.stirred(*seeds_of(seed)), shape, minval, maxval)
+    return _integers(Philox.from_seeds(*seeds_of(seed)), shape, minval, maxval)
 
 
 @array_kernel("StatelessRandomUniformIntV2", types={"dtype": _WORDS})
@@ -92,7 +92,7 @@ _WIDE = tuple(t for t in FLOATING if t.text != "bfloat16")
 def _gammas(generator: Philox, shape: Array, alpha: Array) -> Array:
     """In a shape that ends with that of the distributions' parameters."""
     sizes, count = _ending_with(shape, alpha.shape)
-    drawn = rejection.gamma(generator, each_parameter(count, alpha))
+    drawn = rejection_sampling.gamma(generator, each_parameter(count, alpha))
     return beside_parameters(drawn, sizes, alpha, alpha.dtype)
 
 
@@ -106,7 +106,7 @@ def _ending_with(shape: Array, end: tuple[int, ...]) -> tuple[tuple[int, ...], i
 
 @array_kernel("StatelessRandomGammaV2", types={"dtype": _WIDE})
 def _gamma(shape: Array, seed: Array, alpha: Array) -> Array:
-    return _gammas(Philox.stirred(*seeds_of(seed)), shape, alpha)
+    return _gammas(Philox.from_seeds(*seeds_of(seed)), shape, alpha)
 
 
 @array_kernel("StatelessRandomGammaV3", types={"dtype": _WIDE})
@@ -123,7 +123,7 @@ def _binomial(shape: Array, seed: Array, counts: Array, probs: Array, *, dtype: 
         raise ShapeError(f"counts {list(counts.shape)} and probs {list(probs.shape)} do not broadcast") from None
     sizes, count = _ending_with(shape, counts.shape)
     numbers, chances = (each_parameter(count, x) for x in (counts, probs))
-    drawn = rejection.binomial(Philox.stirred(*seeds_of(seed)), numbers, chances)
+    drawn = rejection_sampling.binomial(Philox.from_seeds(*seeds_of(seed)), numbers, chances)
     return beside_parameters(drawn, sizes, counts, dtype.numpy)
 
 
@@ -135,19 +135,19 @@ def _truncated(shape: Array, seed: Array, means: Array, stdevs: Array, low: Arra
         wide = [np.broadcast_to(x, sizes).reshape(-1).astype(np.float64) for x in (means, stdevs, low, high)]
     except ValueError:
         raise ShapeError(f"the parameters do not broadcast to the shape {list(sizes)}") from None
-    drawn = rejection.truncated_normal(Philox.stirred(*seeds_of(seed)), *wide)
+    drawn = rejection_sampling.truncated_normal(Philox.from_seeds(*seeds_of(seed)), *wide)
     return drawn.reshape(sizes).astype(means.dtype)
 
 
 @array_kernel("StatelessMultinomial", attrs=("output_dtype",), types={"T": REAL})
 def _multinomial(logits: Array, num_samples: Array, seed: Array, *, output_dtype: DataType) -> Array:
     rows, count = classes(logits, num_samples)
-    return categorical(Philox.stirred(*seeds_of(seed)), rows, count).astype(output_dtype.numpy)
+    return categorical(Philox.from_seeds(*seeds_of(seed)), rows, count).astype(output_dtype.numpy)
 
 
 @array_kernel("StatelessRandomGetKeyCounter")
 def _key_counter(seed: Array) -> tuple[Array, Array]:
-    generator = Philox.stirred(*seeds_of(seed))
+    generator = Philox.from_seeds(*seeds_of(seed))
     low, high = generator.counter & (1 << 64) - 1, generator.counter >> 64
     return np.array([generator.key], np.uint64), np.array([low, high], np.uint64)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import DATA, DataType
-from cyxla.core.kernels.lib.regex import compiled
-from cyxla.core.kernels.lib.text import nested
+from cyxla.core.kernels.lib.regex import compile_regex
+from cyxla.core.kernels.lib.tensor_text import nested_text
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +42,7 @@ def _format(inputs: list[Array], *, template: str, placeholder: str, summarize: 
     first, *rest = template.split(placeholder)
     if len(rest) != len(inputs):
         raise InvalidArgumentError(f"the template {template!r} has {len(rest)} places for {len(inputs)} inputs")
-    text = first + "".join(nested(x, summarize) + part for x, part in zip(inputs, rest, strict=True))
+    text = first + "".join(nested_text(x, summarize) + part for x, part in zip(inputs, rest, strict=True))
     return _strings([text.encode()], ())
 
 
@@ -116,13 +116,13 @@ def _regex_replace(x: Array, pattern: Array, rewrite: Array, *, replace_global: 
     for name, operand in (("pattern", pattern), ("rewrite", rewrite)):
         if operand.ndim:
             raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
-    regex = compiled(_text(pattern[()]))
-    pieces = regex.rewriting(_text(rewrite[()]))
+    regex = compile_regex(_text(pattern[()]))
+    pieces = regex.parse_rewrite(_text(rewrite[()]))
     found = [_bytes(regex.replace(_text(v), pieces, replace_global)) for v in x.reshape(-1).tolist()]
     return _strings(found, x.shape)
 
 
 @array_kernel("StaticRegexFullMatch", attrs=("pattern",))
 def _full_match(x: Array, *, pattern: str) -> Array:
-    regex = compiled(_text(pattern))
+    regex = compile_regex(_text(pattern))
     return np.array([regex.matches(_text(v)) for v in x.reshape(-1).tolist()], bool).reshape(x.shape)

@@ -86,11 +86,11 @@ def check_same_shape(x: Array, y: Array) -> None:
         raise ShapeError(f"the operands must have one shape; they have {list(x.shape)} and {list(y.shape)}")
 
 
-def log_plus_one(x: Array) -> Array:
+def log1p(x: Array) -> Array:
     """Return log(1 + x); for complex numbers, correct the rounding error of 1 + x."""
     if x.dtype.kind != "c":
         return np.asarray(np.log1p(x))
-    moved = 1 + x
-    plain = np.log(moved)
-    mended = x * (plain / (moved - 1))
-    return np.asarray(np.where(moved == 1, x, np.where(np.isfinite(mended), mended, plain)))
+    shifted = 1 + x
+    plain = np.log(shifted)
+    corrected = x * (plain / (shifted - 1))
+    return np.asarray(np.where(shifted == 1, x, np.where(np.isfinite(corrected), corrected, plain)))

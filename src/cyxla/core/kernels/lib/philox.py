@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from cyxla.core.framework.philox_state import RESERVED, ROUNDS, PhiloxState
-from cyxla.core.kernels.lib.float_functions import log32, sincos32
+from cyxla.core.kernels.lib.glibc_functions import log32, sincos32
 
 Array = np.ndarray[Any, Any]
 
@@ -23,18 +23,18 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _MASK64 = (1 << 64) - 1
 
 # Key of the Philox block that scrambles a pair of seeds into a key and a counter.
-_STIR_KEY = 0x3EC8F720 | 0x02461E29 << 32
+_SEED_KEY = 0x3EC8F720 | 0x02461E29 << 32
 
-_SMALLEST = 1.0e-7  # lower bound of logarithms' arguments
+_MIN_UNIFORM = 1.0e-7  # lower bound of logarithms' arguments
 
 
 class Philox(PhiloxState):
     """Philox generator that computes blocks."""
 
     @classmethod
-    def stirred(cls, seed: int, seed2: int) -> Philox:
+    def from_seeds(cls, seed: int, seed2: int) -> Philox:
         """Make the generator of a seed tensor, whose two numbers are scrambled by one block."""
-        words = Philox(_STIR_KEY, (seed & _MASK64) | (seed2 & _MASK64) << 64).blocks(1)[0].tolist()
+        words = Philox(_SEED_KEY, (seed & _MASK64) | (seed2 & _MASK64) << 64).blocks(1)[0].tolist()
         return cls(words[0] | words[1] << 32, words[2] << 64 | words[3] << 96)
 
     def blocks(self, count: int) -> Array:
@@ -92,7 +92,7 @@ def _uint64_of(words: Array) -> Array:
 def _normal32(words: Array) -> Array:
     """Apply the Box-Muller transform in f32: a pair of words becomes a sine part and a cosine part."""
     pairs = _pairs(words)
-    u = np.maximum(float32_of(pairs[..., 0]), np.float32(_SMALLEST))
+    u = np.maximum(float32_of(pairs[..., 0]), np.float32(_MIN_UNIFORM))
     angle = (2 * np.pi * float32_of(pairs[..., 1]).astype(np.float64)).astype(np.float32)
     radius = np.sqrt(np.float32(-2) * log32(u))
     return np.stack([part * radius for part in sincos32(angle)], axis=-1).reshape(words.shape)
@@ -101,7 +101,7 @@ def _normal32(words: Array) -> Array:
 def normal_pairs(words: Array) -> Array:
     """Apply the Box-Muller transform in f64: four words become two numbers."""
     numbers = float64_of(_pairs(words))
-    u = np.maximum(numbers[..., 0::2], _SMALLEST)
+    u = np.maximum(numbers[..., 0::2], _MIN_UNIFORM)
     angle = 2 * np.pi * numbers[..., 1::2]
     radius = np.sqrt(-2.0 * np.log(u))
     return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1).reshape(numbers.shape)
@@ -119,13 +119,13 @@ _UNIFORM: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def per_block(dtype: np.dtype[Any]) -> int:
+def elements_per_block(dtype: np.dtype[Any]) -> int:
     """Return the number of elements that a block yields."""
     return 2 if dtype.itemsize == 8 else 4
 
 
 def _fill(generator: Philox, count: int, dtype: np.dtype[Any], of: Callable[[Array], Array]) -> Array:
-    blocks = generator.blocks(-(-count // per_block(dtype)))
+    blocks = generator.blocks(-(-count // elements_per_block(dtype)))
     return of(blocks).astype(dtype, copy=False).reshape(-1)[:count]
 
 
@@ -153,7 +153,7 @@ def truncated_normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Arr
 
     Each group of elements has its own blocks, so an element does not depend on earlier groups.
     """
-    size = per_block(dtype)
+    size = elements_per_block(dtype)
     groups = -(-count // size)
     start = np.arange(groups, dtype=np.uint64) * np.uint64(size * RESERVED // 4)
     draw = normal_pairs if dtype == np.float64 else _normal32

@@ -12,10 +12,10 @@ from cyxla.core.framework.limits import lowest, wide_type
 
 Array = np.ndarray[Any, Any]
 
-NONE = -1  # tap of the maximum of a window without elements
+NO_TAP = -1  # tap of the maximum of a window without elements
 
 
-def greatest(x: Array, windows: Windows) -> Array:
+def max_pool(x: Array, windows: Windows) -> Array:
     """Return the maximum of each window, ignoring NaN; the lowest finite value for windows without elements."""
     least = lowest(x.dtype)
     padded = windows.padded(x, least)
@@ -26,45 +26,45 @@ def greatest(x: Array, windows: Windows) -> Array:
     return result
 
 
-def place_of_greatest(x: Array, windows: Windows) -> Array:
+def argmax_taps(x: Array, windows: Windows) -> Array:
     """Return the tap of each window's maximum, the first of equals, as s64[batch, *out, channels].
 
     If the first element of a window is NaN, it is the maximum, since no comparison with NaN is true.
     """
     padded, inside = windows.padded(x), _inside(windows)
-    place = np.full((x.shape[0], *windows.out, x.shape[-1]), NONE, np.int64)
-    best = np.zeros(place.shape, x.dtype)
+    tap = np.full((x.shape[0], *windows.out, x.shape[-1]), NO_TAP, np.int64)
+    best = np.zeros(tap.shape, x.dtype)
     for k, (_, at) in enumerate(windows.taps()):
         seen = padded[at]
-        better = ((place == NONE) | (seen > best)) & inside[at]
+        better = ((tap == NO_TAP) | (seen > best)) & inside[at]
         np.copyto(best, seen, where=better)
-        place[better] = k
-    return place
+        tap[better] = k
+    return tap
 
 
-def to_places(values: Array, place: Array, windows: Windows) -> Array:
+def scatter_to_taps(values: Array, tap: Array, windows: Windows) -> Array:
     """Add each window's value to the element at its tap; the result is [batch, *sizes, channels]."""
     wide = wide_type(values.dtype)
     result = np.zeros((values.shape[0], *windows.padded_sizes, values.shape[-1]), wide)
     for k, (_, at) in enumerate(windows.taps()):
-        result[at] += np.where(place == k, values, 0).astype(wide, copy=False)
+        result[at] += np.where(tap == k, values, 0).astype(wide, copy=False)
     return windows.cropped(result).astype(values.dtype, copy=False)
 
 
-def from_places(x: Array, place: Array, windows: Windows) -> Array:
+def gather_from_taps(x: Array, tap: Array, windows: Windows) -> Array:
     """Return the element at each window's tap, [batch, *out, channels]."""
     padded = windows.padded(x)
-    result = np.zeros(place.shape, x.dtype)
+    result = np.zeros(tap.shape, x.dtype)
     for k, (_, at) in enumerate(windows.taps()):
-        np.copyto(result, padded[at], where=place == k)
+        np.copyto(result, padded[at], where=tap == k)
     return result
 
 
-def numbers_of_places(place: Array, windows: Windows) -> Array:
+def flat_indices(tap: Array, windows: Windows) -> Array:
     """Return taps as flat row-major indices into [*sizes, channels]."""
     inside = np.arange(prod(windows.sizes), dtype=np.int64).reshape(1, *windows.sizes, 1)
-    numbers = from_places(np.broadcast_to(inside, (place.shape[0], *windows.sizes, place.shape[-1])), place, windows)
-    return numbers * place.shape[-1] + np.arange(place.shape[-1])
+    numbers = gather_from_taps(np.broadcast_to(inside, (tap.shape[0], *windows.sizes, tap.shape[-1])), tap, windows)
+    return numbers * tap.shape[-1] + np.arange(tap.shape[-1])
 
 
 def mean(x: Array, windows: Windows) -> Array:

@@ -14,18 +14,18 @@ from typing import Any
 from cyxla.core.kernels.lib.regex_parser import Node, parse
 from cyxla.errors import InvalidArgumentError
 
-_MOST_INSTRUCTIONS = 50_000
+_MAX_INSTRUCTIONS = 50_000
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 Instruction = tuple[Any, ...]
-Places = tuple[int | None, ...]
+Captures = tuple[int | None, ...]
 
 
 def _is_word(text: str, at: int) -> bool:
     return 0 <= at < len(text) and text[at] in _WORD
 
 
-_HOLDS: dict[str, Callable[[str, int], bool]] = {
+_ASSERTIONS: dict[str, Callable[[str, int], bool]] = {
     "text begins": lambda text, at: at == 0,
     "text ends": lambda text, at: at == len(text),
     "line begins": lambda text, at: at == 0 or text[at - 1] == "\n",
@@ -55,64 +55,64 @@ class Regex:
         self._program: list[Instruction] = []
         self._emitted = 0
         self._emit(("group", 0, root))
-        self._put("match")
+        self._append("match")
 
     # Compilation of the tree
 
-    def _put(self, *instruction: Any) -> int:
-        if len(self._program) >= _MOST_INSTRUCTIONS:
+    def _append(self, *instruction: Any) -> int:
+        if len(self._program) >= _MAX_INSTRUCTIONS:
             raise InvalidArgumentError(f"the pattern {self._pattern!r} is too large", hint="repeat less")
         self._program.append(instruction)
         return len(self._program) - 1
 
     def _emit(self, node: Node) -> None:
         self._emitted += 1
-        if self._emitted > 2 * _MOST_INSTRUCTIONS:  # repeats of empty nodes cost time, too
+        if self._emitted > 2 * _MAX_INSTRUCTIONS:  # repeats of empty nodes cost time, too
             raise InvalidArgumentError(f"the pattern {self._pattern!r} is too large", hint="repeat less")
         getattr(self, f"_emit_{node[0]}")(*node[1:])
 
     def _emit_char(self, test: Callable[[str], bool]) -> None:
-        self._put("char", test)
+        self._append("char", test)
 
-    def _emit_assert(self, what: str) -> None:
-        self._put("assert", _HOLDS[what])
+    def _emit_assert(self, name: str) -> None:
+        self._append("assert", _ASSERTIONS[name])
 
-    def _emit_join(self, *parts: Node) -> None:
+    def _emit_concatenation(self, *parts: Node) -> None:
         for part in parts:
             self._emit(part)
 
     def _emit_group(self, number: int, body: Node) -> None:
-        self._put("save", 2 * number)
+        self._append("save", 2 * number)
         self._emit(body)
-        self._put("save", 2 * number + 1)
+        self._append("save", 2 * number + 1)
 
-    def _emit_either(self, *choices: Node) -> None:
+    def _emit_alternation(self, *choices: Node) -> None:
         ends = []
         for choice in choices[:-1]:
-            fork = self._put("fork", 0, 0)
+            fork = self._append("fork", 0, 0)
             self._emit(choice)
-            ends.append(self._put("jump", 0))
+            ends.append(self._append("jump", 0))
             self._program[fork] = ("fork", fork + 1, len(self._program))
         self._emit(choices[-1])
         for end in ends:
             self._program[end] = ("jump", len(self._program))
 
-    def _emit_repeat(self, body: Node, least: int, most: int | None, greedy: bool) -> None:
-        for _ in range(least):
+    def _emit_repeat(self, body: Node, minimum: int, maximum: int | None, greedy: bool) -> None:
+        for _ in range(minimum):
             self._emit(body)
         forks = []
-        for _ in range(1 if most is None else most - least):
-            forks.append(self._put("fork", 0, 0))
+        for _ in range(1 if maximum is None else maximum - minimum):
+            forks.append(self._append("fork", 0, 0))
             self._emit(body)
-        if most is None:
-            self._put("jump", forks[0])
+        if maximum is None:
+            self._append("jump", forks[0])
         for fork in forks:
-            ways = fork + 1, len(self._program)
-            self._program[fork] = ("fork", *(ways if greedy else ways[::-1]))
+            targets = fork + 1, len(self._program)
+            self._program[fork] = ("fork", *(targets if greedy else targets[::-1]))
 
     # Matching
 
-    def search(self, text: str, start: int = 0) -> Places | None:
+    def search(self, text: str, start: int = 0) -> Captures | None:
         """Return begin and end offsets of the first match from `start` on and of its groups; None without a match."""
         return self._run(text, start, whole=False)
 
@@ -120,54 +120,54 @@ class Regex:
         """Return whether all of a text matches."""
         return self._run(text, 0, whole=True) is not None
 
-    def _run(self, text: str, start: int, whole: bool) -> Places | None:
+    def _run(self, text: str, start: int, whole: bool) -> Captures | None:
         """Run the threads in lockstep; of leftmost matches, return that of the highest priority."""
-        nothing: Places = (None,) * (2 * self.groups + 2)
-        found: Places | None = None
-        ways: list[tuple[int, Places]] = []
+        nothing: Captures = (None,) * (2 * self.groups + 2)
+        found: Captures | None = None
+        threads: list[tuple[int, Captures]] = []
         for at in range(start, len(text) + 1):
-            ready: list[tuple[int, Places]] = []
+            ready: list[tuple[int, Captures]] = []
             seen: set[int] = set()
-            for pc, places in ways:
-                self._follow(pc, places, text, at, ready, seen)
+            for pc, captures in threads:
+                self._add_threads(pc, captures, text, at, ready, seen)
             if found is None and (not whole or at == start):
-                self._follow(0, nothing, text, at, ready, seen)
-            ways = []
-            for pc, places in ready:
+                self._add_threads(0, nothing, text, at, ready, seen)
+            threads = []
+            for pc, captures in ready:
                 instruction = self._program[pc]
                 if instruction[0] == "match":
                     if whole and at < len(text):
                         continue
-                    found = places
+                    found = captures
                     break  # threads of lower priority are cut off
                 if at < len(text) and instruction[1](text[at]):
-                    ways.append((pc + 1, places))
-            if not ways and (found is not None or whole):
+                    threads.append((pc + 1, captures))
+            if not threads and (found is not None or whole):
                 break
         return found
 
-    def _follow(
-        self, pc: int, places: Places, text: str, at: int, ready: list[tuple[int, Places]], seen: set[int]
+    def _add_threads(
+        self, pc: int, captures: Captures, text: str, at: int, ready: list[tuple[int, Captures]], seen: set[int]
     ) -> None:
         """Add all threads reachable without consuming a character, highest priority first."""
-        stack = [(pc, places)]
+        stack = [(pc, captures)]
         while stack:
-            pc, places = stack.pop()
+            pc, captures = stack.pop()
             if pc in seen:
                 continue
             seen.add(pc)
             kind, *args = self._program[pc]
             if kind == "jump":
-                stack.append((args[0], places))
+                stack.append((args[0], captures))
             elif kind == "fork":
-                stack += [(args[1], places), (args[0], places)]
+                stack += [(args[1], captures), (args[0], captures)]
             elif kind == "save":
-                stack.append((pc + 1, (*places[: args[0]], at, *places[args[0] + 1 :])))
+                stack.append((pc + 1, (*captures[: args[0]], at, *captures[args[0] + 1 :])))
             elif kind == "assert":
                 if args[0](text, at):
-                    stack.append((pc + 1, places))
+                    stack.append((pc + 1, captures))
             else:
-                ready.append((pc, places))
+                ready.append((pc, captures))
 
     # Replacement
 
@@ -190,7 +190,7 @@ class Regex:
                 break
         return "".join(out) + text[at:]
 
-    def rewriting(self, text: str) -> list[str | int]:
+    def parse_rewrite(self, text: str) -> list[str | int]:
         """Parse a rewrite: backslash and digit refer to a group, two backslashes mean one.
 
         Raises
@@ -213,12 +213,12 @@ class Regex:
         return pieces
 
 
-def _group(text: str, found: Places, number: int) -> str:
+def _group(text: str, found: Captures, number: int) -> str:
     begin, end = found[2 * number], found[2 * number + 1]
     return "" if begin is None or end is None else text[begin:end]
 
 
 @lru_cache(maxsize=64)
-def compiled(pattern: str) -> Regex:
+def compile_regex(pattern: str) -> Regex:
     """Compile a pattern; results are cached."""
     return Regex(pattern)

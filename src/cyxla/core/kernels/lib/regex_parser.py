@@ -12,8 +12,8 @@ Node = tuple[Any, ...]
 Test = Callable[[str], bool]
 Range = tuple[int, int]
 
-_MOST_REPEATS = 1000
-_DEEPEST = 80  # maximum nesting of groups: each takes several frames of Python's stack
+_MAX_REPEATS = 1000
+_MAX_DEPTH = 80  # maximum nesting of groups: each takes several frames of Python's stack
 _DIGIT, _LOWER, _UPPER = (48, 57), (97, 122), (65, 90)
 _LETTER = [_LOWER, _UPPER]
 _CLASSES: dict[str, list[Range]] = {
@@ -38,9 +38,9 @@ _NAMED: dict[str, list[Range]] = {
     "xdigit": [_DIGIT, (97, 102), (65, 70)],
 }
 _CONTROLS = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
-_EDGES = {"A": "text begins", "z": "text ends", "b": "word edge", "B": "no word edge"}
+_ASSERTIONS = {"A": "text begins", "z": "text ends", "b": "word edge", "B": "no word edge"}
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_LAST = 0x10FFFF
+_MAX_CODE_POINT = 0x10FFFF
 
 
 def parse(pattern: str) -> tuple[Node, int]:
@@ -54,13 +54,13 @@ def parse(pattern: str) -> tuple[Node, int]:
         It contains bytes (``\C``) or Unicode scripts.
     """
     parser = _Parser(pattern)
-    root = parser.choices(frozenset())
+    root = parser.alternatives(frozenset())
     if parser.rest:
         parser.fail("a ')' closes nothing")
     return root, parser.groups
 
 
-def _test_of(ranges: Sequence[Range], negated: bool, fold: bool) -> Test:
+def _char_test(ranges: Sequence[Range], negated: bool, fold: bool) -> Test:
     """Return a test for characters in the ranges, of either case if `fold` is set."""
 
     def inside(c: str) -> bool:
@@ -74,13 +74,13 @@ def _test_of(ranges: Sequence[Range], negated: bool, fold: bool) -> Test:
     return test
 
 
-def _outside(ranges: Sequence[Range]) -> list[Range]:
+def _complement(ranges: Sequence[Range]) -> list[Range]:
     found, start = [], 0
     for low, high in sorted(ranges):
         if start < low:
             found.append((start, low - 1))
         start = max(start, high + 1)
-    return [*found, (start, _LAST)]
+    return [*found, (start, _MAX_CODE_POINT)]
 
 
 class _Parser:
@@ -111,38 +111,38 @@ class _Parser:
 
     # Groups, sequences, repeats
 
-    def choices(self, flags: frozenset[str]) -> Node:
+    def alternatives(self, flags: frozenset[str]) -> Node:
         """Parse alternatives up to a closing parenthesis; flags are scoped to them."""
         found: list[Node] = []
         parts: list[Node] = []
         while self.rest and not self.rest.startswith(")"):
             if self.take("|"):
-                found.append(("join", *parts))
+                found.append(("concatenation", *parts))
                 parts = []
                 continue
-            flags, part = self.one(flags)
-            parts.append(self.repeated(part, flags))
-        found.append(("join", *parts))
-        return found[0] if len(found) == 1 else ("either", *found)
+            flags, part = self.atom(flags)
+            parts.append(self.repetition(part, flags))
+        found.append(("concatenation", *parts))
+        return found[0] if len(found) == 1 else ("alternation", *found)
 
-    def repeated(self, part: Node, flags: frozenset[str]) -> Node:
+    def repetition(self, part: Node, flags: frozenset[str]) -> Node:
         before = self.at
-        bounds = self.bounds()
+        bounds = self.repetition_bounds()
         if bounds is None:
             return part
         if part == ("flags",):
             self.fail("nothing to repeat")
         greedy = self.take("?") == ("U" in flags)
-        again = self.at
-        if self.bounds() is not None:
+        end = self.at
+        if self.repetition_bounds() is not None:
             self.fail(f"{self.pattern[before : self.at]!r} repeats a repeat")
-        self.at = again
+        self.at = end
         least, most = bounds
-        if max(least, most or 0) > _MOST_REPEATS or (most is not None and most < least):
-            self.fail(f"at most {_MOST_REPEATS} repeats, the least before the most")
+        if max(least, most or 0) > _MAX_REPEATS or (most is not None and most < least):
+            self.fail(f"at most {_MAX_REPEATS} repeats, the least before the most")
         return ("repeat", part, least, most, greedy)
 
-    def bounds(self) -> tuple[int, int | None] | None:
+    def repetition_bounds(self) -> tuple[int, int | None] | None:
         """Parse a repetition operator; braces without numbers are literal characters."""
         for sign, bounds in _REPEATS.items():
             if self.take(sign):
@@ -156,7 +156,7 @@ class _Parser:
         self.at = end + 1
         return int(least), (int(most) if most else None) if comma else int(least)
 
-    def one(self, flags: frozenset[str]) -> tuple[frozenset[str], Node]:
+    def atom(self, flags: frozenset[str]) -> tuple[frozenset[str], Node]:
         """Parse a character, class, assertion or group; return it with the flags that apply from there on."""
         c = self.next()
         if c == "(":
@@ -169,25 +169,25 @@ class _Parser:
         if c == "$":
             return flags, ("assert", "line ends" if many else "text ends")
         if c == ".":
-            return flags, ("char", _test_of([] if "s" in flags else [(10, 10)], True, False))
+            return flags, ("char", _char_test([] if "s" in flags else [(10, 10)], True, False))
         if c == "[":
             return flags, ("char", self.bracket("i" in flags))
         if c == "\\":
-            return flags, self.escaped(flags)
+            return flags, self.escape(flags)
         return flags, self.literal(c, flags)
 
     def literal(self, c: str, flags: frozenset[str]) -> Node:
-        return ("char", _test_of([(ord(c), ord(c))], False, "i" in flags))
+        return ("char", _char_test([(ord(c), ord(c))], False, "i" in flags))
 
     def group(self, flags: frozenset[str]) -> tuple[frozenset[str], Node]:
         if not self.take("?"):
-            return flags, self.closed(self.numbered(), flags)
+            return flags, self.group_body(self.next_group(), flags)
         if self.take("P<") or (self.rest.startswith("<") and self.rest[1:2] not in ("=", "!") and self.take("<")):
             name = self.pattern[self.at : (end := self.pattern.find(">", self.at))]
             if end < 0 or not name.isidentifier():
                 self.fail("a group's name is of letters, digits and '_', up to '>'")
             self.at = end + 1
-            return flags, self.closed(self.numbered(), flags)
+            return flags, self.group_body(self.next_group(), flags)
         new = set(flags)
         keep = True
         while (c := self.next()) not in ":)":
@@ -198,23 +198,23 @@ class _Parser:
             else:
                 self.fail(f"'(?{c}' is not known")
         if c == ")":
-            return frozenset(new), ("join",) if not self.bounds_ahead() else ("flags",)
-        return flags, self.closed(None, frozenset(new))
+            return frozenset(new), ("concatenation",) if not self.repetition_ahead() else ("flags",)
+        return flags, self.group_body(None, frozenset(new))
 
-    def bounds_ahead(self) -> bool:
-        before, found = self.at, self.bounds()
+    def repetition_ahead(self) -> bool:
+        before, found = self.at, self.repetition_bounds()
         self.at = before
         return found is not None
 
-    def numbered(self) -> int:
+    def next_group(self) -> int:
         self.groups += 1
         return self.groups
 
-    def closed(self, number: int | None, flags: frozenset[str]) -> Node:
+    def group_body(self, number: int | None, flags: frozenset[str]) -> Node:
         self.depth += 1
-        if self.depth > _DEEPEST:
-            self.fail(f"groups lie in more than {_DEEPEST} others")
-        body = self.choices(flags)
+        if self.depth > _MAX_DEPTH:
+            self.fail(f"groups lie in more than {_MAX_DEPTH} others")
+        body = self.alternatives(flags)
         if not self.take(")"):
             self.fail("a '(' is not closed")
         self.depth -= 1
@@ -222,26 +222,26 @@ class _Parser:
 
     # Characters
 
-    def escaped(self, flags: frozenset[str]) -> Node:
+    def escape(self, flags: frozenset[str]) -> Node:
         c = self.rest[:1]
-        if c in _EDGES and c:
+        if c in _ASSERTIONS and c:
             self.at += 1
-            return ("assert", _EDGES[c])
+            return ("assert", _ASSERTIONS[c])
         if self.take("Q"):
             text, end, _ = self.rest.partition("\\E")
             self.at += len(text) + len(end)
-            return ("join", *(self.literal(x, flags) for x in text))
+            return ("concatenation", *(self.literal(x, flags) for x in text))
         ranges = self.ranges()
         if callable(ranges):
             return ("char", ranges)
-        return ("char", _test_of(ranges, False, "i" in flags))
+        return ("char", _char_test(ranges, False, "i" in flags))
 
     def ranges(self) -> list[Range] | Test:
         """Parse the rest of an escape: ranges, or a test for a Unicode category."""
         c = self.next()
         if c.lower() in _CLASSES:
             found = _CLASSES[c.lower()]
-            return found if c.islower() else _outside(found)
+            return found if c.islower() else _complement(found)
         if c in "pP":
             return self.category(c == "P")
         if c == "C":
@@ -275,7 +275,7 @@ class _Parser:
             number = int(text, 16)
         except ValueError:
             self.fail(f"{text!r} is no hexadecimal number")
-        if not 0 <= number <= _LAST:
+        if not 0 <= number <= _MAX_CODE_POINT:
             self.fail(f"there is no character {text}")
         return number
 
@@ -297,32 +297,32 @@ class _Parser:
         tests: list[Test] = []
         while first or not self.rest.startswith("]"):
             first = False
-            found = self.member()
+            found = self.bracket_item()
             if callable(found):
                 tests.append(found)
-            elif len(found) == 1 and found[0][0] == found[0][1] and self.spans():
+            elif len(found) == 1 and found[0][0] == found[0][1] and self.at_range():
                 self.next()
-                end = self.member()
+                end = self.bracket_item()
                 if callable(end) or len(end) != 1 or end[0][0] != end[0][1] or end[0][0] < found[0][0]:
                     self.fail("a range in brackets goes from one character up to another")
                 ranges.append((found[0][0], end[0][0]))
             else:
                 ranges += found
         self.next()
-        inside = _test_of(ranges, False, fold)
+        inside = _char_test(ranges, False, fold)
         return lambda c: (inside(c) or any(test(c) for test in tests)) != negated
 
-    def spans(self) -> bool:
+    def at_range(self) -> bool:
         return self.rest.startswith("-") and not self.rest.startswith("-]")
 
-    def member(self) -> list[Range] | Test:
+    def bracket_item(self) -> list[Range] | Test:
         if self.take("[:"):
             name, end, _ = self.rest.partition(":]")
             self.at += len(name) + len(end)
             ranges = _NAMED.get(name.removeprefix("^"))
             if ranges is None or not end:
                 self.fail(f"there is no class [:{name}:]")
-            return _outside(ranges) if name.startswith("^") else ranges
+            return _complement(ranges) if name.startswith("^") else ranges
         c = self.next()
         return self.ranges() if c == "\\" else [(ord(c), ord(c))]
 

@@ -12,11 +12,11 @@ from cyxla.core.framework.geometry.scattering import check_nd_shapes
 from cyxla.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
-How = Callable[[Array, Any, Array], None]
+Update = Callable[[Array, Any, Array], None]
 """Function of the target, a NumPy index and the updates; changes the target in place."""
 
 
-def _put(target: Array, index: Any, updates: Array) -> None:
+def _assign(target: Array, index: Any, updates: Array) -> None:
     target[index] = updates  # the last of equal indices wins: NumPy writes in order
 
 
@@ -24,12 +24,12 @@ def _divide(target: Array, index: Any, updates: Array) -> None:
     if target.dtype.kind in "iu":
         if not np.all(updates):
             raise InvalidArgumentError("an update divides integers by 0")
-        _one_by_one(target, index, updates, _truncated)
+        _one_by_one(target, index, updates, _truncate_div)
     else:
         _at(np.true_divide)(target, index, updates)
 
 
-def _truncated(a: Array, b: Array) -> Array:
+def _truncate_div(a: Array, b: Array) -> Array:
     """Return the quotient of integers rounded towards zero."""
     inexact = (a % b != 0) & ((a < 0) != (b < 0))
     return np.asarray(a // b + inexact.astype(a.dtype))
@@ -39,13 +39,13 @@ def _one_by_one(target: Array, index: Any, updates: Array, fn: Callable[[Array, 
     """Apply `fn` index by index, so that duplicate indices accumulate."""
     index = index if isinstance(index, tuple) else (index,)
     count = index[0].shape if index else ()
-    spread = np.broadcast_to(updates, count + target.shape[len(index) :])
+    slices = np.broadcast_to(updates, count + target.shape[len(index) :])
     for place in np.ndindex(count):
         where = tuple(int(part[place]) for part in index)
-        target[where] = fn(target[where], spread[place])
+        target[where] = fn(target[where], slices[place])
 
 
-def _at(ufunc: np.ufunc) -> How:
+def _at(ufunc: np.ufunc) -> Update:
     def apply(target: Array, index: Any, updates: Array) -> None:
         if target.dtype.isbuiltin != 1:  # ufunc.at is slow for user-defined types
             _one_by_one(target, index, updates, ufunc)
@@ -55,8 +55,8 @@ def _at(ufunc: np.ufunc) -> How:
     return apply
 
 
-HOW: dict[str, How] = {
-    "update": _put,
+UPDATES: dict[str, Update] = {
+    "update": _assign,
     "add": _at(np.add),
     "sub": _at(np.subtract),
     "mul": _at(np.multiply),
@@ -78,7 +78,7 @@ def check_indices(indices: Array, size: int) -> None:
         )
 
 
-def scatter(target: Array, indices: Array, updates: Array, how: str) -> None:
+def scatter(target: Array, indices: Array, updates: Array, op: str) -> None:
     """Update the rows of `target` selected by `indices`, in place and in order.
 
     Raises
@@ -97,10 +97,10 @@ def scatter(target: Array, indices: Array, updates: Array, how: str) -> None:
     check_indices(indices, target.shape[0])
     if indices.size:
         with np.errstate(all="ignore"):
-            HOW[how](target, indices, updates)
+            UPDATES[op](target, indices, updates)
 
 
-def scatter_nd(target: Array, indices: Array, updates: Array, how: str, policy: str = "") -> None:
+def scatter_nd(target: Array, indices: Array, updates: Array, op: str, policy: str = "") -> None:
     """Update the slices of `target` selected by the rows of `indices`, in place and in order.
 
     Parameters
@@ -124,15 +124,15 @@ def scatter_nd(target: Array, indices: Array, updates: Array, how: str, policy: 
         rows, slices = rows[~bad], slices[~bad]
     if len(rows) and slices.size:
         with np.errstate(all="ignore"):
-            _apply_rows(target, rows, slices, how)
+            _apply_rows(target, rows, slices, op)
 
 
-def _apply_rows(target: Array, rows: Array, slices: Array, how: str) -> None:
+def _apply_rows(target: Array, rows: Array, slices: Array, op: str) -> None:
     if rows.shape[1]:
-        HOW[how](target, tuple(rows.T), slices)
+        UPDATES[op](target, tuple(rows.T), slices)
         return
     flat = target.reshape(1, *target.shape)  # without indices each update is a whole target
-    HOW[how](flat, np.zeros(len(rows), np.int64), slices)
+    UPDATES[op](flat, np.zeros(len(rows), np.int64), slices)
 
 
 def raise_bad_row(indices: Array, rows: Array, row: int, shape: tuple[int, ...]) -> None:

@@ -111,7 +111,7 @@ class TensorArray(ResourceBase):
         InvalidArgumentError
             The index is out of range and the size fixed, the shape does not fit, or the element was written or read.
         """
-        self._reach(index)
+        self._grow_to(index)
         self._check_shape(index, value)
         element = self.elements[index]
         if element.read:
@@ -124,7 +124,7 @@ class TensorArray(ResourceBase):
     def _cannot(self, done: str, index: int) -> str:
         return f"element {index} of the tensor array {self.name} cannot be {done}"
 
-    def _reach(self, index: int) -> None:
+    def _grow_to(self, index: int) -> None:
         size = len(self.elements)
         if index < 0 or (index >= size and not self.dynamic):
             raise InvalidArgumentError(

@@ -74,13 +74,13 @@ class TensorList:
             if len(self._buffer) != self._length:  # another push onto this list went before: copy
                 return self.with_items([*self.items, item])
             self._buffer.append(item)
-            return self._sharing(self._length + 1)
+            return self._prefix(self._length + 1)
 
     def pop(self) -> TensorList:
         """Return the list without its last element."""
-        return self._sharing(self._length - 1)
+        return self._prefix(self._length - 1)
 
-    def _sharing(self, length: int) -> TensorList:
+    def _prefix(self, length: int) -> TensorList:
         other = TensorList(self.dtype, self.element_shape, (), self.max_num_elements)
         other._buffer, other._length = self._buffer, length
         return other
@@ -132,7 +132,7 @@ def as_handle(tensors: TensorList) -> Array:
     return as_value(tensors)
 
 
-def list_in(handle: Array) -> TensorList:
+def unwrap_list(handle: Array) -> TensorList:
     """Return the list held by a variant.
 
     Raises
@@ -148,7 +148,7 @@ def list_in(handle: Array) -> TensorList:
     return held
 
 
-def list_of(handle: Array, dtype: DataType) -> TensorList:
+def unwrap_typed_list(handle: Array, dtype: DataType) -> TensorList:
     """Return the list held by a variant after checking its element type.
 
     Raises
@@ -156,7 +156,7 @@ def list_of(handle: Array, dtype: DataType) -> TensorList:
     InvalidArgumentError
         The list has another element type, or the variant holds no list.
     """
-    tensors = list_in(handle)
+    tensors = unwrap_list(handle)
     if tensors.dtype != dtype:
         raise InvalidArgumentError(f"the op is for elements of {dtype}, but the list has elements of {tensors.dtype}")
     return tensors

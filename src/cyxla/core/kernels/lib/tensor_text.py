@@ -47,20 +47,20 @@ def summary(x: Array, most: int) -> str:
     return "[" + " ".join(texts) + ("..." if len(shown) < len(flat) else "") + "]"
 
 
-def nested(x: Array, ends: int) -> str:
+def nested_text(x: Array, ends: int) -> str:
     """Format an array with nested brackets: `ends` elements at both ends of a dimension, or all if negative."""
-    return _nested(x, ends if ends >= 0 else max(x.shape, default=0), 0)
+    return _nested_text(x, ends if ends >= 0 else max(x.shape, default=0), 0)
 
 
-def _nested(x: Array, ends: int, depth: int) -> str:
+def _nested_text(x: Array, ends: int, depth: int) -> str:
     if not x.ndim:
         return element_text(x[()], x.dtype, quoted=True)
     count = len(x)
-    parts = [_nested(x[i, ...], ends, depth + 1) for i in range(min(ends, count))]
+    parts = [_nested_text(x[i, ...], ends, depth + 1) for i in range(min(ends, count))]
     parts += ["..."] * (count > 2 * ends)
-    parts += [_nested(x[i, ...], ends, depth + 1) for i in range(max(ends, count - ends), count)]
-    return f"[{_gap(x.ndim, depth).join(parts)}]"
+    parts += [_nested_text(x[i, ...], ends, depth + 1) for i in range(max(ends, count - ends), count)]
+    return f"[{_separator(x.ndim, depth).join(parts)}]"
 
 
-def _gap(rest: int, depth: int) -> str:
+def _separator(rest: int, depth: int) -> str:
     return " " if rest == 1 else "\n" * (rest - 1) + " " * (depth + 1)

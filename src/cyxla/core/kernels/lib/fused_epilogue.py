@@ -20,7 +20,7 @@ def _gelu(x: Array) -> Array:
     return np.asarray(0.5 * x * (1 + erf(x * np.sqrt(0.5))))
 
 
-def _gelu_nearly(x: Array) -> Array:
+def _gelu_tanh(x: Array) -> Array:
     return np.asarray(0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
 
 
@@ -31,12 +31,12 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "Tanh": np.tanh,
     "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "GeluExact": _gelu,
-    "GeluApproximate": _gelu_nearly,
+    "GeluApproximate": _gelu_tanh,
 }
-_TAKEN = {"BiasAdd": 1, "FusedBatchNorm": 4, "Add": 1}  # number of extra inputs of each op
+_EXTRA_INPUTS = {"BiasAdd": 1, "FusedBatchNorm": 4, "Add": 1}  # number of extra inputs of each op
 
 
-def finish(
+def apply_fused_ops(
     result: Array, args: Sequence[Array], *, fused_ops: Sequence[str], epsilon: float, leakyrelu_alpha: float
 ) -> Array:
     """Apply fused ops, in order, to a channels-last result.
@@ -55,17 +55,17 @@ def finish(
     x, left = result.astype(wide_type(result.dtype), copy=False), list(args)
     with np.errstate(all="ignore"):
         for name in fused_ops:
-            count = _TAKEN.get(name, 0)
+            count = _EXTRA_INPUTS.get(name, 0)
             if len(left) < count:
                 raise InvalidArgumentError(f"{list(fused_ops)} takes more inputs than the {len(args)} given")
-            mine, left = [a.astype(x.dtype, copy=False) for a in left[:count]], left[count:]
-            x = _applied(name, x, mine, epsilon, leakyrelu_alpha)
+            extra, left = [a.astype(x.dtype, copy=False) for a in left[:count]], left[count:]
+            x = _apply(name, x, extra, epsilon, leakyrelu_alpha)
     if left:
         raise InvalidArgumentError(f"{list(fused_ops)} leaves {len(left)} of {len(args)} further inputs over")
     return np.asarray(x).astype(result.dtype, copy=False)
 
 
-def _applied(name: str, x: Array, args: list[Array], epsilon: float, alpha: float) -> Array:
+def _apply(name: str, x: Array, args: list[Array], epsilon: float, alpha: float) -> Array:
     if name == "Add":
         if args[0].shape != x.shape:
             raise ShapeError(f"what is added has the shape {list(args[0].shape)}, the result {list(x.shape)}")
@@ -82,6 +82,6 @@ def _applied(name: str, x: Array, args: list[Array], epsilon: float, alpha: floa
         return np.where(x > 0, x, x * x.dtype.type(alpha))
     if name not in _ACTIVATIONS:
         raise UnimplementedError(
-            f"fusing {name!r}", hint=f"{sorted([*_ACTIVATIONS, *_TAKEN, 'LeakyRelu'])} can be fused"
+            f"fusing {name!r}", hint=f"{sorted([*_ACTIVATIONS, *_EXTRA_INPUTS, 'LeakyRelu'])} can be fused"
         )
     return _ACTIVATIONS[name](x)

@@ -55,7 +55,7 @@ class Streams:
         return np.asarray(held[rows, left[rows]])
 
 
-def _until_all_fit(count: int, draw: Callable[[Array], tuple[Array, Array]]) -> Array:
+def _sample_until_accepted(count: int, draw: Callable[[Array], tuple[Array, Array]]) -> Array:
     """Draw until all elements are accepted, and return f64[count].
 
     The function `draw` maps indices of elements to values and acceptances.
@@ -63,9 +63,9 @@ def _until_all_fit(count: int, draw: Callable[[Array], tuple[Array, Array]]) -> 
     found, todo = np.zeros(count), np.arange(count)
     while todo.size:
         with np.errstate(all="ignore"):
-            values, fits = draw(todo)
-        found[todo[fits]] = values[fits]
-        todo = todo[~fits]
+            values, accepted = draw(todo)
+        found[todo[accepted]] = values[accepted]
+        todo = todo[~accepted]
     return found
 
 
@@ -78,30 +78,30 @@ def gamma(generator: Philox, alpha: Array) -> Array:
     valid = (alpha > 0) & np.isfinite(alpha)
 
     def draw(rows: Array) -> tuple[Array, Array]:
-        values, fits = np.full(len(rows), np.nan), ~valid[rows]
+        values, accepted = np.full(len(rows), np.nan), ~valid[rows]
         simple = rows[valid[rows] & one[rows]]
         values[valid[rows] & one[rows]] = -np.log1p(-streams.uniform(simple))
         others = valid[rows] & ~one[rows]
-        values[others], fits[others] = _squeezed(streams, rows[others], d, c)
-        return values, fits | one[rows]
+        values[others], accepted[others] = _marsaglia_tsang(streams, rows[others], d, c)
+        return values, accepted | one[rows]
 
-    found = _until_all_fit(len(alpha), draw)
+    found = _sample_until_accepted(len(alpha), draw)
     rows = np.flatnonzero(valid & small)
     found[rows] *= streams.uniform(rows) ** (1 / alpha[rows])
     return found
 
 
-def _squeezed(streams: Streams, rows: Array, d: Array, c: Array) -> tuple[Array, Array]:
+def _marsaglia_tsang(streams: Streams, rows: Array, d: Array, c: Array) -> tuple[Array, Array]:
     """Propose values by the squeeze method of Marsaglia and Tsang."""
     x = streams.normal(rows)
     v = 1 + c[rows] * x
-    fits = v > 0
-    v, kept = v**3, np.flatnonzero(fits)
+    accepted = v > 0
+    v, kept = v**3, np.flatnonzero(accepted)
     u = np.ones(len(rows))
     u[kept] = streams.uniform(rows[kept])  # no draws for proposals that are rejected already
     here = d[rows]
-    fits &= (u < 1 - 0.0331 * x**4) | (np.log(u) < 0.5 * x * x + here * (1 - v + np.log(v)))
-    return here * v, fits
+    accepted &= (u < 1 - 0.0331 * x**4) | (np.log(u) < 0.5 * x * x + here * (1 - v + np.log(v)))
+    return here * v, accepted
 
 
 def poisson(generator: Philox, rate: Array) -> Array:
@@ -110,12 +110,12 @@ def poisson(generator: Philox, rate: Array) -> Array:
     valid = (rate >= 0) & np.isfinite(rate)
     few, many = np.flatnonzero(valid & (rate < 10)), np.flatnonzero(valid & (rate >= 10))
     found = np.full(len(rate), np.nan)
-    found[few] = _counted(streams, few, rate)
-    found[many] = _until_all_fit(len(many), lambda rows: _hat_of_poisson(streams, many[rows], rate))
+    found[few] = _poisson_by_products(streams, few, rate)
+    found[many] = _sample_until_accepted(len(many), lambda rows: _poisson_by_rejection(streams, many[rows], rate))
     return found
 
 
-def _counted(streams: Streams, rows: Array, rate: Array) -> Array:
+def _poisson_by_products(streams: Streams, rows: Array, rate: Array) -> Array:
     """Count the uniform numbers whose product stays above exp(-rate)."""
     least, product, steps = np.exp(-rate[rows]), np.ones(len(rows)), np.zeros(len(rows))
     todo = np.arange(len(rows))
@@ -126,7 +126,7 @@ def _counted(streams: Streams, rows: Array, rate: Array) -> Array:
     return steps
 
 
-def _hat_of_poisson(streams: Streams, rows: Array, rate: Array) -> tuple[Array, Array]:
+def _poisson_by_rejection(streams: Streams, rows: Array, rate: Array) -> tuple[Array, Array]:
     from scipy.special import gammaln
 
     mean = rate[rows]
@@ -152,12 +152,12 @@ def binomial(generator: Philox, counts: Array, probs: Array) -> Array:
     found[valid] = 0
     some = valid & (p > 0) & (total > 0)
     few, many = np.flatnonzero(some & (total * p < 10)), np.flatnonzero(some & (total * p >= 10))
-    found[few] = _gaps(streams, few, total, p)
-    found[many] = _until_all_fit(len(many), lambda rows: _hat_of_binomial(streams, many[rows], total, p))
+    found[few] = _binomial_by_gaps(streams, few, total, p)
+    found[many] = _sample_until_accepted(len(many), lambda rows: _binomial_by_rejection(streams, many[rows], total, p))
     return np.asarray(np.where(swapped, total - found, found))
 
 
-def _gaps(streams: Streams, rows: Array, total: Array, p: Array) -> Array:
+def _binomial_by_gaps(streams: Streams, rows: Array, total: Array, p: Array) -> Array:
     """Count the geometric gaps between successes that fit into the trials."""
     reached, steps = np.zeros(len(rows)), np.zeros(len(rows))
     todo = np.arange(len(rows))
@@ -170,14 +170,14 @@ def _gaps(streams: Streams, rows: Array, total: Array, p: Array) -> Array:
     return steps
 
 
-def _tail(k: Array) -> Array:
+def _stirling(k: Array) -> Array:
     """Return the error of Stirling's formula for log(k!)."""
     from scipy.special import gammaln
 
     return np.asarray(gammaln(k + 1) - (0.5 * np.log(2 * np.pi) + (k + 0.5) * np.log(k + 1) - (k + 1)))
 
 
-def _hat_of_binomial(streams: Streams, rows: Array, total: Array, probs: Array) -> tuple[Array, Array]:
+def _binomial_by_rejection(streams: Streams, rows: Array, total: Array, probs: Array) -> tuple[Array, Array]:
     n, p = total[rows], probs[rows]
     spread = np.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * spread
@@ -189,7 +189,13 @@ def _hat_of_binomial(streams: Streams, rows: Array, total: Array, probs: Array) 
     at_once = (inner >= 0.07) & (v <= 0.92 - 4.2 / b)
     hat = np.log(v * (2.83 + 5.1 / b) * spread / (a / inner**2 + b))
     bound = (m + 0.5) * np.log((m + 1) / (r * (n - m + 1))) + (n + 1) * np.log((n - m + 1) / (n - k + 1))
-    bound += (k + 0.5) * np.log(r * (n - k + 1) / (k + 1)) + _tail(m) + _tail(n - m) - _tail(k) - _tail(n - k)
+    bound += (
+        (k + 0.5) * np.log(r * (n - k + 1) / (k + 1))
+        + _stirling(m)
+        + _stirling(n - m)
+        - _stirling(k)
+        - _stirling(n - k)
+    )
     return k, at_once | ((k >= 0) & (k <= n) & (hat <= bound))
 
 
@@ -203,11 +209,11 @@ def truncated_normal(generator: Philox, mean: Array, spread: Array, low: Array, 
     streams = Streams(generator, len(mean))
     with np.errstate(all="ignore"):
         first, last = (low - mean) / spread, (high - mean) / spread
-        turned = first > 0  # the lower tail is the accurate one
-        near, far = np.where(turned, -last, first), np.where(turned, -first, last)
+        flipped = first > 0  # the lower tail is the accurate one
+        near, far = np.where(flipped, -last, first), np.where(flipped, -first, last)
         bottom, top = ndtr(near), ndtr(far)
         z = ndtri(bottom + streams.uniform(np.arange(len(mean))) * (top - bottom))
         z = np.clip(z, near, far)
-        result = mean + spread * np.where(turned, -z, z)
+        result = mean + spread * np.where(flipped, -z, z)
     valid = (spread > 0) & (low < high) & np.isfinite(mean)
     return np.asarray(np.where(valid, np.clip(result, low, high), np.nan))

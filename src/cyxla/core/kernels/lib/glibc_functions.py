@@ -23,7 +23,7 @@ _COSINE = tuple(
 )
 _LN2 = _hex("0x1.62e42fefa39efp-1")
 _LOG = tuple(map(_hex, ("-0x1.00ea348b88334p-2", "0x1.5575b0be00b6ap-2", "-0x1.ffffef20a4123p-2")))
-_LOG_LEAST = 0x3F330000  # bit pattern of about 0.7; mantissas are reduced to [0.7, 1.4)
+_LOG_MIN_BITS = 0x3F330000  # bit pattern of about 0.7; mantissas are reduced to [0.7, 1.4)
 _LOG_TABLE = [  # for each sixteenth of that range: the inverse of a point in it, and the logarithm of the point
     ("0x1.661ec79f8f3bep+0", "-0x1.57bf7808caadep-2"), ("0x1.571ed4aaf883dp+0", "-0x1.2bef0a7c06ddbp-2"),
     ("0x1.49539f0f010bp+0", "-0x1.01eae7f513a67p-2"), ("0x1.3c995b0b80385p+0", "-0x1.b31d8a68224e9p-3"),
@@ -40,7 +40,7 @@ _INVERSES, _LOGARITHMS = (np.array([_hex(row[k]) for row in _LOG_TABLE]) for k i
 def log32(x: Array) -> Array:
     """Return the natural logarithm of positive normal f32."""
     bits = x.view(np.int32)
-    part = bits - np.int32(_LOG_LEAST)
+    part = bits - np.int32(_LOG_MIN_BITS)
     index = (part >> 19) & 15
     exponent = part >> 23
     mantissa = (bits - (exponent << 23)).view(np.float32).astype(np.float64)

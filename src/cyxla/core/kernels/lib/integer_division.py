@@ -24,7 +24,7 @@ def check_divisor(y: Array, error: type[OpError] = InvalidArgumentError) -> None
         raise error("integer division by zero")
 
 
-def truncated(x: Array, y: Array) -> Array:
+def truncate_div(x: Array, y: Array) -> Array:
     """Return the quotient rounded towards zero, for integers and floats."""
     check_divisor(y)
     if not is_integer(x.dtype):
@@ -35,19 +35,19 @@ def truncated(x: Array, y: Array) -> Array:
     return np.asarray(floor + ((floor * y != x) & ((x < 0) != (y < 0))).astype(x.dtype))
 
 
-def remainder(x: Array, y: Array) -> Array:
+def truncate_mod(x: Array, y: Array) -> Array:
     """Return the remainder of the truncated quotient, which has the sign of x, for integers and floats."""
     check_divisor(y)
     return np.asarray(np.fmod(x, y))
 
 
-def floored(x: Array, y: Array) -> Array:
+def floor_div(x: Array, y: Array) -> Array:
     """Return the quotient rounded down, for integers and floats."""
     check_divisor(y)
     return np.asarray(np.floor_divide(x, y) if is_integer(x.dtype) else np.floor(x / y))
 
 
-def modulo(x: Array, y: Array) -> Array:
+def floor_mod(x: Array, y: Array) -> Array:
     """Return the remainder of the floored quotient, which has the sign of y, for integers and floats."""
     check_divisor(y)
     if is_integer(x.dtype):

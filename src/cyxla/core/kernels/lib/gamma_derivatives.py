@@ -12,7 +12,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-_MOST_TERMS = 2000
+_MAX_TERMS = 2000
 _EPS = float(np.finfo(np.float64).eps)
 _BIG = 1 / _EPS
 
@@ -21,34 +21,34 @@ def igamma_grad_a(a: Array, x: Array) -> Array:
     """Return d/da of the regularised lower incomplete gamma function P(a, x)."""
     import scipy.special
 
-    return _by_part(a, x, lambda a, x, slope: slope * np.exp(a * np.log(x) - x - scipy.special.gammaln(a)), 0.0)
+    return _by_region(a, x, lambda a, x, slope: slope * np.exp(a * np.log(x) - x - scipy.special.gammaln(a)), 0.0)
 
 
 def gamma_sample_grad(a: Array, x: Array) -> Array:
     """Return d/da of a sample x of the gamma distribution of shape a, by the implicit function theorem."""
-    return _by_part(a, x, lambda a, x, slope: -slope * x, 0.0)
+    return _by_region(a, x, lambda a, x, slope: -slope * x, 0.0)
 
 
-def _by_part(a: Array, x: Array, finish: Any, at_zero: float) -> Array:
+def _by_region(a: Array, x: Array, finish: Any, at_zero: float) -> Array:
     """Apply `finish` to dP/da in units of density times x, by the series where x <= max(1, a), else by the fraction."""
     a, x = np.broadcast_arrays(a.astype(np.float64), x.astype(np.float64))
     result = np.full(a.shape, np.nan)
     valid = (x >= 0) & (a > 0)
     result[valid & (x == 0)] = at_zero
     low = valid & (x > 0) & ((x <= 1) | (x <= a))
-    for where, method in ((low, _series), (valid & (x > 0) & ~low, _fraction)):
+    for where, method in ((low, _power_series), (valid & (x > 0) & ~low, _continued_fraction)):
         if where.any():
             result[where] = finish(a[where], x[where], method(a[where], x[where]))
     return result
 
 
-def _series(a: Array, x: Array) -> Array:
+def _power_series(a: Array, x: Array) -> Array:
     """Return dP/da from P = density x / a times the sum of x^n / ((a+1) .. (a+n))."""
     import scipy.special
 
     r, term, dterm = a.copy(), np.ones_like(a), np.zeros_like(a)
     total, dtotal = np.ones_like(a), np.zeros_like(a)
-    for _ in range(_MOST_TERMS):
+    for _ in range(_MAX_TERMS):
         r += 1
         dterm = (dterm - term / r) * (x / r)
         term = term * (x / r)
@@ -59,7 +59,7 @@ def _series(a: Array, x: Array) -> Array:
     return np.asarray((dtotal + total * (np.log(x) - scipy.special.digamma(a + 1))) / a)
 
 
-def _fraction(a: Array, x: Array) -> Array:
+def _continued_fraction(a: Array, x: Array) -> Array:
     """Return dP/da from 1 - P = density times x times a continued fraction.
 
     Its convergents are p/q; dp and dq are their derivatives.
@@ -72,7 +72,7 @@ def _fraction(a: Array, x: Array) -> Array:
     dp, dq = [np.zeros_like(a), np.zeros_like(a)], [np.zeros_like(a), -x]
     value = p[1] / q[1]
     slope = (dp[1] - value * dq[1]) / q[1]
-    for c in range(1, _MOST_TERMS):
+    for c in range(1, _MAX_TERMS):
         y, z = y + 1, z + 2
         dp = [dp[1], dp[1] * z - p[1] - dp[0] * y * c + p[0] * c]
         dq = [dq[1], dq[1] * z - q[1] - dq[0] * y * c + q[0] * c]

@@ -1,1 +1,1 @@
-"""Eager kernels, in files named as those of the declarations."""
+"""Eager kernels; each module is named like that of the declarations in `core.ops`."""

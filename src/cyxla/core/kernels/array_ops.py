@@ -1,4 +1,4 @@
-"""Making arrays, asking for their shapes, diagonals."""
+"""Constants, identities, shapes, selection, unique values, diagonals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 @kernel("Const")
 class ConstantOp(OpKernel):
-    """A value that the node holds."""
+    """Constant held by the node's attribute."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -37,13 +37,13 @@ class ConstantOp(OpKernel):
         self.const_tensor = construction.device.make_tensor(value)
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Give the value."""
+        """Output the constant."""
         ctx.set_output(0, self.const_tensor)
 
 
 @kernel(("Placeholder", "PlaceholderV2"))
 def placeholder(ctx: OpKernelContext) -> None:
-    """Stands for a value that the caller feeds."""
+    """Raise: a placeholder must be fed."""
     kernel_ = ctx.op_kernel
     raise InvalidArgumentError(
         f"placeholder '{kernel_.name}' of {kernel_.output_types[0]}{kernel_.attrs['shape']} has no value",
@@ -58,7 +58,7 @@ _IDENTITIES = (
 
 @array_kernel(_IDENTITIES)
 def identity(x: Array) -> Array:
-    """The input itself."""
+    """Return the input."""
     return x
 
 
@@ -91,7 +91,7 @@ def _zeros_like(x: Array) -> Array:
 
 @array_kernel("ToBool")
 def _to_bool(x: Array) -> Array:
-    """A number that is not 0, a string that is not empty, an array that has elements."""
+    """Return True for a nonzero number, a nonempty string, or an array with elements."""
     return np.array(bool(x[()]) if not x.ndim else x.size > 0)
 
 
@@ -107,7 +107,7 @@ def _fill(dims: Array, value: Array) -> Array:
 
 @array_kernel("Empty", attrs=("dtype",))
 def _empty(shape: Array, *, dtype: DataType) -> Array:
-    """Zeros: what is not asked to be set may hold anything, and so does this."""
+    """Return zeros: without `init` the contents are unspecified."""
     result = np.zeros(sizes_of(shape, "shape"), dtype.numpy)
     if dtype is DataType.DT_STRING:
         result.fill(b"")
@@ -132,7 +132,7 @@ def _linspace(start: Array, stop: Array, num: Array) -> Array:
 
 @array_kernel("OneHot", attrs=("axis",))
 def _one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int) -> Array:
-    """Each index becomes a vector along a new dimension; one out of range has `off_value` everywhere."""
+    """Expand each index to a one-hot vector along a new dimension; an index out of range gives `off_value` only."""
     for name, operand in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
         if operand.ndim:
             raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
@@ -199,7 +199,7 @@ array_kernel("BroadcastGradientArgs", broadcast_gradient_args)
 
 @array_kernel("Bitcast", attrs=("type",))
 def _bitcast(x: Array, *, type: DataType) -> Array:
-    """The same bytes as another type; a last dimension comes or goes where the widths differ."""
+    """Reinterpret the bytes as another type; the last dimension is added or removed if the widths differ."""
     old, new = x.dtype.itemsize, type.numpy.itemsize
     source = np.ascontiguousarray(x)
     if old == new:
@@ -216,7 +216,7 @@ def _bitcast(x: Array, *, type: DataType) -> Array:
 
 @array_kernel("Select")
 def _select(condition: Array, t: Array, e: Array) -> Array:
-    """By element, by row, or all at once where the condition is a scalar."""
+    """Select by element, by row, or as a whole if the condition is a scalar."""
     check_same_shape(t, e)
     if condition.ndim == 1 and t.ndim > 1 and len(condition) == t.shape[0]:
         condition = condition.reshape(-1, *[1] * (t.ndim - 1)) if len(condition) else np.zeros(t.shape, bool)
@@ -234,7 +234,7 @@ def _select_v2(condition: Array, t: Array, e: Array) -> Array:
 
 @array_kernel("Where")
 def _where(x: Array) -> Array:
-    """Places of what is not 0, in order."""
+    """Return the coordinates of nonzero elements in row-major order."""
     return np.argwhere(x).astype(np.int64).reshape(-1, x.ndim) if x.ndim else _scalar_place(x)
 
 
@@ -248,7 +248,7 @@ def _check_vector(x: Array, name: str) -> None:
 
 
 def _first_places(x: Array) -> tuple[Array, Array]:
-    """Of the distinct slices of the first dimension, in the order they appear: where first, and which one each is."""
+    """Return the first index of each distinct slice of dimension 0, in order of appearance, and each slice's number."""
     keys = x.reshape(len(x), prod(x.shape[1:]))
     seen: dict[Any, int] = {}
     which = np.empty(len(x), np.int64)
@@ -264,7 +264,7 @@ def _first_places(x: Array) -> tuple[Array, Array]:
 
 
 def _key(row: Array) -> bytes:
-    """Bytes that are equal for equal rows: both zeros are one."""
+    """Return bytes that are equal for equal rows; -0 equals 0."""
     return (row + row.dtype.type(0)).tobytes() if row.dtype.kind in "fc" else row.tobytes()
 
 
@@ -283,7 +283,7 @@ def _unique_with_counts(x: Array, *, out_idx: DataType) -> tuple[Array, Array, A
 
 @array_kernel("UniqueV2", attrs=("out_idx",))
 def _unique_v2(x: Array, axis: Array, *, out_idx: DataType) -> tuple[Array, Array]:
-    """Distinct slices of one dimension; without an axis, of a vector."""
+    """Return the distinct slices along an axis, or the distinct elements of a vector if there is no axis."""
     if axis.ndim > 1 or axis.size > 1:
         raise ShapeError(f"axis must hold one number or none; its shape is {list(axis.shape)}")
     if not axis.size:
@@ -295,7 +295,7 @@ def _unique_v2(x: Array, axis: Array, *, out_idx: DataType) -> tuple[Array, Arra
 
 @array_kernel("ListDiff", attrs=("out_idx",))
 def _list_diff(x: Array, y: Array, *, out_idx: DataType) -> tuple[Array, Array]:
-    """What of x is not in y, and where."""
+    """Return the elements of x that are not in y, and their indices."""
     _check_vector(x, "x")
     _check_vector(y, "y")
     others = set(y.tolist())
@@ -319,7 +319,7 @@ def _invert_permutation(x: Array) -> Array:
 
 def _bound(side: Any) -> Callable[..., Array]:
     def search(sorted_inputs: Array, values: Array, *, out_type: DataType) -> Array:
-        """Where each value would go in its row."""
+        """Return the insertion index of each value in its row."""
         for name, operand in (("sorted_inputs", sorted_inputs), ("values", values)):
             if operand.ndim != 2:
                 raise ShapeError(f"{name} must be a matrix; its shape is {list(operand.shape)}")
@@ -341,7 +341,7 @@ array_kernel("UpperBound", _bound("right"), attrs=("out_type",))
 def _in_place(name: str, change: Callable[[Array, Any, Array], None], types: Sequence[DataType] | None) -> None:
     @array_kernel(name, types=None if types is None else {"T": types})
     def kernel(x: Array, i: Array, v: Array) -> Array:
-        """A copy of x with some of its rows changed."""
+        """Return a copy of x with some rows changed."""
         if i.ndim != 1 or v.shape != (len(i), *x.shape[1:]):
             raise ShapeError(f"rows {list(i.shape)} of {list(x.shape)} cannot become {list(v.shape)}")
         result = x.copy()
@@ -356,7 +356,7 @@ _in_place("InplaceSub", np.subtract.at, NUMBER)
 
 @array_kernel("ParallelConcat", attrs=("shape",))
 def _parallel_concat(values: list[Array], *, shape: TensorShape) -> Array:
-    """Slices of one row each, one below the other."""
+    """Concatenate slices of one row each."""
     for value in values:
         if value.shape != (1, *shape.as_list()[1:]):
             raise ShapeError(f"a value of {list(value.shape)} is not a row of {shape}")
@@ -386,7 +386,7 @@ def _diag_part(x: Array) -> Array:
 
 @array_kernel(("MatrixBandPart", "BatchMatrixBandPart"))
 def _band_part(x: Array, num_lower: Array, num_upper: Array) -> Array:
-    """Matrices with zeros outside of a band; a negative number keeps that whole side."""
+    """Set the elements outside a band of each matrix to zero; a negative number keeps that whole triangle."""
     if x.ndim < 2:
         raise ShapeError(f"the input must hold matrices; its shape is {list(x.shape)}")
     rows, columns = x.shape[-2:]

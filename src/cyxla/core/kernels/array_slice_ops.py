@@ -1,4 +1,4 @@
-"""Cutting, joining, padding, permuting, gathering and scattering."""
+"""Concatenation, slicing, padding, permutation, gather and scatter."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def _split(split_dim: Array, value: Array, *, num_split: int) -> list[Array]:
 
 @array_kernel("SplitV", attrs=("num_split",))
 def _split_v(value: Array, size_splits: Array, split_dim: Array, *, num_split: int) -> list[Array]:
-    """Parts of the sizes given, of which one may be -1: what is left."""
+    """Split into parts of given sizes; one size may be -1, for the rest."""
     axis, sizes = given_parts(value.shape, size_splits, split_dim, num_split)
     return np.split(value, np.cumsum(sizes[:-1]), axis=axis)
 
 
 @array_kernel("Slice")
 def _slice(x: Array, begin: Array, size: Array) -> Array:
-    """`size` elements of each dimension from `begin` on; -1 takes all that follow."""
+    """Return `size` elements per dimension from `begin` on; size -1 means all up to the end."""
     return x[slice_index(x.shape, begin, size)]
 
 
@@ -91,7 +91,7 @@ def _strided_slice(x: Array, begin: Array, end: Array, strides: Array, **masks: 
 
 @array_kernel("StridedSliceGrad", attrs=MASKS)
 def _strided_slice_grad(shape: Array, begin: Array, end: Array, strides: Array, dy: Array, **masks: int) -> Array:
-    """Zeros of a shape, with dy where the slice would be taken."""
+    """Return zeros of a shape with dy written to the slice."""
     return _updated(np.zeros(sizes_of(shape, "shape"), dy.dtype), begin, end, strides, dy, masks, exact=True)
 
 
@@ -152,7 +152,7 @@ def _mirror_pad(x: Array, paddings: Array, *, mode: str) -> Array:
 
 @array_kernel("MirrorPadGrad", attrs=("mode",), types={"T": NUMBER})
 def _mirror_pad_grad(dy: Array, paddings: Array, *, mode: str) -> Array:
-    """Each element's gradient is the sum of those of its repetitions."""
+    """Sum the gradients of all copies of each element."""
     pads = pads_of(dy.ndim, paddings)
     shape = [n - low - high for n, (low, high) in zip(dy.shape, pads, strict=True)]
     if min(shape, default=0) < 0:
@@ -192,7 +192,7 @@ def _reverse_v2(x: Array, axis: Array) -> Array:
 
 @array_kernel("ReverseSequence", attrs=("seq_dim", "batch_dim"))
 def _reverse_sequence(x: Array, seq_lengths: Array, *, seq_dim: int, batch_dim: int) -> Array:
-    """The first `seq_lengths` elements of each example turned round."""
+    """Reverse the first `seq_lengths` elements of each example."""
     along, batch = (axis_of(np.array(d), x.ndim, n) for d, n in ((seq_dim, "seq_dim"), (batch_dim, "batch_dim")))
     if along == batch:
         raise InvalidArgumentError(f"seq_dim and batch_dim are both {along}")
@@ -223,7 +223,7 @@ def _roll(x: Array, shift: Array, axis: Array) -> Array:
 
 
 def _space_to_batch(x: Array, block: Sequence[int], pads: Sequence[tuple[int, int]]) -> Array:
-    """Each place of a block becomes a batch of its own."""
+    """Move each position within a block to a batch entry of its own."""
     rest = [(0, 0)] * (x.ndim - 1 - len(block))
     padded = np.pad(x, [(0, 0), *pads, *rest])
     shape = [len(padded)]
@@ -356,7 +356,7 @@ def _gather_rows(params: Array, indices: Array) -> Array:
 
 @array_kernel("GatherNd", attrs=("bad_indices_policy",))
 def _gather_nd(params: Array, indices: Array, *, bad_indices_policy: str) -> Array:
-    """Slices that the rows of indices name; ignored ones are zeros."""
+    """Gather the slices selected by the rows of indices; ignored rows give zeros."""
     check_policy(bad_indices_policy)
     if not params.ndim or not indices.ndim:
         raise ShapeError(f"params {list(params.shape)} and indices {list(indices.shape)} must have a dimension or more")
@@ -381,7 +381,7 @@ def _zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 @array_kernel("ScatterNd", attrs=("bad_indices_policy",))
 def _scatter_nd(indices: Array, updates: Array, shape: Array, *, bad_indices_policy: str) -> Array:
-    """Zeros to which updates are added; strings are set."""
+    """Add updates to zeros; string updates are assigned."""
     sizes = sizes_of(shape, "shape")
     if not prod(sizes) and (indices.size or updates.size):
         raise InvalidArgumentError(f"updates cannot go into an array without elements, {list(sizes)}")
@@ -394,7 +394,7 @@ def _scatter_nd(indices: Array, updates: Array, shape: Array, *, bad_indices_pol
 def _scattered(name: str, how: str, types: Sequence[DataType] | None) -> None:
     @array_kernel(name, attrs=("bad_indices_policy",), types=None if types is None else {"T": types})
     def kernel(x: Array, indices: Array, updates: Array, *, bad_indices_policy: str) -> Array:
-        """A copy of x with some of its slices changed."""
+        """Return a copy of x with some slices changed."""
         result = x.copy()
         scatter_nd(result, indices, updates, how, check_policy(bad_indices_policy))
         return result

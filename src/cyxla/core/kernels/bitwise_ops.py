@@ -1,4 +1,4 @@
-"""Operations on the bits of integers."""
+"""Bitwise operations on integers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyxla.core.kernels.lib.elementwise import Array, binary, unary
 
 
 def _places(x: Array, y: Array) -> Array:
-    """Shifts kept within the width: what lies outside means nothing in C."""
+    """Clamp shifts to the width of the type; larger ones are undefined in C."""
     return np.clip(y, 0, np.asarray(8 * x.dtype.itemsize - 1, x.dtype))
 
 

@@ -1,7 +1,7 @@
-"""Switches, merges and loop frames.
+"""Switch, merge and loop frames.
 
-Executors move these values themselves: they know which branch is dead and which iteration a value belongs to. The
-kernels here say what one node does with the values it is given.
+Executors route these values themselves, since they track dead branches and iterations. These kernels define the effect
+of a single node on its inputs.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def _nothing() -> tuple[Array, ...]:
 
 @kernel("Switch")
 def switch(ctx: OpKernelContext) -> None:
-    """The value goes to the output that the predicate names; the other one stays dead."""
+    """Forward the value to the output selected by the predicate; the other output stays dead."""
     ctx.set_output(_branch(ctx), ctx.input(0))
 
 
 @kernel("RefSwitch")
 def ref_switch(ctx: OpKernelContext) -> None:
-    """As `switch`, for a reference."""
+    """Forward a reference as `switch` does."""
     ctx.set_output_ref(_branch(ctx), ctx.mutable_input(0))
 
 
@@ -56,7 +56,7 @@ def _branch(ctx: OpKernelContext) -> int:
 
 @kernel(("Merge", "RefMerge"))
 def merge(ctx: OpKernelContext) -> None:
-    """The input that came, and its number."""
+    """Forward the input that is alive, and its index."""
     for i in range(ctx.num_inputs):
         if ctx.has_input(i):
             if ctx.input_is_ref(i) and ctx.op_kernel.output_types[0].is_ref:
@@ -69,7 +69,7 @@ def merge(ctx: OpKernelContext) -> None:
 
 @kernel("RefSelect")
 def ref_select(ctx: OpKernelContext) -> None:
-    """The reference of that number."""
+    """Forward the reference at an index."""
     index = ctx.input("index")
     ctx.require(index.ndim == 0, f"Index must be a scalar, but it has shape {list(index.shape)}")
     refs = ctx.mutable_input_list("inputs")

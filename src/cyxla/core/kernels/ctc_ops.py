@@ -1,6 +1,6 @@
-"""Connectionist temporal classification: how likely labels are when nobody knows which frame stands for which.
+"""Connectionist temporal classification: likelihood of labels summed over all alignments to frames.
 
-Graves, "Supervised sequence labelling with recurrent neural networks", 2012, chapter 7; all in logarithms.
+Graves, "Supervised sequence labelling with recurrent neural networks", 2012, chapter 7; computed in the log domain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _ctc_loss(
     ctc_merge_repeated: bool,
     ignore_longer_outputs_than_inputs: bool,
 ) -> tuple[Array, Array]:
-    """The loss of each sequence, and its slopes along the inputs."""
+    """Return the loss of each sequence, and its gradient with respect to the inputs."""
     labels = _labels_by_batch(inputs, indices, values, lengths)
     logits = inputs.astype(np.float64)
     loss, slopes = np.zeros(inputs.shape[1]), np.zeros(inputs.shape)
@@ -75,7 +75,7 @@ def _labels_by_batch(inputs: Array, indices: Array, values: Array, lengths: Arra
 
 
 def _one(logits: Array, wanted: list[int], merge: bool) -> tuple[float, Array]:
-    """Of one sequence, f64[times, classes]."""
+    """Return loss and gradient of one sequence, f64[times, classes]."""
     blank = logits.shape[1] - 1
     states = np.full(2 * len(wanted) + 1, blank)
     states[1::2] = wanted
@@ -96,7 +96,7 @@ def _one(logits: Array, wanted: list[int], merge: bool) -> tuple[float, Array]:
 
 
 def _shift(x: Array, by: int) -> Array:
-    """Moved along, with nothing (the logarithm of 0) coming in."""
+    """Shift along the first axis, filling with -inf, the logarithm of 0."""
     moved = np.full(x.shape, -np.inf)
     if by > 0:
         moved[by:] = x[:-by]
@@ -106,7 +106,7 @@ def _shift(x: Array, by: int) -> Array:
 
 
 def _paths(seen: Array, stay: Array, skip: Array) -> Array:
-    """How likely all ways are that lead to each state, with what is seen there."""
+    """Return the log likelihoods of all paths to each state, including its emission (the forward variables)."""
     found = np.full(seen.shape, -np.inf)
     found[0, :2] = seen[0, :2]
     for t in range(1, len(seen)):
@@ -117,7 +117,7 @@ def _paths(seen: Array, stay: Array, skip: Array) -> Array:
 
 
 def _paths_back(seen: Array, stay: Array, skip: Array) -> Array:
-    """How likely all ways are that lead from each state to an end, without what is seen there."""
+    """Return the log likelihoods of all paths from each state to an end, without its emission (backward variables)."""
     found = np.full(seen.shape, -np.inf)
     found[-1, -2:] = 0
     for t in range(len(seen) - 2, -1, -1):

@@ -1,4 +1,4 @@
-"""Stacks, tensor arrays, optionals; partition and stitch."""
+"""Stacks, tensor arrays, optionals, dynamic partition and stitch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cyxla.core.kernels.lib.tensor_list import zeros
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.forking import new_lock
 
-_NUMBERS = count()  # make names of resources unique
+_NUMBERS = count()  # numbers that make resource names unique
 
 
 def _require(cond: object, message: str) -> None:
@@ -31,7 +31,7 @@ def _require(cond: object, message: str) -> None:
 
 
 class Stack(ResourceBase):
-    """Values of one type, last in first out."""
+    """Stack of values of one type."""
 
     def __init__(self, name: str, dtype: DataType, max_size: int) -> None:
         self.name, self.dtype, self.max_size = name, dtype, max_size
@@ -40,7 +40,7 @@ class Stack(ResourceBase):
         self._lock = new_lock()
 
     def push(self, value: Array) -> None:
-        """Put a value on top."""
+        """Push a value."""
         with self._lock:
             self._check_open()
             if 0 <= self.max_size <= len(self.values):
@@ -48,14 +48,14 @@ class Stack(ResourceBase):
             self.values.append(value)
 
     def pop(self) -> Array:
-        """Take the value on top."""
+        """Pop the last value."""
         with self._lock:
             self._check_open()
             _require(self.values, f"the stack {self.name} is empty: nothing can be popped")
             return self.values.pop()
 
     def finish(self) -> None:
-        """Drop all values; whoever comes later gets an error."""
+        """Drop all values; later accesses raise."""
         with self._lock:
             self.values, self.closed = [], True
 
@@ -72,7 +72,7 @@ def _new_stack(ctx: OpKernelContext, max_size: int) -> Stack:
 
 @kernel("StackV2")
 def stack_v2(ctx: OpKernelContext) -> None:
-    """The handle of a new stack."""
+    """Create a stack and output its handle."""
     size = ctx.input("max_size")
     ctx.require(size.ndim == 0, f"max_size must be a scalar; its shape is {list(size.shape)}")
     stack = _new_stack(ctx, int(size))
@@ -81,7 +81,7 @@ def stack_v2(ctx: OpKernelContext) -> None:
 
 @kernel("Stack")
 def stack_v1(ctx: OpKernelContext) -> None:
-    """A reference to the container and name of a new stack."""
+    """Create a stack and output a reference to its container and name."""
     stack = _new_stack(ctx, -1)
     place = np.array([ctx.step_container.name.encode(), stack.name.encode()], np.object_)
     ctx.set_output_ref(0, Ref(DataType.DT_STRING, place, ctx.op_kernel.name))
@@ -98,7 +98,7 @@ def _stack(ctx: OpKernelContext) -> Stack:
 
 @kernel(("StackPush", "StackPushV2"))
 def stack_push(ctx: OpKernelContext) -> None:
-    """Put the value on top, and hand it on."""
+    """Push the value and forward it."""
     stack, dtype = _stack(ctx), ctx.input_dtype(1)
     ctx.require(stack.dtype == dtype, f"the stack holds {stack.dtype}, the op is for {dtype}")
     stack.push(ctx.input(1))
@@ -107,7 +107,7 @@ def stack_push(ctx: OpKernelContext) -> None:
 
 @kernel(("StackPop", "StackPopV2"))
 def stack_pop(ctx: OpKernelContext) -> None:
-    """Take the value on top."""
+    """Pop a value."""
     stack, dtype = _stack(ctx), ctx.expected_output_dtype(0)
     ctx.require(stack.dtype == dtype, f"the stack holds {stack.dtype}, the op is for {dtype}")
     ctx.set_output(0, stack.pop())
@@ -115,7 +115,7 @@ def stack_pop(ctx: OpKernelContext) -> None:
 
 @kernel(("StackClose", "StackCloseV2"))
 def stack_close(ctx: OpKernelContext) -> None:
-    """Drop the stack's values."""
+    """Drop the values of a stack."""
     _stack(ctx).finish()
 
 
@@ -124,7 +124,7 @@ def stack_close(ctx: OpKernelContext) -> None:
 
 @kernel("TensorArrayV3")
 def tensor_array(ctx: OpKernelContext) -> None:
-    """The handle of a new array, and a flow that orders what is done with it."""
+    """Create an array; output its handle, and a flow value that orders operations on it."""
     size = ctx.input("size")
     ctx.require(size.ndim == 0, f"size must be a scalar; its shape is {list(size.shape)}")
     ctx.require(int(size) >= 0, f"size is {int(size)}; an array has 0 elements or more")
@@ -145,7 +145,7 @@ def tensor_array(ctx: OpKernelContext) -> None:
 
 @kernel(("TensorArrayGradV3", "TensorArrayGradWithShape"))
 def tensor_array_grad(ctx: OpKernelContext) -> None:
-    """The handle of the array of an array's gradients: one for every source."""
+    """Output the handle of the array of gradients; there is one per source."""
     array, source = ctx.lookup_resource(0, TensorArray), ctx.attr("source")
     prefix = None
     if ctx.num_inputs > 2:
@@ -161,7 +161,7 @@ def tensor_array_grad(ctx: OpKernelContext) -> None:
 
 @contextmanager
 def _opened(ctx: OpKernelContext) -> Iterator[TensorArray]:
-    """The array that the first input names, for this kernel alone."""
+    """Lock the array of the first input and check that it is open."""
     array = ctx.lookup_resource(0, TensorArray)
     with array.lock:
         array.check_open()
@@ -170,7 +170,7 @@ def _opened(ctx: OpKernelContext) -> Iterator[TensorArray]:
 
 @kernel("TensorArrayWriteV3")
 def tensor_array_write(ctx: OpKernelContext) -> None:
-    """Set one element."""
+    """Write one element."""
     index = _index(ctx)
     with _opened(ctx) as array:
         array.check_dtype(ctx.attr("T"), "write")
@@ -186,7 +186,7 @@ def _index(ctx: OpKernelContext) -> int:
 
 @kernel("TensorArrayReadV3")
 def tensor_array_read(ctx: OpKernelContext) -> None:
-    """One element."""
+    """Read one element."""
     index = _index(ctx)
     with _opened(ctx) as array:
         array.check_dtype(ctx.attr("dtype"), "read")
@@ -195,20 +195,20 @@ def tensor_array_read(ctx: OpKernelContext) -> None:
 
 @kernel("TensorArraySizeV3")
 def tensor_array_size(ctx: OpKernelContext) -> None:
-    """The number of elements."""
+    """Return the number of elements."""
     with _opened(ctx) as array:
         ctx.set_output(0, np.array(len(array), np.int32))
 
 
 @kernel("TensorArrayCloseV3")
 def tensor_array_close(ctx: OpKernelContext) -> None:
-    """Drop the elements."""
+    """Drop all elements."""
     ctx.lookup_resource(0, TensorArray).close_array()
 
 
 @kernel("TensorArrayScatterV3")
 def tensor_array_scatter(ctx: OpKernelContext) -> None:
-    """Set the elements of the given numbers to the rows of a value."""
+    """Write the rows of a value to the elements at the given indices."""
     indices, value = ctx.input("indices"), ctx.input("value")
     _require(indices.ndim == 1, f"indices must be a vector; its shape is {list(indices.shape)}")
     _require(value.ndim, "value is a scalar, which has no rows to scatter")
@@ -230,7 +230,7 @@ def tensor_array_scatter(ctx: OpKernelContext) -> None:
 
 @kernel("TensorArraySplitV3")
 def tensor_array_split(ctx: OpKernelContext) -> None:
-    """Set all elements to pieces of a value."""
+    """Split a value by rows and write the parts to all elements."""
     value, lengths = ctx.input("value"), ctx.input("lengths")
     _require(lengths.ndim == 1, f"lengths must be a vector; its shape is {list(lengths.shape)}")
     _require(value.ndim, "value is a scalar, which has no rows to split")
@@ -255,7 +255,7 @@ def tensor_array_split(ctx: OpKernelContext) -> None:
 
 @kernel("TensorArrayGatherV3")
 def tensor_array_gather(ctx: OpKernelContext) -> None:
-    """The elements of the given numbers as rows of one value."""
+    """Stack the elements at the given indices."""
     indices = ctx.input("indices")
     _require(indices.ndim == 1, f"indices must be a vector; its shape is {list(indices.shape)}")
     with _opened(ctx) as array:
@@ -271,7 +271,7 @@ def tensor_array_gather(ctx: OpKernelContext) -> None:
 
 @kernel("TensorArrayConcatV3")
 def tensor_array_concat(ctx: OpKernelContext) -> None:
-    """All elements one after the other, and their lengths."""
+    """Concatenate all elements, and return their lengths."""
     with _opened(ctx) as array:
         array.check_dtype(ctx.attr("dtype"), "read")
         rest: TensorShape = ctx.attr("element_shape_except0")
@@ -312,7 +312,7 @@ def _check_alike(values: Sequence[Array], skipped: int) -> None:
 
 
 class Optional:
-    """Some values, or none."""
+    """Tuple of values, or nothing."""
 
     __slots__ = ("values",)
 
@@ -322,13 +322,13 @@ class Optional:
 
 @array_kernel("OptionalFromValue")
 def optional_from_value(components: list[Array]) -> Array:
-    """An optional of these values."""
+    """Wrap values in an optional."""
     return as_value(Optional(tuple(components)))
 
 
 @array_kernel("OptionalNone")
 def optional_none() -> Array:
-    """An optional of nothing."""
+    """Make an optional without values."""
     return as_value(Optional(None))
 
 
@@ -341,7 +341,7 @@ def _optional(handle: Array) -> Optional:
 
 @array_kernel("OptionalHasValue")
 def optional_has_value(handle: Array) -> Array:
-    """Whether there are values."""
+    """Return whether an optional has values."""
     return np.array(_optional(handle).values is not None)
 
 
@@ -349,7 +349,7 @@ def optional_has_value(handle: Array) -> Array:
 def optional_get_value(
     handle: Array, *, output_types: tuple[DataType, ...], output_shapes: tuple[TensorShape, ...]
 ) -> list[Array]:
-    """The values."""
+    """Return the values of an optional."""
     values = _optional(handle).values
     if values is None:
         raise InvalidArgumentError("the optional has no value")
@@ -368,7 +368,7 @@ def optional_get_value(
 
 @array_kernel("DynamicPartition", attrs=("num_partitions",))
 def dynamic_partition(data: Array, partitions: Array, *, num_partitions: int) -> list[Array]:
-    """The slices of data by the partition they are in."""
+    """Split the slices of data by the number of their partition."""
     _require(
         data.shape[: partitions.ndim] == partitions.shape,
         f"data {list(data.shape)} must begin with the dimensions of partitions {list(partitions.shape)}",
@@ -385,7 +385,7 @@ def dynamic_partition(data: Array, partitions: Array, *, num_partitions: int) ->
 
 @array_kernel(("DynamicStitch", "ParallelDynamicStitch"))
 def dynamic_stitch(indices: list[Array], data: list[Array]) -> Array:
-    """Rows from many places in the order that the indices tell; of equal indices the last one stays."""
+    """Merge rows of several arrays into one by index; the last of equal indices wins."""
     rest = data[0].shape[indices[0].ndim :]
     for i, (places, values) in enumerate(zip(indices, data, strict=True)):
         _check_stitched(i, places, values, rest)

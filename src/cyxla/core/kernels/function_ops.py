@@ -1,4 +1,4 @@
-"""Arguments and results of functions, and values that change between lists and arrays of one type."""
+"""Arguments and results of functions, and conversions between lists and arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 @kernel(("_Arg", "_DeviceArg"))
 def arg(ctx: OpKernelContext) -> None:
-    """The argument of that number from the frame of the call."""
+    """Output an argument of the call frame."""
     frame, index = ctx.call_frame, ctx.attr("index")
     ctx.require(frame is not None, "_Arg outside of a function call", error=InternalError)
     ctx.require(index < len(frame.args), f"argument {index} is missing: {len(frame.args)} were given")
@@ -27,7 +27,7 @@ def arg(ctx: OpKernelContext) -> None:
 
 @kernel(("_Retval", "_DeviceRetval"))
 def retval(ctx: OpKernelContext) -> None:
-    """Put the value into the frame of the call."""
+    """Store the value in the results of the call frame."""
     ctx.require(ctx.call_frame is not None, "_Retval outside of a function call", error=InternalError)
     ctx.call_frame.results[ctx.attr("index")] = ctx.input(0)
 

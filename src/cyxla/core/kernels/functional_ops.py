@@ -1,6 +1,6 @@
-"""Conditionals, loops and calls of functions: kernels that run functions of the graph's library.
+"""Conditionals, loops and function calls: kernels that run functions of the graph's library.
 
-A function is found when its kernel first needs it, so that a branch that is never taken may lack its function.
+A function is looked up at its first call, so the function of a branch that is never taken may be missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Functional(OpKernel):
         self._handles: dict[int, Any] = {}
 
     def call(self, ctx: OpKernelContext, function: NameAttrList, args: Sequence[Any]) -> list[Any]:
-        """Run a function in this step."""
+        """Call a function in this step."""
         handle = self._handles.get(id(function))
         if handle is None:
             handle = self._handles[id(function)] = ctx.instantiate(function)
@@ -42,7 +42,7 @@ class _Functional(OpKernel):
         Raises
         ------
         InvalidArgumentError
-            They are not as many as, or not of the types that, the node declares.
+            The number or the types of the values differ from the node's outputs.
         """
         if len(values) != ctx.num_outputs:
             raise InvalidArgumentError(
@@ -58,12 +58,12 @@ class _Functional(OpKernel):
 
 
 def to_bool(value: Array) -> bool:
-    """What a condition of any type says: a number whether it is not zero, a text or an array whether it is not empty.
+    """Convert a condition of any type to a bool: a number is true if nonzero, a string or an array if nonempty.
 
     Raises
     ------
     InvalidArgumentError
-        A scalar that is neither number nor text.
+        The value is a resource or variant scalar.
     """
     if value.ndim:
         return value.size > 0
@@ -81,20 +81,20 @@ def _inputs(ctx: OpKernelContext, name: str) -> list[Any]:
 
 @kernel(("If", "StatelessIf", "_If"))
 class IfOp(_Functional):
-    """Runs one of two functions."""
+    """Kernel that calls one of two functions."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Which one, the condition says."""
+        """Call the function of the branch selected by the condition."""
         branch = "then_branch" if to_bool(ctx.input(0)) else "else_branch"
         self.give(ctx, self.call(ctx, self.attrs[branch], _inputs(ctx, "input")))
 
 
 @kernel(("Case", "StatelessCase"))
 class CaseOp(_Functional):
-    """Runs one of several functions."""
+    """Kernel that calls one of several functions."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """An index outside of the range runs the last one."""
+        """Call the branch at the index, or the last one if the index is out of range."""
         index, branches = ctx.input(0), self.attrs["branches"]
         ctx.require(index.ndim == 0, f"branch_index must be a scalar, but its shape is {list(index.shape)}")
         chosen = int(index) if 0 <= int(index) < len(branches) else len(branches) - 1
@@ -103,10 +103,10 @@ class CaseOp(_Functional):
 
 @kernel(("While", "StatelessWhile", "_While"))
 class WhileOp(_Functional):
-    """Runs a function as long as another says so."""
+    """Kernel that calls a function while another returns true."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """What the body gives is what condition and body take next."""
+        """Iterate: results of the body become arguments of the condition and of the next body call."""
         values = _inputs(ctx, "input")
         while self._goes_on(ctx, values):
             ctx.step.check_running()
@@ -126,10 +126,10 @@ class WhileOp(_Functional):
 
 @kernel("For")
 class ForOp(_Functional):
-    """Runs a function for every number of a range."""
+    """Kernel that calls a function for each number of a range."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """The body takes the number and what the body before it gave."""
+        """Iterate: the body takes the number and its own previous results."""
         start, limit, delta = (self._number(ctx, k) for k in range(3))
         ctx.require(
             (delta > 0 and start <= limit) or (delta < 0 and start >= limit) or (delta == 0 and start == limit),
@@ -151,10 +151,10 @@ class ForOp(_Functional):
 
 @kernel(("PartitionedCall", "StatefulPartitionedCall"))
 class PartitionedCallOp(_Functional):
-    """Runs a function."""
+    """Kernel that calls a function."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """A function that is missing is an invalid argument here, unlike in conditionals and loops."""
+        """Call the function; unlike in conditionals and loops, a missing one is an invalid argument."""
         try:
             handle = ctx.instantiate(self.attrs["f"])
         except NotFoundError as error:
@@ -164,20 +164,20 @@ class PartitionedCallOp(_Functional):
 
 @kernel("SymbolicGradient")
 class SymbolicGradientOp(_Functional):
-    """Runs the gradient of a function: its arguments and a gradient for each result give one for each argument."""
+    """Kernel that calls the gradient of a function: arguments and gradients of results give gradients of arguments."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """The gradient is derived from the function's body with the first call."""
+        """Call the gradient, which is derived from the function's body at the first call."""
         handle = ctx.function_library.instantiate_gradient(self.attrs["f"])
         self.give(ctx, ctx.call_function(handle, _inputs(ctx, "input")))
 
 
 @kernel("RemoteCall")
 class RemoteCallOp(_Functional):
-    """Runs a function; the target must be of this process."""
+    """Kernel that calls a function on a device of this process."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """There is one process, so only the name is checked."""
+        """Check the device name and call the function locally."""
         target = ctx.input(0)
         ctx.require(target.ndim == 0, f"target must be a scalar, but its shape is {list(target.shape)}")
         ctx.function_library.engine.find_device(target[()].decode("utf-8", "surrogateescape"))
@@ -186,10 +186,10 @@ class RemoteCallOp(_Functional):
 
 @kernel("MapDefun")
 class MapDefunOp(_Functional):
-    """Runs a function on every slice of its arguments."""
+    """Kernel that calls a function on each slice of its arguments."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Results are stacked; with no slices their shapes come from ``output_shapes``."""
+        """Call the function per row and stack the results; without rows, shapes come from ``output_shapes``."""
         arrays, captured = _inputs(ctx, "arguments"), _inputs(ctx, "captured_inputs")
         sizes = {a.shape[:1] for a in arrays}
         ctx.require(() not in sizes, "an argument is a scalar, which has no rows to map over")
@@ -212,14 +212,14 @@ class MapDefunOp(_Functional):
 
 @array_kernel("FakeParam", attrs=("dtype", "shape"))
 def _fake_param(dtype: DataType, shape: Any) -> Array:
-    """Stands for a value that nobody reads; sizes that are not known are taken as 0."""
+    """Return a placeholder for a value that is never read; unknown sizes become 0."""
     sizes = [d or 0 for d in shape.dims or ()]
     return np.broadcast_to(np.zeros((), dtype.numpy), sizes)
 
 
 @kernel("DeviceIndex")
 def _device_index(ctx: OpKernelContext) -> None:
-    """Place of this device's type in a list, or the list's length."""
+    """Output the index of this device's type in a list, or the list's length if it is missing."""
     names: tuple[str, ...] = ctx.attr("device_names")
     kind = ctx.device.device_type
     ctx.set_output(0, np.array(names.index(kind) if kind in names else len(names), np.int32))

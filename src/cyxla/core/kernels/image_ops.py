@@ -1,4 +1,4 @@
-"""Images: colours, sizes, patches, and the choice among overlapping boxes."""
+"""Colour conversion, resizing, cropping and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RESIZED = tuple(t for t in REAL if t.text not in ("uint32", "uint64"))
 
 
 def _wide(images: Array) -> Array:
-    """Computed on as f32; f64 stays."""
+    """Convert to f32, keeping f64."""
     return images if images.dtype == np.float64 else images.astype(np.float32)
 
 
@@ -49,7 +49,7 @@ def _adjust_contrast(images: Array, contrast_factor: Array) -> Array:
 
 
 def _hsv(images: Array) -> tuple[Array, Array, Array]:
-    """Hue, saturation and value in [0, 1]; the hue of a grey is 0."""
+    """Convert RGB to hue, saturation and value in [0, 1]; the hue of grey is 0."""
     red, green, blue = (images[..., k] for k in range(3))
     value = images.max(axis=-1)
     spread = value - images.min(axis=-1)
@@ -67,7 +67,7 @@ def _hsv(images: Array) -> tuple[Array, Array, Array]:
 
 
 def _rgb(hue: Array, saturation: Array, value: Array) -> Array:
-    """Red, green and blue; the hue may run over its range, where it is not wrapped."""
+    """Convert HSV to RGB; a hue outside [0, 1] is not wrapped."""
     six = hue * 6
     parts = (np.abs(six - 3) - 1, 2 - np.abs(six - 2), 2 - np.abs(six - 4))
     return np.stack([(1 - saturation + saturation * np.clip(part, 0, 1)) * value for part in parts], axis=-1)
@@ -145,7 +145,7 @@ def _resize_bilinear_grad(grads: Array, original: Array, *, align_corners: bool,
 
 
 def _mixed(images: Array, down: Array, across: Array) -> Array:
-    """Each pixel as a mix of those before, by weights [out, size] of rows and columns."""
+    """Interpolate with weight matrices [out, size] of rows and columns."""
     lines = np.einsum("bhwc,xw->bhxc", images, across, optimize=True)
     return np.asarray(np.einsum("bhxc,yh->byxc", lines, down, optimize=True))
 
@@ -217,7 +217,7 @@ def _combined_nms(
     pad_per_class: bool,
     clip_boxes: bool,
 ) -> tuple[Array, Array, Array, Array]:
-    """Class by class; then the best of all classes of an image, the rest filled up with zeros."""
+    """Suppress boxes per class, then keep the best of all classes of an image; unused entries are zeros."""
     classes = _check_combined(boxes, scores, most_per_class, most, overlap, least_score)
     count, how = int(most), NmsOptions(int(most_per_class), float(overlap), float(least_score))
     if pad_per_class:
@@ -340,7 +340,7 @@ def _padded(values: Array, size: int) -> Array:
 def _crop_and_resize(
     image: Array, boxes: Array, box_ind: Array, crop_size: Array, *, method: str, extrapolation_value: float
 ) -> Array:
-    """Cut each box, in parts of the image's size, to one size; what lies outside is the extrapolation value."""
+    """Crop boxes, given in relative coordinates, and resize them; outside pixels get the extrapolation value."""
     height, width = _checked_crop(image, boxes, box_ind, crop_size)
     result = np.full((len(boxes), height, width, image.shape[3]), extrapolation_value, np.float32)
     for out, box, k in zip(result, boxes.astype(np.float32), box_ind, strict=True):

@@ -34,12 +34,12 @@ def _texts(ctx: OpKernelContext, name: str) -> list[str]:
 
 
 def parse_shape_and_slice(text: str, name: str) -> tuple[tuple[int, ...], tuple[Extent, ...]] | None:
-    """The full shape and the bounds of a slice: ``"4 3 0,2:-"``; None where the text is empty: the whole tensor.
+    """Parse the full shape and bounds of a slice, such as ``"4 3 0,2:-"``; an empty text, the whole tensor, gives None.
 
     Raises
     ------
     InvalidArgumentError
-        The text says something else, or the slice lies outside of the shape.
+        The text is malformed, or the slice exceeds the shape.
     """
     if not text:
         return None
@@ -118,7 +118,7 @@ def _piece(name: str, text: str, array: Array, dtype: Any) -> SavedPiece:
 
 @kernel("MergeV2Checkpoints")
 def merge_v2_checkpoints(ctx: OpKernelContext) -> None:
-    """Make one checkpoint of several, and take those away."""
+    """Merge several checkpoints into one and delete the old ones."""
     prefixes = _texts(ctx, "checkpoint_prefixes")
     destination = _scalar_text(ctx, "destination_prefix")
     pieces: list[SavedPiece] = []
@@ -159,7 +159,7 @@ def _delete(prefixes: Sequence[Path], keep: Path) -> None:
 
 @kernel("ShardedFilename")
 def sharded_filename(ctx: OpKernelContext) -> None:
-    """``name-00001-of-00004``."""
+    """Format a name such as ``name-00001-of-00004``."""
     base, shard, count = _scalar_text(ctx, "basename"), ctx.input("shard"), ctx.input("num_shards")
     ctx.require(shard.ndim == 0 and count.ndim == 0, "shard and num_shards must be scalars")
     ctx.set_output(
@@ -169,7 +169,7 @@ def sharded_filename(ctx: OpKernelContext) -> None:
 
 @kernel("ReadFile")
 def read_file(ctx: OpKernelContext) -> None:
-    """Everything in a file."""
+    """Read a whole file."""
     name = ctx.input("filename")
     ctx.require(name.ndim == 0, f"filename must be a scalar, not {list(name.shape)}")
     path = Path(ctx.file_path(_text(name.item())))

@@ -1,4 +1,4 @@
-"""Iterators: a resource over anything that Python can iterate over, and the kernel that takes its next element."""
+"""Iterators: resources over Python iterables, and kernels that read their next element."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Array = np.ndarray[Any, Any]
 
 
 class IteratorResource(ResourceBase):
-    """Elements of a Python iterable, each a sequence of components (or one bare component).
+    """Iterator over a Python iterable, whose elements are sequences of components or single components.
 
     Parameters
     ----------
     elements : iterable, optional
-        Nothing can be taken until there is one; see `restart`.
+        Iterable to start with; without one, nothing can be read before `restart`.
     """
 
     def __init__(self, elements: Iterable[Any] | None = None) -> None:
@@ -34,19 +34,19 @@ class IteratorResource(ResourceBase):
         self._elements = None if elements is None else iter(elements)
 
     def restart(self, elements: Iterable[Any]) -> None:
-        """Go on with the elements of another iterable."""
+        """Continue with the elements of another iterable."""
         with self._lock:
             self._elements = iter(elements)
 
     def take(self) -> Sequence[Any]:
-        """The components of the next element.
+        """Return the components of the next element.
 
         Raises
         ------
         OutOfRangeError
-            There are no more.
+            The iterable is exhausted.
         FailedPreconditionError
-            There is no iterable yet.
+            The iterator has no iterable yet.
         """
         with self._lock:
             if self._elements is None:
@@ -60,16 +60,16 @@ class IteratorResource(ResourceBase):
         return element if isinstance(element, (tuple, list)) else (element,)
 
     def debug_string(self) -> str:
-        """Whether there is an iterable."""
+        """Return a text that says if the iterator has an iterable."""
         return f"Iterator {'uninitialized' if self._elements is None else 'ready'}"
 
 
 @kernel("IteratorV2")
 class IteratorHandleOp(OpKernel):
-    """A handle of the iterator of a name; it is there, without elements, if nobody has made it."""
+    """Kernel that outputs the handle of the iterator of a name; a missing one is created without elements."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Give the handle."""
+        """Output the handle."""
         name = self.attrs["shared_name"] or self.name
         ctx.resource_manager.lookup_or_create(self.attrs["container"], name, IteratorResource, IteratorResource)
         facts = zip(self.attrs["output_types"], self.attrs["output_shapes"], strict=False)
@@ -78,7 +78,7 @@ class IteratorHandleOp(OpKernel):
 
 @kernel(("IteratorGetNext", "IteratorGetNextSync"))
 class IteratorGetNextOp(OpKernel):
-    """The next element, component by component."""
+    """Kernel that outputs the components of an iterator's next element."""
 
     is_expensive = True
 
@@ -92,7 +92,7 @@ class IteratorGetNextOp(OpKernel):
         self._facts = list(zip(self.output_types, shapes, strict=True))
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Take an element, and check it against what the node declares."""
+        """Read an element and check it against the declared types and shapes."""
         components = ctx.lookup_resource(0, IteratorResource).take()
         if len(components) != len(self._facts):
             raise InvalidArgumentError(f"the element has {len(components)} components, {len(self._facts)} are declared")
@@ -111,5 +111,5 @@ def _component(value: Any, dtype: DataType, shape: TensorShape, index: int) -> A
 
 @kernel("DeleteIterator")
 def delete_iterator(ctx: OpKernelContext) -> None:
-    """Forget an iterator."""
+    """Delete an iterator."""
     ctx.delete_resource(0)

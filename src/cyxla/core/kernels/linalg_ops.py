@@ -1,4 +1,4 @@
-"""Linear algebra on batches of matrices, through the LAPACK of NumPy and scipy."""
+"""Linear algebra on batches of matrices, by the LAPACK of NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _adjoint(x: Array) -> Array:
 
 
 def _solved(function: Callable[..., Any], *operands: Array) -> Any:
-    """A result of numpy.linalg.
+    """Call a function of numpy.linalg and translate its errors.
 
     Raises
     ------
     InvalidArgumentError
-        A matrix is singular, or not positive definite, or an iteration did not end.
+        A matrix is singular or not positive definite, or an iteration did not converge.
     """
     try:
         with np.errstate(all="ignore"):
@@ -58,14 +58,14 @@ def _solved(function: Callable[..., Any], *operands: Array) -> Any:
 
 @array_kernel("Cholesky", types=_TYPES)
 def _cholesky(x: Array) -> Array:
-    """The lower factor; only the lower triangle of the input is read."""
+    """Return the lower factor, reading only the lower triangle of the input."""
     _check_square(x)
     return np.asarray(_solved(np.linalg.cholesky, _wide(x))).astype(x.dtype, copy=False) if x.size else x
 
 
 @array_kernel("CholeskyGrad")
 def _cholesky_grad(factor: Array, grad: Array) -> Array:
-    """Murray, "Differentiation of the Cholesky decomposition", 2016, equation 10."""
+    """Return the gradient by Murray, "Differentiation of the Cholesky decomposition", 2016, equation 10."""
     _check_square(factor, "l")
     if factor.shape != grad.shape:
         raise ShapeError(f"l {list(factor.shape)} and grad {list(grad.shape)} must have one shape")
@@ -95,7 +95,7 @@ def _empty_qr(x: Array, inner: int) -> tuple[Array, Array]:
 
 @array_kernel("SelfAdjointEigV2", attrs=("compute_v",), types=_TYPES)
 def _eigh(x: Array, *, compute_v: bool) -> tuple[Array, Array]:
-    """Eigenvalues ascending; only the lower triangle of the input is read."""
+    """Return ascending eigenvalues and eigenvectors, reading only the lower triangle of the input."""
     _check_square(x)
     if not compute_v:
         values = _solved(np.linalg.eigvalsh, _wide(x)) if x.size else np.zeros(x.shape[:-1])
@@ -106,7 +106,7 @@ def _eigh(x: Array, *, compute_v: bool) -> tuple[Array, Array]:
 
 @array_kernel("SelfAdjointEig")
 def _eigh_v1(x: Array) -> Array:
-    """The eigenvalues as a first row above the eigenvectors."""
+    """Return the eigenvalues as a first row above the eigenvectors."""
     values, vectors = _eigh(x, compute_v=True)
     return np.concatenate([values[..., None, :], vectors], axis=-2)
 
@@ -138,7 +138,7 @@ def _empty_svd(x: Array, compute_uv: bool, full: bool) -> tuple[Array, Array, Ar
 
 @array_kernel("Lu", attrs=("output_idx_type",), types=_TYPES)
 def _lu(x: Array, *, output_idx_type: DataType) -> tuple[Array, Array]:
-    """Both factors in one matrix, and the rows of the input in the order of the factors."""
+    """Return both factors packed into one matrix, and the row permutation of the input."""
     import scipy.linalg
 
     _check_square(x)
@@ -184,7 +184,7 @@ def _solve(matrix: Array, rhs: Array, *, adjoint: bool) -> Array:
 
 @array_kernel("MatrixTriangularSolve", attrs=("lower", "adjoint"), types={"T": (*FLOATING, *COMPLEX)})
 def _triangular_solve(matrix: Array, rhs: Array, *, lower: bool, adjoint: bool) -> Array:
-    """By substitution; the batches broadcast, and the other triangle is not read."""
+    """Solve by substitution; batches broadcast, and the other triangle is not read."""
     import scipy.linalg
 
     _check_square(matrix, "matrix")
@@ -211,7 +211,7 @@ def _triangular_solve(matrix: Array, rhs: Array, *, lower: bool, adjoint: bool) 
 
 @array_kernel("TridiagonalMatMul")
 def _tridiagonal_matmul(above: Array, main: Array, below: Array, rhs: Array) -> Array:
-    """Each diagonal is [.., 1, m]; what sticks out of the matrix is not read."""
+    """Multiply by diagonals of shape [.., 1, m]; entries outside the matrix are not read."""
     _check_matrices(rhs, "rhs")
     for name, diagonal in (("superdiag", above), ("maindiag", main), ("subdiag", below)):
         if diagonal.shape != (*rhs.shape[:-2], 1, rhs.shape[-2]):
@@ -225,7 +225,7 @@ def _tridiagonal_matmul(above: Array, main: Array, below: Array, rhs: Array) -> 
 
 @array_kernel("TridiagonalSolve", attrs=("partial_pivoting",))
 def _tridiagonal_solve(diagonals: Array, rhs: Array, *, partial_pivoting: bool) -> Array:
-    """The diagonals, [.., 3, m], are the upper, the main and the lower one."""
+    """Solve for diagonals [.., 3, m]: upper, main and lower."""
     _check_matrices(rhs, "rhs")
     if diagonals.shape != (*rhs.shape[:-2], 3, rhs.shape[-2]):
         raise ShapeError(f"diagonals {list(diagonals.shape)} do not fit a right side of {list(rhs.shape)}")
@@ -247,7 +247,7 @@ def _banded(diagonals: Array, rhs: Array) -> Array:
 
 
 def _without_pivots(diagonals: Array, rhs: Array) -> Array:
-    """Thomas's algorithm."""
+    """Solve by Thomas's algorithm, without pivoting."""
     upper, main, lower = diagonals
     factor, result = np.zeros_like(upper), rhs.copy()
     for k in range(len(main)):

@@ -1,4 +1,4 @@
-"""Lists of tensors."""
+"""Tensor lists."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def _one(value: Array, name: str) -> int:
     return int(value.flat[0])
 
 
-# Making lists
+# Construction of lists
 
 
 @array_kernel("EmptyTensorList", attrs=("element_dtype",))
 def empty_tensor_list(shape: Array, max_num_elements: Array, *, element_dtype: DataType) -> Array:
-    """A list of nothing."""
+    """Make an empty list."""
     return as_handle(TensorList(element_dtype, shape_from(shape), (), _scalar(max_num_elements, "max_num_elements")))
 
 
 @array_kernel("TensorListReserve", attrs=("element_dtype",))
 def reserve(shape: Array, num_elements: Array, *, element_dtype: DataType) -> Array:
-    """A list of elements that are not set."""
+    """Make a list of elements that are not set."""
     count = _one(num_elements, "num_elements")
     _require(count >= 0, f"num_elements is {count}; a list has 0 elements or more")
     return as_handle(TensorList(element_dtype, shape_from(shape), [None] * count))
@@ -59,7 +59,7 @@ def reserve(shape: Array, num_elements: Array, *, element_dtype: DataType) -> Ar
 
 @array_kernel("TensorListFromTensor", attrs=("element_dtype",))
 def from_tensor(tensor: Array, shape: Array, *, element_dtype: DataType) -> Array:
-    """A list of the rows of a tensor."""
+    """Make a list of the rows of a tensor."""
     _require(tensor.ndim, "the tensor is a scalar, which has no rows to make elements of")
     expected = shape_from(shape)
     _check_rows(tensor, expected)
@@ -79,7 +79,7 @@ def _check_rows(tensor: Array, expected: TensorShape) -> None:
 
 @array_kernel("TensorListSplit", attrs=("element_dtype",))
 def split(tensor: Array, shape: Array, lengths: Array, *, element_dtype: DataType) -> Array:
-    """A list of pieces of a tensor."""
+    """Make a list of consecutive slices of a tensor."""
     expected = shape_from(shape)
     _require(tensor.ndim, "the tensor is a scalar, which has no rows to make elements of")
     _require(lengths.ndim == 1, f"lengths must be a vector; its shape is {list(lengths.shape)}")
@@ -114,13 +114,13 @@ def _pieces(tensor: Array, lengths: Sequence[int]) -> list[Item]:
 
 @array_kernel("TensorListScatter", attrs=("element_dtype",))
 def scatter(tensor: Array, indices: Array, shape: Array, *, element_dtype: DataType) -> Array:
-    """A list with the rows of a tensor at the given places."""
+    """Make a list with the rows of a tensor at the given indices."""
     return _scatter(TensorList(element_dtype, shape_from(shape)), tensor, indices, -1)
 
 
 @array_kernel("TensorListScatterV2", attrs=("element_dtype",))
 def scatter_v2(tensor: Array, indices: Array, shape: Array, num_elements: Array, *, element_dtype: DataType) -> Array:
-    """As `scatter`, with a least length."""
+    """Make a list as `scatter` does, with a minimum length."""
     count = _scalar(num_elements, "num_elements")
     _require(count >= -1, f"num_elements is {count}; give 0 or more, or -1 for as many as the indices need")
     return _scatter(TensorList(element_dtype, shape_from(shape)), tensor, indices, count)
@@ -128,7 +128,7 @@ def scatter_v2(tensor: Array, indices: Array, shape: Array, num_elements: Array,
 
 @array_kernel("TensorListScatterIntoExistingList", attrs=("element_dtype",))
 def scatter_into_existing(handle: Array, tensor: Array, indices: Array, *, element_dtype: DataType) -> Array:
-    """The list with the rows of a tensor at the given places."""
+    """Set the elements at the given indices to the rows of a tensor."""
     return _scatter(unwrap_typed_list(handle, element_dtype), tensor, indices, -1)
 
 
@@ -158,7 +158,7 @@ def _scatter(tensors: TensorList, tensor: Array, indices: Array, count: int) -> 
 
 @array_kernel("TensorListPushBack", attrs=("element_dtype",))
 def push_back(handle: Array, tensor: Array, *, element_dtype: DataType) -> Array:
-    """The list with one element more."""
+    """Append an element."""
     return as_handle(_pushed(unwrap_typed_list(handle, element_dtype), tensor))
 
 
@@ -177,7 +177,7 @@ def _pushed(tensors: TensorList, tensor: Array) -> TensorList:
 
 @array_kernel("TensorListPushBackBatch", attrs=("element_dtype",))
 def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -> Array:
-    """Lists with one element more each."""
+    """Append one element to each list."""
     _require(
         tensor.ndim >= handles.ndim, f"a tensor {list(tensor.shape)} is not for {handles.ndim} dimensions of lists"
     )
@@ -193,10 +193,10 @@ def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -
 
 @array_kernel("TensorListPopBack", attrs=("element_dtype",))
 def pop_back(handle: Array, shape: Array, *, element_dtype: DataType) -> tuple[Array, Array]:
-    """The list without its last element, and that element."""
+    """Return the list without its last element, and that element."""
     tensors = unwrap_typed_list(handle, element_dtype)
     _require(tensors.size, "the list is empty: nothing can be popped")
-    item = _read(tensors, tensors.size - 1, shape, ())  # here other elements tell nothing of the shape
+    item = _read(tensors, tensors.size - 1, shape, ())  # the shapes of other elements are not used here
     return as_handle(tensors.pop()), item
 
 
@@ -209,7 +209,7 @@ def _read(tensors: TensorList, index: int, shape: Array, others: Sequence[Item])
 
 @array_kernel("TensorListResize")
 def resize(handle: Array, size: Array) -> Array:
-    """The list cut or filled up."""
+    """Truncate the list, or extend it by elements that are not set."""
     count = _scalar(size, "size")
     _require(count >= 0, f"size is {count}; a list has 0 elements or more")
     return as_handle(unwrap_list(handle).resized(count))
@@ -219,7 +219,7 @@ def resize(handle: Array, size: Array) -> Array:
 def set_item(
     handle: Array, index: Array, item: Array, *, element_dtype: DataType, resize_if_index_out_of_bounds: bool
 ) -> Array:
-    """The list with another element at a place."""
+    """Replace the element at an index."""
     tensors, place = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
     if resize_if_index_out_of_bounds and place >= tensors.size:
         tensors = tensors.resized(place + 1)
@@ -235,7 +235,7 @@ def set_item(
 
 @array_kernel("TensorListConcatLists", attrs=("element_dtype",))
 def concat_lists(first: Array, second: Array, *, element_dtype: DataType) -> Array:
-    """Lists with the elements of one and then of another."""
+    """Concatenate lists pairwise."""
     _require(
         first.shape == second.shape,
         f"input_a {list(first.shape)} and input_b {list(second.shape)} must have one shape",
@@ -259,7 +259,7 @@ _LISTS = {"T": DataType.DT_VARIANT}
 
 @array_kernel("AddN", types=_LISTS)
 def add_n(inputs: list[Array]) -> Array:
-    """The sums of elements, list by list."""
+    """Add lists element by element."""
     total = unwrap_list(inputs[0])
     for other in inputs[1:]:
         total = total.add(unwrap_list(other))
@@ -268,31 +268,31 @@ def add_n(inputs: list[Array]) -> Array:
 
 @array_kernel("ZerosLike", types=_LISTS)
 def zeros_like(handles: Array) -> Array:
-    """Lists of zeros."""
+    """Make lists of zeros."""
     results = np.empty(handles.shape, np.object_)
     for place in np.ndindex(handles.shape):
         results[place] = unwrap_list(handles[(*place, ...)]).zeros_like()
     return results
 
 
-# What lists tell
+# Queries
 
 
 @array_kernel("TensorListLength")
 def length(handle: Array) -> Array:
-    """The number of elements."""
+    """Return the number of elements."""
     return np.array(unwrap_list(handle).size, np.int32)
 
 
 @array_kernel("TensorListElementShape", attrs=("shape_type",))
 def shape_of_elements(handle: Array, *, shape_type: DataType) -> Array:
-    """What is known of the shapes of elements."""
+    """Return the known part of the elements' shapes."""
     return shape_to(unwrap_list(handle).element_shape, shape_type.numpy)
 
 
 @array_kernel("TensorListGetItem", attrs=("element_dtype",))
 def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataType) -> Array:
-    """The element at a place; zeros if it was not set."""
+    """Return the element at an index; zeros if it is not set."""
     tensors, place = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
     _require(0 <= place < tensors.size, f"there is no element {place}: the list has {tensors.size} elements")
     return _read(tensors, place, shape, tensors.items)
@@ -300,7 +300,7 @@ def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataTy
 
 @array_kernel("TensorListStack", attrs=("element_dtype", "num_elements"))
 def stack(handle: Array, shape: Array, *, element_dtype: DataType, num_elements: int) -> Array:
-    """All elements as rows of one tensor."""
+    """Stack all elements."""
     tensors, given = unwrap_typed_list(handle, element_dtype), shape_from(shape)
     merged = tensors.element_shape.merge_with(given)
     _require(
@@ -330,7 +330,7 @@ def _stacked(tensors: TensorList, items: Sequence[Item], given: TensorShape, why
 
 @array_kernel("TensorListGather", attrs=("element_dtype",))
 def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataType) -> Array:
-    """The elements at the given places as rows of one tensor."""
+    """Stack the elements at the given indices."""
     tensors, given = unwrap_typed_list(handle, element_dtype), shape_from(shape)
     merged = tensors.element_shape.merge_with(given)
     _require(
@@ -348,13 +348,13 @@ def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataTy
 
 @array_kernel("TensorListConcat", attrs=("element_dtype", "element_shape"))
 def concat(handle: Array, *, element_dtype: DataType, element_shape: TensorShape) -> tuple[Array, Array]:
-    """All elements one after the other along their first dimension, and their lengths."""
+    """Concatenate all elements along their first dimension, and return their lengths."""
     return _concat(unwrap_typed_list(handle, element_dtype), element_shape, [])
 
 
 @array_kernel("TensorListConcatV2", attrs=("element_dtype",))
 def concat_v2(handle: Array, shape: Array, leading_dims: Array, *, element_dtype: DataType) -> tuple[Array, Array]:
-    """As `concat`; `leading_dims` are the lengths of elements that were not set."""
+    """Concatenate as `concat` does; `leading_dims` are the lengths of elements that are not set."""
     return _concat(unwrap_typed_list(handle, element_dtype), shape_from(shape), leading_dims.reshape(-1).tolist())
 
 
@@ -385,7 +385,7 @@ def _concat(tensors: TensorList, given: TensorShape, leading: Sequence[int]) -> 
 
 
 def _first_size(items: Sequence[Item], shape: TensorShape) -> int | None:
-    """The length of elements that were not set: the one that is told, or that all others have."""
+    """Return the length of elements that are not set: the declared one, or the common length of the others."""
     sizes = [item.shape[0] for item in items if item is not None]
     for size in sizes:
         _require(shape[0] in (None, size), f"the first dimension of an element is {size}, but element_shape is {shape}")
@@ -395,7 +395,7 @@ def _first_size(items: Sequence[Item], shape: TensorShape) -> int | None:
 
 
 def _length(i: int, first: int | None, leading: Sequence[int]) -> int:
-    """The length of an element that was not set: as told for it, else as all have it."""
+    """Return the length of an element that is not set: its own in `leading`, else the common one."""
     if i >= len(leading) and first is not None:
         return first
     _require(

@@ -1,4 +1,4 @@
-"""Checks, prints and the clock."""
+"""Assertions, printing and the clock."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _check_numerics(x: Array, *, message: str) -> Array:
 
 @kernel("Print")
 class Print(OpKernel):
-    """Gives its input on, and says what the other inputs hold, the first times."""
+    """Kernel that forwards its input and prints its other inputs in the first few runs."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -60,7 +60,7 @@ class Print(OpKernel):
 
 @kernel("PrintV2")
 def _print(ctx: OpKernelContext) -> None:
-    """To a stream of the process, or the end of the file that `file://` names."""
+    """Print to a stream of the process, or append to a ``file://`` path."""
     text = ctx.input(0)
     if text.ndim:
         raise ShapeError(f"the text must be a scalar; its shape is {list(text.shape)}")
@@ -78,5 +78,5 @@ def _print(ctx: OpKernelContext) -> None:
 
 @kernel("Timestamp")
 def _timestamp(ctx: OpKernelContext) -> None:
-    """Seconds since 1970."""
+    """Return the seconds since 1970."""
     ctx.set_output(0, np.array(time.time()))

@@ -1,4 +1,4 @@
-"""Lookup tables: filled once, then only read."""
+"""Lookup tables, which are filled once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Array = np.ndarray[Any, Any]
 
 
 class LookupTable(ResourceBase):
-    """Values by keys.
+    """Map from keys to values.
 
     Parameters
     ----------
     key_dtype, value_dtype : DataType
-        Types of both.
+        Element types of keys and values.
     """
 
     def __init__(self, key_dtype: DataType, value_dtype: DataType) -> None:
@@ -34,18 +34,18 @@ class LookupTable(ResourceBase):
         return len(self._entries or ())
 
     def debug_string(self) -> str:
-        """Types and size."""
+        """Return types and size."""
         return f"LookupTable[{len(self)}] {self.key_dtype} -> {self.value_dtype}"
 
     def fill(self, keys: Array, values: Array) -> None:
-        """Make these the entries.
+        """Set the entries.
 
         Raises
         ------
         FailedPreconditionError
-            The table has others already.
+            The table has different entries already.
         InvalidArgumentError
-            A key comes twice with different values.
+            A key occurs twice with different values.
         """
         entries: dict[Any, Any] = {}
         for key, value in zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist(), strict=True):
@@ -59,7 +59,7 @@ class LookupTable(ResourceBase):
             self._entries = entries
 
     def find(self, keys: Array, default: Array) -> Array:
-        """The values of keys, or the default.
+        """Return the values of keys; the default for missing keys.
 
         Raises
         ------
@@ -77,7 +77,7 @@ class LookupTable(ResourceBase):
 
 @kernel("HashTableV2")
 def hash_table(ctx: OpKernelContext) -> None:
-    """The handle of a table, which is made if it is not there."""
+    """Output the handle of a table; a missing one is created."""
     name = ctx.attr("shared_name") or ctx.op_kernel.name
     types = ctx.attr("key_dtype"), ctx.attr("value_dtype")
     handle = ctx.make_handle(ctx.attr("container"), name, LookupTable)
@@ -90,7 +90,7 @@ def hash_table(ctx: OpKernelContext) -> None:
 
 
 def _table(ctx: OpKernelContext) -> LookupTable:
-    """The table that the first input names, seen to have the types of the node."""
+    """Return the table of the first input after checking its types."""
     table = ctx.lookup_resource(0, LookupTable)
     types = ctx.attr("Tin"), ctx.attr("Tout")
     if (table.key_dtype, table.value_dtype) != types:
@@ -102,7 +102,7 @@ def _table(ctx: OpKernelContext) -> LookupTable:
 
 @kernel("LookupTableFindV2")
 def lookup_table_find(ctx: OpKernelContext) -> None:
-    """A value for each key."""
+    """Look up the value of each key."""
     default = ctx.input("default_value")
     if default.ndim:
         raise ShapeError(f"default_value must be a scalar, as values are; its shape is {list(default.shape)}")
@@ -120,5 +120,5 @@ def lookup_table_import(ctx: OpKernelContext) -> None:
 
 @kernel("LookupTableSizeV2")
 def lookup_table_size(ctx: OpKernelContext) -> None:
-    """The number of entries."""
+    """Return the number of entries."""
     ctx.set_output(0, np.array(len(ctx.lookup_resource(0, LookupTable)), np.int64))

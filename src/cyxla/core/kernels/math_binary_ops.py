@@ -1,4 +1,4 @@
-"""Functions of two arrays that broadcast, element by element."""
+"""Element-wise functions of two broadcasting arrays."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _STRING = as_data_type("string")
 
 
 def _quotient(x: Array, y: Array) -> Array:
-    """Of integers cut off towards zero."""
+    """Divide; integer quotients are rounded towards zero."""
     return truncate_div(x, y) if is_integer(x.dtype) else x / y
 
 
 def _unnamed(function: Binary) -> Binary:
-    """The same, where TensorFlow calls a division by zero an internal error."""
+    """Wrap a division so that division by zero is an internal error, as in TensorFlow."""
 
     def divide(x: Array, y: Array) -> Array:
         check_divisor(y, InternalError)
@@ -48,7 +48,7 @@ def _squared_difference(x: Array, y: Array) -> Array:
 
 
 def _times_unless_zero(function: Any) -> Binary:
-    """X times a function of y, which is 0 where x is 0, whatever y is."""
+    """Multiply x by a function of y; the result is 0 wherever x is 0."""
     return lambda x, y: np.where(x == 0, 0, x * function(y))
 
 
@@ -83,7 +83,7 @@ binary("LogicalAnd",        np.logical_and)
 binary("LogicalOr",         np.logical_or)
 # fmt: on
 
-# Gradients of functions by their results y, times the gradient dy of those.
+# Gradients of functions in terms of their results y and the results' gradients dy.
 # fmt: off
 binary("ReciprocalGrad", lambda y, dy: -np.conj(y) * np.conj(y) * dy,            _INEXACT, same_shape=True)
 binary("SqrtGrad",       lambda y, dy: dy * y.dtype.type(0.5) / np.conj(y),       _INEXACT, same_shape=True)
@@ -102,7 +102,7 @@ def _concatenated(x: Array, y: Array) -> Array:
 def _equality(name: str, function: Any, otherwise: bool) -> None:
     @array_kernel(name, attrs=("incompatible_shape_error",))
     def kernel(x: Array, y: Array, *, incompatible_shape_error: bool) -> Array:
-        """Shapes that do not broadcast are an error, or simply unlike."""
+        """Compare; shapes that do not broadcast raise, or count as unequal."""
         try:
             check_broadcast(x, y)
         except ShapeError:

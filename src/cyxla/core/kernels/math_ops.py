@@ -1,4 +1,4 @@
-"""Products of matrices, casts, ranges, counts."""
+"""Matrix products, casts, ranges, counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _add_n(inputs: list[Array]) -> Array:
 
 @array_kernel("L2Loss", types={"T": FLOATING})
 def _l2_loss(x: Array) -> Array:
-    """Half the sum of the squares."""
+    """Return half the sum of squares."""
     wide = x.astype(wide_type(x.dtype))
     with np.errstate(all="ignore"):
         return np.asarray(np.square(wide).sum(dtype=wide.dtype) / 2).astype(x.dtype)
@@ -41,7 +41,7 @@ def _l2_loss(x: Array) -> Array:
 
 @array_kernel("ClipByValue", types={"T": NUMBER})
 def _clip(x: Array, low: Array, high: Array) -> Array:
-    """max(min(x, high), low); NaN stays. Each bound is a scalar, or has x's shape."""
+    """Return max(min(x, high), low), propagating NaN; a bound is a scalar or has x's shape."""
     for name, bound in (("clip_value_min", low), ("clip_value_max", high)):
         if bound.ndim and bound.shape != x.shape:
             raise ShapeError(f"{name} {list(bound.shape)} must be a scalar or have the shape {list(x.shape)}")
@@ -127,7 +127,7 @@ array_kernel("BatchMatMulV3", _batch_matmul(broadcast=True), attrs=("adj_x", "ad
 
 @array_kernel("SparseMatMul", attrs=("transpose_a", "transpose_b"))
 def _sparse_matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
-    """A product of matrices that may hold many zeros, in f32."""
+    """Multiply matrices of f32 or bf16 in f32."""
     wide = np.dtype(np.float32)
     return _matmul(a.astype(wide), b.astype(wide), transpose_a=transpose_a, transpose_b=transpose_b)
 
@@ -140,7 +140,7 @@ _CAST = (*NUMBER, *FLOAT8, *INT4, as_data_type("bool"))
 
 @array_kernel("Cast", attrs=("DstT", "Truncate"), types={"SrcT": _CAST, "DstT": _CAST})
 def _cast(x: Array, *, DstT: DataType, Truncate: bool) -> Array:
-    """Floats to integers are cut off towards zero, and integers keep their low bits."""
+    """Convert element types; floats are truncated to integers, and integers keep their low bits."""
     if x.dtype == DstT.numpy:
         return x
     with np.errstate(all="ignore"):
@@ -156,7 +156,7 @@ def _cast(x: Array, *, DstT: DataType, Truncate: bool) -> Array:
 
 
 def _cut_off(x: Array, to: DataType) -> Array:
-    """A narrower float that is never further from zero."""
+    """Round to a narrower float towards zero."""
     rounded = x.astype(to.numpy)
     wide = x.astype(np.float64)
     grown = np.abs(rounded.astype(np.float64)) > np.abs(wide)
@@ -166,7 +166,7 @@ def _cut_off(x: Array, to: DataType) -> Array:
 
 @array_kernel("Bucketize", attrs=("boundaries",))
 def _bucketize(x: Array, *, boundaries: Sequence[float]) -> Array:
-    """In which interval between ascending boundaries each number falls; a boundary belongs to what follows it."""
+    """Return the index of each number's interval between ascending boundaries; intervals include their lower end."""
     edges = np.asarray(boundaries, np.float32)
     if (edges[1:] < edges[:-1]).any():
         raise InvalidArgumentError(f"boundaries must be sorted: {list(boundaries)}")
@@ -180,7 +180,7 @@ array_kernel("Range", stepped_range, types={"Tidx": tuple(t for t in REAL)})
 
 
 def _counted(values: Array, size: int, weights: Array, binary: bool) -> Array:
-    """How often each number below `size` stands there, or the weights of those places; larger ones are left out."""
+    """Count the occurrences of each number below `size`, or sum their weights; larger numbers are ignored."""
     inside = values < size
     chosen = values[inside]
     result = np.zeros(size, weights.dtype)
@@ -210,7 +210,7 @@ def _bincount(values: Array, size: Array, weights: Array) -> Array:
 
 @array_kernel("DenseBincount", attrs=("binary_output",))
 def _dense_bincount(values: Array, size: Array, weights: Array, *, binary_output: bool) -> Array:
-    """Of a vector, or of each row of a matrix."""
+    """Count the numbers of a vector, or of each row of a matrix."""
     if values.ndim > 2:
         raise ShapeError(f"the input must be a vector or a matrix; its shape is {list(values.shape)}")
     count = _check_counted(values, size, weights)
@@ -222,7 +222,7 @@ def _dense_bincount(values: Array, size: Array, weights: Array, *, binary_output
 
 @array_kernel("RaggedBincount", attrs=("binary_output",))
 def _ragged_bincount(splits: Array, values: Array, size: Array, weights: Array, *, binary_output: bool) -> Array:
-    """Of each row of a ragged tensor."""
+    """Count the numbers of each row of a ragged tensor."""
     count = _check_counted(values, size, weights)
     if (
         splits.ndim != 1
@@ -241,7 +241,7 @@ def _ragged_bincount(splits: Array, values: Array, size: Array, weights: Array, 
 def _sparse_bincount(
     indices: Array, values: Array, shape: Array, size: Array, weights: Array, *, binary_output: bool
 ) -> Array:
-    """Of a sparse vector, or of each row of a sparse matrix."""
+    """Count the numbers of a sparse vector, or of each row of a sparse matrix."""
     if shape.ndim != 1 or shape.size not in (1, 2) or values.ndim != 1:
         raise ShapeError(f"a sparse vector or matrix is needed; dense_shape is {shape.tolist()}")
     if indices.shape != (len(values), len(shape)):
@@ -274,7 +274,7 @@ def _histogram(values: Array, value_range: Array, nbins: Array, *, dtype: DataTy
 
 @array_kernel("NthElement", attrs=("reverse",))
 def _nth_element(x: Array, n: Array, *, reverse: bool) -> Array:
-    """The n-th smallest (or greatest) of each row."""
+    """Return the n-th smallest (or largest) element of each row."""
     if not x.ndim:
         raise ShapeError("the input must have at least one dimension; it is a scalar")
     if n.ndim or not 0 <= n < x.shape[-1]:

@@ -1,4 +1,4 @@
-"""Reductions over some dimensions, and running totals along one."""
+"""Reductions over dimensions, and scans along one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _product(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
 
 
 def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    """Sum over count; integers are cut off towards zero, and the mean of none of them is 0."""
+    """Return the mean; integer means are rounded towards zero, and are 0 without elements."""
     count = prod(x.shape[d] for d in axes)
     total = _sum(x, axes, keep)
     if not is_integer(x.dtype):
@@ -41,7 +41,7 @@ def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
 
 
 def _extreme(which: str, empty: float) -> Reduce:
-    """The greatest or least; NaN wins; of no elements it is an infinity, or the end of the integers' range."""
+    """Make a NaN-propagating maximum or minimum; without elements it is infinite, or the limit of the integer type."""
 
     def reduce(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
         wide = x if is_integer(x.dtype) or x.dtype.kind == "f" else x.astype(wide_type(x.dtype))
@@ -110,7 +110,7 @@ def _axis_of(operand: Array, rank: int, name: str) -> int:
 def _place(name: str, function: Callable[..., Array], worst: float) -> None:
     @array_kernel(name, attrs=("output_type",), types={"T": (*REAL, *QUANTIZED, _BOOL)})
     def kernel(x: Array, dimension: Array, *, output_type: DataType) -> Array:
-        """The first of the greatest, or least; NaN is passed over."""
+        """Return the index of the first maximum or minimum, ignoring NaN."""
         axis = _axis_of(dimension, x.ndim, "dimension")
         if not x.shape[axis]:
             raise InvalidArgumentError(f"dimension {axis} of {list(x.shape)} is empty: no element is the greatest")

@@ -1,4 +1,4 @@
-"""Functions of one array, element by element."""
+"""Element-wise functions of one array."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INEXACT = FLOATING + COMPLEX
 
 
 def _special(name: str) -> Any:
-    """A function of scipy.special, imported when first used."""
+    """Wrap a function of scipy.special, which is imported at the first call."""
 
     def function(x: Array) -> Array:
         import scipy.special
@@ -30,7 +30,7 @@ def _rounded(x: Array) -> Array:
 
 
 def _sign(x: Array) -> Array:
-    """X over its magnitude; 0 and NaN stay."""
+    """Return x / |x|; 0 and NaN stay."""
     if x.dtype.kind != "c":
         return np.sign(x)
     size = np.abs(x)
@@ -38,7 +38,7 @@ def _sign(x: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    """By the form that does not overflow on either side of 0."""
+    """Compute the sigmoid without overflow on either side of 0."""
     if x.dtype.kind == "c":
         return 1 / (1 + np.exp(-x))
     small = np.exp(-np.abs(x))

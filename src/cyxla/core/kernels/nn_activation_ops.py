@@ -15,7 +15,7 @@ _SELU_SCALE, _SELU_SCALE_ALPHA = 1.0507009873554804934193349852946, 1.7580993408
 
 
 def _softplus(x: Array) -> Array:
-    """log(1 + exp(x)); where one of the terms is all that is left of a sum, that term."""
+    """Return log(1 + exp(x)), by one term of the sum where the other is lost in rounding."""
     limit = np.log(np.finfo(x.dtype).eps) + 2
     grown = np.exp(x)
     return np.where(x > -limit, x, np.where(x < limit, grown, np.log1p(grown)))
@@ -34,7 +34,7 @@ unary("Selu",     lambda x: np.where(x < 0, _SELU_SCALE_ALPHA * np.expm1(x), _SE
 unary("Softplus", _softplus,                                    FLOATING)
 unary("Softsign", lambda x: x / (1 + np.abs(x)),                FLOATING)
 
-# Gradients take that of the result, and the features or, for the exponential ones, the result.
+# Gradients take that of the result, and the features or, for exponential functions, the result.
 binary("ReluGrad",     lambda dy, x: np.where(x > 0, dy, dy.dtype.type(0)),             REAL, same_shape=True)
 binary("Relu6Grad",    lambda dy, x: np.where((x > 0) & (x < 6), dy, dy.dtype.type(0)), REAL, same_shape=True)
 binary("EluGrad",      lambda dy, y: np.where(y < 0, dy * (y + 1), dy),                 FLOATING, same_shape=True)
@@ -59,7 +59,7 @@ def _leaky_relu_grad(dy: Array, x: Array, *, alpha: float) -> Array:
 
 
 def _shifted(x: Array) -> Array:
-    """Rows with their greatest element at 0, which keeps exponentials finite."""
+    """Subtract the maximum of each row, which keeps exponentials finite."""
     if not x.ndim:
         raise ShapeError("logits must have a last dimension of classes; this is a scalar")
     wide = x.astype(wide_type(x.dtype), copy=False)

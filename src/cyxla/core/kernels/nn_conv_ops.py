@@ -48,7 +48,7 @@ def _windows(
 
 
 def _groups(channels: int, kernel: Numbers) -> int:
-    """In how many groups a kernel [.., channels of a group, results] takes the channels."""
+    """Return the number of groups for a kernel [.., channels of a group, results]."""
     inputs, results = kernel[-2], kernel[-1]
     if not inputs or channels % inputs:
         raise InvalidArgumentError(f"{channels} channels are not a multiple of the {inputs} of a kernel {list(kernel)}")
@@ -117,7 +117,7 @@ def _input_gradient(rank: int) -> Callable[..., Array]:
 
 
 def _input_shape(sizes: Array, rank: int, kernel: Array, data_format: str) -> list[int]:
-    """The input's shape, channels last; `input_sizes` may leave out batch and channels."""
+    """Return the input's channels-last shape; `input_sizes` may omit batch and channels."""
     given = _sizes_of(sizes, rank, "input_sizes")
     return [given[0], *spatial(given, data_format), given[-1] if data_format[1] != "C" else given[1]]
 
@@ -155,7 +155,7 @@ array_kernel("Conv3DBackpropInputV2", _input_gradient(5), attrs=_3D, types={"T":
 array_kernel("Conv3DBackpropFilterV2", _kernel_gradient(5), attrs=_3D, types={"T": FLOATING})
 
 
-# ------------------------------------------------------------------------------------- filters given for their shape
+# ---------------------------------------------------------------------------------- shapes taken from filter or input
 
 
 @array_kernel("Conv2DBackpropInputV2", attrs=_ATTRS, types={"T": (*FLOATING, _INT32)})
@@ -185,7 +185,7 @@ def _conv(
     batch_dims: int,
     groups: int,
 ) -> Array:
-    """Over two or three spatial dimensions; the first `batch_dims` dimensions are a batch together."""
+    """Convolve over two or three spatial dimensions; the first `batch_dims` dimensions form the batch."""
     if batch_dims < 1 or x.ndim - batch_dims - 1 not in (2, 3):
         raise InvalidArgumentError(f"an input of rank {x.ndim} with {batch_dims} batch dimensions is not 2-D or 3-D")
     flat = x.reshape(prod(x.shape[:batch_dims]), *x.shape[batch_dims:])
@@ -205,7 +205,7 @@ def _conv(
 def _depthwise_geometry(
     x_shape: Numbers, kernel: Numbers, strides: Numbers, padding: str, explicit: Numbers, layout: str, apart: Numbers
 ) -> Windows:
-    """Windows over an input, channels last, and a kernel [height, width, channels, multiplier]."""
+    """Return the windows for a channels-last input and a kernel [height, width, channels, multiplier]."""
     if kernel[2] != x_shape[-1]:
         raise InvalidArgumentError(
             f"the filter {list(kernel)} is for {kernel[2]} channels; the input has {x_shape[-1]}"
@@ -217,7 +217,7 @@ def _depthwise_geometry(
 
 
 def _as_groups(kernel: Array) -> Array:
-    """[h, w, channels, multiplier] as the kernel [h, w, 1, results] of a convolution with a group for each channel."""
+    """Reshape [h, w, channels, multiplier] to [h, w, 1, results], the kernel for one group per channel."""
     return kernel.reshape(*kernel.shape[:2], 1, kernel.shape[2] * kernel.shape[3])
 
 
@@ -288,7 +288,7 @@ def _depthwise_kernel_gradient(
 
 
 def _finished(result: Array, args: list[Array], data_format: str, fused: dict[str, Any]) -> Array:
-    """Fused ops applied; an input that is as large as the result has its layout."""
+    """Apply fused ops; an extra input with the rank of the result has its layout."""
     last = channels_last(result, data_format)
     turned = [channels_last(x, data_format) if x.ndim == result.ndim else x for x in args]
     return channels_back(apply_fused_ops(last, turned, **fused), data_format)
@@ -338,7 +338,7 @@ def _fused_depthwise(
 
 @array_kernel("Dilation2D", attrs=("strides", "rates", "padding"))
 def _dilation(x: Array, kernel: Array, *, strides: Numbers, rates: Numbers, padding: str) -> Array:
-    """Grey-scale dilation: the greatest of a window's elements plus the filter's."""
+    """Compute grey-scale dilation: the maximum over a window of elements plus filter."""
     check_rank(x, 4, "input")
     check_rank(kernel, 3, "filter")
     if kernel.shape[2] != x.shape[3]:

@@ -1,4 +1,4 @@
-"""Losses of classification, with the gradient beside the loss."""
+"""Classification losses together with their gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _log_softmax(logits: Array) -> Array:
-    """Logarithms of the odds of each row, in a type wide enough."""
+    """Return the log-softmax of each row in the wide type."""
     wide = logits.astype(wide_type(logits.dtype))
     shifted = wide - wide.max(axis=1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
@@ -23,7 +23,7 @@ def _log_softmax(logits: Array) -> Array:
 
 @array_kernel("SoftmaxCrossEntropyWithLogits", types={"T": FLOATING})
 def _cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]:
-    """Loss of each row of classes against a row of probabilities; either may be one row for all."""
+    """Return the loss of each row of logits for a row of probabilities; either may broadcast."""
     try:
         logits, targets = np.broadcast_arrays(features, labels)
     except ValueError:
@@ -41,7 +41,7 @@ def _cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]:
 
 @array_kernel("SparseSoftmaxCrossEntropyWithLogits", types={"T": FLOATING})
 def _sparse_cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]:
-    """Loss of each row of classes against the number of the right one."""
+    """Return the loss of each row of logits for the index of its class."""
     if features.ndim != 2:
         raise ShapeError(f"logits must be a matrix of rows of classes; their shape is {list(features.shape)}")
     if labels.shape != features.shape[:1]:

@@ -1,4 +1,4 @@
-"""Normalisation: of batches, and of neighbouring channels."""
+"""Batch normalisation and local response normalisation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _X_TYPES = {"T": tuple(map(as_data_type, ("half", "bfloat16", "float"))), "U": (
 
 
 def _check(x: Array, data_format: str, **vectors: Array) -> Array:
-    """The input with channels last; each vector must have one number for each channel."""
+    """Return the input with channels last, after checking that each vector has one number per channel."""
     if x.ndim != len(data_format):
         raise ShapeError(f"x must have rank {len(data_format)} for {data_format}; its shape is {list(x.shape)}")
     last = channels_last(x, data_format)
@@ -35,7 +35,7 @@ def _check(x: Array, data_format: str, **vectors: Array) -> Array:
 
 
 def _moments(x: Array) -> tuple[Array, Array, int]:
-    """Mean and variance of each channel, and how many elements they come from; of nothing they are NaN."""
+    """Return mean, variance and number of elements of each channel; mean and variance are NaN without elements."""
     rows = x.reshape(prod(x.shape[:-1]), x.shape[-1]).astype(np.float32, copy=False)
     if not len(rows):
         nothing = np.full(x.shape[-1], np.nan, np.float32)
@@ -56,7 +56,7 @@ def _normalised(
     data_format: str,
     is_training: bool,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """The result, the running mean and variance, and the mean and variance that it was made with."""
+    """Return the result, the running mean and variance, and the mean and variance that were applied."""
     last = _check(x, data_format, scale=scale, offset=offset)
     if not is_training or exponential_avg_factor != 1:
         _check(x, data_format, mean=mean, variance=variance)
@@ -100,7 +100,7 @@ def _batch_norm_ex(
     activation_mode: str,
     **attrs: Any,
 ) -> tuple[Array, ...]:
-    """With something added to the result, and an activation after that."""
+    """Normalise, add the side inputs, and apply an activation."""
     if activation_mode not in ("Identity", "Relu"):
         raise InvalidArgumentError(f"activation_mode is {activation_mode!r}", hint='use "Identity" or "Relu"')
     y, *rest = _batch_norm_v3(x, scale, offset, mean, variance, **attrs)
@@ -123,7 +123,7 @@ def _gradients(
     data_format: str,
     is_training: bool,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Gradients of x, scale and offset; the last two outputs stand for operands that have none."""
+    """Return gradients of x, scale and offset; the last two outputs are placeholders for operands without gradient."""
     if grad.shape != x.shape:
         raise ShapeError(f"y_backprop {list(grad.shape)} and x {list(x.shape)} must have one shape")
     last = _check(x, data_format, scale=scale, reserve_space_1=mean, reserve_space_2=variance).astype(np.float32)
@@ -180,7 +180,7 @@ def _global_normalisation(
 
 
 def _over_neighbours(x: Array, radius: int) -> Array:
-    """Sums over the channels up to `radius` away."""
+    """Sum over the channels up to `radius` away."""
     radius = min(radius, x.shape[-1])
     padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(radius, radius)])
     if not x.size:
@@ -195,7 +195,7 @@ _LRN_ATTRS = ("depth_radius", "bias", "alpha", "beta")
 
 @array_kernel("LRN", attrs=_LRN_ATTRS, types=_LRN_TYPES)
 def _lrn(x: Array, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Array:
-    """Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", 2012, section 3.3."""
+    """Normalise by Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", 2012, 3.3."""
     check_rank(x, 4, "the input")
     _check_radius(depth_radius)
     wide = x.astype(np.float32)

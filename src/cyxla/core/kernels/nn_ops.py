@@ -1,4 +1,4 @@
-"""Biases, layouts, and the greatest of many."""
+"""Biases, data formats, top-k."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _bias_add_grad(grad: Array, *, data_format: str) -> Array:
 
 @array_kernel("DataFormatDimMap", attrs=("src_format", "dst_format"))
 def _dimension_map(x: Array, *, src_format: str, dst_format: str) -> Array:
-    """Where a dimension of one layout is in another; negative numbers count from the end."""
+    """Map dimensions of one data format to another; negative numbers count from the end."""
     check_formats(src_format, dst_format)
     size = len(src_format)
     bad = (x < -size) | (x >= size)
@@ -61,7 +61,7 @@ def _dimension_map(x: Array, *, src_format: str, dst_format: str) -> Array:
 
 @array_kernel("DataFormatVecPermute", attrs=("src_format", "dst_format"))
 def _permute(x: Array, *, src_format: str, dst_format: str) -> Array:
-    """Numbers, or pairs, one for each dimension (or each spatial one) of a layout, in the order of another."""
+    """Permute numbers or pairs, one per dimension or per spatial dimension, from one data format to another."""
     check_formats(src_format, dst_format)
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] != 2):
         raise ShapeError(f"x must be a vector, or a matrix of pairs; its shape is {list(x.shape)}")
@@ -85,7 +85,7 @@ def _check_k(k: Array) -> int:
 
 
 def _descending(x: Array) -> Array:
-    """Numbers of the elements of each row from the greatest down; of equals the first comes first."""
+    """Return the indices that sort each row in descending order, stably."""
     wide = x.astype(wide_type(x.dtype)) if not is_integer(x.dtype) else x
     order = np.argsort(wide[..., ::-1], axis=-1, kind="stable")
     return np.asarray(x.shape[-1] - 1 - order[..., ::-1])
@@ -116,7 +116,7 @@ def _top_k(x: Array, *, k: int) -> tuple[Array, Array]:
     types={"T": tuple(t for t in FLOATING if t.text != "double")},
 )
 def _approximate_top_k(x: Array, *, k: int, reduction_dimension: int, is_max_k: bool) -> tuple[Array, Array]:
-    """Exactly the greatest or least ones, which are as good as any approximation may be."""
+    """Return the exact top k, which any approximation permits."""
     if not -x.ndim <= reduction_dimension < x.ndim:
         raise InvalidArgumentError(f"reduction_dimension {reduction_dimension} is not one of an input of rank {x.ndim}")
     rows = np.moveaxis(x, reduction_dimension, -1)
@@ -127,7 +127,7 @@ def _approximate_top_k(x: Array, *, k: int, reduction_dimension: int, is_max_k: 
 
 
 def _in_top(predictions: Array, targets: Array, k: Array) -> Array:
-    """Whether fewer than k classes beat the target; a row with what is not finite says nothing."""
+    """Return whether fewer than k classes score above the target; false for rows with non-finite scores."""
     if predictions.ndim != 2:
         raise ShapeError(f"predictions must be a matrix of rows of classes; their shape is {list(predictions.shape)}")
     if targets.shape != predictions.shape[:1]:

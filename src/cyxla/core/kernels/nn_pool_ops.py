@@ -1,4 +1,4 @@
-"""Pooling: the mean or the greatest of a window, and the gradients."""
+"""Max and average pooling with gradients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _windows(
     data_format: str = "NHWC",
     explicit_paddings: Numbers = (),
 ) -> Windows:
-    """Windows over an array of a shape with channels last."""
+    """Return the windows over a channels-last shape."""
     rank = len(shape)
     if len(ksize) == rank and ksize[0] != 1:
         raise UnimplementedError(f"pooling over examples; ksize is {list(ksize)}")
@@ -75,7 +75,7 @@ def _over_channels(ksize: Numbers, data_format: str, rank: int) -> bool:
 
 
 def _greatest_of_channels(x: Array, *, data_format: str, ksize: Numbers, strides: Numbers, **_: Any) -> Array:
-    """Windows of neighbouring channels, which must not overlap."""
+    """Pool windows of neighbouring channels, which must not overlap."""
     size, step = others(ksize, data_format)[1], others(strides, data_format)[1]
     if prod(ksize) != size:
         raise UnimplementedError(f"pooling over channels and space at once; ksize is {list(ksize)}")
@@ -121,7 +121,7 @@ def _places(
 
 
 def _by_operands(function: Callable[..., Array], count: int) -> Callable[..., Array]:
-    """The form whose window sizes and strides are the last two operands."""
+    """Wrap a kernel so that window sizes and strides are its last two operands."""
 
     def pool(*operands: Array, **attrs: Any) -> Array:
         sizes = {}
@@ -151,7 +151,7 @@ _ARGMAX = ("ksize", "strides", "padding", "include_batch_in_index")
 
 
 def _batch_offsets(x: Array, include: bool) -> Array:
-    """What the numbers of an example's elements start from."""
+    """Return the flat index of each example's first element, or zeros."""
     step = prod(x.shape[1:]) if include else 0
     return (np.arange(x.shape[0], dtype=np.int64) * step).reshape(-1, 1, 1, 1)
 

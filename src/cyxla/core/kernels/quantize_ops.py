@@ -1,4 +1,4 @@
-"""Quantisation: floats rounded to the few values that some bits can hold, and integers that stand for floats."""
+"""Fake quantisation, and integers that represent floats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _check_bits(num_bits: int) -> None:
 
 
 def _nudged(low: Array, high: Array, num_bits: int, narrow_range: bool) -> tuple[Array, Array, Array]:
-    """The range moved so that 0 is among its values, and the distance of those; all f32, as TensorFlow computes."""
+    """Nudge the range so that it represents 0 exactly; return it with the step, in f32 as TensorFlow does."""
     least, most = _F32(1 if narrow_range else 0), _F32((1 << num_bits) - 1)
     with np.errstate(all="ignore"):
         scale = (high - low) / (most - least)
@@ -46,7 +46,7 @@ def _fake_quantized(inputs: Array, low: Array, high: Array, num_bits: int, narro
 
 
 def _fake_gradient(grads: Array, inputs: Array, low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, ...]:
-    """Gradients of the inputs, and element by element those of the ends of the range."""
+    """Return the gradient of the inputs, and per element those of both ends of the range."""
     if grads.shape != inputs.shape:
         raise ShapeError(f"gradients {list(grads.shape)} and inputs {list(inputs.shape)} must have one shape")
     least, most, _ = _nudged(low, high, bits, narrow)
@@ -131,9 +131,9 @@ def _fake_quant_channels_gradient(
 def _there_and_back(
     x: Array, low: Array, high: Array, bits: int, signed: bool, given: bool, half_up: bool, narrow: bool, axis: int
 ) -> Array:
-    """Each number replaced by the nearest that an integer of some bits stands for.
+    """Round each number to the nearest value that an integer of `bits` bits represents.
 
-    The range's end that needs the finer scale gives way: 0 always stays 0.
+    The scale is set by the end of the range that needs the larger step; 0 is always exact.
     """
     least, most = _integers(bits, signed, narrow)
     wide = np.float64 if x.dtype == np.float64 else np.float32
@@ -181,7 +181,7 @@ def _extreme(x: Array, which: str, axes: tuple[int, ...] | None, wide: Any) -> A
 
 
 def _scale(low: Array, high: Array, least: Any, most: Any) -> tuple[Array, Array, Array]:
-    """What one step is worth, and the range it reaches; a range of nothing keeps its numbers' sign: 0."""
+    """Return the step, and the range it represents; the sign of the limits decides for an empty range."""
     huge = np.finfo(low.dtype).max
     with np.errstate(all="ignore"):
         from_low = np.where(least * low > 0, least / low, huge)
@@ -280,7 +280,7 @@ def _quantize_and_dequantize_v1(
 
 
 def _spread_range(low: Array, high: Array, ensured: float) -> tuple[Array, Array]:
-    """The range with 0 in it, and no narrower than a part of its larger end, or of 1."""
+    """Extend the range to include 0 and to a minimum width relative to its larger end, or to 1."""
     bottom = np.minimum(_F32(0), low)
     epsilon = np.maximum(_F32(1), np.maximum(np.abs(low), np.abs(high))) * _F32(ensured)
     return bottom, np.maximum(_F32(0), np.maximum(high, bottom + epsilon))
@@ -291,7 +291,7 @@ def _away_from_zero(x: Array) -> Array:
 
 
 def _combined(x: Array, low: Array, high: Array, t: DataType) -> Array:
-    """The range shared out evenly among all integers."""
+    """Spread the range evenly over all integers."""
     least, most = _limits(t)
     factor = ((float(most) - float(least)) / (high.astype(np.float64) - low)).astype(np.float32)
     above = np.minimum(np.maximum(x, low), high) - low
@@ -301,7 +301,7 @@ def _combined(x: Array, low: Array, high: Array, t: DataType) -> Array:
 
 
 def _from_least(x: Array, low: Array, high: Array, t: DataType) -> Array:
-    """The least number on an integer of its own, 0 on another one."""
+    """Map the least number and 0 to integers exactly."""
     least, _ = _limits(t)
     steps = 2.0 ** (8 * t.numpy.itemsize)
     scale = steps / ((high.astype(np.float64) - low) * (steps / (steps - 1)))
@@ -309,7 +309,7 @@ def _from_least(x: Array, low: Array, high: Array, t: DataType) -> Array:
 
 
 def _scaled(x: Array, low: Array, high: Array, t: DataType, narrow: bool, even: bool) -> tuple[Array, Array, Array]:
-    """By a factor alone, so that 0 is 0; and the range that this reaches."""
+    """Scale without an offset, so that 0 maps to 0; return also the represented range."""
     least, most = _limits(t)
     least += int(narrow and least < 0)
     huge = np.finfo(np.float32).max
@@ -323,7 +323,7 @@ def _scaled(x: Array, low: Array, high: Array, t: DataType, narrow: bool, even: 
 
 
 def _clamped(x: Array, t: DataType) -> Array:
-    """Integers within a type; what is no number is 0, as nothing else can stand for it."""
+    """Clamp to the limits of a type; NaN becomes 0."""
     least, most = _limits(t)
     wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=most, neginf=least)
     return np.clip(wide, least, most).astype(np.int64).astype(t.numpy)
@@ -369,7 +369,7 @@ def _number(x: Array, name: str) -> float:
 
 
 def _zero_of(least: float, most: float, t: DataType) -> int:
-    """The integer that stands for 0 in a range."""
+    """Return the integer that represents 0."""
     if least == most:
         return 0
     scale = _step_count(t) / ((most - least) * _step_count(t) / (_step_count(t) - 1))
@@ -382,7 +382,7 @@ def _step_count(t: DataType) -> float:
 
 
 def _product_range(ends: list[float], types: tuple[DataType, DataType]) -> tuple[Array, Array]:
-    """What the least and the greatest integer of products stand for."""
+    """Return the values represented by the limits of the product's integer type."""
     one = 1.0
     for (least, most), t in zip((ends[:2], ends[2:]), types, strict=True):
         bottom, top = _limits(t)
@@ -394,7 +394,7 @@ def _product_range(ends: list[float], types: tuple[DataType, DataType]) -> tuple
 def _operands(
     a: Array, b: Array, ranges: tuple[Array, ...], types: tuple[DataType, DataType]
 ) -> tuple[Array, Array, tuple[Array, Array]]:
-    """Both operands less their zeros, and the range of their products."""
+    """Subtract the zero points of both operands, and return the range of their products."""
     names = ("the least of a", "the greatest of a", "the least of b", "the greatest of b")
     ends = [_number(x, name) for x, name in zip(ranges, names, strict=True)]
     if ends[0] >= ends[1] or ends[2] >= ends[3]:
@@ -446,12 +446,12 @@ def _quantized_conv(
     return convolve(left, right, windows).astype(np.int32), least, most
 
 
-_FIXED = 1 << 16  # what 1 is in the fixed point arithmetic of Requantize
+_FIXED = 1 << 16  # 1.0 in the fixed-point arithmetic of Requantize
 
 
 @array_kernel("Requantize", types={"Tinput": (_QINT32,), "out_type": (_QUINT8,)})
 def _requantize(x: Array, low: Array, high: Array, wanted_low: Array, wanted_high: Array) -> tuple[Array, ...]:
-    """From 32 bits and their range to 8 bits and another one, in integers of 64 bits."""
+    """Convert from 32 bits to 8 bits and another range, in 64-bit integer arithmetic."""
     names = ("input_min", "input_max", "requested_output_min", "requested_output_max")
     ends = [_F32(_number(e, name)) for e, name in zip((low, high, wanted_low, wanted_high), names, strict=True)]
     least, most, bottom, top = ends

@@ -1,4 +1,4 @@
-"""Random numbers from the seed attributes of a node; both zero: from the system's entropy."""
+"""Random numbers from the seed attributes of a node; if both are zero, from the system's entropy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Draw = Callable[[Philox, int, "np.dtype[Any]"], Array]
 
 
 class Seeded(OpKernel):
-    """A kernel with a generator of its own: each run takes blocks that no other run takes."""
+    """Kernel with its own generator, from which each run reserves distinct blocks."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -39,7 +39,7 @@ class Seeded(OpKernel):
         self._lock = new_lock()
 
     def reserve(self, words: int) -> Philox:
-        """A generator at the first of as many blocks as give `words` words."""
+        """Reserve enough blocks for `words` words, and return a generator at the first of them."""
         with self._lock:
             mine = self._next
             self._next = mine.skip(-(-words // 4))
@@ -64,10 +64,10 @@ _fill("TruncatedNormal", philox.truncated_normal)
 
 @kernel("RandomUniformInt", device="CPU", types={"Tout": INDEX})
 class RandomUniformInt(Seeded):
-    """Integers in [minval, maxval)."""
+    """Kernel that draws integers in [minval, maxval)."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Draw `shape` of them."""
+        """Draw an array of the given shape."""
         shape, count = shape_of(ctx.input(0))
         low, high = int_range(ctx.input("minval"), ctx.input("maxval"))
         if count:
@@ -80,12 +80,12 @@ class RandomUniformInt(Seeded):
 
 
 def each_parameter(count: int, parameters: Array) -> Array:
-    """f64[parameters * count]: the parameters of elements that are drawn parameter by parameter."""
+    """Repeat each parameter `count` times: f64[parameters * count]."""
     return np.repeat(parameters.reshape(-1).astype(np.float64), count)
 
 
 def beside_parameters(drawn: Array, sizes: tuple[int, ...], parameters: Array, dtype: np.dtype[Any]) -> Array:
-    """What was drawn parameter by parameter, in the shape [*sizes, *parameters]; no number is 0 as an integer."""
+    """Reshape samples in parameter-major order to [*sizes, *parameters]; NaN becomes 0 in integers."""
     grid = drawn.reshape(parameters.size, prod(sizes)).T.reshape(*sizes, *parameters.shape)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -96,10 +96,10 @@ def beside_parameters(drawn: Array, sizes: tuple[int, ...], parameters: Array, d
 
 @kernel("RandomGamma", device="CPU", types={"T": tuple(t for t in FLOATING if t.text != "bfloat16")})
 class RandomGamma(Seeded):
-    """Numbers of gamma distributions."""
+    """Kernel that draws from gamma distributions."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Draw `shape` of them for each of the shapes of distributions."""
+        """Draw an array of the given shape for each shape parameter."""
         sizes, count = shape_of(ctx.input(0))
         alpha = ctx.input(1)
         drawn = rejection_sampling.gamma(self.reserve(count * alpha.size * RESERVED * 4), each_parameter(count, alpha))
@@ -108,10 +108,10 @@ class RandomGamma(Seeded):
 
 @kernel("RandomPoissonV2", device="CPU")
 class RandomPoisson(Seeded):
-    """Numbers of Poisson distributions."""
+    """Kernel that draws from Poisson distributions."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Draw `shape` of them for each of the rates."""
+        """Draw an array of the given shape for each rate."""
         sizes, count = shape_of(ctx.input(0))
         rate = ctx.input(1)
         drawn = rejection_sampling.poisson(self.reserve(count * rate.size * RESERVED * 4), each_parameter(count, rate))
@@ -119,12 +119,12 @@ class RandomPoisson(Seeded):
 
 
 def truncated(generator: Philox, sizes: tuple[int, ...], parameters: list[Array]) -> Array:
-    """Numbers of truncated normal distributions: of one, or of one for each row of the first dimension.
+    """Draw truncated normal numbers, with scalar parameters or one per row of the first dimension.
 
     Raises
     ------
     ShapeError
-        A parameter is neither one number nor one for each row.
+        A parameter is neither a single number nor one per row.
     """
     rows = sizes[0] if sizes else 1
     for name, x in zip(("means", "stdevs", "minvals", "maxvals"), parameters, strict=True):
@@ -138,10 +138,10 @@ def truncated(generator: Philox, sizes: tuple[int, ...], parameters: list[Array]
 
 @kernel("ParameterizedTruncatedNormal", device="CPU", types={"dtype": FLOATING})
 class ParameterizedTruncatedNormal(Seeded):
-    """Numbers of truncated normal distributions."""
+    """Kernel that draws truncated normal numbers."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Draw `shape` of them."""
+        """Draw an array of the given shape."""
         sizes, count = shape_of(ctx.input(0))
         parameters = [ctx.input(i) for i in range(1, 5)]
         ctx.set_output(0, truncated(self.reserve(count * RESERVED * 4), sizes, parameters))
@@ -152,10 +152,10 @@ class ParameterizedTruncatedNormal(Seeded):
 
 @kernel("Multinomial", device="CPU", types={"T": REAL})
 class Multinomial(Seeded):
-    """Classes drawn with the odds that each row of logits gives."""
+    """Kernel that draws classes with the probabilities of rows of logits."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Draw `num_samples` for each row."""
+        """Draw `num_samples` classes per row."""
         logits, count = classes(ctx.input("logits"), ctx.input("num_samples"))
         words = logits.shape[0] * (-(-count // 4) * 4) * 2
         drawn = categorical(self.reserve(words * RESERVED), logits, count)
@@ -163,14 +163,14 @@ class Multinomial(Seeded):
 
 
 def classes(logits: Array, num_samples: Array) -> tuple[Array, int]:
-    """Check the operands of a draw of classes.
+    """Check the operands of a categorical draw and return them.
 
     Raises
     ------
     ShapeError
-        The logits are not a matrix, or the number of samples is not one number.
+        The logits are not a matrix, or the number of samples is not a scalar.
     InvalidArgumentError
-        There is no class, or the number of samples is negative.
+        There are no classes, or the number of samples is negative.
     """
     if logits.ndim != 2:
         raise ShapeError(f"logits must be a matrix of rows of classes; their shape is {list(logits.shape)}")
@@ -184,7 +184,7 @@ def classes(logits: Array, num_samples: Array) -> tuple[Array, int]:
 
 
 def categorical(generator: Philox, logits: Array, count: int) -> Array:
-    """Draw classes, as s64[rows, count], by where a uniform number falls in the running total of the odds."""
+    """Draw classes s64[rows, count] by searching uniform numbers in the cumulative probabilities."""
     rows = logits.shape[0]
     words = generator.blocks(-(-rows * count * 2 // 4)).reshape(-1, 2)[: rows * count]
     numbers = philox.float64_of(words).reshape(rows, count)
@@ -200,10 +200,10 @@ def categorical(generator: Philox, logits: Array, count: int) -> Array:
 
 @kernel("RandomShuffle", device="CPU")
 class RandomShuffle(Seeded):
-    """The slices of the first dimension in another order, each order as likely as any other."""
+    """Kernel that permutes the slices of the first dimension uniformly."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Shuffle by swapping each slice with one of those not yet placed."""
+        """Shuffle by swapping each slice with a random one from there on (Fisher-Yates)."""
         value = ctx.input(0)
         if value.ndim == 0 or len(value) < 2:
             ctx.set_output(0, value)
@@ -221,10 +221,10 @@ binary("RandomGammaGrad", gamma_sample_grad, FLOATING[2:])
 
 @kernel("RandomCrop", device="CPU")
 class RandomCrop(Seeded):
-    """A box of an image [height, width, channels], anywhere in it."""
+    """Kernel that crops a random box from an image [height, width, channels]."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Draw the corner, and cut."""
+        """Draw the corner and crop."""
         image, size = ctx.input("image"), ctx.input("size")
         if image.ndim != 3:
             raise ShapeError(f"the image must have rank 3: height, width, channels; its shape is {list(image.shape)}")

@@ -1,4 +1,4 @@
-"""Variables behind resource handles."""
+"""Resource variables."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from cyxla.core.kernels.lib.scatter import check_indices
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 Array = np.ndarray[Any, Any]
-ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # the shared name of variables that live as long as their handles
+ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # shared name of variables whose lifetime is that of their handle
 
 
 @kernel("VarHandleOp")
 class VarHandle(OpKernel):
-    """The handle of a variable: always the same, unless the variable is anonymous."""
+    """Kernel that outputs the handle of a variable: a constant, unless the variable is anonymous."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -34,7 +34,7 @@ class VarHandle(OpKernel):
         self.const_tensor = None if name == ANONYMOUS else as_value(ResourceHandle(*self._parts))
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Give the handle."""
+        """Output the handle."""
         handle = self.const_tensor
         if handle is None:
             handle = as_value(ResourceHandle(*self._parts, resource=Var(self._dtype)))
@@ -43,21 +43,21 @@ class VarHandle(OpKernel):
 
 @kernel("_VarHandlesOp")
 def var_handles(ctx: OpKernelContext) -> None:
-    """Handles of several variables."""
+    """Output the handles of several variables."""
     rows = zip(*(ctx.attr(n) for n in ("containers", "shared_names", "dtypes", "shapes")), strict=True)
     handles = [ctx.make_handle(container, name, Var, ((dtype, shape),)) for container, name, dtype, shape in rows]
     ctx.set_output_list("resources", handles)
 
 
 def read_variable(ctx: OpKernelContext, place: int, dtype: DataType) -> Array:
-    """The value of a variable for a kernel that reads it.
+    """Return the value of a variable of the expected type.
 
     Raises
     ------
     FailedPreconditionError
-        It was never assigned, or is deleted.
+        The variable was never assigned, or is deleted.
     InvalidArgumentError
-        It is of another type.
+        The variable has another type.
     """
     handle = ctx.resource_handle(place)
     try:
@@ -81,19 +81,19 @@ def _check_dtype(verb: str, variable: Var, dtype: DataType) -> None:
 
 @kernel("ReadVariableOp")
 def read_variable_op(ctx: OpKernelContext) -> None:
-    """The value as it is now."""
+    """Output the current value."""
     ctx.set_output(0, read_variable(ctx, 0, ctx.attr("dtype")))
 
 
 @kernel("_ReadVariablesOp")
 def read_variables_op(ctx: OpKernelContext) -> None:
-    """The values of several variables."""
+    """Output the values of several variables."""
     ctx.set_output_list("values", [read_variable(ctx, i, dtype) for i, dtype in enumerate(ctx.attr("dtypes"))])
 
 
 @kernel("AssignVariableOp")
 def assign_variable(ctx: OpKernelContext) -> None:
-    """Make the value the variable's; the variable is made if it is not there."""
+    """Assign a value to the variable, which is created if missing."""
     value, dtype = ctx.input(1), ctx.attr("dtype")
     variable = ctx.lookup_or_create_resource(0, Var, lambda: Var(dtype))
     _check_dtype("assign", variable, dtype)
@@ -126,12 +126,12 @@ def assign_update(ctx: OpKernelContext) -> None:
 
 
 def initialized(variable: Var, ctx: OpKernelContext, place: int) -> Array:
-    """The value of a variable that must have one.
+    """Return the value of a variable that must be initialised.
 
     Raises
     ------
     FailedPreconditionError
-        It has none.
+        The variable has no value.
     """
     if variable.value is None:
         names = ctx.op_kernel.requested_inputs
@@ -142,7 +142,7 @@ def initialized(variable: Var, ctx: OpKernelContext, place: int) -> Array:
 
 @kernel("VarIsInitializedOp")
 def var_is_initialized(ctx: OpKernelContext) -> None:
-    """Whether the variable is there and has a value."""
+    """Return whether the variable exists and has a value."""
     try:
         found = ctx.lookup_resource(0, Var).is_initialized
     except NotFoundError:
@@ -152,7 +152,7 @@ def var_is_initialized(ctx: OpKernelContext) -> None:
 
 @kernel("VariableShape")
 def variable_shape(ctx: OpKernelContext) -> None:
-    """The shape of the value."""
+    """Output the shape of the value."""
     value = initialized(ctx.lookup_resource(0, Var), ctx, 0)
     ctx.set_output(0, np.array(value.shape, ctx.attr("out_type").numpy))
 
@@ -168,12 +168,12 @@ def destroy_resource(ctx: OpKernelContext) -> None:
 
 
 class Mutex(ResourceBase):
-    """A named lock."""
+    """Named lock."""
 
 
 @kernel("MutexV2")
 def mutex(ctx: OpKernelContext) -> None:
-    """The handle of a lock, which is made if it is not there."""
+    """Output the handle of a lock, which is created if missing."""
     name = ctx.attr("shared_name") or ctx.op_kernel.name
     handle = ctx.make_handle(ctx.attr("container"), name, Mutex)
     ctx.lookup_or_create_resource(handle.item(), Mutex, Mutex)
@@ -182,7 +182,7 @@ def mutex(ctx: OpKernelContext) -> None:
 
 @kernel("ResourceGather")
 def resource_gather(ctx: OpKernelContext) -> None:
-    """Rows of the variable at the given places, for every batch."""
+    """Gather rows of the variable at the given indices, per batch."""
     params, indices, batch = _gathered(ctx), ctx.input("indices"), ctx.attr("batch_dims")
     rank = indices.ndim
     if batch < 0:
@@ -202,7 +202,7 @@ def resource_gather(ctx: OpKernelContext) -> None:
 
 @kernel("ResourceGatherNd")
 def resource_gather_nd(ctx: OpKernelContext) -> None:
-    """Slices of the variable at the given places."""
+    """Gather slices of the variable at the given indices."""
     params, indices = _gathered(ctx), ctx.input("indices")
     ctx.require(indices.ndim >= 1, "indices are a scalar; their last dimension must name a place")
     depth = indices.shape[-1]
@@ -231,7 +231,7 @@ def _gathered(ctx: OpKernelContext) -> Array:
 
 @kernel("ResourceStridedSliceAssign")
 def strided_slice_assign(ctx: OpKernelContext) -> None:
-    """Put a value into a slice of the variable."""
+    """Assign a value to a slice of the variable."""
     variable = ctx.lookup_resource(0, Var)
     with variable.lock:
         old = initialized(variable, ctx, 0)
@@ -239,7 +239,7 @@ def strided_slice_assign(ctx: OpKernelContext) -> None:
 
 
 def assign_slice(ctx: OpKernelContext, variable: Any, shape: tuple[int, ...]) -> None:
-    """Put the fifth input into the slice of a variable (whose lock is held) that the others tell."""
+    """Assign the fifth input to the slice of a variable given by the others; the caller holds its lock."""
     masks = {name: ctx.attr(name) for name in MASKS}
     index = strided_index(shape, ctx.input(1), ctx.input(2), ctx.input(3), masks)
     value, part = ctx.input(4), variable.value[index].shape

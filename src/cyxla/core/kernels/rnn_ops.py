@@ -1,4 +1,4 @@
-"""Recurrent cells, each one op: gates from a product of the input beside the state."""
+"""Fused recurrent cells; the gates are one product of the concatenated input and state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _shaped(name: str, x: Array, *want: int) -> None:
 
 
 class _Lstm:
-    """The weights of a cell, in the order of the gates: the input, the new cell, forgetting, the output."""
+    """Weights of a cell; gates are the input (i), cell (c), forget (f) and output (o) gate."""
 
     def __init__(
         self, x: Array, h: Array, weights: tuple[Array, ...], order: str, forget: float, clip: float, peephole: bool
@@ -47,7 +47,7 @@ class _Lstm:
         self.peep = [p.astype(np.float32) if peephole else np.float32(0) for p in (wci, wcf, wco)]
 
     def step(self, x: Array, cs: Array, h: Array) -> list[Array]:
-        """The op's seven results: i, cs, f, o, ci, co and h."""
+        """Return the op's seven results: i, cs, f, o, ci, co and h."""
         gates = np.concatenate([x, h], axis=1).astype(np.float32) @ self.w + self.b
         parts = dict(zip(self.order, np.split(gates, 4, axis=1), strict=True))
         before = cs.astype(np.float32)
@@ -72,7 +72,7 @@ def _lstm_cell(
 
 
 def _over_time(cell: _Lstm, most: Array, x: Array, cs: Array, h: Array) -> tuple[Array, ...]:
-    """All steps below `most`; later ones are zeros."""
+    """Run all steps below `most`; results of later steps are zeros."""
     if most.ndim:
         raise ShapeError(f"seq_len_max must be a scalar; its shape is {list(most.shape)}")
     if x.ndim != 3:
@@ -105,13 +105,13 @@ def _block_lstm(
 def _block_lstm_v2(
     most: Array, x: Array, cs: Array, h: Array, *weights: Array, cell_clip: float, use_peephole: bool
 ) -> tuple[Array, ...]:
-    """The gates in another order, and nothing added to forgetting."""
+    """Run with the gates in another order and without forget bias."""
     return _over_time(_Lstm(x, h, weights, "ifco", 0.0, cell_clip, use_peephole), most, x, cs, h)
 
 
 @array_kernel("GRUBlockCell")
 def _gru_cell(x: Array, h: Array, w_ru: Array, w_c: Array, b_ru: Array, b_c: Array) -> tuple[Array, ...]:
-    """The results r, u, c and h."""
+    """Return r, u, c and h."""
     if x.ndim != 2 or h.ndim != 2:
         raise ShapeError(f"x {list(x.shape)} and h_prev {list(h.shape)} must be matrices")
     inputs, cells = x.shape[1], h.shape[1]

@@ -1,4 +1,4 @@
-"""Reductions of rows that belong together."""
+"""Reductions over segments of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Reduction:
-    """How rows of a segment become one, and what a segment without rows is."""
+    """Reduction of the rows of a segment, and its value for an empty segment."""
 
     join: np.ufunc
     empty: Callable[[np.dtype[Any]], Any]
@@ -37,7 +37,7 @@ _LEAST = Reduction(np.minimum, highest, REAL)
 
 
 def _joined(how: Reduction, data: Array, ids: Array, count: int) -> Array:
-    """[count, ...] of the rows of data, whose numbers must lie in [0, count)."""
+    """Reduce the rows of data to [count, ...]; segment numbers must lie in [0, count)."""
     dtype = data.dtype
     wide = wide_type(dtype)
     result = np.full((count, *data.shape[1:]), how.empty(dtype), wide)
@@ -59,12 +59,12 @@ def _check_sorted(data: Array, ids: Array) -> None:
 
 
 def _missing(ids: Array, count: int) -> Array:
-    """Which segments have no rows."""
+    """Return a mask of the segments without rows."""
     return np.bincount(ids, minlength=count)[:count] == 0
 
 
 def _sorted(name: str, how: Reduction, gap: int) -> None:
-    """`gap` is what a segment without rows is in the form without a count."""
+    """Register both forms; `gap` is the value of an empty segment in the form without a count."""
 
     @array_kernel(name, types={"T": how.types})
     def segments(data: Array, segment_ids: Array) -> Array:
@@ -101,7 +101,7 @@ def _count(num_segments: Array) -> int:
 
 
 def _by_count(data: Array, ids: Array, power: float) -> Array:
-    """Sums over the number of rows to a power."""
+    """Return the sums of segments divided by a power of their number of rows."""
     count = int(ids[-1]) + 1 if len(ids) else 0
     wide = wide_type(data.dtype)
     total = _joined(_SUM, data.astype(wide, copy=False), ids, count)
@@ -119,7 +119,7 @@ def _segment_mean(data: Array, segment_ids: Array) -> Array:
 def _sparse(name: str, power: float, types: tuple[DataType, ...]) -> None:
     @array_kernel(name, types={"T": types})
     def kernel(data: Array, indices: Array, segment_ids: Array) -> Array:
-        """Of chosen rows of data."""
+        """Reduce selected rows of data."""
         if indices.ndim != 1 or not data.ndim:
             raise ShapeError(f"indices {list(indices.shape)} must be a vector, and data {list(data.shape)} have rows")
         bad = (indices < 0) | (indices >= len(data))
@@ -144,7 +144,7 @@ _sparse("SparseSegmentSqrtN", 0.5, FLOATING)
 def _unsorted(name: str, how: Reduction) -> None:
     @array_kernel(name, types={"T": how.types})
     def kernel(data: Array, segment_ids: Array, num_segments: Array) -> Array:
-        """Rows with a negative number are left out."""
+        """Reduce rows in any order, skipping negative segment numbers."""
         count = _count(num_segments)
         rank = segment_ids.ndim
         if data.shape[:rank] != segment_ids.shape:

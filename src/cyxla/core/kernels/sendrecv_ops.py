@@ -1,4 +1,4 @@
-"""Values that go from one device to another, through the rendezvous of the step."""
+"""Transfers between devices through the rendezvous of the step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ATTRS = ("send_device", "send_device_incarnation", "recv_device", "tensor_name"
 
 
 def _key(attrs: Any, ctx: OpKernelContext) -> str:
-    """The key of this edge in this iteration of this loop."""
+    """Return the rendezvous key of an edge in the current iteration of its loop frame."""
     frame, iteration = ctx.frame_iter
     number = crc32(frame.encode("utf-8", "surrogateescape")) if frame else 0
     source, incarnation, target, edge = (attrs[name] for name in _ATTRS)
@@ -30,24 +30,24 @@ def _rendezvous(ctx: OpKernelContext) -> Any:
 
 @kernel(("_Send", "_HostSend"), device="DEFAULT")
 class SendOp(OpKernel):
-    """Sends a value, or the news that it is dead; never waits."""
+    """Kernel that sends a value, or a dead signal, without blocking."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Leave the value at the rendezvous."""
+        """Pass the value to the rendezvous."""
         value = None if ctx.is_input_dead else ctx.input(0)
         _rendezvous(ctx).send(_key(self.attrs, ctx), value, ctx.is_input_dead)
 
 
 @kernel(("_Recv", "_HostRecv"), device="DEFAULT")
 class RecvOp(AsyncOpKernel):
-    """Waits for a value."""
+    """Kernel that waits for a value."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self.is_expensive = False
 
     def compute_async(self, ctx: OpKernelContext, done: Done) -> None:
-        """Set the output when the value has come; leave it unset if that is dead."""
+        """Set the output when the value arrives; leave it unset if the value is dead."""
 
         def received(error: OpError | None, value: Any, is_dead: bool) -> None:
             if error is not None:

@@ -1,4 +1,4 @@
-"""Sparse tensors: rows of indices, and a value for each."""
+"""Sparse tensors: a matrix of indices with one value per row."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _check_inside(indices: Array, shape: Array) -> None:
 
 @array_kernel("SparseToDense", attrs=("validate_indices",))
 def _sparse_to_dense(indices: Array, shape: Array, values: Array, default: Array, *, validate_indices: bool) -> Array:
-    """Indices may be a scalar, a vector or a matrix; one value may stand for all."""
+    """Scatter values to a dense tensor; indices are a scalar, a vector or a matrix, and a single value broadcasts."""
     sizes = sizes_of(shape, "output_shape")
     rows = indices.reshape(1, 1) if not indices.ndim else indices[:, None] if indices.ndim == 1 else indices
     if rows.ndim != 2 or rows.shape[1] != len(sizes):
@@ -101,7 +101,7 @@ def _edit_distance(
     *,
     normalize: bool,
 ) -> Array:
-    """Of the sequences along the last dimensions; normalised, as a part of the true one's length."""
+    """Return the edit distances of sequences along the last dimension, relative to the true length if normalised."""
     _check_sparse(indices, values, shape)
     _check_sparse(truth_indices, truth, truth_shape)
     if len(shape) != len(truth_shape) or not len(shape):
@@ -126,7 +126,7 @@ def _sequences(indices: Array, values: Array) -> dict[tuple[int, ...], list[Any]
 
 
 def _changes(a: list[Any], b: list[Any]) -> int:
-    """How many elements must be put in, left out or replaced (Levenshtein, 1966)."""
+    """Count insertions, deletions and substitutions (Levenshtein, 1966)."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         before, row[0] = row[0], i
@@ -137,7 +137,7 @@ def _changes(a: list[Any], b: list[Any]) -> int:
 
 @array_kernel("SparseReshape")
 def _sparse_reshape(indices: Array, shape: Array, new_shape: Array) -> tuple[Array, Array]:
-    """One of the new sizes may be -1."""
+    """Reshape a sparse tensor; one of the new sizes may be -1."""
     if indices.ndim != 2 or shape.ndim != 1 or new_shape.ndim != 1 or indices.shape[1] != len(shape):
         raise ShapeError(f"indices {list(indices.shape)} do not belong to the shape {shape.tolist()}")
     sizes, total = new_shape.tolist(), prod(shape.tolist())
@@ -157,7 +157,7 @@ def _sparse_reshape(indices: Array, shape: Array, new_shape: Array) -> tuple[Arr
 
 @array_kernel("SparseFillEmptyRows")
 def _fill_empty_rows(indices: Array, values: Array, shape: Array, default: Array) -> tuple[Array, Array, Array, Array]:
-    """Rows without values get one, the default, in their first column."""
+    """Add the default value in the first column of rows without values."""
     _check_sparse(indices, values, shape)
     if default.ndim:
         raise ShapeError(f"default_value must be a scalar; its shape is {list(default.shape)}")

@@ -1,4 +1,4 @@
-"""Special functions, through scipy."""
+"""Special functions, by SciPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDE = FLOATING[2:]
 
 
 def _scipy(name: str, *, in_double: bool = False) -> Any:
-    """A function of scipy.special, imported when first used."""
+    """Wrap a function of scipy.special, which is imported at the first call."""
 
     def function(*operands: Array) -> Array:
         import scipy.special
@@ -28,12 +28,12 @@ def _scipy(name: str, *, in_double: bool = False) -> Any:
 
 
 def _lgamma(x: Array) -> Array:
-    """Log |gamma|, which is infinite at the poles and at both infinities."""
+    """Return log |gamma(x)|, infinite at the poles and at both infinities."""
     return np.where(np.isinf(x), np.inf, _scipy("gammaln")(x))
 
 
 def _polygamma(n: Array, x: Array) -> Array:
-    """The n-th derivative of the digamma function; defined for whole n from 0 on."""
+    """Return the n-th derivative of the digamma function; NaN unless n is a nonnegative integer."""
     import scipy.special
 
     n, x = np.broadcast_arrays(n.astype(np.float64), x.astype(np.float64))
@@ -44,13 +44,13 @@ def _polygamma(n: Array, x: Array) -> Array:
 
 
 def _zeta(x: Array, q: Array) -> Array:
-    """Hurwitz's zeta; NaN for x < 1, and for q <= 0 where the power is not defined."""
+    """Return the Hurwitz zeta function; NaN for x < 1, and for q <= 0 where the power is undefined."""
     import scipy.special
 
     x, q = np.broadcast_arrays(x.astype(np.float64), q.astype(np.float64))
     below = q <= 0
     whole = below & (q == np.floor(q))
-    # Below 0 the first terms are added one by one, which needs a whole exponent.
+    # For q <= 0 the first terms are added one by one, which needs an integer exponent.
     steps = np.where(below, np.floor(-q) + 1, 0)
     result = scipy.special.zeta(x, np.where(below, q + steps, q))
     for k in range(int(min(steps.max(initial=0), 1e6))):
@@ -79,7 +79,7 @@ binary("IgammaGradA", igamma_grad_a, _WIDE)
 
 @array_kernel("Betainc", types={"T": _WIDE})
 def _betainc(a: Array, b: Array, x: Array) -> Array:
-    """The regularised incomplete beta function; the operands have one shape, or are scalars."""
+    """Return the regularised incomplete beta function of operands of one shape or scalars."""
     import scipy.special
 
     shapes = {operand.shape for operand in (a, b, x) if operand.ndim}

@@ -1,4 +1,4 @@
-"""Fourier transforms of the last dimensions, through the pocketfft of scipy."""
+"""Fourier transforms of trailing dimensions, by SciPy's pocketfft."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _transform(name: str, x: Array, axes: tuple[int, ...], sizes: tuple[int, ...] | None = None) -> Array:
-    """A transform of scipy; of an array without elements, or of no dimensions, the array of the result's shape."""
+    """Call a transform of SciPy; without axes, return the input."""
     import scipy.fft
 
     if not axes:
@@ -56,7 +56,7 @@ def _lengths(fft_length: Array, rank: int) -> tuple[int, ...]:
 
 
 def _check_lengths(x: Array, axes: tuple[int, ...], needed: tuple[int, ...]) -> None:
-    """Nothing is padded: an input must be long enough, unless it has no elements."""
+    """Raise if a dimension is too short: inputs are not padded, but may be empty."""
     for axis, need in zip(axes, needed, strict=True):
         if x.size and x.shape[axis] < need:
             raise InvalidArgumentError(
@@ -83,7 +83,7 @@ def _half(length: int) -> int:
 
 
 def to_complex(x: Array, axes: tuple[int, ...], lengths: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """The half of a real input's transform that says all, cut to the lengths first."""
+    """Transform a real input, cropped to the lengths, to the nonredundant half of its spectrum."""
     _check_lengths(x, axes, lengths)
     sizes = (*lengths[:-1], _half(lengths[-1]))
     if not x.size or not all(lengths):
@@ -92,7 +92,7 @@ def to_complex(x: Array, axes: tuple[int, ...], lengths: tuple[int, ...], dtype:
 
 
 def to_real(x: Array, axes: tuple[int, ...], lengths: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """The real array whose half transform is x, cut to what the lengths need."""
+    """Transform a half spectrum, cropped to fit the lengths, to a real array."""
     needed = (*lengths[:-1], _half(lengths[-1]))
     _check_lengths(x, axes, needed)
     if not x.size or not all(lengths):
@@ -125,7 +125,7 @@ for _rank, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
 
 
 def _axes(x: Array, operand: Array, fft_length: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The dimensions to transform in the order given, and their lengths."""
+    """Return the dimensions to transform in the given order, and their lengths."""
     if operand.ndim != 1:
         raise ShapeError(f"axes must be a vector; its shape is {list(operand.shape)}")
     for axis in operand.tolist():

@@ -1,4 +1,4 @@
-"""Variables behind references, and scatters into variables."""
+"""Reference variables, and scatters into variables."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Array = np.ndarray[Any, Any]
 
 
 class LegacyVar(Var):
-    """A variable that is handed on by reference; kept apart from resource variables of the same name."""
+    """Variable that is passed by reference; its name does not clash with resource variables."""
 
 
 @kernel(("Variable", "VariableV2"))
 class Variable(OpKernel):
-    """A reference to a variable, which is made when first asked for."""
+    """Kernel that outputs a reference to a variable, which is created at the first run."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -33,7 +33,7 @@ class Variable(OpKernel):
         self._dtype = construction.get_attr("dtype")
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Give the reference."""
+        """Output the reference."""
         made = ctx.resource_manager.lookup_or_create(
             self._container, self._name, LegacyVar, lambda: LegacyVar(self._dtype, name=self.name)
         )
@@ -41,12 +41,12 @@ class Variable(OpKernel):
 
 
 class TemporaryVar(LegacyVar):
-    """A variable of one step."""
+    """Variable that lives for one step."""
 
 
 @kernel("TemporaryVariable")
 def temporary_variable(ctx: OpKernelContext) -> None:
-    """A variable of uninitialised memory, until it is destroyed or the step ends."""
+    """Create a variable of one step, with unspecified contents, and output a reference to it."""
     name = f"{ctx.attr('var_name') or ctx.op_kernel.name}"
     dtype, shape = ctx.attr("dtype"), ctx.attr("shape")
     ctx.require(shape.is_fully_defined, f"the shape {shape} of temporary variable '{name}' is not fully known")
@@ -57,7 +57,7 @@ def temporary_variable(ctx: OpKernelContext) -> None:
 
 @kernel("DestroyTemporaryVariable")
 def destroy_temporary_variable(ctx: OpKernelContext) -> None:
-    """The last value of a temporary variable, which ends."""
+    """Delete a temporary variable and output its last value."""
     value = _value(ctx.mutable_input(0))
     ctx.resource_manager.delete(ctx.step_container.name, ctx.attr("var_name"), TemporaryVar)
     ctx.set_output(0, value)
@@ -65,13 +65,13 @@ def destroy_temporary_variable(ctx: OpKernelContext) -> None:
 
 @kernel("IsVariableInitialized")
 def is_variable_initialized(ctx: OpKernelContext) -> None:
-    """Whether the variable has a value."""
+    """Return whether the variable has a value."""
     ctx.set_output(0, np.array(ctx.mutable_input(0).is_initialized))
 
 
 @kernel("Assign")
 def assign(ctx: OpKernelContext) -> None:
-    """Make the value the variable's."""
+    """Assign a value to the variable."""
     ref, value = ctx.mutable_input(0), ctx.input(1)
     with ref.lock:
         old = ref.value
@@ -111,14 +111,14 @@ def _value(ref: Ref) -> Array:
 
 @kernel("StridedSliceAssign")
 def strided_slice_assign(ctx: OpKernelContext) -> None:
-    """Put a value into a slice of the variable."""
+    """Assign a value to a slice of the variable."""
     ref = ctx.mutable_input(0)
     with ref.lock:
         assign_slice(ctx, ref, _value(ref).shape)
     ctx.forward_ref_input_to_ref_output(0, 0)
 
 
-# Scatters. Add, Sub .. of "ResourceScatterAdd" names how updates meet what is there.
+# Scatters: the suffix of an op's name, such as Add in "ResourceScatterAdd", is its update operation.
 
 _ROWS = ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")
 _SLICES = ("Update", "Add", "Sub")
@@ -175,7 +175,7 @@ kernel("ScatterNdUpdate", types={"Tindices": INDEX})(_ref_scatter_nd)
 
 @kernel("ResourceCountUpTo", types={"T": INDEX})
 def resource_count_up_to(ctx: OpKernelContext) -> None:
-    """The value, which then grows by one, until the limit."""
+    """Output the value and increment the variable, up to a limit."""
     variable, limit = ctx.lookup_resource(0, Var), ctx.attr("limit")
     with variable.lock:
         old = initialized(variable, ctx, 0)

@@ -1,4 +1,4 @@
-"""Random numbers whose generator is kept in a variable: s64[3] of the counter's halves and the key."""
+"""Random numbers with the generator state in a variable: s64[3] of counter low, counter high and key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _scalar(operand: Array, name: str) -> int:
 
 
 def _take(ctx: OpKernelContext, algorithm: int, elements: int) -> tuple[Philox, Array]:
-    """The generator in the variable and the state it came from; the variable moves on by that many elements."""
+    """Return the variable's generator and state, and advance the variable by `elements` elements."""
     check_algorithm(algorithm)
     var = ctx.lookup_resource(0, Var)
     with var.lock:

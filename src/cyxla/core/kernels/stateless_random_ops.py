@@ -1,4 +1,4 @@
-"""Random numbers that a seed, or a key and a counter, decide: the same again on every run."""
+"""Random numbers determined by a seed, or by a key and a counter."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _WORDS = INDEX + tuple(as_data_type(name) for name in ("uint32", "uint64"))
 
 
 def generator_of(key: Array, counter: Array, alg: Array) -> Philox:
-    """The generator that a key, a counter and an algorithm's number name.
+    """Return the generator for a key, a counter and the number of an algorithm.
 
     Raises
     ------
     ShapeError
-        The key is not u64[1], the counter is not u64[1 or 2], or the number is not a scalar.
+        The key is not u64[1], the counter has fewer than two numbers, or the algorithm is not a scalar.
     UnimplementedError
-        ThreeFry, which TensorFlow has no CPU kernel for.
+        The algorithm is ThreeFry, which TensorFlow does not have on CPU.
     InvalidArgumentError
-        There is no such algorithm.
+        The algorithm does not exist.
     """
     if alg.ndim:
         raise ShapeError(f"alg must be a scalar; its shape is {list(alg.shape)}")
@@ -84,13 +84,13 @@ def _integers(generator: Philox, shape: Array, minval: Array, maxval: Array) -> 
     return philox.uniform_int(generator, count, low, high).reshape(sizes)
 
 
-# Numbers that are drawn until they fit
+# Distributions by rejection sampling
 
 _WIDE = tuple(t for t in FLOATING if t.text != "bfloat16")
 
 
 def _gammas(generator: Philox, shape: Array, alpha: Array) -> Array:
-    """In a shape that ends with that of the distributions' parameters."""
+    """Draw gamma numbers of a shape that ends with that of the parameters."""
     sizes, count = _ending_with(shape, alpha.shape)
     drawn = rejection_sampling.gamma(generator, each_parameter(count, alpha))
     return beside_parameters(drawn, sizes, alpha, alpha.dtype)
@@ -116,7 +116,7 @@ def _gamma_v3(shape: Array, key: Array, counter: Array, alg: Array, alpha: Array
 
 @array_kernel("StatelessRandomBinomial", attrs=("dtype",))
 def _binomial(shape: Array, seed: Array, counts: Array, probs: Array, *, dtype: DataType) -> Array:
-    """In a shape that ends with what both parameters broadcast to."""
+    """Draw binomial numbers of a shape that ends with the broadcast shape of both parameters."""
     try:
         counts, probs = np.broadcast_arrays(counts, probs)
     except ValueError:
@@ -129,7 +129,7 @@ def _binomial(shape: Array, seed: Array, counts: Array, probs: Array, *, dtype: 
 
 @array_kernel("StatelessParameterizedTruncatedNormal")
 def _truncated(shape: Array, seed: Array, means: Array, stdevs: Array, low: Array, high: Array) -> Array:
-    """Parameters broadcast to the shape."""
+    """Draw truncated normal numbers with parameters broadcast to the shape."""
     sizes, _ = shape_of(shape)
     try:
         wide = [np.broadcast_to(x, sizes).reshape(-1).astype(np.float64) for x in (means, stdevs, low, high)]

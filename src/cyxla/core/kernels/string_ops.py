@@ -23,7 +23,7 @@ def _strings(values: list[bytes], shape: tuple[int, ...]) -> Array:
 
 @array_kernel("StringJoin", attrs=("separator",))
 def _join(inputs: list[Array], *, separator: str) -> Array:
-    """Scalars go with any shape; all others must be alike."""
+    """Join the inputs elementwise; scalars broadcast, other shapes must be equal."""
     shapes = {x.shape for x in inputs if x.ndim}
     if len(shapes) > 1:
         raise ShapeError(f"the inputs must have one shape, or be scalars; they have {sorted(map(list, shapes))}")
@@ -48,7 +48,7 @@ def _format(inputs: list[Array], *, template: str, placeholder: str, summarize: 
 
 @array_kernel("ReduceJoin", attrs=("keep_dims", "separator"))
 def _reduce_join(x: Array, axes: Array, *, keep_dims: bool, separator: str) -> Array:
-    """Along several axes, the first one changes fastest; along none, nothing is joined."""
+    """Join along axes, the first of which varies fastest; without axes return the input."""
     order = axes.reshape(-1).tolist()
     if any(not -x.ndim <= d < x.ndim for d in order):
         raise InvalidArgumentError(f"reduction_indices {order} are not all dimensions of inputs of rank {x.ndim}")
@@ -76,7 +76,7 @@ _ATTRS = ("T", "precision", "scientific", "shortest", "width", "fill")
 def _as_string(
     x: Array, *, T: DataType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
 ) -> Array:
-    """By a format of C."""
+    """Format each element with a C format string."""
     kind = "f" if x.dtype.kind == "V" or T.text == "bfloat16" else x.dtype.kind
     if kind not in "fc" and (scientific or shortest or precision >= 0):
         raise InvalidArgumentError(f"scientific, shortest and precision are for floats, not {T}")
@@ -100,7 +100,7 @@ def _one(value: Any, form: str, kind: str) -> bytes:
     return (form % value).encode()
 
 
-# Patterns. Text is UTF-8; bytes that are none pass as they are.
+# Regular expressions. Text is UTF-8; invalid bytes pass unchanged.
 
 
 def _text(x: Any) -> str:

@@ -1,4 +1,4 @@
-"""Updates of optimisers: a variable and its slots, changed together by a gradient."""
+"""Optimiser updates: a variable and its slots are updated together from a gradient."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Update = Callable[..., Slots]
 
 @dataclass(frozen=True)
 class Rule:
-    """How an optimiser changes its slots.
+    """Update rule of an optimiser.
 
     Parameters
     ----------
     name : str
-        Of the op, without what it starts with.
+        Name of the op without its prefix.
     slots : tuple of str
-        Inputs that are variables, the trained one first.
+        Names of the inputs that are variables, the trained one first.
     update : callable
-        ``update(*slots, **others, **attrs) -> slots``: in a type wide enough, the others being scalars and a gradient.
+        Function ``update(*slots, **others, **attrs) -> slots`` in the wide type; the others are scalars and a gradient.
     attrs : tuple of str
-        Attributes that it reads.
+        Names of the attributes passed to `update`.
     """
 
     name: str
@@ -63,7 +63,7 @@ def _keras_momentum(var: Array, accum: Array, *, lr: Array, grad: Array, momentu
 
 
 def _adagrad(var: Array, accum: Array, *, lr: Array, grad: Array, update_slots: bool) -> Slots:
-    """Duchi, Hazan and Singer, JMLR 12, 2011."""
+    """Update by Duchi, Hazan and Singer, JMLR 12, 2011."""
     accum = accum + grad * grad if update_slots else accum
     return var - grad * lr / np.sqrt(accum), accum
 
@@ -84,7 +84,7 @@ def _adagrad_da(
     l2: Array,
     global_step: Array,
 ) -> Slots:
-    """Dual averaging: the variable follows from the sums alone."""
+    """Update by dual averaging, in which the variable depends on the sums only."""
     total, squares = total + grad, squares + grad * grad
     step = global_step.astype(var.dtype)
     pull = np.sign(total) * np.maximum(np.abs(total) - l1 * step, 0) if l1 > 0 else total
@@ -92,7 +92,7 @@ def _adagrad_da(
 
 
 def _proximal(x: Array, rate: Array, l1: Array, l2: Array) -> Array:
-    """Shrink towards 0 by what the regularisers ask."""
+    """Apply the proximal operator of the l1 and l2 regularisers."""
     shrunk = np.sign(x) * np.maximum(np.abs(x) - rate * l1, 0) if l1 > 0 else x
     return np.asarray(shrunk / (1 + l2 * rate))
 
@@ -108,7 +108,7 @@ def _proximal_gradient_descent(var: Array, *, alpha: Array, l1: Array, l2: Array
 
 
 def _adadelta(var: Array, accum: Array, updates: Array, *, lr: Array, rho: Array, epsilon: Array, grad: Array) -> Slots:
-    """Zeiler, arXiv 1212.5701."""
+    """Update by Zeiler, arXiv 1212.5701."""
     accum = accum * rho + grad * grad * (1 - rho)
     step = np.sqrt(updates + epsilon) / np.sqrt(accum + epsilon) * grad
     return var - step * lr, accum, updates * rho + step * step * (1 - rho)
@@ -132,7 +132,7 @@ def _adam(
     grad: Array,
     use_nesterov: bool,
 ) -> Slots:
-    """Kingma and Ba, ICLR 2015, in the form of its section 2 that moves the correction into the rate."""
+    """Update by Kingma and Ba, ICLR 2015, with the bias correction moved into the rate as in section 2."""
     rate = lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
     m, v = _moments(m, v, beta1, beta2, grad)
     direction = grad * (1 - beta1) + beta1 * m if use_nesterov else m
@@ -153,7 +153,7 @@ def _amsgrad(
     epsilon: Array,
     grad: Array,
 ) -> Slots:
-    """Reddi, Kale and Kumar, ICLR 2018."""
+    """Update by Reddi, Kale and Kumar, ICLR 2018."""
     rate = lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
     m, v = _moments(m, v, beta1, beta2, grad)
     vhat = np.maximum(vhat, v)
@@ -172,13 +172,13 @@ def _adamax(
     epsilon: Array,
     grad: Array,
 ) -> Slots:
-    """Kingma and Ba, ICLR 2015, section 7.1."""
+    """Update by Kingma and Ba, ICLR 2015, section 7.1."""
     m, v = m + (grad - m) * (1 - beta1), np.maximum(beta2 * v, np.abs(grad))
     return var - lr / (1 - beta1_power) * (m / (v + epsilon)), m, v
 
 
 def _add_sign(var: Array, m: Array, *, lr: Array, alpha: Array, sign_decay: Array, beta: Array, grad: Array) -> Slots:
-    """Bello et al., "Neural optimizer search with reinforcement learning", ICML 2017."""
+    """Update by Bello et al., "Neural optimizer search with reinforcement learning", ICML 2017."""
     m = m * beta + grad * (1 - beta)
     return var - lr * (alpha + sign_decay * np.sign(grad) * np.sign(m)) * grad, m
 
@@ -186,7 +186,7 @@ def _add_sign(var: Array, m: Array, *, lr: Array, alpha: Array, sign_decay: Arra
 def _power_sign(
     var: Array, m: Array, *, lr: Array, logbase: Array, sign_decay: Array, beta: Array, grad: Array
 ) -> Slots:
-    """Bello et al., "Neural optimizer search with reinforcement learning", ICML 2017."""
+    """Update by Bello et al., "Neural optimizer search with reinforcement learning", ICML 2017."""
     m = m * beta + grad * (1 - beta)
     return var - lr * np.exp(logbase * sign_decay * np.sign(grad) * np.sign(m)) * grad, m
 
@@ -194,7 +194,7 @@ def _power_sign(
 def _rmsprop(
     var: Array, ms: Array, mom: Array, *, lr: Array, rho: Array, momentum: Array, epsilon: Array, grad: Array
 ) -> Slots:
-    """Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning", 2012."""
+    """Update by Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning", 2012."""
     ms = ms + (grad * grad - ms) * (1 - rho)
     mom = mom * momentum + grad * lr / np.sqrt(ms + epsilon)
     return var - mom, ms, mom
@@ -212,7 +212,7 @@ def _centered_rmsprop(
     epsilon: Array,
     grad: Array,
 ) -> Slots:
-    """Graves, arXiv 1308.0850, equations 38 to 45: by the variance of the gradient."""
+    """Update by the variance of the gradient: Graves, arXiv 1308.0850, equations 38 to 45."""
     ms, mg = ms + (grad * grad - ms) * (1 - rho), mg + (grad - mg) * (1 - rho)
     mom = mom * momentum + grad * lr / np.sqrt(ms - mg * mg + epsilon)
     return var - mom, mg, ms, mom
@@ -231,8 +231,8 @@ def _ftrl(
     multiply_linear_by_lr: bool,
     l2_shrinkage: Array | float = 0,
 ) -> Slots:
-    """McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1."""
-    unit = lr if multiply_linear_by_lr else var.dtype.type(1)  # what the linear term is measured in
+    """Update by McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1."""
+    unit = lr if multiply_linear_by_lr else var.dtype.type(1)  # unit of the linear term
     grown = accum + grad * grad
     power, before = grown**-lr_power, accum**-lr_power
     shrunk = grad + 2 * l2_shrinkage * var
@@ -299,7 +299,7 @@ def _values(cells: list[Ref], rule: Rule) -> list[Array]:
 
 
 def _others(ctx: OpKernelContext, rule: Rule, shape: tuple[int, ...]) -> dict[str, Array]:
-    """The gradient, which has the variable's shape, and the scalars."""
+    """Return the gradient, of the variable's shape, and the scalars."""
     names = list(ctx.op_kernel.props.input_ranges)[len(rule.slots) :]
     others = {name: ctx.input(name) for name in names}
     for name, value in others.items():
@@ -310,7 +310,7 @@ def _others(ctx: OpKernelContext, rule: Rule, shape: tuple[int, ...]) -> dict[st
 
 
 def _locked(cells: list[Ref]) -> ExitStack:
-    """Hold the locks of all cells, taken in one order everywhere."""
+    """Acquire the locks of all cells, in a global order that avoids deadlocks."""
     stack = ExitStack()
     for cell in sorted(set(cells), key=id):
         stack.enter_context(cell.lock)
@@ -345,13 +345,13 @@ for _rule in _RULES:
         _register(_rule, "Apply" + _rule.name, by_reference=True)
 
 
-# ---------------------------------------------------------------------------------------- only the rows of some indices
+# ------------------------------------------------------------------------------------------------- updates of rows only
 
 
 def _sparse(rule: Rule) -> None:
     @kernel("ResourceSparseApply" + rule.name, types={"T": FLOATING})
     def apply(ctx: OpKernelContext) -> None:
-        """Update one row after the other, so that equal indices add up."""
+        """Update row by row, so that duplicate indices accumulate."""
         cells = _cells(ctx, rule, by_reference=False)
         indices, grad = ctx.input("indices"), ctx.input("grad")
         names = [n for n in ctx.op_kernel.props.input_ranges if n not in (*rule.slots, "indices", "grad")]

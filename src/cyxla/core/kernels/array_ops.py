@@ -235,10 +235,10 @@ def _select_v2(condition: Array, t: Array, e: Array) -> Array:
 @array_kernel("Where")
 def _where(x: Array) -> Array:
     """Return the coordinates of nonzero elements in row-major order."""
-    return np.argwhere(x).astype(np.int64).reshape(-1, x.ndim) if x.ndim else _scalar_place(x)
+    return np.argwhere(x).astype(np.int64).reshape(-1, x.ndim) if x.ndim else _where_scalar(x)
 
 
-def _scalar_place(x: Array) -> Array:
+def _where_scalar(x: Array) -> Array:
     return np.zeros((int(bool(x)), 0), np.int64)
 
 
@@ -247,11 +247,11 @@ def _check_vector(x: Array, name: str) -> None:
         raise ShapeError(f"{name} must be a vector; its shape is {list(x.shape)}")
 
 
-def _first_places(x: Array) -> tuple[Array, Array]:
+def _unique_slices(x: Array) -> tuple[Array, Array]:
     """Return the first index of each distinct slice of dimension 0, in order of appearance, and each slice's number."""
     keys = x.reshape(len(x), prod(x.shape[1:]))
     seen: dict[Any, int] = {}
-    which = np.empty(len(x), np.int64)
+    inverse = np.empty(len(x), np.int64)
     first = []
     rows: Any = keys.tolist() if keys.dtype.hasobject else keys
     for k, row in enumerate(rows):
@@ -259,8 +259,8 @@ def _first_places(x: Array) -> tuple[Array, Array]:
         if key not in seen:
             seen[key] = len(seen)
             first.append(k)
-        which[k] = seen[key]
-    return np.array(first, np.int64), which
+        inverse[k] = seen[key]
+    return np.array(first, np.int64), inverse
 
 
 def _key(row: Array) -> bytes:
@@ -271,14 +271,14 @@ def _key(row: Array) -> bytes:
 @array_kernel("Unique", attrs=("out_idx",))
 def _unique(x: Array, *, out_idx: DataType) -> tuple[Array, Array]:
     _check_vector(x, "x")
-    first, which = _first_places(x)
-    return x[first], which.astype(out_idx.numpy)
+    first, inverse = _unique_slices(x)
+    return x[first], inverse.astype(out_idx.numpy)
 
 
 @array_kernel("UniqueWithCounts", attrs=("out_idx",))
 def _unique_with_counts(x: Array, *, out_idx: DataType) -> tuple[Array, Array, Array]:
-    y, which = _unique(x, out_idx=out_idx)
-    return y, which, np.bincount(which, minlength=len(y)).astype(out_idx.numpy)
+    y, inverse = _unique(x, out_idx=out_idx)
+    return y, inverse, np.bincount(inverse, minlength=len(y)).astype(out_idx.numpy)
 
 
 @array_kernel("UniqueV2", attrs=("out_idx",))
@@ -289,8 +289,8 @@ def _unique_v2(x: Array, axis: Array, *, out_idx: DataType) -> tuple[Array, Arra
     if not axis.size:
         return _unique(x, out_idx=out_idx)
     along = axis_of(axis, x.ndim)
-    first, which = _first_places(np.moveaxis(x, along, 0))
-    return np.take(x, first, axis=along), which.astype(out_idx.numpy)
+    first, inverse = _unique_slices(np.moveaxis(x, along, 0))
+    return np.take(x, first, axis=along), inverse.astype(out_idx.numpy)
 
 
 @array_kernel("ListDiff", attrs=("out_idx",))
@@ -398,10 +398,10 @@ def _band_part(x: Array, num_lower: Array, num_upper: Array) -> Array:
     return np.where(inside, x, np.zeros((), x.dtype))
 
 
-_MAIN, _ANY = np.array(0), np.array(-1)
+_MAIN_DIAGONAL, _ANY_SIZE = np.array(0), np.array(-1)
 
 
-def _filled(diagonal: Array, band: Band, padding: Array) -> Array:
+def _fill_band(diagonal: Array, band: Band, padding: Array) -> Array:
     if padding.ndim:
         raise ShapeError(f"padding_value must be a scalar; its shape is {list(padding.shape)}")
     batch = diagonal.shape[: -len(band.shape)]
@@ -410,8 +410,8 @@ def _filled(diagonal: Array, band: Band, padding: Array) -> Array:
 
 @array_kernel(("MatrixDiag", "BatchMatrixDiag"))
 def _matrix_diag(diagonal: Array) -> Array:
-    band = band_to_fill(diagonal, _MAIN, _ANY, _ANY, "LEFT_LEFT")
-    return _filled(diagonal, band, np.zeros((), diagonal.dtype))
+    band = band_to_fill(diagonal, _MAIN_DIAGONAL, _ANY_SIZE, _ANY_SIZE, "LEFT_LEFT")
+    return _fill_band(diagonal, band, np.zeros((), diagonal.dtype))
 
 
 @array_kernel("MatrixDiagV2")
@@ -419,12 +419,12 @@ def _matrix_diag(diagonal: Array) -> Array:
 def _matrix_diag_v3(
     diagonal: Array, k: Array, num_rows: Array, num_cols: Array, padding_value: Array, *, align: str = "LEFT_LEFT"
 ) -> Array:
-    return _filled(diagonal, band_to_fill(diagonal, k, num_rows, num_cols, align), padding_value)
+    return _fill_band(diagonal, band_to_fill(diagonal, k, num_rows, num_cols, align), padding_value)
 
 
 @array_kernel("MatrixDiagPart")
 def _matrix_diag_part(x: Array) -> Array:
-    return band_of(x, _MAIN).taken(x)
+    return band_of(x, _MAIN_DIAGONAL).taken(x)
 
 
 @array_kernel("MatrixDiagPartV2")
@@ -435,7 +435,7 @@ def _matrix_diag_part_v3(x: Array, k: Array, padding_value: Array, *, align: str
 
 @array_kernel(("MatrixSetDiag", "MatrixSetDiagV2"))
 @array_kernel("MatrixSetDiagV3", attrs=("align",))
-def _matrix_set_diag(x: Array, diagonal: Array, k: Array = _MAIN, *, align: str = "LEFT_LEFT") -> Array:
+def _matrix_set_diag(x: Array, diagonal: Array, k: Array = _MAIN_DIAGONAL, *, align: str = "LEFT_LEFT") -> Array:
     band = band_of(x, k, align)
     if diagonal.shape != (*x.shape[:-2], *band.shape):
         raise ShapeError(f"diagonals of {list(diagonal.shape)}; {[*x.shape[:-2], *band.shape]} are needed")

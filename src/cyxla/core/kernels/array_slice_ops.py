@@ -31,7 +31,7 @@ Array = np.ndarray[Any, Any]
 # ----------------------------------------------------------------------------------------------- joining and cutting
 
 
-def _joined(values: list[Array], axis: int) -> Array:
+def _concatenate(values: list[Array], axis: int) -> Array:
     check_joinable([value.shape for value in values], axis)
     return np.concatenate(values, axis=axis)
 
@@ -39,7 +39,7 @@ def _joined(values: list[Array], axis: int) -> Array:
 def _concat(values: list[Array], axis: Array) -> Array:
     if not values[0].ndim:
         raise ShapeError("scalars cannot be joined", hint="use Pack")
-    return _joined(values, axis_of(axis, values[0].ndim, "the dimension to join in"))
+    return _concatenate(values, axis_of(axis, values[0].ndim, "the dimension to join in"))
 
 
 array_kernel("ConcatV2", _concat)
@@ -92,15 +92,15 @@ def _strided_slice(x: Array, begin: Array, end: Array, strides: Array, **masks: 
 @array_kernel("StridedSliceGrad", attrs=MASKS)
 def _strided_slice_grad(shape: Array, begin: Array, end: Array, strides: Array, dy: Array, **masks: int) -> Array:
     """Return zeros of a shape with dy written to the slice."""
-    return _updated(np.zeros(sizes_of(shape, "shape"), dy.dtype), begin, end, strides, dy, masks, exact=True)
+    return _assign_slice(np.zeros(sizes_of(shape, "shape"), dy.dtype), begin, end, strides, dy, masks, exact=True)
 
 
 @array_kernel("TensorStridedSliceUpdate", attrs=MASKS)
 def _strided_slice_update(x: Array, begin: Array, end: Array, strides: Array, value: Array, **masks: int) -> Array:
-    return _updated(x.copy(), begin, end, strides, value, masks, exact=False)
+    return _assign_slice(x.copy(), begin, end, strides, value, masks, exact=False)
 
 
-def _updated(
+def _assign_slice(
     x: Array, begin: Array, end: Array, strides: Array, value: Array, masks: dict[str, int], exact: bool
 ) -> Array:
     index = strided_index(x.shape, begin, end, strides, masks)
@@ -157,9 +157,9 @@ def _mirror_pad_grad(dy: Array, paddings: Array, *, mode: str) -> Array:
     shape = [n - low - high for n, (low, high) in zip(dy.shape, pads, strict=True)]
     if min(shape, default=0) < 0:
         raise InvalidArgumentError(f"{list(dy.shape)} is smaller than its paddings {paddings.tolist()}")
-    for d, places in enumerate(mirrored(paddings, mode, shape)):
+    for d, indices_of_dim in enumerate(mirrored(paddings, mode, shape)):
         summed = np.zeros((shape[d], *np.delete(dy.shape, d)), dy.dtype)
-        np.add.at(summed, places, np.moveaxis(dy, d, 0))
+        np.add.at(summed, indices_of_dim, np.moveaxis(dy, d, 0))
         dy = np.moveaxis(summed, 0, d)
     return np.ascontiguousarray(dy)
 
@@ -174,8 +174,8 @@ def _transpose(x: Array, perm: Array) -> Array:
 
 @array_kernel("ConjugateTranspose")
 def _conjugate_transpose(x: Array, perm: Array) -> Array:
-    turned = x.transpose(permutation(x.ndim, perm))
-    return turned.conj() if x.dtype.kind == "c" else turned
+    transposed = x.transpose(permutation(x.ndim, perm))
+    return transposed.conj() if x.dtype.kind == "c" else transposed
 
 
 @array_kernel("Reverse")
@@ -313,7 +313,7 @@ array_kernel("DepthToSpace", _with_depth_last(_depth_to_space), attrs=("block_si
 # -------------------------------------------------------------------------------------------------------- gathering
 
 
-def _check_inside(indices: Array, size: int) -> None:
+def _check_indices(indices: Array, size: int) -> None:
     bad = (indices < 0) | (indices >= size)
     if bad.any():
         place = np.argwhere(bad)[0].tolist()
@@ -323,13 +323,13 @@ def _check_inside(indices: Array, size: int) -> None:
 def _gather(params: Array, indices: Array, axis: int, batch: int) -> Array:
     if params.shape[:batch] != indices.shape[:batch]:
         raise ShapeError(f"the batches of params {list(params.shape)} and indices {list(indices.shape)} differ")
-    _check_inside(indices, params.shape[axis])
+    _check_indices(indices, params.shape[axis])
     if not batch:
         return np.take(params, indices, axis=axis)
     count = prod(params.shape[:batch])
     flat = params.reshape(count, *params.shape[batch:])
-    places = indices.reshape(count, *indices.shape[batch:])
-    rows = [np.take(p, i, axis=axis - batch) for p, i in zip(flat, places, strict=True)]
+    flat_indices = indices.reshape(count, *indices.shape[batch:])
+    rows = [np.take(p, i, axis=axis - batch) for p, i in zip(flat, flat_indices, strict=True)]
     shape = (*params.shape[:axis], *indices.shape[batch:], *params.shape[axis + 1 :])
     return np.array(rows, params.dtype).reshape(shape)
 
@@ -386,30 +386,30 @@ def _scatter_nd(indices: Array, updates: Array, shape: Array, *, bad_indices_pol
     if not prod(sizes) and (indices.size or updates.size):
         raise InvalidArgumentError(f"updates cannot go into an array without elements, {list(sizes)}")
     result = _zeros(sizes, updates.dtype)
-    how = "update" if updates.dtype.hasobject else "add"
-    scatter_nd(result, indices, updates, how, check_policy(bad_indices_policy))
+    op = "update" if updates.dtype.hasobject else "add"
+    scatter_nd(result, indices, updates, op, check_policy(bad_indices_policy))
     return result
 
 
-def _scattered(name: str, how: str, types: Sequence[DataType] | None) -> None:
+def _register_scatter(name: str, op: str, types: Sequence[DataType] | None) -> None:
     @array_kernel(name, attrs=("bad_indices_policy",), types=None if types is None else {"T": types})
     def kernel(x: Array, indices: Array, updates: Array, *, bad_indices_policy: str) -> Array:
         """Return a copy of x with some slices changed."""
         result = x.copy()
-        scatter_nd(result, indices, updates, how, check_policy(bad_indices_policy))
+        scatter_nd(result, indices, updates, op, check_policy(bad_indices_policy))
         return result
 
 
-_ADDED = (*NUMBER, as_data_type("bool"))
-for _name, _how, _types in (
+_ADD_TYPES = (*NUMBER, as_data_type("bool"))
+for _name, _op, _types in (
     ("TensorScatterUpdate", "update", None),
-    ("TensorScatterAdd", "add", _ADDED),
+    ("TensorScatterAdd", "add", _ADD_TYPES),
     ("TensorScatterSub", "sub", NUMBER),
     ("TensorScatterMax", "max", REAL),
     ("TensorScatterMin", "min", REAL),
-    ("ScatterNdNonAliasingAdd", "add", _ADDED),
+    ("ScatterNdNonAliasingAdd", "add", _ADD_TYPES),
 ):
-    _scattered(_name, _how, _types)
+    _register_scatter(_name, _op, _types)
 
 
 # --------------------------------------------------------------------------------------------------------- patches

@@ -8,7 +8,7 @@ from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.kernels.lib.elementwise import Array, binary, unary
 
 
-def _places(x: Array, y: Array) -> Array:
+def _clamp_shift(x: Array, y: Array) -> Array:
     """Clamp shifts to the width of the type; larger ones are undefined in C."""
     return np.clip(y, 0, np.asarray(8 * x.dtype.itemsize - 1, x.dtype))
 
@@ -16,8 +16,8 @@ def _places(x: Array, y: Array) -> Array:
 binary("BitwiseAnd", np.bitwise_and)
 binary("BitwiseOr", np.bitwise_or)
 binary("BitwiseXor", np.bitwise_xor)
-binary("LeftShift", lambda x, y: np.left_shift(x, _places(x, y)))
-binary("RightShift", lambda x, y: np.right_shift(x, _places(x, y)))
+binary("LeftShift", lambda x, y: np.left_shift(x, _clamp_shift(x, y)))
+binary("RightShift", lambda x, y: np.right_shift(x, _clamp_shift(x, y)))
 unary("Invert", np.invert)
 
 

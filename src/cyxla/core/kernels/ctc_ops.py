@@ -33,13 +33,13 @@ def _ctc_loss(
     """Return the loss of each sequence, and its gradient with respect to the inputs."""
     labels = _labels_by_batch(inputs, indices, values, lengths)
     logits = inputs.astype(np.float64)
-    loss, slopes = np.zeros(inputs.shape[1]), np.zeros(inputs.shape)
-    for b, (wanted, length) in enumerate(zip(labels, lengths.tolist(), strict=True)):
+    loss, gradients = np.zeros(inputs.shape[1]), np.zeros(inputs.shape)
+    for b, (targets, length) in enumerate(zip(labels, lengths.tolist(), strict=True)):
         if not length:
             continue
         if preprocess_collapse_repeated:
-            wanted = [k for i, k in enumerate(wanted) if not i or k != wanted[i - 1]]
-        needed = len(wanted) + sum(x == y for x, y in pairwise(wanted)) * ctc_merge_repeated
+            targets = [k for i, k in enumerate(targets) if not i or k != targets[i - 1]]
+        needed = len(targets) + sum(x == y for x, y in pairwise(targets)) * ctc_merge_repeated
         if needed > length and not ignore_longer_outputs_than_inputs:
             raise InvalidArgumentError(
                 f"sequence {b} has {length} frames, but its labels need {needed}",
@@ -48,8 +48,8 @@ def _ctc_loss(
         if needed > length:
             loss[b] = np.inf
         else:
-            loss[b], slopes[:length, b] = _one(logits[:length, b], wanted, ctc_merge_repeated)
-    return loss.astype(inputs.dtype), slopes.astype(inputs.dtype)
+            loss[b], gradients[:length, b] = _sequence_loss(logits[:length, b], targets, ctc_merge_repeated)
+    return loss.astype(inputs.dtype), gradients.astype(inputs.dtype)
 
 
 def _labels_by_batch(inputs: Array, indices: Array, values: Array, lengths: Array) -> list[list[int]]:
@@ -74,54 +74,54 @@ def _labels_by_batch(inputs: Array, indices: Array, values: Array, lengths: Arra
     return labels
 
 
-def _one(logits: Array, wanted: list[int], merge: bool) -> tuple[float, Array]:
+def _sequence_loss(logits: Array, targets: list[int], merge: bool) -> tuple[float, Array]:
     """Return loss and gradient of one sequence, f64[times, classes]."""
     blank = logits.shape[1] - 1
-    states = np.full(2 * len(wanted) + 1, blank)
-    states[1::2] = wanted
+    states = np.full(2 * len(targets) + 1, blank)
+    states[1::2] = targets
     stay = (states == blank) | merge
     skip = states != blank
     skip[:2] = False
     skip[2:] &= ~(merge & (states[2:] == states[:-2]))
     shifted = logits - logits.max(axis=1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    seen = logs[:, states]
-    forward, backward = _paths(seen, stay, skip), _paths_back(seen, stay, skip)
+    emissions = logs[:, states]
+    forward, backward = _forward_variables(emissions, stay, skip), _backward_variables(emissions, stay, skip)
     total = np.logaddexp.reduce(forward[-1, -2:])
     if total == -np.inf:
         return np.inf, np.zeros(logits.shape)
-    slopes = np.exp(logs)
-    np.subtract.at(slopes.T, states, np.exp(forward + backward - total).T)
-    return -total, slopes
+    gradients = np.exp(logs)
+    np.subtract.at(gradients.T, states, np.exp(forward + backward - total).T)
+    return -total, gradients
 
 
 def _shift(x: Array, by: int) -> Array:
     """Shift along the first axis, filling with -inf, the logarithm of 0."""
-    moved = np.full(x.shape, -np.inf)
+    shifted = np.full(x.shape, -np.inf)
     if by > 0:
-        moved[by:] = x[:-by]
+        shifted[by:] = x[:-by]
     else:
-        moved[:by] = x[-by:]
-    return moved
+        shifted[:by] = x[-by:]
+    return shifted
 
 
-def _paths(seen: Array, stay: Array, skip: Array) -> Array:
+def _forward_variables(emissions: Array, stay: Array, skip: Array) -> Array:
     """Return the log likelihoods of all paths to each state, including its emission (the forward variables)."""
-    found = np.full(seen.shape, -np.inf)
-    found[0, :2] = seen[0, :2]
-    for t in range(1, len(seen)):
-        last = found[t - 1]
-        ways = [np.where(stay, last, -np.inf), _shift(last, 1), np.where(skip, _shift(last, 2), -np.inf)]
-        found[t] = seen[t] + np.logaddexp.reduce(ways)
-    return found
+    log_probs = np.full(emissions.shape, -np.inf)
+    log_probs[0, :2] = emissions[0, :2]
+    for t in range(1, len(emissions)):
+        last = log_probs[t - 1]
+        paths = [np.where(stay, last, -np.inf), _shift(last, 1), np.where(skip, _shift(last, 2), -np.inf)]
+        log_probs[t] = emissions[t] + np.logaddexp.reduce(paths)
+    return log_probs
 
 
-def _paths_back(seen: Array, stay: Array, skip: Array) -> Array:
+def _backward_variables(emissions: Array, stay: Array, skip: Array) -> Array:
     """Return the log likelihoods of all paths from each state to an end, without its emission (backward variables)."""
-    found = np.full(seen.shape, -np.inf)
-    found[-1, -2:] = 0
-    for t in range(len(seen) - 2, -1, -1):
-        after = found[t + 1] + seen[t + 1]
-        ways = [np.where(stay, after, -np.inf), _shift(after, -1), _shift(np.where(skip, after, -np.inf), -2)]
-        found[t] = np.logaddexp.reduce(ways)
-    return found
+    log_probs = np.full(emissions.shape, -np.inf)
+    log_probs[-1, -2:] = 0
+    for t in range(len(emissions) - 2, -1, -1):
+        after = log_probs[t + 1] + emissions[t + 1]
+        paths = [np.where(stay, after, -np.inf), _shift(after, -1), _shift(np.where(skip, after, -np.inf), -2)]
+        log_probs[t] = np.logaddexp.reduce(paths)
+    return log_probs

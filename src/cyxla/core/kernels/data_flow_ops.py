@@ -129,7 +129,7 @@ def tensor_array(ctx: OpKernelContext) -> None:
     ctx.require(size.ndim == 0, f"size must be a scalar; its shape is {list(size.shape)}")
     ctx.require(int(size) >= 0, f"size is {int(size)}; an array has 0 elements or more")
     name = f"{ctx.attr('tensor_array_name') or ctx.op_kernel.name}_{next(_NUMBERS)}"
-    made = TensorArray(
+    array = TensorArray(
         name,
         ctx.attr("dtype"),
         int(size),
@@ -138,7 +138,7 @@ def tensor_array(ctx: OpKernelContext) -> None:
         dynamic=ctx.attr("dynamic_size"),
         clear_after_read=ctx.attr("clear_after_read"),
     )
-    ctx.resource_manager.create(ctx.step_container.name, name, made)
+    ctx.resource_manager.create(ctx.step_container.name, name, array)
     ctx.set_output(0, ctx.make_handle(ctx.step_container.name, name, TensorArray))
     ctx.set_output(1, np.array(0, np.float32))
 
@@ -160,7 +160,7 @@ def tensor_array_grad(ctx: OpKernelContext) -> None:
 
 
 @contextmanager
-def _opened(ctx: OpKernelContext) -> Iterator[TensorArray]:
+def _locked_array(ctx: OpKernelContext) -> Iterator[TensorArray]:
     """Lock the array of the first input and check that it is open."""
     array = ctx.lookup_resource(0, TensorArray)
     with array.lock:
@@ -172,7 +172,7 @@ def _opened(ctx: OpKernelContext) -> Iterator[TensorArray]:
 def tensor_array_write(ctx: OpKernelContext) -> None:
     """Write one element."""
     index = _index(ctx)
-    with _opened(ctx) as array:
+    with _locked_array(ctx) as array:
         array.check_dtype(ctx.attr("T"), "write")
         array.write(index, ctx.input("value"))
     ctx.set_output(0, ctx.input("flow_in"))
@@ -188,7 +188,7 @@ def _index(ctx: OpKernelContext) -> int:
 def tensor_array_read(ctx: OpKernelContext) -> None:
     """Read one element."""
     index = _index(ctx)
-    with _opened(ctx) as array:
+    with _locked_array(ctx) as array:
         array.check_dtype(ctx.attr("dtype"), "read")
         ctx.set_output(0, array.read(index))
 
@@ -196,7 +196,7 @@ def tensor_array_read(ctx: OpKernelContext) -> None:
 @kernel("TensorArraySizeV3")
 def tensor_array_size(ctx: OpKernelContext) -> None:
     """Return the number of elements."""
-    with _opened(ctx) as array:
+    with _locked_array(ctx) as array:
         ctx.set_output(0, np.array(len(array), np.int32))
 
 
@@ -216,7 +216,7 @@ def tensor_array_scatter(ctx: OpKernelContext) -> None:
         len(indices) == len(value),
         f"there are {len(indices)} indices for {len(value)} rows of the value",
     )
-    with _opened(ctx) as array:
+    with _locked_array(ctx) as array:
         array.check_dtype(ctx.attr("T"), "write")
         largest = max(indices.tolist(), default=-1)
         _require(
@@ -240,7 +240,7 @@ def tensor_array_split(ctx: OpKernelContext) -> None:
         sum(sizes) == value.shape[0],
         f"the lengths add up to {sum(sizes)}, but the value {list(value.shape)} has {value.shape[0]} rows",
     )
-    with _opened(ctx) as array:
+    with _locked_array(ctx) as array:
         array.check_dtype(ctx.attr("T"), "write")
         _require(
             len(array) == len(sizes) or (array.dynamic and len(sizes) > len(array)),
@@ -258,25 +258,25 @@ def tensor_array_gather(ctx: OpKernelContext) -> None:
     """Stack the elements at the given indices."""
     indices = ctx.input("indices")
     _require(indices.ndim == 1, f"indices must be a vector; its shape is {list(indices.shape)}")
-    with _opened(ctx) as array:
+    with _locked_array(ctx) as array:
         array.check_dtype(ctx.attr("dtype"), "read")
         array.narrow(ctx.attr("element_shape"))
         if not indices.size:
-            ctx.set_output(0, _nothing(array, array.element_shape, "element shape"))
+            ctx.set_output(0, _empty_result(array, array.element_shape, "element shape"))
             return
         values = [array.read(index) for index in indices.tolist()]
-    _check_alike(values, 0)
+    _check_equal_shapes(values, 0)
     ctx.set_output(0, np.stack(values))
 
 
 @kernel("TensorArrayConcatV3")
 def tensor_array_concat(ctx: OpKernelContext) -> None:
     """Concatenate all elements, and return their lengths."""
-    with _opened(ctx) as array:
+    with _locked_array(ctx) as array:
         array.check_dtype(ctx.attr("dtype"), "read")
         rest: TensorShape = ctx.attr("element_shape_except0")
         if not len(array):
-            ctx.set_output(0, _nothing(array, rest, "element_shape_except0"))
+            ctx.set_output(0, _empty_result(array, rest, "element_shape_except0"))
             ctx.set_output(1, np.zeros(0, np.int64))
             return
         values = [array.read(index) for index in range(len(array))]
@@ -286,12 +286,12 @@ def tensor_array_concat(ctx: OpKernelContext) -> None:
             rest.is_compatible_with(TensorShape(value.shape[1:])),
             f"element {i} has the shape {list(value.shape)}, but element_shape_except0 is {rest}",
         )
-    _check_alike(values, 1)
+    _check_equal_shapes(values, 1)
     ctx.set_output(0, np.concatenate(values))
     ctx.set_output(1, np.array([len(value) for value in values], np.int64))
 
 
-def _nothing(array: TensorArray, shape: TensorShape, what: str) -> Array:
+def _empty_result(array: TensorArray, shape: TensorShape, what: str) -> Array:
     if not shape.is_fully_defined:
         raise UnimplementedError(
             f"tensor array {array.name} has no elements to tell their shape, and {what} is {shape}",
@@ -300,7 +300,7 @@ def _nothing(array: TensorArray, shape: TensorShape, what: str) -> Array:
     return zeros([0, *shape.as_list()], array.dtype)
 
 
-def _check_alike(values: Sequence[Array], skipped: int) -> None:
+def _check_equal_shapes(values: Sequence[Array], skipped: int) -> None:
     for i, value in enumerate(values):
         _require(
             value.shape[skipped:] == values[0].shape[skipped:],
@@ -387,24 +387,24 @@ def dynamic_partition(data: Array, partitions: Array, *, num_partitions: int) ->
 def dynamic_stitch(indices: list[Array], data: list[Array]) -> Array:
     """Merge rows of several arrays into one by index; the last of equal indices wins."""
     rest = data[0].shape[indices[0].ndim :]
-    for i, (places, values) in enumerate(zip(indices, data, strict=True)):
-        _check_stitched(i, places, values, rest)
-    size = max((int(places.max()) for places in indices if places.size), default=-1) + 1
-    smallest = min((int(places.min()) for places in indices if places.size), default=0)
+    for i, (positions, values) in enumerate(zip(indices, data, strict=True)):
+        _check_stitch(i, positions, values, rest)
+    size = max((int(positions.max()) for positions in indices if positions.size), default=-1) + 1
+    smallest = min((int(positions.min()) for positions in indices if positions.size), default=0)
     _require(smallest >= 0, f"indices must not be negative, but {smallest} is among them")
     merged = np.full((size, *rest), b"" if data[0].dtype.hasobject else 0, data[0].dtype)
-    for places, values in zip(indices, data, strict=True):
-        merged[places] = values
+    for positions, values in zip(indices, data, strict=True):
+        merged[positions] = values
     return merged
 
 
-def _check_stitched(i: int, places: Array, values: Array, rest: tuple[int, ...]) -> None:
+def _check_stitch(i: int, positions: Array, values: Array, rest: tuple[int, ...]) -> None:
     _require(
-        values.shape[: places.ndim] == places.shape,
-        f"data[{i}].shape = {list(values.shape)} does not start with indices[{i}].shape = {list(places.shape)}",
+        values.shape[: positions.ndim] == positions.shape,
+        f"data[{i}].shape = {list(values.shape)} does not start with indices[{i}].shape = {list(positions.shape)}",
     )
     _require(
-        values.shape[places.ndim :] == rest,
+        values.shape[positions.ndim :] == rest,
         f"behind the dimensions of their indices, data[0] has {list(rest)}, but data[{i}] "
-        f"{list(values.shape[places.ndim :])}",
+        f"{list(values.shape[positions.ndim :])}",
     )

@@ -36,7 +36,7 @@ class _Functional(OpKernel):
             handle = self._handles[id(function)] = ctx.instantiate(function)
         return ctx.call_function(handle, args)
 
-    def give(self, ctx: OpKernelContext, values: Sequence[Any]) -> None:
+    def set_outputs(self, ctx: OpKernelContext, values: Sequence[Any]) -> None:
         """Set all outputs.
 
         Raises
@@ -86,7 +86,7 @@ class IfOp(_Functional):
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function of the branch selected by the condition."""
         branch = "then_branch" if to_bool(ctx.input(0)) else "else_branch"
-        self.give(ctx, self.call(ctx, self.attrs[branch], _inputs(ctx, "input")))
+        self.set_outputs(ctx, self.call(ctx, self.attrs[branch], _inputs(ctx, "input")))
 
 
 @kernel(("Case", "StatelessCase"))
@@ -98,7 +98,7 @@ class CaseOp(_Functional):
         index, branches = ctx.input(0), self.attrs["branches"]
         ctx.require(index.ndim == 0, f"branch_index must be a scalar, but its shape is {list(index.shape)}")
         chosen = int(index) if 0 <= int(index) < len(branches) else len(branches) - 1
-        self.give(ctx, self.call(ctx, branches[chosen], _inputs(ctx, "input")))
+        self.set_outputs(ctx, self.call(ctx, branches[chosen], _inputs(ctx, "input")))
 
 
 @kernel(("While", "StatelessWhile", "_While"))
@@ -108,16 +108,16 @@ class WhileOp(_Functional):
     def compute(self, ctx: OpKernelContext) -> None:
         """Iterate: results of the body become arguments of the condition and of the next body call."""
         values = _inputs(ctx, "input")
-        while self._goes_on(ctx, values):
+        while self._condition(ctx, values):
             ctx.step.check_running()
             values = self.call(ctx, self.attrs["body"], values)
             if len(values) != ctx.num_outputs:
                 raise InvalidArgumentError(
                     f"the body of the loop returned {len(values)} values, but the loop has {ctx.num_outputs}"
                 )
-        self.give(ctx, values)
+        self.set_outputs(ctx, values)
 
-    def _goes_on(self, ctx: OpKernelContext, values: Sequence[Any]) -> bool:
+    def _condition(self, ctx: OpKernelContext, values: Sequence[Any]) -> bool:
         results = self.call(ctx, self.attrs["cond"], values)
         if len(results) != 1:
             raise InvalidArgumentError(f"the condition of a loop returns one value, but this one {len(results)}")
@@ -140,7 +140,7 @@ class ForOp(_Functional):
         for number in range(start, limit, delta or 1):
             ctx.step.check_running()
             values = self.call(ctx, self.attrs["body"], [np.array(number, np.int32), *values])
-        self.give(ctx, values)
+        self.set_outputs(ctx, values)
 
     def _number(self, ctx: OpKernelContext, index: int) -> int:
         value = ctx.input(index)
@@ -159,7 +159,7 @@ class PartitionedCallOp(_Functional):
             handle = ctx.instantiate(self.attrs["f"])
         except NotFoundError as error:
             raise InvalidArgumentError(error.message, hint=error.hint) from None
-        self.give(ctx, ctx.call_function(handle, _inputs(ctx, "args")))
+        self.set_outputs(ctx, ctx.call_function(handle, _inputs(ctx, "args")))
 
 
 @kernel("SymbolicGradient")
@@ -169,7 +169,7 @@ class SymbolicGradientOp(_Functional):
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the gradient, which is derived from the function's body at the first call."""
         handle = ctx.function_library.instantiate_gradient(self.attrs["f"])
-        self.give(ctx, ctx.call_function(handle, _inputs(ctx, "input")))
+        self.set_outputs(ctx, ctx.call_function(handle, _inputs(ctx, "input")))
 
 
 @kernel("RemoteCall")
@@ -181,7 +181,7 @@ class RemoteCallOp(_Functional):
         target = ctx.input(0)
         ctx.require(target.ndim == 0, f"target must be a scalar, but its shape is {list(target.shape)}")
         ctx.function_library.engine.find_device(target[()].decode("utf-8", "surrogateescape"))
-        self.give(ctx, self.call(ctx, self.attrs["f"], _inputs(ctx, "args")))
+        self.set_outputs(ctx, self.call(ctx, self.attrs["f"], _inputs(ctx, "args")))
 
 
 @kernel("MapDefun")

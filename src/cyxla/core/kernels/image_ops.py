@@ -144,7 +144,7 @@ def _resize_bilinear_grad(grads: Array, original: Array, *, align_corners: bool,
     return np.asarray(result).astype(original.dtype)
 
 
-def _mixed(images: Array, down: Array, across: Array) -> Array:
+def _interpolate(images: Array, down: Array, across: Array) -> Array:
     """Interpolate with weight matrices [out, size] of rows and columns."""
     lines = np.einsum("bhwc,xw->bhxc", images, across, optimize=True)
     return np.asarray(np.einsum("bhxc,yh->byxc", lines, down, optimize=True))
@@ -153,14 +153,16 @@ def _mixed(images: Array, down: Array, across: Array) -> Array:
 @array_kernel("ResizeBicubic", attrs=("align_corners", "half_pixel_centers"), types={"T": _RESIZED})
 def _resize_bicubic(images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
     rows, columns = grids(images.shape[1:3], checked_size(images, size), align_corners, half_pixel_centers)
-    return _mixed(images.astype(np.float32), rows.cubic(), columns.cubic())
+    return _interpolate(images.astype(np.float32), rows.cubic(), columns.cubic())
 
 
 @array_kernel("ResizeBicubicGrad", attrs=("align_corners", "half_pixel_centers"), types={"T": FLOATING[2:]})
 def _resize_bicubic_grad(grads: Array, original: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
     _check_gradients(grads, original)
     rows, columns = grids(original.shape[1:3], grads.shape[1:3], align_corners, half_pixel_centers)
-    return _mixed(grads.astype(original.dtype), rows.cubic().T, columns.cubic().T).astype(original.dtype, copy=False)
+    return _interpolate(grads.astype(original.dtype), rows.cubic().T, columns.cubic().T).astype(
+        original.dtype, copy=False
+    )
 
 
 @array_kernel("ResizeArea", attrs=("align_corners",), types={"T": _RESIZED})
@@ -168,7 +170,7 @@ def _resize_area(images: Array, size: Array, *, align_corners: bool) -> Array:
     rows, columns = grids(images.shape[1:3], checked_size(images, size), align_corners, False)
     if not rows.scale or not columns.scale:
         raise InvalidArgumentError(f"an image {list(images.shape)} has a side of one pixel, whose corners are one")
-    return _mixed(images.astype(np.float32), rows.area(), columns.area())
+    return _interpolate(images.astype(np.float32), rows.area(), columns.area())
 
 
 @array_kernel("ResizeNearestNeighbor", attrs=("align_corners", "half_pixel_centers"), types={"T": _RESIZED})
@@ -182,8 +184,8 @@ def _resize_nearest_grad(grads: Array, size: Array, *, align_corners: bool, half
     height, width = checked_size(grads, size)
     rows, columns = grids((height, width), grads.shape[1:3], align_corners, half_pixel_centers)
     result = np.zeros((grads.shape[0], height, width, grads.shape[3]), grads.dtype)
-    places: Any = (slice(None), rows.nearest()[:, None], columns.nearest())
-    np.add.at(result, places, grads)
+    index: Any = (slice(None), rows.nearest()[:, None], columns.nearest())
+    np.add.at(result, index, grads)
     return result
 
 
@@ -209,19 +211,19 @@ def _checked(boxes: Array, scores: Array, **scalars: Array) -> list[float]:
 def _combined_nms(
     boxes: Array,
     scores: Array,
-    most_per_class: Array,
-    most: Array,
+    max_per_class: Array,
+    limit: Array,
     overlap: Array,
-    least_score: Array,
+    min_score: Array,
     *,
     pad_per_class: bool,
     clip_boxes: bool,
 ) -> tuple[Array, Array, Array, Array]:
     """Suppress boxes per class, then keep the best of all classes of an image; unused entries are zeros."""
-    classes = _check_combined(boxes, scores, most_per_class, most, overlap, least_score)
-    count, how = int(most), NmsOptions(int(most_per_class), float(overlap), float(least_score))
+    classes = _check_combined(boxes, scores, max_per_class, limit, overlap, min_score)
+    count, options = int(limit), NmsOptions(int(max_per_class), float(overlap), float(min_score))
     if pad_per_class:
-        count = min(count, how.most * classes)
+        count = min(count, options.max_boxes * classes)
     batch = len(boxes)
     found = np.zeros((batch, count, 4), np.float32), np.zeros((batch, count), np.float32)
     numbers, valid = np.zeros((batch, count), np.float32), np.zeros(batch, np.int32)
@@ -229,16 +231,16 @@ def _combined_nms(
         kept = [
             (-score, c, k)
             for c in range(classes)
-            for k, score in zip(*select_boxes(_of_class(boxes[b], c), scores[b, :, c], how), strict=True)
+            for k, score in zip(*select_boxes(_class_boxes(boxes[b], c), scores[b, :, c], options), strict=True)
         ]
         best = sorted(kept, key=lambda entry: entry[0])[:count]
         valid[b] = len(best)
         for i, (negated, c, k) in enumerate(best):
-            found[0][b, i], found[1][b, i], numbers[b, i] = _of_class(boxes[b], c)[k], -negated, c
+            found[0][b, i], found[1][b, i], numbers[b, i] = _class_boxes(boxes[b], c)[k], -negated, c
     return np.clip(found[0], 0, 1) if clip_boxes else found[0], found[1], numbers, valid
 
 
-def _of_class(boxes: Array, c: int) -> Array:
+def _class_boxes(boxes: Array, c: int) -> Array:
     return np.asarray(boxes[:, c if boxes.shape[1] > 1 else 0])
 
 
@@ -265,24 +267,24 @@ def _indices(chosen: list[int]) -> Array:
 
 @array_kernel("NonMaxSuppression", attrs=("iou_threshold",))
 def _nms(boxes: Array, scores: Array, max_output_size: Array, *, iou_threshold: float) -> Array:
-    (most,) = _checked(boxes, scores, max_output_size=max_output_size)
+    (limit,) = _checked(boxes, scores, max_output_size=max_output_size)
     if not 0 <= iou_threshold <= 1:
         raise InvalidArgumentError(f"iou_threshold must lie in [0, 1]; it is {iou_threshold}")
-    return _indices(select_boxes(boxes, scores, NmsOptions(int(most), iou_threshold))[0])
+    return _indices(select_boxes(boxes, scores, NmsOptions(int(limit), iou_threshold))[0])
 
 
 @array_kernel("NonMaxSuppressionV2", types={"T": _NARROW})
 def _nms_v2(boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array) -> Array:
-    most, overlap = _checked(boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold)
-    return _indices(select_boxes(boxes, scores, NmsOptions(int(most), overlap))[0])
+    limit, overlap = _checked(boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold)
+    return _indices(select_boxes(boxes, scores, NmsOptions(int(limit), overlap))[0])
 
 
 @array_kernel("NonMaxSuppressionV3", types={"T": _NARROW})
 def _nms_v3(boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array, score_threshold: Array) -> Array:
-    most, overlap, least = _checked(
+    limit, overlap, threshold = _checked(
         boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold, score_threshold=score_threshold
     )
-    return _indices(select_boxes(boxes, scores, NmsOptions(int(most), overlap, least))[0])
+    return _indices(select_boxes(boxes, scores, NmsOptions(int(limit), overlap, threshold))[0])
 
 
 @array_kernel("NonMaxSuppressionV4", attrs=("pad_to_max_output_size",), types={"T": _NARROW})
@@ -311,7 +313,7 @@ def _nms_v5(
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[Array, Array, Array]:
-    most, *rest = _checked(
+    limit, *rest = _checked(
         boxes,
         scores,
         max_output_size=max_output_size,
@@ -321,10 +323,10 @@ def _nms_v5(
     )
     if rest[-1] < 0:
         raise InvalidArgumentError(f"soft_nms_sigma must not be negative; it is {rest[-1]}")
-    chosen, kept = select_boxes(boxes, scores, NmsOptions(int(most), *rest))
+    chosen, kept = select_boxes(boxes, scores, NmsOptions(int(limit), *rest))
     indices, best = _indices(chosen), np.array(kept, scores.dtype)
     if pad_to_max_output_size:
-        indices, best = _padded(indices, int(most)), _padded(best, int(most))
+        indices, best = _padded(indices, int(limit)), _padded(best, int(limit))
     return indices, best, np.array(len(chosen), np.int32)
 
 
@@ -344,8 +346,8 @@ def _crop_and_resize(
     height, width = _checked_crop(image, boxes, box_ind, crop_size)
     result = np.full((len(boxes), height, width, image.shape[3]), extrapolation_value, np.float32)
     for out, box, k in zip(result, boxes.astype(np.float32), box_ind, strict=True):
-        rows = _crop_places(box[0], box[2], image.shape[1], height)
-        columns = _crop_places(box[1], box[3], image.shape[2], width)
+        rows = _crop_coordinates(box[0], box[2], image.shape[1], height)
+        columns = _crop_coordinates(box[1], box[3], image.shape[2], width)
         inside = [(at >= 0) & (at <= size - 1) for at, size in ((rows, image.shape[1]), (columns, image.shape[2]))]
         sample = _nearest if method == "nearest" else _bilinear
         found = sample(image[k].astype(np.float32), rows[inside[0]], columns[inside[1]])
@@ -368,7 +370,7 @@ def _checked_crop(image: Array, boxes: Array, box_ind: Array, crop_size: Array) 
     return int(crop_size[0]), int(crop_size[1])
 
 
-def _crop_places(start: Any, end: Any, size: int, out: int) -> Array:
+def _crop_coordinates(start: Any, end: Any, size: int, out: int) -> Array:
     last = np.float32(size - 1)
     if out == 1:
         return np.array([np.float32(0.5) * (start + end) * last], np.float32)
@@ -377,8 +379,8 @@ def _crop_places(start: Any, end: Any, size: int, out: int) -> Array:
 
 
 def _nearest(image: Array, rows: Array, columns: Array) -> Array:
-    away = [np.floor(at + np.float32(0.5)).astype(np.intp) for at in (rows, columns)]
-    return image[np.ix_(*away)]
+    nearest = [np.floor(at + np.float32(0.5)).astype(np.intp) for at in (rows, columns)]
+    return image[np.ix_(*nearest)]
 
 
 def _bilinear(image: Array, rows: Array, columns: Array) -> Array:

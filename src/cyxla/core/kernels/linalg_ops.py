@@ -38,7 +38,7 @@ def _adjoint(x: Array) -> Array:
     return np.swapaxes(x, -1, -2).conj()
 
 
-def _solved(function: Callable[..., Any], *operands: Array) -> Any:
+def _call_lapack(function: Callable[..., Any], *operands: Array) -> Any:
     """Call a function of numpy.linalg and translate its errors.
 
     Raises
@@ -60,7 +60,7 @@ def _solved(function: Callable[..., Any], *operands: Array) -> Any:
 def _cholesky(x: Array) -> Array:
     """Return the lower factor, reading only the lower triangle of the input."""
     _check_square(x)
-    return np.asarray(_solved(np.linalg.cholesky, _wide(x))).astype(x.dtype, copy=False) if x.size else x
+    return np.asarray(_call_lapack(np.linalg.cholesky, _wide(x))).astype(x.dtype, copy=False) if x.size else x
 
 
 @array_kernel("CholeskyGrad")
@@ -83,7 +83,7 @@ def _qr(x: Array, *, full_matrices: bool) -> tuple[Array, Array]:
     rows, columns = x.shape[-2:]
     if not x.size:
         return _empty_qr(x, rows if full_matrices else min(rows, columns))
-    q, r = _solved(np.linalg.qr, _wide(x), "complete" if full_matrices else "reduced")  # type: ignore[arg-type]
+    q, r = _call_lapack(np.linalg.qr, _wide(x), "complete" if full_matrices else "reduced")  # type: ignore[arg-type]
     return q.astype(x.dtype, copy=False), r.astype(x.dtype, copy=False)
 
 
@@ -98,9 +98,9 @@ def _eigh(x: Array, *, compute_v: bool) -> tuple[Array, Array]:
     """Return ascending eigenvalues and eigenvectors, reading only the lower triangle of the input."""
     _check_square(x)
     if not compute_v:
-        values = _solved(np.linalg.eigvalsh, _wide(x)) if x.size else np.zeros(x.shape[:-1])
+        values = _call_lapack(np.linalg.eigvalsh, _wide(x)) if x.size else np.zeros(x.shape[:-1])
         return values.astype(x.dtype), np.zeros((0,), x.dtype)
-    values, vectors = _solved(np.linalg.eigh, _wide(x)) if x.size else (np.zeros(x.shape[:-1]), x)
+    values, vectors = _call_lapack(np.linalg.eigh, _wide(x)) if x.size else (np.zeros(x.shape[:-1]), x)
     return values.astype(x.dtype), vectors.astype(x.dtype, copy=False)
 
 
@@ -118,9 +118,9 @@ def _svd(x: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, Arr
     if not x.size:
         return _empty_svd(x, compute_uv, full_matrices)
     if not compute_uv:
-        values = _solved(lambda a: np.linalg.svd(a, compute_uv=False), _wide(x))
+        values = _call_lapack(lambda a: np.linalg.svd(a, compute_uv=False), _wide(x))
         return values.astype(x.dtype), nothing, nothing
-    u, s, vh = _solved(lambda a: np.linalg.svd(a, full_matrices=full_matrices), _wide(x))
+    u, s, vh = _call_lapack(lambda a: np.linalg.svd(a, full_matrices=full_matrices), _wide(x))
     return s.astype(x.dtype), u.astype(x.dtype, copy=False), _adjoint(vh).astype(x.dtype, copy=False)
 
 
@@ -148,7 +148,7 @@ def _lu(x: Array, *, output_idx_type: DataType) -> tuple[Array, Array]:
     for k, matrix in enumerate(flat):
         if not size:
             continue
-        factors[k], pivots = _solved(lambda a: scipy.linalg.lu_factor(a, check_finite=False), matrix)
+        factors[k], pivots = _call_lapack(lambda a: scipy.linalg.lu_factor(a, check_finite=False), matrix)
         if not np.diagonal(factors[k]).all():
             raise InvalidArgumentError("the input is singular: a pivot is 0")
         order = np.arange(size)
@@ -167,7 +167,7 @@ def _inverse(x: Array, *, adjoint: bool) -> Array:
     if not x.size:
         return x
     wide = _adjoint(_wide(x)) if adjoint else _wide(x)
-    return np.asarray(_solved(np.linalg.inv, wide)).astype(x.dtype, copy=False)
+    return np.asarray(_call_lapack(np.linalg.inv, wide)).astype(x.dtype, copy=False)
 
 
 @array_kernel("MatrixSolve", attrs=("adjoint",), types=_TYPES)
@@ -179,7 +179,7 @@ def _solve(matrix: Array, rhs: Array, *, adjoint: bool) -> Array:
     if not rhs.size:
         return rhs
     wide = _adjoint(_wide(matrix)) if adjoint else _wide(matrix)
-    return np.asarray(_solved(np.linalg.solve, wide, _wide(rhs))).astype(rhs.dtype, copy=False)
+    return np.asarray(_call_lapack(np.linalg.solve, wide, _wide(rhs))).astype(rhs.dtype, copy=False)
 
 
 @array_kernel("MatrixTriangularSolve", attrs=("lower", "adjoint"), types={"T": (*FLOATING, *COMPLEX)})
@@ -202,9 +202,9 @@ def _triangular_solve(matrix: Array, rhs: Array, *, lower: bool, adjoint: bool) 
         raise InvalidArgumentError("the matrix is singular: its diagonal holds a 0")
     left = np.broadcast_to(_wide(matrix), (*batch, *matrix.shape[-2:]))
     right = np.broadcast_to(_wide(rhs), result.shape)
-    for place in np.ndindex(batch):
-        result[place] = scipy.linalg.solve_triangular(
-            left[place], right[place], trans="C" if adjoint else "N", lower=lower, check_finite=False
+    for index in np.ndindex(batch):
+        result[index] = scipy.linalg.solve_triangular(
+            left[index], right[index], trans="C" if adjoint else "N", lower=lower, check_finite=False
         )
     return result
 
@@ -230,10 +230,10 @@ def _tridiagonal_solve(diagonals: Array, rhs: Array, *, partial_pivoting: bool) 
     if diagonals.shape != (*rhs.shape[:-2], 3, rhs.shape[-2]):
         raise ShapeError(f"diagonals {list(diagonals.shape)} do not fit a right side of {list(rhs.shape)}")
     result = np.empty_like(rhs)
-    solve = _banded if partial_pivoting else _without_pivots
-    for place in np.ndindex(rhs.shape[:-2]):
-        if rhs[place].size:
-            result[place] = solve(diagonals[place], rhs[place])
+    solve = _banded if partial_pivoting else _thomas
+    for index in np.ndindex(rhs.shape[:-2]):
+        if rhs[index].size:
+            result[index] = solve(diagonals[index], rhs[index])
     return result
 
 
@@ -242,11 +242,11 @@ def _banded(diagonals: Array, rhs: Array) -> Array:
 
     bands = np.zeros_like(diagonals)
     bands[0, 1:], bands[1], bands[2, :-1] = diagonals[0, :-1], diagonals[1], diagonals[2, 1:]
-    solved = _solved(lambda a, b: scipy.linalg.solve_banded((1, 1), a, b, check_finite=False), bands, rhs)
+    solved = _call_lapack(lambda a, b: scipy.linalg.solve_banded((1, 1), a, b, check_finite=False), bands, rhs)
     return np.asarray(solved)
 
 
-def _without_pivots(diagonals: Array, rhs: Array) -> Array:
+def _thomas(diagonals: Array, rhs: Array) -> Array:
     """Solve by Thomas's algorithm, without pivoting."""
     upper, main, lower = diagonals
     factor, result = np.zeros_like(upper), rhs.copy()
@@ -285,14 +285,14 @@ def _matrix_function(op: str, name: str) -> None:
         _check_square(x)
         double = np.complex128 if x.dtype.kind == "c" else np.float64
         result = np.empty_like(x)
-        for place in np.ndindex(x.shape[:-2]):
+        for index in np.ndindex(x.shape[:-2]):
             if x.shape[-1]:
-                found = np.asarray(getattr(scipy.linalg, name)(x[place].astype(double)))
+                found = np.asarray(getattr(scipy.linalg, name)(x[index].astype(double)))
                 if found.dtype.kind == "c" and x.dtype.kind != "c":
                     if np.abs(found.imag).max() > 1e-6 * np.abs(found).max():
                         raise InvalidArgumentError(f"{op} of this real matrix is complex", hint="cast it to complex")
                     found = found.real
-                result[place] = found
+                result[index] = found
         return result
 
 

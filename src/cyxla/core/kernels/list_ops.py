@@ -35,7 +35,7 @@ def _scalar(value: Array, name: str) -> int:
     return int(value)
 
 
-def _one(value: Array, name: str) -> int:
+def _single_number(value: Array, name: str) -> int:
     _require(value.size == 1, f"{name} must be one number; its shape is {list(value.shape)}")
     return int(value.flat[0])
 
@@ -52,7 +52,7 @@ def empty_tensor_list(shape: Array, max_num_elements: Array, *, element_dtype: D
 @array_kernel("TensorListReserve", attrs=("element_dtype",))
 def reserve(shape: Array, num_elements: Array, *, element_dtype: DataType) -> Array:
     """Make a list of elements that are not set."""
-    count = _one(num_elements, "num_elements")
+    count = _single_number(num_elements, "num_elements")
     _require(count >= 0, f"num_elements is {count}; a list has 0 elements or more")
     return as_handle(TensorList(element_dtype, shape_from(shape), [None] * count))
 
@@ -140,16 +140,16 @@ def _scatter(tensors: TensorList, tensor: Array, indices: Array, count: int) -> 
         tensor.shape[0] == indices.shape[0],
         f"there are {indices.shape[0]} indices for {tensor.shape[0]} rows of the tensor",
     )
-    places = indices.tolist()
-    _require(min(places, default=0) >= 0, f"indices must not be negative: {places}")
-    largest = max(places, default=-1)
+    positions = indices.tolist()
+    _require(min(positions, default=0) >= 0, f"indices must not be negative: {positions}")
+    largest = max(positions, default=-1)
     _require(
         count == -1 or largest < count,
         f"index {largest} lies outside of a list of num_elements={count}",
     )
     items = tensors.resized(max(tensors.size, largest + 1, count)).items
-    for place, row in zip(places, _rows(tensor), strict=True):
-        items[place] = row
+    for position, row in zip(positions, _rows(tensor), strict=True):
+        items[position] = row
     return as_handle(tensors.with_items(items))
 
 
@@ -159,10 +159,10 @@ def _scatter(tensors: TensorList, tensor: Array, indices: Array, count: int) -> 
 @array_kernel("TensorListPushBack", attrs=("element_dtype",))
 def push_back(handle: Array, tensor: Array, *, element_dtype: DataType) -> Array:
     """Append an element."""
-    return as_handle(_pushed(unwrap_typed_list(handle, element_dtype), tensor))
+    return as_handle(_push(unwrap_typed_list(handle, element_dtype), tensor))
 
 
-def _pushed(tensors: TensorList, tensor: Array) -> TensorList:
+def _push(tensors: TensorList, tensor: Array) -> TensorList:
     _require(
         tensors.element_shape.is_compatible_with(TensorShape(tensor.shape)),
         f"a tensor {list(tensor.shape)} does not fit a list of elements {tensors.element_shape}",
@@ -186,8 +186,8 @@ def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -
         f"the first dimensions of tensor {list(tensor.shape)} must be those of input_handles {list(handles.shape)}",
     )
     results = np.empty(handles.shape, np.object_)
-    for place in np.ndindex(handles.shape):
-        results[place] = _pushed(unwrap_typed_list(handles[(*place, ...)], element_dtype), tensor[(*place, ...)])
+    for position in np.ndindex(handles.shape):
+        results[position] = _push(unwrap_typed_list(handles[(*position, ...)], element_dtype), tensor[(*position, ...)])
     return results
 
 
@@ -220,16 +220,16 @@ def set_item(
     handle: Array, index: Array, item: Array, *, element_dtype: DataType, resize_if_index_out_of_bounds: bool
 ) -> Array:
     """Replace the element at an index."""
-    tensors, place = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
-    if resize_if_index_out_of_bounds and place >= tensors.size:
-        tensors = tensors.resized(place + 1)
-    _require(0 <= place < tensors.size, f"element {place} cannot be set: the list has {tensors.size} elements")
+    tensors, position = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
+    if resize_if_index_out_of_bounds and position >= tensors.size:
+        tensors = tensors.resized(position + 1)
+    _require(0 <= position < tensors.size, f"element {position} cannot be set: the list has {tensors.size} elements")
     _require(
         tensors.element_shape.is_compatible_with(TensorShape(item.shape)),
         f"an item {list(item.shape)} does not fit a list of elements {tensors.element_shape}",
     )
     items = tensors.items
-    items[place] = item
+    items[position] = item
     return as_handle(tensors.with_items(items))
 
 
@@ -241,13 +241,13 @@ def concat_lists(first: Array, second: Array, *, element_dtype: DataType) -> Arr
         f"input_a {list(first.shape)} and input_b {list(second.shape)} must have one shape",
     )
     results = np.empty(first.shape, np.object_)
-    for place in np.ndindex(first.shape):
-        a, b = (unwrap_typed_list(handles[(*place, ...)], element_dtype) for handles in (first, second))
-        results[place] = _joined(a, b)
+    for position in np.ndindex(first.shape):
+        a, b = (unwrap_typed_list(handles[(*position, ...)], element_dtype) for handles in (first, second))
+        results[position] = _concatenate(a, b)
     return results
 
 
-def _joined(a: TensorList, b: TensorList) -> TensorList:
+def _concatenate(a: TensorList, b: TensorList) -> TensorList:
     shape = a.element_shape.merge_with(b.element_shape)
     return TensorList(a.dtype, shape, [*a.items, *b.items])
 
@@ -270,8 +270,8 @@ def add_n(inputs: list[Array]) -> Array:
 def zeros_like(handles: Array) -> Array:
     """Make lists of zeros."""
     results = np.empty(handles.shape, np.object_)
-    for place in np.ndindex(handles.shape):
-        results[place] = unwrap_list(handles[(*place, ...)]).zeros_like()
+    for position in np.ndindex(handles.shape):
+        results[position] = unwrap_list(handles[(*position, ...)]).zeros_like()
     return results
 
 
@@ -293,9 +293,9 @@ def shape_of_elements(handle: Array, *, shape_type: DataType) -> Array:
 @array_kernel("TensorListGetItem", attrs=("element_dtype",))
 def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """Return the element at an index; zeros if it is not set."""
-    tensors, place = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
-    _require(0 <= place < tensors.size, f"there is no element {place}: the list has {tensors.size} elements")
-    return _read(tensors, place, shape, tensors.items)
+    tensors, position = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
+    _require(0 <= position < tensors.size, f"there is no element {position}: the list has {tensors.size} elements")
+    return _read(tensors, position, shape, tensors.items)
 
 
 @array_kernel("TensorListStack", attrs=("element_dtype", "num_elements"))
@@ -312,10 +312,10 @@ def stack(handle: Array, shape: Array, *, element_dtype: DataType, num_elements:
         f"num_elements is {num_elements}, but the list has {tensors.size} elements",
     )
     why = "no element was ever set, and the shape of elements is not known, so there are no zeros"
-    return _stacked(tensors, tensors.items, given, why)
+    return _stack(tensors, tensors.items, given, why)
 
 
-def _stacked(tensors: TensorList, items: Sequence[Item], given: TensorShape, why: str) -> Array:
+def _stack(tensors: TensorList, items: Sequence[Item], given: TensorShape, why: str) -> Array:
     shape = element_shape(tensors, given, items, why)
     result = zeros([len(items), *shape], tensors.dtype)
     for i, item in enumerate(items):
@@ -337,13 +337,14 @@ def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataTy
         indices.size or merged.is_fully_defined,
         f"no elements can be gathered only if the shape of elements is known; it is {merged}",
     )
-    places = indices.reshape(-1).tolist()
-    for place in places:
+    positions = indices.reshape(-1).tolist()
+    for position in positions:
         _require(
-            0 <= place < tensors.size, f"index {place} lies outside of the list, which has {tensors.size} elements"
+            0 <= position < tensors.size,
+            f"index {position} lies outside of the list, which has {tensors.size} elements",
         )
     why = "no gathered element was ever set, and the shape of elements is not known, so there are no zeros"
-    return _stacked(tensors, [tensors.at(place) for place in places], given, why)
+    return _stack(tensors, [tensors.at(position) for position in positions], given, why)
 
 
 @array_kernel("TensorListConcat", attrs=("element_dtype", "element_shape"))

@@ -25,8 +25,8 @@ def _assert(ctx: OpKernelContext) -> None:
     if condition.ndim:
         raise ShapeError(f"the condition must be a scalar; its shape is {list(condition.shape)}")
     if not condition:
-        told = " ".join(summary(x, ctx.attr("summarize")) for x in ctx.input_list("data"))
-        raise InvalidArgumentError(f"assertion failed: {told}")
+        text = " ".join(summary(x, ctx.attr("summarize")) for x in ctx.input_list("data"))
+        raise InvalidArgumentError(f"assertion failed: {text}")
 
 
 @array_kernel("CheckNumerics", attrs=("message",))
@@ -50,11 +50,11 @@ class Print(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         """Print to standard error."""
         with self._lock:
-            speak = self._left != 0
+            enabled = self._left != 0
             self._left -= self._left > 0
-        if speak:
-            told = "".join(summary(x, ctx.attr("summarize")) for x in ctx.input_list("data"))
-            print(ctx.attr("message") + told, file=sys.stderr)
+        if enabled:
+            text = "".join(summary(x, ctx.attr("summarize")) for x in ctx.input_list("data"))
+            print(ctx.attr("message") + text, file=sys.stderr)
         ctx.set_output(0, ctx.input(0))
 
 

@@ -22,7 +22,7 @@ def _quotient(x: Array, y: Array) -> Array:
     return truncate_div(x, y) if is_integer(x.dtype) else x / y
 
 
-def _unnamed(function: Binary) -> Binary:
+def _internal_error_on_zero(function: Binary) -> Binary:
     """Wrap a division so that division by zero is an internal error, as in TensorFlow."""
 
     def divide(x: Array, y: Array) -> Array:
@@ -59,11 +59,11 @@ binary("Sub",               np.subtract,    NUMBER)
 binary("Mul",               np.multiply,    NUMBER)
 binary("Div",               _quotient,      NUMBER)
 binary("RealDiv",           np.divide,      _INEXACT)
-binary("TruncateDiv",       _unnamed(truncate_div), REAL)
-binary("FloorDiv",          floor_div,        REAL)
-binary("FloorMod",          floor_mod,         REAL)
-binary("Mod",               truncate_mod,      REAL)
-binary("TruncateMod",       _unnamed(truncate_mod), REAL)
+binary("TruncateDiv",       _internal_error_on_zero(truncate_div), REAL)
+binary("FloorDiv",          floor_div,      REAL)
+binary("FloorMod",          floor_mod,      REAL)
+binary("Mod",               truncate_mod,   REAL)
+binary("TruncateMod",       _internal_error_on_zero(truncate_mod), REAL)
 binary("DivNoNan",          _divide_no_nan, _INEXACT)
 binary("MulNoNan",          lambda x, y: np.where(y == 0, 0, x * y), _INEXACT)
 binary("Xdivy",             lambda x, y: np.where(x == 0, 0, x / y), _INEXACT)
@@ -94,7 +94,7 @@ binary("TanhGrad",       lambda y, dy: dy * (1 - np.conj(y) * np.conj(y)),      
 
 
 @array_kernel(("Add", "AddV2"), types={"T": (_STRING,)})
-def _concatenated(x: Array, y: Array) -> Array:
+def _concatenate_strings(x: Array, y: Array) -> Array:
     check_broadcast(x, y)
     return np.asarray(np.add(x, y), object)
 

@@ -17,8 +17,6 @@ from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeErr
 
 Array = np.ndarray[Any, Any]
 
-_VARIANT = as_data_type("variant")
-
 
 @array_kernel("AddN", types={"T": NUMBER})
 def _add_n(inputs: list[Array]) -> Array:
@@ -94,8 +92,8 @@ def _fused_matmul(
 
 
 def _adjoint(x: Array) -> Array:
-    turned = np.swapaxes(x, -1, -2)
-    return turned.conj() if x.dtype.kind == "c" else turned
+    transposed = np.swapaxes(x, -1, -2)
+    return transposed.conj() if x.dtype.kind == "c" else transposed
 
 
 def _batch_matmul(broadcast: bool) -> Callable[..., Array]:
@@ -147,7 +145,7 @@ def _cast(x: Array, *, DstT: DataType, Truncate: bool) -> Array:
         if x.dtype.kind == "c" and DstT.numpy.kind not in "cb":
             x = x.real
         if Truncate and DstT.text in ("bfloat16", "half"):
-            return _cut_off(x, DstT)
+            return _truncate_float(x, DstT)
         if DstT.text == "bool":
             return np.asarray(x != 0)
         if DstT.text == "bfloat16" and x.dtype == np.float64:
@@ -155,13 +153,13 @@ def _cast(x: Array, *, DstT: DataType, Truncate: bool) -> Array:
         return x.astype(DstT.numpy)
 
 
-def _cut_off(x: Array, to: DataType) -> Array:
+def _truncate_float(x: Array, to: DataType) -> Array:
     """Round to a narrower float towards zero."""
     rounded = x.astype(to.numpy)
     wide = x.astype(np.float64)
-    grown = np.abs(rounded.astype(np.float64)) > np.abs(wide)
+    too_large = np.abs(rounded.astype(np.float64)) > np.abs(wide)
     bits = rounded.view(np.uint16)
-    return np.asarray(np.where(grown, bits - np.uint16(1), bits), np.uint16).view(to.numpy)
+    return np.asarray(np.where(too_large, bits - np.uint16(1), bits), np.uint16).view(to.numpy)
 
 
 @array_kernel("Bucketize", attrs=("boundaries",))
@@ -179,7 +177,7 @@ array_kernel("Range", stepped_range, types={"Tidx": tuple(t for t in REAL)})
 # ----------------------------------------------------------------------------------------------------------- counts
 
 
-def _counted(values: Array, size: int, weights: Array, binary: bool) -> Array:
+def _count(values: Array, size: int, weights: Array, binary: bool) -> Array:
     """Count the occurrences of each number below `size`, or sum their weights; larger numbers are ignored."""
     inside = values < size
     chosen = values[inside]
@@ -191,7 +189,7 @@ def _counted(values: Array, size: int, weights: Array, binary: bool) -> Array:
     return result
 
 
-def _check_counted(values: Array, size: Array, weights: Array) -> int:
+def _check_bincount(values: Array, size: Array, weights: Array) -> int:
     if size.size != 1 or size.ndim > 1:
         raise ShapeError(f"size must be a scalar; its shape is {list(size.shape)}")
     if size < 0:
@@ -205,7 +203,7 @@ def _check_counted(values: Array, size: Array, weights: Array) -> int:
 
 @array_kernel("Bincount")
 def _bincount(values: Array, size: Array, weights: Array) -> Array:
-    return _counted(values.reshape(-1), _check_counted(values, size, weights), weights.reshape(-1), binary=False)
+    return _count(values.reshape(-1), _check_bincount(values, size, weights), weights.reshape(-1), binary=False)
 
 
 @array_kernel("DenseBincount", attrs=("binary_output",))
@@ -213,17 +211,17 @@ def _dense_bincount(values: Array, size: Array, weights: Array, *, binary_output
     """Count the numbers of a vector, or of each row of a matrix."""
     if values.ndim > 2:
         raise ShapeError(f"the input must be a vector or a matrix; its shape is {list(values.shape)}")
-    count = _check_counted(values, size, weights)
+    count = _check_bincount(values, size, weights)
     if values.ndim < 2:
-        return _counted(values.reshape(-1), count, weights.reshape(-1), binary_output)
-    rows = [_counted(v, count, weights[k] if weights.size else weights, binary_output) for k, v in enumerate(values)]
+        return _count(values.reshape(-1), count, weights.reshape(-1), binary_output)
+    rows = [_count(v, count, weights[k] if weights.size else weights, binary_output) for k, v in enumerate(values)]
     return np.array(rows, weights.dtype).reshape(len(rows), count)
 
 
 @array_kernel("RaggedBincount", attrs=("binary_output",))
 def _ragged_bincount(splits: Array, values: Array, size: Array, weights: Array, *, binary_output: bool) -> Array:
     """Count the numbers of each row of a ragged tensor."""
-    count = _check_counted(values, size, weights)
+    count = _check_bincount(values, size, weights)
     if (
         splits.ndim != 1
         or not len(splits)
@@ -233,7 +231,7 @@ def _ragged_bincount(splits: Array, values: Array, size: Array, weights: Array, 
     ):
         raise InvalidArgumentError(f"splits must ascend from 0 to {len(values)}, the number of values")
     rows = [slice(a, b) for a, b in zip(splits[:-1].tolist(), splits[1:].tolist(), strict=True)]
-    found = [_counted(values[row], count, weights[row] if weights.size else weights, binary_output) for row in rows]
+    found = [_count(values[row], count, weights[row] if weights.size else weights, binary_output) for row in rows]
     return np.array(found, weights.dtype).reshape(len(rows), count)
 
 
@@ -248,13 +246,13 @@ def _sparse_bincount(
         raise ShapeError(f"indices {list(indices.shape)} for {len(values)} values of rank {len(shape)}")
     if ((indices < 0) | (indices >= shape)).any():
         raise InvalidArgumentError(f"an index lies outside of the shape {shape.tolist()}")
-    count = _check_counted(values, size, weights)
+    count = _check_bincount(values, size, weights)
     if len(shape) == 1:
-        return _counted(values, count, weights, binary_output)
+        return _count(values, count, weights, binary_output)
     found = np.zeros((int(shape[0]), count), weights.dtype)
     for row in np.unique(indices[:, 0]).tolist():
         here = indices[:, 0] == row
-        found[row] = _counted(values[here], count, weights[here] if weights.size else weights, binary_output)
+        found[row] = _count(values[here], count, weights[here] if weights.size else weights, binary_output)
     return found
 
 
@@ -279,5 +277,5 @@ def _nth_element(x: Array, n: Array, *, reverse: bool) -> Array:
         raise ShapeError("the input must have at least one dimension; it is a scalar")
     if n.ndim or not 0 <= n < x.shape[-1]:
         raise InvalidArgumentError(f"n must be a number below the last size, {x.shape[-1]}; it is {n.tolist()}")
-    place = x.shape[-1] - 1 - int(n) if reverse else int(n)
-    return np.sort(x, axis=-1)[..., place]
+    index = x.shape[-1] - 1 - int(n) if reverse else int(n)
+    return np.sort(x, axis=-1)[..., index]

@@ -40,7 +40,7 @@ def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return np.asarray(np.where(total < 0, -quotient, quotient)) if x.dtype.kind == "i" else quotient
 
 
-def _extreme(which: str, empty: float) -> Reduce:
+def _extreme(method: str, empty: float) -> Reduce:
     """Make a NaN-propagating maximum or minimum; without elements it is infinite, or the limit of the integer type."""
 
     def reduce(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
@@ -48,7 +48,7 @@ def _extreme(which: str, empty: float) -> Reduce:
         start: Any = empty
         if is_integer(x.dtype):
             start = np.iinfo(x.dtype).max if empty > 0 else np.iinfo(x.dtype).min
-        result = getattr(wide, which)(axis=axes, keepdims=keep, initial=start)
+        result = getattr(wide, method)(axis=axes, keepdims=keep, initial=start)
         return np.asarray(result)
 
     return reduce
@@ -60,11 +60,11 @@ def _norm(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return np.sqrt(squares.sum(axis=axes, keepdims=keep, dtype=squares.dtype))
 
 
-def _every(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+def _all(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return np.asarray(x.all(axis=axes, keepdims=keep))
 
 
-def _some(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+def _any(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return np.asarray(x.any(axis=axes, keepdims=keep))
 
 
@@ -76,8 +76,8 @@ _REDUCTIONS: tuple[tuple[str, Reduce, tuple[DataType, ...] | None], ...] = (
     ("Max",           _extreme("max", -np.inf), REAL + QUANTIZED),
     ("Min",           _extreme("min", np.inf), REAL + QUANTIZED),
     ("EuclideanNorm", _norm,                   NUMBER),
-    ("All",           _every,                  None),
-    ("Any",           _some,                   None),
+    ("All",           _all,                    None),
+    ("Any",           _any,                    None),
 )
 # fmt: on
 
@@ -107,7 +107,7 @@ def _axis_of(operand: Array, rank: int, name: str) -> int:
     return int(operand) % rank
 
 
-def _place(name: str, function: Callable[..., Array], worst: float) -> None:
+def _register_arg_reduction(name: str, function: Callable[..., Array], worst: float) -> None:
     @array_kernel(name, attrs=("output_type",), types={"T": (*REAL, *QUANTIZED, _BOOL)})
     def kernel(x: Array, dimension: Array, *, output_type: DataType) -> Array:
         """Return the index of the first maximum or minimum, ignoring NaN."""
@@ -120,14 +120,14 @@ def _place(name: str, function: Callable[..., Array], worst: float) -> None:
         return function(x, axis=axis).astype(output_type.numpy)
 
 
-_place("ArgMax", np.argmax, -np.inf)
-_place("ArgMin", np.argmin, np.inf)
+_register_arg_reduction("ArgMax", np.argmax, -np.inf)
+_register_arg_reduction("ArgMin", np.argmin, np.inf)
 
 
 # --------------------------------------------------------------------------------------------------- running totals
 
 
-def _scan(name: str, scan: Callable[[Array, int], Array], start: float, types: tuple[DataType, ...]) -> None:
+def _register_scan(name: str, scan: Callable[[Array, int], Array], start: float, types: tuple[DataType, ...]) -> None:
     @array_kernel(name, attrs=("exclusive", "reverse"), types={"T": types})
     def kernel(x: Array, axis: Array, *, exclusive: bool, reverse: bool) -> Array:
         along = _axis_of(axis, x.ndim, "axis")
@@ -143,14 +143,16 @@ def _scan(name: str, scan: Callable[[Array, int], Array], start: float, types: t
         return np.ascontiguousarray(np.moveaxis(total, 0, along)).astype(x.dtype, copy=False)
 
 
-def _running_sum(x: Array, axis: int) -> Array:
+def _cumsum(x: Array, axis: int) -> Array:
     return np.cumsum(x, axis=axis, dtype=x.dtype)
 
 
-def _running_product(x: Array, axis: int) -> Array:
+def _cumprod(x: Array, axis: int) -> Array:
     return np.cumprod(x, axis=axis, dtype=x.dtype)
 
 
-_scan("Cumsum", _running_sum, 0, NUMBER)
-_scan("Cumprod", _running_product, 1, NUMBER)
-_scan("CumulativeLogsumexp", lambda x, axis: np.asarray(np.logaddexp.accumulate(x, axis=axis)), -np.inf, FLOATING)
+_register_scan("Cumsum", _cumsum, 0, NUMBER)
+_register_scan("Cumprod", _cumprod, 1, NUMBER)
+_register_scan(
+    "CumulativeLogsumexp", lambda x, axis: np.asarray(np.logaddexp.accumulate(x, axis=axis)), -np.inf, FLOATING
+)

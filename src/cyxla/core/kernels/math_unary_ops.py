@@ -14,7 +14,7 @@ from cyxla.core.kernels.lib.elementwise import Array, log1p, unary
 _INEXACT = FLOATING + COMPLEX
 
 
-def _special(name: str) -> Any:
+def _scipy(name: str) -> Any:
     """Wrap a function of scipy.special, which is imported at the first call."""
 
     def function(x: Array) -> Array:
@@ -25,7 +25,7 @@ def _special(name: str) -> Any:
     return function
 
 
-def _rounded(x: Array) -> Array:
+def _round(x: Array) -> Array:
     return x if is_integer(x.dtype) else np.rint(x)
 
 
@@ -56,7 +56,7 @@ unary("Rsqrt",                   lambda x: x.dtype.type(1) / np.sqrt(x), _INEXAC
 unary("Exp",                     np.exp,      _INEXACT)
 unary("Expm1",                   np.expm1,    _INEXACT)
 unary("Log",                     np.log,      _INEXACT)
-unary("Log1p",                   log1p, _INEXACT)
+unary("Log1p",                   log1p,       _INEXACT)
 unary("Sin",                     np.sin,      _INEXACT)
 unary("Cos",                     np.cos,      _INEXACT)
 unary("Tan",                     np.tan,      _INEXACT)
@@ -73,9 +73,9 @@ unary("Sigmoid",                 _sigmoid,    _INEXACT)
 unary("Ceil",                    np.ceil,     FLOATING)
 unary("Floor",                   np.floor,    FLOATING)
 unary("Rint",                    np.rint,     FLOATING)
-unary("Round",                   _rounded)
-unary("Erf",                     _special("erf"),  FLOATING)
-unary("Erfc",                    _special("erfc"), FLOATING)
+unary("Round",                   _round)
+unary("Erf",                     _scipy("erf"),  FLOATING)
+unary("Erfc",                    _scipy("erfc"), FLOATING)
 array_kernel("LogicalNot",       np.logical_not)
 array_kernel("IsFinite",         np.isfinite, types={"T": FLOATING})
 array_kernel("IsInf",            np.isinf,    types={"T": FLOATING})

@@ -17,18 +17,18 @@ _SELU_SCALE, _SELU_SCALE_ALPHA = 1.0507009873554804934193349852946, 1.7580993408
 def _softplus(x: Array) -> Array:
     """Return log(1 + exp(x)), by one term of the sum where the other is lost in rounding."""
     limit = np.log(np.finfo(x.dtype).eps) + 2
-    grown = np.exp(x)
-    return np.where(x > -limit, x, np.where(x < limit, grown, np.log1p(grown)))
+    exp_x = np.exp(x)
+    return np.where(x > -limit, x, np.where(x < limit, exp_x, np.log1p(exp_x)))
 
 
-def _clipped(x: Array, top: float | None = None) -> Array:
+def _relu(x: Array, top: float | None = None) -> Array:
     low = np.maximum(x, x.dtype.type(0))
     return low if top is None else np.minimum(low, x.dtype.type(top))
 
 
 # fmt: off
-unary("Relu",     _clipped,                                     REAL)
-unary("Relu6",    lambda x: _clipped(x, 6),                     REAL)
+unary("Relu",     _relu,                                        REAL)
+unary("Relu6",    lambda x: _relu(x, 6),                        REAL)
 unary("Elu",      lambda x: np.where(x < 0, np.expm1(x), x),    FLOATING)
 unary("Selu",     lambda x: np.where(x < 0, _SELU_SCALE_ALPHA * np.expm1(x), _SELU_SCALE * x), FLOATING)
 unary("Softplus", _softplus,                                    FLOATING)
@@ -58,7 +58,7 @@ def _leaky_relu_grad(dy: Array, x: Array, *, alpha: float) -> Array:
     return np.where(x > 0, wide, wide * wide.dtype.type(alpha)).astype(dy.dtype, copy=False)
 
 
-def _shifted(x: Array) -> Array:
+def _subtract_max(x: Array) -> Array:
     """Subtract the maximum of each row, which keeps exponentials finite."""
     if not x.ndim:
         raise ShapeError("logits must have a last dimension of classes; this is a scalar")
@@ -69,13 +69,13 @@ def _shifted(x: Array) -> Array:
 @array_kernel("Softmax", types={"T": FLOATING})
 def _softmax(x: Array) -> Array:
     with np.errstate(all="ignore"):
-        odds = np.exp(_shifted(x))
-        return np.asarray(odds / odds.sum(axis=-1, keepdims=True)).astype(x.dtype, copy=False)
+        exponentials = np.exp(_subtract_max(x))
+        return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True)).astype(x.dtype, copy=False)
 
 
 @array_kernel("LogSoftmax", types={"T": FLOATING})
 def _log_softmax(x: Array) -> Array:
     with np.errstate(all="ignore"):
-        shifted = _shifted(x)
+        shifted = _subtract_max(x)
         total = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
         return np.asarray(shifted - total).astype(x.dtype, copy=False)

@@ -39,12 +39,12 @@ def _windows(
     explicit: Numbers,
     data_format: str,
     dilations: Numbers,
-    outside: type[OpError] = InvalidArgumentError,
+    error: type[OpError] = InvalidArgumentError,
 ) -> Windows:
     rank = len(sizes) + 2
-    steps = check_steps(strides, "strides", rank, data_format, outside)
-    apart = check_steps(dilations or (1,) * rank, "dilations", rank, data_format, outside)
-    return Windows.of(sizes, kernel, steps, apart, padding, check_explicit(padding, explicit, rank, data_format))
+    steps = check_steps(strides, "strides", rank, data_format, error)
+    rates = check_steps(dilations or (1,) * rank, "dilations", rank, data_format, error)
+    return Windows.of(sizes, kernel, steps, rates, padding, check_explicit(padding, explicit, rank, data_format))
 
 
 def _groups(channels: int, kernel: Numbers) -> int:
@@ -70,7 +70,7 @@ def _check_grad(grad: Array, batch: int, out: Numbers, results: int) -> None:
         raise ShapeError(f"out_backprop, channels last, is {list(grad.shape)}; the sizes and strides give {list(want)}")
 
 
-def _forward(rank: int, outside: type[OpError]) -> Callable[..., Array]:
+def _forward(rank: int, error: type[OpError]) -> Callable[..., Array]:
     def conv(
         x: Array,
         kernel: Array,
@@ -84,7 +84,7 @@ def _forward(rank: int, outside: type[OpError]) -> Callable[..., Array]:
         check_rank(x, rank, "input")
         check_rank(kernel, rank, "filter")
         last = channels_last(x, data_format)
-        geometry = (strides, padding, explicit_paddings, data_format, dilations, outside)
+        geometry = (strides, padding, explicit_paddings, data_format, dilations, error)
         windows = _windows(last.shape[1:-1], kernel.shape[:-2], *geometry)
         groups = _groups(last.shape[-1], kernel.shape)
         return channels_back(convolve(last, kernel, windows, groups), data_format)
@@ -203,7 +203,7 @@ def _conv(
 
 
 def _depthwise_geometry(
-    x_shape: Numbers, kernel: Numbers, strides: Numbers, padding: str, explicit: Numbers, layout: str, apart: Numbers
+    x_shape: Numbers, kernel: Numbers, strides: Numbers, padding: str, explicit: Numbers, layout: str, rates: Numbers
 ) -> Windows:
     """Return the windows for a channels-last input and a kernel [height, width, channels, multiplier]."""
     if kernel[2] != x_shape[-1]:
@@ -213,7 +213,7 @@ def _depthwise_geometry(
     steps = spatial(strides, layout) if len(strides) == 4 else []
     if len(set(steps)) > 1:
         raise InvalidArgumentError(f"strides must be equal in height and width; they are {list(strides)}")
-    return _windows(x_shape[1:-1], kernel[:2], strides, padding, explicit, layout, apart)
+    return _windows(x_shape[1:-1], kernel[:2], strides, padding, explicit, layout, rates)
 
 
 def _as_groups(kernel: Array) -> Array:
@@ -287,11 +287,11 @@ def _depthwise_kernel_gradient(
 # ------------------------------------------------------------------------------------------------------------ fused
 
 
-def _finished(result: Array, args: list[Array], data_format: str, fused: dict[str, Any]) -> Array:
+def _apply_epilogue(result: Array, args: list[Array], data_format: str, fused: dict[str, Any]) -> Array:
     """Apply fused ops; an extra input with the rank of the result has its layout."""
     last = channels_last(result, data_format)
-    turned = [channels_last(x, data_format) if x.ndim == result.ndim else x for x in args]
-    return channels_back(apply_fused_ops(last, turned, **fused), data_format)
+    extra = [channels_last(x, data_format) if x.ndim == result.ndim else x for x in args]
+    return channels_back(apply_fused_ops(last, extra, **fused), data_format)
 
 
 @array_kernel("_FusedConv2D", attrs=(*_ATTRS, "filter_format", *FUSED_ATTRS), types={"T": FLOATING})
@@ -311,7 +311,7 @@ def _fused_conv(
     if filter_format != "HWIO" or layout not in ("NHWC", "NCHW") or host_args:
         raise UnimplementedError(f"_FusedConv2D with data_format {layout}, filter_format {filter_format} or host_args")
     fused = {"fused_ops": fused_ops, "epsilon": epsilon, "leakyrelu_alpha": leakyrelu_alpha}
-    return _finished(_forward(4, UnimplementedError)(x, kernel, **attrs), args, layout, fused)
+    return _apply_epilogue(_forward(4, UnimplementedError)(x, kernel, **attrs), args, layout, fused)
 
 
 @array_kernel(
@@ -330,7 +330,7 @@ def _fused_depthwise(
     **attrs: Any,
 ) -> Array:
     fused = {"fused_ops": fused_ops, "epsilon": epsilon, "leakyrelu_alpha": leakyrelu_alpha}
-    return _finished(_depthwise(x, kernel, explicit_paddings=(), **attrs), args, attrs["data_format"], fused)
+    return _apply_epilogue(_depthwise(x, kernel, explicit_paddings=(), **attrs), args, attrs["data_format"], fused)
 
 
 # --------------------------------------------------------------------------------------------------------- dilation

@@ -33,10 +33,10 @@ def _cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]:
     if not logits.size:
         return np.zeros(len(logits), features.dtype), np.zeros(logits.shape, features.dtype)
     with np.errstate(all="ignore"):
-        odds = _log_softmax(logits)
-        wide = targets.astype(odds.dtype)
-        loss = -(wide * odds).sum(axis=1)
-        return loss.astype(features.dtype), (np.exp(odds) - wide).astype(features.dtype)
+        log_probs = _log_softmax(logits)
+        wide = targets.astype(log_probs.dtype)
+        loss = -(wide * log_probs).sum(axis=1)
+        return loss.astype(features.dtype), (np.exp(log_probs) - wide).astype(features.dtype)
 
 
 @array_kernel("SparseSoftmaxCrossEntropyWithLogits", types={"T": FLOATING})
@@ -54,8 +54,8 @@ def _sparse_cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]
     if not features.size:
         return np.zeros(len(features), features.dtype), np.zeros(features.shape, features.dtype)
     with np.errstate(all="ignore"):
-        odds = _log_softmax(features)
+        log_probs = _log_softmax(features)
         rows = np.arange(len(features))
-        loss, gradient = -odds[rows, labels], np.exp(odds)
+        loss, gradient = -log_probs[rows, labels], np.exp(log_probs)
     gradient[rows, labels] -= 1
     return loss.astype(features.dtype), gradient.astype(features.dtype)

@@ -44,7 +44,7 @@ def _moments(x: Array) -> tuple[Array, Array, int]:
     return mean, np.square(rows - mean).mean(axis=0, dtype=np.float64).astype(np.float32), len(rows)
 
 
-def _normalised(
+def _batch_normalise(
     x: Array,
     scale: Array,
     offset: Array,
@@ -60,16 +60,16 @@ def _normalised(
     last = _check(x, data_format, scale=scale, offset=offset)
     if not is_training or exponential_avg_factor != 1:
         _check(x, data_format, mean=mean, variance=variance)
-    used, spread, running = mean, variance, (mean, variance)
+    batch_mean, batch_variance, running = mean, variance, (mean, variance)
     if is_training:
-        used, spread, count = _moments(last)
+        batch_mean, batch_variance, count = _moments(last)
         factor = _F32(exponential_avg_factor)
-        unbiased = spread * _F32(count / max(count - 1, 1))
-        running = (used, unbiased)
+        unbiased = batch_variance * _F32(count / max(count - 1, 1))
+        running = (batch_mean, unbiased)
         if exponential_avg_factor != 1:
-            running = ((1 - factor) * mean + factor * used, (1 - factor) * variance + factor * unbiased)
-    y = (last.astype(np.float32) - used) * (scale / np.sqrt(spread + _F32(epsilon))) + offset
-    return channels_back(y.astype(x.dtype), data_format), *running, used, spread
+            running = ((1 - factor) * mean + factor * batch_mean, (1 - factor) * variance + factor * unbiased)
+    y = (last.astype(np.float32) - batch_mean) * (scale / np.sqrt(batch_variance + _F32(epsilon))) + offset
+    return channels_back(y.astype(x.dtype), data_format), *running, batch_mean, batch_variance
 
 
 _ATTRS = ("epsilon", "exponential_avg_factor", "data_format", "is_training")
@@ -78,14 +78,14 @@ _ATTRS = ("epsilon", "exponential_avg_factor", "data_format", "is_training")
 @array_kernel("FusedBatchNorm", attrs=_ATTRS, types={"T": (_FLOAT,)})
 @array_kernel("FusedBatchNormV2", attrs=_ATTRS, types=_X_TYPES)
 def _batch_norm(x: Array, scale: Array, offset: Array, mean: Array, variance: Array, **attrs: Any) -> tuple[Array, ...]:
-    return _normalised(x, scale, offset, mean, variance, **attrs)
+    return _batch_normalise(x, scale, offset, mean, variance, **attrs)
 
 
 @array_kernel("FusedBatchNormV3", attrs=_ATTRS, types=_X_TYPES)
 def _batch_norm_v3(
     x: Array, scale: Array, offset: Array, mean: Array, variance: Array, **attrs: Any
 ) -> tuple[Array, ...]:
-    return *_normalised(x, scale, offset, mean, variance, **attrs), np.zeros((), np.float32)
+    return *_batch_normalise(x, scale, offset, mean, variance, **attrs), np.zeros((), np.float32)
 
 
 @array_kernel("_FusedBatchNormEx", attrs=(*_ATTRS, "activation_mode"), types=_X_TYPES)
@@ -179,7 +179,7 @@ def _global_normalisation(
 # -------------------------------------------------------------------------------------------- neighbouring channels
 
 
-def _over_neighbours(x: Array, radius: int) -> Array:
+def _sum_neighbours(x: Array, radius: int) -> Array:
     """Sum over the channels up to `radius` away."""
     radius = min(radius, x.shape[-1])
     padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(radius, radius)])
@@ -199,7 +199,7 @@ def _lrn(x: Array, *, depth_radius: int, bias: float, alpha: float, beta: float)
     check_rank(x, 4, "the input")
     _check_radius(depth_radius)
     wide = x.astype(np.float32)
-    norm = _F32(bias) + _F32(alpha) * _over_neighbours(wide * wide, depth_radius)
+    norm = _F32(bias) + _F32(alpha) * _sum_neighbours(wide * wide, depth_radius)
     with np.errstate(all="ignore"):
         return (wide * norm ** _F32(-beta)).astype(x.dtype)
 
@@ -213,9 +213,9 @@ def _lrn_grad(
     if not grads.shape == x.shape == output.shape:
         raise ShapeError(f"grads {list(grads.shape)}, image {list(x.shape)}, output {list(output.shape)} must be alike")
     wide, dy = x.astype(np.float32), grads.astype(np.float32)
-    norm = _F32(bias) + _F32(alpha) * _over_neighbours(wide * wide, depth_radius)
+    norm = _F32(bias) + _F32(alpha) * _sum_neighbours(wide * wide, depth_radius)
     with np.errstate(all="ignore"):
-        shared = _over_neighbours(dy * output.astype(np.float32) / norm, depth_radius)
+        shared = _sum_neighbours(dy * output.astype(np.float32) / norm, depth_radius)
         return (dy * norm ** _F32(-beta) - _F32(2 * alpha * beta) * wide * shared).astype(x.dtype)
 
 

@@ -84,30 +84,30 @@ def _check_k(k: Array) -> int:
     return int(k)
 
 
-def _descending(x: Array) -> Array:
+def _argsort_descending(x: Array) -> Array:
     """Return the indices that sort each row in descending order, stably."""
     wide = x.astype(wide_type(x.dtype)) if not is_integer(x.dtype) else x
     order = np.argsort(wide[..., ::-1], axis=-1, kind="stable")
     return np.asarray(x.shape[-1] - 1 - order[..., ::-1])
 
 
-def _top(x: Array, k: int, index_type: np.dtype[Any]) -> tuple[Array, Array]:
+def _top_elements(x: Array, k: int, index_type: np.dtype[Any]) -> tuple[Array, Array]:
     if not x.ndim:
         raise ShapeError("the input must have at least one dimension; it is a scalar")
     if k > x.shape[-1]:
         raise InvalidArgumentError(f"the {k} greatest of rows of {x.shape[-1]}", hint="k must not exceed the last size")
-    order = _descending(x)[..., :k]
+    order = _argsort_descending(x)[..., :k]
     return np.take_along_axis(x, order, axis=-1), order.astype(index_type)
 
 
 @array_kernel("TopKV2", attrs=("index_type",), types={"T": REAL})
 def _top_k_v2(x: Array, k: Array, *, index_type: DataType) -> tuple[Array, Array]:
-    return _top(x, _check_k(k), index_type.numpy)
+    return _top_elements(x, _check_k(k), index_type.numpy)
 
 
 @array_kernel("TopK", attrs=("k",), types={"T": REAL})
 def _top_k(x: Array, *, k: int) -> tuple[Array, Array]:
-    return _top(x, k, np.dtype(np.int32))
+    return _top_elements(x, k, np.dtype(np.int32))
 
 
 @array_kernel(
@@ -120,10 +120,10 @@ def _approximate_top_k(x: Array, *, k: int, reduction_dimension: int, is_max_k: 
     if not -x.ndim <= reduction_dimension < x.ndim:
         raise InvalidArgumentError(f"reduction_dimension {reduction_dimension} is not one of an input of rank {x.ndim}")
     rows = np.moveaxis(x, reduction_dimension, -1)
-    values, places = _top(rows if is_max_k else -rows, k, np.dtype(np.int32))
+    values, indices = _top_elements(rows if is_max_k else -rows, k, np.dtype(np.int32))
     values = values if is_max_k else -values
-    values, places = (np.ascontiguousarray(np.moveaxis(part, -1, reduction_dimension)) for part in (values, places))
-    return values, places
+    values, indices = (np.ascontiguousarray(np.moveaxis(part, -1, reduction_dimension)) for part in (values, indices))
+    return values, indices
 
 
 def _in_top(predictions: Array, targets: Array, k: Array) -> Array:

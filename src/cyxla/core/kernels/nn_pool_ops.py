@@ -63,7 +63,7 @@ def _max_pool(rank: int) -> Callable[..., Array]:
         check_rank(x, rank, "the input")
         last = channels_last(x, data_format)
         if _over_channels(geometry["ksize"], data_format, rank):
-            return channels_back(_greatest_of_channels(last, data_format=data_format, **geometry), data_format)
+            return channels_back(_pool_channels(last, data_format=data_format, **geometry), data_format)
         windows = _windows(last.shape, data_format=data_format, **geometry)
         return channels_back(pooling.max_pool(last, windows), data_format)
 
@@ -74,7 +74,7 @@ def _over_channels(ksize: Numbers, data_format: str, rank: int) -> bool:
     return len(ksize) == rank and others(ksize, data_format)[1] != 1
 
 
-def _greatest_of_channels(x: Array, *, data_format: str, ksize: Numbers, strides: Numbers, **_: Any) -> Array:
+def _pool_channels(x: Array, *, data_format: str, ksize: Numbers, strides: Numbers, **_: Any) -> Array:
     """Pool windows of neighbouring channels, which must not overlap."""
     size, step = others(ksize, data_format)[1], others(strides, data_format)[1]
     if prod(ksize) != size:
@@ -88,39 +88,39 @@ def _greatest_of_channels(x: Array, *, data_format: str, ksize: Numbers, strides
 
 def _max_pool_grad(rank: int) -> Callable[..., Array]:
     def gradient(x: Array, output: Array, grad: Array, *, data_format: str, **geometry: Any) -> Array:
-        place, windows, back = _places(rank, x, output, data_format, geometry)
+        taps, windows, back = _argmax(rank, x, output, data_format, geometry)
         last = channels_last(grad, data_format)
         check_rank(grad, rank, "grad")
-        _check_equal("grad", last, place.shape)
-        return back(pooling.scatter_to_taps(last, place, windows))
+        _check_equal("grad", last, taps.shape)
+        return back(pooling.scatter_to_taps(last, taps, windows))
 
     return gradient
 
 
 def _max_pool_grad_grad(rank: int) -> Callable[..., Array]:
     def gradient(x: Array, output: Array, grad: Array, *, data_format: str, **geometry: Any) -> Array:
-        place, windows, back = _places(rank, x, output, data_format, geometry)
+        taps, windows, back = _argmax(rank, x, output, data_format, geometry)
         last = channels_last(grad, data_format)
         check_rank(grad, rank, "grad")
         _check_equal("grad", last, channels_last(x, data_format).shape)
-        return back(pooling.gather_from_taps(last, place, windows))
+        return back(pooling.gather_from_taps(last, taps, windows))
 
     return gradient
 
 
-def _places(
+def _argmax(
     rank: int, x: Array, output: Array, data_format: str, geometry: dict[str, Any]
 ) -> tuple[Array, Windows, Callable[[Array], Array]]:
     check_rank(x, rank, "orig_input")
     check_rank(output, rank, "orig_output")
     last = channels_last(x, data_format)
     windows = _windows(last.shape, data_format=data_format, **geometry)
-    place = pooling.argmax_taps(last, windows)
-    _check_equal("orig_output", channels_last(output, data_format), place.shape)
-    return place, windows, lambda result: channels_back(result, data_format)
+    taps = pooling.argmax_taps(last, windows)
+    _check_equal("orig_output", channels_last(output, data_format), taps.shape)
+    return taps, windows, lambda result: channels_back(result, data_format)
 
 
-def _by_operands(function: Callable[..., Array], count: int) -> Callable[..., Array]:
+def _with_window_operands(function: Callable[..., Array], count: int) -> Callable[..., Array]:
     """Wrap a kernel so that window sizes and strides are its last two operands."""
 
     def pool(*operands: Array, **attrs: Any) -> Array:
@@ -137,9 +137,11 @@ def _by_operands(function: Callable[..., Array], count: int) -> Callable[..., Ar
 array_kernel("MaxPool", _max_pool(4), attrs=(*_ATTRS, "explicit_paddings"), types={"T": _REAL})
 array_kernel("MaxPoolGrad", _max_pool_grad(4), attrs=(*_ATTRS, "explicit_paddings"), types={"T": _REAL})
 array_kernel("MaxPoolGradGrad", _max_pool_grad_grad(4), attrs=_ATTRS, types={"T": _REAL})
-array_kernel("MaxPoolV2", _by_operands(_max_pool(4), 1), attrs=_ATTRS[2:], types={"T": _REAL})
-array_kernel("MaxPoolGradV2", _by_operands(_max_pool_grad(4), 3), attrs=_ATTRS[2:], types={"T": _REAL})
-array_kernel("MaxPoolGradGradV2", _by_operands(_max_pool_grad_grad(4), 3), attrs=_ATTRS[2:], types={"T": _REAL})
+array_kernel("MaxPoolV2", _with_window_operands(_max_pool(4), 1), attrs=_ATTRS[2:], types={"T": _REAL})
+array_kernel("MaxPoolGradV2", _with_window_operands(_max_pool_grad(4), 3), attrs=_ATTRS[2:], types={"T": _REAL})
+array_kernel(
+    "MaxPoolGradGradV2", _with_window_operands(_max_pool_grad_grad(4), 3), attrs=_ATTRS[2:], types={"T": _REAL}
+)
 array_kernel("MaxPool3D", _max_pool(5), attrs=_ATTRS, types={"T": FLOATING})
 array_kernel("MaxPool3DGrad", _max_pool_grad(5), attrs=_ATTRS, types={"T": FLOATING})
 array_kernel("MaxPool3DGradGrad", _max_pool_grad_grad(5), attrs=_ATTRS, types={"T": _REAL})
@@ -162,13 +164,13 @@ def _max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     check_rank(x, 4, "the input")
     windows = _windows(x.shape, **geometry)
-    place = pooling.argmax_taps(x, windows)
-    numbers = pooling.flat_indices(place, windows) + _batch_offsets(x, include_batch_in_index)
-    return pooling.gather_from_taps(x, place, windows), numbers.astype(Targmax.numpy)
+    taps = pooling.argmax_taps(x, windows)
+    indices = pooling.flat_indices(taps, windows) + _batch_offsets(x, include_batch_in_index)
+    return pooling.gather_from_taps(x, taps, windows), indices.astype(Targmax.numpy)
 
 
-def _check_numbers(x: Array, numbers: Array, offsets: Array) -> Array:
-    flat = (numbers - offsets).astype(np.int64)
+def _check_argmax(x: Array, indices: Array, offsets: Array) -> Array:
+    flat = (indices - offsets).astype(np.int64)
     if ((flat < 0) | (flat >= prod(x.shape[1:]))).any():
         raise InvalidArgumentError(f"argmax holds a number that is not of an element of the input {list(x.shape)}")
     return flat.reshape(x.shape[0], prod(flat.shape[1:]))
@@ -183,9 +185,9 @@ def _max_pool_grad_with_argmax(
     shape = (x.shape[0], *windows.out, x.shape[-1])
     _check_equal("grad", grad, shape)
     _check_equal("argmax", argmax, shape)
-    numbers = _check_numbers(x, argmax, _batch_offsets(x, include_batch_in_index))
+    indices = _check_argmax(x, argmax, _batch_offsets(x, include_batch_in_index))
     result = np.zeros((x.shape[0], prod(x.shape[1:])), x.dtype)
-    for out, at, values in zip(result, numbers, grad.reshape(x.shape[0], prod(grad.shape[1:])), strict=True):
+    for out, at, values in zip(result, indices, grad.reshape(x.shape[0], prod(grad.shape[1:])), strict=True):
         np.add.at(out, at, values)
     return result.reshape(x.shape)
 
@@ -199,8 +201,8 @@ def _max_pool_grad_grad_with_argmax(
     shape = (x.shape[0], *windows.out, x.shape[-1])
     _check_equal("grad", grad, x.shape)
     _check_equal("argmax", argmax, shape)
-    numbers = _check_numbers(x, argmax, _batch_offsets(x, include_batch_in_index))
-    return np.take_along_axis(grad.reshape(x.shape[0], prod(grad.shape[1:])), numbers, axis=1).reshape(shape)
+    indices = _check_argmax(x, argmax, _batch_offsets(x, include_batch_in_index))
+    return np.take_along_axis(grad.reshape(x.shape[0], prod(grad.shape[1:])), indices, axis=1).reshape(shape)
 
 
 # ------------------------------------------------------------------------------------------------------------ mean

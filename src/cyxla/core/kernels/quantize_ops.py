@@ -24,7 +24,7 @@ def _check_bits(num_bits: int) -> None:
         raise InvalidArgumentError(f"num_bits must lie in [2, 16]; it is {num_bits}")
 
 
-def _nudged(low: Array, high: Array, num_bits: int, narrow_range: bool) -> tuple[Array, Array, Array]:
+def _nudge_range(low: Array, high: Array, num_bits: int, narrow_range: bool) -> tuple[Array, Array, Array]:
     """Nudge the range so that it represents 0 exactly; return it with the step, in f32 as TensorFlow does."""
     least, most = _F32(1 if narrow_range else 0), _F32((1 << num_bits) - 1)
     with np.errstate(all="ignore"):
@@ -35,8 +35,8 @@ def _nudged(low: Array, high: Array, num_bits: int, narrow_range: bool) -> tuple
     return (least - nearest) * scale, (most - nearest) * scale, scale
 
 
-def _fake_quantized(inputs: Array, low: Array, high: Array, num_bits: int, narrow_range: bool) -> Array:
-    least, most, scale = _nudged(low, high, num_bits, narrow_range)
+def _fake_quantize(inputs: Array, low: Array, high: Array, num_bits: int, narrow_range: bool) -> Array:
+    least, most, scale = _nudge_range(low, high, num_bits, narrow_range)
     with np.errstate(all="ignore"):
         inverse = _F32(1) / scale
         zero = np.floor(-least * inverse + _F32(0.5))
@@ -49,7 +49,7 @@ def _fake_gradient(grads: Array, inputs: Array, low: Array, high: Array, bits: i
     """Return the gradient of the inputs, and per element those of both ends of the range."""
     if grads.shape != inputs.shape:
         raise ShapeError(f"gradients {list(grads.shape)} and inputs {list(inputs.shape)} must have one shape")
-    least, most, _ = _nudged(low, high, bits, narrow)
+    least, most, _ = _nudge_range(low, high, bits, narrow)
     empty = (low == 0) & (high == 0)
     inside = (inputs >= least) & (inputs <= most) | empty
     below, above = (inputs < least) & ~empty, (inputs > most) & ~empty
@@ -65,7 +65,7 @@ def _check_attr_range(low: float, high: float, num_bits: int) -> tuple[Array, Ar
 
 @array_kernel("FakeQuantWithMinMaxArgs", attrs=("min", "max", "num_bits", "narrow_range"))
 def _fake_quant_args(inputs: Array, *, min: float, max: float, num_bits: int, narrow_range: bool) -> Array:
-    return _fake_quantized(inputs, *_check_attr_range(min, max, num_bits), num_bits, narrow_range)
+    return _fake_quantize(inputs, *_check_attr_range(min, max, num_bits), num_bits, narrow_range)
 
 
 @array_kernel("FakeQuantWithMinMaxArgsGradient", attrs=("min", "max", "num_bits", "narrow_range"))
@@ -97,7 +97,7 @@ def _check_channels(inputs: Array, low: Array, high: Array, num_bits: int) -> No
 @array_kernel("FakeQuantWithMinMaxVars", attrs=("num_bits", "narrow_range"))
 def _fake_quant_vars(inputs: Array, low: Array, high: Array, *, num_bits: int, narrow_range: bool) -> Array:
     _check_scalars(low, high, num_bits)
-    return _fake_quantized(inputs, low, high, num_bits, narrow_range)
+    return _fake_quantize(inputs, low, high, num_bits, narrow_range)
 
 
 @array_kernel("FakeQuantWithMinMaxVarsGradient", attrs=("num_bits", "narrow_range"))
@@ -112,7 +112,7 @@ def _fake_quant_vars_gradient(
 @array_kernel("FakeQuantWithMinMaxVarsPerChannel", attrs=("num_bits", "narrow_range"))
 def _fake_quant_channels(inputs: Array, low: Array, high: Array, *, num_bits: int, narrow_range: bool) -> Array:
     _check_channels(inputs, low, high, num_bits)
-    return _fake_quantized(inputs, low, high, num_bits, narrow_range)
+    return _fake_quantize(inputs, low, high, num_bits, narrow_range)
 
 
 @array_kernel("FakeQuantWithMinMaxVarsPerChannelGradient", attrs=("num_bits", "narrow_range"))
@@ -128,16 +128,16 @@ def _fake_quant_channels_gradient(
 # -------------------------------------------------------------------------------------- there and back, all in floats
 
 
-def _there_and_back(
+def _quantize_dequantize(
     x: Array, low: Array, high: Array, bits: int, signed: bool, given: bool, half_up: bool, narrow: bool, axis: int
 ) -> Array:
     """Round each number to the nearest value that an integer of `bits` bits represents.
 
     The scale is set by the end of the range that needs the larger step; 0 is always exact.
     """
-    least, most = _integers(bits, signed, narrow)
+    least, most = _integer_limits(bits, signed, narrow)
     wide = np.float64 if x.dtype == np.float64 else np.float32
-    ends = [_end(x, end, axis, wide) for end in (low, high)]
+    ends = [_range_end(x, end, axis, wide) for end in (low, high)]
     if not given:
         rest = None if axis < 0 else tuple(d for d in range(x.ndim) if d != axis)
         ends = [_extreme(x, which, rest, wide) for which in ("min", "max")]
@@ -153,7 +153,7 @@ def _there_and_back(
         return np.multiply(rounded, inverse).astype(x.dtype)
 
 
-def _integers(bits: int, signed: bool, narrow: bool) -> tuple[int, int]:
+def _integer_limits(bits: int, signed: bool, narrow: bool) -> tuple[int, int]:
     limit = 62 if signed else 63
     if not 0 < bits < limit + 1:
         raise InvalidArgumentError(f"num_bits must lie in [1, {limit}]; it is {bits}")
@@ -162,7 +162,7 @@ def _integers(bits: int, signed: bool, narrow: bool) -> tuple[int, int]:
     return -(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1
 
 
-def _end(x: Array, end: Array, axis: int, wide: Any) -> Array:
+def _range_end(x: Array, end: Array, axis: int, wide: Any) -> Array:
     if axis < 0:
         if end.size != 1:
             raise ShapeError(f"an end of the range must be one number; its shape is {list(end.shape)}")
@@ -208,7 +208,7 @@ def _quantize_and_dequantize(
     axis: int,
 ) -> Array:
     half_up = round_mode == "HALF_UP"
-    return _there_and_back(x, low, high, num_bits, signed_input, range_given, half_up, narrow_range, axis)
+    return _quantize_dequantize(x, low, high, num_bits, signed_input, range_given, half_up, narrow_range, axis)
 
 
 @array_kernel(
@@ -228,7 +228,7 @@ def _quantize_and_dequantize_v3(
     if num_bits.size != 1:
         raise ShapeError(f"num_bits must be one number; its shape is {list(num_bits.shape)}")
     bits = int(num_bits.reshape(()))
-    return _there_and_back(x, low, high, bits, signed_input, range_given, False, narrow_range, axis)
+    return _quantize_dequantize(x, low, high, bits, signed_input, range_given, False, narrow_range, axis)
 
 
 # ----------------------------------------------------------------------------------- integers that stand for floats
@@ -239,12 +239,12 @@ def _limits(t: DataType) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def _along(x: Array, end: Array, axis: int) -> Array:
+def _channel_range(x: Array, end: Array, axis: int) -> Array:
     if axis < 0:
         if end.size != 1:
             raise ShapeError(f"an end of the range must be one number; its shape is {list(end.shape)}")
         return np.asarray(end.reshape(()), np.float32)
-    return _end(x, end, axis, np.float32)
+    return _range_end(x, end, axis, np.float32)
 
 
 @array_kernel("Dequantize", attrs=("T", "mode", "narrow_range", "axis", "dtype"))
@@ -252,7 +252,7 @@ def _dequantize(
     x: Array, low: Array, high: Array, *, T: DataType, mode: str, narrow_range: bool, axis: int, dtype: DataType
 ) -> Array:
     least, most = _limits(T)
-    bottom, top = _along(x, low, axis), _along(x, high, axis)
+    bottom, top = _channel_range(x, low, axis), _channel_range(x, high, axis)
     steps = _F32(float(most) - float(least))
     if mode == "SCALED":
         first = least + 1 if narrow_range and least < 0 else least
@@ -276,39 +276,41 @@ def _quantize_and_dequantize_v1(
     x: Array, *, signed_input: bool, num_bits: int, range_given: bool, input_min: float, input_max: float
 ) -> Array:
     low, high = np.asarray(input_min), np.asarray(input_max)
-    return _there_and_back(x, low, high, num_bits, signed_input, range_given, False, False, -1)
+    return _quantize_dequantize(x, low, high, num_bits, signed_input, range_given, False, False, -1)
 
 
-def _spread_range(low: Array, high: Array, ensured: float) -> tuple[Array, Array]:
+def _extend_range(low: Array, high: Array, ensured: float) -> tuple[Array, Array]:
     """Extend the range to include 0 and to a minimum width relative to its larger end, or to 1."""
     bottom = np.minimum(_F32(0), low)
     epsilon = np.maximum(_F32(1), np.maximum(np.abs(low), np.abs(high))) * _F32(ensured)
     return bottom, np.maximum(_F32(0), np.maximum(high, bottom + epsilon))
 
 
-def _away_from_zero(x: Array) -> Array:
+def _round_away_from_zero(x: Array) -> Array:
     return np.trunc(x + np.copysign(np.asarray(0.5, x.dtype), x))
 
 
-def _combined(x: Array, low: Array, high: Array, t: DataType) -> Array:
+def _quantize_min_combined(x: Array, low: Array, high: Array, t: DataType) -> Array:
     """Spread the range evenly over all integers."""
     least, most = _limits(t)
     factor = ((float(most) - float(least)) / (high.astype(np.float64) - low)).astype(np.float32)
     above = np.minimum(np.maximum(x, low), high) - low
     if least < 0:
-        return _away_from_zero(above * factor - _F32((float(most) - float(least) + 1) / 2))
+        return _round_away_from_zero(above * factor - _F32((float(most) - float(least) + 1) / 2))
     return np.floor(above * factor + _F32(0.5))
 
 
-def _from_least(x: Array, low: Array, high: Array, t: DataType) -> Array:
+def _quantize_min_first(x: Array, low: Array, high: Array, t: DataType) -> Array:
     """Map the least number and 0 to integers exactly."""
     least, _ = _limits(t)
     steps = 2.0 ** (8 * t.numpy.itemsize)
     scale = steps / ((high.astype(np.float64) - low) * (steps / (steps - 1)))
-    return _away_from_zero(x.astype(np.float64) * scale) - (_away_from_zero(low * scale) - least)
+    return _round_away_from_zero(x.astype(np.float64) * scale) - (_round_away_from_zero(low * scale) - least)
 
 
-def _scaled(x: Array, low: Array, high: Array, t: DataType, narrow: bool, even: bool) -> tuple[Array, Array, Array]:
+def _quantize_scaled(
+    x: Array, low: Array, high: Array, t: DataType, narrow: bool, even: bool
+) -> tuple[Array, Array, Array]:
     """Scale without an offset, so that 0 maps to 0; return also the represented range."""
     least, most = _limits(t)
     least += int(narrow and least < 0)
@@ -319,10 +321,10 @@ def _scaled(x: Array, low: Array, high: Array, t: DataType, narrow: bool, even: 
         factor = np.minimum(by_low, by_high).astype(np.float32)
         bottom, top = _F32(least) / factor, _F32(most) / factor
         numbers = np.minimum(np.maximum(x, bottom), top) * factor
-    return np.rint(numbers) if even else _away_from_zero(numbers), bottom, top
+    return np.rint(numbers) if even else _round_away_from_zero(numbers), bottom, top
 
 
-def _clamped(x: Array, t: DataType) -> Array:
+def _clamp(x: Array, t: DataType) -> Array:
     """Clamp to the limits of a type; NaN becomes 0."""
     least, most = _limits(t)
     wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=most, neginf=least)
@@ -345,16 +347,16 @@ def _quantize(
     even = round_mode == "HALF_TO_EVEN"
     if even and mode != "SCALED":
         raise InvalidArgumentError(f"round_mode HALF_TO_EVEN is for mode SCALED, not {mode}")
-    bottom, top = _along(x, low, axis), _along(x, high, axis)
+    bottom, top = _channel_range(x, low, axis), _channel_range(x, high, axis)
     if (bottom > top).any():
         raise InvalidArgumentError(f"min_range must not exceed max_range: {low.tolist()} and {high.tolist()}")
-    bottom, top = _spread_range(bottom, top, ensure_minimum_range)
+    bottom, top = _extend_range(bottom, top, ensure_minimum_range)
     if mode == "SCALED":
-        numbers, bottom, top = _scaled(x, bottom, top, T, narrow_range, even)
+        numbers, bottom, top = _quantize_scaled(x, bottom, top, T, narrow_range, even)
     else:
-        numbers = (_from_least if mode == "MIN_FIRST" else _combined)(x, bottom, top, T)
+        numbers = (_quantize_min_first if mode == "MIN_FIRST" else _quantize_min_combined)(x, bottom, top, T)
     ends = [np.asarray(end, np.float32).reshape(-1 if axis >= 0 else ()) for end in (bottom, top)]
-    return _clamped(numbers, T), ends[0], ends[1]
+    return _clamp(numbers, T), ends[0], ends[1]
 
 
 # ----------------------------------------------------------------------------- arithmetic of integers that are floats
@@ -368,12 +370,12 @@ def _number(x: Array, name: str) -> float:
     return float(x.reshape(()))
 
 
-def _zero_of(least: float, most: float, t: DataType) -> int:
+def _zero_point(least: float, most: float, t: DataType) -> int:
     """Return the integer that represents 0."""
     if least == most:
         return 0
     scale = _step_count(t) / ((most - least) * _step_count(t) / (_step_count(t) - 1))
-    nearest = np.asarray(_away_from_zero(np.asarray(least * scale)))
+    nearest = np.asarray(_round_away_from_zero(np.asarray(least * scale)))
     return _limits(t)[0] - int(nearest)
 
 
@@ -399,8 +401,8 @@ def _operands(
     ends = [_number(x, name) for x, name in zip(ranges, names, strict=True)]
     if ends[0] >= ends[1] or ends[2] >= ends[3]:
         raise InvalidArgumentError(f"a range must not be empty: [{ends[0]}, {ends[1]}] and [{ends[2]}, {ends[3]}]")
-    left = a.astype(np.int64) - _zero_of(ends[0], ends[1], types[0])
-    right = b.astype(np.int64) - _zero_of(ends[2], ends[3], types[1])
+    left = a.astype(np.int64) - _zero_point(ends[0], ends[1], types[0])
+    right = b.astype(np.int64) - _zero_point(ends[2], ends[3], types[1])
     return left, right, _product_range(ends, types)
 
 
@@ -441,12 +443,12 @@ def _quantized_conv(
     if x.shape[3] != kernel.shape[2]:
         raise ShapeError(f"the input has {x.shape[3]} channels, the filter is for {kernel.shape[2]}")
     left, right, (least, most) = _operands(x, kernel, ranges, (Tinput, Tfilter))
-    steps, apart = (check_steps(n, what, 4, "NHWC") for n, what in ((strides, "strides"), (dilations, "dilations")))
-    windows = Windows.of(x.shape[1:3], kernel.shape[:2], steps, apart, padding)
+    steps, rates = (check_steps(n, what, 4, "NHWC") for n, what in ((strides, "strides"), (dilations, "dilations")))
+    windows = Windows.of(x.shape[1:3], kernel.shape[:2], steps, rates, padding)
     return convolve(left, right, windows).astype(np.int32), least, most
 
 
-_FIXED = 1 << 16  # 1.0 in the fixed-point arithmetic of Requantize
+_FIXED_POINT_ONE = 1 << 16  # 1.0 in the fixed-point arithmetic of Requantize
 
 
 @array_kernel("Requantize", types={"Tinput": (_QINT32,), "out_type": (_QUINT8,)})
@@ -461,8 +463,8 @@ def _requantize(x: Array, low: Array, high: Array, wanted_low: Array, wanted_hig
     if width == 0:
         numbers = np.zeros(x.shape, np.int64)
     else:
-        scale = int(255.0 * _FIXED * float(most - least) / float(width))
-        middle = int(float((least + most) / _F32(2)) * (255.0 / float(width)) * _FIXED)
-        offset = int(_FIXED * (float(bottom) * 255.0) / float(width))
-        numbers = (((x.astype(np.int64) * scale) >> 32) + middle - offset + _FIXED // 2) >> 16
+        scale = int(255.0 * _FIXED_POINT_ONE * float(most - least) / float(width))
+        middle = int(float((least + most) / _F32(2)) * (255.0 / float(width)) * _FIXED_POINT_ONE)
+        offset = int(_FIXED_POINT_ONE * (float(bottom) * 255.0) / float(width))
+        numbers = (((x.astype(np.int64) * scale) >> 32) + middle - offset + _FIXED_POINT_ONE // 2) >> 16
     return np.clip(numbers, 0, 255).astype(np.uint8), np.asarray(bottom), np.asarray(top)

@@ -41,9 +41,9 @@ class Seeded(OpKernel):
     def reserve(self, words: int) -> Philox:
         """Reserve enough blocks for `words` words, and return a generator at the first of them."""
         with self._lock:
-            mine = self._next
-            self._next = mine.skip(-(-words // 4))
-        return mine
+            generator = self._next
+            self._next = generator.skip(-(-words // 4))
+        return generator
 
 
 def _fill(name: str, draw: Draw) -> None:
@@ -79,14 +79,14 @@ class RandomUniformInt(Seeded):
 # ------------------------------------------------------------------------------------------ drawn until they fit
 
 
-def each_parameter(count: int, parameters: Array) -> Array:
+def repeat_parameters(count: int, parameters: Array) -> Array:
     """Repeat each parameter `count` times: f64[parameters * count]."""
     return np.repeat(parameters.reshape(-1).astype(np.float64), count)
 
 
-def beside_parameters(drawn: Array, sizes: tuple[int, ...], parameters: Array, dtype: np.dtype[Any]) -> Array:
+def reshape_samples(samples: Array, sizes: tuple[int, ...], parameters: Array, dtype: np.dtype[Any]) -> Array:
     """Reshape samples in parameter-major order to [*sizes, *parameters]; NaN becomes 0 in integers."""
-    grid = drawn.reshape(parameters.size, prod(sizes)).T.reshape(*sizes, *parameters.shape)
+    grid = samples.reshape(parameters.size, prod(sizes)).T.reshape(*sizes, *parameters.shape)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         grid = np.clip(np.nan_to_num(grid, nan=0.0), float(info.min), float(info.max))
@@ -102,8 +102,10 @@ class RandomGamma(Seeded):
         """Draw an array of the given shape for each shape parameter."""
         sizes, count = shape_of(ctx.input(0))
         alpha = ctx.input(1)
-        drawn = rejection_sampling.gamma(self.reserve(count * alpha.size * RESERVED * 4), each_parameter(count, alpha))
-        ctx.set_output(0, beside_parameters(drawn, sizes, alpha, alpha.dtype))
+        samples = rejection_sampling.gamma(
+            self.reserve(count * alpha.size * RESERVED * 4), repeat_parameters(count, alpha)
+        )
+        ctx.set_output(0, reshape_samples(samples, sizes, alpha, alpha.dtype))
 
 
 @kernel("RandomPoissonV2", device="CPU")
@@ -114,11 +116,13 @@ class RandomPoisson(Seeded):
         """Draw an array of the given shape for each rate."""
         sizes, count = shape_of(ctx.input(0))
         rate = ctx.input(1)
-        drawn = rejection_sampling.poisson(self.reserve(count * rate.size * RESERVED * 4), each_parameter(count, rate))
-        ctx.set_output(0, beside_parameters(drawn, sizes, rate, ctx.attr("dtype").numpy))
+        samples = rejection_sampling.poisson(
+            self.reserve(count * rate.size * RESERVED * 4), repeat_parameters(count, rate)
+        )
+        ctx.set_output(0, reshape_samples(samples, sizes, rate, ctx.attr("dtype").numpy))
 
 
-def truncated(generator: Philox, sizes: tuple[int, ...], parameters: list[Array]) -> Array:
+def truncated_normal(generator: Philox, sizes: tuple[int, ...], parameters: list[Array]) -> Array:
     """Draw truncated normal numbers, with scalar parameters or one per row of the first dimension.
 
     Raises
@@ -132,8 +136,8 @@ def truncated(generator: Philox, sizes: tuple[int, ...], parameters: list[Array]
             raise ShapeError(f"{name} {list(x.shape)} must hold one number, or one for each of {rows} rows")
     count = prod(sizes)
     wide = [np.repeat(np.broadcast_to(x.reshape(-1), rows), count // max(rows, 1)) for x in parameters]
-    drawn = rejection_sampling.truncated_normal(generator, *(x.astype(np.float64) for x in wide))
-    return drawn.reshape(sizes).astype(parameters[0].dtype)
+    samples = rejection_sampling.truncated_normal(generator, *(x.astype(np.float64) for x in wide))
+    return samples.reshape(sizes).astype(parameters[0].dtype)
 
 
 @kernel("ParameterizedTruncatedNormal", device="CPU", types={"dtype": FLOATING})
@@ -144,7 +148,7 @@ class ParameterizedTruncatedNormal(Seeded):
         """Draw an array of the given shape."""
         sizes, count = shape_of(ctx.input(0))
         parameters = [ctx.input(i) for i in range(1, 5)]
-        ctx.set_output(0, truncated(self.reserve(count * RESERVED * 4), sizes, parameters))
+        ctx.set_output(0, truncated_normal(self.reserve(count * RESERVED * 4), sizes, parameters))
 
 
 # ------------------------------------------------------------------------------------------------------ categories
@@ -156,13 +160,13 @@ class Multinomial(Seeded):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw `num_samples` classes per row."""
-        logits, count = classes(ctx.input("logits"), ctx.input("num_samples"))
+        logits, count = check_categorical(ctx.input("logits"), ctx.input("num_samples"))
         words = logits.shape[0] * (-(-count // 4) * 4) * 2
-        drawn = categorical(self.reserve(words * RESERVED), logits, count)
-        ctx.set_output(0, drawn.astype(ctx.attr("output_dtype").numpy))
+        samples = categorical(self.reserve(words * RESERVED), logits, count)
+        ctx.set_output(0, samples.astype(ctx.attr("output_dtype").numpy))
 
 
-def classes(logits: Array, num_samples: Array) -> tuple[Array, int]:
+def check_categorical(logits: Array, num_samples: Array) -> tuple[Array, int]:
     """Check the operands of a categorical draw and return them.
 
     Raises
@@ -188,14 +192,14 @@ def categorical(generator: Philox, logits: Array, count: int) -> Array:
     rows = logits.shape[0]
     words = generator.blocks(-(-rows * count * 2 // 4)).reshape(-1, 2)[: rows * count]
     numbers = philox.float64_of(words).reshape(rows, count)
-    drawn = np.empty((rows, count), np.int64)
+    samples = np.empty((rows, count), np.int64)
     for row, (values, points) in enumerate(zip(logits, numbers, strict=True)):
         wide = values.astype(np.float64)
         finite = np.isfinite(wide)
         top = wide[finite].max() if finite.any() else 0.0
         totals = np.cumsum(np.where(finite, np.exp(np.where(finite, wide, top) - top), 0.0))
-        drawn[row] = np.searchsorted(totals, points * totals[-1], side="right")
-    return drawn
+        samples[row] = np.searchsorted(totals, points * totals[-1], side="right")
+    return samples
 
 
 @kernel("RandomShuffle", device="CPU")

@@ -28,8 +28,14 @@ class VarHandle(OpKernel):
         super().__init__(construction)
         name, container = construction.get_attr("shared_name"), construction.get_attr("container")
         dtype = construction.get_attr("dtype")
-        about = ((dtype, construction.get_attr("shape")),)
-        self._parts = (construction.device.name, container or DEFAULT_CONTAINER, name, type_name(Var), about)
+        dtypes_and_shapes = ((dtype, construction.get_attr("shape")),)
+        self._parts = (
+            construction.device.name,
+            container or DEFAULT_CONTAINER,
+            name,
+            type_name(Var),
+            dtypes_and_shapes,
+        )
         self._dtype: DataType = dtype
         self.const_tensor = None if name == ANONYMOUS else as_value(ResourceHandle(*self._parts))
 
@@ -49,7 +55,7 @@ def var_handles(ctx: OpKernelContext) -> None:
     ctx.set_output_list("resources", handles)
 
 
-def read_variable(ctx: OpKernelContext, place: int, dtype: DataType) -> Array:
+def read_variable(ctx: OpKernelContext, index: int, dtype: DataType) -> Array:
     """Return the value of a variable of the expected type.
 
     Raises
@@ -59,7 +65,7 @@ def read_variable(ctx: OpKernelContext, place: int, dtype: DataType) -> Array:
     InvalidArgumentError
         The variable has another type.
     """
-    handle = ctx.resource_handle(place)
+    handle = ctx.resource_handle(index)
     try:
         variable = ctx.lookup_resource(handle, Var)
     except NotFoundError:
@@ -125,7 +131,7 @@ def assign_update(ctx: OpKernelContext) -> None:
         _UPDATE[ctx.op_kernel.type_string](old, value, out=variable.writable())
 
 
-def initialized(variable: Var, ctx: OpKernelContext, place: int) -> Array:
+def initialized(variable: Var, ctx: OpKernelContext, index: int) -> Array:
     """Return the value of a variable that must be initialised.
 
     Raises
@@ -135,7 +141,7 @@ def initialized(variable: Var, ctx: OpKernelContext, place: int) -> Array:
     """
     if variable.value is None:
         names = ctx.op_kernel.requested_inputs
-        name = names[place] if place < len(names) else str(place)
+        name = names[index] if index < len(names) else str(index)
         raise FailedPreconditionError(f"the variable {name} has no value yet", hint="run their initializers first")
     return variable.value
 
@@ -183,7 +189,7 @@ def mutex(ctx: OpKernelContext) -> None:
 @kernel("ResourceGather")
 def resource_gather(ctx: OpKernelContext) -> None:
     """Gather rows of the variable at the given indices, per batch."""
-    params, indices, batch = _gathered(ctx), ctx.input("indices"), ctx.attr("batch_dims")
+    params, indices, batch = _gather_operand(ctx), ctx.input("indices"), ctx.attr("batch_dims")
     rank = indices.ndim
     if batch < 0:
         ctx.require(-rank <= batch, f"batch_dims is {batch}, but indices have {rank} dimensions")
@@ -203,15 +209,15 @@ def resource_gather(ctx: OpKernelContext) -> None:
 @kernel("ResourceGatherNd")
 def resource_gather_nd(ctx: OpKernelContext) -> None:
     """Gather slices of the variable at the given indices."""
-    params, indices = _gathered(ctx), ctx.input("indices")
+    params, indices = _gather_operand(ctx), ctx.input("indices")
     ctx.require(indices.ndim >= 1, "indices are a scalar; their last dimension must name a place")
     depth = indices.shape[-1]
     ctx.require(depth <= params.ndim, f"rows of {depth} indices name no place in a variable of rank {params.ndim}")
     bad = ((indices < 0) | (indices >= np.array(params.shape[:depth], np.int64))).any(axis=-1)
     if bad.any():
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise InvalidArgumentError(
-            f"indices{list(place) or ''} = {indices[place].tolist()} lies outside of the shape {list(params.shape)}"
+            f"indices{list(index) or ''} = {indices[index].tolist()} lies outside of the shape {list(params.shape)}"
         )
     if depth:
         picked = params[tuple(np.moveaxis(indices, -1, 0))]
@@ -220,7 +226,7 @@ def resource_gather_nd(ctx: OpKernelContext) -> None:
     ctx.set_output(0, picked)
 
 
-def _gathered(ctx: OpKernelContext) -> Array:
+def _gather_operand(ctx: OpKernelContext) -> Array:
     variable = ctx.lookup_resource(0, Var)
     initialized(variable, ctx, 0)
     value = variable.read()

@@ -21,7 +21,7 @@ def _sigmoid(x: Array) -> Array:
         return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def _shaped(name: str, x: Array, *want: int) -> None:
+def _check_shape(name: str, x: Array, *want: int) -> None:
     if x.shape != want:
         raise ShapeError(f"{name} must have the shape {list(want)}; it has {list(x.shape)}")
 
@@ -36,12 +36,12 @@ class _Lstm:
         if x.ndim < 2 or h.ndim != 2:
             raise ShapeError(f"x {list(x.shape)} and h_prev {list(h.shape)} need a batch and a size each")
         cells = h.shape[1]
-        _shaped("w", w, x.shape[-1] + cells, 4 * cells)
-        _shaped("b", b, 4 * cells)
-        _shaped("h_prev", h, x.shape[-2], cells)
+        _check_shape("w", w, x.shape[-1] + cells, 4 * cells)
+        _check_shape("b", b, 4 * cells)
+        _check_shape("h_prev", h, x.shape[-2], cells)
         if peephole:
             for name, vector in (("wci", wci), ("wcf", wcf), ("wco", wco)):
-                _shaped(name, vector, cells)
+                _check_shape(name, vector, cells)
         self.dtype, self.order, self.forget, self.clip = x.dtype, order, np.float32(forget), clip
         self.w, self.b = w.astype(np.float32), b.astype(np.float32)
         self.peep = [p.astype(np.float32) if peephole else np.float32(0) for p in (wci, wcf, wco)]
@@ -66,20 +66,20 @@ def _lstm_cell(
     x: Array, cs: Array, h: Array, *weights: Array, forget_bias: float, cell_clip: float, use_peephole: bool
 ) -> tuple[Array, ...]:
     cell = _Lstm(x, h, weights, "icfo", forget_bias, cell_clip, use_peephole)
-    _shaped("x", x, h.shape[0], x.shape[-1])
-    _shaped("cs_prev", cs, *h.shape)
+    _check_shape("x", x, h.shape[0], x.shape[-1])
+    _check_shape("cs_prev", cs, *h.shape)
     return tuple(cell.step(x, cs, h))
 
 
-def _over_time(cell: _Lstm, most: Array, x: Array, cs: Array, h: Array) -> tuple[Array, ...]:
-    """Run all steps below `most`; results of later steps are zeros."""
-    if most.ndim:
-        raise ShapeError(f"seq_len_max must be a scalar; its shape is {list(most.shape)}")
+def _run_steps(cell: _Lstm, length: Array, x: Array, cs: Array, h: Array) -> tuple[Array, ...]:
+    """Run all steps below `length`; results of later steps are zeros."""
+    if length.ndim:
+        raise ShapeError(f"seq_len_max must be a scalar; its shape is {list(length.shape)}")
     if x.ndim != 3:
         raise ShapeError(f"x must have rank 3: times, batch, inputs; its shape is {list(x.shape)}")
-    _shaped("cs_prev", cs, *h.shape)
+    _check_shape("cs_prev", cs, *h.shape)
     results = tuple(np.zeros((x.shape[0], *h.shape), x.dtype) for _ in range(7))
-    for t in range(min(int(most), x.shape[0])):
+    for t in range(min(int(length), x.shape[0])):
         found = cell.step(x[t], cs, h)
         for result, part in zip(results, found, strict=True):
             result[t] = part
@@ -89,7 +89,7 @@ def _over_time(cell: _Lstm, most: Array, x: Array, cs: Array, h: Array) -> tuple
 
 @array_kernel("BlockLSTM", attrs=("forget_bias", "cell_clip", "use_peephole"), types=_TYPES)
 def _block_lstm(
-    most: Array,
+    length: Array,
     x: Array,
     cs: Array,
     h: Array,
@@ -98,15 +98,15 @@ def _block_lstm(
     cell_clip: float,
     use_peephole: bool,
 ) -> tuple[Array, ...]:
-    return _over_time(_Lstm(x, h, weights, "icfo", forget_bias, cell_clip, use_peephole), most, x, cs, h)
+    return _run_steps(_Lstm(x, h, weights, "icfo", forget_bias, cell_clip, use_peephole), length, x, cs, h)
 
 
 @array_kernel("BlockLSTMV2", attrs=("cell_clip", "use_peephole"), types=_TYPES)
 def _block_lstm_v2(
-    most: Array, x: Array, cs: Array, h: Array, *weights: Array, cell_clip: float, use_peephole: bool
+    length: Array, x: Array, cs: Array, h: Array, *weights: Array, cell_clip: float, use_peephole: bool
 ) -> tuple[Array, ...]:
     """Run with the gates in another order and without forget bias."""
-    return _over_time(_Lstm(x, h, weights, "ifco", 0.0, cell_clip, use_peephole), most, x, cs, h)
+    return _run_steps(_Lstm(x, h, weights, "ifco", 0.0, cell_clip, use_peephole), length, x, cs, h)
 
 
 @array_kernel("GRUBlockCell")
@@ -115,11 +115,11 @@ def _gru_cell(x: Array, h: Array, w_ru: Array, w_c: Array, b_ru: Array, b_c: Arr
     if x.ndim != 2 or h.ndim != 2:
         raise ShapeError(f"x {list(x.shape)} and h_prev {list(h.shape)} must be matrices")
     inputs, cells = x.shape[1], h.shape[1]
-    _shaped("h_prev", h, x.shape[0], cells)
-    _shaped("w_ru", w_ru, inputs + cells, 2 * cells)
-    _shaped("w_c", w_c, inputs + cells, cells)
-    _shaped("b_ru", b_ru, 2 * cells)
-    _shaped("b_c", b_c, cells)
+    _check_shape("h_prev", h, x.shape[0], cells)
+    _check_shape("w_ru", w_ru, inputs + cells, 2 * cells)
+    _check_shape("w_c", w_c, inputs + cells, cells)
+    _check_shape("b_ru", b_ru, 2 * cells)
+    _check_shape("b_c", b_c, cells)
     r, u = np.split(_sigmoid(np.concatenate([x, h], axis=1) @ w_ru + b_ru), 2, axis=1)
     c = np.tanh(np.concatenate([x, h * r], axis=1) @ w_c + b_c)
     dtype: DTypeLike = x.dtype

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 class Reduction:
     """Reduction of the rows of a segment, and its value for an empty segment."""
 
-    join: np.ufunc
+    ufunc: np.ufunc
     empty: Callable[[np.dtype[Any]], Any]
     types: tuple[DataType, ...]
 
@@ -32,17 +32,17 @@ def _constant(value: int) -> Callable[[np.dtype[Any]], Any]:
 
 _SUM = Reduction(np.add, _constant(0), NUMBER)
 _PRODUCT = Reduction(np.multiply, _constant(1), NUMBER)
-_GREATEST = Reduction(np.maximum, lowest, REAL)
-_LEAST = Reduction(np.minimum, highest, REAL)
+_MAX = Reduction(np.maximum, lowest, REAL)
+_MIN = Reduction(np.minimum, highest, REAL)
 
 
-def _joined(how: Reduction, data: Array, ids: Array, count: int) -> Array:
+def _reduce(reduction: Reduction, data: Array, ids: Array, count: int) -> Array:
     """Reduce the rows of data to [count, ...]; segment numbers must lie in [0, count)."""
     dtype = data.dtype
     wide = wide_type(dtype)
-    result = np.full((count, *data.shape[1:]), how.empty(dtype), wide)
+    result = np.full((count, *data.shape[1:]), reduction.empty(dtype), wide)
     with np.errstate(all="ignore"):
-        how.join.at(result, ids, data.astype(wide, copy=False))
+        reduction.ufunc.at(result, ids, data.astype(wide, copy=False))
     return result.astype(dtype, copy=False)
 
 
@@ -58,38 +58,38 @@ def _check_sorted(data: Array, ids: Array) -> None:
         raise InvalidArgumentError(f"segment_ids must not be negative: {ids[0]}")
 
 
-def _missing(ids: Array, count: int) -> Array:
+def _empty_segments(ids: Array, count: int) -> Array:
     """Return a mask of the segments without rows."""
     return np.bincount(ids, minlength=count)[:count] == 0
 
 
-def _sorted(name: str, how: Reduction, gap: int) -> None:
+def _register_sorted(name: str, reduction: Reduction, gap: int) -> None:
     """Register both forms; `gap` is the value of an empty segment in the form without a count."""
 
-    @array_kernel(name, types={"T": how.types})
+    @array_kernel(name, types={"T": reduction.types})
     def segments(data: Array, segment_ids: Array) -> Array:
         _check_sorted(data, segment_ids)
         count = int(segment_ids[-1]) + 1 if len(segment_ids) else 0
-        result = _joined(how, data, segment_ids, count)
-        result[_missing(segment_ids, count)] = gap
+        result = _reduce(reduction, data, segment_ids, count)
+        result[_empty_segments(segment_ids, count)] = gap
         return result
 
-    @array_kernel(name + "V2", types={"T": how.types})
+    @array_kernel(name + "V2", types={"T": reduction.types})
     def counted(data: Array, segment_ids: Array, num_segments: Array) -> Array:
         _check_sorted(data, segment_ids)
         count = _count(num_segments)
         if len(segment_ids) and segment_ids[-1] >= count:
             raise InvalidArgumentError(f"segment {segment_ids[-1]} of {count}")
-        return _joined(how, data, segment_ids, count)
+        return _reduce(reduction, data, segment_ids, count)
 
 
-for _name, _how, _gap in (
+for _name, _reduction, _gap in (
     ("SegmentSum", _SUM, 0),
     ("SegmentProd", _PRODUCT, 1),
-    ("SegmentMax", _GREATEST, 0),
-    ("SegmentMin", _LEAST, 0),
+    ("SegmentMax", _MAX, 0),
+    ("SegmentMin", _MIN, 0),
 ):
-    _sorted(_name, _how, _gap)
+    _register_sorted(_name, _reduction, _gap)
 
 
 def _count(num_segments: Array) -> int:
@@ -100,11 +100,11 @@ def _count(num_segments: Array) -> int:
     return int(num_segments)
 
 
-def _by_count(data: Array, ids: Array, power: float) -> Array:
+def _scale_by_count(data: Array, ids: Array, power: float) -> Array:
     """Return the sums of segments divided by a power of their number of rows."""
     count = int(ids[-1]) + 1 if len(ids) else 0
     wide = wide_type(data.dtype)
-    total = _joined(_SUM, data.astype(wide, copy=False), ids, count)
+    total = _reduce(_SUM, data.astype(wide, copy=False), ids, count)
     rows = np.maximum(np.bincount(ids, minlength=count)[:count], 1).astype(wide)
     scaled = total / rows.reshape(count, *[1] * (data.ndim - 1)) ** power
     return np.asarray(scaled).astype(data.dtype, copy=False)
@@ -113,10 +113,10 @@ def _by_count(data: Array, ids: Array, power: float) -> Array:
 @array_kernel("SegmentMean", types={"T": NUMBER})
 def _segment_mean(data: Array, segment_ids: Array) -> Array:
     _check_sorted(data, segment_ids)
-    return _by_count(data, segment_ids, 1)
+    return _scale_by_count(data, segment_ids, 1)
 
 
-def _sparse(name: str, power: float, types: tuple[DataType, ...]) -> None:
+def _register_sparse(name: str, power: float, types: tuple[DataType, ...]) -> None:
     @array_kernel(name, types={"T": types})
     def kernel(data: Array, indices: Array, segment_ids: Array) -> Array:
         """Reduce selected rows of data."""
@@ -129,20 +129,20 @@ def _sparse(name: str, power: float, types: tuple[DataType, ...]) -> None:
         _check_sorted(rows, segment_ids)
         if not power:
             count = int(segment_ids[-1]) + 1 if len(segment_ids) else 0
-            return _joined(_SUM, rows, segment_ids, count)
-        return _by_count(rows, segment_ids, power)
+            return _reduce(_SUM, rows, segment_ids, count)
+        return _scale_by_count(rows, segment_ids, power)
 
 
-_sparse("SparseSegmentSum", 0, REAL)
-_sparse("SparseSegmentMean", 1, FLOATING)
-_sparse("SparseSegmentSqrtN", 0.5, FLOATING)
+_register_sparse("SparseSegmentSum", 0, REAL)
+_register_sparse("SparseSegmentMean", 1, FLOATING)
+_register_sparse("SparseSegmentSqrtN", 0.5, FLOATING)
 
 
 # --------------------------------------------------------------------------------------------------- any order of rows
 
 
-def _unsorted(name: str, how: Reduction) -> None:
-    @array_kernel(name, types={"T": how.types})
+def _register_unsorted(name: str, reduction: Reduction) -> None:
+    @array_kernel(name, types={"T": reduction.types})
     def kernel(data: Array, segment_ids: Array, num_segments: Array) -> Array:
         """Reduce rows in any order, skipping negative segment numbers."""
         count = _count(num_segments)
@@ -156,13 +156,13 @@ def _unsorted(name: str, how: Reduction) -> None:
             raise InvalidArgumentError(f"segment {ids.max()} of {count}")
         rows = data.reshape(prod(data.shape[:rank]), *data.shape[rank:])
         kept = ids >= 0
-        return _joined(how, rows[kept], ids[kept], count)
+        return _reduce(reduction, rows[kept], ids[kept], count)
 
 
-for _name, _how in (
+for _name, _reduction in (
     ("UnsortedSegmentSum", _SUM),
     ("UnsortedSegmentProd", _PRODUCT),
-    ("UnsortedSegmentMax", _GREATEST),
-    ("UnsortedSegmentMin", _LEAST),
+    ("UnsortedSegmentMax", _MAX),
+    ("UnsortedSegmentMin", _MIN),
 ):
-    _unsorted(_name, _how)
+    _register_unsorted(_name, _reduction)

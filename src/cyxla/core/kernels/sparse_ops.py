@@ -82,12 +82,12 @@ def _sparse_matmul(indices: Array, values: Array, shape: Array, b: Array, *, adj
 @array_kernel("SparseReduceSum", attrs=("keep_dims",), types={"T": NUMBER})
 def _sparse_reduce_sum(indices: Array, values: Array, shape: Array, axes: Array, *, keep_dims: bool) -> Array:
     _check_sparse(indices, values, shape)
-    gone = set(axes_of(axes, len(shape))) if axes.size else set(range(len(shape)))
-    kept = [d for d in range(len(shape)) if d not in gone]
+    reduced = set(axes_of(axes, len(shape))) if axes.size else set(range(len(shape)))
+    kept = [d for d in range(len(shape)) if d not in reduced]
     sizes = [int(shape[d]) for d in kept]
     result = np.zeros(sizes, values.dtype)
     np.add.at(result, tuple(indices[:, d] for d in kept), values)
-    return result.reshape([1 if d in gone else int(shape[d]) for d in range(len(shape))]) if keep_dims else result
+    return result.reshape([1 if d in reduced else int(shape[d]) for d in range(len(shape))]) if keep_dims else result
 
 
 @array_kernel("EditDistance", attrs=("normalize",))
@@ -111,7 +111,7 @@ def _edit_distance(
     distances = np.zeros(sizes, np.float32)
     for place in {*found[0], *found[1]}:
         guess, true = (side.get(place, []) for side in found)
-        changes = float(_changes(guess, true))
+        changes = float(_levenshtein(guess, true))
         if normalize:
             changes = changes / len(true) if true else np.inf
         distances[place] = changes
@@ -125,7 +125,7 @@ def _sequences(indices: Array, values: Array) -> dict[tuple[int, ...], list[Any]
     return found
 
 
-def _changes(a: list[Any], b: list[Any]) -> int:
+def _levenshtein(a: list[Any], b: list[Any]) -> int:
     """Count insertions, deletions and substitutions (Levenshtein, 1966)."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):

@@ -64,7 +64,7 @@ def _check_lengths(x: Array, axes: tuple[int, ...], needed: tuple[int, ...]) -> 
             )
 
 
-def _cut(x: Array, axes: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
+def _crop(x: Array, axes: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
     at = [slice(None)] * x.ndim
     for axis, size in zip(axes, sizes, strict=True):
         at[axis] = slice(size)
@@ -78,26 +78,26 @@ def _shape(x: Array, axes: tuple[int, ...], sizes: tuple[int, ...]) -> list[int]
     return shape
 
 
-def _half(length: int) -> int:
+def _half_length(length: int) -> int:
     return length // 2 + 1 if length else 0
 
 
 def to_complex(x: Array, axes: tuple[int, ...], lengths: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Transform a real input, cropped to the lengths, to the nonredundant half of its spectrum."""
     _check_lengths(x, axes, lengths)
-    sizes = (*lengths[:-1], _half(lengths[-1]))
+    sizes = (*lengths[:-1], _half_length(lengths[-1]))
     if not x.size or not all(lengths):
         return np.zeros(_shape(x, axes, sizes), dtype)
-    return _transform("rfftn", _cut(x, axes, lengths), axes, lengths).astype(dtype, copy=False)
+    return _transform("rfftn", _crop(x, axes, lengths), axes, lengths).astype(dtype, copy=False)
 
 
 def to_real(x: Array, axes: tuple[int, ...], lengths: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Transform a half spectrum, cropped to fit the lengths, to a real array."""
-    needed = (*lengths[:-1], _half(lengths[-1]))
+    needed = (*lengths[:-1], _half_length(lengths[-1]))
     _check_lengths(x, axes, needed)
     if not x.size or not all(lengths):
         return np.zeros(_shape(x, axes, lengths), dtype)
-    return _transform("irfftn", _cut(x, axes, needed), axes, lengths).astype(dtype, copy=False)
+    return _transform("irfftn", _crop(x, axes, needed), axes, lengths).astype(dtype, copy=False)
 
 
 def _forward(rank: int) -> Callable[..., Array]:
@@ -141,7 +141,7 @@ def _any_complex(name: str) -> Callable[[Array, Array, Array], Array]:
     def transform(x: Array, fft_length: Array, axes: Array) -> Array:
         along, lengths = _axes(x, axes, fft_length)
         _check_lengths(x, along, lengths)
-        cut = _cut(x, along, lengths)
+        cut = _crop(x, along, lengths)
         return _transform(name, cut, along) if cut.size else np.ascontiguousarray(cut)
 
     return transform

@@ -124,7 +124,7 @@ _ROWS = ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")
 _SLICES = ("Update", "Add", "Sub")
 
 
-def _how(ctx: OpKernelContext) -> str:
+def _update_name(ctx: OpKernelContext) -> str:
     name = ctx.op_kernel.type_string
     return name[name.rindex("Scatter") + 7 :].removeprefix("Nd").lower()
 
@@ -133,21 +133,21 @@ def _resource_scatter(ctx: OpKernelContext) -> None:
     variable = ctx.lookup_resource(0, Var)
     with variable.lock:
         initialized(variable, ctx, 0)
-        scatter(variable.writable(), ctx.input(1), ctx.input(2), _how(ctx))
+        scatter(variable.writable(), ctx.input(1), ctx.input(2), _update_name(ctx))
 
 
 def _resource_scatter_nd(ctx: OpKernelContext) -> None:
     variable = ctx.lookup_resource(0, Var)
     with variable.lock:
         initialized(variable, ctx, 0)
-        scatter_nd(variable.writable(), ctx.input(1), ctx.input(2), _how(ctx), _policy(ctx))
+        scatter_nd(variable.writable(), ctx.input(1), ctx.input(2), _update_name(ctx), _policy(ctx))
 
 
 def _ref_scatter(ctx: OpKernelContext) -> None:
     ref = ctx.mutable_input(0)
     with ref.lock:
         _value(ref)
-        scatter(ref.writable(), ctx.input(1), ctx.input(2), _how(ctx))
+        scatter(ref.writable(), ctx.input(1), ctx.input(2), _update_name(ctx))
     ctx.forward_ref_input_to_ref_output(0, 0)
 
 
@@ -155,7 +155,7 @@ def _ref_scatter_nd(ctx: OpKernelContext) -> None:
     ref = ctx.mutable_input(0)
     with ref.lock:
         _value(ref)
-        scatter_nd(ref.writable(), ctx.input(1), ctx.input(2), _how(ctx), _policy(ctx))
+        scatter_nd(ref.writable(), ctx.input(1), ctx.input(2), _update_name(ctx), _policy(ctx))
     ctx.forward_ref_input_to_ref_output(0, 0)
 
 

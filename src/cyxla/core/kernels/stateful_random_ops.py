@@ -44,12 +44,12 @@ def _take(ctx: OpKernelContext, algorithm: int, elements: int) -> tuple[Philox, 
         if state.ndim != 1 or len(state) < _STATE_SIZE:
             raise ShapeError(f"the state of Philox is {_STATE_SIZE} numbers; this variable's is {list(state.shape)}")
         low, high, key = (int(n) & _MASK64 for n in state[:_STATE_SIZE])
-        mine = Philox(key, low | high << 64)
-        after = mine.skip(elements * RESERVED)
+        generator = Philox(key, low | high << 64)
+        after = generator.skip(elements * RESERVED)
         moved = state.copy()
         moved.view(np.uint64)[:2] = after.counter & _MASK64, after.counter >> 64
         var.assign(moved)
-    return mine, state
+    return generator, state
 
 
 def _fill(name: str, draw: Draw, types: tuple[Any, ...]) -> None:

@@ -14,7 +14,7 @@ from cyxla.core.framework.types import FLOATING, INDEX, REAL, DataType, as_data_
 from cyxla.core.kernels.lib import philox, rejection_sampling
 from cyxla.core.kernels.lib.philox import Philox
 from cyxla.core.kernels.lib.random_operands import int_range, seeds_of
-from cyxla.core.kernels.random_ops import Draw, beside_parameters, categorical, classes, each_parameter
+from cyxla.core.kernels.random_ops import Draw, categorical, check_categorical, repeat_parameters, reshape_samples
 from cyxla.errors import ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -44,14 +44,14 @@ def generator_of(key: Array, counter: Array, alg: Array) -> Philox:
     return Philox(int(key[0]), int(counter[0]) | int(counter[1]) << 64)
 
 
-def _by_seed(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:
+def _register_by_seed(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:
     @array_kernel(name, attrs=("dtype",), types={"dtype": types})
     def fill(shape: Array, seed: Array, *, dtype: DataType) -> Array:
         sizes, count = shape_of(shape)
         return draw(Philox.from_seeds(*seeds_of(seed)), count, dtype.numpy).reshape(sizes)
 
 
-def _by_key(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:
+def _register_by_key(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:
     @array_kernel(name, attrs=("dtype",), types={"dtype": types})
     def fill(shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DataType) -> Array:
         sizes, count = shape_of(shape)
@@ -64,8 +64,8 @@ for _name, _draw, _types in (
     ("StatelessTruncatedNormal", philox.truncated_normal, FLOATING),
     ("StatelessRandomUniformFullInt", philox.uniform, _WORDS),
 ):
-    _by_seed(_name, _draw, _types)
-    _by_key(_name + "V2", _draw, _types)
+    _register_by_seed(_name, _draw, _types)
+    _register_by_key(_name + "V2", _draw, _types)
 
 
 @array_kernel("StatelessRandomUniformInt", types={"dtype": INDEX})
@@ -92,8 +92,8 @@ _WIDE = tuple(t for t in FLOATING if t.text != "bfloat16")
 def _gammas(generator: Philox, shape: Array, alpha: Array) -> Array:
     """Draw gamma numbers of a shape that ends with that of the parameters."""
     sizes, count = _ending_with(shape, alpha.shape)
-    drawn = rejection_sampling.gamma(generator, each_parameter(count, alpha))
-    return beside_parameters(drawn, sizes, alpha, alpha.dtype)
+    samples = rejection_sampling.gamma(generator, repeat_parameters(count, alpha))
+    return reshape_samples(samples, sizes, alpha, alpha.dtype)
 
 
 def _ending_with(shape: Array, end: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
@@ -122,9 +122,9 @@ def _binomial(shape: Array, seed: Array, counts: Array, probs: Array, *, dtype: 
     except ValueError:
         raise ShapeError(f"counts {list(counts.shape)} and probs {list(probs.shape)} do not broadcast") from None
     sizes, count = _ending_with(shape, counts.shape)
-    numbers, chances = (each_parameter(count, x) for x in (counts, probs))
-    drawn = rejection_sampling.binomial(Philox.from_seeds(*seeds_of(seed)), numbers, chances)
-    return beside_parameters(drawn, sizes, counts, dtype.numpy)
+    numbers, chances = (repeat_parameters(count, x) for x in (counts, probs))
+    samples = rejection_sampling.binomial(Philox.from_seeds(*seeds_of(seed)), numbers, chances)
+    return reshape_samples(samples, sizes, counts, dtype.numpy)
 
 
 @array_kernel("StatelessParameterizedTruncatedNormal")
@@ -135,13 +135,13 @@ def _truncated(shape: Array, seed: Array, means: Array, stdevs: Array, low: Arra
         wide = [np.broadcast_to(x, sizes).reshape(-1).astype(np.float64) for x in (means, stdevs, low, high)]
     except ValueError:
         raise ShapeError(f"the parameters do not broadcast to the shape {list(sizes)}") from None
-    drawn = rejection_sampling.truncated_normal(Philox.from_seeds(*seeds_of(seed)), *wide)
-    return drawn.reshape(sizes).astype(means.dtype)
+    samples = rejection_sampling.truncated_normal(Philox.from_seeds(*seeds_of(seed)), *wide)
+    return samples.reshape(sizes).astype(means.dtype)
 
 
 @array_kernel("StatelessMultinomial", attrs=("output_dtype",), types={"T": REAL})
 def _multinomial(logits: Array, num_samples: Array, seed: Array, *, output_dtype: DataType) -> Array:
-    rows, count = classes(logits, num_samples)
+    rows, count = check_categorical(logits, num_samples)
     return categorical(Philox.from_seeds(*seeds_of(seed)), rows, count).astype(output_dtype.numpy)
 
 

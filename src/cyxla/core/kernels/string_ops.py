@@ -52,15 +52,15 @@ def _reduce_join(x: Array, axes: Array, *, keep_dims: bool, separator: str) -> A
     order = axes.reshape(-1).tolist()
     if any(not -x.ndim <= d < x.ndim for d in order):
         raise InvalidArgumentError(f"reduction_indices {order} are not all dimensions of inputs of rank {x.ndim}")
-    gone = [d % x.ndim for d in order]
-    if len(set(gone)) < len(gone):
+    joined_axes = [d % x.ndim for d in order]
+    if len(set(joined_axes)) < len(joined_axes):
         raise InvalidArgumentError(f"reduction_indices {order} name a dimension twice")
-    if not gone:
+    if not joined_axes:
         return x
-    kept = [d for d in range(x.ndim) if d not in gone]
-    moved = x.transpose([*kept, *reversed(gone)])
+    kept = [d for d in range(x.ndim) if d not in joined_axes]
+    moved = x.transpose([*kept, *reversed(joined_axes)])
     rows = moved.reshape([int(np.prod([x.shape[d] for d in kept])), -1] if x.size else [0, 0])
-    shape = tuple(1 if d in gone else n for d, n in enumerate(x.shape) if keep_dims or d not in gone)
+    shape = tuple(1 if d in joined_axes else n for d, n in enumerate(x.shape) if keep_dims or d not in joined_axes)
     joined = [separator.encode().join(row) for row in rows.tolist()] if x.size else [b""] * int(np.prod(shape))
     return _strings(joined, shape)
 
@@ -87,10 +87,10 @@ def _as_string(
     letter = _LETTERS.get(kind) or ("g" if shortest else "e" if scientific else "f")
     form = f"%{fill if letter != 's' else fill.strip('0+#')}{width if width > -1 else ''}"
     form += (f".{precision}" if precision > -1 else "") + letter
-    return _strings([_one(v, form, kind) for v in x.reshape(-1).tolist()], x.shape)
+    return _strings([_format_element(v, form, kind) for v in x.reshape(-1).tolist()], x.shape)
 
 
-def _one(value: Any, form: str, kind: str) -> bytes:
+def _format_element(value: Any, form: str, kind: str) -> bytes:
     if kind == "O":
         return bytes(form.encode() % value)
     if kind == "b":

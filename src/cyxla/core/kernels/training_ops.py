@@ -263,7 +263,7 @@ _RULES = (
     Rule("FtrlV2", ("var", "accum", "linear"), _ftrl, ("multiply_linear_by_lr",)),
 )
 _BY_REFERENCE = ("GradientDescent", "Momentum", "Adagrad", "Adam", "RMSProp")
-_STEPS = ("grad", "delta")
+_GRADIENTS = ("grad", "delta")
 
 
 # ----------------------------------------------------------------------------------------------------------- kernels
@@ -279,10 +279,10 @@ def _variable(ctx: OpKernelContext, i: int, name: str) -> Ref:
     try:
         return ctx.lookup_resource(i, Var)
     except NotFoundError:
-        raise _unset(name) from None
+        raise _uninitialised(name) from None
 
 
-def _unset(name: str) -> FailedPreconditionError:
+def _uninitialised(name: str) -> FailedPreconditionError:
     return FailedPreconditionError(f"the variable {name!r} has no value yet", hint="run its initialiser first")
 
 
@@ -291,7 +291,7 @@ def _values(cells: list[Ref], rule: Rule) -> list[Array]:
     for name, cell in zip(rule.slots, cells, strict=True):
         value = cell.read()
         if value is None:
-            raise _unset(name)
+            raise _uninitialised(name)
         if values and value.shape != values[0].shape:
             raise ShapeError(f"{rule.slots[0]} {list(values[0].shape)} and {name} {list(value.shape)} differ in shape")
         values.append(value)
@@ -303,13 +303,13 @@ def _others(ctx: OpKernelContext, rule: Rule, shape: tuple[int, ...]) -> dict[st
     names = list(ctx.op_kernel.props.input_ranges)[len(rule.slots) :]
     others = {name: ctx.input(name) for name in names}
     for name, value in others.items():
-        want = shape if name in _STEPS else ()
+        want = shape if name in _GRADIENTS else ()
         if value.shape != want:
             raise ShapeError(f"{name} must have the shape {list(want)}; it has {list(value.shape)}")
     return others
 
 
-def _locked(cells: list[Ref]) -> ExitStack:
+def _lock_all(cells: list[Ref]) -> ExitStack:
     """Acquire the locks of all cells, in a global order that avoids deadlocks."""
     stack = ExitStack()
     for cell in sorted(set(cells), key=id):
@@ -321,7 +321,7 @@ def _register(rule: Rule, op: str, by_reference: bool) -> None:
     @kernel(op, types={"T": FLOATING})
     def apply(ctx: OpKernelContext) -> None:
         cells = _cells(ctx, rule, by_reference)
-        with _locked(cells), np.errstate(all="ignore"):
+        with _lock_all(cells), np.errstate(all="ignore"):
             before = _values(cells, rule)
             dtype = before[0].dtype
             wide = wide_type(dtype)
@@ -357,7 +357,7 @@ def _sparse(rule: Rule) -> None:
         names = [n for n in ctx.op_kernel.props.input_ranges if n not in (*rule.slots, "indices", "grad")]
         scalars = {name: ctx.input(name) for name in names}
         attrs = {name: ctx.attr(name) for name in rule.attrs}
-        with _locked(cells), np.errstate(all="ignore"):
+        with _lock_all(cells), np.errstate(all="ignore"):
             values = _values(cells, rule)
             if indices.ndim != 1 or grad.shape != (len(indices), *values[0].shape[1:]):
                 raise ShapeError(f"gradients {list(grad.shape)} for rows {list(indices.shape)} of {values[0].shape}")

@@ -68,7 +68,7 @@ def flat_indices(tap: Array, windows: Windows) -> Array:
 
 
 def mean(x: Array, windows: Windows) -> Array:
-    """The mean of each window's elements, padding aside."""
+    """Return the mean of each window's elements, excluding padding."""
     wide = wide_type(x.dtype)
     padded = windows.padded(x).astype(wide, copy=False)
     result = np.zeros((x.shape[0], *windows.out, x.shape[-1]), wide)

@@ -54,7 +54,7 @@ class TensorList:
 
     @property
     def items(self) -> list[Item]:
-        """Elements, as a new list."""
+        """Copy of the list of elements."""
         return self._buffer[: self._length]
 
     def at(self, index: int) -> Item:

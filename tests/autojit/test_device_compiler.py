@@ -298,9 +298,9 @@ def test_signatures_that_come_once_do_not_pile_up():
     """Row 12.21."""
     found = XlaCompilationCache("interpreter")
     found.compile_if_needed("f", "first", lambda: "program", CompileMode.LAZY)
-    for k in range(3 * device_compiler.MOST_WAITING):
+    for k in range(3 * device_compiler.MAX_UNCOMPILED):
         assert found.compile_if_needed("f", k, lambda: "program", CompileMode.LAZY) is None
-    assert len(found) <= device_compiler.MOST_WAITING + 1
+    assert len(found) <= device_compiler.MAX_UNCOMPILED + 1
     assert found.compile_if_needed("f", "first", lambda: "other", CompileMode.LAZY) == "program"
 
 

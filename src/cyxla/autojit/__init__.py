@@ -1,1 +1,1 @@
-"""Compiling graphs while they run: whole graphs, or the clusters that can be compiled."""
+"""Just-in-time compilation of graphs: of whole graphs, or of the clusters that can be compiled."""

@@ -1,4 +1,4 @@
-"""Which compilation device stands behind a device, and when what is placed there is compiled."""
+"""The compilation device of each type of device, and the policy by which nodes placed there are compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ XLA_CPU, XLA_INTERPRETER = "XLA_CPU", "XLA_INTERPRETER"
 
 
 class Policy(Enum):
-    """When nodes of a device are clustered."""
+    """Condition under which nodes of a device are clustered."""
 
     ALWAYS = "always"
     IF_ENABLED_GLOBALLY = "if clustering is on"
@@ -22,9 +22,9 @@ class Policy(Enum):
 
 @dataclass(frozen=True)
 class ClusterFilter:
-    """Which ops that could be compiled are clustered all the same.
+    """Kinds of ops that may be clustered although compiling them changes the behaviour or speed of a program.
 
-    Each of these is off for processors: compiling them changes what a program does or does not pay.
+    All of them are off for CPUs.
     """
 
     stateful_rng: bool = False
@@ -40,7 +40,7 @@ class ClusterFilter:
 
     @classmethod
     def all(cls) -> ClusterFilter:
-        """Everything that can be compiled as it is, but for what makes handles."""
+        """Return a filter that admits all ops, except those that produce handles or have dynamic shapes."""
         return cls(*(True,) * 8)
 
     def __or__(self, other: ClusterFilter) -> ClusterFilter:
@@ -48,21 +48,23 @@ class ClusterFilter:
 
 
 ENCLOSING = ClusterFilter(stacks=True, tensor_arrays=True, variants=True, resource_producers=True)
-"""What may be clustered besides where one cluster has all that touches it; see `analysis.indivisible_groups`."""
+"""Kinds admitted in addition if one cluster holds a whole group; see `analysis.indivisible_groups`."""
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """How a type of device compiles.
+    """The compilation device of a type of device.
 
     Parameters
     ----------
     compilation_device : str
-        The type under which XLA kernels are registered.
+        Device type under which the XLA kernels are registered.
     policy : Policy
-    filter : ClusterFilter
+        Condition under which nodes are clustered.
     platform : str
-        What compiled code runs on.
+        Platform on which compiled code runs.
+    filter : ClusterFilter
+        Kinds of ops that are clustered.
     """
 
     compilation_device: str
@@ -72,36 +74,39 @@ class DeviceInfo:
 
 
 def compilation_device_of(platform: str) -> str:
-    """Name of the compilation device of a platform."""
+    """Return the name of the compilation device of a platform."""
     return f"XLA_{platform.upper()}_JIT"
 
 
 class DeviceInfoRegistry:
-    """What is known of types of devices. Safe for any number of threads."""
+    """Registry of compilation devices by device type. Safe for any number of threads."""
 
     def __init__(self) -> None:
         self._infos: dict[str, DeviceInfo] = {}
         self._lock = new_lock()
 
     def register(self, device_type: str, info: DeviceInfo) -> None:
-        """Say how a type of device compiles."""
+        """Register the compilation device of a type of device."""
         with self._lock:
             self._infos[device_type] = info
 
     def unregister(self, device_type: str) -> None:
-        """Forget a type of device."""
+        """Remove a type of device."""
         with self._lock:
             self._infos.pop(device_type, None)
 
     def find(self, device_type: str, *, platform: str = "cpu") -> DeviceInfo | None:
-        """How a type of device compiles: ``CPU`` for the platform that the session names; None if it never does."""
+        """Return the compilation device of a type of device, or None.
+
+        That of ``CPU`` belongs to the platform that the session names.
+        """
         if device_type == "CPU":
             return DeviceInfo(compilation_device_of(platform), Policy.IF_REQUESTED, platform)
         with self._lock:
             return self._infos.get(device_type)
 
     def known(self) -> Mapping[str, DeviceInfo]:
-        """Everything that was registered."""
+        """Return a copy of all registrations."""
         with self._lock:
             return dict(self._infos)
 
@@ -110,12 +115,12 @@ REGISTRY = DeviceInfoRegistry()
 
 
 def get_compilation_device(device_type: str) -> DeviceInfo:
-    """How a type of device compiles.
+    """Return the compilation device of a type of device.
 
     Raises
     ------
     NotFoundError
-        Nothing on it is ever compiled.
+        Nodes on devices of this type are never compiled.
     """
     info = REGISTRY.find(device_type)
     if info is None:

@@ -1,4 +1,4 @@
-"""Graphs written to files, for people who look for the reason of a clustering."""
+"""Text dumps of clustered graphs, for debugging the choice of clusters."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _NUMBERS = count()
 
 
 def dump(graph: Graph, name: str, folder: str) -> Path:
-    """Write a graph as a text GraphDef, every node's name behind that of its cluster; gives the file.
+    """Write a graph as a text GraphDef, with the cluster's name as prefix of each node's name, and return the path.
 
     Parameters
     ----------
     folder : str
-        Where to; the current one if empty.
+        Output folder; the current one if empty.
     """
     shown = copy_graph(graph)
     for node in list(shown.nodes.values()):

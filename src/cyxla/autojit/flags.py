@@ -1,4 +1,4 @@
-"""What ``TF_XLA_FLAGS`` says: the names, types and defaults of TensorFlow's flags for clustering and compiling.
+"""The flags of ``TF_XLA_FLAGS``: names, types and defaults of TensorFlow's flags for clustering and compiling.
 
 The variable is read when a flag is first needed: ``TF_XLA_FLAGS="--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"``.
 """
@@ -22,32 +22,32 @@ _LOCK = new_lock()
 
 @dataclass(frozen=True)
 class Flags:
-    """All flags; a field is named as the flag.
+    """The values of all flags; each field has the name of its flag.
 
     Attributes
     ----------
     tf_xla_auto_jit : int
         Level of clustering; 0 leaves it to the session, -1 turns it off.
     tf_xla_cpu_global_jit : bool
-        Cluster on CPUs too, not only what asks for it.
+        Cluster all nodes on CPUs, not only those marked for compilation.
     tf_xla_min_cluster_size, tf_xla_max_cluster_size : int
-        Nodes in a cluster, those that compute nothing not counted.
+        Limits for the number of nodes in a cluster; constants and identities do not count.
     tf_xla_ops_to_cluster, tf_xla_cluster_exclude_ops : tuple of str
-        Ops (or groups of them) that may be clustered, and that may not.
+        Ops (or groups of ops) to which clustering is limited, and ops that are excluded from it.
     tf_xla_clustering_fuel : int
-        How many nodes may be marked: for bisecting.
+        Maximum number of nodes that may be marked, for bisecting.
     tf_xla_clustering_debug : bool
-        Write graphs before and after into `tf_dump_graph_prefix`.
+        Dump graphs before and after clustering to the folder `tf_dump_graph_prefix`.
     tf_xla_enable_lazy_compilation : bool
-        Keep the clusters' functions to fall back on.
+        Keep each cluster's function as a fallback.
     tf_xla_always_defer_compilation : bool
-        Never compile what may be run otherwise.
+        Always run the fallback of a cluster that has one.
     tf_xla_async_compilation : bool
-        Compile in the background, and run the functions meanwhile.
+        Compile in the background, and run the fallback meanwhile.
     tf_xla_enable_xla_devices : bool
-        Sessions have devices on which everything is compiled.
+        Create the devices ``XLA_CPU`` and ``XLA_INTERPRETER``, on which all nodes are compiled.
     tf_xla_compile_on_demand : bool
-        On such devices nothing is clustered, each op is compiled by itself.
+        Compile each op on such devices by itself instead of clustering.
     """
 
     tf_xla_auto_jit: int = 0
@@ -80,27 +80,27 @@ class Flags:
     tf_introduce_floating_point_jitter_amount: float = 1e-5
 
 
-def _switch(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     try:
         return {"": True, "1": True, "true": True, "0": False, "false": False}[text.lower()]
     except KeyError:
         raise ValueError("want true or false") from None
 
 
-def _level(text: str) -> int:
+def _parse_level(text: str) -> int:
     if text.startswith("single-gpu(") and text.endswith(")"):
         return int(text[len("single-gpu(") : -1])
     return int(text)
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _parse_names(text: str) -> tuple[str, ...]:
     return tuple(name for name in text.split(",") if name)
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
-    "bool": _switch, "int": int, "float": float, "str": str, "tuple[str, ...]": _names,
+    "bool": _parse_bool, "int": int, "float": float, "str": str, "tuple[str, ...]": _parse_names,
 }  # fmt: skip
-_FIELDS = {field.name: _PARSERS[str(field.type)] for field in fields(Flags)} | {"tf_xla_auto_jit": _level}
+_PARSER_OF_FLAG = {field.name: _PARSERS[str(field.type)] for field in fields(Flags)} | {"tf_xla_auto_jit": _parse_level}
 
 
 def parse(text: str, base: Flags | None = None) -> Flags:
@@ -111,24 +111,24 @@ def parse(text: str, base: Flags | None = None) -> Flags:
     text : str
         ``--name=value`` or, to switch on, ``--name``, with blanks between.
     base : Flags, optional
-        What holds where the text says nothing; the defaults.
+        Values of the flags that the text does not set; the defaults if not given.
 
     Raises
     ------
     InvalidArgumentError
-        There is no such flag, or its value is of another kind.
+        A flag is unknown, or its value has the wrong type.
     """
     values: dict[str, Any] = {}
     for word in text.split():
         name, _, value = word.partition("=")
         key = name.lstrip("-")
-        if not word.startswith("-") or key not in _FIELDS:
-            near = get_close_matches(key, _FIELDS, 1)
+        if not word.startswith("-") or key not in _PARSER_OF_FLAG:
+            near = get_close_matches(key, _PARSER_OF_FLAG, 1)
             raise InvalidArgumentError(
                 f"unknown flag '{name}' in {VARIABLE}", hint=f"did you mean --{near[0]}?" if near else "take it out"
             )
         try:
-            values[key] = _FIELDS[key](value)
+            values[key] = _PARSER_OF_FLAG[key](value)
         except ValueError as error:
             raise InvalidArgumentError(f"{VARIABLE}: --{key}={value!r} is not possible: {error}") from None
     return replace(base or Flags(), **values)
@@ -138,12 +138,12 @@ _current: Flags | None = None
 
 
 def current() -> Flags:
-    """The flags that hold now.
+    """Return the flags in force.
 
     Raises
     ------
     InvalidArgumentError
-        ``TF_XLA_FLAGS`` has a flag that does not exist.
+        ``TF_XLA_FLAGS`` holds an unknown flag or a value of the wrong type.
     """
     global _current
     found = _current
@@ -157,14 +157,14 @@ def current() -> Flags:
 
 @contextmanager
 def flags(text: str = "", **values: Any) -> Iterator[Flags]:
-    """Let other flags hold in a ``with`` statement: for tests, and for trying things out.
+    """Override flags in a ``with`` statement, for tests and experiments.
 
     Parameters
     ----------
     text : str
-        As in ``TF_XLA_FLAGS``.
+        Flags in the syntax of ``TF_XLA_FLAGS``.
     **values
-        Single flags.
+        Values of single flags by name.
 
     Examples
     --------
@@ -184,5 +184,5 @@ def flags(text: str = "", **values: Any) -> Iterator[Flags]:
 
 
 def described() -> Mapping[str, Any]:
-    """All flags with their values."""
+    """Return all flags with their values."""
     return {field.name: getattr(current(), field.name) for field in fields(Flags)}

@@ -1,12 +1,12 @@
-"""Sessions that can compile what they run: the front door of graphs, which registers all that compiles.
+"""Sessions that can compile their graphs; importing this module registers the passes, devices and modes that do so.
 
-What compiles is loaded when the first graph is prepared that needs it.
+The compiler itself is imported when the first graph that needs it is prepared.
 """
 
 from __future__ import annotations
 
-from cyxla.autojit import pass_table as passes
-from cyxla.autojit.fused_ops import rewrite as fused_graph
+from cyxla.autojit import pass_table
+from cyxla.autojit.fused_ops import rewrite
 from cyxla.autojit.runtime.xla_device import register_devices
 from cyxla.core.graph.graph import Graph
 from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
@@ -18,28 +18,28 @@ from cyxla.core.runtime.session import Session, register_jit
 __all__ = ["Session", "load_saved_model"]
 
 
-def _whole(engine: Engine, graph: Graph) -> Runner:
-    """One program for everything: ``jit="on"``."""
+def _prepare_whole(engine: Engine, graph: Graph) -> Runner:
+    """Prepare one program for the whole graph: ``jit="on"``."""
     from cyxla.autojit.runtime.compiled_runner import prepare_compiled
 
     return prepare_compiled(engine, graph)
 
 
-def _clustered(engine: Engine, graph: Graph) -> Runner:
-    """What can be compiled, in clusters: ``jit="auto"``. The passes do it."""
+def _prepare_clusters(engine: Engine, graph: Graph) -> Runner:
+    """Prepare a graph for ``jit="auto"``: the passes have already put its clusters in place."""
     return engine.prepare(graph)
 
 
-def _announced() -> None:
-    """Load the backends of installed packages, which may bring devices."""
+def _load_plugins() -> None:
+    """Load the backends of installed packages, which may register devices."""
     from cyxla.xla.service import load_announced
 
     load_announced()
 
 
-fused_graph.register(OptimizationPassRegistry.global_())
-passes.register()
-DeviceFactoryRegistry.global_().add_loader(_announced)
+rewrite.register(OptimizationPassRegistry.global_())
+pass_table.register()
+DeviceFactoryRegistry.global_().add_loader(_load_plugins)
 register_devices()
-register_jit("on", _whole)
-register_jit("auto", _clustered)
+register_jit("on", _prepare_whole)
+register_jit("auto", _prepare_clusters)

@@ -1,4 +1,4 @@
-"""What a pass is told: the level of clustering, and how devices compile."""
+"""Options of the clustering passes: the level of clustering, and the compilation device of each node."""
 
 from __future__ import annotations
 
@@ -19,53 +19,53 @@ COMPILE, MUST_COMPILE, ALREADY = "_XlaCompile", "_XlaMustCompile", "_XlaAlreadyC
 COMPILED_KERNEL, REGION = "_XlaCompiledKernel", "_xla_compile_id"
 NUM_CONSTANTS, NUM_RESOURCES = "_XlaNumConstantArgs", "_XlaNumResourceArgs"
 LAUNCH_OF, LAZY, PLATFORM = "_XlaLaunchOf", "_XlaLazy", "_XlaPlatform"
-_ASKING = frozenset({COMPILE, MUST_COMPILE, CLUSTER, COMPILED_KERNEL, REGION, LAUNCH_OF})
-_LAUNCHES = frozenset({"XlaLaunch", "_XlaCompile", "_XlaRun", "_XlaMerge"})
+_COMPILATION_ATTRS = frozenset({COMPILE, MUST_COMPILE, CLUSTER, COMPILED_KERNEL, REGION, LAUNCH_OF})
+_LAUNCH_OPS = frozenset({"XlaLaunch", "_XlaCompile", "_XlaRun", "_XlaMerge"})
 
 
 @dataclass
 class JitOptions:
-    """What holds for one graph."""
+    """Options of the passes for one graph, derived from the session's settings and the flags."""
 
     options: OptimizationPassOptions
 
     @property
     def graph(self) -> Graph:
-        """The graph as it is now."""
+        """The graph in its current state."""
         return self.options.graph
 
     @cached_property
     def flags(self) -> Flags:
-        """The flags of this moment."""
+        """The flags in force when they were first asked for."""
         return current()
 
     @cached_property
     def level(self) -> int:
-        """The level of clustering: the flag's, unless that is 0; then the session's."""
+        """The level of clustering: that of the flag, or that of the session if the flag is 0."""
         session = _SESSION_LEVELS.get(self.options.settings.get("jit", "off"), DEFAULT)
         return self.flags.tf_xla_auto_jit or session
 
     @property
     def is_global(self) -> bool:
-        """Whether everything is clustered that can be."""
+        """True if all nodes that can be compiled are clustered."""
         return self.level > DEFAULT
 
     @cached_property
     def platform(self) -> str:
-        """What the session compiles for."""
+        """The platform for which the session compiles."""
         return str(self.options.settings.get("platform", "cpu"))
 
     @property
     def is_cpu_global(self) -> bool:
-        """Whether processors take part in clustering: a session that asks for clustering means them."""
+        """True if nodes on CPUs are clustered: the flag says so, or the session asks for clustering."""
         return self.flags.tf_xla_cpu_global_jit or self.options.settings.get("jit") == "auto"
 
     def info(self, node: Node) -> DeviceInfo | None:
-        """How the device of a node compiles."""
+        """Return the compilation device of a node; None if nodes on its device are never compiled."""
         return self.info_of_type(device_type(node))
 
     def info_of_type(self, name: str) -> DeviceInfo | None:
-        """How a type of device compiles."""
+        """Return the compilation device of a type of device; None if nodes on it are never compiled."""
         found = REGISTRY.find(name, platform=self.platform)
         if found is not None and name == "CPU" and self.is_cpu_global:
             return DeviceInfo(found.compilation_device, Policy.IF_ENABLED_GLOBALLY, found.platform, found.filter)
@@ -73,30 +73,30 @@ class JitOptions:
 
     @cached_property
     def is_needed(self) -> bool:
-        """Whether there is anything for the passes to do."""
+        """True if the level, the flags, an attribute of a node or function, or a device asks for compilation."""
         nodes = self.graph.nodes.values()
         if self.is_global or self.flags.tf_introduce_floating_point_jitter_to_tensors:
             return True
-        if any(node.op in _LAUNCHES or not _ASKING.isdisjoint(node.attrs) for node in nodes) or _has_compiled_functions(
-            self.graph
-        ):
+        if any(
+            node.op in _LAUNCH_OPS or not _COMPILATION_ATTRS.isdisjoint(node.attrs) for node in nodes
+        ) or _has_compiled_functions(self.graph):
             return True
         infos = [self.info_of_type(name) for name in {device_type(node) for node in nodes}]
         return any(info is not None and info.policy is Policy.ALWAYS for info in infos)
 
 
 def _has_compiled_functions(graph: Graph) -> bool:
-    """Whether a function of the library says that it must be compiled."""
+    """Return True if a function of the library is marked ``_XlaMustCompile``."""
     return any(MUST_COMPILE in function.attr for function in graph.library)
 
 
-_TYPES: dict[str, str] = {}
+_DEVICE_TYPES: dict[str, str] = {}
 
 
 def device_type(node: Node) -> str:
-    """Type of the device that a node is on; processors where nothing is said."""
+    """Return the type of a node's device; ``CPU`` if it has none."""
     name = node.assigned_device or node.device
-    found = _TYPES.get(name)
+    found = _DEVICE_TYPES.get(name)
     if found is None:
-        found = _TYPES[name] = (DeviceName.parse(name).type if name else None) or "CPU"
+        found = _DEVICE_TYPES[name] = (DeviceName.parse(name).type if name else None) or "CPU"
     return found

@@ -1,4 +1,4 @@
-"""The passes of clustering by group and phase: one table, from which the registry is filled."""
+"""The clustering passes by group and phase: one table, from which the pass registry is filled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyxla.forking import new_lock
 
 _PLACEMENT, _REWRITE, _COMPOSITION = Grouping.PRE_PLACEMENT, Grouping.POST_REWRITE_FOR_EXEC, Grouping.COMPOSITION
 # fmt: off
-#    group        phase  name                                   where it is
+#    group        phase  name                                   module and function
 _PASSES = [
     (_PLACEMENT,    35, "IntroduceFloatingPointJitterPass",
      "passes.floating_point_jitter:introduce_floating_point_jitter"),
@@ -30,27 +30,27 @@ _PASSES = [
     (_COMPOSITION,  10, "ComposeXlaLaunchPass",                 "passes.compose_launches:compose_launches"),
 ]
 # fmt: on
-_done: set[int] = set()
+_filled_registries: set[int] = set()
 _LOCK = new_lock()
 
 
-def _run(home: str, options: OptimizationPassOptions) -> None:
-    """Run a pass, if there is anything to do for any of them."""
+def _run(entry_point: str, options: OptimizationPassOptions) -> None:
+    """Import and run a pass, unless the graph asks for no compilation at all."""
     from cyxla.autojit.options import JitOptions
 
     jit = JitOptions(options)
     if jit.is_needed:
-        module, _, name = home.partition(":")
+        module, _, name = entry_point.partition(":")
         run: Callable[[JitOptions], object] = getattr(import_module(f"cyxla.autojit.{module}"), name)
         run(jit)
 
 
 def register(registry: OptimizationPassRegistry | None = None) -> None:
-    """Add the passes to a registry, the global one by default; again is once."""
+    """Add the passes to a registry, the global one by default; a second call does nothing."""
     target = OptimizationPassRegistry.global_() if registry is None else registry
     with _LOCK:
-        if id(target) in _done:
+        if id(target) in _filled_registries:
             return
-        _done.add(id(target))
-    for grouping, phase, name, home in _PASSES:
-        target.register(grouping, phase, partial(_run, home), name)
+        _filled_registries.add(id(target))
+    for grouping, phase, name, entry_point in _PASSES:
+        target.register(grouping, phase, partial(_run, entry_point), name)

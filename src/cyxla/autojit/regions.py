@@ -1,4 +1,7 @@
-"""Regions of a graph that the user wants compiled: scopes, in which clusters form, and regions that become one."""
+"""Regions of a graph that the user marks for compilation.
+
+A scope (`jit_scope`) bounds the clusters that form inside it; a region (`compile_region`) becomes one program.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ _COUNTS: WeakKeyDictionary[Graph, int] = WeakKeyDictionary()
 
 @contextmanager
 def jit_scope(graph: Graph, *, compile_ops: bool = True) -> Iterator[str]:
-    """Mark nodes made in a ``with`` statement to be compiled; clusters do not reach from one scope into another.
+    """Mark the nodes added in a ``with`` statement for compilation; no cluster spans two scopes.
 
     Parameters
     ----------
     graph : Graph
-        Gets the nodes.
+        Graph to which the nodes are added.
     compile_ops : bool
-        False forbids compiling them.
+        False forbids compiling the nodes.
 
     Yields
     ------
@@ -45,7 +48,7 @@ def jit_scope(graph: Graph, *, compile_ops: bool = True) -> Iterator[str]:
 
 @contextmanager
 def compile_region(graph: Graph, name: str = "") -> Iterator[str]:
-    """Mark nodes made in a ``with`` statement to be compiled as one program, or to fail."""
+    """Mark the nodes added in a ``with`` statement as one program, which must compile."""
     _COUNTS[graph] = _COUNTS.get(graph, 0) + 1
     region = name or f"region_{_COUNTS[graph] - 1}"
     with _marked(graph, **{REGION: AttrValue("string", region)}):
@@ -54,6 +57,7 @@ def compile_region(graph: Graph, name: str = "") -> Iterator[str]:
 
 @contextmanager
 def _marked(graph: Graph, **attrs: AttrValue) -> Iterator[None]:
+    """Give the nodes added in a ``with`` statement attributes; those a node already has take precedence."""
     before = set(graph.nodes)
     try:
         yield
@@ -64,7 +68,7 @@ def _marked(graph: Graph, **attrs: AttrValue) -> Iterator[None]:
 
 
 def encapsulate_xla_computations(jit: JitOptions) -> None:
-    """Say of everything in a region, and of calls that must be compiled, that they are to be compiled."""
+    """Mark all nodes of regions, and calls of functions that must be compiled, with ``_XlaMustCompile``."""
     for node in jit.graph.nodes.values():
         if node.has_attr(REGION):
             node.attrs[MUST_COMPILE] = AttrValue("bool", True)

@@ -1,4 +1,4 @@
-"""What became of each node, and whom to tell."""
+"""The outcome of clustering: the cluster of each node, or the reason against one, and listeners for summaries."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from cyxla.core.runtime.optimization_registry import OptimizationPassOptions
 
 @dataclass(frozen=True)
 class ClusterReport:
-    """Where a node is.
+    """Outcome of clustering for one node.
 
     Parameters
     ----------
     op : str
-        Its op.
+        Op of the node.
     cluster : str
-        Name of its cluster; empty if it is in none.
+        Name of the node's cluster; empty if it is in none.
     reason : str
-        Why it is in none; empty if it is in one.
+        Reason why the node is in no cluster; empty if it is in one.
     """
 
     op: str
@@ -30,13 +30,13 @@ class ClusterReport:
 
 
 def record(options: OptimizationPassOptions, report: dict[str, ClusterReport]) -> None:
-    """Keep what became of nodes, for `Session.clusters`."""
+    """Record the outcome for nodes, to be returned by `Session.clusters`."""
     options.settings.setdefault("clusters", {}).update(report)
 
 
 @dataclass
 class ClusterSummary:
-    """A cluster: how many nodes it has, and of which ops."""
+    """The number of nodes in a cluster, in total and by op."""
 
     name: str
     size: int = 0
@@ -45,7 +45,7 @@ class ClusterSummary:
 
 @dataclass
 class ClusteringSummary:
-    """A graph after clustering."""
+    """The clusters of a graph, and the number of nodes outside all clusters, in total and by op."""
 
     clusters: list[ClusterSummary]
     unclustered: int
@@ -57,17 +57,17 @@ _LISTENERS: list[Listener] = []
 
 
 def add_listener(listener: Listener) -> None:
-    """Let somebody be told of every graph that was clustered."""
+    """Call a function with the summary of every graph that is clustered from now on."""
     _LISTENERS.append(listener)
 
 
 def remove_listener(listener: Listener) -> None:
-    """The contrary of `add_listener`."""
+    """Remove a listener that `add_listener` added."""
     _LISTENERS.remove(listener)
 
 
 def summarize(jit: JitOptions) -> ClusteringSummary:
-    """Count a graph whose clusters are marked."""
+    """Count the nodes of a graph whose clusters are marked."""
     clusters: dict[str, ClusterSummary] = {}
     outside: Counter[str] = Counter()
     for node in jit.graph.nodes.values():
@@ -81,7 +81,7 @@ def summarize(jit: JitOptions) -> ClusteringSummary:
 
 
 def report_clustering_info(jit: JitOptions) -> None:
-    """Tell the listeners."""
+    """Call the listeners with the summary of a graph."""
     if _LISTENERS:
         summary = summarize(jit)
         for listener in list(_LISTENERS):

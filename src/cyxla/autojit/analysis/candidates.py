@@ -1,4 +1,4 @@
-"""Which nodes can be compiled, and of those that cannot, why."""
+"""Compilability of nodes, with the reason for each node that cannot be compiled."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cyxla.core.graph.graph import Node
 from cyxla.errors import OpError
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
-MOST_NESTED = 50  # functions inside of functions
-_ENDS = frozenset({"_Arg", "_Retval"})
+MAX_DEPTH = 50  # of nested function calls
+_ARGS_AND_RETVALS = frozenset({"_Arg", "_Retval"})
 _CONTROL_FLOW = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration")
 ) | {"LoopCond", "_XlaMerge"}  # fmt: skip
@@ -28,7 +28,7 @@ FUNCTION_ATTRS = {
 }  # fmt: skip
 STRUCTURED = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
 
-# Why an op that could be compiled is not, by the field of `ClusterFilter` that would allow it.
+# The ops that are excluded by default, with the reason, by the field of `ClusterFilter` that admits them.
 FILTERED: dict[str, tuple[str, frozenset[str]]] = {
     "stateful_rng": ("random numbers with a hidden state", frozenset({
         "RandomUniform", "RandomShuffle", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "Multinomial",
@@ -56,18 +56,18 @@ for _op, _name, _why in _BY_OP:
 
 
 class RecursiveCompilabilityChecker:
-    """Whether nodes can be compiled for a device, the functions they call included.
+    """Checks whether nodes, and the functions they call, can be compiled for a device.
 
     Parameters
     ----------
     info : DeviceInfo
-        The device the nodes are on.
+        Compilation device of the nodes.
     kernels : KernelRegistry
-        Where kernels of its compilation device are.
+        Registry that holds the kernels of the compilation device.
     library : FunctionLibraryDefinition
-        Functions that nodes call.
+        Library of the functions that the nodes call.
     filter : ClusterFilter, optional
-        What is clustered; as the device says by default.
+        Kinds of ops that are clustered; the filter of the device by default.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class RecursiveCompilabilityChecker:
         self._functions: dict[tuple[Any, ...], str] = {}
 
     def reason(self, node: Node, depth: int = 0) -> str:
-        """Why a node cannot be compiled; empty if it can."""
+        """Return the reason why a node cannot be compiled; empty if it can."""
         if node.op in _CONTROL_FLOW:
             return "branches and loops of single nodes stay on the host"
         if node.op in _TRANSFERS:
@@ -106,7 +106,7 @@ class RecursiveCompilabilityChecker:
         return ""
 
     def _called(self, node: Node, depth: int) -> str:
-        """Why a function that a node calls cannot be compiled."""
+        """Return the reason why a function that a node calls cannot be compiled; empty if all can."""
         if self.library.find(node.op) is not None:
             return self._function(NameAttrList(node.op, node.attrs), depth)
         for name in FUNCTION_ATTRS.get(node.op, ()):
@@ -118,8 +118,8 @@ class RecursiveCompilabilityChecker:
         return ""
 
     def _function(self, function: NameAttrList, depth: int) -> str:
-        if depth >= MOST_NESTED:
-            return f"functions are nested more than {MOST_NESTED} deep"
+        if depth >= MAX_DEPTH:
+            return f"functions are nested more than {MAX_DEPTH} deep"
         definition = self.library.find(function.name)
         if definition is None:
             return f"there is no function '{function.name}'"
@@ -139,7 +139,7 @@ class RecursiveCompilabilityChecker:
         except OpError as error:
             return f"function '{function.name}' cannot be instantiated: {error.message}"
         for node in body.graph.nodes.values():
-            why = "" if node.op in _ENDS else self.reason(node, depth + 1)
+            why = "" if node.op in _ARGS_AND_RETVALS else self.reason(node, depth + 1)
             if why:
                 return f"function '{function.name}' holds '{node.name}' ({node.op}): {why}"
         return ""
@@ -149,10 +149,10 @@ class RecursiveCompilabilityChecker:
             return ""
         key = (node.op, attrs_key({k: v for k, v in node.attrs.items() if v.kind in _KERNEL_KINDS or k == "_kernel"}))
         if key not in self._kernels:
-            self._kernels[key] = self._look_up(node)
+            self._kernels[key] = self._missing_kernel(node)
         return self._kernels[key]
 
-    def _look_up(self, node: Node) -> str:
+    def _missing_kernel(self, node: Node) -> str:
         try:
             found, _ = self.kernels.find_kernel_registration(self.info.compilation_device, node.op, node.attrs)
         except OpError as error:
@@ -169,5 +169,5 @@ _KERNEL_KINDS = ("type", "list(type)", "list", "string")
 
 
 def attrs_key(attrs: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Attributes in a form that can be looked up by."""
+    """Return the public attributes as a hashable key."""
     return tuple(sorted((name, repr(value.value)) for name, value in attrs.items() if not name.startswith("_")))

@@ -1,7 +1,7 @@
-"""A graph that stays without cycles while its edges are contracted.
+"""A directed graph that stays acyclic while its edges are contracted.
 
-Nodes are numbers. An order in which every edge points forward is kept up to date as edges come (Pearce and Kelly's
-algorithm), so that a search need not leave the part of the order between the two ends of an edge.
+Nodes are numbers. A topological order is maintained as edges are inserted (Pearce and Kelly's algorithm), so that a
+search is limited to the part of the order between the two ends of an edge.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 
 class GraphCycles:
-    """Numbers with edges between them, and no cycle.
+    """An acyclic graph of numbered nodes.
 
     Parameters
     ----------
     count : int
-        Nodes ``0 .. count - 1``, in this order at first.
+        Number of initial nodes ``0 .. count - 1``, which are in this order at first.
     """
 
     def __init__(self, count: int = 0) -> None:
@@ -31,7 +31,7 @@ class GraphCycles:
         return len(self.rank) - 1
 
     def insert_edge(self, source: int, target: int) -> bool:
-        """Add an edge unless it would close a cycle; tells whether it is there now."""
+        """Add an edge unless it would close a cycle, and return True if the graph has the edge."""
         if source == target:
             return False
         if target in self.successors[source]:
@@ -46,7 +46,7 @@ class GraphCycles:
         return True
 
     def _reach(self, start: int, edges: list[set[int]], *, upper: int | None = None, lower: int = -1) -> set[int]:
-        """What a node reaches without leaving a part of the order."""
+        """Return the nodes reachable from a node within a range of ranks."""
         rank = self.rank
         limit = len(rank) if upper is None else upper
         seen, stack = {start}, [start]
@@ -58,33 +58,33 @@ class GraphCycles:
         return seen
 
     def _reorder(self, before: Iterable[int], after: Iterable[int]) -> None:
-        """Share the places of two sets anew, so that the first stands before the second."""
+        """Redistribute the ranks of two sets of nodes, so that the first set precedes the second."""
         nodes = [*sorted(before, key=self.rank.__getitem__), *sorted(after, key=self.rank.__getitem__)]
         for node, rank in zip(nodes, sorted(self.rank[n] for n in nodes), strict=True):
             self.rank[node] = rank
 
     def remove_edge(self, source: int, target: int) -> None:
-        """Take an edge out, if it is there."""
+        """Remove an edge, if there is one."""
         self.successors[source].discard(target)
         self.predecessors[target].discard(source)
 
     def has_edge(self, source: int, target: int) -> bool:
-        """Whether an edge is there."""
+        """Return True if the graph has an edge."""
         return target in self.successors[source]
 
     def is_reachable(self, source: int, target: int) -> bool:
-        """Whether a path leads from one node to another."""
+        """Return True if a path leads from one node to another."""
         if self.rank[source] > self.rank[target]:
             return False
         return target in self._reach(source, self.successors, upper=self.rank[target])
 
     def contract_edge(self, source: int, target: int) -> int | None:
-        """Make the ends of an edge one node, unless another path between them would then be a cycle.
+        """Merge the ends of an edge into one node, unless another path between them would become a cycle.
 
         Returns
         -------
         int or None
-            The number that stands for both; the other has no edges any more.
+            Number of the merged node, one of the two; the other has no edges any more. None if nothing was merged.
         """
         self.remove_edge(source, target)
         if self.is_reachable(source, target):

@@ -1,7 +1,7 @@
-"""Groups of nodes that only one cluster can hold, all or none: those connected by lists, tensor arrays or stacks.
+"""Groups of nodes that are clustered together or not at all: those connected by tensor lists, arrays or stacks.
 
-A list made by a compiled node is no value of a session's; a cluster can neither take nor give one. So nodes that are
-connected through lists belong into one cluster, all or none.
+A tensor list of compiled code is not a value of the session, so that it can be neither an argument nor a result of a
+cluster. All nodes that are connected by such values must therefore be in one cluster.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.graph import Graph, Node, Tensor
 
-_MAKERS = frozenset({"TensorArrayV3", "TensorArrayGradV3", "StackV2"})  # give handles of what they make
-_PASSING = frozenset({"Identity", "IdentityN", "While", "StatelessWhile"})  # result i is what input i was
+_PRODUCERS = frozenset({"TensorArrayV3", "TensorArrayGradV3", "StackV2"})  # return handles of arrays or stacks
+_FORWARDING = frozenset({"Identity", "IdentityN", "While", "StatelessWhile"})  # result i is the handle of input i
 
 
 def indivisible_groups(graph: Graph) -> list[frozenset[Node]]:
-    """Sets of nodes that are connected through lists and the like, each in no other."""
+    """Return disjoint sets of nodes that are connected by lists, arrays or stacks."""
     groups: dict[Node, set[Node]] = {}
     for source, user in _edges(graph):
         joined = groups.setdefault(source, {source}) | groups.setdefault(user, {user})
@@ -36,11 +36,11 @@ def _edges(graph: Graph) -> Iterator[tuple[Node, Node]]:
 
 
 def _handles(node: Node, known: set[tuple[Node, int]]) -> list[int]:
-    """Which results of a node are handles of arrays or stacks."""
+    """Return the indices of the results that are handles of arrays or stacks."""
     resources = [i for i, t in enumerate(node.output_types) if t is DataType.DT_RESOURCE]
-    if node.op in _MAKERS:
+    if node.op in _PRODUCERS:
         return resources
-    return [i for i in resources if node.op in _PASSING and _is_known(node.inputs[i], known)]
+    return [i for i in resources if node.op in _FORWARDING and _is_known(node.inputs[i], known)]
 
 
 def _is_known(tensor: Tensor, known: set[tuple[Node, int]]) -> bool:

@@ -1,4 +1,4 @@
-"""Groups of ops that ``--tf_xla_ops_to_cluster`` may name."""
+"""Groups of ops that ``--tf_xla_ops_to_cluster`` accepts by name."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _OTHERS = {
         StridedSliceGrad TensorScatterUpdate Tile Unpack GatherNd Gather GatherV2 ScatterNd Where BiasAddGrad""",
 }
 GROUPS = {name: frozenset(text.split()) for name, text in {"PW": _PW, **_OTHERS}.items()}
-_ALIASES = {"FUSIBLE": tuple(GROUPS)}  # what fuses: all groups
+_ALIASES = {"FUSIBLE": tuple(GROUPS)}
 
 
 def known_ops() -> frozenset[str]:
-    """Names that may be listed: ops with an XLA kernel, and those of the groups."""
+    """Return the op names that the flag accepts: ops with an XLA kernel, and those of the groups."""
     return frozenset(XlaOpRegistry.global_().get_all_registered_ops()).union(*GROUPS.values())
 
 
 def expand(names: Iterable[str], known: Collection[str] | None = None) -> frozenset[str]:
-    """The ops that names of ops and groups stand for.
+    """Replace the names of groups by their ops.
 
     Raises
     ------
     InvalidArgumentError
-        A name is neither a group nor an op that is ever compiled.
+        A name is neither a group nor an op that can be compiled.
     """
     known = known_ops() if known is None else known
     found: set[str] = set()

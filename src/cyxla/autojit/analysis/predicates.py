@@ -1,52 +1,52 @@
-"""Conditions under which values are alive, as decision diagrams: equal conditions have equal numbers."""
+"""Boolean conditions as binary decision diagrams, so that equal conditions have equal numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
 FALSE, TRUE = 0, 1
-MOST_NODES, MOST_VARIABLES = 20_000, 400  # beyond, conditions are no longer worked out
+MAX_NODES, MAX_VARIABLES = 20_000, 400  # beyond these, conditions are no longer computed
 
 
 class Predicates:
-    """Boolean functions of named variables.
+    """Boolean functions of named variables, as one shared reduced ordered decision diagram.
 
-    A function is a number; equal functions have the same one. A diagram's nodes ask for variables in the order in
-    which these were first named.
+    A function is the number of its root node; equal functions have the same number. The order of the variables is the
+    order in which they were first named.
     """
 
     def __init__(self) -> None:
         self._variables: dict[Hashable, int] = {}
         self._nodes: list[tuple[int, int, int]] = [(-1, 0, 0), (-1, 1, 1)]  # variable, if false, if true
         self._known: dict[tuple[int, int, int], int] = {}
-        self._choices: dict[tuple[int, int, int], int] = {}
+        self._computed: dict[tuple[int, int, int], int] = {}
 
     def variable(self, name: Hashable) -> int:
-        """The function that is a variable."""
+        """Return the function that is a single variable."""
         number = self._variables.setdefault(name, len(self._variables))
         return self._node(number, FALSE, TRUE)
 
     @property
     def is_full(self) -> bool:
-        """Whether diagrams have grown so large that more is not worth its while."""
-        return len(self._nodes) > MOST_NODES or len(self._variables) > MOST_VARIABLES
+        """True if the diagram has reached its limits; the caller then uses new variables instead."""
+        return len(self._nodes) > MAX_NODES or len(self._variables) > MAX_VARIABLES
 
     def negation(self, a: int) -> int:
-        """Not `a`."""
-        return self._choose(a, FALSE, TRUE)
+        """Return ``not a``."""
+        return self._if_then_else(a, FALSE, TRUE)
 
     def conjunction(self, items: Iterable[int]) -> int:
-        """All of the items."""
+        """Return the conjunction of the items; true if there are none."""
         result = TRUE
         for item in items:
-            result = self._choose(result, item, FALSE)
+            result = self._if_then_else(result, item, FALSE)
         return result
 
     def disjunction(self, items: Iterable[int]) -> int:
-        """Any of the items."""
+        """Return the disjunction of the items; false if there are none."""
         result = FALSE
         for item in items:
-            result = self._choose(result, TRUE, item)
+            result = self._if_then_else(result, TRUE, item)
         return result
 
     def _node(self, variable: int, low: int, high: int) -> int:
@@ -59,21 +59,21 @@ class Predicates:
             self._nodes.append(key)
         return number
 
-    def _choose(self, test: int, yes: int, no: int) -> int:
-        """If `test` then `yes` else `no`."""
+    def _if_then_else(self, test: int, yes: int, no: int) -> int:
+        """Return ``yes if test else no``."""
         if test <= TRUE or yes == no:
             return yes if test == TRUE or yes == no else no
         if (yes, no) == (TRUE, FALSE):
             return test
         key = (test, yes, no)
-        found = self._choices.get(key)
+        found = self._computed.get(key)
         if found is None:
             variable = min(self._nodes[n][0] for n in key if n > TRUE)
-            low = self._choose(*(self._branch(n, variable, 1) for n in key))
-            high = self._choose(*(self._branch(n, variable, 2) for n in key))
-            found = self._choices[key] = self._node(variable, low, high)
+            low = self._if_then_else(*(self._cofactor(n, variable, 1) for n in key))
+            high = self._if_then_else(*(self._cofactor(n, variable, 2) for n in key))
+            found = self._computed[key] = self._node(variable, low, high)
         return found
 
-    def _branch(self, number: int, variable: int, side: int) -> int:
+    def _cofactor(self, number: int, variable: int, side: int) -> int:
         node = self._nodes[number]
         return node[side] if node[0] == variable else number

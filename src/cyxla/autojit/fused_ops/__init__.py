@@ -1,1 +1,1 @@
-"""Fused ops: their forms in graphs, matched and written out."""
+"""Fused ops: pattern matching of their forms in graphs, and expansion into plain nodes."""

@@ -1,4 +1,4 @@
-"""Finds forms of fused ops in graphs, and writes them out."""
+"""Matches the forms of fused ops in graphs, and expands fused nodes into plain ones."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.subgraph import insert_node
 from cyxla.errors import InternalError
 
-_PASSING = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
-_NEARBY = 4  # units in the last place that a constant may be off
-_LATER = {Apply: 0, Either: 1, Number: 2, Known: 2, Value: 3}  # what is rarest is looked for first
+_FORWARDING = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
+_MAX_ULPS = 4  # by which a constant may differ
+_MATCH_ORDER = {Apply: 0, Either: 1, Number: 2, Known: 2, Value: 3}  # the most selective patterns first
 
 
 def match(form: Form, node: Node) -> Match | None:
-    """What the parts of a form stand for if `node` is its root."""
+    """Match a form whose root is `node`; None if it does not match."""
     if node.op not in form.root.ops:
         return None
     for found in _apply(form.root, node, Match()):
@@ -35,14 +35,14 @@ def _matches(pattern: Pattern, tensor: Tensor, match: Match, user: Node) -> Iter
         for option in pattern.options:
             yield from _matches(option, tensor, match, user)
     elif isinstance(pattern, Apply):
-        yield from _apply_behind(pattern, tensor, match)
+        yield from _apply_source(pattern, tensor, match)
     elif isinstance(pattern, Value):
         yield from _value(pattern, tensor, match)
     else:
         yield from _constant(pattern, tensor, match, user)
 
 
-def _apply_behind(pattern: Apply, tensor: Tensor, match: Match) -> Iterator[Match]:
+def _apply_source(pattern: Apply, tensor: Tensor, match: Match) -> Iterator[Match]:
     source, passed = _source(tensor)
     if source.node.op not in pattern.ops or source.index:
         return
@@ -53,9 +53,9 @@ def _apply_behind(pattern: Apply, tensor: Tensor, match: Match) -> Iterator[Matc
 
 
 def _source(tensor: Tensor) -> tuple[Tensor, tuple[Node, ...]]:
-    """Where a tensor comes from, and the nodes that only pass it on."""
+    """Return the producer's tensor behind forwarding nodes, and those nodes."""
     passed: list[Node] = []
-    while tensor.node.op in _PASSING:
+    while tensor.node.op in _FORWARDING:
         passed.append(tensor.node)
         tensor = tensor.node.inputs[0]
     return tensor, tuple(passed)
@@ -72,13 +72,13 @@ def _apply(pattern: Apply, node: Node, match: Match) -> Iterator[Match]:
     if known is None:
         match.nodes[pattern] = node
     else:
-        match.others += (node,)  # computes the same once more
+        match.others += (node,)  # a duplicate computation
     if not all(_bind(match, name, node.attrs[name]) for name in pattern.given):
         return
     if pattern.named and not _bind(match, pattern.named, AttrValue("string", node.op)):
         return
     for inputs in _orders(node):
-        pairs = sorted(zip(pattern.inputs, inputs, strict=True), key=lambda pair: _LATER[type(pair[0])])
+        pairs = sorted(zip(pattern.inputs, inputs, strict=True), key=lambda pair: _MATCH_ORDER[type(pair[0])])
         yield from _all(pairs, match, node)
 
 
@@ -134,7 +134,7 @@ def _is_near(array: np.ndarray[Any, Any], value: float) -> bool:
     if array.dtype.kind in "iub":
         return False
     wanted = float(np.asarray(value, array.dtype))
-    return abs(float(array) - wanted) <= _NEARBY * abs(float(np.spacing(np.asarray(wanted, array.dtype))))
+    return abs(float(array) - wanted) <= _MAX_ULPS * abs(float(np.spacing(np.asarray(wanted, array.dtype))))
 
 
 def _number(array: np.ndarray[Any, Any]) -> float | None:
@@ -142,7 +142,7 @@ def _number(array: np.ndarray[Any, Any]) -> float | None:
 
 
 def _axes(array: np.ndarray[Any, Any], user: Node) -> tuple[int, ...] | None:
-    """Axes of a reduction, counted from the front where the rank is known."""
+    """Return the sorted axes of a reduction, non-negative if the rank is known; None if one is out of range."""
     dims = user.inputs[0].shape.dims
     axes = [int(k) for k in array.reshape(-1)]
     if dims is None:
@@ -152,27 +152,29 @@ def _axes(array: np.ndarray[Any, Any], user: Node) -> tuple[int, ...] | None:
     return tuple(sorted(k % len(dims) for k in axes))
 
 
-# ------------------------------------------------------------------------------------------------------ writing out
+# ---------------------------------------------------------------------------------------------------------- expansion
 
 
 def write_out(graph: Graph, node: Node, fusion: Fusion, anchored: bool = False) -> None:
-    """Turn a fused node into the last of the plain nodes that compute the same; the others get names below its own.
+    """Expand a fused node into plain nodes; it becomes the last of them, and the others get names below its own.
 
     Parameters
     ----------
     graph : Graph
+        Graph of the node.
     node : Node
+        Fused node.
     fusion : Fusion
-        That of its op.
+        Forms of the node's op.
     anchored : bool
-        Let constants wait for an input of the node: in a loop or branch they are there in its turns only.
+        True to give constants a control dependency on an input of the node, so that they belong to its loop or branch.
 
     Raises
     ------
     InternalError
-        No form of the op has these attributes.
+        No form of the op has the node's attributes.
     """
-    form = next((form for form in fusion.forms if _gives(form, node)), None)
+    form = next((form for form in fusion.forms if _has_attrs_of(form, node)), None)
     if form is None:
         raise InternalError(
             f"'{node.name}' is a {node.op} of a kind that has no plain form", node=node.name, op=node.op
@@ -180,7 +182,7 @@ def write_out(graph: Graph, node: Node, fusion: Fusion, anchored: bool = False) 
     _Writer(graph, node, fusion, anchored).run(form.root)
 
 
-def _gives(form: Form, node: Node) -> bool:
+def _has_attrs_of(form: Form, node: Node) -> bool:
     named = form.root.named
     return all(node.attrs[name] == value for name, value in form.attrs.items()) and (
         not named or node.attr(named) in form.root.ops
@@ -188,7 +190,7 @@ def _gives(form: Form, node: Node) -> bool:
 
 
 class _Writer:
-    """Makes the nodes of a form, every part after its inputs."""
+    """Builder of the nodes of a form, each after its inputs."""
 
     def __init__(self, graph: Graph, node: Node, fusion: Fusion, anchored: bool) -> None:
         self.graph, self.node, self.anchored = graph, node, anchored
@@ -218,7 +220,7 @@ class _Writer:
         return self._insert(part.ops[0], self._attrs(part, part.ops[0], inputs), inputs).outputs[0]
 
     def _attrs(self, part: Apply, op: str, inputs: Sequence[Tensor]) -> dict[str, AttrValue]:
-        """The declared attributes of a plain op: its own, those that the fused op gives, types of inputs, defaults."""
+        """Return a plain op's attributes: fixed ones, those shared with the fused op, types of inputs, defaults."""
         op_def = self.graph.look_up(op).op_def
         attrs = {a.name: a.default for a in op_def.attr if a.default is not None}
         for name, value in part.attrs.items():

@@ -1,7 +1,7 @@
-"""Which compositions of ops are known: each fused op with the forms that graphs write it in.
+"""The fused ops, each with the compositions of plain ops that compute it.
 
-A form is a tree of patterns whose parts may be shared. It is read both ways: what matches it becomes the fused op, and
-a fused op that a device lacks becomes the first form that gives its attributes.
+A form is a DAG of patterns. It is applied in both directions: nodes that match it become the fused op, and a fused op
+without a kernel on its device becomes the first form that has its attributes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A constant that becomes an attribute: ``"list(int)"`` is for axes, ``"float"`` for a number."""
+    """A constant that becomes an attribute: axes of kind ``"list(int)"``, or a number of kind ``"float"``."""
 
     name: str
     kind: str
@@ -40,20 +40,20 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Apply:
-    """An op on patterns, with one output.
+    """An op with one output, applied to patterns.
 
     Parameters
     ----------
     ops : tuple of str
-        Any of these; a form is written out with the first.
+        Alternative ops; an expansion uses the first.
     inputs : tuple of patterns
-        Those of an op that commutes may stand in any order.
+        Patterns of the operands, which match in any order if the op is commutative.
     attrs : mapping
-        Attributes that it must have.
+        Required values of attributes.
     given : tuple of str
-        Attributes that it shares with the fused op.
+        Names of the attributes that the op shares with the fused op.
     named : str
-        Attribute of the fused op that tells which of `ops` it is.
+        Name of the attribute of the fused op that holds the matched op of `ops`.
     """
 
     ops: tuple[str, ...]
@@ -65,7 +65,7 @@ class Apply:
 
 @dataclass(frozen=True, eq=False)
 class Either:
-    """Any of several patterns; a form is written out with the first."""
+    """An alternative of patterns; an expansion uses the first."""
 
     options: tuple[Pattern, ...]
 
@@ -75,28 +75,29 @@ Pattern = Value | Number | Known | Apply | Either
 
 @dataclass
 class Match:
-    """What parts of a form stand for."""
+    """The tensors, attributes and nodes that the parts of a form matched."""
 
     values: dict[str, Tensor] = field(default_factory=dict)
     attrs: dict[str, AttrValue] = field(default_factory=dict)
     nodes: dict[Apply, Node] = field(default_factory=dict)
-    others: tuple[Node, ...] = ()  # that pass on or repeat what a part gives
+    others: tuple[Node, ...] = ()  # nodes that forward or duplicate the result of a part
     constants: tuple[Node, ...] = ()
 
     def copy(self) -> Match:
-        """One that may be changed."""
+        """Return a copy that may be changed."""
         return Match(dict(self.values), dict(self.attrs), dict(self.nodes), self.others, self.constants)
 
 
 @dataclass(frozen=True)
 class Form:
-    """One way to write a fused op.
+    """One composition of plain ops that computes a fused op.
 
     Parameters
     ----------
     root : Apply
+        Pattern of the last op.
     attrs : mapping
-        What the fused op's attributes then are, as they stand in nodes.
+        Values of the fused op's attributes that this form implies.
     when : callable, optional
         Further conditions on a match.
     """
@@ -108,14 +109,16 @@ class Form:
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fused op.
+    """A fused op with its forms.
 
     Parameters
     ----------
     op : str
+        Name of the op.
     inputs : tuple of str
-        Names of its `Value` parts, in the order of its inputs.
+        Names of the `Value` parts, in the order of the op's inputs.
     forms : tuple of Form
+        Compositions that compute the op; the first applicable one is used for expansion.
     """
 
     op: str
@@ -123,7 +126,7 @@ class Fusion:
     forms: tuple[Form, ...]
 
 
-# ---------------------------------------------------------------------------------------------------- short names
+# ------------------------------------------------------------------------------------------------------- ops by name
 
 
 def _apply(*ops: str, **attrs: Any) -> Callable[..., Apply]:
@@ -139,12 +142,12 @@ _max, _sum, _mean = (_apply(op, keep_dims=True) for op in ("Max", "Sum", "Mean")
 
 
 def _products(a: Pattern, b: Pattern, c: Pattern) -> tuple[Apply, ...]:
-    """The product of three in every grouping."""
+    """Return the product of three factors in every grouping."""
     return _mul(_mul(a, b), c), _mul(a, _mul(b, c)), _mul(_mul(a, c), b)
 
 
 def fits(match: Match, name: str, onto: str) -> bool:
-    """Whether a value is broadcast to the shape of another, and not the other way round."""
+    """Return True if a value broadcasts to the shape of another without changing that shape."""
     small, large = match.values[name].shape.dims, match.values[onto].shape.dims
     if small is None or large is None or len(small) > len(large):
         return False
@@ -179,9 +182,9 @@ _SCALED = {1: {"num_scales": _int(1)}, 0: {"num_scales": _int(0)}}
 
 
 def _normal_forms(x: Pattern, mean: Pattern, variance: Pattern, scale: Value, offset: Value) -> list[tuple[Apply, int]]:
-    """Less the mean over the deviation, scaled and moved, with the number of scales."""
-    moved = _add(variance, Known("epsilon", "float"))
-    inverse, deviation = _rsqrt(moved), _sqrt(moved)
+    """Return forms of ``(x - mean) / sqrt(variance + epsilon) * scale + offset``, each with its number of scales."""
+    shifted = _add(variance, Known("epsilon", "float"))
+    inverse, deviation = _rsqrt(shifted), _sqrt(shifted)
     centred = _sub(x, mean)
     factor = _mul(inverse, scale)
     return [
@@ -206,8 +209,8 @@ def _layer_norm() -> Fusion:
     squares = Either((_squared_difference(x, mean), _square(centred), _mul(centred, centred)))
     variance = _mean(squares, axes)
     affine = [root for root, scales in _normal_forms(x, mean, variance, scale, offset) if scales]
-    moved = _add(variance, Known("epsilon", "float"))
-    plain = (_mul(centred, _rsqrt(moved)), _div(centred, _sqrt(moved)))
+    shifted = _add(variance, Known("epsilon", "float"))
+    plain = (_mul(centred, _rsqrt(shifted)), _div(centred, _sqrt(shifted)))
     forms = [Form(root, {"num_affine": _int(2)}, _affine_fits) for root in affine]
     forms += [Form(root, {"num_affine": _int(0)}) for root in plain]
     return Fusion("_FusedLayerNorm", ("x", "scale", "offset"), tuple(forms))
@@ -244,7 +247,7 @@ def _gelu() -> Fusion:
 
 
 def _exact_factor(x: Value) -> Either:
-    """1 + erf(x / sqrt(2)), or erfc(-x / sqrt(2))."""
+    """Return ``1 + erf(x / sqrt(2))`` or ``erfc(-x / sqrt(2))``."""
     scaled = _div(x, Number(sqrt(2))), _mul(x, Number(sqrt(0.5)))
     minus = (
         _mul(_neg(x), Number(sqrt(0.5))), _div(_neg(x), Number(sqrt(2))), _neg(scaled[0]), _neg(scaled[1]),
@@ -254,7 +257,7 @@ def _exact_factor(x: Value) -> Either:
 
 
 def _tanh_factor(x: Value) -> Apply:
-    """1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))."""
+    """Return ``1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))``."""
     part, root, square = Number(0.044715), Number(sqrt(2 / pi)), Either((_square(x), _mul(x, x)))
     cube = Either((_power(x, Number(3.0)), _mul(square, x)))
     term = Either(
@@ -264,14 +267,14 @@ def _tanh_factor(x: Value) -> Apply:
     return _add(Number(1.0), _tanh(Either((_mul(root, _add(x, term)), *_products(root, x, grown)))))
 
 
-# ------------------------------------------------------------------------------------------ products with a bias
+# ------------------------------------------------------------------------ matrix products and convolutions with a bias
 
 _ACTIVATIONS = ("Relu", "Relu6", "Elu", "Selu", "Tanh", "Sigmoid", "Softplus")
 _CONVOLUTION = ("strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations")
 
 
 def _biased(op: str, product: Apply, sums: tuple[tuple[Apply, Callable[[Match], bool] | None], ...]) -> Fusion:
-    """With an activation behind the sum, or none."""
+    """Return a fusion of a product and a bias, followed by an activation or none."""
     forms = []
     for total, when in sums:
         leaky = Apply(("LeakyRelu",), (total,), given=("alpha",))
@@ -285,7 +288,7 @@ def _biased(op: str, product: Apply, sums: tuple[tuple[Apply, Callable[[Match], 
 
 
 def _is_row(product: Apply) -> Callable[[Match], bool]:
-    """Whether the bias has one number for each of the last dimension."""
+    """Return a check that the bias has rank 1 and the size of the product's last dimension."""
 
     def check(match: Match) -> bool:
         bias, whole = match.values["bias"].shape.dims, match.nodes[product].output_shapes[0].dims
@@ -322,5 +325,5 @@ def _matrices() -> Fusion:
 
 @lru_cache(maxsize=1)
 def fusions() -> tuple[Fusion, ...]:
-    """All fused ops; where several match at a node, the first of them that its device has."""
+    """Return all fused ops, in the order in which they are tried at a node."""
     return (_softmax(), _layer_norm(), _batch_norm(), _gelu(), _convolution(), _matrices())

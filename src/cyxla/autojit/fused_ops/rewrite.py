@@ -1,11 +1,11 @@
-"""Fused ops: a device that has one kernel for a composition of ops gets one node, any other the plain nodes.
+"""Fusion and expansion: a device with a kernel for a composition of ops gets one node, any other the plain nodes.
 
     Max, Sub, Exp, Sum, RealDiv   <->   _FusedSoftmax
 
-What is composed is looked for in the part of the graph that a run needs, where it is known who reads what: nothing is
-fused that another node, a fetch or a feed needs a part of. Fused nodes that a graph came with are written out where
-their device has no kernel for them. The root of a composition and its fused node have one name, and the tensor is the
-same object, so whoever refers to it need not be told.
+Compositions are matched in the pruned graph of a run, where all readers of a node are known: nodes are not fused if
+another node, a fetch or a feed needs an intermediate result. Fused nodes of the original graph are expanded if their
+device has no kernel for them. The root of a composition and its fused node have the same name and the same output
+tensor object, so that references to it stay valid.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FUSED_OPS = frozenset(
 )  # fmt: skip
 _TYPES = frozenset({DataType.DT_HALF, DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE})
 _FRAMES = frozenset({"Enter", "RefEnter", "Switch", "RefSwitch"})
-_SCOPES = ("_Xla", "_xla")  # beginnings of attributes that say what is compiled with what
+_SCOPES = ("_Xla", "_xla")  # prefixes of attributes that control clustering
 
 DeviceTypes = Callable[[Node], Iterable[str]]
 
@@ -48,7 +48,7 @@ def register(registry: OptimizationPassRegistry) -> None:
 
 
 def write_out_fused(options: OptimizationPassOptions) -> int:
-    """Write out the fused nodes of a graph that none of the devices they may go to has a kernel for; gives how many."""
+    """Expand the fused nodes of a graph for which no possible device has a kernel, and return their number."""
     placeable = list(dict.fromkeys(device.device_type for device in options.engine.devices.placeable))
 
     def types(node: Node) -> Iterable[str]:
@@ -59,7 +59,7 @@ def write_out_fused(options: OptimizationPassOptions) -> int:
 
 
 def fuse_graph(options: OptimizationPassOptions) -> int:
-    """Compose nodes of a placed graph for devices that have fused kernels, and write out the rest; gives how many."""
+    """Expand and fuse the nodes of a placed graph by the kernels of their devices, and return the number of changes."""
     engine = options.engine
 
     def types(node: Node) -> Iterable[str]:
@@ -70,7 +70,7 @@ def fuse_graph(options: OptimizationPassOptions) -> int:
 
 
 def specialize(graph: Graph, options: XlaCompilerOptions) -> int:
-    """The same for a graph that is going to be compiled, where the kernels of the compilation device count."""
+    """Expand and fuse a graph that is about to be compiled, by the kernels of the compilation device."""
 
     def types(_: Node) -> Iterable[str]:
         return (options.device_type,)
@@ -79,7 +79,7 @@ def specialize(graph: Graph, options: XlaCompilerOptions) -> int:
 
 
 def expand(graph: Graph, kernels: KernelRegistry, types: DeviceTypes) -> int:
-    """Write out the fused nodes of a graph that no device of certain types has a kernel for; gives how many."""
+    """Expand the fused nodes of a graph for which no device of the given types has a kernel; return their number."""
     found = [node for node in graph.nodes.values() if node.op in FUSED_OPS]
     known = {fusion.op: fusion for fusion in fusions()} if found else {}
     lacking = [node for node in found if not _has_kernel(kernels, types(node), node.node_def)]
@@ -90,7 +90,7 @@ def expand(graph: Graph, kernels: KernelRegistry, types: DeviceTypes) -> int:
 
 
 def fuse(graph: Graph, kernels: KernelRegistry, types: DeviceTypes) -> int:
-    """Compose nodes of a graph, whose ``_Retval`` nodes are all that is read; gives how many fused nodes there are."""
+    """Fuse nodes of a graph whose only results are its ``_Retval`` nodes, and return the number of new fused nodes."""
     offered = tuple(fusion for fusion in fusions() if kernels.get_registered_kernels_for_op(fusion.op))
     return _Fuser(graph, kernels, types, offered).run() if offered else 0
 
@@ -100,7 +100,7 @@ def _has_kernel(kernels: KernelRegistry, types: Iterable[str], node_def: NodeDef
 
 
 class _Fuser:
-    """Composes nodes from the results to the arguments, so that the largest composition is found first."""
+    """Fuses nodes from the results to the arguments, so that the largest composition is found first."""
 
     def __init__(self, graph: Graph, kernels: KernelRegistry, types: DeviceTypes, offered: Iterable[Fusion]) -> None:
         self.graph, self.kernels, self.types = graph, kernels, types
@@ -125,7 +125,7 @@ class _Fuser:
         return count
 
     def _fuse(self, root: Node) -> set[Node] | None:
-        """Compose what ends at a node; gives the nodes that went, or None."""
+        """Fuse the composition that ends at a node, and return the removed nodes; None if there is none."""
         for fusion, form in self.forms[root.op]:
             found = match(form, root)
             if found is not None and self._is_closed(root, found) and _agree(root, found):
@@ -135,7 +135,7 @@ class _Fuser:
         return None
 
     def _is_closed(self, root: Node, found: Match) -> bool:
-        """Whether nobody else reads what is inside."""
+        """Return True if no node outside of the match reads an intermediate result."""
         inside = {*found.nodes.values(), *found.others}
         return all(self.users[node] <= inside for node in inside if node is not root) and inside.isdisjoint(
             t.node for t in found.values.values()
@@ -152,7 +152,7 @@ class _Fuser:
         return self._drop([node for node in parts if node is not root])
 
     def _drop(self, nodes: list[Node]) -> set[Node]:
-        """Take out nodes that nothing reads any more: of constants perhaps some are read elsewhere."""
+        """Remove the nodes without readers; constants may have other readers."""
         gone: set[Node] = set()
         inner = [node for node in nodes if node.op != "Const"]
         while inner:
@@ -183,7 +183,7 @@ class _Fuser:
 
 
 def _agree(root: Node, found: Match) -> bool:
-    """Whether all parts are of one type, on one device, and in one scope of compilation."""
+    """Return True if all parts have one type, one device, and the same attributes that control clustering."""
     dtype, scope = root.output_types[0], _scope(root)
     return all(t.dtype == dtype for t in found.values.values()) and all(
         node.assigned_device == root.assigned_device and _scope(node) == scope
@@ -196,7 +196,7 @@ def _scope(node: Node) -> dict[str, AttrValue]:
 
 
 def _fused(root: Node, fusion: Fusion, found: Match) -> NodeDef:
-    """The fused node, with the root's name and private attributes."""
+    """Return the fused node, with the root's name and private attributes."""
     private = {name: value for name, value in root.attrs.items() if name.startswith("_")}
     attrs = {**private, **found.attrs, "T": AttrValue("type", root.output_types[0])}
     defaults = {a.name: a.default for a in root.graph.look_up(fusion.op).op_def.attr if a.default is not None}

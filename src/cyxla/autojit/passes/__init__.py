@@ -1,1 +1,1 @@
-"""Passes over graphs, one file each: they choose clusters and put calls of compiled functions in their place."""
+"""Graph passes, one file each: they choose clusters and replace them by calls of compiled functions."""

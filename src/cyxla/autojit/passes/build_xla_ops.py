@@ -1,10 +1,10 @@
-r"""Turns calls of clusters into ops that compile them and run what was compiled.
+r"""Lowers calls of clusters to ops that compile the cluster and run the executable.
 
-Where a cluster must be compiled, two nodes are enough::
+A cluster that must be compiled takes two nodes::
 
     _XlaCompile -> _XlaRun
 
-Otherwise the function stays as a way out, which a `Switch` on the success of the compilation chooses::
+Otherwise the function stays as a fallback, and a `Switch` on the success of the compilation chooses between the two::
 
     _XlaCompile -> Switch -> _XlaRun ------------------> _XlaMerge
                          \-> StatefulPartitionedCall --/
@@ -40,7 +40,7 @@ def build_xla_ops(jit: JitOptions) -> None:
 
 
 def must_compile(jit: JitOptions, node: Node) -> bool:
-    """Whether there is no way out for a cluster."""
+    """Return True if a cluster has no fallback: running it fails if it cannot be compiled."""
     info = jit.info(node)
     always = info is not None and info.policy is Policy.ALWAYS
     return always or node.has_attr(MUST_COMPILE) or not jit.flags.tf_xla_enable_lazy_compilation
@@ -49,7 +49,7 @@ def must_compile(jit: JitOptions, node: Node) -> bool:
 class _Replacement:
     def __init__(self, jit: JitOptions, call: Node) -> None:
         self.jit, self.graph, self.call = jit, jit.graph, call
-        self.scope = self._free_scope(call.name)
+        self.scope = self._unused_scope(call.name)
         constants, resources = call.attr(NUM_CONSTANTS), call.attr(NUM_RESOURCES)
         self.constants = call.inputs[:constants]
         self.args = call.inputs[constants : len(call.inputs) - resources]
@@ -57,7 +57,7 @@ class _Replacement:
         info = jit.info(call)
         self.platform = jit.platform if info is None else info.platform
 
-    def _free_scope(self, name: str) -> str:
+    def _unused_scope(self, name: str) -> str:
         number = 1
         while any(other.startswith(f"{name}_{number}/") for other in self.graph.nodes):
             number += 1
@@ -75,7 +75,7 @@ class _Replacement:
     def _add(
         self, name: str, op: str, inputs: Sequence[Tensor], controls: Sequence[Node] = (), **attrs: AttrValue
     ) -> Node:
-        """A node of the replacement, on the device of the call."""
+        """Add a node of the replacement, on the device of the call."""
         marked = {**attrs, LAUNCH_OF: AttrValue("string", self.scope)}
         node = insert_node(self.graph, f"{self.scope}/{name}", op, marked, inputs)
         node.assigned_device, node.device = self.call.assigned_device, self.call.device
@@ -134,7 +134,7 @@ class _Replacement:
         )
         merges = [self._merge(i, function, run) for i in range(len(self.call.outputs))]
         outputs = [merge.outputs[0] for merge in merges]
-        return outputs, merges[0] if merges else self._joined(function, run)
+        return outputs, merges[0] if merges else self._merged_control(function, run)
 
     def _merge(self, index: int, function: Node, run: Node) -> Node:
         ends = [function.outputs[index], run.outputs[index]]
@@ -142,8 +142,8 @@ class _Replacement:
         merge.output_shapes = [self.call.output_shapes[index]]
         return merge
 
-    def _joined(self, function: Node, run: Node) -> Node:
-        """What is there as soon as one of the two ways was gone, for a cluster without results."""
+    def _merged_control(self, function: Node, run: Node) -> Node:
+        """Return a node that is alive once the function or the executable has run, for a cluster without results."""
         tokens = [self._token(name, node) for name, node in (("ctrl_as_data", function), ("ctrl_as_data_1", run))]
         return self._add("merged_control", "_XlaMerge", tokens, T=AttrValue("type", DataType.DT_INT32))
 

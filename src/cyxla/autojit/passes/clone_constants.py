@@ -1,4 +1,4 @@
-"""Gives every user of a small constant a copy of its own, so that no constant ties clusters together."""
+"""Clones small constants for each of their users, so that no shared constant connects two clusters."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.core.runtime.subgraph import insert_node
 
-FEW = 16  # elements: from there on a constant is shared
-_IN_PLACE = frozenset(
+MAX_SIZE = 16  # elements: a constant of this size or larger stays shared
+_INPLACE_OPS = frozenset(
     {"InplaceAdd", "InplaceSub", "InplaceUpdate", "AliasInplaceAdd", "AliasInplaceSub", "AliasInplaceUpdate"}
 )
 
 
 def clone_constants_for_better_clustering(jit: JitOptions) -> None:
-    """Copy the small constants of a graph, if it is clustered and nothing is changed in place."""
+    """Clone the small constants of a graph that is clustered and has no op that updates its input in place."""
     graph = jit.graph
-    if not jit.is_global or any(node.op in _IN_PLACE for node in graph.nodes.values()):
+    if not jit.is_global or any(node.op in _INPLACE_OPS for node in graph.nodes.values()):
         return
     users: dict[Node, list[tuple[Node, int]]] = {}
     for node in graph.nodes.values():
@@ -29,7 +29,7 @@ def clone_constants_for_better_clustering(jit: JitOptions) -> None:
 
 
 def _is_small(node: Node) -> bool:
-    return node.op == "Const" and node.attr("value").array.size < FEW
+    return node.op == "Const" and node.attr("value").array.size < MAX_SIZE
 
 
 def _clone(graph: Graph, constant: Node, number: int) -> Node:

@@ -1,4 +1,4 @@
-"""Keeps the stages of a pipeline apart: what feeds a ``Stage`` and what follows an ``Unstage`` are not one cluster."""
+"""Keeps pipeline stages in separate clusters: the producers of a ``Stage`` and the consumers of an ``Unstage``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cyxla.core.graph.algorithm import reachable_backward, reachable_forward
 
 
 def cluster_scoping(jit: JitOptions) -> None:
-    """Add scopes to the nodes before every Stage and after every Unstage."""
+    """Add an internal scope to all ancestors of each Stage and all descendants of each Unstage."""
     graph = jit.graph
     if not jit.is_global:
         return

@@ -1,7 +1,7 @@
-"""Lets the executor run each compiled cluster in one step.
+"""Replaces the nodes that compile and run a cluster by one ``XlaLaunch`` for the executor.
 
-`_XlaCompile`, `_XlaRun` and the way out around them belong together: the executor gets one ``XlaLaunch`` instead, which
-does the same without branches, so that graphs of clusters need no frames.
+`_XlaCompile`, `_XlaRun` and the nodes of the fallback become one node, which does the same without branches, so that
+a graph of clusters runs on the executor without frames.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cyxla.core.runtime.subgraph import copy_graph, insert_node
 
 
 def compose_launches(jit: JitOptions) -> None:
-    """Replace all launches by one node each, in a copy of the graph."""
+    """Replace each launch by one node, in a copy of the graph."""
     options = jit.options
     if not any(node.op == "_XlaCompile" and node.has_attr(LAUNCH_OF) for node in options.graph.nodes.values()):
         return

@@ -1,7 +1,7 @@
-"""Makes each cluster a function, and puts a call of it in the place of the nodes.
+"""Outlines each cluster into a function, and replaces its nodes by one call.
 
-Arguments of the function are, in this order: what must be known while compiling, other values, handles of variables;
-attributes of the call tell how many there are of the first and of the last.
+The arguments of the function are, in this order: compile-time constants, other values, handles of variables.
+Attributes of the call hold the number of constants and of handles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cyxla.core.runtime.subgraph import empty_like, insert_node
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 
 Key = tuple[Node, int]
-_LEFT = frozenset({CLUSTER, MUST_COMPILE, REGION, "_class"})  # what speaks of nodes outside
+_DROPPED_ATTRS = frozenset({CLUSTER, MUST_COMPILE, REGION, "_class"})  # meaningless inside of the function
 
 
 def encapsulate_subgraphs(jit: JitOptions) -> None:
@@ -39,7 +39,7 @@ def encapsulate_subgraphs(jit: JitOptions) -> None:
 
 
 def _users(graph: Graph) -> dict[Node, dict[Node, None]]:
-    """The nodes that depend on each node."""
+    """Return the nodes that depend on each node."""
     users: dict[Node, dict[Node, None]] = {}
     for node in graph.nodes.values():
         for source in [*(t.node for t in node.inputs), *node.control_inputs]:
@@ -48,7 +48,7 @@ def _users(graph: Graph) -> dict[Node, dict[Node, None]]:
 
 
 class _Encapsulation:
-    """One cluster of a graph."""
+    """The replacement of one cluster of a graph."""
 
     def __init__(self, graph: Graph, name: str, nodes: list[Node], users: dict[Node, dict[Node, None]]) -> None:
         self.graph, self.name, self.nodes, self.users = graph, name, nodes, users
@@ -76,7 +76,7 @@ class _Encapsulation:
         return call
 
     def _inputs(self) -> list[Tensor]:
-        """What the cluster reads from outside, each once, in the order of its nodes."""
+        """Return the tensors from outside that the cluster reads, each once, in the order of its nodes."""
         found: dict[Key, Tensor] = {}
         for node in self.nodes:
             for tensor in node.inputs:
@@ -85,7 +85,7 @@ class _Encapsulation:
         return list(found.values())
 
     def _outputs(self) -> list[Tensor]:
-        """What others read from the cluster."""
+        """Return the tensors of the cluster that nodes outside read."""
         used = {
             (t.node, t.index)
             for node in self.nodes
@@ -96,7 +96,7 @@ class _Encapsulation:
         return [t for node in self.nodes for t in node.outputs if (node, t.index) in used]
 
     def _is_sink(self, node: Node) -> bool:
-        """Whether a node must run although no result needs it."""
+        """Return True if a node has side effects, or a node outside has a control dependency on it."""
         users = self.users.get(node, {})
         return node.is_stateful or any(u not in self.inside and node in u.control_inputs for u in users)
 
@@ -105,11 +105,21 @@ class _Encapsulation:
         return list(dict.fromkeys(before))
 
     def _build(self, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[dict[Node, Node], list[Tensor], int]:
-        """The body; the arguments in their final order, and how many of them must be known while compiling."""
+        """Build the body.
+
+        Returns
+        -------
+        copies : dict of Node to Node
+            Node of the body for each node of the cluster.
+        order : list of Tensor
+            Arguments in their final order.
+        constants : int
+            Number of leading arguments that must be compile-time constants.
+        """
         args = {(t.node, t.index): self._arg(i, t) for i, t in enumerate(inputs)}
         copies = {node: self.body.shallow_node(node) for node in self.nodes}
         for node, copy in copies.items():
-            copy.attrs = {key: value for key, value in node.attrs.items() if key not in _LEFT}
+            copy.attrs = {key: value for key, value in node.attrs.items() if key not in _DROPPED_ATTRS}
             copy.inputs = [
                 copies[t.node].outputs[t.index] if t.node in copies else args[t.node, t.index].outputs[0]
                 for t in node.inputs
@@ -117,24 +127,25 @@ class _Encapsulation:
             copy.control_inputs = [copies[c] for c in node.control_inputs if c in copies]
         for i, tensor in enumerate(outputs):
             source = copies[tensor.node].outputs[tensor.index]
-            insert_node(self.body, f"{tensor.node.name}_{tensor.index}_retval", "_Retval", _end(tensor, i), [source])
+            name = f"{tensor.node.name}_{tensor.index}_retval"
+            insert_node(self.body, name, "_Retval", _arg_attrs(tensor, i), [source])
         constant = BackwardsConstAnalysis(self.graph.library).run(self.body).args
         kinds = [_kind(i in constant, t) for i, t in enumerate(inputs)]
         order = sorted(range(len(inputs)), key=kinds.__getitem__)
-        for place, i in enumerate(order):
-            args[inputs[i].node, inputs[i].index].attrs["index"] = AttrValue("int", place)
+        for position, i in enumerate(order):
+            args[inputs[i].node, inputs[i].index].attrs["index"] = AttrValue("int", position)
         return copies, [inputs[i] for i in order], kinds.count(0)
 
     def _arg(self, index: int, tensor: Tensor) -> Node:
-        arg = insert_node(self.body, f"{tensor.node.name}_{tensor.index}_arg", "_Arg", _end(tensor, index))
+        arg = insert_node(self.body, f"{tensor.node.name}_{tensor.index}_arg", "_Arg", _arg_attrs(tensor, index))
         arg.output_shapes = [tensor.shape]
         return arg
 
     def _replace(self, call: Node, outputs: list[Tensor]) -> None:
-        place = {(t.node, t.index): call.outputs[i] for i, t in enumerate(outputs)}
+        replaced = {(t.node, t.index): call.outputs[i] for i, t in enumerate(outputs)}
         users = dict.fromkeys(u for node in self.nodes for u in self.users.get(node, ()) if u not in self.inside)
         for user in users:
-            user.inputs = [place.get((t.node, t.index), t) for t in user.inputs]
+            user.inputs = [replaced.get((t.node, t.index), t) for t in user.inputs]
             controls = (call if c in self.inside else c for c in user.control_inputs)
             user.control_inputs = list(dict.fromkeys(controls))
         self.users[call] = users
@@ -145,10 +156,11 @@ class _Encapsulation:
 
 
 def _kind(constant: bool, tensor: Tensor) -> int:
+    """Return the rank of an argument in the order: 0 for constants, 1 for other values, 2 for handles."""
     if tensor.dtype is DataType.DT_RESOURCE:
         return 2
     return 0 if constant else 1
 
 
-def _end(tensor: Tensor, index: int) -> dict[str, AttrValue]:
+def _arg_attrs(tensor: Tensor, index: int) -> dict[str, AttrValue]:
     return {"T": AttrValue("type", tensor.dtype.base), "index": AttrValue("int", index)}

@@ -1,4 +1,4 @@
-"""Adds a little to chosen tensors: shows how much a program depends on the last bits of its values."""
+"""Adds a small amount to chosen tensors, to test the numerical sensitivity of a program."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from cyxla.errors import InvalidArgumentError
 
 
 def introduce_floating_point_jitter(jit: JitOptions) -> None:
-    """Add the amount that the flags say to the tensors that they name.
+    """Add the jitter amount of the flags to the tensors that the flags name.
 
     Raises
     ------
     InvalidArgumentError
-        A tensor holds no floating-point numbers.
+        A tensor is not of a floating-point type.
     """
     for name in jit.flags.tf_introduce_floating_point_jitter_to_tensors:
         node_name = name.partition(":")[0]
         if node_name in jit.graph.nodes:
-            _shift(jit, jit.graph.tensor(name))
+            _add_jitter(jit, jit.graph.tensor(name))
 
 
-def _shift(jit: JitOptions, tensor: Tensor) -> None:
+def _add_jitter(jit: JitOptions, tensor: Tensor) -> None:
     if tensor.dtype not in FLOATING:
         raise InvalidArgumentError(f"'{tensor.name}' is {tensor.dtype}: only floating-point numbers can be shifted")
     graph, dtype = jit.graph, AttrValue("type", tensor.dtype)

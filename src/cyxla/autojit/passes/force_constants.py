@@ -1,4 +1,4 @@
-"""Tells functions that must be compiled which of their arguments have to be on the host: those that must be known."""
+"""Places the compile-time constant arguments of functions that must be compiled in host memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOST_INPUTS = "_input_hostmem"
 
 
 def force_xla_constants_on_host(jit: JitOptions) -> None:
-    """Mark the calls of such functions in a graph."""
+    """Set ``_input_hostmem`` of all calls of such functions in a graph."""
     library = jit.graph.library
     analysis = BackwardsConstAnalysis(library)
     for node in jit.graph.nodes.values():
@@ -21,12 +21,12 @@ def force_xla_constants_on_host(jit: JitOptions) -> None:
 
 
 def is_must_compile(node: Node) -> bool:
-    """Whether a node calls a function that it, or the function itself, says must be compiled."""
+    """Return True if a node calls a function, and the node or the function is marked ``_XlaMustCompile``."""
     library = node.graph.library
     if library.find(node.op) is None and FUNCTION_ATTRS.get(node.op) != ("f",):
         return False
     if MUST_COMPILE in node.attrs:
         return bool(node.attr(MUST_COMPILE))
     definition = library.find(node.op) or library.find(node.attr("f").name)
-    said = None if definition is None else definition.attr.get(MUST_COMPILE)
-    return said is not None and bool(said.value)
+    mark = None if definition is None else definition.attr.get(MUST_COMPILE)
+    return mark is not None and bool(mark.value)

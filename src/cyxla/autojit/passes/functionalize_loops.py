@@ -1,4 +1,4 @@
-"""Turns loops of frames into While nodes where all loops of a graph can be compiled, so that clusters hold them."""
+"""Functionalizes loops of frames into While nodes if all loops of a graph can be compiled."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from cyxla.tf2xla.functionalize.control_flow import functionalize_control_flow
 
 
 def functionalize_loops(jit: JitOptions) -> None:
-    """Replace the frames and branches of a clustered graph, or leave it as it is: all or nothing."""
+    """Replace all frames and branches of a clustered graph, or none of them."""
     graph = jit.graph
     if not jit.is_global or not any(node.op in ENTERS for node in graph.nodes.values()):
         return
     devices = {node.assigned_device or node.device for node in graph.nodes.values()}
     info = jit.info(next(iter(graph.nodes.values())))
-    if len(devices) == 1 and info is not None and info.policy is not Policy.IF_REQUESTED and _can_be(jit, info):
+    if (
+        len(devices) == 1
+        and info is not None
+        and info.policy is not Policy.IF_REQUESTED
+        and _can_be_compiled(jit, info)
+    ):
         known = {function.name for function in graph.library}
         functionalize_control_flow(graph)
         for function in [f for f in graph.library if f.name not in known]:  # the session's library is as it was
@@ -30,16 +35,16 @@ def functionalize_loops(jit: JitOptions) -> None:
             node.assigned_device = node.assigned_device or device
 
 
-def _can_be(jit: JitOptions, info: DeviceInfo) -> bool:
-    """Whether the graph has While and If nodes for its frames and branches, and each of them can be compiled."""
+def _can_be_compiled(jit: JitOptions, info: DeviceInfo) -> bool:
+    """Return True if all frames and branches can be functionalized, and each resulting node can be compiled."""
     trial = copy_graph(jit.graph)
     try:
         functionalize_control_flow(trial)
     except OpError:
         return False
     checker = RecursiveCompilabilityChecker(info, jit.options.engine.kernels, trial.library, info.filter | ENCLOSING)
-    return not any(checker.reason(node) for node in _new(trial, jit.graph))
+    return not any(checker.reason(node) for node in _new_nodes(trial, jit.graph))
 
 
-def _new(changed: Graph, before: Graph) -> list[Node]:
+def _new_nodes(changed: Graph, before: Graph) -> list[Node]:
     return [n for n in changed.nodes.values() if n.op in STRUCTURED and n.name not in before.nodes]

@@ -1,6 +1,6 @@
-"""Rewrites slices whose sizes are constants with -1 in them, so that another place to begin needs no other program.
+"""Rewrites slices whose constant sizes contain -1, so that a different begin index needs no recompilation.
 
-The sizes are worked out on the host, from the shape of the input; inside of the cluster only they must be known.
+The sizes are computed on the host, from the shape of the input; in the cluster only they are compile-time constants.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from cyxla.tf2xla.const_analysis import OVERRIDE
 
 
 def increase_dynamism(jit: JitOptions) -> int:
-    """Rewrite the slices in clusters; gives how many."""
-    found = [node for node in jit.graph.nodes.values() if _is_worth_it(node)]
+    """Rewrite the slices in clusters, and return their number."""
+    found = [node for node in jit.graph.nodes.values() if _is_rewritable(node)]
     for node in found:
-        _Rewriting(node).run()
+        _SliceRewriter(node).run()
     return len(found)
 
 
-def _is_worth_it(node: Node) -> bool:
-    """A slice in a cluster, of constant sizes that are not all given, beginning at a place that is not constant.
+def _is_rewritable(node: Node) -> bool:
+    """Return True for a slice in a cluster with a constant size that contains -1 and a begin index that varies.
 
-    Neither that place nor what is cut may come from the cluster itself, which would wait for itself.
+    Neither the begin index nor the operand may depend on the cluster itself: the new nodes would close a cycle.
     """
     if node.op != "Slice" or not node.has_attr(CLUSTER):
         return False
@@ -39,13 +39,13 @@ def _is_worth_it(node: Node) -> bool:
     return not any(other.has_attr(CLUSTER) and other.attr(CLUSTER) == own for other in before)
 
 
-class _Rewriting:
+class _SliceRewriter:
     def __init__(self, node: Node) -> None:
         self.node, self.graph = node, node.graph
         self.index = AttrValue("type", node.attr("Index"))
 
     def run(self) -> None:
-        """Where the size is -1 it is what the input has, less where the slice begins."""
+        """Replace the size by ``where(size == -1, shape(input) - begin, size)``."""
         x, begin, size = self.node.inputs
         given = size.node.attr("value").array
         shape = self._add("shape", "Shape", [x], T=self.node.attrs["T"], out_type=self.index)
@@ -57,7 +57,7 @@ class _Rewriting:
         self.node.attrs[OVERRIDE] = AttrValue("list(string)", ("size",))
 
     def _add(self, name: str, op: str, inputs: list[Tensor], **attrs: AttrValue) -> Tensor:
-        """A node outside of the cluster."""
+        """Add a node outside of the cluster."""
         node = insert_node(self.graph, f"{self.node.name}/static_{name}", op, attrs, inputs)
         node.assigned_device = self.node.assigned_device
         node.attrs[ALREADY] = self.node.attrs[ALREADY]

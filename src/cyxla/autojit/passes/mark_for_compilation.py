@@ -1,9 +1,9 @@
-"""Chooses clusters: sets of nodes that are compiled and run as one, named in the attribute ``_XlaCluster``.
+"""Chooses clusters: sets of nodes that are compiled and run as one, marked by the attribute ``_XlaCluster``.
 
-Every node that can be compiled begins as a cluster of its own. Edges between clusters are contracted, in post-order,
+Every node that can be compiled starts as a cluster of its own. Edges between clusters are contracted, in post-order,
 as long as the result is legal: alive under one condition, on one device, in one scope, not too large, reading
-variables before it writes them, and without a path that leaves it and comes back. What is large enough, or was asked
-for, stays.
+variables before it writes them, and without a path that leaves it and returns. Clusters that are large enough, or
+were requested, are kept.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from cyxla.forking import new_lock
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 
 _LOG = logging.getLogger("cyxla.autojit")
-_FREE = frozenset({"Const", "Identity", "IdentityN"})  # do not count towards a cluster's size
+_TRIVIAL_OPS = frozenset({"Const", "Identity", "IdentityN"})  # do not count towards a cluster's size
 _SHAPE_CONSUMERS = frozenset({"Shape", "ShapeN", "Rank", "Size"})
-_NEXT = frozenset({"NextIteration", "RefNextIteration"})
-_ENDS = frozenset({"_Arg", "_Retval"})
+_NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})
+_ARGS_AND_RETVALS = frozenset({"_Arg", "_Retval"})
 _ARRAY_OPS = FILTERED["tensor_arrays"][1] | FILTERED["stacks"][1]
 
 
 @dataclass(eq=False)
 class Cluster:
-    """Nodes that are to run as one."""
+    """Nodes that are compiled and run as one."""
 
     number: int  # in the graph of cycles
     nodes: list[Node]
@@ -61,27 +61,27 @@ class Cluster:
     device: str
     deadness: int
     scope: str | None
-    asked: bool  # by _XlaCompile=true
+    requested: bool  # by _XlaCompile=true
     has_control_flow: bool
     resources: list[Node] = field(default_factory=list)
 
     def merge(self, other: Cluster) -> None:
-        """Take another's nodes."""
+        """Add the nodes of another cluster."""
         self.nodes += other.nodes
         self.size += other.size
         self.scope = self.scope if self.scope is not None else other.scope
-        self.asked |= other.asked
+        self.requested |= other.requested
         self.has_control_flow |= other.has_control_flow
         self.resources += other.resources
 
 
 class MarkForCompilation:
-    """The pass for one graph.
+    """The clustering of one graph.
 
     Parameters
     ----------
     jit : JitOptions
-        The graph, the level and the flags.
+        Graph, level and flags.
     """
 
     def __init__(self, jit: JitOptions) -> None:
@@ -89,10 +89,10 @@ class MarkForCompilation:
         self.report: dict[str, ClusterReport] = {}
         self.checkers: dict[str, RecursiveCompilabilityChecker | None] = {}
         self.clusters: dict[Node, Cluster] = {}
-        self.enclosed: dict[Node, frozenset[Node]] = {}  # nodes of lists that a cluster is to hold whole
+        self.enclosed: dict[Node, frozenset[Node]] = {}  # nodes of indivisible groups, with their group
 
     def run(self) -> list[Cluster]:
-        """Mark the nodes of clusters; gives the clusters in order."""
+        """Mark the nodes of clusters, and return the clusters in order."""
         if any(node.has_attr(ALREADY) for node in self.graph.nodes.values()):
             return []
         self.deadness = DeadnessAnalysis(self.graph)
@@ -103,7 +103,7 @@ class MarkForCompilation:
         return found
 
     def _attempt(self, groups: list[frozenset[Node]]) -> list[Cluster]:
-        """Clusters, some of which enclose groups; where one cannot be enclosed, again without it."""
+        """Return clusters that hold whole groups; retry without the groups that no cluster can hold."""
         while True:
             self.report, self.clusters, self.enclosed = {}, {}, {}
             groups = [g for g in groups if not any(self._reason(node, enclosed=True) for node in g)]
@@ -120,13 +120,13 @@ class MarkForCompilation:
             groups = kept
 
     def _encloses(self, clusters: list[Cluster], group: frozenset[Node]) -> bool:
-        around = {id(self.clusters.get(node)) for node in group}
-        return len(around) == 1 and any(id(c) in around for c in clusters)
+        holders = {id(self.clusters.get(node)) for node in group}
+        return len(holders) == 1 and any(id(c) in holders for c in clusters)
 
     # Candidates
 
     def _candidates(self) -> list[Node]:
-        """Nodes that can be compiled, as long as the fuel lasts."""
+        """Return the nodes that can be compiled, as far as the fuel lasts."""
         constants: set[Node] | None = None
         wanted = expand(self.flags.tf_xla_ops_to_cluster) if self.flags.tf_xla_ops_to_cluster else None
         excluded = frozenset(self.flags.tf_xla_cluster_exclude_ops)
@@ -157,7 +157,7 @@ class MarkForCompilation:
         *,
         enclosed: bool = False,
     ) -> str:
-        if node.op in _ENDS:
+        if node.op in _ARGS_AND_RETVALS:
             return "it is an argument or a result"
         info = self.jit.info(node)
         if info is None:
@@ -170,10 +170,10 @@ class MarkForCompilation:
         return self._checker(node, info, enclosed).reason(node)
 
     def _not_allowed(self, node: Node, info: DeviceInfo) -> str:
-        """Why a node is not compiled although it could be: neither the device nor the node asks for it."""
+        """Return the reason why policy forbids a compilation: neither the device nor the node asks for it."""
         if info.policy is Policy.ALWAYS and self.flags.tf_xla_compile_on_demand:
             return "each op is compiled by itself: --tf_xla_compile_on_demand"
-        if info.policy is Policy.ALWAYS or self._asked(node):
+        if info.policy is Policy.ALWAYS or self._is_requested(node):
             return ""
         if info.policy is Policy.IF_ENABLED_GLOBALLY and self.jit.is_global:
             return ""
@@ -183,14 +183,14 @@ class MarkForCompilation:
         return "clustering is off, and the node does not ask for it"
 
     @staticmethod
-    def _asked(node: Node) -> bool:
+    def _is_requested(node: Node) -> bool:
         return node.has_attr(COMPILE) and node.attr(COMPILE) is True
 
     def _checker(self, node: Node, info: DeviceInfo, enclosed: bool) -> RecursiveCompilabilityChecker:
-        """One for each device, and one for nodes that were marked by hand: for those no op is too slow."""
-        key = device_type(node) + "!" * self._asked(node) + "()" * enclosed
+        """Return the checker for a node's device; explicitly marked nodes have one that admits slow ops too."""
+        key = device_type(node) + "!" * self._is_requested(node) + "()" * enclosed
         if key not in self.checkers:
-            chosen = replace(ClusterFilter.all(), control_trigger=False) if self._asked(node) else info.filter
+            chosen = replace(ClusterFilter.all(), control_trigger=False) if self._is_requested(node) else info.filter
             if enclosed:
                 chosen |= ENCLOSING
             self.checkers[key] = RecursiveCompilabilityChecker(
@@ -216,9 +216,9 @@ class MarkForCompilation:
 
         for node in order:
             for source in [*(t.node for t in node.inputs), *node.control_inputs]:
-                if source.op in _NEXT:
+                if source.op in _NEXT_ITERATIONS:
                     continue
-                # A loop is one node to what is outside of it: a path may lead in, around and out
+                # Seen from outside a loop is one node: a path may lead in, around and out
                 start = loop(source) if source.op in EXITS else self.ids[source]
                 end = loop(node) if node.op in ENTERS else self.ids[node]
                 self.cycles.insert_edge(start, end)
@@ -234,7 +234,7 @@ class MarkForCompilation:
                 self.unsafe.setdefault(second, set()).add(first)
 
     def _contract_region(self, name: str, nodes: list[Node]) -> None:
-        """Make the nodes of a region one in the graph of cycles; no cluster takes them in."""
+        """Contract the nodes of a region to one in the graph of cycles; clusters do not absorb them."""
         first, *rest = sorted(self.ids[node] for node in nodes)
         for other in rest:
             if not self.cycles.insert_edge(first, other):
@@ -255,21 +255,21 @@ class MarkForCompilation:
         return Cluster(
             self.ids[node],
             [node],
-            0 if node.op in _FREE else 1,
+            0 if node.op in _TRIVIAL_OPS else 1,
             node.assigned_device or node.device,
             0 if ignore else self.deadness.control(node),
             self._scope(node),
-            self._asked(node),
+            self._is_requested(node),
             node.op in STRUCTURED,
             [node] if self._access(node) is not Access.NONE else [],
         )
 
     def _access(self, node: Node) -> Access:
-        """What a node does to variables; arrays and stacks that a cluster encloses are none."""
+        """Return the access of a node to variables; tensor arrays and stacks inside a cluster do not count."""
         return Access.NONE if node in self.enclosed and node.op in _ARRAY_OPS else access_of(node)
 
     def _scope(self, node: Node) -> str | None:
-        """The scope that a node must not leave: the user's where clustering is off, else that of the passes."""
+        """Return the scope that bounds a node's cluster: the user's if clustering is off, else that of the passes."""
         name = INTERNAL_SCOPE if self.jit.is_global else SCOPE
         return str(node.attr(name)) if node.has_attr(name) else None
 
@@ -333,12 +333,15 @@ class MarkForCompilation:
 
     @staticmethod
     def _is_sink(cluster: Cluster) -> bool:
-        """A node that only waits: merged last, since it would tie together what has nothing else in common."""
+        """Return True for a lone NoOp: merged last, since it would connect otherwise unrelated nodes."""
         return len(cluster.nodes) == 1 and cluster.nodes[0].op == "NoOp"
 
     @staticmethod
     def _is_counter(cluster: Cluster) -> bool:
-        """A count of steps by itself: merged last, so that it does not keep a larger cluster from growing."""
+        """Return True for a lone update of an integer scalar, such as a step counter.
+
+        It is merged last, so that it does not keep a larger cluster from growing.
+        """
         if len(cluster.nodes) != 1 or not cluster.resources:
             return False
         node = cluster.nodes[0]
@@ -351,7 +354,7 @@ class MarkForCompilation:
     # Results
 
     def _chosen(self) -> list[Cluster]:
-        """The clusters worth keeping, in the order of their first nodes."""
+        """Return the clusters that are kept, in the order of their first nodes."""
         clusters = {id(c): c for node in self.graph.nodes.values() if (c := self.clusters.get(node)) is not None}
         found = []
         for cluster in clusters.values():
@@ -364,14 +367,14 @@ class MarkForCompilation:
 
     def _too_small(self, cluster: Cluster) -> str:
         least = self.flags.tf_xla_min_cluster_size
-        if cluster.size >= least or cluster.has_control_flow or cluster.asked:
+        if cluster.size >= least or cluster.has_control_flow or cluster.requested:
             return ""
         if not cluster.size:
             return "it computes nothing, and nothing next to it is compiled"
         return f"its cluster would have {cluster.size} of at least {least} nodes: {self._border(cluster)}"
 
     def _border(self, cluster: Cluster) -> str:
-        """What keeps a cluster from growing."""
+        """Return the reason why a cluster does not grow."""
         inside = set(cluster.nodes)
         for node in cluster.nodes:
             for source in [*(t.node for t in node.inputs), *node.control_inputs]:
@@ -399,7 +402,7 @@ class MarkForCompilation:
 
 
 def _regions(graph: Graph) -> dict[str, list[Node]]:
-    """Nodes that the user wants to be one program, by the name of the region."""
+    """Return the nodes of each region that the user marked, by the name of the region."""
     found: dict[str, list[Node]] = {}
     for node in graph.nodes.values():
         if node.has_attr(REGION):
@@ -412,7 +415,7 @@ _LOCK = new_lock()
 
 
 def cluster_names(graph: Graph, count: int) -> list[str]:
-    """Names that neither a node of the graph nor a function of its library has, and that are given out once only."""
+    """Return new names that no node of the graph and no function of its library has; none is returned twice."""
     names: list[str] = []
     with _LOCK:
         number = _NUMBERS.get(graph.library, 0)
@@ -436,7 +439,7 @@ def _warn_once() -> None:
 
 
 def mark_for_compilation(jit: JitOptions) -> None:
-    """Mark the clusters of a graph, and write it down if ``--tf_xla_clustering_debug`` asks for it."""
+    """Mark the clusters of a graph; with ``--tf_xla_clustering_debug``, dump it before and after."""
     debug = jit.flags.tf_xla_clustering_debug
     if debug:
         dump(jit.graph, "before_mark_for_compilation", jit.flags.tf_dump_graph_prefix)

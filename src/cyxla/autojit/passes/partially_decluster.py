@@ -1,9 +1,9 @@
-"""Takes nodes out of clusters again where being inside costs more than it gains.
+"""Removes nodes from clusters if a place outside is cheaper.
 
-1. What only the host needs, in memory of the host, is not computed on a device first.
-2. What must be known while compiling and depends on data from outside is computed outside: otherwise every value of
-   that data would be part of the program.
-3. Ops that read only shapes, at the border of a cluster, leave it: what they read, others outside may need anyway.
+1. A node whose result is read only in host memory is not computed on another device first.
+2. A compile-time constant that depends on data from outside is computed outside: otherwise each new value of that
+   data would need a recompilation.
+3. Ops that read only shapes leave their cluster if no node in it reads their result.
 """
 
 from __future__ import annotations
@@ -74,12 +74,17 @@ class _Declustering:
     def _reduce_recompilation(self) -> None:
         found = BackwardsConstAnalysis(self.graph.library).run(self.graph).nodes
         for node in topological_order(self.graph):
-            if node in found and node.has_attr(CLUSTER) and self._depends_on_outside(node) and not self._closes(node):
-                self._take_constants(node)
+            if (
+                node in found
+                and node.has_attr(CLUSTER)
+                and self._depends_on_outside(node)
+                and not self._would_close_cycle(node)
+            ):
+                self._copy_constants(node)
                 self._leave(node, "its result must be known while compiling, and depends on data from outside")
 
     def _depends_on_outside(self, node: Node) -> bool:
-        """Whether a node with an effect is none of them, and not all it reads is made inside."""
+        """Return True if a node without side effects has a kernel and an operand from outside of its cluster."""
         if node.is_stateful or not node.inputs or not self._has_kernel(node):
             return False
         own = node.attr(CLUSTER)
@@ -91,16 +96,16 @@ class _Declustering:
         except OpError:
             return False
 
-    def _closes(self, node: Node) -> bool:
-        """Whether the cluster would wait for the node and the node for the cluster; constants can be copied."""
+    def _would_close_cycle(self, node: Node) -> bool:
+        """Return True if moving a node out would close a cycle with its cluster; its constants can be copied."""
         own = node.attr(CLUSTER)
         constants = {t.node for t in node.inputs if _is_constant(t.node)}
         starts = [s for s in [*(t.node for t in node.inputs), *node.control_inputs] if s not in constants]
         before = reachable_backward(starts)
         return any(other.has_attr(CLUSTER) and other.attr(CLUSTER) == own for other in before)
 
-    def _take_constants(self, node: Node) -> None:
-        """Give a node that leaves copies of the constants that stay."""
+    def _copy_constants(self, node: Node) -> None:
+        """Copy the constants that a node reads out of its cluster."""
         for i, tensor in enumerate(node.inputs):
             if _is_constant(tensor.node) and tensor.node.has_attr(CLUSTER):
                 attrs = {key: value for key, value in tensor.node.attrs.items() if key != CLUSTER}
@@ -134,13 +139,13 @@ def _is_constant(node: Node) -> bool:
 
 
 def is_acyclic(graph: Graph) -> bool:
-    """Whether clusters, each taken as one node, wait for each other nowhere in a circle; loops do not count."""
+    """Return True if a graph has no cycle, apart from loops, when each cluster is taken as one node."""
     numbers: dict[str, int] = {}
-    place = {n: numbers.setdefault(n.attr(CLUSTER) if n.has_attr(CLUSTER) else f"={n.name}", len(numbers))
+    number = {n: numbers.setdefault(n.attr(CLUSTER) if n.has_attr(CLUSTER) else f"={n.name}", len(numbers))
              for n in graph.nodes.values()}  # fmt: skip
     cycles = GraphCycles(len(numbers))
     return all(
-        place[source] == place[node] or cycles.insert_edge(place[source], place[node])
+        number[source] == number[node] or cycles.insert_edge(number[source], number[node])
         for node in graph.nodes.values()
         for source in [*(t.node for t in node.inputs), *node.control_inputs]
         if source.op not in LOOP_EDGES

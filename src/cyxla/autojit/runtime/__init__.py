@@ -1,1 +1,1 @@
-"""Compiling clusters and whole graphs as they run: programs, their cache, kernels and devices."""
+"""Compilation of clusters and whole graphs at run time: programs, their cache, kernels and devices."""

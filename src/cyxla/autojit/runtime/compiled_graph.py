@@ -1,4 +1,4 @@
-"""A graph that is compiled as a whole: one program for each kind of arguments."""
+"""A graph that is compiled as a whole: one program for each signature of its arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.autojit.devices import compilation_device_of
 from cyxla.autojit.fused_ops.rewrite import specialize
-from cyxla.autojit.runtime.launch import Held, Program, Variables, describe, describe_variable, value_key
+from cyxla.autojit.runtime.launch import HeldLocks, Program, Variables, describe, describe_variable, value_key
 from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType
@@ -26,15 +26,17 @@ Array = np.ndarray[Any, Any]
 
 
 class CompiledGraph:
-    """Compiles a graph on demand and runs it.
+    """A graph that is compiled on demand and run.
 
     Parameters
     ----------
     name : str
+        Name for messages.
     graph : Graph
-        With ``_Arg`` and ``_Retval`` nodes; variables come as handles. Its loops and branches become functions.
+        Graph with ``_Arg`` and ``_Retval`` nodes, which takes variables as handles. Its loops and branches are
+        functionalized in place.
     platform : str
-        ``"cpu"``, ``"interpreter"``, or a plugin's name.
+        Platform: ``"cpu"``, ``"interpreter"``, or a plugin's name.
     """
 
     def __init__(self, name: str, graph: Graph, platform: str) -> None:
@@ -47,7 +49,7 @@ class CompiledGraph:
         self._types = [n.output_types[0] for n in sorted(args, key=lambda n: n.attr("index"))]
         self._resources = [i for i, t in enumerate(self._types) if t is DataType.DT_RESOURCE]
         texts = {i for i, t in enumerate(self._types) if t in (DataType.DT_STRING, DataType.DT_VARIANT)}
-        self._known = sorted((self.compiler.analysis.run(graph).args | texts).difference(self._resources))
+        self._constants = sorted((self.compiler.analysis.run(graph).args | texts).difference(self._resources))
         self._variables = Variables()
         self._programs: dict[Any, Program] = {}
         self._lock = new_lock()
@@ -55,11 +57,11 @@ class CompiledGraph:
 
     @property
     def compiled(self) -> int:
-        """How many programs were compiled."""
+        """The number of programs compiled so far."""
         return len(self._programs)
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Array]:
-        """The values of the ``_Retval`` nodes in order; variables get their new values.
+        """Run the graph, write its variables back, and return the values of the ``_Retval`` nodes in order.
 
         Raises
         ------
@@ -72,7 +74,7 @@ class CompiledGraph:
         found, locks = self._variables.of(step.resource_manager, [args[i] for i in self._resources])
         variables = dict(zip(self._resources, found, strict=True))
         values: list[Any] = list(args)
-        with Held(locks):
+        with HeldLocks(locks):
             for i, variable in variables.items():
                 values[i] = variable.read()
             program = self._program(values, variables)
@@ -81,8 +83,8 @@ class CompiledGraph:
         return program.results(args, results)
 
     def _program(self, values: Sequence[Array | None], variables: Mapping[int, Var]) -> Program:
-        """The program for arguments of this kind; those that must be known are told apart by value."""
-        known = tuple([value_key(values[i]) for i in self._known])
+        """Return the program for arguments of this signature, which includes the values of constants."""
+        known = tuple([value_key(values[i]) for i in self._constants])
         shapes = tuple([None if v is None else v.shape for v in values])
         key = (shapes, known, tuple([v.dtype for v in variables.values()]))
         found = self._programs.get(key)
@@ -101,7 +103,7 @@ class CompiledGraph:
             return describe_variable(variable, value)
         if value is None:
             raise InvalidArgumentError(f"argument {i} of {self.name} has no value")
-        return describe(value, self._types[i], constant=i in self._known)
+        return describe(value, self._types[i], constant=i in self._constants)
 
     def _executable(self, result: CompilationResult) -> LocalExecutable | None:
         if result.is_empty:

@@ -1,4 +1,4 @@
-"""Preparation of graphs that a session compiles as a whole, and the runner of the result."""
+"""Preparation of graphs that a session compiles as a whole, and the runner of the compiled graph."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from cyxla.core.runtime.engine import Engine, Runner
 
 Array = np.ndarray[Any, Any]
 
-_HANDLES = frozenset({"VarHandleOp", "_VarHandlesOp", "_XlaAotOnlyVarHandleOp"})  # they stay on the host
+_HANDLE_OPS = frozenset({"VarHandleOp", "_VarHandlesOp", "_XlaAotOnlyVarHandleOp"})  # they stay on the host
 _ON_HOST = "it gives a handle, which stays on the host"
 
 
 class CompiledRunner(Runner):
-    """Runs a whole graph as one program; only the handles of variables are made beside it."""
+    """Runner of a whole graph as one program, apart from the nodes that produce handles of variables."""
 
     def __init__(self, handles: Runner | None, compiled: CompiledGraph) -> None:
         self.parts, self.compiled, self._handles = [compiled.graph], compiled, handles
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
-        """The values of the ``_Retval`` nodes in order."""
+        """Run the graph and return the values of the ``_Retval`` nodes in order."""
         made = [] if self._handles is None else self._handles.run(step, [])
         return self.compiled.run(step, [*args, *made])
 
 
 def prepare_compiled(engine: Engine, graph: Graph) -> Runner:
-    """One program for a placed graph: ``jit="on"``."""
+    """Prepare one program for a placed graph: ``jit="on"``."""
     handles, cluster = split_handles(graph)
     report = {n.name: ClusterReport(n.op, "graph", "") for n in cluster.nodes.values() if n.name in graph.nodes}
     report |= {n.name: ClusterReport(n.op, "", _ON_HOST) for n in handles.nodes.values() if n.name in graph.nodes}
@@ -46,11 +46,11 @@ def prepare_compiled(engine: Engine, graph: Graph) -> Runner:
 
 
 def split_handles(graph: Graph) -> tuple[Graph, Graph]:
-    """A graph that makes the handles of variables, and the rest, which takes them as further arguments."""
+    """Split a graph into one that produces the handles of variables, and the rest, which takes them as arguments."""
     cluster, handles = copy_graph(graph), Graph(graph.library)
     count = sum(node.op == "_Arg" for node in cluster.nodes.values())
     number = 0
-    for node in [n for n in cluster.nodes.values() if n.op in _HANDLES]:
+    for node in [n for n in cluster.nodes.values() if n.op in _HANDLE_OPS]:
         outside = handles.add_node(_without_controls(node.node_def))
         for tensor in node.outputs:
             arg = _add(cluster, f"{node.name}/handle", "_Arg", [], count + number)

@@ -1,16 +1,16 @@
-"""Compiled clusters of one device: which there are, and when another is made.
+"""The cache of compiled clusters of one platform, and the policy by which clusters are compiled.
 
-A *signature* is a function with the types and shapes of its arguments and the values of those that must be known. Each
-is compiled at most once, when the policy of its mode says so:
+A *signature* is a function with the types and shapes of its arguments and the values of its compile-time constants.
+Each is compiled at most once, when the policy of its mode says so:
 
 ========== =============================================================================================
-STRICT     at once: there is no other way to run it
-LAZY       with the first run of a cluster; later signatures when they are asked for a second time
-ASYNC      as LAZY, but in the background: the run that asked does not wait
+STRICT     immediately: there is no fallback
+LAZY       with the first run of a cluster; later signatures when they are requested for the second time
+ASYNC      as LAZY, but on a background thread: the run that requested the program does not wait
 ========== =============================================================================================
 
-A cluster that gets ever new signatures is *megamorphic*: more than 10 compilations with fewer than 50 runs each. It is
-not compiled any more.
+A cluster with ever new signatures is *megamorphic*: more than 10 compilations with fewer than 50 runs each. It is not
+compiled any more.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
 from cyxla.xla.client import LocalClient, LocalExecutable
 from cyxla.xla.service.background import submit
 
-MANY_COMPILATIONS, FEW_RUNS = 10, 50
-MOST_WAITING = 4096  # signatures that were asked for, but not compiled
+COMPILE_THRESHOLD, MIN_EXECUTIONS_PER_COMPILE = 10, 50
+MAX_UNCOMPILED = 4096  # signatures that were requested, but not compiled
 CONTAINER = "xla_compilation_cache"
 
 
 class CompileMode(Enum):
-    """Whether a program must be there, may be there, or may come later."""
+    """Policy of a request: compile immediately, lazily, or in the background."""
 
     STRICT = "strict"
     LAZY = "lazy"
@@ -49,7 +49,7 @@ class CompileMode(Enum):
 
 
 class CompileState(Enum):
-    """How far a signature is."""
+    """State of a signature."""
 
     UNCOMPILED = "uncompiled"
     COMPILING = "compiling"
@@ -58,16 +58,16 @@ class CompileState(Enum):
 
 @dataclass
 class ClusterStats:
-    """What happened to one cluster.
+    """Counters of one cluster.
 
     Attributes
     ----------
     compile_count, execution_count : int
-        How many signatures were compiled, and how often the cluster was asked for.
+        Number of signatures compiled, and number of requests for the cluster.
     compile_seconds : float
         Time spent compiling.
     is_megamorphic : bool
-        Whether it gets ever new signatures; once it is, it stays so.
+        True once the cluster has had too many signatures; it never becomes False again.
     """
 
     compile_count: int = 0
@@ -76,16 +76,19 @@ class ClusterStats:
     is_megamorphic: bool = False
 
     def count_compilation(self, seconds: float) -> None:
-        """Note a compilation."""
+        """Count a compilation, and update `is_megamorphic`."""
         self.compile_count += 1
         self.compile_seconds += seconds
-        if self.compile_count > MANY_COMPILATIONS and self.execution_count < FEW_RUNS * self.compile_count:
+        if (
+            self.compile_count > COMPILE_THRESHOLD
+            and self.execution_count < MIN_EXECUTIONS_PER_COMPILE * self.compile_count
+        ):
             self.is_megamorphic = True
 
 
 @dataclass
 class Entry:
-    """A signature."""
+    """State, program and error of one signature."""
 
     state: CompileState = CompileState.UNCOMPILED
     requests: int = 0
@@ -95,7 +98,7 @@ class Entry:
 
 
 def should_compile(mode: CompileMode, stats: ClusterStats, requests: int, *, always_defer: bool = False) -> bool:
-    """Whether a signature that is asked for the `requests`-th time is worth a compilation."""
+    """Return True if the policy compiles a signature at its `requests`-th request."""
     if mode is CompileMode.STRICT:
         return True
     if always_defer or stats.is_megamorphic:
@@ -109,7 +112,7 @@ class XlaCompilationCache(ResourceBase):
     Parameters
     ----------
     platform : str
-        ``"cpu"``, ``"interpreter"``, or a plugin's name.
+        Platform: ``"cpu"``, ``"interpreter"``, or a plugin's name.
     """
 
     def __init__(self, platform: str) -> None:
@@ -118,12 +121,12 @@ class XlaCompilationCache(ResourceBase):
         self._stats: dict[Hashable, ClusterStats] = {}
         self._compilers: dict[int, XlaCompiler] = {}
         self._client: LocalClient | None = None
-        self._room = MOST_WAITING
+        self._capacity = MAX_UNCOMPILED
         self._lock, self._compiling = new_lock(), new_lock()
-        call_in_child(self._forget_threads)
+        call_in_child(self._reset_compiling)
 
-    def _forget_threads(self) -> None:
-        """Let a forked child compile what the parent was compiling in the background."""
+    def _reset_compiling(self) -> None:
+        """Reset the signatures that a parent process was compiling in the background, so that a fork compiles them."""
         for entry in self._entries.values():
             if entry.state is CompileState.COMPILING:
                 entry.state = CompileState.UNCOMPILED
@@ -137,24 +140,25 @@ class XlaCompilationCache(ResourceBase):
         *,
         always_defer: bool = False,
     ) -> Program | None:
-        """The program of a signature, compiled now if the policy says so; None if there is none for the time being.
+        """Return the program of a signature, compiling it if the policy says so; None if there is no program yet.
 
         Parameters
         ----------
         cluster : hashable
-            The function: signatures of one are counted together.
+            Key of the function, under which the requests are counted.
         signature : hashable
-            With `cluster`, tells programs apart.
+            Key of the program within the cluster.
         build : callable
-            Compiles.
+            Function that compiles the program.
         mode : CompileMode
+            Policy of this request.
         always_defer : bool
             Compile only where the mode is STRICT.
 
         Raises
         ------
         OpError
-            It cannot be compiled; asking again raises the same.
+            The signature cannot be compiled; further requests raise the same error.
         """
         with self._lock:
             stats = self._stats.get(cluster) or self._stats.setdefault(cluster, ClusterStats())
@@ -171,19 +175,19 @@ class XlaCompilationCache(ResourceBase):
                 entry.state = CompileState.COMPILING
         if mode is CompileMode.ASYNC:
             if wanted:
-                submit(lambda: self._compile_wanted(entry, stats, build))
+                submit(lambda: self._compile_in_background(entry, stats, build))
             return self._finished(entry)
         if wanted or entry.state is not CompileState.UNCOMPILED:
-            with entry.lock:  # whoever comes second waits for the first
+            with entry.lock:  # a second request waits for the first
                 if entry.state is CompileState.UNCOMPILED:
                     self._compile(entry, stats, build)
         return self._finished(entry)
 
     def _new_entry(self, key: Hashable) -> Entry:
-        """Note a signature; of those that were never worth a compilation, not more are kept than `MOST_WAITING`."""
-        if len(self._entries) >= self._room:
+        """Add a signature, after dropping the uncompiled ones if there are more than `MAX_UNCOMPILED`."""
+        if len(self._entries) >= self._capacity:
             self._entries = {k: e for k, e in self._entries.items() if e.state is not CompileState.UNCOMPILED}
-            self._room = len(self._entries) + MOST_WAITING
+            self._capacity = len(self._entries) + MAX_UNCOMPILED
         entry = self._entries[key] = Entry()
         return entry
 
@@ -193,8 +197,8 @@ class XlaCompilationCache(ResourceBase):
             raise entry.error
         return entry.program
 
-    def _compile_wanted(self, entry: Entry, stats: ClusterStats, build: Callable[[], Program]) -> None:
-        """Compile unless it is done: a forked child may be asked again for what its parent had waiting."""
+    def _compile_in_background(self, entry: Entry, stats: ClusterStats, build: Callable[[], Program]) -> None:
+        """Compile on the background thread, unless a forked child has compiled the signature meanwhile."""
         if entry.state is CompileState.COMPILING:
             self._compile(entry, stats, build)
 
@@ -216,7 +220,7 @@ class XlaCompilationCache(ResourceBase):
     # The call chain from a function to an executable, under its names in XLA
 
     def compiler(self, library: FunctionLibraryDefinition) -> XlaCompiler:
-        """The compiler of functions of a library."""
+        """Return the compiler for the functions of a library."""
         with self._compiling:
             known = self._compilers.get(id(library))
             if known is None:
@@ -227,12 +231,12 @@ class XlaCompilationCache(ResourceBase):
     def compile_function(
         self, library: FunctionLibraryDefinition, function: NameAttrList, args: Sequence[Argument]
     ) -> Program:
-        """Compile a function for arguments of a kind."""
+        """Compile a function for arguments of one signature."""
         result = self.compiler(library).compile_function(function, args)
         return Program(result, self.build_executable(result))
 
     def build_executable(self, result: CompilationResult) -> LocalExecutable | None:
-        """What runs a computation; None where it computes nothing."""
+        """Return the executable of a computation; None if it computes nothing."""
         if result.is_empty:
             return None
         if self._client is None:
@@ -242,37 +246,37 @@ class XlaCompilationCache(ResourceBase):
     # Counters
 
     def stats(self, cluster: Hashable) -> ClusterStats:
-        """What happened to a cluster."""
+        """Return the counters of a cluster."""
         return self._stats.get(cluster, ClusterStats())
 
     @property
     def compile_count(self) -> int:
-        """How many programs were compiled."""
+        """The number of programs compiled, over all clusters."""
         return sum(stats.compile_count for stats in self._stats.values())
 
     @property
     def execution_count(self) -> int:
-        """How often programs were asked for."""
+        """The number of requests, over all clusters."""
         return sum(stats.execution_count for stats in self._stats.values())
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def debug_string(self) -> str:
-        """Platform and counts."""
+        """Return the platform and the counters as text."""
         return f"XlaCompilationCache {self.platform}: {len(self)} signatures, {self.compile_count} compilations"
 
 
 def build_compilation_cache(manager: ResourceMgr, platform: str) -> XlaCompilationCache:
-    """The cache of a platform among the resources of a session, made when first asked for."""
+    """Return the cache of a platform among the resources of a session; it is created on first use."""
     return manager.lookup_or_create(CONTAINER, platform, XlaCompilationCache, lambda: XlaCompilationCache(platform))
 
 
 def is_unsupported(error: OpError) -> bool:
-    """Whether the compiler lacks something, so that the function must do."""
+    """Return True if the compiler lacks a feature, so that the function must be run instead."""
     return error.code == "UNIMPLEMENTED"
 
 
 def depends_on_arguments(error: OpError) -> bool:
-    """Whether others may be compiled, though these cannot: running the function tells the user why."""
+    """Return True if other arguments may compile though these do not: running the function reports the error."""
     return error.code in ("INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION")

@@ -1,4 +1,4 @@
-"""A compiled function, and how arrays and variables go in and come out."""
+"""A compiled function, and the transfer of arrays and variables to its arguments and from its results."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Program:
-    """A compiled graph with its executable; None where the program computes nothing."""
+    """A compiled graph with its executable, which is None if the program computes nothing."""
 
     result: CompilationResult
     executable: LocalExecutable | None
-    _is_plain: bool = field(init=False)  # whether the results are what the executable gives first, in order
+    _is_plain: bool = field(init=False)  # True if the results are the executable's first results, in order
 
     def __post_init__(self) -> None:
         outputs = self.result.outputs
         self._is_plain = all(o.places == (k,) and o.value is None for k, o in enumerate(outputs))
 
     def run(self, values: Sequence[Array | None]) -> Sequence[Array]:
-        """Run on the values of all arguments: what it gives is not yet sorted into results and updates."""
+        """Run the executable on the values of all arguments, and return its results: outputs and variable updates."""
         if self.executable is None:
             return ()
         found = self.executable.run([values[i] for i in self.result.input_mapping])
         return found if isinstance(found, tuple) else (found,)
 
     def write_back(self, variables: Sequence[Var | None] | Mapping[int, Var], found: Sequence[Array]) -> None:
-        """Give the variables their new values."""
+        """Assign the variables their new values."""
         for update in self.result.resource_updates:
             variable = variables[update.input_index]
             if variable is not None and update.modified:
@@ -50,7 +50,7 @@ class Program:
                 variable.assign(found[update.places[0]])
 
     def results(self, args: Sequence[Array], found: Sequence[Array]) -> list[Array]:
-        """The results in order."""
+        """Return the results of the graph in order."""
         if self._is_plain:
             return list(found[: len(self.result.outputs)])
         return [self._output(output, args, found) for output in self.result.outputs]
@@ -63,11 +63,11 @@ class Program:
             known: Array = output.value
             return known
         value: Array = found[output.places[0]]
-        return output.cut([found[place] for place in output.places]) if output.dynamic else value
+        return output.cut([found[k] for k in output.places]) if output.dynamic else value
 
 
 class Variables:
-    """The variables of a kernel's handles, which are looked up again only when handles or resources are others."""
+    """The variables of a kernel's handles, looked up again only if a handle or the set of resources has changed."""
 
     __slots__ = ("_known",)
 
@@ -75,19 +75,19 @@ class Variables:
         self._known: tuple[ResourceMgr | None, int, list[Array], list[Var], list[RLock]] = (None, 0, [], [], [])
 
     def of(self, manager: ResourceMgr, handles: list[Array]) -> tuple[list[Var], list[RLock]]:
-        """The variables in the order of their handles, and their locks, each once, in an order that all agree on."""
+        """Return the variables in the order of their handles, and their locks, each once, in a global order."""
         known_manager, removals, known, variables, locks = self._known
         if known_manager is manager and removals == manager.removals and all(map(is_, known, handles)):
             return variables, locks
-        removals = manager.removals  # before the look-up: what is removed meanwhile is looked up again
+        removals = manager.removals  # read before the look-up, so that a concurrent removal is noticed
         variables = [variable_of(manager, handle) for handle in handles]
         locks = [v.lock for v in sorted(set(variables), key=id)]
         self._known = (manager, removals, list(handles), variables, locks)
         return variables, locks
 
 
-class Held:
-    """Holds locks in a ``with`` statement."""
+class HeldLocks:
+    """Context manager that holds several locks."""
 
     __slots__ = ("_locks",)
 
@@ -104,7 +104,7 @@ class Held:
 
 
 def variable_of(manager: ResourceMgr, handle: Array) -> Var:
-    """The variable of a handle; made, without a value, where it is not there yet."""
+    """Return the variable of a handle; it is created without a value if it does not exist."""
     found: ResourceHandle = handle.item()
     if isinstance(found.resource, Var):
         return found.resource
@@ -113,18 +113,18 @@ def variable_of(manager: ResourceMgr, handle: Array) -> Var:
     return made
 
 
-def locked(variables: Sequence[Var | None]) -> Held:
-    """Hold the locks of variables, each once, in an order that is the same for everybody."""
-    return Held([variable.lock for variable in sorted({v for v in variables if v is not None}, key=id)])
+def locked(variables: Sequence[Var | None]) -> HeldLocks:
+    """Return a context manager that holds the locks of variables, each once, in a global order."""
+    return HeldLocks([variable.lock for variable in sorted({v for v in variables if v is not None}, key=id)])
 
 
 def describe(value: Array, dtype: DataType, *, constant: bool) -> Argument:
-    """How an array enters."""
+    """Return the compiler's description of an array argument."""
     return argument_for(value, dtype, constant=constant)
 
 
 def describe_variable(variable: Var, value: Array | None) -> Argument:
-    """How a variable enters, whose value was read."""
+    """Return the compiler's description of a variable whose value was read."""
     return Argument(
         ArgumentKind.RESOURCE,
         variable.dtype,
@@ -136,7 +136,7 @@ def describe_variable(variable: Var, value: Array | None) -> Argument:
 
 
 def value_key(value: Array | None) -> Any:
-    """What tells an array from others of its type where the value counts."""
+    """Return a hashable key of an array's value, for arrays of one type."""
     if value is None:
         return None
     return tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()

@@ -1,6 +1,6 @@
-"""Devices on which everything is compiled: ``XLA_CPU`` and ``XLA_INTERPRETER``, and those of plugins.
+"""Devices on which all nodes are compiled: ``XLA_CPU`` and ``XLA_INTERPRETER``, and those of plugins.
 
-Nodes placed there are clustered whatever the level is. What is in no cluster is compiled by itself when it runs.
+Nodes placed there are clustered at every level. A node in no cluster is compiled by itself when it runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cyxla.core.runtime.device_factory import DEFAULT_PRIORITY, DeviceFactoryReg
 from cyxla.forking import new_lock
 
 INTERPRETER_PRIORITY = 40
-# What such a device does as a processor does: it moves values, makes handles, and calls functions.
+# Ops that such a device runs with the CPU's kernels: they move values, produce handles, and call functions.
 HOST_OPS = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Identity")
 ) | {
@@ -35,33 +35,33 @@ HOST_OPS = frozenset(
     "StatelessCase", "While", "StatelessWhile", "Placeholder", "PlaceholderWithDefault", "Assert",
 }  # fmt: skip
 _LOCK = new_lock()
-_filled: set[tuple[str, int]] = set()
+_with_kernels: set[tuple[str, int]] = set()
 
 
 class XlaDeviceFactory:
-    """Makes devices that compile what is placed on them.
+    """Factory of devices on which all nodes are compiled.
 
     Parameters
     ----------
     jit_device : str
-        The compilation device, under which the XLA kernels are registered.
+        Compilation device, under which the XLA kernels are registered.
     platform : str
-        What compiled code runs on.
+        Platform on which compiled code runs.
     always : bool
-        Whether there is such a device in every session; else only with ``--tf_xla_enable_xla_devices``.
+        True if every session has such a device; False to create it only with ``--tf_xla_enable_xla_devices``.
     """
 
     def __init__(self, jit_device: str, platform: str, *, always: bool = True) -> None:
         self.jit_device, self.platform, self.always = jit_device, platform, always
 
     def list_physical_devices(self) -> list[str]:
-        """One, if there is any."""
+        """Return the names of the physical devices: one, or none if the device is not enabled."""
         if self.always or current().tf_xla_enable_xla_devices:
             return [f"/physical_device:{self.platform}:0"]
         return []
 
     def create_devices(self, device_type: str, count: int) -> list[DeviceBase]:
-        """New devices for one session; the kernels for them are registered with the first."""
+        """Create devices for one session; the first call registers their kernels."""
         if count:
             register_device_kernels(device_type, self.jit_device)
         info = DeviceInfo(self.jit_device, Policy.ALWAYS, self.platform, ClusterFilter.all())
@@ -71,15 +71,15 @@ class XlaDeviceFactory:
 
 
 def register_device_kernels(device_type: str, jit_device: str, kernels: KernelRegistry | None = None) -> int:
-    """Give a type of device a kernel for whatever can be compiled for it; tells how many."""
+    """Register kernels for all ops that can be compiled for a type of device, and return their number."""
     from cyxla.autojit.runtime.xla_on_demand import register_on_demand
     from cyxla.autojit.runtime.xla_ops import register_kernels
 
     target = KernelRegistry.global_() if kernels is None else kernels
     with _LOCK:
-        if (device_type, id(target)) in _filled:
+        if (device_type, id(target)) in _with_kernels:
             return 0
-        _filled.add((device_type, id(target)))
+        _with_kernels.add((device_type, id(target)))
     with directly():
         register_kernels(device_type)
         made = _register_host_kernels(device_type, target)
@@ -97,7 +97,7 @@ def _register_host_kernels(device_type: str, target: KernelRegistry) -> int:
 
 
 def register_devices(registry: DeviceFactoryRegistry | None = None) -> None:
-    """Add the factories that cyxla comes with."""
+    """Add the built-in factories."""
     target = DeviceFactoryRegistry.global_() if registry is None else registry
     known = {entry.device_type for entry in target.entries()}
     rows = ((XLA_CPU, "cpu", DEFAULT_PRIORITY), (XLA_INTERPRETER, "interpreter", INTERPRETER_PRIORITY))

@@ -1,4 +1,4 @@
-"""Kernels that compile one node by itself, when it runs."""
+"""The kernel that compiles a single node when it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 class XlaCompileOnDemandOp(OpKernel):
-    """Compiles its node for the arguments it gets, and runs that."""
+    """Kernel that compiles its node for the arguments at hand, and runs the program."""
 
     is_expensive = True
 
@@ -39,10 +39,10 @@ class XlaCompileOnDemandOp(OpKernel):
         self._lock = new_lock()
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Run the program for these inputs."""
+        """Run the program for these inputs, compiling it if there is none."""
         inputs = [ctx.input(i) for i in range(ctx.num_inputs)]
         cache = build_compilation_cache(ctx.resource_manager, self.platform)
-        graph = self._prepared(cache)
+        graph = self._graph_of_node(cache)
         variables = [
             variable_of(ctx.resource_manager, x) if t is DataType.DT_RESOURCE else None
             for x, t in zip(inputs, self.input_types, strict=True)
@@ -66,16 +66,16 @@ class XlaCompileOnDemandOp(OpKernel):
         for i, value in enumerate(program.results(inputs, found)):
             ctx.set_output(i, value)
 
-    def _prepared(self, cache: XlaCompilationCache) -> Graph:
-        """A graph of the node alone."""
+    def _graph_of_node(self, cache: XlaCompilationCache) -> Graph:
+        """Return a graph that consists of the node, its arguments and its results."""
         with self._lock:
             if self._graph is None:
-                graph = self._made()
+                graph = self._single_node_graph()
                 self._constant = frozenset(cache.compiler(graph.library).analysis.run(graph).args)
                 self._graph = graph
             return self._graph
 
-    def _made(self) -> Graph:
+    def _single_node_graph(self) -> Graph:
         graph = Graph()
         if self.library is not None:
             graph.library = self.library
@@ -94,7 +94,7 @@ class XlaCompileOnDemandOp(OpKernel):
 
 
 def register_on_demand(device_type: str, jit_device: str, without: Collection[str], target: KernelRegistry) -> int:
-    """Register such kernels for everything that compiles for a device, save some ops; tells how many."""
+    """Register the kernel for all ops that compile for a device, except those in `without`; return their number."""
     registry = XlaOpRegistry.global_()
     hidden = {
         op for op in registry.get_all_registered_ops() if all(r.compilation_only for r in registry.registrations(op))

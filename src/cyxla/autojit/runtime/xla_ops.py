@@ -1,4 +1,4 @@
-"""Kernels of the ops that compile clusters and run them."""
+"""Kernels of the ops that compile and run clusters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cyxla.autojit.runtime.device_compiler import (
     depends_on_arguments,
     is_unsupported,
 )
-from cyxla.autojit.runtime.launch import Held, Program, Variables, describe, describe_variable, locked, value_key
+from cyxla.autojit.runtime.launch import HeldLocks, Program, Variables, describe, describe_variable, locked, value_key
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.batch import directly
 from cyxla.core.framework.kernel_decorators import kernel
@@ -37,18 +37,18 @@ _LAZY_MODES = (CompileMode.LAZY, CompileMode.ASYNC)
 
 
 def platform_of(construction: OpKernelConstruction) -> str:
-    """What a node is compiled for: what its session says, else what its device is."""
+    """Return the platform for which a node is compiled: that of its session, or that of its device."""
     if construction.has_attr(PLATFORM):
         return str(construction.get_attr(PLATFORM))
     info = REGISTRY.find(construction.device_type)
     return "cpu" if info is None else info.platform
 
 
-class _Compiling(OpKernel):
-    """Base of kernels that compile a function for the values of their inputs.
+class _CompilingKernel(OpKernel):
+    """Base class of kernels that compile a function for the signature of their inputs.
 
-    The inputs are, in this order, what must be known while compiling, other values, and handles of variables. Programs
-    spread over the threads by themselves, so the executor need not give them one.
+    The inputs are, in this order, compile-time constants, other values, and handles of variables. Programs use the
+    thread pool by themselves, so that the executor need not run these kernels on a thread of their own.
     """
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -59,31 +59,31 @@ class _Compiling(OpKernel):
         self.resources: int = construction.get_attr("Nresources")
         self.cluster = (self.function.name, attrs_key(self.function.attrs))
         self.library = construction.function_library.library if construction.function_library is not None else None
-        self.unsupported = False  # once the compiler lacked something, the function is run
+        self.unsupported = False  # True once the compiler lacked a feature: from then on the function is run
         self._cache: XlaCompilationCache | None = None
         self._variables = Variables()
 
     def cache(self, ctx: OpKernelContext) -> XlaCompilationCache:
-        """The compiled clusters of the session."""
+        """Return the session's cache of compiled clusters."""
         if self._cache is None:
             self._cache = build_compilation_cache(ctx.resource_manager, self.platform)
         return self._cache
 
-    def variables(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> tuple[list[Var | None], Held]:
-        """The variables among the inputs, at their places, and what holds their locks."""
+    def variables(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> tuple[list[Var | None], HeldLocks]:
+        """Return the variable of each input, None for other values, and a context manager that holds their locks."""
         first = len(inputs) - self.resources
         found, locks = self._variables.of(ctx.resource_manager, list(inputs[first:]))
-        return [*(None,) * first, *found], Held(locks)
+        return [*(None,) * first, *found], HeldLocks(locks)
 
     def signature(self, values: Sequence[Array | None], variables: Sequence[Var | None]) -> Hashable:
-        """What tells these inputs from others that need another program."""
+        """Return the key of the program for these inputs: shapes, values of constants, and types of variables."""
         constants = self.constants
         known = tuple([(v.shape, value_key(v)) for v in values[:constants] if v is not None])
         shapes = tuple([None if v is None else v.shape for v in values[constants:]])
         return known, shapes, tuple([v.dtype for v in variables if v is not None]) if self.resources else ()
 
     def arguments(self, values: Sequence[Any], variables: Sequence[Var | None]) -> list[Argument]:
-        """How the inputs enter the compiler."""
+        """Return the compiler's descriptions of the inputs."""
         types = self.input_types
         return [
             describe(value, types[i].base, constant=i < self.constants)
@@ -95,12 +95,12 @@ class _Compiling(OpKernel):
     def program(
         self, ctx: OpKernelContext, values: Sequence[Any], variables: Sequence[Var | None], *, lazy: bool
     ) -> Program | None:
-        """The program for these inputs; None where the function is to be run instead.
+        """Return the program for these inputs; None if the function is to be run instead.
 
         Raises
         ------
         OpError
-            It cannot be compiled, and there is no way out.
+            The cluster cannot be compiled, and there is no fallback.
         """
         if lazy and self.unsupported:
             return None
@@ -127,14 +127,14 @@ class _Compiling(OpKernel):
 # Two ops: one compiles, the other runs --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Closure:
-    """What `_XlaCompile` leaves to `_XlaRun`: a program, and the variables as they were.
+    """The value that `_XlaCompile` passes to `_XlaRun`: a program, and the variables with their values.
 
     Attributes
     ----------
     values : list
-        Of all arguments; those of variables as read when the program was chosen.
+        Values of all arguments; those of variables as read when the program was chosen.
     constants : int
-        How many arguments `_XlaRun` does not get.
+        Number of leading arguments that `_XlaRun` does not get.
     """
 
     program: Program
@@ -144,25 +144,25 @@ class Closure:
 
 
 class ClosureStore:
-    """Closures by key; each is taken out once."""
+    """Closures by key; each can be taken out once."""
 
     def __init__(self) -> None:
         self._closures: dict[bytes, Closure] = {}
         self._numbers = count()
 
     def produce(self, closure: Closure) -> bytes:
-        """Put a closure in; its key is used only once."""
+        """Store a closure, and return its unique key."""
         key = b"closure_%d" % next(self._numbers)
         self._closures[key] = closure
         return key
 
     def consume(self, key: bytes) -> Closure:
-        """Take a closure out.
+        """Remove a closure, and return it.
 
         Raises
         ------
         InternalError
-            There is none under the key: it was taken out before.
+            There is no closure under the key: it was removed before.
         """
         found = self._closures.pop(key, None)
         if found is None:
@@ -176,8 +176,8 @@ class ClosureStore:
 CLOSURES = ClosureStore()
 
 
-class XlaCompileOp(_Compiling):
-    """Compiles, and gives a key of the result and whether there is one."""
+class XlaCompileOp(_CompilingKernel):
+    """Kernel that compiles a cluster; its results are the key of a closure, and True if there is a program."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -198,10 +198,10 @@ class XlaCompileOp(_Compiling):
 
 
 class XlaRunOp(OpKernel):
-    """Runs what `_XlaCompile` found."""
+    """Kernel that runs the closure of `_XlaCompile`."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Run the program on the inputs, and write the variables."""
+        """Run the program on the inputs, and write the variables back."""
         closure = CLOSURES.consume(ctx.input(ctx.num_inputs - 1).item())
         inputs = [ctx.input(i) for i in range(ctx.num_inputs - 1)]
         args = [*closure.values[: closure.constants], *inputs]
@@ -214,8 +214,8 @@ class XlaRunOp(OpKernel):
 
 
 # One op that does both -------------------------------------------------------------------------------------------
-class XlaLaunchOp(_Compiling):
-    """Compiles a function and runs it; variables are locked from the first to the last."""
+class XlaLaunchOp(_CompilingKernel):
+    """Kernel that compiles and runs a cluster; it holds the locks of the variables throughout."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -223,14 +223,14 @@ class XlaLaunchOp(_Compiling):
         self._handle: Any = None
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Run the program, or the function where there is no program."""
+        """Run the program, or the function if there is no program."""
         inputs = [ctx.input(i) for i in range(ctx.num_inputs)]
         flags = current()
         if flags.tf_xla_check_cluster_input_numerics:
             _check_numerics(self.function.name, [x for x in inputs if not x.dtype.hasobject])
-        results = self._compiled(ctx, inputs)
+        results = self._run_program(ctx, inputs)
         if results is None:
-            results = self._called(ctx, inputs)
+            results = self._call_function(ctx, inputs)
         if flags.tf_xla_check_cluster_output_numerics:
             _check_numerics(self.function.name, results)
         if flags.tf_xla_print_cluster_outputs:
@@ -239,7 +239,7 @@ class XlaLaunchOp(_Compiling):
         for i, value in enumerate(results):
             ctx.set_output(i, value)
 
-    def _compiled(self, ctx: OpKernelContext, inputs: list[Any]) -> list[Array] | None:
+    def _run_program(self, ctx: OpKernelContext, inputs: list[Any]) -> list[Array] | None:
         if not self.resources:
             program = self.program(ctx, inputs, (), lazy=self.lazy)
             return None if program is None else program.results(inputs, program.run(inputs))
@@ -253,17 +253,17 @@ class XlaLaunchOp(_Compiling):
             program.write_back(variables, found)
         return program.results(inputs, found)
 
-    def _called(self, ctx: OpKernelContext, inputs: list[Any]) -> list[Array]:
+    def _call_function(self, ctx: OpKernelContext, inputs: list[Any]) -> list[Array]:
         if self._handle is None:
             self._handle = ctx.instantiate(self.function)
         return list(ctx.call_function(self._handle, inputs))
 
 
 class XlaMergeOp(OpKernel):
-    """Hands on the result of whichever way a cluster was run."""
+    """Kernel that forwards the result of the function or of the executable, whichever ran."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Give the input that is there."""
+        """Forward the input that is alive."""
         ctx.set_output(0, ctx.input(0 if ctx.has_input(0) else 1))
 
 
@@ -277,7 +277,7 @@ _registered: set[str] = set()
 
 
 def register_kernels(*devices: str) -> None:
-    """Put the kernels for processors, and for other types of devices, into the registry; each once."""
+    """Register the kernels for the CPU and further types of devices, each once."""
     with directly():
         for device in ("CPU", *devices):
             if device not in _registered:

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  programs read best a line at a time
 
+import json
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -264,14 +266,17 @@ ENTRY e { x = f32[4] parameter(0) ROOT r = f32[4] call(x), to_apply=f }"""
         assert names == [
             "00_input.hlo",
             "01_inline.hlo",
-            "02_simplify.hlo",
+            "01_inline.rewrites.txt",
+            "02_simplify.dce.hlo",
+            "02_simplify.dce.rewrites.txt",
             "buffers.txt",
             "explain.txt",
-            "m.simplify_00_dce.hlo",
             "seconds.json",
             "unit0.c",
         ]
-        assert "call" not in (folder / "02_simplify.hlo").read_text()
+        assert folder.name.startswith("m.")
+        assert "call" not in (folder / "02_simplify.dce.hlo").read_text()
+        assert {"inline", "emit", "compile", "unit0.c"} <= set(json.loads((folder / "seconds.json").read_text()))
         for path in folder.iterdir():
             path.unlink()
         folder.rmdir()

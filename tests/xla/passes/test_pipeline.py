@@ -102,8 +102,18 @@ def test_what_changed_the_program_is_dumped(tmp_path):
     for name, n in (("a", 1), ("b", 0), ("c", 1)):
         pipeline.add(times(n, name=name))
     pipeline.run(module())
-    assert sorted(f.name for f in tmp_path.iterdir()) == ["m.p_00_a.hlo", "m.p_01_c.hlo"]
-    parse_module((tmp_path / "m.p_00_a.hlo").read_text()).verify()
+    (folder,) = tmp_path.iterdir()
+    written = [f"{n}{kind}" for n in ("01_p.a", "02_p.c") for kind in (".hlo", ".rewrites.txt")]
+    assert sorted(f.name for f in folder.iterdir()) == ["00_input.hlo", *written]
+    parse_module((folder / "01_p.a.hlo").read_text()).verify()
+
+
+def test_runs_of_a_fix_are_numbered_in_one_folder(tmp_path):
+    pipeline = HloPassPipeline("p", Settings(dump=str(tmp_path)))
+    pipeline.add(times(2, name="a"))
+    HloPassFix(pipeline).run(module())
+    (folder,) = tmp_path.iterdir()
+    assert sorted(f.name for f in folder.glob("*.hlo")) == ["00_input.hlo", "01_p.a.hlo", "02_p.a.hlo"]
 
 
 @pytest.mark.parametrize("changes, runs", [(0, 1), (3, 4), (99, 25)])

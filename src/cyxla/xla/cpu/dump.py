@@ -1,8 +1,6 @@
-"""Writes what the compiler made of a program into the folder that CYXLA_DUMP names.
+"""Dump of a compilation into the folder that CYXLA_DUMP names: passes, plan, buffers, C, and the time of each stage.
 
-One folder a program, named by its fingerprint: ``00_input.hlo``, a numbered file after every pass that changed
-something, the C of each unit, ``buffers.txt`` with the place of every array, ``explain.txt`` with the kernels,
-``seconds.json`` with the time of each stage and of each unit in the compiler.
+Each program has a folder, named by its module and its fingerprint. docs/debugging.md lists the files.
 """
 
 from __future__ import annotations
@@ -19,43 +17,41 @@ from cyxla.xla.hlo import HloModule
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.memory.buffers import Buffers
+    from cyxla.xla.passes.engine.observer import Observer
 
 
 class Dump:
-    """Writes to a folder, or to nowhere.
+    """Dump of one compilation; without a folder, every method does nothing.
 
     Parameters
     ----------
-    module : HloModule
-        The program as given.
+    module : HloModule, optional
+        Program as given; without it, nothing is written.
     """
 
-    def __init__(self, module: HloModule) -> None:
-        named = config.get("DUMP")
-        self.folder = Path(named) / module.fingerprint()[:16] if named else None
-        self.count = 0
+    def __init__(self, module: HloModule | None = None) -> None:
+        root = config.get("DUMP") if module is not None else ""
+        self.folder: Path | None = None
+        self.passes: Observer | None = None
         self.seconds: dict[str, float] = {}
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
+        if root and module is not None:
+            from cyxla.xla.passes.engine.pass_dump import PassDump, folder_of  # most programs are not dumped
+
+            self.folder = folder_of(root, module)
+            self.passes = PassDump(self.folder)
 
     @property
     def active(self) -> bool:
-        """Whether anything is written."""
+        """True if anything is written."""
         return self.folder is not None
 
-    def hlo(self, stage: str, module: HloModule) -> None:
-        """A program between two passes."""
-        if self.folder is not None:
-            self.text(f"{self.count:02}_{stage}.hlo", module.to_text())
-            self.count += 1
-
     def text(self, name: str, content: str) -> None:
-        """One file."""
+        """Write one file."""
         if self.folder is not None:
             (self.folder / name).write_text(content, encoding="utf-8")
 
     def buffers(self, buffers: Buffers) -> None:
-        """The place of every array."""
+        """Write the location of every array."""
         if self.folder is not None:
             lines = [f"arena {buffers.arena_bytes} bytes"]
             lines += [
@@ -66,13 +62,13 @@ class Dump:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Note how long a stage takes."""
+        """Measure the time of a stage."""
         start = time.perf_counter()
         yield
         self.note(stage, time.perf_counter() - start)
 
     def note(self, stage: str, seconds: float) -> None:
-        """Add to the time of a stage, or of a unit in the compiler."""
+        """Add to the time of a stage, or of a unit in the C compiler."""
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         if self.folder is not None:
             self.text("seconds.json", json.dumps(self.seconds, indent=2) + "\n")

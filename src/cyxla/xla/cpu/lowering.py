@@ -18,6 +18,7 @@ from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
 from cyxla.xla.hlo.devices import check_devices
 from cyxla.xla.passes import Pass
 from cyxla.xla.passes.engine.clone import clone
+from cyxla.xla.passes.engine.observer import current, observed
 from cyxla.xla.passes.engine.pipeline import Settings
 from cyxla.xla.passes.expand import batch_norm as expand_batch_norm
 from cyxla.xla.passes.expand import bitcast_convert as expand_bitcast_convert
@@ -78,20 +79,26 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     _check_interface(module)
     _check_nesting(module)
     check_devices(module)
-    dump.hlo("input", module)
     twin = clone(module)
-    checked = config.get("VERIFY")
-    settings = Settings(options.disabled_passes, checked, str(dump.folder or ""))
-    for name, run in PASSES:
-        if name in options.disabled_passes:
-            continue
-        with dump.timed(name):
-            changed = simplification.run(twin, settings) if run is simplification.run else run(twin)
-        if changed:
-            dump.hlo(name, twin)
-        if changed and checked:
-            verify(twin)
+    with observed(dump.passes, twin):
+        for name, run in PASSES:
+            if name not in options.disabled_passes:
+                with dump.timed(name):
+                    _run_pass(name, run, twin, options)
     return twin
+
+
+def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) -> None:
+    checked = config.get("VERIFY")
+    if run is simplification.run:  # the passes inside it are checked and observed one by one
+        simplification.run(module, Settings(options.disabled_passes, checked))
+        return
+    if run(module):
+        observer = current()
+        if observer is not None:
+            observer.after(name, module)
+        if checked:
+            verify(module)
 
 
 def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:

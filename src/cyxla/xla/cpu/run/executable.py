@@ -252,7 +252,7 @@ class CpuExecutable(Program, Executable):
         from cyxla.xla.cpu.dump import Dump
         from cyxla.xla.cpu.lowering import run_passes
 
-        return run_passes(self._module, self.options, Dump(self._module))
+        return run_passes(self._module, self.options, Dump())
 
     @cached_property
     def _emitted(self) -> tuple[Plan, Buffers, Source]:

@@ -143,17 +143,21 @@ class Naming:
 
     def __init__(self) -> None:
         self.names: dict[Instruction | Computation, str] = {}
+        self._counts: dict[str, int] = {}  # of the names of instructions
 
     def assign(self, computations: list[Computation], orders: Mapping[Computation, list[Instruction]]) -> Names:
         """Name computations and their instructions, in the order given."""
         counts: dict[str, int] = {}
         for comp in computations:
             self.names[comp] = self._next(comp.name or "computation", counts)
-        counts = {}
         for comp in computations:
             for ins in orders[comp]:
-                self.names[ins] = self._next(ins.name or ins.opcode, counts)
+                self.add(ins)
         return self.names
+
+    def add(self, ins: Instruction) -> None:
+        """Name one more instruction."""
+        self.names[ins] = self._next(ins.name or ins.opcode, self._counts)
 
     @staticmethod
     def _next(wish: str, counts: dict[str, int]) -> str:

@@ -13,12 +13,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from cyxla import config
 from cyxla.errors import FailedPreconditionError, OpError
 from cyxla.xla.hlo import HloModule, verify
+from cyxla.xla.passes.engine.observer import current, dumping
 
 MAX_RUNS: Final = 25  # of one HloPassFix
 Check = Callable[[HloModule], None]
@@ -98,7 +98,6 @@ class HloPassPipeline(HloModulePass):
         self.passes: list[HloModulePass] = []
         self.checks: list[Check] = [verify] if self.settings.verify else []
         self._has_run = False
-        self._written = 0
         self._changes = 0
         self._found_nothing: dict[int, int] = {}  # number of a pass: the changes before it last found nothing to do
 
@@ -127,9 +126,10 @@ class HloPassPipeline(HloModulePass):
         self.checks.append(check)
 
     def run(self, module: HloModule) -> bool:
-        """Run the passes in order; says whether any changed the module."""
+        """Run the passes in order; return True if any changed the module."""
         self._found_nothing.clear()
-        return self.run_again(module)
+        with dumping(self.settings.dump, module):
+            return self.run_again(module)
 
     def run_again(self, module: HloModule) -> bool:
         """`run` on the module of the last time, without the passes that found nothing to do since the last change."""
@@ -145,8 +145,9 @@ class HloPassPipeline(HloModulePass):
             changed = True
             self._changes += 1
             self._check(module, f"after pass {step.name}")
-            if self.settings.dump and not isinstance(step, HloPassPipeline | HloPassFix):  # those dump their parts
-                self._dump(module, step)
+            observer = current()
+            if observer is not None and not isinstance(step, HloPassPipeline | HloPassFix):  # those tell of their parts
+                observer.after(f"{self.name}.{step.name}", module)
         return changed
 
     def _require_fresh(self, what: str) -> None:
@@ -160,14 +161,6 @@ class HloPassPipeline(HloModulePass):
             except OpError as error:
                 error.add_note(f"{when} of pipeline {self.name}")
                 raise
-
-    def _dump(self, module: HloModule, step: HloModulePass) -> None:
-        folder = Path(self.settings.dump)
-        folder.mkdir(parents=True, exist_ok=True)
-        safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in module.name)[:80]
-        path = folder / f"{safe}.{self.name}_{self._written:02}_{step.name}.hlo"
-        self._written += 1
-        path.write_text(module.to_text(), encoding="utf-8")
 
 
 def _required(name: str, function: Callable[[HloModule], bool] | None) -> Callable[[HloModule], bool]:
@@ -193,9 +186,13 @@ class HloPassFix(HloModulePass):
 
     def run(self, module: HloModule) -> bool:
         """Run it until it changes nothing, or `limit` times; says whether it changed the module."""
-        step = self.step
-        again = step.run_again if isinstance(step, HloPassPipeline) else step.run
+        if not isinstance(self.step, HloPassPipeline):
+            return self._repeat(module, self.step.run)
+        with dumping(self.step.settings.dump, module):
+            return self._repeat(module, self.step.run_again)
+
+    def _repeat(self, module: HloModule, again: Callable[[HloModule], bool]) -> bool:
         for n in range(self.limit):
-            if not (again if n else step.run)(module):
+            if not (again if n else self.step.run)(module):
                 return n > 0
         return self.limit > 0

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from cyxla.errors import ShapeError
 from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.engine.observer import replace
 from cyxla.xla.passes.engine.pattern import Const, Match, Op, Pattern
 from cyxla.xla.passes.engine.pipeline import HloModulePass
 
@@ -236,7 +237,7 @@ class _Run:
             if _layout_matters(ins, new):
                 self._forget()
                 continue
-            self.computation.replace_all_uses(ins, new)
+            replace(ins, new, r)
             return r, new
         return None
 

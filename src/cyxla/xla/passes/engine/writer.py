@@ -9,6 +9,7 @@ import numpy as np
 
 from cyxla.types import ElementType, Literal, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.engine.observer import replace
 
 Rewrite: TypeAlias = Callable[[Instruction], Instruction | None]
 
@@ -24,7 +25,7 @@ def rewrite_each(module: HloModule, table: Mapping[str, Rewrite]) -> bool:
             rewrite = table.get(ins.opcode)
             new = rewrite(ins) if rewrite is not None else None
             if new is not None and new is not ins:
-                computation.replace_all_uses(ins, new)
+                replace(ins, new, rewrite)
                 changed = True
     return changed
 

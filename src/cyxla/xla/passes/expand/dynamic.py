@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 from cyxla.types import ElementType, Literal
 from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.engine.observer import replace
 from cyxla.xla.passes.engine.writer import Writer
 
 _S32: Final = ElementType.S32
@@ -59,7 +60,7 @@ class _Expansion:
                 continue
             self.padded[ins] = found
             if not ins.shape.is_dynamic:
-                self.computation.replace_all_uses(ins, found.whole)
+                replace(ins, found.whole, f"{ins.opcode} of arrays with dynamic sizes -> of padded arrays")
                 changed = True
         return changed
 

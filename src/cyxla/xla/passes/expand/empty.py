@@ -16,6 +16,7 @@ Kernels then never meet a loop of no trips.
 from __future__ import annotations
 
 from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.passes.engine.observer import replace
 from cyxla.xla.passes.engine.writer import Writer
 
 _SOURCES = frozenset({"parameter", "constant"})
@@ -28,7 +29,7 @@ def run(module: HloModule) -> bool:
         for ins in computation.post_order():
             new = _replacement(ins)
             if new is not None:
-                computation.replace_all_uses(ins, new)
+                replace(ins, new, f"{ins.opcode} of an array without elements")
                 changed = True
     return changed
 

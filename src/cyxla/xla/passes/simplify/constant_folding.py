@@ -25,6 +25,7 @@ import numpy as np
 from cyxla.errors import OpError
 from cyxla.types import Literal
 from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.passes.engine.observer import replace
 
 MAX_BYTES: Final = 64 << 10
 MAX_WORK: Final = 1_000_000
@@ -55,7 +56,7 @@ def run(module: HloModule) -> bool:
                 continue
             new = _fold(ins)
             if new is not None:
-                computation.replace_all_uses(ins, new)
+                replace(ins, new, "all operands are constants")
                 stack.extend(new.users)
                 changed = True
     return changed

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.hlo.fingerprint import MEANINGFUL_EXTRAS, fingerprint_computation
+from cyxla.xla.passes.engine.observer import replace
 
 _APART: Final = frozenset({
     "parameter", "rng", "rng-get-and-update-state", "opt-barrier", "after-all", "add-dependency", "infeed", "outfeed",
@@ -51,7 +52,7 @@ def _merge(computation: Computation, prints: dict[Computation, str]) -> bool:
             continue
         first = seen.setdefault(_key(ins, prints), ins)
         if first is not ins:
-            computation.replace_all_uses(ins, first)
+            replace(ins, first, "the same is computed before")
             changed = True
     return changed
 

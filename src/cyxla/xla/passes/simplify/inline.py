@@ -27,6 +27,7 @@ from cyxla.errors import ResourceExhaustedError
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_body, copy_instruction
+from cyxla.xla.passes.engine.observer import replace
 
 #: Calls of calls of calls may double the program at each level; beyond this many instructions it is refused.
 MAX_INSTRUCTIONS = 500_000
@@ -46,7 +47,7 @@ def run(module: HloModule) -> bool:
             new = rewrite(ins) if rewrite is not None else None
             if new is None:
                 continue
-            computation.replace_all_uses(ins, new)
+            replace(ins, new, f"{ins.opcode} -> its computation")
             changed = True
             for other in ordered:  # what was replaced is dead and orders nothing any more
                 other.control_predecessors = tuple(p for p in other.control_predecessors if p is not ins)

@@ -27,6 +27,7 @@ import numpy as np
 from cyxla.types import ElementType, Literal, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_instruction
+from cyxla.xla.passes.engine.observer import replace
 from cyxla.xla.passes.engine.writer import Writer
 from cyxla.xla.passes.simplify.constant_folding import NEVER, work
 
@@ -171,7 +172,7 @@ def _rewrite(ins: Instruction, base: Instruction, steps: list[_Step], axes: list
     )
     small = write.compare("LE", most, write.constant(_bound(steps, dtype), dtype))
     new = write.computation.add("conditional", (small, base, base), {}, shape=shape, called=(few, all_))
-    ins.computation.replace_all_uses(root, new)
+    replace(root, new, "dot with a constant matrix of few elements that are not zero -> gathers")
 
 
 def _bound(steps: list[_Step], dtype: ElementType) -> float:

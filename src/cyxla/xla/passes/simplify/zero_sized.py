@@ -17,6 +17,7 @@ import numpy as np
 
 from cyxla.types import Literal
 from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.passes.engine.observer import replace
 
 _STAY: Final = frozenset({"parameter", "constant", "opt-barrier"})
 
@@ -30,7 +31,7 @@ def run(module: HloModule) -> bool:
             if shape.is_array and shape.size == 0 and not shape.is_dynamic and _replaceable(ins):
                 literal = Literal(np.empty(shape.dims, shape.dtype.numpy_dtype), shape.logical)
                 new = computation.add("constant", (), {"literal": literal}, shape=shape.logical)
-                computation.replace_all_uses(ins, new)
+                replace(ins, new, "an array without elements -> constant")
                 changed = True
     return changed
 

@@ -88,7 +88,7 @@ def test_every_op_is_documented():
     registry = OpRegistry.global_()
     assert [name for name in NAMES if not registry.look_up_op_def(name).summary.endswith(".")] == []
     product = registry.look_up_op_def("MatMul")
-    assert (product.summary, "transposed" in product.description) == ("The product of two matrices.", True)
+    assert (product.summary, "transposed" in product.description) == ("Multiply two matrices.", True)
 
 
 PROBE = """
@@ -117,5 +117,5 @@ def test_description_is_shown_on_the_command_line(capsys):
     """Row 1.32."""
     assert main(["op", "MatMul"]) == 0
     shown = capsys.readouterr().out
-    assert "The product of two matrices." in shown
-    assert "transposed first on request" in shown
+    assert "Multiply two matrices." in shown
+    assert "may be transposed first" in shown

@@ -1,4 +1,4 @@
-"""Making arrays, asking for their shapes, diagonals."""
+"""Constants, identities, shapes, unique values, diagonals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _const_shape(c: InferenceContext) -> None:
 
 
 def _all_unchanged_shape(c: InferenceContext) -> None:
-    """Each output is the input of its number."""
+    """Copy each input's shape and handle to the output of the same index."""
     for i in range(c.num_outputs):
         c.set_output(i, c.input(i))
         if c.input_handle(i) is not None:
@@ -37,7 +37,7 @@ def _all_unchanged_shape(c: InferenceContext) -> None:
 
 
 def _bitcast_shape(c: InferenceContext) -> None:
-    """Smaller elements add a dimension of as many as make one, larger ones take it away."""
+    """Append a dimension if the new elements are smaller, or remove the last one if they are larger."""
     have, want = c.attr("T").numpy.itemsize, c.attr("type").numpy.itemsize
     x = c.input(0)
     if x.rank is None:
@@ -51,17 +51,17 @@ def _bitcast_shape(c: InferenceContext) -> None:
 
 
 def _default_shape(c: InferenceContext) -> None:
-    """The declared shape, which the default must fit."""
+    """Set the declared shape, which the default must fit."""
     c.merge(c.input(0), c.attr("shape"))
     c.set_output(0, c.attr("shape"))
 
 
-def _ensured_shape(c: InferenceContext) -> None:
+def _ensure_shape_shape(c: InferenceContext) -> None:
     c.set_output(0, c.merge(c.input(0), c.attr("shape")))
 
 
 def _parallel_concat_shape(c: InferenceContext) -> None:
-    """Rows of the declared shape."""
+    """Check that the values are rows of the declared shape."""
     shape = c.attr("shape")
     if not shape.is_fully_defined:
         raise ShapeError(f"ParallelConcat: the attr shape must be known, but is {shape}")
@@ -81,17 +81,17 @@ def _shape_shape(c: InferenceContext) -> None:
 
 
 def _reshape_shape(c: InferenceContext) -> None:
-    """One size may follow from the others and the number of elements."""
+    """Infer one unknown size from the others and the number of elements."""
     x, shape = c.input(0), c.make_shape_from_shape_tensor(1)
     count = x.num_elements
     if shape.dims is None:
         return
-    open_at = [i for i, d in enumerate(shape.dims) if d is None]
+    unknown = [i for i, d in enumerate(shape.dims) if d is None]
     known = TensorShape(d for d in shape.dims if d is not None).num_elements or 0
-    if count is not None and not open_at and known != count:
+    if count is not None and not unknown and known != count:
         raise ShapeError(f"Reshape: {x} has {count} elements, {shape} has {known}")
-    if count is not None and len(open_at) == 1 and known:
-        shape = c.replace_dim(shape, open_at[0], c.divide(count, known))
+    if count is not None and len(unknown) == 1 and known:
+        shape = c.replace_dim(shape, unknown[0], c.divide(count, known))
     c.set_output(0, shape)
 
 
@@ -112,7 +112,7 @@ def _expand_dims_shape(c: InferenceContext) -> None:
 
 
 def _squeeze_shape(c: InferenceContext) -> None:
-    """Dimensions of size 1 go: all of them, or those that are named."""
+    """Remove dimensions of size 1: all of them, or the listed ones."""
     x = c.input(0)
     if x.dims is None:
         return
@@ -164,7 +164,7 @@ def _linspace_shape(c: InferenceContext) -> None:
 
 
 def _one_hot_shape(c: InferenceContext) -> None:
-    """A dimension of the given depth, put in at the axis."""
+    """Insert a dimension of the given depth at the axis."""
     indices, axis, depth = c.input(0), c.attr("axis"), c.make_dim_for_scalar_input(1)
     c.with_rank(c.input(2), 0)
     c.with_rank(c.input(3), 0)
@@ -195,7 +195,7 @@ def _unique_shape(c: InferenceContext) -> None:
 
 
 def _unique_along_shape(c: InferenceContext) -> None:
-    """Slices along an axis, where there is one."""
+    """Infer the slices along the axis, if there is one."""
     x, axis = c.input(0), c.input_tensor(1)
     c.with_rank(c.input(1), 1)
     c.set_output(1, (None,))
@@ -213,13 +213,13 @@ def _where_shape(c: InferenceContext) -> None:
     c.set_output(0, (None, c.input(0).rank))
 
 
-def _bound_shape(c: InferenceContext) -> None:
+def _search_bound_shape(c: InferenceContext) -> None:
     rows, values = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
     c.set_output(0, c.replace_dim(values, 0, c.merge_dim(rows[0], values[0])))
 
 
 def _select_shape(c: InferenceContext) -> None:
-    """The condition is a scalar, a flag for each row, or a flag for each element."""
+    """Merge the branches; the condition is a scalar, a flag per row, or a flag per element."""
     data, condition = c.merge(c.input(1), c.input(2)), c.input(0)
     if condition.rank == 1 and data.rank is not None and data.rank != 1:
         c.merge_dim(c.with_rank_at_least(data, 1)[0], condition[0])
@@ -256,15 +256,15 @@ def _matrix_diag_part_shape(c: InferenceContext) -> None:
 
 
 def _matrix_set_diag_shape(c: InferenceContext) -> None:
-    """The diagonal must fit the matrices."""
+    """Check that the diagonal fits the matrices."""
     x, diagonal = c.with_rank_at_least(c.input(0), 2), c.with_rank_at_least(c.input(1), 1)
     if x.rank is not None:
         c.merge(diagonal, c.concatenate(c.sub_shape(x, 0, -2), (c.min(x[-1], x[-2]),)))
     c.set_output(0, x)
 
 
-def _band(c: InferenceContext, i: int) -> tuple[int, int] | None:
-    """The lowest and the highest diagonal that an input names, where it is known."""
+def _band_operand(c: InferenceContext, i: int) -> tuple[int, int] | None:
+    """Return the lowest and highest diagonal given by an input, or None if unknown."""
     value = c.input_tensor(c.op_def.input_arg[i].name)
     if value is None:
         return None
@@ -277,8 +277,8 @@ def _band(c: InferenceContext, i: int) -> tuple[int, int] | None:
 
 
 def _band_part_shape(c: InferenceContext) -> None:
-    """As many diagonals, unless it is one, of the length of the longest."""
-    x, band = c.with_rank_at_least(c.input(0), 2), _band(c, 1)
+    """Set one row per diagonal, with the length of the longest; a single diagonal adds no dimension."""
+    x, band = c.with_rank_at_least(c.input(0), 2), _band_operand(c, 1)
     if x.rank is None or band is None:
         return
     lower, upper = band
@@ -302,8 +302,8 @@ def _number(c: InferenceContext, i: int) -> int | None:
 
 
 def _band_matrix_shape(c: InferenceContext) -> None:
-    """Matrices as small as hold the diagonals, unless their sizes are given."""
-    diagonal, band = c.with_rank_at_least(c.input(0), 1), _band(c, 1)
+    """Set the smallest matrices that hold the diagonals, or the given sizes."""
+    diagonal, band = c.with_rank_at_least(c.input(0), 1), _band_operand(c, 1)
     sizes = [_number(c, 2), _number(c, 3)]
     if diagonal.rank is None or band is None:
         return
@@ -315,17 +315,17 @@ def _band_matrix_shape(c: InferenceContext) -> None:
     if length is None or None in sizes:
         c.set_output(0, c.concatenate(batch, (None, None)))
         return
-    least = (length - min(upper, 0), length + max(lower, 0))
-    c.set_output(0, c.concatenate(batch, _matrix_size(c, sizes, least)))
+    minimum = (length - min(upper, 0), length + max(lower, 0))
+    c.set_output(0, c.concatenate(batch, _matrix_size(c, sizes, minimum)))
 
 
-def _matrix_size(c: InferenceContext, sizes: list[int | None], least: tuple[int, int]) -> tuple[int, int]:
-    """Sizes given, or the least ones; both the same where neither is given; one must be the least."""
+def _matrix_size(c: InferenceContext, sizes: list[int | None], minimum: tuple[int, int]) -> tuple[int, int]:
+    """Return the given sizes or the minimum; square if neither is given; one size must be the minimum."""
     rows, columns = (None if size == -1 else size for size in sizes)
     if rows is None and columns is None:
-        rows = columns = max(least)
-    rows, columns = least[0] if rows is None else rows, least[1] if columns is None else columns
-    if rows < least[0] or columns < least[1] or (rows != least[0] and columns != least[1]):
+        rows = columns = max(minimum)
+    rows, columns = minimum[0] if rows is None else rows, minimum[1] if columns is None else columns
+    if rows < minimum[0] or columns < minimum[1] or (rows != minimum[0] and columns != minimum[1]):
         raise ShapeError(f"{c.op_def.name}: the diagonals do not fit a matrix of {rows} by {columns}")
     return rows, columns
 
@@ -335,178 +335,183 @@ op("Bitcast", "input: T -> output: type",
     "complex128, qint8, quint8, qint16, quint16, qint32}",
     "type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, "
     "complex64, complex128, qint8, quint8, qint16, quint16, qint32}", shape=_bitcast_shape,
-    doc="The same bits, read as another type.\n\nWhere the new elements are smaller a dimension is added, where "
-    "they are larger the last one goes.",
+    doc="Reinterpret the bits as another type.\n\nA trailing dimension is added if the new elements are smaller, and "
+    "removed if they are larger.",
 )  # fmt: skip
 op("BroadcastArgs", "s0: T, s1: T -> r0: T", "T: {int32, int64} = DT_INT32", shape=_broadcast_args_shape,
-    doc="The shape that two shapes broadcast to.",
+    doc="Return the shape that two shapes broadcast to.",
 )  # fmt: skip
 op("BroadcastGradientArgs", "s0: T, s1: T -> r0: T, r1: T", "T: {int32, int64} = DT_INT32",
-    shape=_broadcast_gradient_args_shape, doc="The dimensions to sum over when a broadcast is undone.",
+    shape=_broadcast_gradient_args_shape, doc="Return the dimensions to sum over in the gradient of a broadcast.",
 )  # fmt: skip
 op("BroadcastTo", "input: T, shape: Tidx -> output: T", "T: type", "Tidx: {int32, int64} = DT_INT32",
-    shape=_broadcast_to_shape, doc="An array stretched to a shape.",
+    shape=_broadcast_to_shape, doc="Broadcast an array to a shape.",
 )  # fmt: skip
-op("Const", "-> output: dtype", "value: tensor", "dtype: type", shape=_const_shape, doc="A constant.")
+op("Const", "-> output: dtype", "value: tensor", "dtype: type", shape=_const_shape, doc="Return a constant.")
 op("Copy", "input: T -> output: T", "T: type", "tensor_name: string = ''", "debug_ops_spec: list(string) = []",
-    allows_uninitialized_input=True, shape=unchanged_shape, doc="A copy, made for a debugger.",
+    allows_uninitialized_input=True, shape=unchanged_shape, doc="Copy a tensor for a debugger.",
 )  # fmt: skip
-op("DeepCopy", "x: T -> y: T", "T: type", stateful=True, shape=unchanged_shape, doc="A copy that shares no memory.")
-op("EnsureShape", "input: T -> output: T", "shape: shape", "T: type", shape=_ensured_shape,
-    doc="The input, which must fit a shape when it runs.",
+op("DeepCopy", "x: T -> y: T", "T: type", stateful=True, shape=unchanged_shape,
+    doc="Copy a tensor without sharing memory.",
+)  # fmt: skip
+op("EnsureShape", "input: T -> output: T", "shape: shape", "T: type", shape=_ensure_shape_shape,
+    doc="Return the input after checking its shape at run time.",
 )  # fmt: skip
 op("ExpandDims", "input: T, dim: Tdim -> output: T", "T: type", "Tdim: {int32, int64} = DT_INT32",
-    shape=_expand_dims_shape, doc="A dimension of size 1 put in.",
+    shape=_expand_dims_shape, doc="Insert a dimension of size 1.",
 )  # fmt: skip
 op("Fill", "dims: index_type, value: T -> output: T", "T: type", "index_type: {int32, int64} = DT_INT32",
-    shape=_fill_shape, doc="An array filled with one value.",
+    shape=_fill_shape, doc="Fill an array with one value.",
 )  # fmt: skip
 op("GuaranteeConst", "input: T -> output: T", "T: type", stateful=True, shape=unchanged_shape,
-    doc="The input, which never changes from run to run.",
+    doc="Return the input, which does not change between runs.",
 )  # fmt: skip
-op("Identity", "input: T -> output: T", "T: type", shape=unchanged_shape, doc="The input.")
-op("IdentityN", "input: T -> output: T", "T: list(type)", shape=_all_unchanged_shape, doc="The inputs.")
+op("Identity", "input: T -> output: T", "T: type", shape=unchanged_shape, doc="Return the input.")
+op("IdentityN", "input: T -> output: T", "T: list(type)", shape=_all_unchanged_shape, doc="Return the inputs.")
 op("ImmutableConst", "-> tensor: dtype", "dtype: type", "shape: shape", "memory_region_name: string",
-    shape=explicit_shape, doc="A constant in a region of read-only memory.",
+    shape=explicit_shape, doc="Return a constant in read-only memory.",
 )  # fmt: skip
 op("InplaceAdd", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape,
-    doc="Rows of an array with others added.",
+    doc="Add to some rows of an array.",
 )  # fmt: skip
 op("InplaceSub", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape,
-    doc="Rows of an array with others subtracted.",
+    doc="Subtract from some rows of an array.",
 )  # fmt: skip
-op("InplaceUpdate", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape, doc="Rows of an array replaced.")
+op("InplaceUpdate", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape,
+    doc="Replace some rows of an array.",
+)  # fmt: skip
 op("InvertPermutation", "x: T -> y: T", "T: {int32, int64} = DT_INT32", shape=unchanged_shape_with_rank(1),
-    doc="The permutation that undoes another.",
+    doc="Return the inverse of a permutation.",
 )  # fmt: skip
 op("LinSpace", "start: T, stop: T, num: Tidx -> output: T", "T: {bfloat16, half, float, double}",
     "Tidx: {int32, int64} = DT_INT32", shape=_linspace_shape,
-    doc="Numbers at even distances between two ends, both included.",
+    doc="Return evenly spaced numbers between two ends, both included.",
 )  # fmt: skip
 op("ListDiff", "x: T, y: T -> out: T, idx: out_idx", "T: type", "out_idx: {int32, int64} = DT_INT32",
-    shape=_list_diff_shape, doc="The elements of one list that another lacks, and where they stood.",
+    shape=_list_diff_shape, doc="Return the elements of x that are not in y, and their indices.",
 )  # fmt: skip
 op("OneHot", "indices: TI, depth: int32, on_value: T, off_value: T -> output: T", "axis: int = -1", "T: type",
     "TI: {uint8, int8, int32, int64} = DT_INT64", shape=_one_hot_shape,
-    doc="An array that is \"on\" where an index points, \"off\" elsewhere.",
+    doc="Return an array with the value \"on\" at the indices and \"off\" elsewhere.",
 )  # fmt: skip
 op("OnesLike", "x: T -> y: T",
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, "
-    "complex128, bool}", shape=unchanged_shape, doc="Ones in the shape of the input.",
+    "complex128, bool}", shape=unchanged_shape, doc="Return ones of the input's shape.",
 )  # fmt: skip
 op("ParallelConcat", "values: N * T -> output: T", "N: int", "T: type", "shape: shape", shape=_parallel_concat_shape,
-    doc="Rows joined along the first dimension, in any order of arrival.",
+    doc="Concatenate rows along the first dimension, in any order of arrival.",
 )  # fmt: skip
 op("Placeholder", "-> output: dtype", "dtype: type", "shape: shape = { unknown_rank: true }", shape=explicit_shape,
-    doc="A value to be fed.",
+    doc="Return a fed value.",
 )  # fmt: skip
 op("PlaceholderV2", "-> output: dtype", "dtype: type", "shape: shape", deprecated=(23, "Use Placeholder."),
-    shape=explicit_shape, doc="A value to be fed.",
+    shape=explicit_shape, doc="Return a fed value.",
 )  # fmt: skip
 op("PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type", "shape: shape", shape=_default_shape,
-    doc="A value that may be fed.",
+    doc="Return a fed value, or the input.",
 )  # fmt: skip
 op("PreventGradient", "input: T -> output: T", "T: type", "message: string = ''", shape=unchanged_shape,
-    doc="The input; its gradient is an error.",
+    doc="Return the input; its gradient raises an error.",
 )  # fmt: skip
-op("Rank", "input: T -> output: int32", "T: type", shape=scalar_shape, doc="The number of dimensions.")
+op("Rank", "input: T -> output: int32", "T: type", shape=scalar_shape, doc="Return the number of dimensions.")
 op("Reshape", "tensor: T, shape: Tshape -> output: T", "T: type", "Tshape: {int32, int64} = DT_INT32",
     shape=_reshape_shape,
-    doc="The same elements in another shape.\n\nOne size of the shape may be -1: it follows from the others.",
+    doc="Reshape an array.\n\nOne size of the shape may be -1, which is inferred from the others.",
 )  # fmt: skip
 op("Shape", "input: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32", shape=_shape_shape,
-    doc="The shape as a vector.",
+    doc="Return the shape as a vector.",
 )  # fmt: skip
 op("ShapeN", "input: N * T -> output: N * out_type", "N: int", "T: type", "out_type: {int32, int64} = DT_INT32",
-    shape=_shape_shape, doc="The shapes of several arrays.",
+    shape=_shape_shape, doc="Return the shapes of several arrays.",
 )  # fmt: skip
 op("Size", "input: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32", shape=scalar_shape,
-    doc="The number of elements.",
+    doc="Return the number of elements.",
 )  # fmt: skip
-op("Snapshot", "input: T -> output: T", "T: type", shape=unchanged_shape, doc="The input as it is now.")
+op("Snapshot", "input: T -> output: T", "T: type", shape=unchanged_shape, doc="Return the current value of the input.")
 op("Squeeze", "input: T -> output: T", "T: type", "squeeze_dims: list(int) >= 0 = []", shape=_squeeze_shape,
-    doc="Dimensions of size 1 taken away.",
+    doc="Remove dimensions of size 1.",
 )  # fmt: skip
 op("StopGradient", "input: T -> output: T", "T: type", shape=unchanged_shape,
-    doc="The input; no gradient goes through.",
+    doc="Return the input, stopping gradients.",
 )  # fmt: skip
 op("Unique", "x: T -> y: T, idx: out_idx", "T: type", "out_idx: {int32, int64} = DT_INT32", shape=_unique_shape,
-    doc="The different elements in order of appearance, and for each place which one stands there.",
+    doc="Return the distinct elements in order of appearance, and for each element the index of its value.",
 )  # fmt: skip
 op("UniqueV2", "x: T, axis: Taxis -> y: T, idx: out_idx", "T: type", "Taxis: {int32, int64} = DT_INT64",
     "out_idx: {int32, int64} = DT_INT32", shape=_unique_along_shape,
-    doc="The different slices along an axis, and for each place which one stands there.",
+    doc="Return the distinct slices along an axis, and for each slice the index of its value.",
 )  # fmt: skip
 op("UniqueWithCounts", "x: T -> y: T, idx: out_idx, count: out_idx", "T: type", "out_idx: {int32, int64} = DT_INT32",
-    shape=_unique_shape, doc="The different elements, which one stands where, and how often each does.",
+    shape=_unique_shape, doc="Return the distinct elements, for each element the index of its value, and the counts.",
 )  # fmt: skip
 op("Where", "input: T -> index: int64", "T: {numbertype, bool} = DT_BOOL", shape=_where_shape,
-    doc="The places of elements that are not zero.",
+    doc="Return the coordinates of nonzero elements.",
 )  # fmt: skip
-op("ZerosLike", "x: T -> y: T", "T: type", shape=unchanged_shape, doc="Zeros in the shape of the input.")
+op("ZerosLike", "x: T -> y: T", "T: type", shape=unchanged_shape, doc="Return zeros of the input's shape.")
 op("Empty", "shape: int32 -> output: dtype", "dtype: type", "init: bool = false", stateful=True, shape=random_shape,
-    doc="An array whose content is arbitrary, or zero on request.",
+    doc="Return an array with unspecified contents, or with zeros on request.",
 )  # fmt: skip
 op("Diag", "diagonal: T -> output: T", "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
-    shape=_diag_shape, doc="A tensor with the input on its diagonal.",
+    shape=_diag_shape, doc="Return a tensor with the input on its diagonal.",
 )  # fmt: skip
 op("DiagPart", "input: T -> diagonal: T", "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
-    shape=_diag_part_shape, doc="The diagonal of a tensor.",
+    shape=_diag_part_shape, doc="Return the diagonal of a tensor.",
 )  # fmt: skip
 op("BatchMatrixBandPart", "input: T, num_lower: int64, num_upper: int64 -> band: T", "T: type",
     deprecated=(14, "Use MatrixBandPart."), shape=unchanged_shape_with_rank_at_least(2),
-    doc="The diagonals of matrices near the main one; zeros elsewhere.",
+    doc="Keep a central band of diagonals of matrices and set the other elements to zero.",
 )  # fmt: skip
 op("BatchMatrixDiag", "diagonal: T -> output: T", "T: type", deprecated=(14, "Use MatrixDiag."),
-    shape=_matrix_diag_shape, doc="Matrices with the input on their diagonals.",
+    shape=_matrix_diag_shape, doc="Return matrices with the input on their diagonals.",
 )  # fmt: skip
 op("MatrixBandPart", "input: T, num_lower: Tindex, num_upper: Tindex -> band: T", "T: type",
     "Tindex: {int32, int64} = DT_INT64", shape=unchanged_shape_with_rank_at_least(2),
-    doc="The diagonals of matrices near the main one; zeros elsewhere.\n\nA negative count keeps the whole triangle.",
+    doc="Keep a central band of diagonals of matrices and set the other elements to zero.\n\nA negative count keeps "
+    "the whole triangle.",
 )  # fmt: skip
 op("MatrixDiag", "diagonal: T -> output: T", "T: type", shape=_matrix_diag_shape,
-    doc="Matrices with the input on their diagonals.",
+    doc="Return matrices with the input on their diagonals.",
 )  # fmt: skip
 op("MatrixDiagPart", "input: T -> diagonal: T", "T: type", shape=_matrix_diag_part_shape,
-    doc="The main diagonals of matrices.",
+    doc="Return the main diagonals of matrices.",
 )  # fmt: skip
 op("MatrixDiagPartV2", "input: T, k: int32, padding_value: T -> diagonal: T", "T: type", shape=_band_part_shape,
-    doc="A band of diagonals of matrices, padded to one length.",
+    doc="Return a band of diagonals of matrices, padded to one length.",
 )  # fmt: skip
 op("MatrixDiagPartV3", "input: T, k: int32, padding_value: T -> diagonal: T", "T: type",
     "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'", shape=_band_part_shape,
-    doc="A band of diagonals of matrices, padded to one length on a side of choice.",
+    doc="Return a band of diagonals of matrices, padded to one length on a selectable side.",
 )  # fmt: skip
 op("MatrixDiagV2", "diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T -> output: T", "T: type",
-    shape=_band_matrix_shape, doc="Matrices with a band of diagonals given.",
+    shape=_band_matrix_shape, doc="Return matrices with the given band of diagonals.",
 )  # fmt: skip
 op("MatrixDiagV3", "diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T -> output: T", "T: type",
     "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'", shape=_band_matrix_shape,
-    doc="Matrices with a band of diagonals given, aligned on a side of choice.",
+    doc="Return matrices with the given band of diagonals, aligned on a selectable side.",
 )  # fmt: skip
 op("MatrixSetDiag", "input: T, diagonal: T -> output: T", "T: type", shape=_matrix_set_diag_shape,
-    doc="Matrices with their main diagonals replaced.",
+    doc="Replace the main diagonals of matrices.",
 )  # fmt: skip
 op("MatrixSetDiagV2", "input: T, diagonal: T, k: int32 -> output: T", "T: type",
-    shape=unchanged_shape_with_rank_at_least(2), doc="Matrices with a band of diagonals replaced.",
+    shape=unchanged_shape_with_rank_at_least(2), doc="Replace a band of diagonals of matrices.",
 )  # fmt: skip
 op("MatrixSetDiagV3", "input: T, diagonal: T, k: int32 -> output: T", "T: type",
     "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'",
     shape=unchanged_shape_with_rank_at_least(2),
-    doc="Matrices with a band of diagonals replaced, aligned on a side of choice.",
+    doc="Replace a band of diagonals of matrices, aligned on a selectable side.",
 )  # fmt: skip
 op("UpperBound", "sorted_inputs: T, values: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32",
-    shape=_bound_shape, doc="Where values would go in sorted rows, behind their equals.",
+    shape=_search_bound_shape, doc="Return the insertion indices of values in sorted rows, after equal elements.",
 )  # fmt: skip
 op("LowerBound", "sorted_inputs: T, values: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32",
-    shape=_bound_shape, doc="Where values would go in sorted rows, before their equals.",
+    shape=_search_bound_shape, doc="Return the insertion indices of values in sorted rows, before equal elements.",
 )  # fmt: skip
 op("Select", "condition: bool, t: T, e: T -> output: T", "T: type", shape=_select_shape,
-    doc="Elements of one array or another, by a condition.",
+    doc="Select elements of two arrays by a condition.",
 )  # fmt: skip
 op("SelectV2", "condition: bool, t: T, e: T -> output: T", "T: type", shape=broadcast_inputs_shape,
-    doc="Elements of one array or another, by a condition; all three broadcast.",
+    doc="Select elements of two arrays by a condition; all three broadcast.",
 )  # fmt: skip
 op("ToBool", "input: T -> output: bool", "T: type", shape=scalar_shape,
-    doc="Whether a number is not zero, or a string or an array not empty.",
+    doc="Test for a nonzero number, a nonempty string or a nonempty array.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cutting, joining, padding, permuting, gathering and scattering."""
+"""Concatenation, slicing, padding, permutation, gather and scatter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _of_rank(c: InferenceContext, rank: int | None) -> TensorShape:
 
 
 def _numbers(c: InferenceContext, i: int) -> list[int] | None:
-    """The numbers that a vector holds, where they are known."""
+    """Return the numbers of a constant vector, or None if unknown."""
     value = c.input_tensor(i)
     return None if value is None else [int(v) for v in np.ravel(value)]
 
@@ -37,7 +37,7 @@ def _scalar(c: InferenceContext, i: int | str) -> int | None:
 
 
 def _slice_shape(c: InferenceContext) -> None:
-    """A size of -1 reaches to the end."""
+    """Set the sizes of a slice; -1 means up to the end."""
     x = c.input(0)
     begin_shape = c.merge(c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1))
     rank = x.rank if begin_shape[0] is None else begin_shape[0]
@@ -74,7 +74,7 @@ def _strided_slice_grad_shape(c: InferenceContext) -> None:
     c.set_output(0, c.make_shape_from_shape_tensor(0))
 
 
-# Joining and splitting -------------------------------------------------------------------------------------------
+# Concatenation and splitting -----------------------------------------------------------------------------------------
 
 
 def _concat_offset_shape(c: InferenceContext) -> None:
@@ -83,7 +83,7 @@ def _concat_offset_shape(c: InferenceContext) -> None:
 
 
 def _pack_shape(c: InferenceContext) -> None:
-    """A new dimension that counts the inputs."""
+    """Insert a dimension with the number of inputs."""
     shape = UNKNOWN
     for i in range(c.num_inputs):
         shape = c.merge(shape, c.input(i))
@@ -104,7 +104,7 @@ def _unpack_shape(c: InferenceContext) -> None:
 
 
 def _split_shape(c: InferenceContext) -> None:
-    """Equal parts."""
+    """Divide a dimension into equal parts."""
     axis, x = _scalar(c, 0), c.input(1)
     if x.rank is not None and axis is not None:
         at = c.axis(axis, x)
@@ -116,7 +116,7 @@ def _split_shape(c: InferenceContext) -> None:
 
 
 def _split_v_shape(c: InferenceContext) -> None:
-    """Parts of the sizes given, one of which may be -1: the rest."""
+    """Set the given sizes of parts; one may be -1, for the rest."""
     x, axis, sizes = c.input(0), _scalar(c, 2), _numbers(c, 1)
     c.merge_dim(c.with_rank(c.input(1), 1)[0], c.num_outputs)
     if x.rank is None or axis is None:
@@ -143,7 +143,7 @@ def _split_sizes(c: InferenceContext, total: Dim, sizes: list[int] | None) -> Se
 
 
 def _pad_shape(c: InferenceContext, sign: int = 1) -> None:
-    """Two numbers for each dimension: before and after."""
+    """Add a pair of paddings, before and after, to each dimension."""
     x, paddings = c.input(0), c.with_rank(c.input(1), 2)
     c.merge_dim(paddings[1], 2)
     value = c.input_tensor(1)
@@ -175,7 +175,7 @@ def _tile_shape(c: InferenceContext) -> None:
     c.set_output(0, [c.multiply(d, n) for d, n in zip(x, times, strict=True)])
 
 
-# Orders ----------------------------------------------------------------------------------------------------------
+# Permutations -----------------------------------------------------------------------------------------------------
 
 
 def _transpose_shape(c: InferenceContext) -> None:
@@ -195,7 +195,7 @@ def _transpose_shape(c: InferenceContext) -> None:
 
 
 def _reverse_shape(c: InferenceContext) -> None:
-    """A flag for each dimension, eight at most."""
+    """Check that there is one flag per dimension; the rank is at most eight."""
     x, flags = c.with_rank_at_most(c.input(0), 8), c.with_rank(c.input(1), 1)
     if x.rank is not None:
         c.merge_dim(flags[0], x.rank)
@@ -213,7 +213,7 @@ def _reverse_axes_shape(c: InferenceContext) -> None:
 
 
 def _reverse_sequence_shape(c: InferenceContext) -> None:
-    """A length for each row."""
+    """Check that there is one length per row."""
     x, lengths = c.input(0), c.with_rank(c.input(1), 1)
     row, sequence = c.attr("batch_dim"), c.attr("seq_dim")
     if x.rank is None:
@@ -260,14 +260,14 @@ def _tensor_scatter_shape(c: InferenceContext) -> None:
 
 
 def _block(c: InferenceContext) -> list[int] | None:
-    """Sizes of a block: two equal ones from an attribute, or the numbers of an input."""
+    """Return the sizes of a block: two equal ones from an attribute, or those of an input; None if unknown."""
     if c.op_def.find_attr("block_size"):
         return [c.attr("block_size")] * 2
     return _numbers(c, 1)
 
 
 def _space_shape(c: InferenceContext, to_batch: bool) -> None:
-    """Blocks of the dimensions behind the batch move into it, or come out of it."""
+    """Move blocks of the spatial dimensions to the batch or back."""
     x, block = c.input(0), _block(c)
     edges = c.input_tensor(c.num_inputs - 1)
     c.merge_dim(c.with_rank(c.input(c.num_inputs - 1), 2)[1], 2)
@@ -282,17 +282,17 @@ def _space_shape(c: InferenceContext, to_batch: bool) -> None:
         known = np.reshape(edges, (-1, 2)).tolist()
         if len(known) != len(block) or (edges < 0).any():
             raise ShapeError(f"{c.op_def.name}: {edges.tolist()} are no edges of {len(block)} dimensions")
-    change = _into_batch if to_batch else _out_of_batch
+    change = _to_batch_size if to_batch else _from_batch_size
     sizes = [change(c, d, b, e) for d, b, e in zip(x[1 : len(block) + 1], block, known, strict=True)]
     batch = c.multiply(x[0], prod(block)) if to_batch else c.divide(x[0], prod(block))
     c.set_output(0, (batch, *sizes, *x[len(block) + 1 :]))
 
 
-def _into_batch(c: InferenceContext, dim: Dim, block: int, edge: Sequence[int] | None) -> Dim:
+def _to_batch_size(c: InferenceContext, dim: Dim, block: int, edge: Sequence[int] | None) -> Dim:
     return None if edge is None else c.divide(c.add(dim, sum(edge)), block)
 
 
-def _out_of_batch(c: InferenceContext, dim: Dim, block: int, edge: Sequence[int] | None) -> Dim:
+def _from_batch_size(c: InferenceContext, dim: Dim, block: int, edge: Sequence[int] | None) -> Dim:
     return None if edge is None else c.subtract(c.multiply(dim, block), sum(edge))
 
 
@@ -305,7 +305,7 @@ def _batch_to_space_shape(c: InferenceContext) -> None:
 
 
 def _depth_shape(c: InferenceContext, to_depth: bool) -> None:
-    """Blocks of the spatial dimensions move into the channels, or come out of them."""
+    """Move blocks of the spatial dimensions to the channels or back."""
     layout, block = Layout.of(c.attr("data_format"), 2), c.attr("block_size")
     x = c.with_rank(c.input(0), layout.rank)
     shrink, grow = (c.divide, c.multiply) if to_depth else (c.multiply, c.divide)
@@ -325,7 +325,7 @@ def _depth_to_space_shape(c: InferenceContext) -> None:
 
 
 def _patches_shape(c: InferenceContext) -> None:
-    """The window around each place, along the channels."""
+    """Set the shape of windows at each position, flattened into the channels."""
     x, window, strides, rates = c.with_rank(c.input(0), 4), c.attr("ksizes"), c.attr("strides"), c.attr("rates")
     for name, values in (("ksizes", window), ("strides", strides), ("rates", rates)):
         if len(values) != 4:
@@ -336,149 +336,150 @@ def _patches_shape(c: InferenceContext) -> None:
 
 op("BatchToSpace", "input: T, crops: Tidx -> output: T", "T: type", "block_size: int >= 2",
     "Tidx: {int32, int64} = DT_INT32", shape=_batch_to_space_shape,
-    doc="Blocks of the batch moved back into height and width, then cropped.",
+    doc="Move blocks of the batch to height and width, then crop.",
 )  # fmt: skip
 op("BatchToSpaceND", "input: T, block_shape: Tblock_shape, crops: Tcrops -> output: T", "T: type",
     "Tblock_shape: {int32, int64} = DT_INT32", "Tcrops: {int32, int64} = DT_INT32", shape=_batch_to_space_shape,
-    doc="Blocks of the batch moved back into other dimensions, then cropped.",
+    doc="Move blocks of the batch to other dimensions, then crop.",
 )  # fmt: skip
 op("Concat", "concat_dim: int32, values: N * T -> output: T", "N: int >= 2", "T: type", shape=concat_shape,
-    doc="Arrays joined along a dimension.",
+    doc="Concatenate arrays along a dimension.",
 )  # fmt: skip
 op("ConcatOffset", "concat_dim: int32, shape: N * shape_type -> offset: N * shape_type", "N: int >= 2",
     "shape_type: {int32, int64} = DT_INT32", shape=_concat_offset_shape,
-    doc="Where each of several arrays begins once they are joined.",
+    doc="Return the offset of each array within their concatenation.",
 )  # fmt: skip
 op("ConcatV2", "values: N * T, axis: Tidx -> output: T", "N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32",
-    shape=concat_v2_shape, doc="Arrays joined along an axis.",
+    shape=concat_v2_shape, doc="Concatenate arrays along an axis.",
 )  # fmt: skip
 op("ConjugateTranspose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32",
-    shape=_transpose_shape, doc="Dimensions permuted and elements conjugated.",
+    shape=_transpose_shape, doc="Permute the dimensions and conjugate the elements.",
 )  # fmt: skip
 op("DepthToSpace", "input: T -> output: T", "T: type", "block_size: int >= 2",
     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", shape=_depth_to_space_shape,
-    doc="Blocks of the channels moved into height and width.",
+    doc="Move blocks of channels to height and width.",
 )  # fmt: skip
 op("Gather", "params: Tparams, indices: Tindices -> output: Tparams", "validate_indices: bool = true", "Tparams: type",
-    "Tindices: {int32, int64}", shape=_gather_shape, doc="Rows picked by indices.",
+    "Tindices: {int32, int64}", shape=_gather_shape, doc="Gather rows by index.",
 )  # fmt: skip
 op("GatherNd", "params: Tparams, indices: Tindices -> output: Tparams", "Tparams: type",
     "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''", shape=_gather_nd_shape,
-    doc="Slices picked by vectors of indices.",
+    doc="Gather slices by vectors of indices.",
 )  # fmt: skip
 op("GatherV2", "params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams", "batch_dims: int = 0",
     "Tparams: type", "Tindices: {int16, int32, int64}", "Taxis: {int32, int64}", shape=_gather_along_shape,
-    doc="Slices along an axis picked by indices, batch by batch on request.",
+    doc="Gather slices along an axis by index, optionally per batch.",
 )  # fmt: skip
 op("MirrorPad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
-    "mode: {'REFLECT', 'SYMMETRIC'}", shape=_pad_shape, doc="Padding that mirrors what is inside.",
+    "mode: {'REFLECT', 'SYMMETRIC'}", shape=_pad_shape, doc="Pad by mirroring the contents.",
 )  # fmt: skip
 op("MirrorPadGrad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
     "mode: {'REFLECT', 'SYMMETRIC'}", shape=_mirror_pad_grad_shape,
-    doc="The gradient of MirrorPad: padding folded back.",
+    doc="Compute the gradient of MirrorPad by folding back the padding.",
 )  # fmt: skip
 op("Pack", "values: N * T -> output: T", "N: int", "T: type", "axis: int = 0", shape=_pack_shape,
-    doc="Arrays stacked along a new dimension.",
+    doc="Stack arrays along a new dimension.",
 )  # fmt: skip
 op("Pad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
-    shape=_pad_shape, doc="Zeros put around an array.",
+    shape=_pad_shape, doc="Pad with zeros.",
 )  # fmt: skip
 op("PadV2", "input: T, paddings: Tpaddings, constant_values: T -> output: T", "T: type",
-    "Tpaddings: {int32, int64} = DT_INT32", shape=_pad_shape, doc="A value put around an array.",
+    "Tpaddings: {int32, int64} = DT_INT32", shape=_pad_shape, doc="Pad with a value.",
 )  # fmt: skip
 op("Reverse", "tensor: T, dims: bool -> output: T",
     "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, "
     "complex64, complex128, string}", shape=_reverse_shape,
-    doc="The order turned round along the dimensions that are flagged.",
+    doc="Reverse the order along the flagged dimensions.",
 )  # fmt: skip
 op("ReverseSequence", "input: T, seq_lengths: Tlen -> output: T", "seq_dim: int", "batch_dim: int = 0", "T: type",
     "Tlen: {int32, int64} = DT_INT64", shape=_reverse_sequence_shape,
-    doc="The first elements of each row turned round, as many as its length says.",
+    doc="Reverse the first elements of each row, up to the length of the row.",
 )  # fmt: skip
 op("ReverseV2", "tensor: T, axis: Tidx -> output: T", "Tidx: {int32, int64} = DT_INT32",
     "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, "
-    "complex64, complex128, string}", shape=_reverse_axes_shape, doc="The order turned round along some axes.",
+    "complex64, complex128, string}", shape=_reverse_axes_shape, doc="Reverse the order along some axes.",
 )  # fmt: skip
 op("Roll", "input: T, shift: Tshift, axis: Taxis -> output: T", "T: type", "Tshift: {int32, int64}",
-    "Taxis: {int32, int64}", shape=_roll_shape, doc="Elements shifted round along some axes.",
+    "Taxis: {int32, int64}", shape=_roll_shape, doc="Shift elements cyclically along some axes.",
 )  # fmt: skip
 op("ScatterNd", "indices: Tindices, updates: T, shape: Tindices -> output: T", "T: type",
     "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''", shape=_scatter_nd_shape,
-    doc="Zeros with updates added at vectors of indices.",
+    doc="Add updates at vectors of indices to zeros.",
 )  # fmt: skip
 op("ScatterNdNonAliasingAdd", "input: T, indices: Tindices, updates: T -> output: T", "T: {numbertype, bool}",
     "Tindices: {int32, int64}", "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
-    doc="An array with updates added at vectors of indices.",
+    doc="Add updates at vectors of indices to an array.",
 )  # fmt: skip
 op("Slice", "input: T, begin: Index, size: Index -> output: T", "T: type", "Index: {int32, int64}", shape=_slice_shape,
-    doc="A box cut out of an array.",
+    doc="Slice a box out of an array.",
 )  # fmt: skip
 op("SpaceToBatch", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
     "block_size: int >= 2", shape=_space_to_batch_shape,
-    doc="Height and width padded, and their blocks moved into the batch.",
+    doc="Pad height and width, and move their blocks to the batch.",
 )  # fmt: skip
 op("SpaceToBatchND", "input: T, block_shape: Tblock_shape, paddings: Tpaddings -> output: T", "T: type",
     "Tblock_shape: {int32, int64} = DT_INT32", "Tpaddings: {int32, int64} = DT_INT32", shape=_space_to_batch_shape,
-    doc="Dimensions padded, and their blocks moved into the batch.",
+    doc="Pad dimensions, and move their blocks to the batch.",
 )  # fmt: skip
 op("SpaceToDepth", "input: T -> output: T", "T: type", "block_size: int >= 2",
     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", shape=_space_to_depth_shape,
-    doc="Blocks of height and width moved into the channels.",
+    doc="Move blocks of height and width to the channels.",
 )  # fmt: skip
 op("Split", "split_dim: int32, value: T -> output: num_split * T", "num_split: int", "T: type", shape=_split_shape,
-    doc="Equal parts along a dimension.",
+    doc="Split into equal parts along a dimension.",
 )  # fmt: skip
 op("SplitV", "value: T, size_splits: Tlen, split_dim: int32 -> output: num_split * T", "num_split: int", "T: type",
-    "Tlen: {int8, int32, int64} = DT_INT64", shape=_split_v_shape, doc="Parts of given sizes along a dimension.",
+    "Tlen: {int8, int32, int64} = DT_INT64", shape=_split_v_shape,
+    doc="Split into parts of given sizes along a dimension.",
 )  # fmt: skip
 op("StridedSlice", "input: T, begin: Index, end: Index, strides: Index -> output: T", "T: type",
     "Index: {int16, int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=_strided_slice_shape,
-    doc="Elements from begin to end in steps, for each dimension.\n\nBits of the masks make a bound open, stand "
-    "for an ellipsis or a new axis, or pick one element and drop its dimension.",
+    doc="Slice each dimension from begin to end with a stride.\n\nMask bits leave out a bound, mark an ellipsis or a "
+    "new axis, or select one element and remove its dimension.",
 )  # fmt: skip
 op("StridedSliceGrad", "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> output: T", "T: type",
     "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=_strided_slice_grad_shape,
-    doc="The gradient of StridedSlice: zeros around what was cut out.",
+    doc="Compute the gradient of StridedSlice: zeros around the slice.",
 )  # fmt: skip
 op("TensorScatterAdd", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
     "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
-    doc="An array with updates added at vectors of indices.",
+    doc="Add updates at vectors of indices to an array.",
 )  # fmt: skip
 op("TensorScatterMax", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
     "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
-    doc="An array with the greater of itself and updates at vectors of indices.",
+    doc="Take the maximum of an array and updates at vectors of indices.",
 )  # fmt: skip
 op("TensorScatterMin", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
     "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
-    doc="An array with the lesser of itself and updates at vectors of indices.",
+    doc="Take the minimum of an array and updates at vectors of indices.",
 )  # fmt: skip
 op("TensorScatterSub", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
     "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
-    doc="An array with updates subtracted at vectors of indices.",
+    doc="Subtract updates at vectors of indices from an array.",
 )  # fmt: skip
 op("TensorScatterUpdate", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type",
     "Tindices: {int16, int32, int64, uint16}", "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
-    doc="An array with elements at vectors of indices replaced.",
+    doc="Replace elements of an array at vectors of indices.",
 )  # fmt: skip
 op("TensorStridedSliceUpdate", "input: T, begin: Index, end: Index, strides: Index, value: T -> output: T", "T: type",
     "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=unchanged_shape,
-    doc="An array with a strided slice replaced.",
+    doc="Replace a strided slice of an array.",
 )  # fmt: skip
 op("Tile", "input: T, multiples: Tmultiples -> output: T", "T: type", "Tmultiples: {int32, int64} = DT_INT32",
-    shape=_tile_shape, doc="An array repeated along each dimension.",
+    shape=_tile_shape, doc="Repeat an array along each dimension.",
 )  # fmt: skip
 op("Transpose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32", shape=_transpose_shape,
-    doc="Dimensions permuted.",
+    doc="Permute the dimensions.",
 )  # fmt: skip
 op("Unpack", "value: T -> output: num * T", "num: int >= 0", "T: type", "axis: int = 0", shape=_unpack_shape,
-    doc="Slices along a dimension, which goes.",
+    doc="Split into slices along a dimension, which is removed.",
 )  # fmt: skip
 op("ExtractImagePatches", "images: T -> patches: T", "ksizes: list(int) >= 4", "strides: list(int) >= 4",
     "rates: list(int) >= 4",
     "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
     "complex128, bool}", "padding: {'SAME', 'VALID'}", shape=_patches_shape,
-    doc="The window around each place of an image, along the channels.",
+    doc="Extract the window around each position of an image into the channels.",
 )  # fmt: skip

@@ -5,7 +5,7 @@ from cyxla.core.framework.shape_inference import InferenceContext
 
 
 def _ctc_loss_shape(c: InferenceContext) -> None:
-    """A loss for each sequence of the batch, and the gradient."""
+    """Set one loss per sequence of the batch, and the gradient."""
     x, indices = c.with_rank(c.input(0), 3), c.with_rank(c.input(1), 2)
     values, lengths = c.with_rank(c.input(2), 1), c.with_rank(c.input(3), 1)
     c.merge_dim(indices[0], values[0])
@@ -17,5 +17,5 @@ def _ctc_loss_shape(c: InferenceContext) -> None:
 op("CTCLoss", "inputs: T, labels_indices: int64, labels_values: int32, sequence_length: int32 -> loss: T, gradient: T",
     "preprocess_collapse_repeated: bool = false", "ctc_merge_repeated: bool = true",
     "ignore_longer_outputs_than_inputs: bool = false", "T: {float, double} = DT_FLOAT", shape=_ctc_loss_shape,
-    doc="The loss of sequences whose alignment is not known, and the gradient.",
+    doc="Compute the connectionist temporal classification loss and its gradient.",
 )  # fmt: skip

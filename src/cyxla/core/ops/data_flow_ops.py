@@ -1,4 +1,4 @@
-"""Stacks, tensor arrays, optionals; partition and stitch."""
+"""Stacks, tensor arrays, optionals, dynamic partition and stitch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cyxla.errors import ShapeError
 
 
 def _partition_shape(c: InferenceContext) -> None:
-    """How many rows each part gets, the data decides."""
+    """Set partitions with an unknown number of rows."""
     data, parts = c.input(0), c.input(1)
     if parts.rank is None:
         return
@@ -25,7 +25,7 @@ def _partition_shape(c: InferenceContext) -> None:
 
 
 def _stitch_shape(c: InferenceContext) -> None:
-    """As many rows as the greatest index asks for."""
+    """Set the number of rows to the largest index plus one."""
     rest, rows, known = UNKNOWN, 0, True
     for i, (indices, data) in enumerate(zip(c.inputs("indices"), c.inputs("data"), strict=True)):
         value = c.input_tensor(i)
@@ -49,8 +49,8 @@ def _optional_values_shape(c: InferenceContext) -> None:
 # Stacks and tensor arrays ----------------------------------------------------------------------------------------
 
 
-def _pair_shape(c: InferenceContext) -> None:
-    """A handle of the old kind: two strings."""
+def _pair_handle_shape(c: InferenceContext) -> None:
+    """Set the shape of a legacy handle, two strings."""
     c.set_output(0, (2,))
 
 
@@ -58,8 +58,8 @@ def _push_shape(c: InferenceContext) -> None:
     c.set_output(0, c.input(1))
 
 
-def _check(**ranks: int) -> Callable[[InferenceContext], None]:
-    """The outputs are scalars; inputs of these names have these ranks."""
+def _ranks(**ranks: int) -> Callable[[InferenceContext], None]:
+    """Make a shape function that checks ranks of inputs by name and sets scalar outputs."""
 
     def fn(c: InferenceContext) -> None:
         for name, rank in ranks.items():
@@ -74,13 +74,13 @@ def _rows(c: InferenceContext, count: Dim, attr: str) -> None:
 
 
 def _gather_shape(c: InferenceContext) -> None:
-    """An element for each index."""
+    """Set one element per index."""
     c.with_rank(c.input("flow_in"), 0)
     _rows(c, c.with_rank(c.input("indices"), 1)[0], "element_shape")
 
 
 def _concat_shape(c: InferenceContext) -> None:
-    """The elements one after the other, and their lengths."""
+    """Set the concatenated elements, and the vector of their lengths."""
     c.with_rank(c.input("flow_in"), 0)
     _rows(c, None, "element_shape_except0")
     c.set_output(1, (None,))
@@ -98,86 +98,88 @@ def _grad_shape(c: InferenceContext) -> None:
 
 
 op("Barrier", "-> handle: Ref(string)", "component_types: list(type) >= 1", "shapes: list(shape) >= 0 = []",
-    "capacity: int = -1", "container: string = ''", "shared_name: string = ''", stateful=True, shape=_pair_shape,
-    doc="A queue of elements whose parts may arrive at different times.",
+    "capacity: int = -1", "container: string = ''", "shared_name: string = ''", stateful=True,
+    shape=_pair_handle_shape,
+    doc="Create a queue of elements whose components may arrive at different times.",
 )  # fmt: skip
 op("DynamicPartition", "data: T, partitions: int32 -> outputs: num_partitions * T", "num_partitions: int", "T: type",
-    shape=_partition_shape, doc="Rows dealt out to several arrays by number.",
+    shape=_partition_shape, doc="Split rows into several arrays by partition number.",
 )  # fmt: skip
 op("DynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=_stitch_shape,
-    doc="Rows of several arrays put where their indices say.",
+    doc="Merge rows of several arrays by index.",
 )  # fmt: skip
 op("ParallelDynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=_stitch_shape,
-    doc="Rows of several arrays put where their indices say, in any order.",
+    doc="Merge rows of several arrays by index, in any order.",
 )  # fmt: skip
 op("OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type)",
-    shape=scalar_shape, doc="An optional that holds values.",
+    shape=scalar_shape, doc="Make an optional that holds values.",
 )  # fmt: skip
 op("OptionalGetValue", "optional: variant -> components: output_types", "output_types: list(type)",
-    "output_shapes: list(shape) >= 1", shape=_optional_values_shape, doc="The values of an optional.",
+    "output_shapes: list(shape) >= 1", shape=_optional_values_shape, doc="Return the values of an optional.",
 )  # fmt: skip
 op("OptionalHasValue", "optional: variant -> has_value: bool", shape=scalar_shape,
-    doc="Whether an optional holds values.",
+    doc="Test if an optional holds values.",
 )  # fmt: skip
-op("OptionalNone", "-> optional: variant", shape=scalar_shape, doc="An optional that holds nothing.")
-op("Stack", "-> handle: Ref(string)", "elem_type: type", "stack_name: string = ''", stateful=True, shape=_pair_shape,
-    doc="A stack of tensors.",
+op("OptionalNone", "-> optional: variant", shape=scalar_shape, doc="Make an optional without values.")
+op("Stack", "-> handle: Ref(string)", "elem_type: type", "stack_name: string = ''", stateful=True,
+    shape=_pair_handle_shape, doc="Create a stack of tensors.",
 )  # fmt: skip
-op("StackClose", "handle: Ref(string) ->", shape=no_outputs, doc="Ends a stack.")
-op("StackCloseV2", "handle: resource ->", stateful=True, shape=no_outputs, doc="Ends a stack.")
+op("StackClose", "handle: Ref(string) ->", shape=no_outputs, doc="Close a stack.")
+op("StackCloseV2", "handle: resource ->", stateful=True, shape=no_outputs, doc="Close a stack.")
 op("StackPop", "handle: Ref(string) -> elem: elem_type", "elem_type: type", shape=unknown_shape,
-    doc="The element on top of a stack, which goes.",
+    doc="Pop the last element of a stack.",
 )  # fmt: skip
 op("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", stateful=True, shape=unknown_shape,
-    doc="The element on top of a stack, which goes.",
+    doc="Pop the last element of a stack.",
 )  # fmt: skip
 op("StackPush", "handle: Ref(string), elem: T -> output: T", "T: type", "swap_memory: bool = false", shape=_push_shape,
-    doc="Puts an element on a stack.",
+    doc="Push an element onto a stack.",
 )  # fmt: skip
 op("StackPushV2", "handle: resource, elem: T -> output: T", "T: type", "swap_memory: bool = false", stateful=True,
-    shape=_push_shape, doc="Puts an element on a stack.",
+    shape=_push_shape, doc="Push an element onto a stack.",
 )  # fmt: skip
 op("StackV2", "max_size: int32 -> handle: resource", "elem_type: type", "stack_name: string = ''", stateful=True,
-    shape=_check(max_size=0), doc="A stack of tensors.",
+    shape=_ranks(max_size=0), doc="Create a stack of tensors.",
 )  # fmt: skip
-op("TensorArrayCloseV3", "handle: resource ->", stateful=True, shape=no_outputs, doc="Ends a tensor array.")
+op("TensorArrayCloseV3", "handle: resource ->", stateful=True, shape=no_outputs, doc="Close a tensor array.")
 op("TensorArrayConcatV3", "handle: resource, flow_in: float -> value: dtype, lengths: int64", "dtype: type",
     "element_shape_except0: shape = { unknown_rank: true }", stateful=True, shape=_concat_shape,
-    doc="The elements of a tensor array one after the other, and their lengths.",
+    doc="Concatenate the elements of a tensor array, and return their lengths.",
 )  # fmt: skip
 op("TensorArrayGatherV3", "handle: resource, indices: int32, flow_in: float -> value: dtype", "dtype: type",
     "element_shape: shape = { unknown_rank: true }", stateful=True, shape=_gather_shape,
-    doc="Some elements of a tensor array, stacked.",
+    doc="Stack selected elements of a tensor array.",
 )  # fmt: skip
 op("TensorArrayGradV3", "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float", "source: string",
-    stateful=True, shape=_grad_shape, doc="The tensor array that gathers gradients of another.",
+    stateful=True, shape=_grad_shape, doc="Return the tensor array that accumulates the gradients of another.",
 )  # fmt: skip
 op("TensorArrayGradWithShape",
     "handle: resource, flow_in: float, shape_to_prepend: int32 -> grad_handle: resource, flow_out: float",
     "source: string", stateful=True, shape=_grad_shape,
-    doc="The tensor array that gathers gradients of another, with more dimensions in front.",
+    doc="Return the tensor array that accumulates the gradients of another, with leading dimensions added.",
 )  # fmt: skip
 op("TensorArrayReadV3", "handle: resource, index: int32, flow_in: float -> value: dtype", "dtype: type", stateful=True,
-    shape=_read_shape, doc="An element of a tensor array.",
+    shape=_read_shape, doc="Read an element of a tensor array.",
 )  # fmt: skip
 op("TensorArrayScatterV3", "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=_check(indices=1, flow_in=0), doc="Writes rows into a tensor array.",
+    stateful=True, shape=_ranks(indices=1, flow_in=0), doc="Write rows to elements of a tensor array.",
 )  # fmt: skip
-op("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", stateful=True, shape=_check(flow_in=0),
-    doc="The number of elements of a tensor array.",
+op("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", stateful=True, shape=_ranks(flow_in=0),
+    doc="Return the number of elements of a tensor array.",
 )  # fmt: skip
 op("TensorArraySplitV3", "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=_check(lengths=1, flow_in=0), doc="Writes pieces of a tensor into a tensor array.",
+    stateful=True, shape=_ranks(lengths=1, flow_in=0), doc="Write parts of a tensor to a tensor array.",
 )  # fmt: skip
 op("TensorArrayV2", "size: int32 -> handle: string", "dtype: type", "element_shape: shape = { unknown_rank: true }",
     "dynamic_size: bool = false", "clear_after_read: bool = true", "tensor_array_name: string = ''", stateful=True,
-    deprecated=(26, "Use TensorArrayV3."), shape=_pair_shape, doc="An array of tensors, each written once.",
+    deprecated=(26, "Use TensorArrayV3."), shape=_pair_handle_shape,
+    doc="Create an array of tensors, each written once.",
 )  # fmt: skip
 op("TensorArrayV3", "size: int32 -> handle: resource, flow: float", "dtype: type",
     "element_shape: shape = { unknown_rank: true }", "dynamic_size: bool = false", "clear_after_read: bool = true",
-    "identical_element_shapes: bool = false", "tensor_array_name: string = ''", stateful=True, shape=_check(size=0),
-    doc="An array of tensors, each written once.",
+    "identical_element_shapes: bool = false", "tensor_array_name: string = ''", stateful=True, shape=_ranks(size=0),
+    doc="Create an array of tensors, each written once.",
 )  # fmt: skip
 op("TensorArrayWriteV3", "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=_check(index=0, flow_in=0), doc="Writes an element of a tensor array.",
+    stateful=True, shape=_ranks(index=0, flow_in=0), doc="Write an element of a tensor array.",
 )  # fmt: skip

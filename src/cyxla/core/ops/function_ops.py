@@ -6,7 +6,7 @@ from cyxla.core.framework.shape_inference import InferenceContext
 
 
 def _argument_shape(c: InferenceContext) -> None:
-    """Told by annotations: ``_output_shapes``, and for handles ``_handle_shapes`` with ``_handle_dtypes``."""
+    """Read annotations: ``_output_shapes``, and for handles ``_handle_shapes`` with ``_handle_dtypes``."""
     shapes = c.attrs.get("_output_shapes")
     if shapes is not None and shapes.kind == "list(shape)" and len(shapes.value) == 1:
         c.set_output(0, shapes.value[0])
@@ -16,7 +16,7 @@ def _argument_shape(c: InferenceContext) -> None:
 
 
 def _same_shapes(c: InferenceContext) -> None:
-    """Each output is the input of its number."""
+    """Copy each input's shape and handle to the output of the same index."""
     for i in range(min(c.num_inputs, c.num_outputs)):
         c.set_output(i, c.input(i))
         if c.input_handle(i) is not None:
@@ -24,23 +24,23 @@ def _same_shapes(c: InferenceContext) -> None:
 
 
 op("_Arg", "-> output: T", "T: type", "index: int >= 0", stateful=True, system=True, shape=_argument_shape,
-    doc="An argument of a function.",
+    doc="Return an argument of a function.",
 )  # fmt: skip
 op("_ArrayToList", "input: N * T -> output: out_types", "T: type", "N: int", "out_types: list(type)", system=True,
-    shape=_same_shapes, doc="Tensors of one type as a list of several types.",
+    shape=_same_shapes, doc="Convert tensors of one type to a list of several types.",
 )  # fmt: skip
 op("_DeviceArg", "-> output: T", "T: type", "index: int >= 0", stateful=True, system=True, shape=_argument_shape,
-    doc="An argument of a function, in the memory of its device.",
+    doc="Return an argument of a function in device memory.",
 )  # fmt: skip
 op("_DeviceRetval", "input: T ->", "T: type", "index: int >= 0", stateful=True, system=True, shape=no_outputs,
-    doc="A result of a function, in the memory of its device.",
+    doc="Return a result from a function in device memory.",
 )  # fmt: skip
 op("_EagerConst", "input: T -> output: T", "T: type", system=True, shape=unchanged_shape,
-    doc="The input, which is known when a function is compiled.",
+    doc="Return the input, a constant at compile time.",
 )  # fmt: skip
 op("_ListToArray", "input: Tin -> output: N * T", "Tin: list(type)", "T: type", "N: int", system=True,
-    shape=_same_shapes, doc="Tensors of a list as ones of one type.",
+    shape=_same_shapes, doc="Convert a list of tensors to tensors of one type.",
 )  # fmt: skip
 op("_Retval", "input: T ->", "T: type", "index: int >= 0", stateful=True, system=True, shape=no_outputs,
-    doc="A result of a function.",
+    doc="Return a result from a function.",
 )  # fmt: skip

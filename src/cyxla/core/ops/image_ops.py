@@ -1,4 +1,4 @@
-"""Colours, resizing and boxes."""
+"""Colour conversion, resizing and boxes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyxla.errors import ShapeError
 
 
 def _color_shape(c: InferenceContext) -> None:
-    """Three channels, which are last."""
+    """Check that the last dimension has three channels."""
     x = c.with_rank_at_least(c.input(0), 1)
     if x.rank is not None:
         x = c.replace_dim(x, -1, c.with_value(x[-1], 3))
@@ -18,7 +18,7 @@ def _color_shape(c: InferenceContext) -> None:
 
 
 def _size(c: InferenceContext, i: int) -> tuple[Dim, Dim]:
-    """Height and width that an input holds."""
+    """Return the height and width held by an input."""
     c.merge_dim(c.with_rank(c.input(i), 1)[0], 2)
     value = c.input_tensor(i)
     if value is None:
@@ -29,18 +29,18 @@ def _size(c: InferenceContext, i: int) -> tuple[Dim, Dim]:
 
 
 def _resize_shape(c: InferenceContext) -> None:
-    """Other heights and widths; batch and channels stay."""
+    """Replace height and width, keeping batch and channels."""
     x = c.with_rank(c.input(0), 4)
     c.set_output(0, (x[0], *_size(c, 1), x[3]))
 
 
 def _resize_grad_shape(c: InferenceContext) -> None:
-    """The gradient is shaped like the original image."""
+    """Set the shape of the original image."""
     c.set_output(0, c.with_rank(c.input(1), 4))
 
 
 def _crop_shape(c: InferenceContext) -> None:
-    """A crop for each box."""
+    """Set one crop per box."""
     x, boxes = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 2)
     c.merge_dim(boxes[1], 4)
     count = c.merge_dim(boxes[0], c.with_rank(c.input(2), 1)[0])
@@ -56,7 +56,7 @@ def _check_boxes(c: InferenceContext) -> None:
 
 
 def _suppression_shape(c: InferenceContext) -> None:
-    """Which boxes are kept, and their scores; how many is known only where they are padded."""
+    """Set the selected boxes and their scores; their number is known only with padding."""
     _check_boxes(c)
     pad = c.op_def.find_attr("pad_to_max_output_size") and c.attr("pad_to_max_output_size")
     count = c.make_dim_for_scalar_input(2) if pad else None
@@ -65,7 +65,7 @@ def _suppression_shape(c: InferenceContext) -> None:
 
 
 def _combined_suppression_shape(c: InferenceContext) -> None:
-    """For each image: boxes, scores, classes, and how many of them count."""
+    """Set boxes, scores, classes and number of valid boxes, per image."""
     boxes, scores = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 3)
     batch = c.merge_dim(boxes[0], scores[0])
     c.with_value(boxes[3], 4)
@@ -79,83 +79,83 @@ def _combined_suppression_shape(c: InferenceContext) -> None:
 
 
 op("AdjustContrastv2", "images: T, contrast_factor: float -> output: T", "T: {half, float} = DT_FLOAT",
-    shape=unchanged_shape_with_rank_at_least(3), doc="Each channel stretched away from its mean.",
+    shape=unchanged_shape_with_rank_at_least(3), doc="Scale the distance of each channel from its mean.",
 )  # fmt: skip
 op("AdjustHue", "images: T, delta: float -> output: T", "T: {half, float} = DT_FLOAT",
-    shape=unchanged_shape_with_rank_at_least(3), doc="Colours turned round the colour wheel.",
+    shape=unchanged_shape_with_rank_at_least(3), doc="Rotate the hue.",
 )  # fmt: skip
 op("AdjustSaturation", "images: T, scale: float -> output: T", "T: {half, float} = DT_FLOAT",
-    shape=unchanged_shape_with_rank_at_least(3), doc="Colours made stronger or weaker.",
+    shape=unchanged_shape_with_rank_at_least(3), doc="Scale the saturation.",
 )  # fmt: skip
 op("CombinedNonMaxSuppression",
     "boxes: float, scores: float, max_output_size_per_class: int32, max_total_size: int32, iou_threshold: "
     "float, score_threshold: float -> nmsed_boxes: float, nmsed_scores: float, nmsed_classes: float, "
     "valid_detections: int32", "pad_per_class: bool = false", "clip_boxes: bool = true",
     shape=_combined_suppression_shape,
-    doc="The best boxes of each class that overlap little, for each image of a batch.",
+    doc="Select the best boxes of each class by non-maximum suppression, for each image of a batch.",
 )  # fmt: skip
 op("CropAndResize", "image: T, boxes: float, box_ind: int32, crop_size: int32 -> crops: float",
     "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}",
     "method: {'bilinear', 'nearest'} = 'bilinear'", "extrapolation_value: float = 0.0", shape=_crop_shape,
-    doc="Boxes cut out of images and resized.",
+    doc="Crop boxes from images and resize them.",
 )  # fmt: skip
 op("HSVToRGB", "images: T -> output: T", "T: {half, bfloat16, float, double} = DT_FLOAT", shape=_color_shape,
-    doc="Hue, saturation and value to red, green and blue.",
+    doc="Convert hue, saturation and value to red, green and blue.",
 )  # fmt: skip
 op("NonMaxSuppression", "boxes: float, scores: float, max_output_size: int32 -> selected_indices: int32",
-    "iou_threshold: float = 0.5", shape=_suppression_shape, doc="The best boxes that overlap little.",
+    "iou_threshold: float = 0.5", shape=_suppression_shape, doc="Select boxes by non-maximum suppression.",
 )  # fmt: skip
 op("NonMaxSuppressionV2",
     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold -> selected_indices: int32",
     "T: {half, float} = DT_FLOAT", "T_threshold: {half, float} = DT_FLOAT", shape=_suppression_shape,
-    doc="The best boxes that overlap little; the threshold is an input.",
+    doc="Select boxes by non-maximum suppression with a threshold operand.",
 )  # fmt: skip
 op("NonMaxSuppressionV3",
     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold -> "
     "selected_indices: int32", "T: {half, float} = DT_FLOAT", "T_threshold: {half, float} = DT_FLOAT",
-    shape=_suppression_shape, doc="The best boxes that overlap little and score enough.",
+    shape=_suppression_shape, doc="Select boxes above a score by non-maximum suppression.",
 )  # fmt: skip
 op("NonMaxSuppressionV4",
     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold -> "
     "selected_indices: int32, valid_outputs: int32", "T: {half, float} = DT_FLOAT",
     "T_threshold: {half, float} = DT_FLOAT", "pad_to_max_output_size: bool = false", shape=_suppression_shape,
-    doc="The best boxes that overlap little and score enough, padded on request.",
+    doc="Select boxes above a score by non-maximum suppression, padded on request.",
 )  # fmt: skip
 op("NonMaxSuppressionV5",
     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T, score_threshold: T, soft_nms_sigma: T -> "
     "selected_indices: int32, selected_scores: T, valid_outputs: int32", "T: {half, float} = DT_FLOAT",
     "pad_to_max_output_size: bool = false", shape=_suppression_shape,
-    doc="The best boxes that overlap little, with scores that overlaps lower.",
+    doc="Select boxes by soft non-maximum suppression, in which overlaps lower the scores.",
 )  # fmt: skip
 op("RGBToHSV", "images: T -> output: T", "T: {half, bfloat16, float, double} = DT_FLOAT", shape=_color_shape,
-    doc="Red, green and blue to hue, saturation and value.",
+    doc="Convert red, green and blue to hue, saturation and value.",
 )  # fmt: skip
 op("ResizeArea", "images: T, size: int32 -> resized_images: float",
     "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}", "align_corners: bool = false",
-    shape=_resize_shape, doc="Images resized; each pixel is the mean of the area it comes from.",
+    shape=_resize_shape, doc="Resize images; each pixel is the mean over its area.",
 )  # fmt: skip
 op("ResizeBicubic", "images: T, size: int32 -> resized_images: float",
     "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}", "align_corners: bool = false",
-    "half_pixel_centers: bool = false", shape=_resize_shape, doc="Images resized by bicubic interpolation.",
+    "half_pixel_centers: bool = false", shape=_resize_shape, doc="Resize images by bicubic interpolation.",
 )  # fmt: skip
 op("ResizeBicubicGrad", "grads: float, original_image: T -> output: T", "T: {float, double}",
     "align_corners: bool = false", "half_pixel_centers: bool = false", shape=_resize_grad_shape,
-    doc="The gradient of ResizeBicubic.",
+    doc="Compute the gradient of ResizeBicubic.",
 )  # fmt: skip
 op("ResizeBilinear", "images: T, size: int32 -> resized_images: float",
     "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double, bfloat16}",
     "align_corners: bool = false", "half_pixel_centers: bool = false", shape=_resize_shape,
-    doc="Images resized by bilinear interpolation.",
+    doc="Resize images by bilinear interpolation.",
 )  # fmt: skip
 op("ResizeBilinearGrad", "grads: float, original_image: T -> output: T", "T: {float, bfloat16, half, double}",
     "align_corners: bool = false", "half_pixel_centers: bool = false", shape=_resize_grad_shape,
-    doc="The gradient of ResizeBilinear.",
+    doc="Compute the gradient of ResizeBilinear.",
 )  # fmt: skip
 op("ResizeNearestNeighbor", "images: T, size: int32 -> resized_images: T",
     "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}", "align_corners: bool = false",
-    "half_pixel_centers: bool = false", shape=_resize_shape, doc="Images resized; each pixel is the nearest one.",
+    "half_pixel_centers: bool = false", shape=_resize_shape, doc="Resize images; each pixel is its nearest neighbour.",
 )  # fmt: skip
 op("ResizeNearestNeighborGrad", "grads: T, size: int32 -> output: T",
     "T: {uint8, int8, int32, half, float, double, bfloat16}", "align_corners: bool = false",
-    "half_pixel_centers: bool = false", shape=_resize_shape, doc="The gradient of ResizeNearestNeighbor.",
+    "half_pixel_centers: bool = false", shape=_resize_shape, doc="Compute the gradient of ResizeNearestNeighbor.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Iterators: what feeds a graph from outside, step by step."""
+"""Iterators, which feed a graph from outside."""
 
 from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
@@ -11,14 +11,14 @@ def _components(c: InferenceContext) -> None:
 
 
 op("DeleteIterator", "handle: resource, deleter: variant ->", stateful=True, shape=lambda c: None,
-    doc="Ends an iterator.",
+    doc="Delete an iterator.",
 )  # fmt: skip
 op("IteratorGetNext", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components,
-    doc="The next element of an iterator.",
+    doc="Return the next element of an iterator.",
 )  # fmt: skip
 op("IteratorGetNextSync", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components,
-    doc="The next element of an iterator, waited for in place.",
+    doc="Return the next element of an iterator, waiting on the calling thread.",
 )  # fmt: skip
 op("IteratorV2", "-> handle: resource", "shared_name: string", "container: string", *_TYPES, stateful=True,
-    shape=lambda c: c.set_output(0, c.scalar()), doc="A handle of an iterator.",
+    shape=lambda c: c.set_output(0, c.scalar()), doc="Return the handle of an iterator.",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from cyxla.errors import ShapeError
 
 
 def _square(c: InferenceContext, x: TensorShape) -> tuple[TensorShape, Dim]:
-    """The batch of square matrices, and their size."""
+    """Return batch shape and size of square matrices."""
     x = c.with_rank_at_least(x, 2)
     return c.sub_shape(x, 0, -2), c.merge_dim(x[-1], x[-2])
 
@@ -24,7 +24,7 @@ def _determinant_shape(c: InferenceContext) -> None:
 
 
 def _lu_shape(c: InferenceContext) -> None:
-    """Both factors in one, and the order of the rows."""
+    """Set the packed factors, and the permutation of rows."""
     batch, n = _square(c, c.input(0))
     c.set_output(0, c.concatenate(batch, (n, n)))
     c.set_output(1, c.concatenate(batch, (n,)))
@@ -38,7 +38,7 @@ def _solve_shape(c: InferenceContext) -> None:
 
 
 def _triangular_solve_shape(c: InferenceContext) -> None:
-    """Batches broadcast."""
+    """Broadcast the batches and merge the matrix sizes."""
     batch, n = _square(c, c.input(0))
     rhs = c.with_rank_at_least(c.input(1), 2)
     batch = c.broadcast(batch, c.sub_shape(rhs, 0, -2))
@@ -54,7 +54,7 @@ def _qr_shape(c: InferenceContext) -> None:
 
 
 def _eigh_v1_shape(c: InferenceContext) -> None:
-    """The eigenvalues are a row above the vectors."""
+    """Set a row of eigenvalues above the eigenvectors."""
     batch, n = _square(c, c.input(0))
     c.set_output(0, c.concatenate(batch, (c.add(n, 1), n)))
 
@@ -76,7 +76,7 @@ def _svd_shape(c: InferenceContext) -> None:
 
 
 def _tridiagonal_product_shape(c: InferenceContext) -> None:
-    """Three diagonals as rows of one, then what they multiply."""
+    """Check three diagonals, each a row, and set the shape of the right-hand side."""
     rhs = c.with_rank_at_least(c.input(3), 2)
     rows = rhs[-2]
     for i in range(3):
@@ -87,7 +87,7 @@ def _tridiagonal_product_shape(c: InferenceContext) -> None:
 
 
 def _tridiagonal_solve_shape(c: InferenceContext) -> None:
-    """Three diagonals as rows, then the right side."""
+    """Check three diagonals, stacked as rows, against the right-hand side."""
     diagonals, rhs = c.with_rank_at_least(c.input(0), 2), c.with_rank_at_least(c.input(1), 2)
     batch = c.merge(c.sub_shape(diagonals, 0, -2), c.sub_shape(rhs, 0, -2))
     c.with_value(diagonals[-2], 3)
@@ -98,7 +98,7 @@ def _tridiagonal_solve_shape(c: InferenceContext) -> None:
 
 
 def _einsum_shape(c: InferenceContext) -> None:
-    """Each label of the result is a size of an input; dots stand for dimensions that broadcast."""
+    """Look up each output label's size among the inputs; ellipses broadcast."""
     equation = c.attr("equation").replace(" ", "")
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
@@ -107,7 +107,7 @@ def _einsum_shape(c: InferenceContext) -> None:
     sizes: dict[str, Dim] = {}
     dots: TensorShape = c.scalar()
     for term, shape in zip(terms, c.inputs("inputs"), strict=True):
-        dots = c.broadcast(dots, _label(c, term, shape, sizes))
+        dots = c.broadcast(dots, _record_sizes(c, term, shape, sizes))
     before, ellipsis, after = result.partition("...")
     if any(label not in sizes for label in before + after):
         raise ShapeError(f"Einsum: the result {result!r} has labels that no input has")
@@ -115,8 +115,8 @@ def _einsum_shape(c: InferenceContext) -> None:
     c.set_output(0, c.concatenate(c.concatenate(TensorShape(head), dots if ellipsis else ()), tail))
 
 
-def _label(c: InferenceContext, term: str, shape: TensorShape, sizes: dict[str, Dim]) -> TensorShape:
-    """Note the sizes of a term's labels; what stands for its dots is returned."""
+def _record_sizes(c: InferenceContext, term: str, shape: TensorShape, sizes: dict[str, Dim]) -> TensorShape:
+    """Record the sizes of a term's labels, and return the shape covered by its ellipsis."""
     before, ellipsis, after = term.partition("...")
     if not ellipsis:
         shape = c.with_rank(shape, len(term))
@@ -130,63 +130,64 @@ def _label(c: InferenceContext, term: str, shape: TensorShape, sizes: dict[str, 
 
 
 op("Cholesky", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=_square_shape,
-    doc="Lower triangular factors of positive definite matrices.",
+    doc="Compute the lower Cholesky factors of positive definite matrices.",
 )  # fmt: skip
 op("CholeskyGrad", "l: T, grad: T -> output: T", "T: {half, float, double}", shape=_square_shape,
-    doc="The gradient of Cholesky from its result.",
+    doc="Compute the gradient of Cholesky from its result.",
 )  # fmt: skip
 op("Einsum", "inputs: N * T -> output: T", "equation: string", "N: int", "T: type", shape=_einsum_shape,
-    doc="Sums of products, in Einstein's notation.",
+    doc="Evaluate an Einstein summation.",
 )  # fmt: skip
 op("LogMatrixDeterminant", "input: T -> sign: T, log_abs_determinant: T",
     "T: {half, float, double, complex64, complex128}", shape=_determinant_shape,
-    doc="Sign and logarithm of the determinants of matrices.",
+    doc="Compute sign and logarithm of the determinants of matrices.",
 )  # fmt: skip
 op("Lu", "input: T -> lu: T, p: output_idx_type", "T: {double, float, half, complex64, complex128}",
     "output_idx_type: {int32, int64} = DT_INT32", shape=_lu_shape,
-    doc="Triangular factors of matrices in one, and the order of the rows.",
+    doc="Compute LU factors of matrices, packed into one matrix, and the row permutations.",
 )  # fmt: skip
 op("MatrixDeterminant", "input: T -> output: T", "T: {half, float, double, complex64, complex128}",
-    shape=_determinant_shape, doc="Determinants of matrices.",
+    shape=_determinant_shape, doc="Compute the determinants of matrices.",
 )  # fmt: skip
 op("MatrixExponential", "input: T -> output: T", "T: {double, float, half, complex64, complex128}",
-    deprecated=(27, "Compose it from other ops."), shape=_square_shape, doc="Exponentials of matrices.",
+    deprecated=(27, "Compose it from other ops."), shape=_square_shape, doc="Compute the exponentials of matrices.",
 )  # fmt: skip
 op("MatrixInverse", "input: T -> output: T", "adjoint: bool = false", "T: {double, float, half, complex64, complex128}",
-    shape=_square_shape, doc="Inverses of matrices, or of their adjoints.",
+    shape=_square_shape, doc="Invert matrices, or their adjoints.",
 )  # fmt: skip
 op("MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", shape=_square_shape,
-    doc="Logarithms of matrices.",
+    doc="Compute the logarithms of matrices.",
 )  # fmt: skip
 op("MatrixSolve", "matrix: T, rhs: T -> output: T", "adjoint: bool = false",
     "T: {double, float, half, complex64, complex128}", shape=_solve_shape,
-    doc="Solutions of systems of linear equations.",
+    doc="Solve systems of linear equations.",
 )  # fmt: skip
 op("MatrixSquareRoot", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=_square_shape,
-    doc="Square roots of matrices.",
+    doc="Compute the square roots of matrices.",
 )  # fmt: skip
 op("MatrixTriangularSolve", "matrix: T, rhs: T -> output: T", "lower: bool = true", "adjoint: bool = false",
     "T: {bfloat16, double, float, half, complex64, complex128}", shape=_triangular_solve_shape,
-    doc="Solutions of triangular systems of linear equations.",
+    doc="Solve triangular systems of linear equations.",
 )  # fmt: skip
 op("Qr", "input: T -> q: T, r: T", "full_matrices: bool = false", "T: {double, float, half, complex64, complex128}",
-    shape=_qr_shape, doc="Orthogonal and triangular factors of matrices.",
+    shape=_qr_shape, doc="Compute QR decompositions of matrices.",
 )  # fmt: skip
 op("SelfAdjointEig", "input: T -> output: T", "T: {double, float, half}", deprecated=(11, "Use SelfAdjointEigV2."),
-    shape=_eigh_v1_shape, doc="Eigenvalues of self-adjoint matrices, above their vectors.",
+    shape=_eigh_v1_shape, doc="Compute the eigenvalues of self-adjoint matrices, stacked above the eigenvectors.",
 )  # fmt: skip
 op("SelfAdjointEigV2", "input: T -> e: T, v: T", "compute_v: bool = true",
     "T: {double, float, half, complex64, complex128}", shape=_eigh_shape,
-    doc="Eigenvalues and eigenvectors of self-adjoint matrices.",
+    doc="Compute eigenvalues and eigenvectors of self-adjoint matrices.",
 )  # fmt: skip
 op("Svd", "input: T -> s: T, u: T, v: T", "compute_uv: bool = true", "full_matrices: bool = false",
-    "T: {double, float, half, complex64, complex128}", shape=_svd_shape, doc="Singular values and vectors of matrices.",
+    "T: {double, float, half, complex64, complex128}", shape=_svd_shape,
+    doc="Compute singular value decompositions of matrices.",
 )  # fmt: skip
 op("TridiagonalMatMul", "superdiag: T, maindiag: T, subdiag: T, rhs: T -> output: T",
     "T: {double, float, complex64, complex128}", shape=_tridiagonal_product_shape,
-    doc="Products with tridiagonal matrices.",
+    doc="Multiply by tridiagonal matrices.",
 )  # fmt: skip
 op("TridiagonalSolve", "diagonals: T, rhs: T -> output: T", "partial_pivoting: bool = true",
     "perturb_singular: bool = false", "T: {double, float, complex64, complex128}", shape=_tridiagonal_solve_shape,
-    doc="Solutions of tridiagonal systems of linear equations.",
+    doc="Solve tridiagonal systems of linear equations.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Products of matrices, sums of many, casts, ranges and counts."""
+"""Matrix products, sums, casts, ranges and counts."""
 
 import math
 
@@ -17,7 +17,7 @@ from cyxla.errors import ShapeError
 
 
 def _sum_shape(c: InferenceContext) -> None:
-    """The inputs are all alike, and so is their sum, handles included."""
+    """Merge all inputs; the sum keeps their handle."""
     merge_all_inputs_shape(c)
     handle = c.input_handle(0)
     if handle is not None:
@@ -33,7 +33,7 @@ def _bincount_shape(c: InferenceContext) -> None:
 
 
 def _dense_bincount_shape(c: InferenceContext) -> None:
-    """A row of bins for each row."""
+    """Set one row of bins per row."""
     x, bins = c.with_rank_at_most(c.input(0), 2), _bins(c, 1)
     if x.rank == 1:
         c.set_output(0, (bins,))
@@ -55,7 +55,7 @@ def _ragged_bincount_shape(c: InferenceContext) -> None:
 
 
 def _cross_shape(c: InferenceContext) -> None:
-    """Vectors of three along the last dimension."""
+    """Check that the last dimension has size 3."""
     shape = c.merge(c.with_rank_at_least(c.input(0), 1), c.with_rank_at_least(c.input(1), 1))
     c.set_output(0, c.replace_dim(shape, -1, c.with_value(shape[-1], 3)) if shape.dims is not None else shape)
 
@@ -70,7 +70,7 @@ def _histogram_shape(c: InferenceContext) -> None:
 
 
 def _nth_element_shape(c: InferenceContext) -> None:
-    """The last dimension goes; it must reach to n."""
+    """Remove the last dimension, which must be larger than n."""
     x, n = c.with_rank_at_least(c.input(0), 1), c.make_dim_for_scalar_input(1)
     last = x[-1]
     if n is not None and last is not None and last <= n:
@@ -102,84 +102,84 @@ def _stochastic_cast_shape(c: InferenceContext) -> None:
 
 
 op("AddN", "inputs: N * T -> sum: T", "N: int", "T: {numbertype, variant}", commutative=True, aggregate=True,
-    shape=_sum_shape, doc="The sum of all inputs.",
+    shape=_sum_shape, doc="Sum all inputs.",
 )  # fmt: skip
 op("BatchMatMul", "x: T, y: T -> output: T", "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
     "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false",
-    shape=batch_matmul_shape, doc="Products of matrices in equal batches, each adjoint on request.",
+    shape=batch_matmul_shape, doc="Multiply matrices of equal batches, optionally their adjoints.",
 )  # fmt: skip
 op("BatchMatMulV2", "x: T, y: T -> output: T",
     "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
     "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false",
-    shape=batch_matmul_v2_shape, doc="Products of matrices in batches that broadcast, each adjoint on request.",
+    shape=batch_matmul_v2_shape, doc="Multiply matrices of broadcasting batches, optionally their adjoints.",
 )  # fmt: skip
 op("BatchMatMulV3", "x: Ta, y: Tb -> output: Tout",
     "Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
     "Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
     "Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}", "adj_x: bool = false",
     "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false", shape=batch_matmul_v2_shape,
-    doc="Products of matrices in batches that broadcast, with a type of its own for the result.",
+    doc="Multiply matrices of broadcasting batches into a result of any type.",
 )  # fmt: skip
 op("Bincount", "arr: int32, size: int32, weights: T -> bins: T", "T: {int32, int64, float, double}",
-    shape=_bincount_shape, doc="How often each number occurs, or the sum of its weights.",
+    shape=_bincount_shape, doc="Count the occurrences of each number, or sum their weights.",
 )  # fmt: skip
 op("Bucketize", "input: T -> output: int32", "T: {int32, int64, float, double}", "boundaries: list(float)",
-    shape=unchanged_shape, doc="Between which boundaries each element lies.",
+    shape=unchanged_shape, doc="Return the index of each element's interval between boundaries.",
 )  # fmt: skip
 op("Cast", "x: SrcT -> y: DstT", "SrcT: type", "DstT: type", "Truncate: bool = false", shape=unchanged_shape,
-    doc="The input in another type.",
+    doc="Convert to another type.",
 )  # fmt: skip
 op("ClipByValue", "t: T, clip_value_min: T, clip_value_max: T -> output: T", "T: numbertype", shape=unchanged_shape,
-    doc="Elements held between two bounds.",
+    doc="Clamp elements between two bounds.",
 )  # fmt: skip
 op("Cross", "a: T, b: T -> product: T", "T: realnumbertype", shape=_cross_shape,
-    doc="Cross product of vectors of three.",
+    doc="Compute cross products of 3-vectors.",
 )  # fmt: skip
 op("DenseBincount", "input: Tidx, size: Tidx, weights: T -> output: T", "Tidx: {int32, int64}",
     "T: {int32, int64, float, double}", "binary_output: bool = false", shape=_dense_bincount_shape,
-    doc="How often each number occurs in each row, or the sum of its weights.",
+    doc="Count the occurrences of each number per row, or sum their weights.",
 )  # fmt: skip
 op("HistogramFixedWidth", "values: T, value_range: T, nbins: int32 -> out: dtype", "T: {int32, int64, float, double}",
     "dtype: {int32, int64} = DT_INT32", shape=_histogram_shape,
-    doc="How many values fall into each of equally wide bins.",
+    doc="Count the values in bins of equal width.",
 )  # fmt: skip
 op("L2Loss", "t: T -> output: T", "T: {half, bfloat16, float, double}", shape=scalar_shape,
-    doc="Half the sum of squares.",
+    doc="Compute half the sum of squares.",
 )  # fmt: skip
 op("MatMul", "a: T, b: T -> product: T", "transpose_a: bool = false", "transpose_b: bool = false",
     "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
     "grad_a: bool = false", "grad_b: bool = false", shape=matmul_shape,
-    doc="The product of two matrices.\n\nEach is transposed first on request; the inner sizes must be equal.",
+    doc="Multiply two matrices.\n\nEach may be transposed first; the inner sizes must be equal.",
 )  # fmt: skip
 op("NthElement", "input: T, n: int32 -> values: T", "reverse: bool = false", "T: realnumbertype",
-    shape=_nth_element_shape, doc="The n-th least element along the last dimension.",
+    shape=_nth_element_shape, doc="Return the n-th smallest element along the last dimension.",
 )  # fmt: skip
 op("RaggedBincount", "splits: int64, values: Tidx, size: Tidx, weights: T -> output: T", "Tidx: {int32, int64}",
     "T: {int32, int64, float, double}", "binary_output: bool = false", shape=_ragged_bincount_shape,
-    doc="How often each number occurs in each row of a ragged array, or the sum of its weights.",
+    doc="Count the occurrences of each number per row of a ragged array, or sum their weights.",
 )  # fmt: skip
 op("Range", "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
     "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32",
-    shape=_range_shape, doc="Numbers from start to limit, in steps; the limit is not among them.",
+    shape=_range_shape, doc="Return numbers from start to limit, exclusive, with a step.",
 )  # fmt: skip
 op("SparseBincount", "indices: int64, values: Tidx, dense_shape: int64, size: Tidx, weights: T -> output: T",
     "Tidx: {int32, int64}", "T: {int32, int64, float, double}", "binary_output: bool = false",
     shape=_sparse_bincount_shape,
-    doc="How often each number occurs in each row of a sparse array, or the sum of its weights.",
+    doc="Count the occurrences of each number per row of a sparse array, or sum their weights.",
 )  # fmt: skip
 op("SparseMatMul", "a: Ta, b: Tb -> product: float", "transpose_a: bool = false", "transpose_b: bool = false",
     "a_is_sparse: bool = false", "b_is_sparse: bool = false", "Ta: {float, bfloat16} = DT_FLOAT",
-    "Tb: {float, bfloat16} = DT_FLOAT", shape=matmul_shape, doc="The product of two matrices that may be mostly zero.",
+    "Tb: {float, bfloat16} = DT_FLOAT", shape=matmul_shape, doc="Multiply two matrices that may be mostly zero.",
 )  # fmt: skip
 op("StochasticCastToInt", "input: Tin, key: uint64, counter: uint64, alg: int32 -> output: Tout",
     "Tin: {half, bfloat16, float, double}", "Tout: {int8, int16, int32}", shape=_stochastic_cast_shape,
-    doc="Integers to which numbers are rounded at random, by how near they are.",
+    doc="Round to integers at random, with probabilities by distance.",
 )  # fmt: skip
 op("_FusedMatMul", "a: T, b: T, args: num_args * T -> product: T", "transpose_a: bool = false",
     "transpose_b: bool = false", "T: {bfloat16, half, float}", "num_args: int >= 0", "fused_ops: list(string) = []",
     "epsilon: float = 0.0001", "leakyrelu_alpha: float = 0.2", shape=matmul_shape,
-    doc="A product of matrices, and element-wise ops on its result.",
+    doc="Multiply matrices and apply element-wise ops to the result.",
 )  # fmt: skip
 op("_UnaryOpsComposition", "x: T -> y: T", "T: {float, half, double}", "op_names: list(string)", shape=unchanged_shape,
-    doc="Several functions of one argument, one after the other.",
+    doc="Apply several unary functions in sequence.",
 )  # fmt: skip

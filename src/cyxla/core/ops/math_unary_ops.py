@@ -1,116 +1,118 @@
-"""Elementary functions of one argument."""
+"""Element-wise functions of one argument."""
 
 from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_fns.common import unchanged_shape
 
 op("Abs", "x: T -> y: T", "T: {bfloat16, half, float, double, int8, int16, int32, int64}", shape=unchanged_shape,
-    doc="Absolute value.",
+    doc="Compute the absolute value.",
 )  # fmt: skip
 op("Acos", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Arc cosine.",
+    doc="Compute the arc cosine.",
 )  # fmt: skip
 op("Acosh", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Inverse hyperbolic cosine.",
+    doc="Compute the inverse hyperbolic cosine.",
 )  # fmt: skip
 op("Angle", "input: T -> output: Tout", "T: {complex64, complex128} = DT_COMPLEX64", "Tout: {float, double} = DT_FLOAT",
-    shape=unchanged_shape, doc="Angle of a complex number.",
+    shape=unchanged_shape, doc="Return the angle of a complex number.",
 )  # fmt: skip
 op("Asin", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Arc sine.",
+    doc="Compute the arc sine.",
 )  # fmt: skip
 op("Asinh", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Inverse hyperbolic sine.",
+    doc="Compute the inverse hyperbolic sine.",
 )  # fmt: skip
 op("Atan", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Arc tangent.",
+    doc="Compute the arc tangent.",
 )  # fmt: skip
 op("Atanh", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Inverse hyperbolic tangent.",
+    doc="Compute the inverse hyperbolic tangent.",
 )  # fmt: skip
-op("Ceil", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape, doc="Least integer not below.")
+op("Ceil", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape, doc="Round up.")
 op("ComplexAbs", "x: T -> y: Tout", "T: {complex64, complex128} = DT_COMPLEX64", "Tout: {float, double} = DT_FLOAT",
-    shape=unchanged_shape, doc="Length of a complex number.",
+    shape=unchanged_shape, doc="Compute the absolute value of a complex number.",
 )  # fmt: skip
 op("Conj", "input: T -> output: T", "T: {complex64, complex128, variant} = DT_COMPLEX64", shape=unchanged_shape,
-    doc="Complex conjugate.",
+    doc="Return the complex conjugate.",
 )  # fmt: skip
 op("Cos", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Cosine.",
+    doc="Compute the cosine.",
 )  # fmt: skip
 op("Cosh", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Hyperbolic cosine.",
+    doc="Compute the hyperbolic cosine.",
 )  # fmt: skip
-op("Erf", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape, doc="Error function.")
+op("Erf", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Compute the error function.",
+)  # fmt: skip
 op("Erfc", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="One minus the error function.",
+    doc="Compute the complementary error function.",
 )  # fmt: skip
 op("Exp", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Power of e.",
+    doc="Compute the exponential.",
 )  # fmt: skip
 op("Expm1", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Power of e, less one.",
+    doc="Compute exp(x) - 1.",
 )  # fmt: skip
 op("Floor", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Greatest integer not above.",
+    doc="Round down.",
 )  # fmt: skip
 op("Imag", "input: T -> output: Tout", "T: {complex64, complex128} = DT_COMPLEX64", "Tout: {float, double} = DT_FLOAT",
-    shape=unchanged_shape, doc="Imaginary part.",
+    shape=unchanged_shape, doc="Return the imaginary part.",
 )  # fmt: skip
 op("Inv", "x: T -> y: T", "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}",
-    shape=unchanged_shape, doc="One divided by the input.",
+    shape=unchanged_shape, doc="Compute the reciprocal.",
 )  # fmt: skip
 op("IsFinite", "x: T -> y: bool", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Whether neither infinite nor NaN.",
+    doc="Test if neither infinite nor NaN.",
 )  # fmt: skip
-op("IsInf", "x: T -> y: bool", "T: {bfloat16, half, float, double}", shape=unchanged_shape, doc="Whether infinite.")
-op("IsNan", "x: T -> y: bool", "T: {bfloat16, half, float, double}", shape=unchanged_shape, doc="Whether NaN.")
+op("IsInf", "x: T -> y: bool", "T: {bfloat16, half, float, double}", shape=unchanged_shape, doc="Test for infinity.")
+op("IsNan", "x: T -> y: bool", "T: {bfloat16, half, float, double}", shape=unchanged_shape, doc="Test for NaN.")
 op("Log", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Natural logarithm.",
+    doc="Compute the natural logarithm.",
 )  # fmt: skip
 op("Log1p", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Natural logarithm of one plus the input.",
+    doc="Compute log(1 + x).",
 )  # fmt: skip
-op("LogicalNot", "x: bool -> y: bool", shape=unchanged_shape, doc="Whether false.")
+op("LogicalNot", "x: bool -> y: bool", shape=unchanged_shape, doc="Compute the logical not.")
 op("Neg", "x: T -> y: T", "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}",
-    shape=unchanged_shape, doc="Negative.",
+    shape=unchanged_shape, doc="Negate.",
 )  # fmt: skip
 op("Real", "input: T -> output: Tout", "T: {complex64, complex128} = DT_COMPLEX64", "Tout: {float, double} = DT_FLOAT",
-    shape=unchanged_shape, doc="Real part.",
+    shape=unchanged_shape, doc="Return the real part.",
 )  # fmt: skip
 op("Reciprocal", "x: T -> y: T", "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}",
-    shape=unchanged_shape, doc="One divided by the input.",
+    shape=unchanged_shape, doc="Compute the reciprocal.",
 )  # fmt: skip
 op("Rint", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Nearest integer, halves to even ones.",
+    doc="Round to the nearest integer, halves to even.",
 )  # fmt: skip
 op("Round", "x: T -> y: T", "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}",
-    shape=unchanged_shape, doc="Nearest integer, halves to even ones.",
+    shape=unchanged_shape, doc="Round to the nearest integer, halves to even.",
 )  # fmt: skip
 op("Rsqrt", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="One divided by the square root.",
+    doc="Compute the reciprocal of the square root.",
 )  # fmt: skip
 op("Sigmoid", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Logistic function.",
+    doc="Compute the logistic function.",
 )  # fmt: skip
 op("Sign", "x: T -> y: T", "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}",
-    shape=unchanged_shape, doc="-1, 0 or 1; the direction of a complex number.",
+    shape=unchanged_shape, doc="Return -1, 0 or 1; for complex numbers x / |x|, or 0.",
 )  # fmt: skip
 op("Sin", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Sine.",
+    doc="Compute the sine.",
 )  # fmt: skip
 op("Sinh", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Hyperbolic sine.",
+    doc="Compute the hyperbolic sine.",
 )  # fmt: skip
 op("Sqrt", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Square root.",
+    doc="Compute the square root.",
 )  # fmt: skip
 op("Square", "x: T -> y: T",
     "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
-    "complex128}", shape=unchanged_shape, doc="Square.",
+    "complex128}", shape=unchanged_shape, doc="Compute the square.",
 )  # fmt: skip
 op("Tan", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Tangent.",
+    doc="Compute the tangent.",
 )  # fmt: skip
 op("Tanh", "x: T -> y: T", "T: {bfloat16, half, float, double, complex64, complex128}", shape=unchanged_shape,
-    doc="Hyperbolic tangent.",
+    doc="Compute the hyperbolic tangent.",
 )  # fmt: skip

@@ -13,12 +13,12 @@ from cyxla.core.framework.shape_inference import InferenceContext
 
 
 def _filter_sizes_shape(c: InferenceContext) -> None:
-    """The second input says the shape of the filter."""
+    """Set the filter's shape, which the second input holds."""
     c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(1), len(c.attr("strides"))))
 
 
 def _input_sizes_shape(c: InferenceContext) -> None:
-    """The first input says the shape, or the spatial sizes alone."""
+    """Set the input's shape, which the first input holds fully or by its spatial sizes only."""
     sizes, layout = c.make_shape_from_shape_tensor(0), Layout.of(c.attr("data_format"))
     if sizes.rank == len(layout.spatial):
         kernel, grad = c.with_rank(c.input(1), layout.rank), c.with_rank(c.input(2), layout.rank)
@@ -35,7 +35,7 @@ def _like_input_shape(c: InferenceContext) -> None:
 
 
 def _dilation_shape(c: InferenceContext) -> None:
-    """A filter [height, width, channels] on each channel."""
+    """Set the shape of a dilation by a filter [height, width, channels]."""
     x, kernel = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 3)
     strides, rates, padding = c.attr("strides"), c.attr("rates"), c.attr("padding")
     sizes = [windowed_output_size(x[i], kernel[i - 1], strides[i], padding, rates[i]) for i in (1, 2)]
@@ -43,13 +43,13 @@ def _dilation_shape(c: InferenceContext) -> None:
 
 
 def _fused_conv_shape(c: InferenceContext) -> None:
-    """Channels in vectors of four are not followed."""
+    """Set the shape as for Conv2D; formats with vectorised channels are left unknown."""
     if "VECT" not in c.attr("data_format") + c.attr("filter_format"):
         conv2d_shape(c)
 
 
 def _padded_conv_shape(c: InferenceContext) -> None:
-    """What comes before the convolution decides the spatial sizes."""
+    """Leave the spatial sizes unknown, which depend on the padding before the convolution."""
     x, kernel = c.with_rank(c.input(0), 4), c.with_rank(c.input("filter"), 4)
     c.merge_dim(x[3], kernel[2])
     c.set_output(0, (x[0], None, None, kernel[3]))
@@ -59,80 +59,81 @@ op("Conv", "input: T, filter: T -> output: T", "T: {half, bfloat16, float, doubl
     "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'", "dilations: list(int) = []",
     "batch_dims: int = 1", "groups: int = 1", shape=conv_shape,
-    doc="A convolution over two or three dimensions, behind any number of batch dimensions.",
+    doc="Convolve over two or three dimensions after any number of batch dimensions.",
 )  # fmt: skip
 op("Conv2D", "input: T, filter: T -> output: T", "T: {half, bfloat16, float, double, int32}", "strides: list(int)",
     "use_cudnn_on_gpu: bool = true", "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=conv2d_shape,
-    doc="A convolution over height and width.",
+    doc="Convolve over height and width.",
 )  # fmt: skip
 op("Conv2DBackpropFilter", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int)", "use_cudnn_on_gpu: bool = true",
     "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=_filter_sizes_shape,
-    doc="The gradient of Conv2D for the filter.",
+    doc="Compute the gradient of Conv2D with respect to the filter.",
 )  # fmt: skip
 op("Conv2DBackpropFilterV2", "input: T, filter: T, out_backprop: T -> output: T", "T: {half, bfloat16, float, double}",
     "strides: list(int)", "use_cudnn_on_gpu: bool = true", "padding: {'SAME', 'VALID', 'EXPLICIT'}",
     "explicit_paddings: list(int) = []", "data_format: {'NHWC', 'NCHW'} = 'NHWC'",
     "dilations: list(int) = [1, 1, 1, 1]", shape=_like_filter_shape,
-    doc="The gradient of Conv2D for the filter, which tells the shape.",
+    doc="Compute the gradient of Conv2D with respect to the filter, which gives the shape.",
 )  # fmt: skip
 op("Conv2DBackpropInput", "input_sizes: int32, filter: T, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double, int32}", "strides: list(int)", "use_cudnn_on_gpu: bool = true",
     "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=_input_sizes_shape,
-    doc="The gradient of Conv2D for the input.",
+    doc="Compute the gradient of Conv2D with respect to the input.",
 )  # fmt: skip
 op("Conv2DBackpropInputV2", "input: T, filter: T, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double, int32}", "strides: list(int)", "use_cudnn_on_gpu: bool = true",
     "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=_like_input_shape,
-    doc="The gradient of Conv2D for the input, which tells the shape.",
+    doc="Compute the gradient of Conv2D with respect to the input, which gives the shape.",
 )  # fmt: skip
 op("Conv3D", "input: T, filter: T -> output: T", "T: {half, bfloat16, float, double}", "strides: list(int) >= 5",
     "padding: {'SAME', 'VALID'}", "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'", "dilations: list(int) = [1, 1, 1, 1, 1]",
-    shape=conv3d_shape, doc="A convolution over depth, height and width.",
+    shape=conv3d_shape, doc="Convolve over depth, height and width.",
 )  # fmt: skip
 op("Conv3DBackpropFilterV2", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int) >= 5", "padding: {'SAME', 'VALID'}",
     "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'", "dilations: list(int) = [1, 1, 1, 1, 1]", shape=_filter_sizes_shape,
-    doc="The gradient of Conv3D for the filter.",
+    doc="Compute the gradient of Conv3D with respect to the filter.",
 )  # fmt: skip
 op("Conv3DBackpropInputV2", "input_sizes: Tshape, filter: T, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int) >= 5", "padding: {'SAME', 'VALID'}",
     "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'", "dilations: list(int) = [1, 1, 1, 1, 1]",
-    "Tshape: {int32, int64} = DT_INT32", shape=_input_sizes_shape, doc="The gradient of Conv3D for the input.",
+    "Tshape: {int32, int64} = DT_INT32", shape=_input_sizes_shape,
+    doc="Compute the gradient of Conv3D with respect to the input.",
 )  # fmt: skip
 op("DepthwiseConv2dNative", "input: T, filter: T -> output: T", "T: {half, bfloat16, float, double}",
     "strides: list(int)", "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=depthwise_conv2d_shape,
-    doc="A convolution of each channel with filters of its own.",
+    doc="Convolve each channel with its own filters.",
 )  # fmt: skip
 op("DepthwiseConv2dNativeBackpropFilter", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int)", "padding: {'SAME', 'VALID', 'EXPLICIT'}",
     "explicit_paddings: list(int) = []", "data_format: {'NHWC', 'NCHW'} = 'NHWC'",
     "dilations: list(int) = [1, 1, 1, 1]", shape=_filter_sizes_shape,
-    doc="The gradient of DepthwiseConv2dNative for the filter.",
+    doc="Compute the gradient of DepthwiseConv2dNative with respect to the filter.",
 )  # fmt: skip
 op("DepthwiseConv2dNativeBackpropInput", "input_sizes: int32, filter: T, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int)", "padding: {'SAME', 'VALID', 'EXPLICIT'}",
     "explicit_paddings: list(int) = []", "data_format: {'NHWC', 'NCHW'} = 'NHWC'",
     "dilations: list(int) = [1, 1, 1, 1]", shape=_input_sizes_shape,
-    doc="The gradient of DepthwiseConv2dNative for the input.",
+    doc="Compute the gradient of DepthwiseConv2dNative with respect to the input.",
 )  # fmt: skip
 op("Dilation2D", "input: T, filter: T -> output: T", "T: realnumbertype", "strides: list(int) >= 4",
     "rates: list(int) >= 4", "padding: {'SAME', 'VALID'}", shape=_dilation_shape,
-    doc="The greatest sum of window and filter, in grey-scale morphology.",
+    doc="Compute grey-scale dilation: the maximum of window plus filter.",
 )  # fmt: skip
 op("FusedPadConv2D", "input: T, paddings: int32, filter: T -> output: T", "T: {half, bfloat16, float, double}",
     "mode: {'REFLECT', 'SYMMETRIC'}", "strides: list(int)", "padding: {'SAME', 'VALID'}", shape=_padded_conv_shape,
-    doc="Mirrored padding and a convolution.",
+    doc="Pad by mirroring and convolve.",
 )  # fmt: skip
 op("FusedResizeAndPadConv2D", "input: T, size: int32, paddings: int32, filter: T -> output: T",
     "T: {half, float, double}", "resize_align_corners: bool = false", "mode: {'REFLECT', 'SYMMETRIC'}",
     "strides: list(int)", "padding: {'SAME', 'VALID'}", shape=_padded_conv_shape,
-    doc="Resizing, mirrored padding and a convolution.",
+    doc="Resize, pad by mirroring and convolve.",
 )  # fmt: skip
 op("_FusedConv2D", "input: T, filter: T, args: TArgs, host_args: num_host_args * float -> output: T",
     "T: {half, float, double, int8, qint8}", "TArgs: list(type)", "num_args: int >= 0", "num_host_args: int >= 0 = 0",
@@ -140,11 +141,11 @@ op("_FusedConv2D", "input: T, filter: T, args: TArgs, host_args: num_host_args *
     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", "filter_format: {'HWIO', 'OIHW', 'OIHW_VECT_I'} = 'HWIO'",
     "dilations: list(int) = [1, 1, 1, 1]", "use_cudnn_on_gpu: bool = true", "fused_ops: list(string) = []",
     "epsilon: float = 0.0001", "leakyrelu_alpha: float = 0.2", shape=_fused_conv_shape,
-    doc="A convolution, and element-wise ops on its result.",
+    doc="Convolve and apply element-wise ops to the result.",
 )  # fmt: skip
 op("_FusedDepthwiseConv2dNative", "input: T, filter: T, args: num_args * T -> output: T",
     "T: {half, bfloat16, float, double}", "num_args: int >= 0", "strides: list(int)", "padding: {'SAME', 'VALID'}",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", "fused_ops: list(string) = []",
     "epsilon: float = 0.0001", "leakyrelu_alpha: float = 0.2", shape=depthwise_conv2d_shape,
-    doc="A depth-wise convolution, and element-wise ops on its result.",
+    doc="Convolve each channel with its own filters and apply element-wise ops to the result.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Biases, best k, layouts."""
+"""Biases, top-k, data formats."""
 
 from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_fns.common import bias_add_grad_shape, bias_add_shape, unchanged_shape
@@ -8,7 +8,7 @@ from cyxla.errors import ShapeError
 
 
 def _top_k(c: InferenceContext, k: Dim) -> None:
-    """The k greatest along the last dimension, and where they are."""
+    """Set k elements along the last dimension, and their indices."""
     x = c.with_rank_at_least(c.input(0), 1)
     if x.rank is None:
         return
@@ -28,7 +28,7 @@ def _top_k_v2_shape(c: InferenceContext) -> None:
 
 
 def _approx_top_k_shape(c: InferenceContext) -> None:
-    """Without the last step there are more than k."""
+    """Set the reduced size; without aggregation it is unknown."""
     x = c.with_rank_at_least(c.input(0), 1)
     if x.rank is None:
         return
@@ -38,7 +38,7 @@ def _approx_top_k_shape(c: InferenceContext) -> None:
 
 
 def _in_top_k_shape(c: InferenceContext) -> None:
-    """An answer for each row."""
+    """Set one bool per row."""
     x, targets = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
     c.set_output(0, (c.merge_dim(x[0], targets[0]),))
 
@@ -46,35 +46,35 @@ def _in_top_k_shape(c: InferenceContext) -> None:
 op("ApproxTopK", "input: T -> values: T, indices: int32", "k: int >= 0", "reduction_dimension: int = -1",
     "recall_target: float = 0.95", "is_max_k: bool = true", "reduction_input_size_override: int = -1",
     "aggregate_to_topk: bool = true", "T: {half, bfloat16, float}", shape=_approx_top_k_shape,
-    doc="The k greatest or least elements, some of which may be missed.",
+    doc="Return approximately the k largest or smallest elements.",
 )  # fmt: skip
 op("BiasAdd", "value: T, bias: T -> output: T", "T: numbertype", "data_format: {'NHWC', 'NCHW'} = 'NHWC'",
-    shape=bias_add_shape, doc="A vector added along the channels.",
+    shape=bias_add_shape, doc="Add a vector along the channels.",
 )  # fmt: skip
 op("BiasAddGrad", "out_backprop: T -> output: T", "T: numbertype", "data_format: {'NHWC', 'NCHW'} = 'NHWC'",
-    shape=bias_add_grad_shape, doc="The sum over all but the channels.",
+    shape=bias_add_grad_shape, doc="Sum over all dimensions except the channels.",
 )  # fmt: skip
 op("BiasAddV1", "value: T, bias: T -> output: T", "T: numbertype", shape=bias_add_shape,
-    doc="A vector added along the last dimension.",
+    doc="Add a vector along the last dimension.",
 )  # fmt: skip
 op("DataFormatDimMap", "x: T -> y: T", "T: {int32, int64} = DT_INT32", "src_format: string = 'NHWC'",
-    "dst_format: string = 'NCHW'", shape=unchanged_shape, doc="Numbers of dimensions in another data format.",
+    "dst_format: string = 'NCHW'", shape=unchanged_shape, doc="Map dimension numbers to another data format.",
 )  # fmt: skip
 op("DataFormatVecPermute", "x: T -> y: T", "T: {int32, int64} = DT_INT32", "src_format: string = 'NHWC'",
     "dst_format: string = 'NCHW'", shape=unchanged_shape,
-    doc="Vectors along the dimensions, permuted into another data format.",
+    doc="Permute vectors along the dimensions to another data format.",
 )  # fmt: skip
 op("InTopK", "predictions: float, targets: T -> precision: bool", "k: int", "T: {int32, int64} = DT_INT32",
-    shape=_in_top_k_shape, doc="Whether the target of each row is among its k greatest.",
+    shape=_in_top_k_shape, doc="Test if the target of each row is among its k largest elements.",
 )  # fmt: skip
 op("InTopKV2", "predictions: float, targets: T, k: T -> precision: bool", "T: {int32, int64} = DT_INT32",
-    shape=_in_top_k_shape, doc="Whether the target of each row is among its k greatest.",
+    shape=_in_top_k_shape, doc="Test if the target of each row is among its k largest elements.",
 )  # fmt: skip
 op("TopK", "input: T -> values: T, indices: int32", "k: int >= 0", "sorted: bool = true", "T: realnumbertype",
     deprecated=(7, "Use TopKV2."), shape=_top_k_shape,
-    doc="The k greatest along the last dimension, and where they are.",
+    doc="Return the k largest elements along the last dimension, and their indices.",
 )  # fmt: skip
 op("TopKV2", "input: T, k: Tk -> values: T, indices: index_type", "sorted: bool = true", "T: realnumbertype",
     "Tk: {int16, int32, int64} = DT_INT32", "index_type: {int16, int32, int64} = DT_INT32", shape=_top_k_v2_shape,
-    doc="The k greatest along the last dimension, and where they are; lower places first among equals.",
+    doc="Return the k largest elements along the last dimension, and their indices; equal elements in order.",
 )  # fmt: skip

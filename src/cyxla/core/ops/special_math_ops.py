@@ -7,7 +7,7 @@ from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN
 
 
 def _betainc_shape(c: InferenceContext) -> None:
-    """Equal shapes, save that scalars go with any."""
+    """Merge the shapes; scalars broadcast."""
     shapes = [c.input(i) for i in range(3)]
     merged = UNKNOWN
     for shape in shapes:
@@ -17,42 +17,44 @@ def _betainc_shape(c: InferenceContext) -> None:
 
 
 op("BesselI0", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Modified Bessel function of order 0.",
+    doc="Compute the modified Bessel function of order 0.",
 )  # fmt: skip
 op("BesselI0e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Modified Bessel function of order 0, scaled by exp(-|x|).",
+    doc="Compute the modified Bessel function of order 0, scaled by exp(-|x|).",
 )  # fmt: skip
 op("BesselI1", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Modified Bessel function of order 1.",
+    doc="Compute the modified Bessel function of order 1.",
 )  # fmt: skip
 op("BesselI1e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Modified Bessel function of order 1, scaled by exp(-|x|).",
+    doc="Compute the modified Bessel function of order 1, scaled by exp(-|x|).",
 )  # fmt: skip
 op("Betainc", "a: T, b: T, x: T -> z: T", "T: {float, double}", shape=_betainc_shape,
-    doc="Regularised incomplete beta integral.",
+    doc="Compute the regularised incomplete beta integral.",
 )  # fmt: skip
 op("Digamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Derivative of the logarithm of the gamma function.",
+    doc="Compute the derivative of the logarithm of the gamma function.",
 )  # fmt: skip
 op("Erfinv", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Inverse of the error function.",
+    doc="Compute the inverse of the error function.",
 )  # fmt: skip
 op("Igamma", "a: T, x: T -> z: T", "T: {bfloat16, half, float, double}", shape=broadcast_binary_shape,
-    doc="Lower regularised incomplete gamma function.",
+    doc="Compute the lower regularised incomplete gamma function.",
 )  # fmt: skip
 op("IgammaGradA", "a: T, x: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape,
-    doc="Derivative of Igamma with respect to a.",
+    doc="Compute the derivative of Igamma with respect to a.",
 )  # fmt: skip
 op("Igammac", "a: T, x: T -> z: T", "T: {bfloat16, half, float, double}", shape=broadcast_binary_shape,
-    doc="Upper regularised incomplete gamma function.",
+    doc="Compute the upper regularised incomplete gamma function.",
 )  # fmt: skip
 op("Lgamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Logarithm of the absolute value of the gamma function.",
+    doc="Compute the logarithm of the absolute value of the gamma function.",
 )  # fmt: skip
 op("Ndtri", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
-    doc="Quantile of the normal distribution.",
+    doc="Compute the quantile of the normal distribution.",
 )  # fmt: skip
 op("Polygamma", "a: T, x: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape,
-    doc="Higher derivatives of the logarithm of the gamma function.",
+    doc="Compute higher derivatives of the logarithm of the gamma function.",
 )  # fmt: skip
-op("Zeta", "x: T, q: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape, doc="Hurwitz zeta function.")
+op("Zeta", "x: T, q: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape,
+    doc="Compute the Hurwitz zeta function.",
+)  # fmt: skip

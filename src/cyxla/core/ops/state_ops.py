@@ -1,4 +1,4 @@
-"""Variables behind references, and scatters into variables."""
+"""Reference variables, and scatters into variables."""
 
 from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_fns.common import explicit_shape, merge_both_inputs_shape, scalar_shape, unchanged_shape
@@ -8,12 +8,12 @@ from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN
 
 
 def _assign_shape(c: InferenceContext) -> None:
-    """The variable takes the value's shape, or must have it already."""
+    """Set the value's shape, which must fit the variable if validation is on."""
     c.set_output(0, c.merge(c.input(0), c.input(1)) if c.attr("validate_shape") else c.input(1))
 
 
 def _variable_shape(c: InferenceContext) -> None:
-    """In this old op a shape without dimensions stands for an unknown one."""
+    """Set the declared shape; for this legacy op, rank 0 means unknown."""
     c.set_output(0, UNKNOWN if c.attr("shape").rank == 0 else c.attr("shape"))
 
 
@@ -40,83 +40,84 @@ def _resource_scatter_nd_shape(c: InferenceContext) -> None:
 
 
 op("Assign", "ref: Ref(T), value: T -> output_ref: Ref(T)", "T: type", "validate_shape: bool = true",
-    "use_locking: bool = true", allows_uninitialized_input=True, shape=_assign_shape, doc="Gives a variable a value.",
+    "use_locking: bool = true", allows_uninitialized_input=True, shape=_assign_shape,
+    doc="Assign a value to a variable.",
 )  # fmt: skip
 op("AssignAdd", "ref: Ref(T), value: T -> output_ref: Ref(T)", "T: numbertype", "use_locking: bool = false",
-    shape=merge_both_inputs_shape, doc="Adds to a variable.",
+    shape=merge_both_inputs_shape, doc="Add to a variable.",
 )  # fmt: skip
 op("AssignSub", "ref: Ref(T), value: T -> output_ref: Ref(T)", "T: numbertype", "use_locking: bool = false",
-    shape=merge_both_inputs_shape, doc="Subtracts from a variable.",
+    shape=merge_both_inputs_shape, doc="Subtract from a variable.",
 )  # fmt: skip
 op("DestroyTemporaryVariable", "ref: Ref(T) -> value: T", "T: type", "var_name: string", shape=unchanged_shape,
-    doc="The value of a temporary variable, which ends.",
+    doc="Delete a temporary variable and return its value.",
 )  # fmt: skip
 op("IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type", allows_uninitialized_input=True,
-    shape=scalar_shape, doc="Whether a variable has a value.",
+    shape=scalar_shape, doc="Test if a variable has a value.",
 )  # fmt: skip
 op("ResourceCountUpTo", "resource: resource -> output: T", "limit: int", "T: {int32, int64}", stateful=True,
-    shape=_count_shape, doc="The number in a variable, which then goes up by one until a limit.",
+    shape=_count_shape, doc="Return the number in a variable and increment it, up to a limit.",
 )  # fmt: skip
 op("ResourceScatterAdd", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Adds to rows of a variable.",
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Add to rows of a variable.",
 )  # fmt: skip
 op("ResourceScatterDiv", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Divides rows of a variable.",
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Divide rows of a variable.",
 )  # fmt: skip
 op("ResourceScatterMax", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
     "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
-    doc="Keeps the greater of rows of a variable and updates.",
+    doc="Replace rows of a variable by their maximum with updates.",
 )  # fmt: skip
 op("ResourceScatterMin", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
     "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
-    doc="Keeps the lesser of rows of a variable and updates.",
+    doc="Replace rows of a variable by their minimum with updates.",
 )  # fmt: skip
 op("ResourceScatterMul", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Multiplies rows of a variable.",
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Multiply rows of a variable.",
 )  # fmt: skip
 op("ResourceScatterNdAdd", "ref: resource, indices: Tindices, updates: T ->", "T: type", "Tindices: {int32, int64}",
     "use_locking: bool = true", "bad_indices_policy: string = ''", stateful=True, shape=_resource_scatter_nd_shape,
-    doc="Adds to slices of a variable at vectors of indices.",
+    doc="Add to slices of a variable at vectors of indices.",
 )  # fmt: skip
 op("ResourceScatterNdSub", "ref: resource, indices: Tindices, updates: T ->", "T: type", "Tindices: {int32, int64}",
     "use_locking: bool = true", "bad_indices_policy: string = ''", stateful=True, shape=_resource_scatter_nd_shape,
-    doc="Subtracts from slices of a variable at vectors of indices.",
+    doc="Subtract from slices of a variable at vectors of indices.",
 )  # fmt: skip
 op("ResourceScatterNdUpdate", "ref: resource, indices: Tindices, updates: T ->", "T: type", "Tindices: {int32, int64}",
     "use_locking: bool = true", "bad_indices_policy: string = ''", stateful=True, shape=_resource_scatter_nd_shape,
-    doc="Replaces slices of a variable at vectors of indices.",
+    doc="Replace slices of a variable at vectors of indices.",
 )  # fmt: skip
 op("ResourceScatterSub", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Subtracts from rows of a variable.",
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Subtract from rows of a variable.",
 )  # fmt: skip
 op("ResourceScatterUpdate", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: type",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Replaces rows of a variable.",
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Replace rows of a variable.",
 )  # fmt: skip
 op("ScatterAdd", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)", "T: numbertype",
-    "Tindices: {int32, int64}", "use_locking: bool = false", shape=_scatter_shape, doc="Adds to rows of a variable.",
+    "Tindices: {int32, int64}", "use_locking: bool = false", shape=_scatter_shape, doc="Add to rows of a variable.",
 )  # fmt: skip
 op("ScatterNdUpdate", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)", "T: type",
     "Tindices: {int32, int64}", "use_locking: bool = true", "bad_indices_policy: string = ''", shape=_scatter_nd_shape,
-    doc="Replaces slices of a variable at vectors of indices.",
+    doc="Replace slices of a variable at vectors of indices.",
 )  # fmt: skip
 op("ScatterSub", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)", "T: numbertype",
     "Tindices: {int32, int64}", "use_locking: bool = false", shape=_scatter_shape,
-    doc="Subtracts from rows of a variable.",
+    doc="Subtract from rows of a variable.",
 )  # fmt: skip
 op("ScatterUpdate", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)", "T: type",
-    "Tindices: {int32, int64}", "use_locking: bool = true", shape=_scatter_shape, doc="Replaces rows of a variable.",
+    "Tindices: {int32, int64}", "use_locking: bool = true", shape=_scatter_shape, doc="Replace rows of a variable.",
 )  # fmt: skip
 op("StridedSliceAssign", "ref: Ref(T), begin: Index, end: Index, strides: Index, value: T -> output_ref: Ref(T)",
     "T: type", "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=unchanged_shape,
-    doc="Replaces a strided slice of a variable.",
+    doc="Replace a strided slice of a variable.",
 )  # fmt: skip
 op("TemporaryVariable", "-> ref: Ref(dtype)", "shape: shape", "dtype: type", "var_name: string = ''", stateful=True,
-    shape=explicit_shape, doc="A variable that lives for a part of one step.",
+    shape=explicit_shape, doc="Create a variable that lives within one step.",
 )  # fmt: skip
 op("Variable", "-> ref: Ref(dtype)", "shape: shape", "dtype: type", "container: string = ''",
-    "shared_name: string = ''", stateful=True, shape=_variable_shape, doc="A variable.",
+    "shared_name: string = ''", stateful=True, shape=_variable_shape, doc="Return a reference to a variable.",
 )  # fmt: skip
 op("VariableV2", "-> ref: Ref(dtype)", "shape: shape", "dtype: type", "container: string = ''",
-    "shared_name: string = ''", stateful=True, shape=explicit_shape, doc="A variable.",
+    "shared_name: string = ''", stateful=True, shape=explicit_shape, doc="Return a reference to a variable.",
 )  # fmt: skip

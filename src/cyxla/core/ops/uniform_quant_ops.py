@@ -13,11 +13,11 @@ def _dot_shape(c: InferenceContext) -> None:
 
 op("UniformDequantize", "input: Tin, scales: float, zero_points: int32 -> output: Tout", "Tin: {qint8, quint8, qint32}",
     "Tout: {float}", "quantization_axis: int = -1", "quantization_min_val: int", "quantization_max_val: int",
-    shape=unchanged_shape, doc="Uniformly quantised numbers as floats.",
+    shape=unchanged_shape, doc="Convert uniformly quantised numbers to floats.",
 )  # fmt: skip
 op("UniformQuantize", "input: Tin, scales: float, zero_points: int32 -> output: Tout", "Tin: {float}",
     "Tout: {qint8, quint8, qint32}", "quantization_axis: int = -1", "quantization_min_val: int",
-    "quantization_max_val: int", shape=unchanged_shape, doc="Floats uniformly quantised.",
+    "quantization_max_val: int", shape=unchanged_shape, doc="Quantise floats uniformly.",
 )  # fmt: skip
 op("UniformQuantizedAdd",
     "lhs: T, rhs: T, lhs_scales: float, lhs_zero_points: int32, rhs_scales: float, rhs_zero_points: int32, "
@@ -25,11 +25,11 @@ op("UniformQuantizedAdd",
     "lhs_quantization_min_val: int", "lhs_quantization_max_val: int", "rhs_quantization_axis: int = -1",
     "rhs_quantization_min_val: int", "rhs_quantization_max_val: int", "output_quantization_axis: int = -1",
     "output_quantization_min_val: int", "output_quantization_max_val: int", "T: {qint32}", shape=broadcast_binary_shape,
-    doc="The sum of uniformly quantised numbers.",
+    doc="Add uniformly quantised numbers.",
 )  # fmt: skip
 op("UniformQuantizedClipByValue", "operand: T, min: T, max: T, scales: float, zero_points: int32 -> output: T",
     "T: {qint32}", "quantization_axis: int = -1", "quantization_min_val: int", "quantization_max_val: int",
-    shape=unchanged_shape, doc="Uniformly quantised numbers held between two bounds.",
+    shape=unchanged_shape, doc="Clamp uniformly quantised numbers between two bounds.",
 )  # fmt: skip
 op("UniformQuantizedConvolution",
     "lhs: Tin, rhs: Tin, lhs_scales: float, lhs_zero_points: int32, rhs_scales: float, rhs_zero_points: int32, "
@@ -40,7 +40,7 @@ op("UniformQuantizedConvolution",
     "lhs_quantization_min_val: int", "lhs_quantization_max_val: int", "rhs_quantization_axis: int = -1",
     "rhs_quantization_min_val: int", "rhs_quantization_max_val: int", "output_quantization_axis: int = -1",
     "output_quantization_min_val: int", "output_quantization_max_val: int", shape=unknown_shape,
-    doc="A convolution of uniformly quantised numbers.",
+    doc="Convolve uniformly quantised numbers.",
 )  # fmt: skip
 op("UniformQuantizedDot",
     "lhs: Tin, rhs: Tin, lhs_scales: float, lhs_zero_points: int32, rhs_scales: float, rhs_zero_points: int32, "
@@ -48,12 +48,12 @@ op("UniformQuantizedDot",
     "lhs_quantization_axis: int = -1", "lhs_quantization_min_val: int", "lhs_quantization_max_val: int",
     "rhs_quantization_axis: int = -1", "rhs_quantization_min_val: int", "rhs_quantization_max_val: int",
     "output_quantization_axis: int = -1", "output_quantization_min_val: int", "output_quantization_max_val: int",
-    shape=_dot_shape, doc="A product of matrices of uniformly quantised numbers.",
+    shape=_dot_shape, doc="Multiply matrices of uniformly quantised numbers.",
 )  # fmt: skip
 op("UniformRequantize",
     "input: Tin, input_scales: float, input_zero_points: int32, output_scales: float, output_zero_points: "
     "int32 -> output: Tout", "Tin: {qint8, qint32}", "Tout: {qint8, qint32}", "input_quantization_axis: int = -1",
     "input_quantization_min_val: int", "input_quantization_max_val: int", "output_quantization_axis: int = -1",
     "output_quantization_min_val: int", "output_quantization_max_val: int", shape=unchanged_shape,
-    doc="Uniformly quantised numbers with another scale.",
+    doc="Convert uniformly quantised numbers to another scale.",
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Gradient functions of ops, in files named as in `cyxla.core.ops`; those of mathematics and networks in folders."""
+"""Gradient functions of ops, in modules named as in `cyxla.core.ops`; `math` and `nn` are folders."""

@@ -1,4 +1,4 @@
-"""Gradients of ops that make, reshape and select."""
+"""Gradients of constants, identities, shapes, selection and diagonals."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ unary_gradient("MatrixDiag",   lambda x, y, dy: apply_op("MatrixDiagPart", dy))
 
 @gradient("IdentityN", none_grads=True)
 def identity_n_grad(op: Any, *grads: Tensor) -> tuple[Tensor, ...]:
-    """To each its own."""
+    """Pass each gradient to the input of the same index."""
     return grads
 
 
 @gradient("PreventGradient")
 def prevent_gradient(op: Any, dy: Tensor) -> None:
-    """Refuse, as the op is there to do."""
+    """Raise: gradients through this op are forbidden."""
     raise FailedPreconditionError(
         f"node '{op.name}' forbids gradients through it: {op.attr('message')}", node=op.name, op=op.op
     )
@@ -39,72 +39,74 @@ def prevent_gradient(op: Any, dy: Tensor) -> None:
 
 @gradient("Reshape", "ExpandDims")
 def reshape_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """The same elements in the old shape."""
+    """Reshape the gradient to the input's shape."""
     return reshape_like(dy, op.inputs[0]), None
 
 
 @gradient("BroadcastTo")
 def broadcast_to_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """The sum over the repetitions."""
+    """Sum over the broadcast dimensions."""
     return unbroadcast(op.inputs[0], op.outputs[0], dy, None)[0], None
 
 
 @gradient("Fill")
 def fill_grad(op: Any, dy: Tensor) -> tuple[None, Tensor]:
-    """Everything comes from one number."""
-    return None, _total(dy)
+    """Sum all gradients for the single value."""
+    return None, _sum_all(dy)
 
 
-def _total(x: Tensor) -> Tensor:
+def _sum_all(x: Tensor) -> Tensor:
     return apply_op("Sum", x, apply_op("Range", 0, apply_op("Rank", x), 1))
 
 
 @gradient("LinSpace")
 def lin_space_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, None]:
-    """Each number is a mean of the ends, weighted by its place."""
+    """Weight each number's gradient by its distance from the ends."""
     start, stop, num = op.inputs
-    weights = apply_op("LinSpace", _number(0, start), _number(1, stop), num)
-    return _total(dy * (1.0 - weights)), _total(dy * weights), None
+    weights = apply_op("LinSpace", _fill_like(0, start), _fill_like(1, stop), num)
+    return _sum_all(dy * (1.0 - weights)), _sum_all(dy * weights), None
 
 
-def _number(value: int, like: Tensor) -> Tensor:
+def _fill_like(value: int, like: Tensor) -> Tensor:
     return apply_op("Cast", apply_op("Fill", apply_op("Shape", like), value), DstT=like.dtype.base)
 
 
 @gradient("OneHot")
 def one_hot_grad(op: Any, dy: Tensor) -> tuple[None, None, Tensor, Tensor]:
-    """What falls on the hot places, and what on the others."""
+    """Sum the gradients at the hot positions, and at the others."""
     indices, depth = op.inputs[:2]
-    hot = apply_op("OneHot", indices, depth, _number(1, op.inputs[2]), _number(0, op.inputs[3]), axis=op.attr("axis"))
-    return None, None, _total(dy * hot), _total(dy * (1.0 - hot))
+    mask = apply_op(
+        "OneHot", indices, depth, _fill_like(1, op.inputs[2]), _fill_like(0, op.inputs[3]), axis=op.attr("axis")
+    )
+    return None, None, _sum_all(dy * mask), _sum_all(dy * (1.0 - mask))
 
 
 @gradient("Bitcast")
 def bitcast_grad(op: Any, dy: Tensor) -> None:
-    """Bits have no slope."""
+    """Return no gradient."""
 
 
 @gradient("Select")
 def select_grad(op: Any, dy: Tensor) -> tuple[None, Tensor, Tensor]:
-    """Each element goes to where it came from."""
+    """Split the gradient between the branches by the condition."""
     condition, x = op.inputs[:2]
-    nothing = apply_op("ZerosLike", x)
-    return None, apply_op("Select", condition, dy, nothing), apply_op("Select", condition, nothing, dy)
+    zeros = apply_op("ZerosLike", x)
+    return None, apply_op("Select", condition, dy, zeros), apply_op("Select", condition, zeros, dy)
 
 
 @gradient("SelectV2")
 def select_v2_grad(op: Any, dy: Tensor) -> tuple[None, Tensor, Tensor]:
-    """Each element goes to where it came from, summed over repetitions."""
+    """Split the gradient between the branches by the condition, and sum over broadcast dimensions."""
     condition, x, y = op.inputs
-    nothing = apply_op("ZerosLike", dy)
+    zeros = apply_op("ZerosLike", dy)
     z = op.outputs[0]
-    dx = unbroadcast(x, z, apply_op("SelectV2", condition, dy, nothing), None)[0]
-    return None, dx, unbroadcast(y, z, apply_op("SelectV2", condition, nothing, dy), None)[0]
+    dx = unbroadcast(x, z, apply_op("SelectV2", condition, dy, zeros), None)[0]
+    return None, dx, unbroadcast(y, z, apply_op("SelectV2", condition, zeros, dy), None)[0]
 
 
 @gradient("ParallelConcat")
 def parallel_concat_grad(op: Any, dy: Tensor) -> list[Tensor]:
-    """One slice for each input."""
+    """Split the gradient into one slice per input."""
     parts: list[Tensor] = apply_op("Split", 0, dy, num_split=len(op.inputs))
     return parts
 
@@ -112,19 +114,19 @@ def parallel_concat_grad(op: Any, dy: Tensor) -> list[Tensor]:
 # Diagonals ---------------------------------------------------------------------------------------------------------
 @gradient("MatrixDiagPart")
 def matrix_diag_part_grad(op: Any, dy: Tensor) -> Tensor:
-    """Onto the diagonal of nothing."""
+    """Set the diagonal of zeros."""
     return apply_op("MatrixSetDiag", apply_op("ZerosLike", op.inputs[0]), dy)
 
 
 @gradient("MatrixDiagV2")
 def matrix_diag_v2_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
-    """The diagonals, and what was padded."""
+    """Take the diagonals of the gradient, and sum the rest for the padding value."""
     return apply_op("MatrixDiagPartV2", dy, op.inputs[1], _zero(dy)), None, None, None, _padding(op, dy, 2)
 
 
 @gradient("MatrixDiagV3")
 def matrix_diag_v3_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
-    """The diagonals, and what was padded."""
+    """Take the diagonals of the gradient, and sum the rest for the padding value."""
     return (
         apply_op("MatrixDiagPartV3", dy, op.inputs[1], _zero(dy), align=op.attr("align")),
         None, None, None, _padding(op, dy, 3),
@@ -136,17 +138,17 @@ def _zero(x: Tensor) -> Tensor:
 
 
 def _padding(op: Any, dy: Tensor, version: int) -> Tensor:
-    """Everything off the diagonals is the padding value."""
+    """Sum the gradient off the diagonals, where the result is the padding value."""
     diagonal, k = op.inputs[:2]
     zeros = apply_op("ZerosLike", diagonal)
     if version == 2:
-        return _total(apply_op("MatrixSetDiagV2", dy, zeros, k))
-    return _total(apply_op("MatrixSetDiagV3", dy, zeros, k, align=op.attr("align")))
+        return _sum_all(apply_op("MatrixSetDiagV2", dy, zeros, k))
+    return _sum_all(apply_op("MatrixSetDiagV3", dy, zeros, k, align=op.attr("align")))
 
 
 @gradient("MatrixDiagPartV2", "MatrixDiagPartV3")
 def matrix_diag_part_v2_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
-    """Onto the diagonals of nothing; the padding came from nowhere in the matrix."""
+    """Set the diagonals of zeros; the padding value gets no gradient."""
     x, k = op.inputs[:2]
     attrs = {"align": op.attr("align")} if op.has_attr("align") else {}
     name = "MatrixSetDiagV3" if attrs else "MatrixSetDiagV2"
@@ -155,13 +157,13 @@ def matrix_diag_part_v2_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
 
 @gradient("MatrixSetDiag")
 def matrix_set_diag_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
-    """The diagonal comes from the second input, the rest from the first."""
+    """Split the gradient into the diagonal, for the second input, and the rest, for the first."""
     return apply_op("MatrixSetDiag", dy, apply_op("ZerosLike", op.inputs[1])), apply_op("MatrixDiagPart", dy)
 
 
 @gradient("MatrixSetDiagV2", "MatrixSetDiagV3")
 def matrix_set_diag_v2_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
-    """The diagonals come from the second input, the rest from the first."""
+    """Split the gradient into the diagonals, for the second input, and the rest, for the first."""
     diagonal, k = op.inputs[1:]
     attrs = {"align": op.attr("align")} if op.has_attr("align") else {}
     suffix = "V3" if attrs else "V2"
@@ -171,20 +173,20 @@ def matrix_set_diag_v2_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
 
 @gradient("MatrixBandPart", "BatchMatrixBandPart")
 def matrix_band_part_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """Only the band counts."""
+    """Keep the same band of the gradient."""
     return apply_op(op.op, dy, op.inputs[1], op.inputs[2]), None, None
 
 
 @gradient("BatchMatrixDiag")
 def batch_matrix_diag_grad(op: Any, dy: Tensor) -> Tensor:
-    """The diagonal."""
+    """Take the diagonals of the gradient."""
     return apply_op("MatrixDiagPart", dy)
 
 
-# Updates of rows ---------------------------------------------------------------------------------------------------
+# Row updates --------------------------------------------------------------------------------------------------------
 @gradient("InplaceAdd", "InplaceSub", "InplaceUpdate")
 def inplace_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
-    """The rows that were written, and what is left of the old ones."""
+    """Gather the gradient of the written rows; overwritten rows get zeros."""
     i = op.inputs[1]
     rows = apply_op("GatherV2", dy, i, 0)
     if op.op == "InplaceUpdate":
@@ -194,7 +196,7 @@ def inplace_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
 
 @gradient("OnesLike", "ZerosLike")
 def constant_grad(op: Any, dy: Tensor) -> Tensor:
-    """The values say nothing, only the shape does."""
+    """Return zeros, since only the shape of the input matters."""
     return apply_op("ZerosLike", op.inputs[0])
 
 

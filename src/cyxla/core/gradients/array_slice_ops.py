@@ -1,4 +1,4 @@
-"""Gradients of ops that cut, join and rearrange."""
+"""Gradients of slicing, concatenation, permutation, gather and scatter."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from cyxla.core.framework.gradient import gradient, no_gradient
 from cyxla.core.gradients.common import Tensor, conj, reshape_like, shape_of
 
 
-# Joining and cutting -----------------------------------------------------------------------------------------------
+# Concatenation and splitting ----------------------------------------------------------------------------------------
 @gradient("Concat")
 def concat_grad(op: Any, dy: Tensor) -> list[Any]:
-    """Each input's part of the result."""
-    return [None, *_parts(dy, op.inputs[1:], op.inputs[0])]
+    """Slice the gradient into the parts of the inputs."""
+    return [None, *_slice_parts(dy, op.inputs[1:], op.inputs[0])]
 
 
 @gradient("ConcatV2")
 def concat_v2_grad(op: Any, dy: Tensor) -> list[Any]:
-    """Each input's part of the result."""
-    return [*_parts(dy, op.inputs[:-1], op.inputs[-1]), None]
+    """Slice the gradient into the parts of the inputs."""
+    return [*_slice_parts(dy, op.inputs[:-1], op.inputs[-1]), None]
 
 
-def _parts(dy: Tensor, xs: list[Tensor], axis: Tensor) -> list[Tensor]:
+def _slice_parts(dy: Tensor, xs: list[Tensor], axis: Tensor) -> list[Tensor]:
     if len(xs) == 1:
         return [dy]
     rank = apply_op("Rank", dy)
@@ -37,26 +37,26 @@ def _parts(dy: Tensor, xs: list[Tensor], axis: Tensor) -> list[Tensor]:
 
 @gradient("Split")
 def split_grad(op: Any, *grads: Tensor) -> tuple[None, Tensor]:
-    """The parts joined again."""
+    """Concatenate the gradients of the parts."""
     return None, apply_op("ConcatV2", list(grads), op.inputs[0])
 
 
 @gradient("SplitV")
 def split_v_grad(op: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-    """The parts joined again."""
+    """Concatenate the gradients of the parts."""
     return apply_op("ConcatV2", list(grads), op.inputs[2]), None, None
 
 
 @gradient("Pack")
 def pack_grad(op: Any, dy: Tensor) -> list[Tensor]:
-    """One slice for each input."""
+    """Split the gradient into one slice per input."""
     parts: list[Tensor] = apply_op("Unpack", dy, num=len(op.inputs), axis=op.attr("axis"))
     return parts
 
 
 @gradient("Unpack")
 def unpack_grad(op: Any, *grads: Tensor) -> Tensor:
-    """The slices packed again."""
+    """Stack the gradients of the slices."""
     if not grads:
         return apply_op("ZerosLike", op.inputs[0])
     return apply_op("Pack", list(grads), axis=op.attr("axis"))
@@ -64,7 +64,7 @@ def unpack_grad(op: Any, *grads: Tensor) -> Tensor:
 
 @gradient("Slice")
 def slice_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """Zeros around."""
+    """Pad the gradient with zeros."""
     x, begin = op.inputs[:2]
     shape = apply_op("Shape", x, out_type=begin.dtype)
     after = shape - apply_op("Shape", dy, out_type=begin.dtype) - begin
@@ -76,7 +76,7 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 
 @gradient("StridedSlice")
 def strided_slice_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
-    """Zeros around and between."""
+    """Write the gradient into zeros by StridedSliceGrad."""
     x, *bounds = op.inputs
     masks = {name: op.attr(name) for name in _MASKS}
     shape = apply_op("Shape", x, out_type=op.attr("Index"))
@@ -85,62 +85,62 @@ def strided_slice_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
 
 @gradient("StridedSliceGrad")
 def strided_slice_grad_grad(op: Any, dz: Tensor) -> tuple[Any, ...]:
-    """The same slice."""
+    """Take the same slice of the gradient."""
     masks = {name: op.attr(name) for name in _MASKS}
     return None, None, None, None, apply_op("StridedSlice", dz, *op.inputs[1:4], **masks)
 
 
 @gradient("TensorStridedSliceUpdate")
 def tensor_strided_slice_update_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
-    """The slice comes from the last input, the rest from the first."""
+    """Split the gradient into the slice, for the value, and the rest, for the tensor."""
     bounds, value = op.inputs[1:4], op.inputs[4]
     masks = {name: op.attr(name) for name in _MASKS}
     rest = apply_op("TensorStridedSliceUpdate", dy, *bounds, apply_op("ZerosLike", value), **masks)
     part = apply_op("StridedSlice", dy, *bounds, **masks)
-    return rest, None, None, None, _summed_to(part, value)
+    return rest, None, None, None, _sum_to_shape(part, value)
 
 
-def _summed_to(grad: Tensor, value: Tensor) -> Tensor:
-    """The gradient of a value that was broadcast to a place."""
+def _sum_to_shape(grad: Tensor, value: Tensor) -> Tensor:
+    """Sum the gradient of a value that was broadcast to a slice."""
     axes, _ = apply_op("BroadcastGradientArgs", apply_op("Shape", value), apply_op("Shape", grad))
     return reshape_like(apply_op("Sum", grad, axes), value)
 
 
-# Rearranging -------------------------------------------------------------------------------------------------------
+# Permutation --------------------------------------------------------------------------------------------------------
 @gradient("Transpose")
 def transpose_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Turned back."""
+    """Apply the inverse permutation."""
     return apply_op("Transpose", dy, apply_op("InvertPermutation", op.inputs[1])), None
 
 
 @gradient("ConjugateTranspose")
 def conjugate_transpose_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Turned back."""
+    """Conjugate and apply the inverse permutation."""
     return apply_op("Transpose", conj(dy), apply_op("InvertPermutation", op.inputs[1])), None
 
 
 @gradient("Reverse", "ReverseV2")
 def reverse_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Reversed again."""
+    """Reverse the gradient."""
     return apply_op(op.op, dy, op.inputs[1]), None
 
 
 @gradient("ReverseSequence")
 def reverse_sequence_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Reversed again."""
+    """Reverse the gradient."""
     attrs = {"seq_dim": op.attr("seq_dim"), "batch_dim": op.attr("batch_dim")}
     return apply_op("ReverseSequence", dy, op.inputs[1], **attrs), None
 
 
 @gradient("Roll")
 def roll_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """Rolled back."""
+    """Roll the gradient back."""
     return apply_op("Roll", dy, -op.inputs[1], op.inputs[2]), None, None
 
 
 @gradient("Tile")
 def tile_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """The sum over the copies: split each dimension in copies and size."""
+    """Reshape each dimension to copies and size, and sum over the copies."""
     x, multiples = op.inputs
     shape = apply_op("Shape", x, out_type=multiples.dtype)
     split = apply_op("Reshape", apply_op("Pack", [multiples, shape], axis=1), [-1])
@@ -150,42 +150,42 @@ def tile_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
 
 @gradient("SpaceToDepth")
 def space_to_depth_grad(op: Any, dy: Tensor) -> Tensor:
-    """The way back."""
+    """Apply the inverse op."""
     return apply_op("DepthToSpace", dy, block_size=op.attr("block_size"), data_format=op.attr("data_format"))
 
 
 @gradient("DepthToSpace")
 def depth_to_space_grad(op: Any, dy: Tensor) -> Tensor:
-    """The way back."""
+    """Apply the inverse op."""
     return apply_op("SpaceToDepth", dy, block_size=op.attr("block_size"), data_format=op.attr("data_format"))
 
 
 @gradient("SpaceToBatch")
 def space_to_batch_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """The way back: padding becomes crops."""
+    """Apply the inverse op; paddings become crops."""
     return apply_op("BatchToSpace", dy, op.inputs[1], block_size=op.attr("block_size")), None
 
 
 @gradient("BatchToSpace")
 def batch_to_space_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """The way back: crops become padding."""
+    """Apply the inverse op; crops become paddings."""
     return apply_op("SpaceToBatch", dy, op.inputs[1], block_size=op.attr("block_size")), None
 
 
 @gradient("SpaceToBatchND")
 def space_to_batch_nd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """The way back: padding becomes crops."""
+    """Apply the inverse op; paddings become crops."""
     return apply_op("BatchToSpaceND", dy, *op.inputs[1:]), None, None
 
 
 @gradient("BatchToSpaceND")
 def batch_to_space_nd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """The way back: crops become padding."""
+    """Apply the inverse op; crops become paddings."""
     return apply_op("SpaceToBatchND", dy, *op.inputs[1:]), None, None
 
 
 # Padding -----------------------------------------------------------------------------------------------------------
-def _cropped(op: Any, dy: Tensor) -> Tensor:
+def _crop_padding(op: Any, dy: Tensor) -> Tensor:
     x, paddings = op.inputs[:2]
     before = apply_op("StridedSlice", paddings, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
     return reshape_like(apply_op("Slice", dy, before, apply_op("Shape", x, out_type=paddings.dtype)), x)
@@ -193,14 +193,14 @@ def _cropped(op: Any, dy: Tensor) -> Tensor:
 
 @gradient("Pad")
 def pad_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """What is inside."""
-    return _cropped(op, dy), None
+    """Crop the padding off the gradient."""
+    return _crop_padding(op, dy), None
 
 
 @gradient("PadV2")
 def pad_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
-    """What is inside, and the sum of what is outside."""
-    inside = _cropped(op, dy)
+    """Crop the padding off the gradient, and sum the rest for the padding value."""
+    inside = _crop_padding(op, dy)
     total = apply_op("Sum", dy, apply_op("Range", 0, apply_op("Rank", dy), 1))
     kept = apply_op("Sum", inside, apply_op("Range", 0, apply_op("Rank", inside), 1))
     return inside, None, total - kept
@@ -208,27 +208,27 @@ def pad_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
 
 @gradient("MirrorPad")
 def mirror_pad_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Folded back."""
+    """Fold the padding of the gradient back."""
     return apply_op("MirrorPadGrad", dy, op.inputs[1], mode=op.attr("mode")), None
 
 
 @gradient("MirrorPadGrad")
 def mirror_pad_grad_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Unfolded again."""
+    """Pad the gradient by mirroring."""
     return apply_op("MirrorPad", dy, op.inputs[1], mode=op.attr("mode")), None
 
 
-# Picking and putting ------------------------------------------------------------------------------------------------
-def rows_summed(values: Tensor, indices: Tensor, count: Tensor) -> Tensor:
-    """Sum rows that have the same number: the dense gradient of picking rows."""
+# Gather and scatter --------------------------------------------------------------------------------------------------
+def sum_rows(values: Tensor, indices: Tensor, count: Tensor) -> Tensor:
+    """Sum the rows of equal index: the dense gradient of a gather."""
     return apply_op("UnsortedSegmentSum", values, indices, count)
 
 
 @gradient("Gather")
 def gather_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Every row gets what flows to its copies."""
+    """Sum the gradients of all copies of each row."""
     params, indices = op.inputs
-    return reshape_like(rows_summed(dy, indices, _length(params, 0)), params), None
+    return reshape_like(sum_rows(dy, indices, _length(params, 0)), params), None
 
 
 def _length(x: Tensor, axis: int) -> Tensor:
@@ -237,23 +237,23 @@ def _length(x: Tensor, axis: int) -> Tensor:
 
 @gradient("GatherV2")
 def gather_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """Every slice gets what flows to its copies: the picked axes go to the front, are summed, and go back."""
+    """Sum the gradients of all copies of each slice: move the gathered axes to the front, sum, and move them back."""
     params, indices, axis = op.inputs
     batch = op.attr("batch_dims")
     batch = batch if batch >= 0 else batch + (indices.shape.rank or 0)
-    rank, picked = apply_op("Rank", params), apply_op("Rank", indices)
+    rank, gathered = apply_op("Rank", params), apply_op("Rank", indices)
     axis = apply_op("FloorMod", apply_op("Cast", axis, DstT="int32") + rank, rank)
     shape = apply_op("Shape", params)
     # dy is [batch, outer, picked, inner], params [batch, outer, axis, inner]
     outer = apply_op("Range", batch, axis, 1)
-    there = apply_op("Range", axis, axis + picked - batch, 1)
-    inner = apply_op("Range", axis + picked - batch, apply_op("Rank", dy), 1)
+    gathered_axes = apply_op("Range", axis, axis + gathered - batch, 1)
+    inner = apply_op("Range", axis + gathered - batch, apply_op("Rank", dy), 1)
     front = apply_op("Range", 0, batch, 1)
-    values = apply_op("Transpose", dy, apply_op("ConcatV2", [front, there, outer, inner], 0))
+    values = apply_op("Transpose", dy, apply_op("ConcatV2", [front, gathered_axes, outer, inner], 0))
     length = apply_op("GatherV2", shape, axis, 0)
     if batch:
-        indices, length = _with_batches(indices, length, batch, params)
-    summed = rows_summed(values, indices, length)  # [batch * axis, outer, inner], as one axis
+        indices, length = _offset_by_batch(indices, length, batch, params)
+    sums = sum_rows(values, indices, length)  # [batch * axis, outer, inner], with batch and axis flattened
     inner_sizes = apply_op("GatherV2", shape, apply_op("Range", axis + 1, rank, 1), 0)
     sizes = apply_op(
         "ConcatV2",
@@ -265,7 +265,7 @@ def gather_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
         ],
         0,
     )
-    full = apply_op("Reshape", summed, sizes)
+    full = apply_op("Reshape", sums, sizes)
     # back to [batch, outer, axis, inner]
     back = apply_op(
         "ConcatV2",
@@ -280,8 +280,8 @@ def gather_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     return reshape_like(apply_op("Transpose", full, back), params), None, None
 
 
-def _with_batches(indices: Tensor, length: Tensor, batch: int, params: Tensor) -> tuple[Tensor, Tensor]:
-    """Number the rows of all batches through."""
+def _offset_by_batch(indices: Tensor, length: Tensor, batch: int, params: Tensor) -> tuple[Tensor, Tensor]:
+    """Make indices unique across batches by adding an offset per batch."""
     sizes = apply_op("Slice", apply_op("Shape", params), [0], [batch])
     count = apply_op("Prod", sizes, [0])
     numbers = apply_op("Reshape", apply_op("Range", 0, count, 1), sizes)
@@ -293,33 +293,33 @@ def _with_batches(indices: Tensor, length: Tensor, batch: int, params: Tensor) -
 
 @gradient("GatherNd")
 def gather_nd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Every slice gets what flows to its copies."""
+    """Scatter the gradients to the gathered slices, summing copies."""
     params, indices = op.inputs
     return apply_op("ScatterNd", indices, dy, apply_op("Shape", params, out_type=indices.dtype)), None
 
 
 @gradient("ScatterNd")
 def scatter_nd_grad(op: Any, dy: Tensor) -> tuple[None, Tensor, None]:
-    """What lies where an update went."""
+    """Gather the gradients of the updates."""
     return None, apply_op("GatherNd", dy, op.inputs[0]), None
 
 
 @gradient("ScatterNdNonAliasingAdd")
 def scatter_nd_add_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
-    """All to the tensor, and what lies where an update went."""
+    """Pass the gradient to the tensor, and gather the gradients of the updates."""
     return dy, None, apply_op("GatherNd", dy, op.inputs[1])
 
 
 @gradient("TensorScatterAdd", "TensorScatterSub")
 def tensor_scatter_add_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
-    """All to the tensor, and what lies where an update went."""
-    picked = apply_op("GatherNd", dy, op.inputs[1])
-    return dy, None, picked if op.op == "TensorScatterAdd" else -picked
+    """Pass the gradient to the tensor, and gather the gradients of the updates."""
+    gathered = apply_op("GatherNd", dy, op.inputs[1])
+    return dy, None, gathered if op.op == "TensorScatterAdd" else -gathered
 
 
 @gradient("TensorScatterUpdate")
 def tensor_scatter_update_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
-    """What was overwritten does not count."""
+    """Zero the gradient of overwritten elements, and gather that of the updates."""
     _, indices, updates = op.inputs
     rest = apply_op("TensorScatterUpdate", dy, indices, apply_op("ZerosLike", updates))
     return rest, None, apply_op("GatherNd", dy, indices)
@@ -327,7 +327,7 @@ def tensor_scatter_update_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tenso
 
 @gradient("TensorScatterMax", "TensorScatterMin")
 def tensor_scatter_extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
-    """All that reach the extreme share alike."""
+    """Share the gradient equally among all elements that attain the extremum."""
     x, indices, updates = op.inputs
     y = op.outputs[0]
 
@@ -343,17 +343,17 @@ def tensor_scatter_extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tens
 
 @gradient("ExtractImagePatches")
 def extract_image_patches_grad(op: Any, dy: Tensor) -> Tensor:
-    """Every pixel gets what flows to its copies: patches of the pixels' numbers tell which copies are whose."""
+    """Sum the gradients of all copies of each pixel, found by extracting patches of pixel indices."""
     x = op.inputs[0]
     batch, height, width, channels = (_length(x, i) for i in range(4))
     attrs = {name: op.attr(name) for name in ("ksizes", "strides", "rates", "padding")}
     numbers = apply_op("Reshape", apply_op("Range", 1, height * width + 1, 1), apply_op("Pack", [1, height, width, 1]))
-    where = apply_op("ExtractImagePatches", apply_op("Cast", numbers, DstT="int64"), **attrs)
+    pixel_indices = apply_op("ExtractImagePatches", apply_op("Cast", numbers, DstT="int64"), **attrs)
     window = op.attr("ksizes")[1] * op.attr("ksizes")[2]
     copies = apply_op("Reshape", dy, apply_op("Pack", [batch, -1, window, channels]))
     rows = apply_op("Reshape", apply_op("Transpose", copies, [1, 2, 0, 3]), apply_op("Pack", [-1, batch, channels]))
-    summed = rows_summed(rows, apply_op("Reshape", where, [-1]), height * width + 1)  # row 0: outside of the image
-    pixels = apply_op("Slice", summed, [1, 0, 0], [-1, -1, -1])
+    sums = sum_rows(rows, apply_op("Reshape", pixel_indices, [-1]), height * width + 1)  # row 0: padding
+    pixels = apply_op("Slice", sums, [1, 0, 0], [-1, -1, -1])
     return apply_op("Reshape", apply_op("Transpose", pixels, [1, 0, 2]), shape_of(x))
 
 

@@ -1,4 +1,4 @@
-"""Gradients of conditionals made of Switch and Merge; loops of Enter and Exit are not differentiated."""
+"""Gradients of conditionals made of Switch and Merge; loops of Enter and Exit are not differentiable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyxla.core.gradients.common import Tensor
 
 @gradient("Switch", "RefSwitch", none_grads=True)
 def switch_grad(op: Any, if_false: Tensor, if_true: Tensor) -> tuple[Tensor, None]:
-    """What comes back from the branch that ran; zeros where nothing comes back from it."""
+    """Merge the gradients of the branches; a missing one is zero."""
     data, pred = op.inputs
     if if_false is None or if_true is None:
         zeros = apply_op("Switch", apply_op("ZerosLike", data), pred)
@@ -21,14 +21,14 @@ def switch_grad(op: Any, if_false: Tensor, if_true: Tensor) -> tuple[Tensor, Non
 
 @gradient("Merge", "RefMerge", none_grads=True)
 def merge_grad(op: Any, dy: Tensor, _: Any) -> list[Tensor]:
-    """To the input that came, as a branch of its own for each: those of the others are dead."""
+    """Switch the gradient to the input that was alive; the gradients of the others are dead."""
     number = op.outputs[1]
     return [apply_op("Switch", dy, apply_op("Equal", number, i))[1] for i in range(len(op.inputs))]
 
 
 @gradient("RefIdentity")
 def ref_identity_grad(op: Any, dy: Tensor) -> Tensor:
-    """As it is."""
+    """Pass the gradient unchanged."""
     return dy
 
 

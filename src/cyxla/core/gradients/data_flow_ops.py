@@ -1,7 +1,7 @@
-"""Gradients of tensor arrays, partition and stitch.
+"""Gradients of tensor arrays, optionals, dynamic partition and stitch.
 
-What flows back to a tensor array goes into an array of its own, which sums up what comes to one element. Both have a
-flow: a number without meaning that orders what is done with them.
+The gradients of a tensor array accumulate in a second array. Operations on both are ordered by their flow, a scalar
+whose value is unused.
 """
 
 from __future__ import annotations
@@ -16,110 +16,110 @@ _SOURCE = "gradients"
 
 
 def _gradient_array(handle: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
-    """The array of gradients, and a flow behind its making."""
-    made, behind = apply_op("TensorArrayGradV3", handle, flow, source=_SOURCE)
-    return made, behind
+    """Return the array of gradients, and a flow that follows its creation."""
+    array, next_flow = apply_op("TensorArrayGradV3", handle, flow, source=_SOURCE)
+    return array, next_flow
 
 
 @gradient("TensorArrayReadV3")
 def tensor_array_read_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
-    """Write it where it was read."""
+    """Write the gradient at the index that was read."""
     handle, index, flow = op.inputs
-    array, behind = _gradient_array(handle, flow)
-    return None, None, apply_op("TensorArrayWriteV3", array, index, dy, behind)
+    array, next_flow = _gradient_array(handle, flow)
+    return None, None, apply_op("TensorArrayWriteV3", array, index, dy, next_flow)
 
 
 @gradient("TensorArrayWriteV3")
 def tensor_array_write_grad(op: Any, flow: Tensor) -> tuple[Any, ...]:
-    """Read it where it was written."""
+    """Read the gradient at the index that was written."""
     handle, index, value, _ = op.inputs
-    array, behind = _gradient_array(handle, flow)
-    return None, None, apply_op("TensorArrayReadV3", array, index, behind, dtype=value.dtype), flow
+    array, next_flow = _gradient_array(handle, flow)
+    return None, None, apply_op("TensorArrayReadV3", array, index, next_flow, dtype=value.dtype), flow
 
 
 @gradient("TensorArrayGatherV3")
 def tensor_array_gather_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
-    """Write the rows where they were read."""
+    """Scatter the gradients to the indices that were read."""
     handle, indices, flow = op.inputs
-    array, behind = _gradient_array(handle, flow)
-    return None, None, apply_op("TensorArrayScatterV3", array, indices, dy, behind)
+    array, next_flow = _gradient_array(handle, flow)
+    return None, None, apply_op("TensorArrayScatterV3", array, indices, dy, next_flow)
 
 
 @gradient("TensorArrayScatterV3")
 def tensor_array_scatter_grad(op: Any, flow: Tensor) -> tuple[Any, ...]:
-    """Read the rows where they were written."""
+    """Gather the gradients at the indices that were written."""
     handle, indices, value, _ = op.inputs
-    array, behind = _gradient_array(handle, flow)
-    grad = apply_op("TensorArrayGatherV3", array, indices, behind, dtype=value.dtype)
+    array, next_flow = _gradient_array(handle, flow)
+    grad = apply_op("TensorArrayGatherV3", array, indices, next_flow, dtype=value.dtype)
     return None, None, reshape_like(grad, value), flow
 
 
 @gradient("TensorArrayConcatV3", none_grads=True)
 def tensor_array_concat_grad(op: Any, dy: Tensor | None, _: Any) -> tuple[Any, ...]:
-    """Write the pieces where they were read."""
+    """Split the gradient into the elements that were read."""
     if dy is None:
         return None, None
     handle, flow = op.inputs
-    array, behind = _gradient_array(handle, flow)
-    return None, apply_op("TensorArraySplitV3", array, dy, op.outputs[1], behind)
+    array, next_flow = _gradient_array(handle, flow)
+    return None, apply_op("TensorArraySplitV3", array, dy, op.outputs[1], next_flow)
 
 
 @gradient("TensorArraySplitV3")
 def tensor_array_split_grad(op: Any, flow: Tensor) -> tuple[Any, ...]:
-    """Read the pieces where they were written."""
+    """Concatenate the gradients of the elements that were written."""
     handle, value, _, _ = op.inputs
-    array, behind = _gradient_array(handle, flow)
-    grad, _ = apply_op("TensorArrayConcatV3", array, behind, dtype=value.dtype)
+    array, next_flow = _gradient_array(handle, flow)
+    grad, _ = apply_op("TensorArrayConcatV3", array, next_flow, dtype=value.dtype)
     return None, reshape_like(grad, value), None, flow
 
 
 @gradient("DynamicPartition")
 def dynamic_partition_grad(op: Any, *grads: Tensor) -> tuple[Tensor, None]:
-    """The slices back in their places."""
+    """Stitch the gradients of the partitions together."""
     data, partitions = op.inputs
     count = apply_op("Size", partitions)
-    places = apply_op("Reshape", apply_op("Range", 0, count, 1), apply_op("Shape", partitions))
-    spots = apply_op("DynamicPartition", places, partitions, num_partitions=len(grads))
-    return reshape_like(apply_op("ParallelDynamicStitch", spots, list(grads)), data), None
+    positions = apply_op("Reshape", apply_op("Range", 0, count, 1), apply_op("Shape", partitions))
+    parts = apply_op("DynamicPartition", positions, partitions, num_partitions=len(grads))
+    return reshape_like(apply_op("ParallelDynamicStitch", parts, list(grads)), data), None
 
 
 @gradient("DynamicStitch", "ParallelDynamicStitch")
 def dynamic_stitch_grad(op: Any, dy: Tensor) -> list[Tensor | None]:
-    """To every row what flows to its copy; none to those that another one has overwritten."""
+    """Gather the gradient of each row; rows that were overwritten get zeros."""
     half = len(op.inputs) // 2
     indices, data = op.inputs[:half], op.inputs[half:]
-    winners = _winners(indices, dy)
+    kept_rows = _kept_rows(indices, dy)
     grads: list[Tensor | None] = [None] * half
-    for places, number, values in zip(indices, _numbers(indices), data, strict=True):
-        kept = apply_op("Cast", apply_op("Equal", apply_op("GatherV2", winners, places, 0), number), DstT=dy.dtype)
-        picked = apply_op("GatherV2", dy, places, 0)
-        grads.append(reshape_like(picked * _column(kept, picked), values))
+    for positions, number, values in zip(indices, _row_numbers(indices), data, strict=True):
+        kept = apply_op("Cast", apply_op("Equal", apply_op("GatherV2", kept_rows, positions, 0), number), DstT=dy.dtype)
+        gathered = apply_op("GatherV2", dy, positions, 0)
+        grads.append(reshape_like(gathered * _broadcast_rows(kept, gathered), values))
     return grads
 
 
-def _numbers(indices: list[Tensor]) -> list[Tensor]:
-    """A number for each row of all inputs, in order."""
+def _row_numbers(indices: list[Tensor]) -> list[Tensor]:
+    """Number the rows of all inputs consecutively."""
     numbers, start = [], apply_op("Size", indices[0]) * 0
-    for places in indices:
-        size = apply_op("Size", places)
+    for positions in indices:
+        size = apply_op("Size", positions)
         count = apply_op("Range", start, start + size, 1)
-        numbers.append(apply_op("Reshape", count, apply_op("Shape", places)))
+        numbers.append(apply_op("Reshape", count, apply_op("Shape", positions)))
         start = start + size
     return numbers
 
 
-def _winners(indices: list[Tensor], dy: Tensor) -> Tensor:
-    """The number of the row that stayed in each place."""
+def _kept_rows(indices: list[Tensor], dy: Tensor) -> Tensor:
+    """Return the number of the row that was kept at each index."""
     flat = [apply_op("Reshape", t, [-1]) for t in indices]
     rows = apply_op("StridedSlice", apply_op("Shape", dy), [0], [1], [1], shrink_axis_mask=1)
-    numbers = [apply_op("Reshape", t, [-1]) for t in _numbers(indices)]
+    numbers = [apply_op("Reshape", t, [-1]) for t in _row_numbers(indices)]
     if len(flat) == 1:
         return apply_op("UnsortedSegmentMax", numbers[0], flat[0], rows)
     return apply_op("UnsortedSegmentMax", apply_op("ConcatV2", numbers, 0), apply_op("ConcatV2", flat, 0), rows)
 
 
-def _column(kept: Tensor, like: Tensor) -> Tensor:
-    """A number for each row, spread over the row's own dimensions."""
+def _broadcast_rows(kept: Tensor, like: Tensor) -> Tensor:
+    """Reshape one number per row so that it broadcasts over the row."""
     ones = apply_op("Rank", like) - apply_op("Rank", kept)
     shape = apply_op("ConcatV2", [apply_op("Shape", kept), apply_op("Fill", apply_op("Reshape", ones, [1]), 1)], 0)
     return apply_op("Reshape", kept, shape)
@@ -127,7 +127,7 @@ def _column(kept: Tensor, like: Tensor) -> Tensor:
 
 @gradient("OptionalFromValue", none_grads=True)
 def optional_from_value_grad(op: Any, dy: Tensor) -> Any:
-    """The components of an optional gradient."""
+    """Take the components of the gradient, an optional."""
     shapes = [t.shape for t in op.inputs]
     found = apply_op("OptionalGetValue", dy, output_types=op.attr("Toutput_types"), output_shapes=shapes)
     return found if isinstance(found, (list, tuple)) else [found]
@@ -135,7 +135,7 @@ def optional_from_value_grad(op: Any, dy: Tensor) -> Any:
 
 @gradient("OptionalGetValue")
 def optional_get_value_grad(op: Any, *grads: Tensor) -> Tensor:
-    """An optional of what flows to each component."""
+    """Wrap the gradients of the components in an optional."""
     return apply_op("OptionalFromValue", list(grads))
 
 

@@ -1,4 +1,4 @@
-"""Gradients of what stands at the edges of functions."""
+"""Gradients of conversions at function boundaries."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cyxla.core.gradients.common import Tensor
 
 @gradient("_ArrayToList", "_ListToArray", none_grads=True)
 def list_grad(op: Any, *grads: Tensor | None) -> list[Tensor | None]:
-    """Each to its own."""
+    """Pass each gradient to the input of the same index."""
     return list(grads)
 
 
 @gradient("_EagerConst")
 def eager_const_grad(op: Any, dy: Tensor) -> Tensor:
-    """As it is."""
+    """Pass the gradient unchanged."""
     return dy
 
 

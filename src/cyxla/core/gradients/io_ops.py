@@ -1,4 +1,4 @@
-"""Nothing flows back through files and iterators."""
+"""File ops, which have no gradients."""
 
 from cyxla.core.framework.gradient import no_gradient
 

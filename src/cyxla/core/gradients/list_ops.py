@@ -14,7 +14,7 @@ def _shape(x: Tensor) -> Tensor:
 
 
 def _inner_shape(x: Tensor) -> Tensor:
-    """The shape of the slices of a tensor."""
+    """Return the shape of the slices of a tensor."""
     return apply_op("StridedSlice", _shape(x), [1], [0], [1], end_mask=1)
 
 
@@ -36,14 +36,14 @@ def _gather(handle: Tensor, indices: Tensor, like: Tensor) -> Tensor:
 
 @gradient("TensorListPushBack")
 def push_back_grad(op: Any, dlist: Tensor) -> Any:
-    """Taken off again."""
+    """Pop the gradient of the element."""
     element = op.inputs[1]
     return apply_op("TensorListPopBack", dlist, _shape(element), element_dtype=element.dtype)
 
 
 @gradient("TensorListPopBack", none_grads=True)
 def pop_back_grad(op: Any, dlist: Tensor, delement: Tensor) -> tuple[Tensor, None]:
-    """Put back again."""
+    """Push the gradient of the element."""
     element = op.outputs[1]
     if dlist is None:
         before = apply_op("TensorListLength", op.outputs[0])
@@ -55,13 +55,13 @@ def pop_back_grad(op: Any, dlist: Tensor, delement: Tensor) -> tuple[Tensor, Non
 
 @gradient("TensorListStack")
 def stack_grad(op: Any, dtensor: Tensor) -> tuple[Tensor, None]:
-    """One slice for each element."""
+    """Split the gradient into one slice per element."""
     return apply_op("TensorListFromTensor", dtensor, _inner_shape(dtensor)), None
 
 
 @gradient("TensorListFromTensor")
 def from_tensor_grad(op: Any, dlist: Tensor) -> tuple[Tensor, None]:
-    """The elements stacked."""
+    """Stack the gradients of the elements."""
     x = op.inputs[0]
     count = x.shape[0] if x.shape.rank and x.shape[0] is not None else -1
     return apply_op("TensorListStack", dlist, _inner_shape(x), element_dtype=x.dtype, num_elements=count), None
@@ -69,7 +69,7 @@ def from_tensor_grad(op: Any, dlist: Tensor) -> tuple[Tensor, None]:
 
 @gradient("TensorListConcat", "TensorListConcatV2")
 def concat_grad(op: Any, dtensor: Tensor, _: Any) -> list[Any]:
-    """Split at the lengths again."""
+    """Split the gradient at the lengths."""
     lengths = op.outputs[1]
     shape = apply_op("ConcatV2", [[-1], _inner_shape(dtensor)], 0)
     return [apply_op("TensorListSplit", dtensor, shape, lengths), *[None] * (len(op.inputs) - 1)]
@@ -77,7 +77,7 @@ def concat_grad(op: Any, dtensor: Tensor, _: Any) -> list[Any]:
 
 @gradient("TensorListSplit")
 def split_grad(op: Any, dlist: Tensor) -> tuple[Tensor, None, None]:
-    """The parts joined."""
+    """Concatenate the gradients of the parts."""
     x, _, lengths = op.inputs
     shape = apply_op("ConcatV2", [[-1], _inner_shape(x)], 0)
     return apply_op("TensorListConcatV2", dlist, shape, lengths, element_dtype=x.dtype)[0], None, None
@@ -85,7 +85,7 @@ def split_grad(op: Any, dlist: Tensor) -> tuple[Tensor, None, None]:
 
 @gradient("TensorListGetItem")
 def get_item_grad(op: Any, ditem: Tensor) -> tuple[Tensor, None, None]:
-    """A list of nothing but the item."""
+    """Make a list with the gradient of the item only."""
     handle, index = op.inputs[:2]
     empty = apply_op("TensorListReserve", _element_shape(handle), _length(handle), element_dtype=ditem.dtype)
     return apply_op("TensorListSetItem", empty, index, ditem), None, None
@@ -93,7 +93,7 @@ def get_item_grad(op: Any, ditem: Tensor) -> tuple[Tensor, None, None]:
 
 @gradient("TensorListSetItem")
 def set_item_grad(op: Any, dlist: Tensor) -> tuple[Tensor, None, Tensor]:
-    """The item, and the list without it."""
+    """Take the gradient of the item, and replace it by zeros in the list."""
     _, index, item = op.inputs
     rest = apply_op("TensorListSetItem", dlist, index, apply_op("ZerosLike", item))
     return rest, None, _item(dlist, index, item)
@@ -101,13 +101,13 @@ def set_item_grad(op: Any, dlist: Tensor) -> tuple[Tensor, None, Tensor]:
 
 @gradient("TensorListResize")
 def resize_grad(op: Any, dlist: Tensor) -> tuple[Tensor, None]:
-    """The length it had."""
+    """Restore the original length."""
     return apply_op("TensorListResize", dlist, _length(op.inputs[0])), None
 
 
 @gradient("TensorListGather")
 def gather_grad(op: Any, dtensor: Tensor) -> tuple[Tensor, None, None]:
-    """Scattered into a list of the same length."""
+    """Scatter the gradients into a list of the same length."""
     handle, indices = op.inputs[:2]
     scattered = apply_op("TensorListScatterV2", dtensor, indices, _element_shape(handle), _length(handle))
     return scattered, None, None
@@ -115,14 +115,14 @@ def gather_grad(op: Any, dtensor: Tensor) -> tuple[Tensor, None, None]:
 
 @gradient("TensorListScatter", "TensorListScatterV2")
 def scatter_grad(op: Any, dlist: Tensor) -> list[Any]:
-    """Gathered again."""
+    """Gather the gradients of the rows."""
     tensor, indices = op.inputs[:2]
     return [_gather(dlist, indices, tensor), *[None] * (len(op.inputs) - 1)]
 
 
 @gradient("TensorListScatterIntoExistingList")
 def scatter_into_grad(op: Any, dlist: Tensor) -> tuple[Tensor, Tensor, None]:
-    """What was written, and the list without it."""
+    """Gather the gradients of the written rows, and replace them by zeros in the list."""
     _, tensor, indices = op.inputs
     rest = apply_op("TensorListScatterIntoExistingList", dlist, apply_op("ZerosLike", tensor), indices)
     return rest, _gather(dlist, indices, tensor), None

@@ -1,4 +1,4 @@
-"""Gradients of ops that look at what passes."""
+"""Gradients of checks and printing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cyxla.core.gradients.common import Tensor
 
 @gradient("CheckNumerics")
 def check_numerics_grad(op: Any, dy: Tensor) -> Tensor:
-    """Checked too."""
+    """Check the gradient, too."""
     return apply_op("CheckNumerics", dy, message=f"in what flows back to '{op.name}'")
 
 
 @gradient("Print")
 def print_grad(op: Any, dy: Tensor) -> list[Any]:
-    """Passed on without a word."""
+    """Pass the gradient unchanged."""
     return [dy, *[None] * (len(op.inputs) - 1)]
 
 

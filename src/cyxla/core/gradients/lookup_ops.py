@@ -1,4 +1,4 @@
-"""Nothing flows back through lookup tables."""
+"""Lookup tables, which have no gradients."""
 
 from cyxla.core.framework.gradient import no_gradient
 

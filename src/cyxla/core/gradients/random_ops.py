@@ -1,4 +1,4 @@
-"""Gradients of random ops: only a gamma distribution's shape can be moved smoothly."""
+"""Gradients of random ops: only gamma samples are differentiable."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from cyxla.core.framework.gradient import gradient, no_gradient
 from cyxla.core.gradients.common import Tensor, unbroadcast
 
 
-def gamma_slopes(alpha: Tensor, sample: Tensor, dy: Tensor) -> Tensor:
-    """What samples say about the parameters they were drawn with, whose shape their own ends with."""
-    slopes = apply_op("RandomGammaGrad", apply_op("BroadcastTo", alpha, apply_op("Shape", sample)), sample)
-    return unbroadcast(alpha, sample, dy * slopes, None)[0]
+def gamma_gradient(alpha: Tensor, sample: Tensor, dy: Tensor) -> Tensor:
+    """Return the gradient of the shape parameters of gamma samples, whose shape ends with that of the parameters."""
+    derivatives = apply_op("RandomGammaGrad", apply_op("BroadcastTo", alpha, apply_op("Shape", sample)), sample)
+    return unbroadcast(alpha, sample, dy * derivatives, None)[0]
 
 
 @gradient("RandomGamma")
 def random_gamma_grad(op: Any, dy: Tensor) -> tuple[None, Tensor]:
-    """By moving the sample as its distribution moves."""
-    return None, gamma_slopes(op.inputs[1], op.outputs[0], dy)
+    """Differentiate the samples implicitly with respect to the shape parameter."""
+    return None, gamma_gradient(op.inputs[1], op.outputs[0], dy)
 
 
 no_gradient(

@@ -1,4 +1,4 @@
-"""Nothing flows back through what changes variables."""
+"""Updates of variables, which have no gradients."""
 
 from cyxla.core.framework.gradient import no_gradient
 

@@ -1,4 +1,4 @@
-"""Nothing flows back through random numbers of a generator that is a variable."""
+"""Random numbers from a generator in a variable, which have no gradients."""
 
 from cyxla.core.framework.gradient import no_gradient
 

@@ -6,19 +6,19 @@ from typing import Any
 
 from cyxla.core.framework.gradient import gradient, no_gradient
 from cyxla.core.gradients.common import Tensor
-from cyxla.core.gradients.random_ops import gamma_slopes
+from cyxla.core.gradients.random_ops import gamma_gradient
 
 
 @gradient("StatelessRandomGammaV2")
 def stateless_random_gamma_v2_grad(op: Any, dy: Tensor) -> tuple[None, None, Tensor]:
-    """By moving the sample as its distribution moves."""
-    return None, None, gamma_slopes(op.inputs[2], op.outputs[0], dy)
+    """Differentiate the samples implicitly with respect to the shape parameter."""
+    return None, None, gamma_gradient(op.inputs[2], op.outputs[0], dy)
 
 
 @gradient("StatelessRandomGammaV3")
 def stateless_random_gamma_v3_grad(op: Any, dy: Tensor) -> tuple[None, None, None, None, Tensor]:
-    """By moving the sample as its distribution moves."""
-    return None, None, None, None, gamma_slopes(op.inputs[4], op.outputs[0], dy)
+    """Differentiate the samples implicitly with respect to the shape parameter."""
+    return None, None, None, None, gamma_gradient(op.inputs[4], op.outputs[0], dy)
 
 
 no_gradient(

@@ -1,1 +1,1 @@
-"""Gradients of mathematics: functions of elements, products, reductions, linear algebra, transforms."""
+"""Gradients of element-wise functions, products, reductions, linear algebra and transforms."""

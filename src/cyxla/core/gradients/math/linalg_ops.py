@@ -1,7 +1,7 @@
 """Gradients of linear algebra.
 
-Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
-differentiation", 2008, where nothing else is said.
+Unless noted otherwise by Giles, "An extended collection of matrix derivative results for forward and reverse mode
+algorithmic differentiation", 2008.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _band(x: Tensor, lower: int, upper: int) -> Tensor:
     return apply_op("MatrixBandPart", x, lower, upper)
 
 
-def _last(x: Tensor) -> Tensor:
-    """Numbers of matrices as matrices of one element."""
+def _expand(x: Tensor) -> Tensor:
+    """Append two dimensions of size 1, so that one number per matrix broadcasts over the matrices."""
     return apply_op("ExpandDims", apply_op("ExpandDims", x, -1), -1)
 
 
@@ -46,7 +46,7 @@ def _diagonal(x: Tensor) -> Tensor:
 
 @gradient("Cholesky")
 def cholesky_grad(op: Any, dl: Tensor) -> Tensor:
-    """Murray, "Differentiation of the Cholesky decomposition", 2016."""
+    """Differentiate by Murray, "Differentiation of the Cholesky decomposition", 2016."""
     low = op.outputs[0]
     inner = _product(low, dl, adj_a=True)
     diagonal = apply_op("MatrixDiagPart", inner)
@@ -58,7 +58,7 @@ def cholesky_grad(op: Any, dl: Tensor) -> Tensor:
 
 @gradient("MatrixInverse")
 def inverse_grad(op: Any, dy: Tensor) -> Tensor:
-    """-y' dy y'."""
+    """Return -y' dy y'."""
     y = op.outputs[0]
     if op.attr("adjoint"):
         return -_product(y, _product(dy, y, adj_a=True))
@@ -67,20 +67,20 @@ def inverse_grad(op: Any, dy: Tensor) -> Tensor:
 
 @gradient("MatrixDeterminant")
 def determinant_grad(op: Any, dy: Tensor) -> Tensor:
-    """The determinant times the adjoint of the inverse."""
+    """Return dy times the determinant times the adjoint of the inverse."""
     inverse = apply_op("MatrixInverse", op.inputs[0], adjoint=True)
-    return _last(dy * conj(op.outputs[0])) * inverse
+    return _expand(dy * conj(op.outputs[0])) * inverse
 
 
 @gradient("LogMatrixDeterminant")
 def log_determinant_grad(op: Any, _: Tensor, dlog: Tensor) -> Tensor:
-    """The adjoint of the inverse."""
-    return _last(dlog) * apply_op("MatrixInverse", op.inputs[0], adjoint=True)
+    """Return dy times the adjoint of the inverse."""
+    return _expand(dlog) * apply_op("MatrixInverse", op.inputs[0], adjoint=True)
 
 
 @gradient("MatrixSolve")
 def solve_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
-    """The other system, solved for dy."""
+    """Solve the adjoint system for dy."""
     adjoint = op.attr("adjoint")
     drhs = apply_op("MatrixSolve", op.inputs[0], dy, adjoint=not adjoint)
     y = op.outputs[0]
@@ -89,7 +89,7 @@ def solve_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
 
 @gradient("MatrixTriangularSolve")
 def triangular_solve_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
-    """As that of MatrixSolve, on one triangle."""
+    """Solve the adjoint system for dy, and keep one triangle of the matrix gradient."""
     matrix, rhs = op.inputs
     lower, adjoint = op.attr("lower"), op.attr("adjoint")
     drhs = apply_op("MatrixTriangularSolve", matrix, dy, lower=lower, adjoint=not adjoint)
@@ -100,7 +100,10 @@ def triangular_solve_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
 
 @gradient("Qr")
 def qr_grad(op: Any, dq: Tensor, dr: Tensor) -> Tensor:
-    """Walter and Lehmann, "Algorithmic differentiation of linear algebra functions", 2011; of tall full ranks."""
+    """Differentiate tall matrices of full rank.
+
+    Walter and Lehmann, "Algorithmic differentiation of linear algebra functions", 2011.
+    """
     q, r = op.outputs
     inner = _product(r, dr, adj_b=True) - _product(dq, q, adj_a=True)
     low = _band(inner, -1, 0) - _band(inner, 0, 0) * (0.5 if inner.dtype in COMPLEX else 0.0)
@@ -111,7 +114,7 @@ def qr_grad(op: Any, dq: Tensor, dr: Tensor) -> Tensor:
 
 @gradient("SelfAdjointEigV2")
 def eigh_grad(op: Any, de: Tensor, dv: Tensor) -> Tensor:
-    """Differences of eigenvalues divide; only the lower triangle was read, so it alone gets any."""
+    """Divide by the differences of eigenvalues; only the lower triangle gets a gradient, since only it is read."""
     if not op.attr("compute_v"):
         _, v = apply_op("SelfAdjointEigV2", op.inputs[0], compute_v=True)
         inner = _diagonal(de)
@@ -119,18 +122,18 @@ def eigh_grad(op: Any, de: Tensor, dv: Tensor) -> Tensor:
         e, v = op.outputs
         gaps = apply_op("ExpandDims", e, -2) - apply_op("ExpandDims", e, -1)
         zero = apply_op("ZerosLike", gaps)
-        apart = apply_op("NotEqual", gaps, zero)
-        divisor = apply_op("SelectV2", apart, gaps, apply_op("OnesLike", gaps))
-        turns = apply_op("SelectV2", apart, apply_op("OnesLike", gaps) / divisor, zero)
-        inner = _diagonal(de) + turns * _product(v, dv, adj_a=True)
+        distinct = apply_op("NotEqual", gaps, zero)
+        divisor = apply_op("SelectV2", distinct, gaps, apply_op("OnesLike", gaps))
+        inverse_gaps = apply_op("SelectV2", distinct, apply_op("OnesLike", gaps) / divisor, zero)
+        inner = _diagonal(de) + inverse_gaps * _product(v, dv, adj_a=True)
     full = _product(v, _product(inner, v, adj_b=True))
     both = _band(full + _adjoint(full), -1, 0)
     return apply_op("MatrixSetDiag", both, apply_op("MatrixDiagPart", both) * 0.5)
 
 
-# Matrices of three diagonals ------------------------------------------------------------------------------------------
-def _shifted(x: Tensor, up: bool, axis: int = -2) -> Tensor:
-    """Each row, or element, in the place before or behind its own; zeros come in."""
+# Tridiagonal matrices -------------------------------------------------------------------------------------------------
+def _shift_rows(x: Tensor, up: bool, axis: int = -2) -> Tensor:
+    """Shift rows, or elements, by one along an axis, filling with zeros."""
     rank = len(x.shape)
     pads, begin = [[0, 0] for _ in range(rank)], [0] * rank
     pads[axis] = [0, 1] if up else [1, 0]
@@ -144,7 +147,7 @@ def _row_sums(x: Tensor) -> Tensor:
 
 @gradient("TridiagonalMatMul")
 def tridiagonal_matmul_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Products of neighbouring rows."""
+    """Multiply neighbouring rows."""
     above, main, below, rhs = op.inputs
 
     def rows(x: Tensor) -> Tensor:
@@ -153,34 +156,34 @@ def tridiagonal_matmul_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor
     def column(diagonal: Tensor) -> Tensor:
         return _adjoint(diagonal)
 
-    dabove = rows(dy * conj(_shifted(rhs, True)))
-    dbelow = rows(dy * conj(_shifted(rhs, False)))
-    drhs = column(main) * dy + _shifted(column(above) * dy, False) + _shifted(column(below) * dy, True)
+    dabove = rows(dy * conj(_shift_rows(rhs, True)))
+    dbelow = rows(dy * conj(_shift_rows(rhs, False)))
+    drhs = column(main) * dy + _shift_rows(column(above) * dy, False) + _shift_rows(column(below) * dy, True)
     return dabove, rows(dy * conj(rhs)), dbelow, drhs
 
 
 @gradient("TridiagonalSolve")
 def tridiagonal_solve_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
-    """The system of the adjoint, solved for dy; then products of neighbouring rows."""
+    """Solve the adjoint system for dy, and multiply neighbouring rows."""
     x = op.outputs[0]
     above, main, below = apply_op("Unpack", conj(op.inputs[0]), num=3, axis=-2)
-    turned = apply_op("Pack", [_shifted(below, True, -1), main, _shifted(above, False, -1)], axis=-2)
+    adjoint_input = apply_op("Pack", [_shift_rows(below, True, -1), main, _shift_rows(above, False, -1)], axis=-2)
     attrs = {name: op.attr(name) for name in ("partial_pivoting", "perturb_singular")}
-    drhs = apply_op("TridiagonalSolve", turned, dy, **attrs)
-    parts = [_row_sums(drhs * conj(other)) for other in (_shifted(x, True), x, _shifted(x, False))]
+    drhs = apply_op("TridiagonalSolve", adjoint_input, dy, **attrs)
+    parts = [_row_sums(drhs * conj(other)) for other in (_shift_rows(x, True), x, _shift_rows(x, False))]
     return -apply_op("Pack", parts, axis=-2), drhs
 
 
-# Factors and functions ------------------------------------------------------------------------------------------------
+# Decompositions and matrix functions ----------------------------------------------------------------------------------
 @gradient("Svd", none_grads=True)
 def svd_grad(op: Any, ds: Tensor | None, du: Tensor | None, dv: Tensor | None) -> Tensor:
-    """Townsend, "Differentiating the singular value decomposition", 2016; vectors of real matrices alone."""
+    """Differentiate by Townsend, "Differentiating the singular value decomposition", 2016; vectors if real only."""
     x = op.inputs[0]
     s, u, v = op.outputs
     if not op.attr("compute_uv") or (du is None and dv is None):
         if op.attr("full_matrices") or not op.attr("compute_uv"):
             s, u, v = apply_op("Svd", x, compute_uv=True, full_matrices=False)
-        if x.dtype.base in COMPLEX:  # singular values are real, whatever their type
+        if x.dtype.base in COMPLEX:  # singular values are real in any type
             ds = (ds + conj(ds)) * 0.5
         return _product(u, _product(_diagonal(ds), v, adj_b=True))
     _check_svd(op, x)
@@ -204,18 +207,18 @@ def _check_svd(op: Any, x: Tensor) -> None:
 def _svd_vectors(s: Tensor, u: Tensor, v: Tensor, ds: Any, du: Any, dv: Any) -> Tensor:
     squares = apply_op("Square", s)
     gaps = apply_op("ExpandDims", squares, -2) - apply_op("ExpandDims", squares, -1)
-    turns = apply_op("DivNoNan", apply_op("OnesLike", gaps), gaps)  # equal values: any basis does, nothing flows
+    inverse_gaps = apply_op("DivNoNan", apply_op("OnesLike", gaps), gaps)  # 0 if equal: the basis is arbitrary
     row, column = apply_op("ExpandDims", s, -2), apply_op("ExpandDims", s, -1)
     inner = _diagonal(apply_op("ZerosLike", s) if ds is None else ds)
     outside = None
     if du is not None:
         skew = _product(u, du, adj_a=True)
-        inner = inner + turns * (skew - _adjoint(skew)) * row
+        inner = inner + inverse_gaps * (skew - _adjoint(skew)) * row
         rest = apply_op("DivNoNan", du - _product(u, _product(u, du, adj_a=True)), row)
         outside = _product(rest, v, adj_b=True)
     if dv is not None:
         skew = _product(v, dv, adj_a=True)
-        inner = inner + column * turns * (skew - _adjoint(skew))
+        inner = inner + column * inverse_gaps * (skew - _adjoint(skew))
         rest = apply_op("DivNoNan", dv - _product(v, _product(v, dv, adj_a=True)), row)
         more = _product(u, rest, adj_b=True)
         outside = more if outside is None else outside + more
@@ -224,7 +227,7 @@ def _svd_vectors(s: Tensor, u: Tensor, v: Tensor, ds: Any, du: Any, dv: Any) -> 
 
 @gradient("Lu")
 def lu_grad(op: Any, dlu: Tensor, _: Any) -> Tensor:
-    """Triangles of products with the factors; then the rows as they were."""
+    """Project products with the factors to their triangles, and undo the row permutation."""
     lu, order = op.outputs
     low = apply_op("MatrixSetDiag", _band(lu, -1, 0), apply_op("OnesLike", apply_op("MatrixDiagPart", lu)))
     below = _product(low, dlu - _band(dlu, 0, -1), adj_a=True)
@@ -239,10 +242,10 @@ def lu_grad(op: Any, dlu: Tensor, _: Any) -> Tensor:
 
 @gradient("MatrixExponential", "MatrixLogarithm", "MatrixSquareRoot")
 def matrix_function_grad(op: Any, dy: Tensor) -> Tensor:
-    """A corner of the function of a matrix of blocks: Higham, "Functions of matrices", 2008, theorem 4.12."""
-    turned = _adjoint(op.inputs[0])
-    upper = apply_op("ConcatV2", [turned, dy], -1)
-    lower = apply_op("ConcatV2", [apply_op("ZerosLike", turned), turned], -1)
+    """Evaluate the function on a block matrix and take a block: Higham, "Functions of matrices", 2008, theorem 4.12."""
+    adjoint_input = _adjoint(op.inputs[0])
+    upper = apply_op("ConcatV2", [adjoint_input, dy], -1)
+    lower = apply_op("ConcatV2", [apply_op("ZerosLike", adjoint_input), adjoint_input], -1)
     blocks = apply_op(op.op, apply_op("ConcatV2", [upper, lower], -2))
     _, right = apply_op("Split", -1, blocks, num_split=2)
     corner, _ = apply_op("Split", -2, right, num_split=2)

@@ -1,4 +1,4 @@
-"""Gradients of functions of two tensors that are broadcast against each other."""
+"""Gradients of element-wise functions of two broadcasting tensors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _zeros(x: Tensor) -> Tensor:
 
 
 def _nonzero(x: Tensor) -> Tensor:
-    """1 where x is not 0, as a number."""
+    """Return 1 where x is nonzero, else 0, in x's type."""
     return apply_op("Cast", apply_op("NotEqual", x, 0.0), DstT=x.dtype.base)
 
 
 def _log_where_positive(x: Tensor) -> Tensor:
-    """The logarithm; 0 where there is none (for complex numbers only at 0)."""
-    there = apply_op("NotEqual", x, 0.0) if x.dtype.base.numpy.kind == "c" else x > 0.0
-    return _where(there, apply_op("Log", _where(there, x, apply_op("OnesLike", x))), _zeros(x))
+    """Return log(x) where x is positive, or nonzero if complex; else 0."""
+    defined = apply_op("NotEqual", x, 0.0) if x.dtype.base.numpy.kind == "c" else x > 0.0
+    return _where(defined, apply_op("Log", _where(defined, x, apply_op("OnesLike", x))), _zeros(x))
 
 
 def _pow(x: Tensor, y: Tensor, z: Tensor, dz: Tensor) -> Any:
@@ -33,18 +33,18 @@ def _pow(x: Tensor, y: Tensor, z: Tensor, dz: Tensor) -> Any:
     return dz * y * apply_op("Pow", x, y - 1.0), dz * z * _log_where_positive(x)
 
 
-def _chosen(comparison: str) -> Any:
-    """All to x where it is chosen, else all to y."""
+def _selected_by(comparison: str) -> Any:
+    """Make the rule that passes the gradient to x where a comparison holds, else to y."""
 
     def rule(x: Tensor, y: Tensor, z: Tensor, dz: Tensor) -> Any:
-        chosen, nothing = apply_op(comparison, x, y), _zeros(dz)
-        return _where(chosen, dz, nothing), _where(chosen, nothing, dz)
+        condition, zeros = apply_op(comparison, x, y), _zeros(dz)
+        return _where(condition, dz, zeros), _where(condition, zeros, dz)
 
     return rule
 
 
 def _squared_difference(x: Tensor, y: Tensor, z: Tensor, dz: Tensor) -> Any:
-    dx = (x - y) * (dz + conj(dz))  # the result is real, so only the real part of its gradient counts
+    dx = (x - y) * (dz + conj(dz))  # the result is real: only the real part of its gradient counts
     return dx, -dx
 
 
@@ -71,8 +71,8 @@ binary_gradient(("Div", "RealDiv"),   lambda x, y, z, dz: (dz / conj(y), dz * (-
 binary_gradient("DivNoNan",           lambda x, y, z, dz: (
     apply_op("DivNoNan", dz, conj(y)), dz * apply_op("DivNoNan", apply_op("DivNoNan", -conj(x), conj(y)), conj(y))))
 binary_gradient("Pow",                _pow)
-binary_gradient("Maximum",            _chosen("GreaterEqual"))
-binary_gradient("Minimum",            _chosen("LessEqual"))
+binary_gradient("Maximum",            _selected_by("GreaterEqual"))
+binary_gradient("Minimum",            _selected_by("LessEqual"))
 binary_gradient("SquaredDifference",  _squared_difference)
 binary_gradient("Atan2",              _atan2)
 binary_gradient("FloorMod",           _floor_mod)
@@ -89,45 +89,45 @@ binary_gradient("NextAfter",          lambda x, y, z, dz: (dz, _zeros(dz)))
 # fmt: on
 
 
-# Fused gradients are differentiated in turn: z = f'(x) dy, written with the conjugate of y = f(x).
+# Gradients of fused gradients z = f'(x) dy, in terms of the conjugate of y = f(x).
 @gradient("SigmoidGrad")
 def sigmoid_grad_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """Of y (1 - y) dy."""
+    """Differentiate y (1 - y) dy."""
     y, dy = conj(op.inputs[0]), op.inputs[1]
     return conj(dz) * dy * (1.0 - y * 2.0), apply_op("SigmoidGrad", y, dz)
 
 
 @gradient("TanhGrad")
 def tanh_grad_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """Of (1 - y y) dy."""
+    """Differentiate (1 - y y) dy."""
     y, dy = conj(op.inputs[0]), op.inputs[1]
     return conj(dz) * dy * (y * -2.0), apply_op("TanhGrad", y, dz)
 
 
 @gradient("SqrtGrad")
 def sqrt_grad_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """Of dy / (2 y)."""
+    """Differentiate dy / (2 y)."""
     y = op.inputs[0]
     return -conj(dz) * op.outputs[0] / conj(y), dz / y * 0.5
 
 
 @gradient("RsqrtGrad")
 def rsqrt_grad_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """Of -y y y dy / 2."""
+    """Differentiate -y y y dy / 2."""
     y, dy = conj(op.inputs[0]), op.inputs[1]
     return conj(dz) * dy * (apply_op("Square", y) * -1.5), apply_op("RsqrtGrad", y, dz)
 
 
 @gradient("ReciprocalGrad")
 def reciprocal_grad_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """Of -y y dy."""
+    """Differentiate -y y dy."""
     y, dy = conj(op.inputs[0]), op.inputs[1]
     return conj(dz) * dy * (y * -2.0), apply_op("ReciprocalGrad", y, dz)
 
 
 @gradient("FloorDiv", "TruncateDiv")
-def no_slope(op: Any, dz: Tensor) -> tuple[None, None]:
-    """A staircase."""
+def piecewise_constant_grad(op: Any, dz: Tensor) -> tuple[None, None]:
+    """Return no gradients: the function is piecewise constant."""
     return None, None
 
 

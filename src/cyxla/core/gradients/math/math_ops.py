@@ -1,4 +1,4 @@
-"""Gradients of products, casts, sums and clipping."""
+"""Gradients of matrix products, casts, sums and clipping."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from cyxla.core.framework.types import COMPLEX, FLOATING, DataType
 from cyxla.core.gradients.common import Tensor, conj, unbroadcast
 
 
-# Products of matrices ------------------------------------------------------------------------------------------------
-# For product = a b: da = dz b', db = a' dz, each side transposed where the op transposes it.
+# Matrix products -----------------------------------------------------------------------------------------------------
+# For product = a b: da = dz b', db = a' dz; transposed operands are transposed here, too.
 def _matmul(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     return apply_op("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 @gradient("MatMul")
 def mat_mul_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradient times the other factor."""
+    """Multiply the gradient by the other factor."""
     a, b = conj(op.inputs[0]), conj(op.inputs[1])
-    turned = op.attr("transpose_a"), op.attr("transpose_b")
-    if turned == (False, False):
+    transposed = op.attr("transpose_a"), op.attr("transpose_b")
+    if transposed == (False, False):
         return _matmul(dz, b, transpose_b=True), _matmul(a, dz, transpose_a=True)
-    if turned == (False, True):
+    if transposed == (False, True):
         return _matmul(dz, b), _matmul(dz, a, transpose_a=True)
-    if turned == (True, False):
+    if transposed == (True, False):
         return _matmul(b, dz, transpose_b=True), _matmul(a, dz)
     return _matmul(b, dz, True, True), _matmul(dz, a, True, True)
 
 
 @gradient("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def batch_mat_mul_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradient times the other factor, summed over repeated batches."""
+    """Multiply the gradient by the other factor, and sum over broadcast batches."""
     x, y = op.inputs
     types = {"Tout": dz.dtype} if op.op == "BatchMatMulV3" else {}
 
@@ -44,14 +44,14 @@ def batch_mat_mul_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
     dy = product(dz, x, True, adj_x) if adj_y else product(x, dz, not adj_x, False)
     if op.op == "BatchMatMul":
         return dx, dy
-    dx, dy = _batches_summed(x, y, dx), _batches_summed(y, x, dy)
+    dx, dy = _sum_batches(x, y, dx), _sum_batches(y, x, dy)
     if op.op == "BatchMatMulV3":
         dx, dy = (g if g.dtype == t.dtype else apply_op("Cast", g, DstT=t.dtype) for g, t in ((dx, x), (dy, y)))
     return dx, dy
 
 
-def _batches_summed(x: Tensor, other: Tensor, grad: Tensor) -> Tensor:
-    """Sum over the batches that an operand was repeated for."""
+def _sum_batches(x: Tensor, other: Tensor, grad: Tensor) -> Tensor:
+    """Sum over the batch dimensions along which an operand was broadcast."""
     if x.shape.is_fully_defined and other.shape.is_fully_defined and x.shape.dims[:-2] == other.shape.dims[:-2]:
         return grad
     batches = [apply_op("StridedSlice", apply_op("Shape", t), [0], [-2], [1], begin_mask=1) for t in (x, other)]
@@ -61,11 +61,11 @@ def _batches_summed(x: Tensor, other: Tensor, grad: Tensor) -> Tensor:
 
 @gradient("SparseMatMul")
 def sparse_mat_mul_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """As that of MatMul, in the types of the factors."""
+    """Multiply the gradient by the other factor, and cast to the types of the factors."""
     a, b = (t if t.dtype == DataType.DT_FLOAT else apply_op("Cast", t, DstT="float") for t in op.inputs)
-    turned_a, turned_b = op.attr("transpose_a"), op.attr("transpose_b")
-    da = _matmul(b, dz, turned_b, True) if turned_a else _matmul(dz, b, False, not turned_b)
-    db = _matmul(dz, a, True, turned_a) if turned_b else _matmul(a, dz, not turned_a, False)
+    transpose_a, transpose_b = op.attr("transpose_a"), op.attr("transpose_b")
+    da = _matmul(b, dz, transpose_b, True) if transpose_a else _matmul(dz, b, False, not transpose_b)
+    db = _matmul(dz, a, True, transpose_a) if transpose_b else _matmul(a, dz, not transpose_a, False)
     da, db = (
         g if t.dtype == g.dtype else apply_op("Cast", g, DstT=t.dtype) for g, t in zip((da, db), op.inputs, strict=True)
     )
@@ -74,7 +74,7 @@ def sparse_mat_mul_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
 
 @gradient("Cross")
 def cross_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
-    """Products in turn."""
+    """Return the cross products of the gradient with the other operand."""
     a, b = op.inputs
     return apply_op("Cross", b, dz), apply_op("Cross", dz, a)
 
@@ -82,19 +82,19 @@ def cross_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
 # Sums and values --------------------------------------------------------------------------------------------------
 @gradient("AddN")
 def add_n_grad(op: Any, dz: Tensor) -> list[Tensor]:
-    """All to each."""
+    """Pass the gradient to each input."""
     return [dz] * len(op.inputs)
 
 
 @gradient("L2Loss")
 def l2_loss_grad(op: Any, dz: Tensor) -> Tensor:
-    """The tensor itself."""
+    """Multiply the input by the gradient."""
     return op.inputs[0] * dz
 
 
 @gradient("Cast")
 def cast_grad(op: Any, dy: Tensor) -> Tensor | None:
-    """Cast back, between types that gradients flow through."""
+    """Cast back; integers get no gradient."""
     source = op.inputs[0].dtype.base
     if source not in FLOATING + COMPLEX or op.attr("DstT") not in FLOATING + COMPLEX:
         return None
@@ -103,29 +103,29 @@ def cast_grad(op: Any, dy: Tensor) -> Tensor | None:
 
 @gradient("ClipByValue")
 def clip_by_value_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """To the bound where it holds, else to the value."""
+    """Pass the gradient to the value, or to the bound where it is active."""
     x, low, high = op.inputs
-    nothing = apply_op("ZerosLike", dz)
+    zeros = apply_op("ZerosLike", dz)
     below, above = apply_op("Less", x, low), apply_op("Greater", x, high)
     inside = apply_op("LogicalNot", apply_op("LogicalOr", below, above))
 
     def part(where: Tensor, like: Tensor) -> Tensor:
-        return unbroadcast(like, op.outputs[0], apply_op("SelectV2", where, dz, nothing), None)[0]
+        return unbroadcast(like, op.outputs[0], apply_op("SelectV2", where, dz, zeros), None)[0]
 
     return part(inside, x), part(below, low), part(above, high)
 
 
 @gradient("NthElement")
 def nth_element_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """All that equal the chosen one share alike."""
+    """Share the gradient equally among all elements equal to the result."""
     x = op.inputs[0]
-    hits = apply_op("Cast", apply_op("Equal", apply_op("ExpandDims", op.outputs[0], -1), x), DstT=dy.dtype)
-    return hits / apply_op("Sum", hits, [-1], keep_dims=True) * apply_op("ExpandDims", dy, -1), None
+    mask = apply_op("Cast", apply_op("Equal", apply_op("ExpandDims", op.outputs[0], -1), x), DstT=dy.dtype)
+    return mask / apply_op("Sum", mask, [-1], keep_dims=True) * apply_op("ExpandDims", dy, -1), None
 
 
 @gradient("Range")
 def range_grad(op: Any, dy: Tensor) -> tuple[None, None, None]:
-    """How many numbers there are is no smooth matter."""
+    """Return no gradients: the length depends on the operands."""
     return None, None, None
 
 

@@ -9,89 +9,89 @@ from cyxla.core.framework.gradient import gradient, no_gradient
 from cyxla.core.gradients.common import Tensor, cast_like, conj, shape_of
 
 
-def _counted_from_first(axes: Any, rank: Any) -> Any:
-    """Axes without negative numbers; a scalar has none, but nothing is divided by its rank either."""
+def _normalise_axes(axes: Any, rank: Any) -> Any:
+    """Normalise negative axes; the divisor is at least 1, for scalars."""
     return apply_op("FloorMod", apply_op("Cast", axes, DstT="int32") + rank, apply_op("Maximum", rank, 1))
 
 
 def _kept_shape(op: Any) -> Any:
-    """The input's shape with ones where it was reduced."""
+    """Return the input's shape with reduced dimensions set to 1."""
     x, axes = op.inputs
     shape, rank = apply_op("Shape", x), apply_op("Rank", x)
     axes = apply_op("Reshape", axes, [-1])
     ones = apply_op("Fill", apply_op("Shape", axes), 1)
-    axes = _counted_from_first(axes, rank)
+    axes = _normalise_axes(axes, rank)
     return apply_op("DynamicStitch", [apply_op("Range", 0, rank, 1), axes], [shape, ones])
 
 
-def _spread(op: Any, value: Tensor) -> Tensor:
-    """A result of a reduction in the rank of the input, ready to be broadcast."""
+def _keep_dims(op: Any, value: Tensor) -> Tensor:
+    """Reshape a reduction's result to the rank of the input, for broadcasting."""
     return value if op.attr("keep_dims") else apply_op("Reshape", value, _kept_shape(op))
 
 
-def _repeated(op: Any, value: Tensor) -> Tensor:
-    return apply_op("BroadcastTo", _spread(op, value), shape_of(op.inputs[0]))
+def _broadcast_to_input(op: Any, value: Tensor) -> Tensor:
+    return apply_op("BroadcastTo", _keep_dims(op, value), shape_of(op.inputs[0]))
 
 
 @gradient("Sum")
 def sum_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Every element counts fully."""
-    return _repeated(op, dy), None
+    """Broadcast the gradient."""
+    return _broadcast_to_input(op, dy), None
 
 
 @gradient("Mean")
 def mean_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Every element counts by its share."""
+    """Broadcast the gradient divided by the number of elements."""
     x, y = op.inputs[0], op.outputs[0]
     count = apply_op("FloorDiv", apply_op("Size", x), apply_op("Maximum", apply_op("Size", y), 1))
-    return _repeated(op, dy) / cast_like(count, dy), None
+    return _broadcast_to_input(op, dy) / cast_like(count, dy), None
 
 
 @gradient("Max", "Min")
 def extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """All that reach the extreme share alike."""
+    """Share the gradient equally among all elements that attain the extremum."""
     x, axes = op.inputs
-    hits = cast_like(apply_op("Equal", _spread(op, op.outputs[0]), x), dy)
-    count = apply_op("Sum", hits, axes, keep_dims=True)
-    return hits / count * _spread(op, dy), None
+    mask = cast_like(apply_op("Equal", _keep_dims(op, op.outputs[0]), x), dy)
+    count = apply_op("Sum", mask, axes, keep_dims=True)
+    return mask / count * _keep_dims(op, dy), None
 
 
 @gradient("Prod")
 def prod_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """The product of all others: those before times those after, so that zeros do no harm."""
+    """Multiply by the product of all other elements, from two exclusive scans, which is exact with zeros."""
     x, axes = op.inputs
     rank = apply_op("Rank", x)
-    reduced = _counted_from_first(apply_op("Reshape", axes, [-1]), rank)
+    reduced = _normalise_axes(apply_op("Reshape", axes, [-1]), rank)
     kept = apply_op("ListDiff", apply_op("Range", 0, rank, 1), reduced)[0]
     perm = apply_op("ConcatV2", [reduced, kept], 0)
     shape = apply_op("Shape", x)
     rows = apply_op("Prod", apply_op("GatherV2", shape, reduced, 0), [0])
     columns = apply_op("Prod", apply_op("GatherV2", shape, kept, 0), [0])
-    turned = apply_op("Transpose", x, perm)
-    flat = apply_op("Reshape", turned, [rows, columns])
+    transposed = apply_op("Transpose", x, perm)
+    flat = apply_op("Reshape", transposed, [rows, columns])
     before = apply_op("Cumprod", flat, 0, exclusive=True)
     after = apply_op("Cumprod", flat, 0, exclusive=True, reverse=True)
-    others = apply_op("Reshape", conj(before) * conj(after), apply_op("Shape", turned))
+    others = apply_op("Reshape", conj(before) * conj(after), apply_op("Shape", transposed))
     back = apply_op("Transpose", others, apply_op("InvertPermutation", perm))
-    return apply_op("Reshape", back * _spread(op, dy), shape), None
+    return apply_op("Reshape", back * _keep_dims(op, dy), shape), None
 
 
 @gradient("EuclideanNorm")
 def euclidean_norm_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Along the vector, which points away from 0."""
-    return op.inputs[0] * _spread(op, apply_op("DivNoNan", dy, op.outputs[0])), None
+    """Multiply by x / norm."""
+    return op.inputs[0] * _keep_dims(op, apply_op("DivNoNan", dy, op.outputs[0])), None
 
 
 @gradient("Cumsum")
 def cumsum_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """The sum from the other side."""
+    """Compute the cumulative sum in the opposite direction."""
     exclusive, reverse = op.attr("exclusive"), op.attr("reverse")
     return apply_op("Cumsum", dy, op.inputs[1], exclusive=exclusive, reverse=not reverse), None
 
 
 @gradient("Cumprod")
 def cumprod_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """By the products themselves; not defined through zeros."""
+    """Divide a cumulative sum by x; undefined where x is zero."""
     x, axis = op.inputs
     attrs = {"exclusive": op.attr("exclusive"), "reverse": op.attr("reverse")}
     products = apply_op("Cumprod", x, axis, **attrs)
@@ -101,16 +101,16 @@ def cumprod_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
 
 @gradient("CumulativeLogsumexp")
 def cumulative_logsumexp_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
-    """Positive and negative gradients go through logarithms apart, which keeps large numbers finite."""
+    """Scan positive and negative gradients separately in the log domain, which avoids overflow."""
     x, axis = op.inputs
     y = op.outputs[0]
     attrs = {"exclusive": op.attr("exclusive"), "reverse": not op.attr("reverse")}
-    least = -6e4 if dy.dtype.base.text == "half" else -1e30  # its exponential is 0
+    log_zero = -6e4 if dy.dtype.base.text == "half" else -1e30  # its exponential is 0
 
-    def part(grad: Tensor, there: Tensor) -> Tensor:
-        logs = apply_op("Log", apply_op("SelectV2", there, grad, 1.0)) - y
+    def part(grad: Tensor, mask: Tensor) -> Tensor:
+        logs = apply_op("Log", apply_op("SelectV2", mask, grad, 1.0)) - y
         return apply_op(
-            "Exp", apply_op("CumulativeLogsumexp", apply_op("SelectV2", there, logs, least), axis, **attrs) + x
+            "Exp", apply_op("CumulativeLogsumexp", apply_op("SelectV2", mask, logs, log_zero), axis, **attrs) + x
         )
 
     return part(dy, dy > 0.0) - part(-dy, dy < 0.0), None

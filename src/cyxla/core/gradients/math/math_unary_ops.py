@@ -1,7 +1,7 @@
-"""Gradients of functions of one tensor, element by element.
+"""Gradients of element-wise functions of one tensor.
 
-For complex numbers the gradient is that of the real part of a loss with regard to real and imaginary part, so that
-derivatives come in conjugated.
+For complex tensors the gradient of a real loss combines its derivatives by real and imaginary part, so derivatives of
+functions enter conjugated.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ unary_gradient("Conj",        lambda x, y, dy: conj(dy))
 
 @gradient("Real")
 def real_grad(op: Any, dy: Tensor) -> Tensor:
-    """Only the real part counts."""
+    """Make a complex gradient with zero imaginary part."""
     return apply_op("Complex", dy, apply_op("ZerosLike", dy), Tout=op.attr("T"))
 
 
 @gradient("Imag")
 def imag_grad(op: Any, dy: Tensor) -> Tensor:
-    """Only the imaginary part counts."""
+    """Make a complex gradient with zero real part."""
     return apply_op("Complex", apply_op("ZerosLike", dy), dy, Tout=op.attr("T"))
 
 
 @gradient("ComplexAbs")
 def complex_abs_grad(op: Any, dy: Tensor) -> Tensor:
-    """Along the number itself; nothing at 0."""
+    """Multiply by x / |x|; zero at 0."""
     x, y = op.inputs[0], op.outputs[0]
     scale = apply_op("DivNoNan", dy, y)
     return apply_op("Complex", scale, apply_op("ZerosLike", scale), Tout=op.attr("T")) * x
@@ -79,7 +79,7 @@ def complex_abs_grad(op: Any, dy: Tensor) -> Tensor:
 
 @gradient("Angle")
 def angle_grad(op: Any, dy: Tensor) -> Tensor:
-    """At right angles to the number, less the larger it is."""
+    """Multiply by i x / |x|^2."""
     x = op.inputs[0]
     if x.dtype.base not in COMPLEX:
         return apply_op("ZerosLike", x)
@@ -90,7 +90,7 @@ def angle_grad(op: Any, dy: Tensor) -> Tensor:
 
 @gradient("Sign")
 def sign_grad(op: Any, dy: Tensor) -> Tensor:
-    """It jumps, and is flat elsewhere."""
+    """Return zeros: the function is piecewise constant."""
     return apply_op("ZerosLike", op.inputs[0])
 
 

@@ -14,7 +14,7 @@ def _sizes(x: Tensor, rank: int) -> Tensor:
 
 
 def _count(x: Tensor, rank: int) -> Tensor:
-    """How many elements are transformed together, as a number like x's."""
+    """Return the number of elements per transform, in x's type."""
     return apply_op("Cast", apply_op("Prod", _sizes(x, rank), [0]), DstT=x.dtype)
 
 
@@ -32,21 +32,21 @@ def _register(rank: int, suffix: str) -> None:
     @gradient("R" + forward)
     def of_real(op: Any, dy: Tensor) -> tuple[Tensor, None]:
         x, lengths = op.inputs
-        return _padded(_full_real(dy, lengths, rank, x.dtype), x), None
+        return _padded(_real_gradient(dy, lengths, rank, x.dtype), x), None
 
     @gradient("I" + "R" + forward)
-    def of_half(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    def of_inverse_real(op: Any, dy: Tensor) -> tuple[Tensor, None]:
         x, lengths = op.inputs
-        return _padded(_half(dy, lengths, rank, x), x), None
+        return _padded(_half_gradient(dy, lengths, rank, x), x), None
 
-    def _full_real(dy: Tensor, lengths: Tensor, rank: int, dtype: Any) -> Tensor:
-        """The real part of the whole transform of a half that is filled up with zeros."""
+    def _real_gradient(dy: Tensor, lengths: Tensor, rank: int, dtype: Any) -> Tensor:
+        """Return the real part of the full transform of a half spectrum padded with zeros."""
         rest = apply_op("Sub", lengths, _sizes(dy, rank))
         full = _pad_end(dy, rest, rank)
         return apply_op("Real", apply_op(backward, full) * _count(full, rank), Tout=dtype)
 
-    def _half(dy: Tensor, lengths: Tensor, rank: int, x: Tensor) -> Tensor:
-        """The half transform over the count; elements that stand for their mirror images too count twice."""
+    def _half_gradient(dy: Tensor, lengths: Tensor, rank: int, x: Tensor) -> Tensor:
+        """Divide the half spectrum by the count, weighting elements that have a mirror image by two."""
         half = apply_op("R" + forward, dy, lengths, Tcomplex=x.dtype)
         weight = _mirror_weights(apply_op("StridedSlice", lengths, [-1], [0], [1], end_mask=1, shrink_axis_mask=1))
         count = apply_op("Cast", apply_op("Prod", lengths, [0]), DstT="float")
@@ -54,14 +54,14 @@ def _register(rank: int, suffix: str) -> None:
 
 
 def _mirror_weights(length: Tensor) -> Tensor:
-    """For half of a spectrum, how often each element stands in the whole."""
-    place = apply_op("Range", 0, apply_op("Add", apply_op("FloorDiv", length, 2), 1), 1)
-    single = apply_op("LogicalOr", apply_op("Equal", place, 0), apply_op("Equal", apply_op("Mul", place, 2), length))
+    """Return the multiplicity of each element of a half spectrum in the full one."""
+    index = apply_op("Range", 0, apply_op("Add", apply_op("FloorDiv", length, 2), 1), 1)
+    single = apply_op("LogicalOr", apply_op("Equal", index, 0), apply_op("Equal", apply_op("Mul", index, 2), length))
     return apply_op("SelectV2", single, 1.0, 2.0)
 
 
 def _pad_end(x: Tensor, rest: Tensor, rank: int) -> Tensor:
-    """Zeros behind the last dimensions, where something is missing."""
+    """Pad the last dimensions with zeros up to the given sizes."""
     rest = apply_op("Maximum", rest, 0)
     kept = apply_op("Fill", apply_op("ExpandDims", apply_op("Sub", apply_op("Rank", x), rank), 0), 0)
     after = apply_op("ConcatV2", [kept, rest], 0)
@@ -69,7 +69,7 @@ def _pad_end(x: Tensor, rest: Tensor, rank: int) -> Tensor:
 
 
 def _padded(grad: Tensor, x: Tensor) -> Tensor:
-    """A gradient of what was cut to the lengths, in the shape of what was given."""
+    """Pad the gradient of a cropped input to the input's shape."""
     rest = apply_op("Sub", apply_op("Shape", x), apply_op("Shape", grad))
     return apply_op("Pad", grad, apply_op("Pack", [apply_op("ZerosLike", rest), rest], axis=1))
 
@@ -80,23 +80,23 @@ for _rank, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
 
 @gradient("BatchFFT")
 def batch_fft_grad(op: Any, dy: Tensor) -> Tensor:
-    """As that of FFT."""
+    """Multiply the inverse transform by the number of elements."""
     return apply_op("BatchIFFT", dy) * _count(dy, 1)
 
 
 @gradient("BatchIFFT")
 def batch_ifft_grad(op: Any, dy: Tensor) -> Tensor:
-    """As that of IFFT."""
+    """Divide the transform by the number of elements."""
     return apply_op("BatchFFT", dy) / _count(dy, 1)
 
 
-# Over any axes --------------------------------------------------------------------------------------------------------
+# Transforms over given axes -------------------------------------------------------------------------------------------
 def _total(lengths: Tensor, like: Tensor) -> Tensor:
     return apply_op("Cast", apply_op("Prod", lengths, [0]), DstT=like.dtype)
 
 
-def _at_last(axes: Tensor, like: Tensor) -> Tensor:
-    """Of all dimensions, whether each is the last of the axes."""
+def _is_last_axis(axes: Tensor, like: Tensor) -> Tensor:
+    """Return a mask of the dimensions that is true for the last of the axes."""
     rank = apply_op("Rank", like)
     axis = apply_op("FloorMod", apply_op("GatherV2", axes, apply_op("Size", axes) - 1, 0), rank)
     return apply_op("Equal", apply_op("Range", 0, rank, 1), axis)
@@ -108,24 +108,24 @@ def _last_length(lengths: Tensor) -> Tensor:
 
 @gradient("FFTND")
 def fftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """The inverse transform, times the count."""
+    """Multiply the inverse transform by the number of elements."""
     x, lengths, axes = op.inputs
     return _padded(apply_op("IFFTND", dy, lengths, axes) * _total(lengths, dy), x), None, None
 
 
 @gradient("IFFTND")
 def ifftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """The transform, over the count."""
+    """Divide the transform by the number of elements."""
     x, lengths, axes = op.inputs
     return _padded(apply_op("FFTND", dy, lengths, axes) / _total(lengths, dy), x), None, None
 
 
 @gradient("RFFTND")
 def rfftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """The real part of the inverse transform of the half alone, times the count."""
+    """Return the real part of the inverse transform of the zero-padded half, times the number of elements."""
     x, lengths, axes = op.inputs
     missing = _last_length(lengths) - apply_op("FloorDiv", _last_length(lengths), 2) - 1
-    rest = apply_op("SelectV2", _at_last(axes, dy), missing, 0)
+    rest = apply_op("SelectV2", _is_last_axis(axes, dy), missing, 0)
     whole = apply_op("Pad", dy, apply_op("Pack", [apply_op("ZerosLike", rest), rest], axis=1))
     full = apply_op("IFFTND", whole, lengths, axes) * _total(lengths, dy)
     return _padded(apply_op("Real", full, Tout=x.dtype), x), None, None
@@ -133,9 +133,9 @@ def rfftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
 
 @gradient("IRFFTND")
 def irfftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """The half transform over the count; elements that stand for their mirror images too count twice."""
+    """Divide the half spectrum by the number of elements, weighting elements that have a mirror image by two."""
     x, lengths, axes = op.inputs
     half = apply_op("RFFTND", dy, lengths, axes, Tcomplex=x.dtype)
     weight = _mirror_weights(_last_length(lengths))
-    weight = apply_op("Reshape", weight, apply_op("SelectV2", _at_last(axes, half), apply_op("Size", weight), 1))
+    weight = apply_op("Reshape", weight, apply_op("SelectV2", _is_last_axis(axes, half), apply_op("Size", weight), 1))
     return _padded(half * apply_op("Cast", weight, DstT=x.dtype) / _total(lengths, half), x), None, None

@@ -1,1 +1,1 @@
-"""Gradients of neural networks: layers, losses, quantisation, and none of training."""
+"""Gradients of neural network layers, losses and quantisation."""

@@ -1,4 +1,4 @@
-"""The gradient of connectionist temporal classification, which the op gives beside the loss."""
+"""Gradient of connectionist temporal classification, which is an output of the op."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cyxla.core.gradients.common import Tensor
 
 @gradient("CTCLoss")
 def ctc_loss_grad(op: Any, dloss: Tensor, _: Any) -> tuple[Tensor, None, None, None]:
-    """The second output, weighted; it has no slopes of its own."""
-    slopes = apply_op(
+    """Scale the second output, which is itself not differentiable."""
+    dlogits = apply_op(
         "PreventGradient", op.outputs[1], message="slopes of CTCLoss are known of first order only; use StopGradient"
     )
     weight = apply_op("ExpandDims", apply_op("ExpandDims", dloss, 0), -1)
-    return slopes * weight, None, None, None
+    return dlogits * weight, None, None, None

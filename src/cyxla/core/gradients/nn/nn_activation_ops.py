@@ -31,42 +31,42 @@ unary_gradient("LogSoftmax", lambda x, y, dy: dy - _sum_classes(dy) * apply_op("
 
 @gradient("LeakyRelu")
 def leaky_relu_grad(op: Any, dy: Tensor) -> Tensor:
-    """Less below 0."""
+    """Apply LeakyReluGrad."""
     return apply_op("LeakyReluGrad", dy, op.inputs[0], alpha=op.attr("alpha"))
 
 
-# Gradients of the gradients: linear in what comes from above, and flat in the features where those are straight.
+# Second derivatives: gradients are linear in dy, and constant in the features of piecewise linear functions.
 @gradient("ReluGrad", "Relu6Grad")
 def relu_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-    """The same again."""
+    """Apply the same op; the features get zeros."""
     x = op.inputs[1]
     return apply_op(op.op, g, x), _zeros(x)
 
 
 @gradient("LeakyReluGrad")
 def leaky_relu_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-    """The same again."""
+    """Apply the same op; the features get zeros."""
     x = op.inputs[1]
     return apply_op("LeakyReluGrad", g, x, alpha=op.attr("alpha")), _zeros(x)
 
 
 @gradient("EluGrad", "SeluGrad")
 def exponential_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Below 0 the slope depends on the result."""
+    """Apply the same op; negative results depend on the features."""
     dy, y = op.inputs
     return apply_op(op.op, g, y), apply_op("SelectV2", apply_op("Less", y, _zeros(y)), g * dy, _zeros(y))
 
 
 @gradient("SoftplusGrad")
 def softplus_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-    """The slope of the sigmoid."""
+    """Apply the same op, and the derivative of the sigmoid."""
     dy, x = op.inputs
     return apply_op("SoftplusGrad", g, x), g * dy / (apply_op("Exp", -x) + 2.0 + apply_op("Exp", x))
 
 
 @gradient("SoftsignGrad")
 def softsign_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Dy / (1 + |x|)^2, by both."""
+    """Differentiate dy / (1 + |x|)^2 with respect to both operands."""
     dy, x = op.inputs
     size = apply_op("Abs", x) + 1.0
     return apply_op("SoftsignGrad", g, x), -2.0 * g * dy * apply_op("Sign", x) / (size * size * size)

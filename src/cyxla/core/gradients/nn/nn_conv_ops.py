@@ -1,4 +1,4 @@
-"""Gradients of convolutions: of input, filter and result, each is linear in the two others."""
+"""Gradients of convolutions; each of input, filter and result is linear in the other two."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _family(forward: str, by_input: str, by_filter: str, names: tuple[str, ...])
 
 @gradient("Conv2DBackpropInputV2")
 def conv2d_input_v2_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the first operand only the shape counts."""
+    """Differentiate as without V2; the first operand gives its shape only."""
     x, w, dy = op.inputs
     geometry = {name: op.attr(name) for name in _2D}
     dw = apply_op("Conv2DBackpropFilter", g, apply_op("Shape", w), dy, **geometry)
@@ -49,7 +49,7 @@ def conv2d_input_v2_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @gradient("Conv2DBackpropFilterV2")
 def conv2d_filter_v2_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the second operand only the shape counts."""
+    """Differentiate as without V2; the second operand gives its shape only."""
     x, w, dy = op.inputs
     geometry = {name: op.attr(name) for name in _2D}
     dx = apply_op("Conv2DBackpropInput", apply_op("Shape", x), g, dy, **geometry)
@@ -58,11 +58,11 @@ def conv2d_filter_v2_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @gradient("Conv")
 def conv_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
-    """By the ops for two or three spatial dimensions; several dimensions of a batch count as one."""
+    """Use the ops for two or three spatial dimensions, with batch dimensions flattened."""
     x, w = op.inputs
     spatial = len(w.shape) - 2
     form = ("Conv2DBackpropInput", "Conv2DBackpropFilter") if spatial == 2 else _CONV_3D
-    flat, flat_dy = (_one_batch(t, op.attr("batch_dims"), spatial) for t in (x, dy))
+    flat, flat_dy = (_flatten_batch(t, op.attr("batch_dims"), spatial) for t in (x, dy))
     geometry = _conv_geometry(op, spatial)
     dx = apply_op(form[0], apply_op("Shape", flat), w, flat_dy, **geometry)
     return reshape_like(dx, x), apply_op(form[1], flat, apply_op("Shape", w), flat_dy, **geometry)
@@ -86,7 +86,7 @@ def _conv_geometry(op: Any, spatial: int) -> dict[str, Any]:
     return geometry
 
 
-def _one_batch(x: Tensor, batch_dims: int, spatial: int) -> Tensor:
+def _flatten_batch(x: Tensor, batch_dims: int, spatial: int) -> Tensor:
     if batch_dims == 1:
         return x
     inner = apply_op("StridedSlice", apply_op("Shape", x), [-spatial - 1], [0], [1], end_mask=1)
@@ -95,7 +95,7 @@ def _one_batch(x: Tensor, batch_dims: int, spatial: int) -> Tensor:
 
 @gradient("Dilation2D")
 def dilation_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
-    """To the first of a window's elements that gave the greatest sum, and to the filter's element beside it."""
+    """Pass the gradient to the first maximal element of each window, and to the filter's element at the same tap."""
     x, w = op.inputs
     if not w.shape.is_fully_defined:
         raise UnimplementedError(f"the gradient of Dilation2D for a filter of shape {w.shape}", hint="fix its shape")
@@ -103,16 +103,16 @@ def dilation_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
     geometry = {name: op.attr(name) for name in ("strides", "rates", "padding")}
     geometry["ksizes"] = [1, height, width, 1]
     patches = apply_op("ExtractImagePatches", x, **geometry)
-    places = apply_op("ExtractImagePatches", apply_op("OnesLike", x), **geometry)
+    valid = apply_op("ExtractImagePatches", apply_op("OnesLike", x), **geometry)
     sizes = apply_op("ConcatV2", [apply_op("Slice", apply_op("Shape", dy), [0], [3]), [height * width, channels]], 0)
-    inside = apply_op("Reshape", places, sizes)
+    inside = apply_op("Reshape", valid, sizes)
     sums = apply_op("Reshape", patches, sizes) + apply_op("Reshape", w, [height * width, channels])
     sums = apply_op("SelectV2", apply_op("Greater", inside, 0.0), sums, apply_op("Cast", -inf, DstT=x.dtype))
     one, zero = (apply_op("Cast", n, DstT=x.dtype) for n in (1.0, 0.0))
     chosen = apply_op("OneHot", apply_op("ArgMax", sums, 3), height * width, one, zero, axis=3) * inside
-    flows = chosen * apply_op("ExpandDims", dy, 3)
-    dw = apply_op("Reshape", apply_op("Sum", flows, [0, 1, 2]), [height, width, channels])
-    return extract_image_patches_grad(patches.node, apply_op("Reshape", flows, apply_op("Shape", patches))), dw
+    grads = chosen * apply_op("ExpandDims", dy, 3)
+    dw = apply_op("Reshape", apply_op("Sum", grads, [0, 1, 2]), [height, width, channels])
+    return extract_image_patches_grad(patches.node, apply_op("Reshape", grads, apply_op("Shape", patches))), dw
 
 
 _family("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", _2D)

@@ -17,7 +17,7 @@ _BACKWARD = {
 
 @gradient(*_BACKWARD)
 def batch_norm_grad(op: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-    """By the mean and variance of the batch in training, else by those that were given."""
+    """Use the batch statistics in training, else the given mean and variance."""
     x, scale, _, mean, variance = op.inputs
     training = op.attr("is_training")
     if training:
@@ -29,60 +29,60 @@ def batch_norm_grad(op: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Te
     return found[0], found[1], found[2], None, None
 
 
-# The gradient of a gradient -------------------------------------------------------------------------------------------
+# Second derivatives ---------------------------------------------------------------------------------------------------
 class _Channels:
-    """A batch to be normalised: sums over all but the channels, and numbers per channel spread over the batch."""
+    """Sums and broadcasts per channel of a batch."""
 
     def __init__(self, data_format: str) -> None:
         channel = data_format.index("C")
         self.axes = [d for d in range(len(data_format)) if d != channel]
         self._spread = [-1 if d == channel else 1 for d in range(len(data_format))]
 
-    def each(self, vector: Tensor) -> Tensor:
-        """A number per channel beside every element."""
+    def broadcast(self, vector: Tensor) -> Tensor:
+        """Reshape a vector of channels to broadcast over the batch."""
         return apply_op("Reshape", vector, self._spread)
 
     def sum(self, x: Tensor) -> Tensor:
-        """One number per channel."""
+        """Sum over all dimensions except the channels."""
         return apply_op("Sum", x, self.axes)
 
     def mean(self, x: Tensor) -> Tensor:
-        """A mean per channel, beside every element."""
+        """Average over all dimensions except the channels, keeping dimensions."""
         return apply_op("Mean", x, self.axes, keep_dims=True)
 
 
 @gradient(*_BACKWARD.values())
 def batch_norm_grad_grad(op: Any, g: Tensor, g_scale: Tensor, g_offset: Tensor, *_: Any) -> list[Tensor | None]:
-    """Of dx = scale r (dy - mean(dy) - n mean(dy n)), dscale = sum(dy n), doffset = sum(dy).
+    """Differentiate dx = scale r (dy - mean(dy) - n mean(dy n)), dscale = sum(dy n), doffset = sum(dy).
 
-    Here n = (x - mean) r is what the batch was normalised to, and r = 1 / sqrt(variance + epsilon); outside of
-    training the two means of dy are left out, and mean and variance are constants.
+    Here n = (x - mean) r is the normalised batch, and r = 1 / sqrt(variance + epsilon). Outside of training the two
+    means of dy are absent, and mean and variance are constants.
     """
     dy, x, scale, mean, variance = op.inputs[:5]
     of = _Channels(op.attr("data_format"))
     u, wide, g = (cast_like(t, scale) for t in (dy, x, g))
-    r = of.each(apply_op("Rsqrt", variance + op.attr("epsilon")))
-    n = (wide - of.each(mean)) * r
-    a, b, gamma = of.each(g_scale), of.each(g_offset), of.each(scale)
-    form = _in_training if op.attr("is_training") else _by_constants
+    r = of.broadcast(apply_op("Rsqrt", variance + op.attr("epsilon")))
+    n = (wide - of.broadcast(mean)) * r
+    a, b, gamma = of.broadcast(g_scale), of.broadcast(g_offset), of.broadcast(scale)
+    form = _training_gradients if op.attr("is_training") else _inference_gradients
     to_dy, to_x, to_scale = form(of, u, g, n, r, gamma, a)
     grads = [cast_like(to_dy + b, dy), cast_like(to_x, x), to_scale]
     return grads + [None] * (len(op.inputs) - 3)
 
 
-def _by_constants(
+def _inference_gradients(
     of: _Channels, u: Tensor, g: Tensor, n: Tensor, r: Tensor, gamma: Tensor, a: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     return gamma * r * g + a * n, a * u * r, of.sum(r * g * u)
 
 
-def _in_training(
+def _training_gradients(
     of: _Channels, u: Tensor, g: Tensor, n: Tensor, r: Tensor, gamma: Tensor, a: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     mean_gn, mean_un = of.mean(g * n), of.mean(u * n)
     free = g - of.mean(g) - n * mean_gn
     to_dy = gamma * r * free + a * n
-    product = free * u  # summed: what g gives with the bracket of dx
+    product = free * u  # summed over the batch: the inner product of g and the bracket in dx
     to_n = a * u - gamma * r * (u * mean_gn + g * mean_un)
     through_n = r * (to_n - of.mean(to_n) - n * of.mean(to_n * n))
     to_x = through_n - gamma * r * r * n * of.mean(product)
@@ -92,7 +92,7 @@ def _in_training(
 # Others ---------------------------------------------------------------------------------------------------------------
 @gradient("BatchNormWithGlobalNormalization")
 def global_norm_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Of (t - m) gamma / sqrt(v + epsilon) + beta, the last dimension being the channels."""
+    """Differentiate (t - m) gamma / sqrt(v + epsilon) + beta, with channels last."""
     t, m, v, _, gamma = op.inputs
     of = _Channels("NHWC")
     r = apply_op("Rsqrt", v + op.attr("variance_epsilon"))
@@ -107,6 +107,6 @@ def global_norm_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tenso
 
 @gradient("LRN")
 def lrn_grad(op: Any, dy: Tensor) -> Tensor:
-    """Each channel answers for its neighbours too."""
+    """Apply LRNGrad."""
     attrs = {name: op.attr(name) for name in ("depth_radius", "bias", "alpha", "beta")}
     return apply_op("LRNGrad", dy, op.inputs[0], op.outputs[0], **attrs)

@@ -1,4 +1,4 @@
-"""Gradients of quantisation, which pass straight through inside of the range."""
+"""Gradients of quantisation by the straight-through estimator."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cyxla.core.gradients.common import Tensor
 
 @gradient("FakeQuantWithMinMaxArgs")
 def fake_quant_args_grad(op: Any, dy: Tensor) -> Tensor:
-    """Nothing outside of the range."""
+    """Pass the gradient within the range."""
     attrs = {name: op.attr(name) for name in ("min", "max", "num_bits", "narrow_range")}
     return apply_op("FakeQuantWithMinMaxArgsGradient", dy, op.inputs[0], **attrs)
 
 
 @gradient("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
 def fake_quant_vars_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What lies outside of the range goes to its ends."""
+    """Pass the gradient within the range; the bounds get the gradient of values beyond them."""
     attrs = {name: op.attr(name) for name in ("num_bits", "narrow_range")}
     found: tuple[Tensor, Tensor, Tensor] = apply_op(op.op + "Gradient", dy, *op.inputs, **attrs)
     return found
@@ -26,7 +26,7 @@ def fake_quant_vars_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @gradient("FakeQuantWithMinMaxArgsGradient")
 def fake_quant_args_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, None]:
-    """It passes or stops what flows, whatever that is."""
+    """Mask the gradient by the range."""
     attrs = {name: op.attr(name) for name in ("min", "max", "num_bits", "narrow_range")}
     return apply_op(op.op, g, op.inputs[1], **attrs), None
 
@@ -36,13 +36,13 @@ no_gradient("Dequantize", "QuantizeV2", "QuantizedConv2D", "QuantizedMatMul", "R
 
 @gradient("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")
 def quantize_and_dequantize_grad(op: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-    """As if nothing were rounded."""
+    """Pass the gradient unchanged."""
     return dy, *[None] * (len(op.inputs) - 1)
 
 
 @gradient("QuantizeAndDequantizeV4")
 def quantize_and_dequantize_v4_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """As if nothing were rounded, inside of the range that was given."""
+    """Pass the gradient within the range, if one was given."""
     x, low, high = op.inputs
     axis = op.attr("axis")
     if not op.attr("range_given"):

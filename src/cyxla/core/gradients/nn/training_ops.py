@@ -1,4 +1,4 @@
-"""Nothing flows back through a step of training: it changes variables."""
+"""Optimiser steps, which change variables and have no gradients."""
 
 from cyxla.core.framework.gradient import no_gradient
 

@@ -122,8 +122,8 @@ class _SampleWeights:
         """Return the gradients of both ends of each box."""
         adjacent = apply_op("Cast", apply_op("Less", apply_op("Abs", self.distance), 1.0), DstT="float")
         slope = -apply_op("Sign", self.distance) * adjacent * self.inside
-        dposition = apply_op("Sum", dweights * slope, [-1]) * self.last
-        return apply_op("Sum", dposition * (1.0 - self.fraction), [-1]), apply_op("Sum", dposition * self.fraction, [-1])
+        d_pos = apply_op("Sum", dweights * slope, [-1]) * self.last
+        return apply_op("Sum", d_pos * (1.0 - self.fraction), [-1]), apply_op("Sum", d_pos * self.fraction, [-1])
 
 
 @gradient("CropAndResize")

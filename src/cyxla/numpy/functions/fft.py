@@ -36,10 +36,6 @@ _NO_SIZE = (
 )
 
 
-def _complex_type(array: TracedArray) -> Dtype:
-    return result_type(array.dtype, complex)
-
-
 def _real_type(array: TracedArray) -> Dtype:
     return result_type(np.zeros((), array.dtype).real.dtype, float)
 

@@ -167,7 +167,7 @@ def repeated(builder: XlaBuilder, computation: Computation, operands: Sequence[X
     values = dict(zip(computation.parameters, operands, strict=True))
     for ins in computation.post_order():
         if ins not in values:
-            values[ins] = builder.repeat(ins, [values[o] for o in ins.operands])
+            values[ins] = builder.clone(ins, [values[o] for o in ins.operands])
     return values[computation.root]
 
 
@@ -212,7 +212,7 @@ def _by_arrays(computation: Computation, operands: Sequence[XlaOp], sizes: tuple
         if ins.called or not ins.shape.is_scalar:
             raise no_rule(ins, " inside of map")
         if ins.opcode == "constant":
-            values[ins] = xla.broadcast(builder.repeat(ins, []), sizes)
+            values[ins] = xla.broadcast(builder.clone(ins, []), sizes)
         else:
             shape = ins.shape.with_dims(sizes) if ins.opcode in ("convert", "bitcast-convert") else None
             values[ins] = builder.add(ins.opcode, [values[o] for o in ins.operands], ins.attrs, shape=shape)

@@ -161,7 +161,7 @@ def replay(
             outputs = otherwise[rule]([values[made(x)] for x in rule.inputs])
             values.update(zip(map(made, rule.outputs), outputs, strict=True))
             continue
-        values[ins] = trace.builder.repeat(ins, [values[o] for o in ins.operands])
+        values[ins] = trace.builder.clone(ins, [values[o] for o in ins.operands])
         if rule is not None and all(made(o) in values for o in rule.outputs):
             repeat_rule(trace, rule, values)
     return values

@@ -152,11 +152,6 @@ def _log1p(z: XlaOp) -> XlaOp:
     return xla.complex_(xla.log(length(moved, im)), xla.atan2(im, moved))
 
 
-def _times_slope(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
-    """Return the derivative rule of a function whose derivative is given as a factor."""
-    return lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], slope(ops[0]))]
-
-
 def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
     """Return the derivative rule of a function whose derivative is given as a divisor."""
     return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]

@@ -1,4 +1,4 @@
-"""HLO: the program representation, its text and its proto, and how to build it."""
+"""HLO: the program representation, its text and proto forms, and its builder."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ _TEXT = ("parse_module", "parse_shape", "to_text")
 
 
 def __getattr__(name: str) -> Any:
-    # A program comes as text or is built: what the other way takes is not imported.
+    # The text form and the builder are imported on first use: most programs need only one of them.
     from importlib import import_module
 
     if name in _TEXT or name == "text":

@@ -1,4 +1,4 @@
-"""The values that instruction and module attributes take: plain, frozen and hashable."""
+"""Values of instruction and module attributes: plain, frozen and hashable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WindowDim(NamedTuple):
     padding_low: int = 0
     padding_high: int = 0
     window_dilation: int = 1  # rhs_dilate: distance between elements of the window
-    base_dilation: int = 1  # lhs_dilate: distance between elements of what it slides over
+    base_dilation: int = 1  # lhs_dilate: distance between elements of the base area
     window_reversal: bool = False
 
 
@@ -40,7 +40,7 @@ Window = tuple[WindowDim, ...]
 
 
 class ConvDims(NamedTuple):
-    """Which dimension of a convolution's operands and result plays which part (``dim_labels``)."""
+    """Dimension numbers of a convolution's operands and result (``dim_labels``)."""
 
     input_batch: int
     input_feature: int
@@ -62,7 +62,7 @@ class IotaTiles(NamedTuple):
 
 
 class ReplicaGroups(NamedTuple):
-    """Groups of a collective, listed or as an iota; both empty means one group of everybody."""
+    """Groups of a collective, listed or as an iota; both empty means one group of all devices."""
 
     groups: tuple[tuple[int, ...], ...] = ()
     iota: IotaTiles | None = None
@@ -94,30 +94,30 @@ class BufferDonor(NamedTuple):
 
 @dataclass(frozen=True)
 class Sharding:
-    """How a value is spread over devices. Carried, never acted upon.
+    """Distribution of a value over devices. It is carried along and has no effect.
 
     Attributes
     ----------
     kind : str
-        replicated, maximal, manual, unknown, unreduced, devices, named or tuple.
+        One of replicated, maximal, manual, unknown, unreduced, devices, named, tuple.
     devices : tuple of int
-        The device of `maximal`; the tile assignment of `devices`, in row-major order, unless `iota` says it.
+        The device of `maximal`; the tile assignment of `devices`, in row-major order, unless `iota` holds it.
     tile_dims : tuple of int
         Sizes of the tile assignment.
     iota : IotaTiles, optional
-        The tile assignment, written as an iota.
+        The tile assignment in iota form.
     last_tile_dim_replicate : bool
-        The last tile dimension replicates.
+        True if the last tile dimension is replicated.
     last_tile_dims : tuple of str
         Kinds of the subgroup dimensions (``replicated``, ``manual`` ..).
     shard_group : tuple of (str, int), optional
         ``("shard_as", 7)`` or ``("shard_like", 7)``.
     elements : tuple of Sharding
-        The parts of a tuple.
+        Shardings of a tuple's elements.
     metadata : tuple of str
-        Verbatim texts.
+        Metadata as verbatim text.
     named : str
-        A mesh and the axes of each dimension, as they are spelled.
+        A mesh and the axes of each dimension, as verbatim text.
     """
 
     kind: str
@@ -134,7 +134,7 @@ class Sharding:
 
 @dataclass(frozen=True)
 class DomainAttr:
-    """Attribute of `domain`: sharding on either side."""
+    """Attribute of `domain`: the shardings on both sides."""
 
     kind: str
     entry: Sharding
@@ -143,7 +143,7 @@ class DomainAttr:
 
 @dataclass(frozen=True)
 class ResultAccuracy:
-    """Accuracy asked of a transcendental function: a mode, or tolerances."""
+    """Requested accuracy of a transcendental function: a mode, or tolerances."""
 
     mode: str = "default"
     atol: float = 0.0
@@ -152,11 +152,11 @@ class ResultAccuracy:
 
 
 class EntryLayout(NamedTuple):
-    """Shapes with layouts of the entry computation's parameters and result."""
+    """Shapes, with layouts, of the entry computation's parameters and result."""
 
     parameters: tuple[Shape, ...]
     result: Shape
 
 
-FrontendAttributes = tuple[tuple[str, str], ...]  # sorted by key; a nested {..} value is kept as its text
+FrontendAttributes = tuple[tuple[str, str], ...]  # sorted by key; a nested {..} value is kept as text
 Metadata = tuple[tuple[str, object], ...]  # (field, value) in the order of OpMetadata's fields

@@ -1,4 +1,4 @@
-"""Options of custom calls, as text of a backend configuration."""
+"""Options of custom calls, read from the text of a backend configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ATTRIBUTE: Final = re.compile(r'"?([\w.]+)"?\s*[=:]\s*("(?:[^"\\]|\\.)*"|[-+.\w
 
 
 def read_options(config: str | bytes | None) -> dict[str, Any]:
-    """Read options: ``{uplo = 76 : ui8, left = true}`` or a JSON object of scalars."""
+    """Return the options of ``{uplo = 76 : ui8, left = true}`` or of a JSON object of scalars."""
     text = config.decode(errors="replace") if isinstance(config, bytes) else str(config or "")
     return {key: _scalar(value) for key, value in _ATTRIBUTE.findall(text)}
 

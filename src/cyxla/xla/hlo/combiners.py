@@ -1,4 +1,4 @@
-"""What the computation of a reduction comes down to, for whoever can do better than to run it element by element."""
+"""Recognition of the combiner of a reduction, for implementations that need not call it for each element."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 
 COMBINERS: Final = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
-IDEMPOTENT: Final = frozenset({"maximum", "minimum", "and", "or"})  # taking in an element twice changes nothing
+IDEMPOTENT: Final = frozenset({"maximum", "minimum", "and", "or"})  # combining an element twice has no effect
 
 
 def combiner(computation: Computation) -> str | None:
-    """The opcode that a binary computation comes down to, such as ``"add"``; None if it is none of a single opcode.
+    """Return the single opcode that a binary computation is equivalent to, such as ``"add"``, or None.
 
-    A computation in a wider type, with `convert` around, counts as its opcode: it only rounds more often.
+    A computation in a wider type, between `convert` instructions, counts as its opcode: it only rounds more often.
     """
     parameters = computation.parameters
     root = _unconverted(computation.root)
@@ -42,7 +42,7 @@ def _unconverted(ins: Instruction) -> Instruction:
 
 
 def identity(opcode: str, dtype: ElementType) -> Any:
-    """The number that changes nothing under a combiner; None if the type has none."""
+    """Return the identity element of a combiner, or None if the type has none."""
     if opcode in ("add", "or", "xor"):
         return 0
     if opcode == "multiply" or (dtype is ElementType.PRED and opcode in ("and", "minimum")):
@@ -60,7 +60,7 @@ def identity(opcode: str, dtype: ElementType) -> Any:
 
 
 def starts_from_identity(opcode: str, init: Instruction) -> bool:
-    """Whether an initial value is a constant that changes nothing; for sums of floats, zero of either sign."""
+    """Return True if an initial value is a constant identity; for sums of floats, zero of either sign."""
     if init.opcode != "constant":
         return False
     unit = identity(opcode, init.shape.dtype)

@@ -1,4 +1,4 @@
-"""What a comparator of `sort` looks at, for whoever sorts by keys instead of by comparing."""
+"""Recognition of the sort key in the comparator of `sort`, for sorts by key instead of by comparison."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from cyxla.xla.hlo.instruction import Instruction
 
 
 def same_key(left: Instruction, right: Instruction) -> int | None:
-    """Tell which operand both sides look at, the left at its a and the right at its b, with the same instructions."""
+    """Return the operand that both sides of a comparison read, or None.
+
+    The left side must read parameters 2 n, the right side parameters 2 n + 1, both through the same instructions.
+    """
     number: int | None = None
     seen: set[tuple[Instruction, Instruction]] = set()
     stack = [(left, right)]

@@ -1,4 +1,4 @@
-"""A function of HLO: parameters, instructions, one root."""
+"""A computation of HLO: parameters, instructions, one root."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 class Computation:
-    """Instructions in an order where operands come first.
+    """Instructions, every operand before its users.
 
     Attributes
     ----------
     name : str
-        Unique in the module.
+        Name, unique in the module.
     instructions : dict of Instruction to None
-        All of them, in order of definition.
+        All instructions in order of definition.
     root : Instruction
-        The result. Set by the reader or builder; `FailedPreconditionError` before.
+        The instruction that yields the result. Reading it before it is set raises `FailedPreconditionError`.
     module : HloModule or None
-        Where it belongs.
+        The module that holds the computation.
     execution_thread : str
-        Name of a thread; empty is the main one.
+        Name of the thread; empty is the main one.
     changed : list of Instruction
-        Instructions touched by the primitives since somebody last cleared the list; drives rewriting.
+        Instructions that the mutators below touched since the list was last cleared: the worklist of rewriting.
     """
 
     __slots__ = ("_root", "changed", "execution_thread", "instructions", "is_fusion", "module", "name")
@@ -64,7 +64,7 @@ class Computation:
 
     @property
     def has_side_effect(self) -> bool:
-        """Whether any instruction must run even when unused."""
+        """True if any instruction, or one that it calls, must run even when its result is unused."""
         stack, seen = [self], {self}
         while stack:
             for ins in stack.pop().instructions:
@@ -88,7 +88,7 @@ class Computation:
         extras: Mapping[str, Any] | None = None,
         control_predecessors: Sequence[Instruction] = (),
     ) -> Instruction:
-        """Append an instruction. Checks attribute names, not shapes: `infer_shape` and the verifier do that."""
+        """Append an instruction. Attribute names are checked here, shapes by `infer_shape` and the verifier."""
         row = lookup(opcode)
         ins = object.__new__(Instruction)
         ins.opcode, ins.shape, ins.operands = row.name, shape, tuple(operands)
@@ -103,7 +103,7 @@ class Computation:
         return ins
 
     def remove(self, ins: Instruction) -> None:
-        """Take out an instruction that nobody uses."""
+        """Remove an instruction without users."""
         if ins.users or ins is self._root:
             raise FailedPreconditionError(f"{ins!r} is in use and cannot be removed")
         for o in dict.fromkeys(ins.operands):
@@ -112,7 +112,7 @@ class Computation:
         del self.instructions[ins]
 
     def replace_operand(self, user: Instruction, index: int, new: Instruction) -> None:
-        """Make `user` read `new` as its operand number `index`."""
+        """Make `new` operand number `index` of `user`."""
         index = range(len(user.operands))[index]
         old = user.operands[index]
         if not old.shape.compatible(new.shape):
@@ -123,7 +123,7 @@ class Computation:
         self.changed += (user, old)
 
     def replace_all_uses(self, old: Instruction, new: Instruction) -> None:
-        """Make every reader of `old`, and the root, read `new` instead."""
+        """Replace `old` by `new` in every user, and as the root."""
         if not old.shape.compatible(new.shape):
             raise ShapeError(f"{old!r} cannot be replaced by {new!r}")
         if old is new:
@@ -138,7 +138,7 @@ class Computation:
         self.changed.append(old)
 
     def post_order(self) -> list[Instruction]:
-        """Every instruction after its operands and control predecessors; what the root needs comes first.
+        """Return every instruction after its operands and control predecessors; those that the root needs come first.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Programs for several devices, of which a run is one."""
+"""Checks that a program for several devices can run on the devices at hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyxla.xla.hlo.attributes import ReplicaGroups
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
 
-# What has another value on each device, or needs the others. The ends of asynchronous ones follow their starts.
+# Instructions whose result depends on the device, or on other devices. The second halves of asynchronous ones follow.
 _DEPENDENT: Final = frozenset({
     "all-gather", "all-gather-start", "all-reduce", "all-reduce-start", "all-to-all", "collective-broadcast",
     "collective-permute", "collective-permute-start", "partition-id", "ragged-all-to-all", "reduce-scatter",
@@ -19,21 +19,21 @@ _DEPENDENT: Final = frozenset({
 
 
 def check_devices(module: HloModule, replicas: int = 1, partitions: int = 1) -> None:
-    """Refuse a program whose result depends on more devices than it is going to run on.
+    """Raise if a program's result depends on more devices than it will run on.
 
     Parameters
     ----------
     module : HloModule
-        The program. One that is the same on every device, whatever their number, passes.
+        The program. One without instructions that depend on the device passes, whatever its device counts.
     replicas, partitions : int
-        How many copies of it run together.
+        Numbers of replicas and partitions that run together.
 
     Raises
     ------
     UnimplementedError
-        It is for more replicas or partitions, and some instruction tells them apart.
+        The module is for more replicas or partitions, and an instruction depends on the device.
     InvalidArgumentError
-        A collective names a device that does not exist.
+        A collective names a device that is not there.
     """
     config = module.config
     several = config.replica_count > replicas or config.num_partitions > partitions
@@ -42,8 +42,8 @@ def check_devices(module: HloModule, replicas: int = 1, partitions: int = 1) -> 
             if ins.opcode not in _DEPENDENT:
                 continue
             if several:
-                raise _alone(ins, config.replica_count, config.num_partitions)
-            highest = _highest(ins)
+                raise _several_devices_error(ins, config.replica_count, config.num_partitions)
+            highest = _highest_device(ins)
             if highest >= replicas * partitions:
                 raise InvalidArgumentError(
                     f"{ins.opcode} names device {highest}; this run has {replicas * partitions}",
@@ -52,7 +52,7 @@ def check_devices(module: HloModule, replicas: int = 1, partitions: int = 1) -> 
                 )
 
 
-def _alone(ins: Instruction, replicas: int, partitions: int) -> UnimplementedError:
+def _several_devices_error(ins: Instruction, replicas: int, partitions: int) -> UnimplementedError:
     counts = f"replica_count={replicas}, num_partitions={partitions}"
     return UnimplementedError(
         f"{ins.opcode} in a program for several devices ({counts}): what is compiled runs on one",
@@ -62,8 +62,8 @@ def _alone(ins: Instruction, replicas: int, partitions: int) -> UnimplementedErr
     )
 
 
-def _highest(ins: Instruction) -> int:
-    """The highest number of a device that a collective names; -1 if it names none."""
+def _highest_device(ins: Instruction) -> int:
+    """Return the highest device number that a collective names; -1 if it names none."""
     groups: ReplicaGroups = ins.attrs.get("replica_groups") or ReplicaGroups()
     pairs = ins.attrs.get("source_target_pairs") or ()
     counted = prod(groups.iota.reshape) - 1 if groups.iota else -1

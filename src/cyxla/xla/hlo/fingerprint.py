@@ -1,6 +1,6 @@
-"""Fingerprints: what a program computes, in 128 bits.
+"""Fingerprints: 128 bits that identify the computation of a program.
 
-Two programs with the same fingerprint differ at most in names, metadata, shardings and the order in which independent
+Two programs with the same fingerprint differ at most in names, metadata, shardings and the order of independent
 instructions are written. The number depends on nothing else, neither on the process nor on the hash seed, so that
 caches on disk may use it as their key.
 """
@@ -16,18 +16,18 @@ from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, computations_post_order
 from cyxla.xla.hlo.opcode import OPCODES
 
-# What an instruction carries beside its attributes and may change what it does; the others are for people.
-MEANINGFUL_EXTRAS = ("backend_config", "frontend_attributes")
-# Opcodes with attributes whose repr does not say all: literals, and shapes with layouts.
-NOT_PLAIN = frozenset(
+# Extras that may change the result; the others are annotations.
+HASHED_EXTRAS = ("backend_config", "frontend_attributes")
+# Opcodes with attributes whose repr is incomplete: literals, and shapes with layouts.
+LOSSY_REPR = frozenset(
     r.name for r in OPCODES.values() if any(a.kind in ("literal", "shape", "shapes") for a in r.attrs)
 )
 
 
 def fingerprint(module: HloModule) -> str:
-    """Hash what a module computes and how its arguments and results lie in memory.
+    """Hash the computation of a module, and the layouts of its arguments and results.
 
-    Computations that the entry does not reach have no part in it.
+    Computations that the entry does not reach are ignored.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def fingerprint(module: HloModule) -> str:
 
 
 def fingerprint_computation(comp: Computation) -> str:
-    """Hash what one computation does, with all that it calls.
+    """Hash one computation with all that it calls.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def _digest(lines: list[str]) -> str:
 
 
 def _lines(comp: Computation, known: dict[Computation, str], shapes: dict[Shape, str]) -> list[str]:
-    """One line for each instruction, operands as numbers of lines."""
+    """Return one line for each instruction, with operands as line numbers."""
     order = comp.post_order()
     number = {ins: str(i) for i, ins in enumerate(order)}
     lines = []
@@ -72,22 +72,22 @@ def _lines(comp: Computation, known: dict[Computation, str], shapes: dict[Shape,
         line = f"{ins.opcode} {shape} {','.join([number[o] for o in ins.operands])}"
         if ins.attrs:
             values = tuple(ins.attrs.values())
-            line += _canonical(values) if ins.opcode in NOT_PLAIN else repr(values)
-        if ins.called or ins.control_predecessors or not ins.extras.keys().isdisjoint(MEANINGFUL_EXTRAS):
-            line += _rest(ins, number, known)
+            line += _canonical(values) if ins.opcode in LOSSY_REPR else repr(values)
+        if ins.called or ins.control_predecessors or not ins.extras.keys().isdisjoint(HASHED_EXTRAS):
+            line += _calls_and_extras(ins, number, known)
         lines.append(line)
     lines.append(f"root {number[comp.root]}")
     return lines
 
 
-def _rest(ins: Instruction, number: dict[Instruction, str], known: dict[Computation, str]) -> str:
+def _calls_and_extras(ins: Instruction, number: dict[Instruction, str], known: dict[Computation, str]) -> str:
     after = ",".join(sorted(number[p] for p in ins.control_predecessors))
-    extras = ";".join(f"{k}={_canonical(ins.extras[k])}" for k in MEANINGFUL_EXTRAS if k in ins.extras)
+    extras = ";".join(f"{k}={_canonical(ins.extras[k])}" for k in HASHED_EXTRAS if k in ins.extras)
     return f" calls {','.join([known[c] for c in ins.called])} after {after} {extras}"
 
 
 def _canonical(value: Any) -> str:
-    """The text of an attribute value, alike in every process."""
+    """Return the text of an attribute value, the same in every process."""
     if isinstance(value, Literal):
         return value.digest().hex()
     if isinstance(value, Shape):

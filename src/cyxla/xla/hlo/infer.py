@@ -1,7 +1,7 @@
-"""Result shapes: one pure function of opcode, operand shapes, attributes and called computations.
+"""Result shapes: a pure function of opcode, operand shapes, attributes and called computations.
 
-Opcodes whose result the operands do not fix (`parameter`, `reshape`, `broadcast`, `convert`, `custom-call` ..) take the
-shape that the program states as `declared` and check it; the others ignore it.
+Opcodes whose operands do not determine the result (`parameter`, `reshape`, `broadcast`, `convert`, `custom-call` ..)
+take the shape that the program states as `declared` and check it; the others ignore it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def infer_shape(
     declared: Shape | None = None,
     extras: Mapping[str, Any] | None = None,
 ) -> Shape:
-    """The result shape, without layouts, of an operation on instructions.
+    """Return the result shape, without layouts, of an operation on instructions.
 
     Parameters
     ----------
     opcode : str
         HLO spelling.
     operands : sequence of Instruction
-        In order.
+        The operands in order.
     attrs : mapping, optional
         Attributes; defaults are filled in.
     called : sequence of Computation
@@ -41,7 +41,7 @@ def infer_shape(
     declared : Shape, optional
         The result shape that the program states.
     extras : mapping, optional
-        Attributes that any instruction may carry.
+        Attributes that any instruction may carry, such as backend_config.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def infer_shape(
     ShapeError, DTypeError
         A constraint of the opcode does not hold; `rule` names it.
     NotFoundError
-        No such opcode.
+        The opcode is unknown.
     """
     return infer_from_shapes(opcode, [o.shape for o in operands], attrs, called, declared, extras)
 
@@ -66,7 +66,7 @@ def infer_from_shapes(
     declared: Shape | None = None,
     extras: Mapping[str, Any] | None = None,
 ) -> Shape:
-    """`infer_shape` for operands of which only the shapes are known."""
+    """Return the result shape of an operation from the shapes of its operands; see `infer_shape`."""
     row = lookup(opcode)
     shapes = tuple(s.logical for s in operands)
     stated = declared.logical if declared is not None else None
@@ -75,7 +75,7 @@ def infer_from_shapes(
 
 
 def infer_instruction(ins: Instruction) -> Shape:
-    """The shape that an instruction ought to have."""
+    """Return the shape that an instruction should have."""
     row = lookup(ins.opcode)
     shapes = tuple([o.shape.logical for o in ins.operands])
     site = Site(ins.opcode, shapes, ins.attrs, ins.called, ins.shape.logical, ins.extras)

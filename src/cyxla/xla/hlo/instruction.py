@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Instruction:
     """An operation on the results of other operations of the same computation.
 
-    Made by `Computation.add` and changed only by the computation's four primitives (`add`, `remove`,
-    `replace_all_uses`, `replace_operand`), which keep `users` right.
+    Created by `Computation.add` and changed only by the mutators of the computation (`add`, `remove`,
+    `replace_all_uses`, `replace_operand`), which keep `users` consistent.
 
     Attributes
     ----------
@@ -26,22 +26,22 @@ class Instruction:
     shape : Shape
         Result shape, with the layout if the program names one.
     operands : tuple of Instruction
-        In order.
+        The operands in order.
     attrs : dict
-        Every attribute the opcode declares, defaults filled in; never changed after creation.
+        All attributes that the opcode declares, defaults filled in; immutable after creation.
     called : tuple of Computation
         Called computations in the order of the opcode's `calls`.
     users : dict of Instruction to int
-        Who reads the result, and through how many operands.
+        Users of the result, with the number of operands that are this instruction.
     control_predecessors : tuple of Instruction
-        What must have run before.
+        Instructions that must run before.
     name : str
-        Wished name; printing makes names unique. May be empty.
+        Suggested name, or an empty string; printing makes names unique.
     metadata : Metadata
-        Where the operation came from; no effect.
+        Source location and other annotations; no effect.
     extras : dict
         Attributes that any instruction may carry: sharding, frontend_attributes, backend_config, statistics, origin,
-        parameter_replication; present only when written.
+        parameter_replication; only those that the program states.
     """
 
     __slots__ = (
@@ -63,23 +63,23 @@ class Instruction:
 
     @property
     def row(self) -> Opcode:
-        """The opcode's facts."""
+        """The row of the opcode in `OPCODES`."""
         return OPCODES[self.opcode]
 
     @property
     def is_root(self) -> bool:
-        """Whether this is the computation's result."""
+        """True if this is the computation's result."""
         return self.computation.root is self
 
     @property
     def has_side_effect(self) -> bool:
-        """Whether this must run even when unused, itself or through what it calls."""
+        """True if this must run even when its result is unused, itself or because of a called computation."""
         if self.row.side_effect or self.attrs.get("custom_call_has_side_effect"):
             return True
         return any(c.has_side_effect for c in self.called)
 
     def visit(self, visitor: Visitor) -> Any:
-        """Hand this instruction to the visitor's handler for its opcode."""
+        """Call the visitor's handler for the opcode."""
         return visitor.dispatch(self)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""What the custom calls of factorisations and solvers take and give: LAPACK's, as JAX emits them, and XLA's own.
+"""Signatures of custom calls of factorisations and solvers: LAPACK's, as JAX emits them, and XLA's own.
 
-Backends hand memory of these sizes to Fortran, which checks little of it, so the shape rule of `custom-call` asks here.
+Backends pass memory of these sizes to Fortran, which checks little of it: the shape rule of `custom-call` does.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Sizes = dict[str, int]
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One operand or result of one problem.
+class _ArgumentSpec:
+    """Type and sizes of one operand or result, without batch dimensions.
 
     Attributes
     ----------
     kind : str
-        T is the routine's type, R that of its parts, C the complex one, I s32.
+        T is the routine's type, R its real part, C its complex type, I s32.
     dims : tuple of str
-        Names of sizes; ``min`` is the lesser of m and n, ``n-1`` is 0 where n is.
+        Names of sizes; ``min`` is the lesser of m and n, ``n-1`` is 0 if n is 0.
     """
 
     kind: str
@@ -39,45 +39,47 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Form:
-    """One form of a routine; some have several, which options tell apart."""
+class _Signature:
+    """One signature of a routine; options choose between several."""
 
-    operands: tuple[_Part, ...]
-    results: tuple[_Part, ...]
+    operands: tuple[_ArgumentSpec, ...]
+    results: tuple[_ArgumentSpec, ...]
     bounds: tuple[str, ...]
     options: Mapping[str, Any]
     only: Mapping[str, Any]
     types: frozenset[ElementType]
 
 
-_FORMS: Final[dict[str, list[_Form]]] = {}
+_SIGNATURES: Final[dict[str, list[_Signature]]] = {}
 
 
-def _parts(text: str) -> tuple[_Part, ...]:
-    """Read ``T[m,n] I[]``."""
-    return tuple(_Part(word[0], tuple(word[2:-1].split(",")) if word[2:-1] else ()) for word in text.split())
+def _specs(text: str) -> tuple[_ArgumentSpec, ...]:
+    """Return the specs of a text such as ``T[m,n] I[]``."""
+    return tuple(_ArgumentSpec(word[0], tuple(word[2:-1].split(",")) if word[2:-1] else ()) for word in text.split())
 
 
 def _lapack(
     routine: str, letters: str, operands: str, results: str, bounds: str = "", only: Any = None, **options: Any
 ) -> None:
     for letter in letters:
-        form = _Form(
-            _parts(operands), _parts(results), tuple(bounds.split()), options, only or {}, frozenset({_DTYPES[letter]})
+        form = _Signature(
+            _specs(operands), _specs(results), tuple(bounds.split()), options, only or {}, frozenset({_DTYPES[letter]})
         )
-        _FORMS.setdefault(f"lapack_{letter}{routine}_ffi", []).append(form)
+        _SIGNATURES.setdefault(f"lapack_{letter}{routine}_ffi", []).append(form)
 
 
-def _own(target: str, operands: str, results: str, bounds: str = "", types: frozenset[ElementType] = INEXACT) -> None:
-    _FORMS[target] = [_Form(_parts(operands), _parts(results), tuple(bounds.split()), {}, {}, types)]
+def _xla_target(
+    target: str, operands: str, results: str, bounds: str = "", types: frozenset[ElementType] = INEXACT
+) -> None:
+    _SIGNATURES[target] = [_Signature(_specs(operands), _specs(results), tuple(bounds.split()), {}, {}, types)]
 
 
-# Choices of options: the first holds where none is written.
+# Choices of options; the first is the default.
 _LEFT: Final = {"left": (True, False), "transpose": (False, True)}
 _SIDES: Final = {"compute_left": "NV", "compute_right": "NV"}
 _SOLVE: Final = {"side": "LR", "uplo": "UL", "trans_x": "NTC", "diag": "NU"}
 # fmt: off
-#       routine  types   takes                         gives                                 bounds        options
+#       routine  types   operands                      results                               bounds        options
 _lapack("potrf", "sdcz", "T[n,n]",                     "T[n,n] I[]",                         uplo="UL")
 _lapack("trsm",  "sdcz", "T[m,m] T[m,n]",              "T[m,n]",                           only={"side": "L"}, **_SOLVE)
 _lapack("trsm",  "sdcz", "T[n,n] T[m,n]",              "T[m,n]",                           only={"side": "R"}, **_SOLVE)
@@ -108,33 +110,33 @@ _lapack("sytrd", "sd",   "T[n,n]",                     "T[n,n] R[n] R[n-1] T[n-1
 _lapack("hetrd", "cz",   "T[n,n]",                     "T[n,n] R[n] R[n-1] T[n-1] I[]",   uplo="UL")
 _lapack("gtsv",  "sdcz", "T[n] T[n] T[n] T[n,k]",      "T[n] T[n] T[n] T[n,k] I[]")
 
-_own("tridiagonal_solve_perturbed_ffi", "T[n] T[n] T[n] T[n,k]", "T[n,k]", types=frozenset(_LETTERS))
-_own("Qr",                                       "T[m,n]",       "T[m,n] T[min]")
-_own("ProductOfElementaryHouseholderReflectors", "T[m,n] T[k]",  "T[m,n]", "n<=m k<=n")
-_own("LuDecomposition",                          "T[m,n]",       "T[m,n] I[min] I[m]")
-_own("Eigh",                                     "T[n,n]",       "T[n,n] R[n]")
+_xla_target("tridiagonal_solve_perturbed_ffi", "T[n] T[n] T[n] T[n,k]", "T[n,k]", types=frozenset(_LETTERS))
+_xla_target("Qr",                                       "T[m,n]",       "T[m,n] T[min]")
+_xla_target("ProductOfElementaryHouseholderReflectors", "T[m,n] T[k]",  "T[m,n]", "n<=m k<=n")
+_xla_target("LuDecomposition",                          "T[m,n]",       "T[m,n] I[min] I[m]")
+_xla_target("Eigh",                                     "T[n,n]",       "T[n,n] R[n]")
 # fmt: on
 
 
 def known_targets() -> list[str]:
-    """Every target that has a signature, sorted."""
-    return sorted(_FORMS)
+    """Return all targets that have a signature, sorted."""
+    return sorted(_SIGNATURES)
 
 
 def check_known_call(site: Site) -> None:
-    """Raise unless a custom call of one of these targets has shapes and options that its routine takes.
+    """Raise unless the shapes and options of a custom call fit its routine; other targets pass.
 
     Raises
     ------
     ShapeError, DTypeError
-        An operand or result does not fit; `hint` is the signature.
+        An operand or result does not fit; `hint` holds the signature.
     InvalidArgumentError
-        An option has no meaning, or lies beyond the sizes.
+        An option has an unknown value, or one beyond the sizes.
     UnimplementedError
-        Sizes are known only when the program runs.
+        Sizes are dynamic.
     """
     target = site.attrs["custom_call_target"]
-    forms = _FORMS.get(target)
+    forms = _SIGNATURES.get(target)
     if forms is None:
         return
     assert site.declared is not None
@@ -150,7 +152,7 @@ def check_known_call(site: Site) -> None:
 
 
 def _options(target: str, known: Mapping[str, Any], site: Site) -> dict[str, Any]:
-    """What is chosen; the first choice where an option is not written."""
+    """Return the chosen options; the first choice if an option is not written."""
     given = read_options((site.extras or {}).get("backend_config"))
     return {name: _option(target, name, choices, given.get(name)) for name, choices in known.items()}
 
@@ -159,25 +161,25 @@ def _option(target: str, name: str, choices: Any, value: Any) -> Any:
     if choices is int:
         if value is None or type(value) is int:
             return value
-        raise _no_meaning(target, name, value, "it is a number")
+        raise _invalid_option(target, name, value, "it is a number")
     if value is None:
         return choices[0]
     if isinstance(choices, str):
         found = chr(value) if type(value) is int and 0 < value < 128 else value
         if isinstance(found, str) and len(found) == 1 and found in choices:
             return found
-        raise _no_meaning(target, name, value, f"it is {' or '.join(f'{c} ({ord(c)})' for c in choices)}")
+        raise _invalid_option(target, name, value, f"it is {' or '.join(f'{c} ({ord(c)})' for c in choices)}")
     if value in choices:  # 0 and 1 as well
         return bool(value)
-    raise _no_meaning(target, name, value, "it is true or false")
+    raise _invalid_option(target, name, value, "it is true or false")
 
 
-def _no_meaning(target: str, name: str, value: Any, hint: str) -> InvalidArgumentError:
+def _invalid_option(target: str, name: str, value: Any, hint: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{target}: option {name} = {str(value)[:40]} has no meaning", rule=_RULE, hint=hint)
 
 
 def _check_range(target: str, options: Mapping[str, Any], sizes: Sizes) -> None:
-    """Options `low` and `high`: what lies between them is not triangular yet, counted from 1."""
+    """Check options `low` and `high`, counted from 1: the rows between them are not triangular yet."""
     if "low" not in options:
         return
     n = sizes["n"]
@@ -199,9 +201,9 @@ def _fits(call: _Call) -> bool:
 
 
 class _Call:
-    """A custom call beside one form of its routine."""
+    """A custom call matched against one signature of its routine."""
 
-    def __init__(self, target: str, form: _Form, operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> None:
+    def __init__(self, target: str, form: _Signature, operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> None:
         self.target, self.form, self.operands, self.results = target, form, operands, results
         first = operands[0] if operands and operands[0].is_array else None
         stated = [first.dtype] if first is not None else []
@@ -210,22 +212,22 @@ class _Call:
         self.sizes: Sizes = {}
 
     def check(self) -> None:
-        """Raise unless operands and results are of this form."""
-        self._count("takes", "operand", self.operands, self.form.operands)
-        self._count("gives", "result", self.results, self.form.results)
+        """Raise unless operands and results fit the signature."""
+        self._check_count("takes", "operand", self.operands, self.form.operands)
+        self._check_count("gives", "result", self.results, self.form.results)
         for k, (shape, part) in enumerate(zip(self.operands, self.form.operands, strict=True)):
-            self._part(f"operand {k}", shape, part)
+            self._check_argument(f"operand {k}", shape, part)
         for bound in self.form.bounds:
-            self._bound(*bound.split("<="))
+            self._check_bound(*bound.split("<="))
         self.sizes |= {"min": min(self.sizes.get(s, 0) for s in "mn"), "n-1": max(self.sizes.get("n", 0) - 1, 0)}
         for k, (shape, part) in enumerate(zip(self.results, self.form.results, strict=True)):
-            self._part(f"result {k}", shape, part)
+            self._check_argument(f"result {k}", shape, part)
 
-    def _count(self, verb: str, noun: str, shapes: tuple[Shape, ...], parts: tuple[_Part, ...]) -> None:
+    def _check_count(self, verb: str, noun: str, shapes: tuple[Shape, ...], parts: tuple[_ArgumentSpec, ...]) -> None:
         if len(shapes) != len(parts):
             self._fail(f"{verb} {len(parts)} {noun}{'s' * (len(parts) != 1)}, not {len(shapes)}")
 
-    def _part(self, what: str, shape: Shape, part: _Part) -> None:
+    def _check_argument(self, what: str, shape: Shape, part: _ArgumentSpec) -> None:
         batch, wanted = self.batch, self._spelled(part, self.sizes, self.batch)
         if not shape.is_array or shape.dtype is not self._dtype(part.kind):
             self._fail(f"{what} is {shape}, but must be {wanted}", DTypeError)
@@ -234,7 +236,7 @@ class _Call:
         if not fits or any(self.sizes.setdefault(name, size) != size for name, size in own):
             self._fail(f"{what} is {shape}, but must be {wanted}")
 
-    def _bound(self, less: str, more: str) -> None:
+    def _check_bound(self, less: str, more: str) -> None:
         a, b = self.sizes[less], self.sizes[more]
         if a > b:
             self._fail(f"{less} = {a}, but {more} = {b}, and {less} is at most {more}")
@@ -247,7 +249,7 @@ class _Call:
             return _DTYPES[_COMPLEX.get(letter, letter)]
         return self.dtype.real_part if kind == "R" else self.dtype
 
-    def _spelled(self, part: _Part, sizes: Mapping[str, int | str], batch: tuple[int, ...] = ()) -> str:
+    def _spelled(self, part: _ArgumentSpec, sizes: Mapping[str, int | str], batch: tuple[int, ...] = ()) -> str:
         dims = (*map(str, batch), *(str(sizes.get(name, name)) for name in part.dims))
         return f"{self._dtype(part.kind)}[{','.join(dims)}]"
 

@@ -1,4 +1,4 @@
-"""A compile unit of HLO: computations, one of them the entry."""
+"""A compilation unit of HLO: computations, one of them the entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla.xla.hlo.instruction import Instruction
 
 @dataclass
 class ModuleConfig:
-    """What the module line of HLO text says besides the name."""
+    """Contents of the module line of HLO text, except the name."""
 
     entry_layout: EntryLayout | None = None
     input_output_alias: tuple[InputOutputAlias, ...] = ()
@@ -37,13 +37,13 @@ class HloModule:
     name : str
         Name of the module.
     computations : dict of str to Computation
-        By name, callees before callers.
+        Computations by name, callees before callers.
     entry : Computation
-        Where running starts; `FailedPreconditionError` when there is none.
+        The computation that runs first. Reading it before it is set raises `FailedPreconditionError`.
     config : ModuleConfig
-        Everything else.
+        Layouts, aliases and the other module attributes.
     places : dict of str to str
-        Where in a text of another form the module's custom calls stand, the first one of each target; for messages.
+        Source locations of custom calls in the text that was read, the first one of each target; for error messages.
     """
 
     __slots__ = ("__weakref__", "_entry", "computations", "config", "name", "places")
@@ -67,7 +67,7 @@ class HloModule:
         self._entry = computation
 
     def new_computation(self, name: str) -> Computation:
-        """Add an empty computation; a taken name gets a number."""
+        """Add an empty computation; a name that is taken gets a suffix."""
         unique, n = name, 0
         while unique in self.computations:
             n += 1
@@ -75,7 +75,7 @@ class HloModule:
         return self.add_computation(Computation(unique))
 
     def add_computation(self, computation: Computation) -> Computation:
-        """Add a computation made elsewhere.
+        """Add an existing computation.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class HloModule:
         return computation
 
     def post_order(self) -> list[Computation]:
-        """Computations that the entry reaches, callees first, the entry last.
+        """Return the computations that the entry reaches, callees first, the entry last.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class HloModule:
 
     @property
     def instruction_count(self) -> int:
-        """Instructions in all computations."""
+        """Number of instructions in all computations."""
         return sum(len(c.instructions) for c in self.computations.values())
 
     @property
@@ -116,7 +116,7 @@ class HloModule:
         return parse_module(text)
 
     def to_text(self) -> str:
-        """HLO text that reads back to an equal module."""
+        """Return HLO text that parses to an equal module."""
         from cyxla.xla.hlo.text import to_text
 
         return to_text(self)
@@ -135,13 +135,13 @@ class HloModule:
         return to_proto(self)
 
     def verify(self) -> None:
-        """Check every rule of HLO; the first broken one raises."""
+        """Check every rule of HLO; the first violation raises."""
         from cyxla.xla.hlo.verifier import verify
 
         verify(self)
 
     def fingerprint(self) -> str:
-        """32 hex digits that are equal for equal programs, whatever their names and metadata."""
+        """Return 32 hex digits, equal for equal programs, whatever their names and metadata."""
         from cyxla.xla.hlo.fingerprint import fingerprint
 
         return fingerprint(self)
@@ -151,7 +151,7 @@ class HloModule:
 
 
 def computations_post_order(entry: Computation) -> list[Computation]:
-    """Computations reached from `entry`, callees first.
+    """Return the computations reached from `entry`, callees first.
 
     Raises
     ------

@@ -1,7 +1,9 @@
 """The registry of opcodes: one row each, written in `cyxla.xla.hlo.ops`.
 
-A row says what the rest of this layer needs: arity, attributes, called computations, accepted element types, shape
-rule, algebra. How an opcode is evaluated or compiled stands in one table of that layer each, under the same name.
+A row holds the facts that the rest of this layer needs: arity, attributes, called computations, accepted element types,
+shape rule, algebra. Evaluation and code generation each have a table of their own under the same names.
+
+The docstring of a shape rule describes the result and lists the constraints; ``docs/opcodes.md`` is made of it.
 """
 
 from __future__ import annotations
@@ -43,11 +45,11 @@ class Attr:
     name : str
         Spelling in HLO text and key in `Instruction.attrs`.
     kind : str
-        How it is written and stored; the kinds are the keys of the reader's and the printer's tables: int, bool, float,
-        string, dims, slice, padding, window, dim_labels, precision, replica_groups, pairs, aliasing, shapes, literal,
-        domain, accuracy, tristate, or ``enum:A,B,C``.
+        Type of the value, a key of the reader's and the printer's tables: int, bool, float, string, dims, slice,
+        padding, window, dim_labels, precision, replica_groups, pairs, aliasing, shapes, literal, domain, accuracy,
+        tristate, or ``enum:A,B,C``.
     default : object
-        Value when absent; `REQUIRED` where absence is an error.
+        Value when absent; `REQUIRED` if absence is an error.
     """
 
     name: str
@@ -56,13 +58,13 @@ class Attr:
 
     @property
     def required(self) -> bool:
-        """Whether the attribute must be written."""
+        """True if the attribute must be written."""
         return self.default is REQUIRED
 
 
 @dataclass(frozen=True)
 class Site:
-    """What a shape rule sees of an instruction.
+    """The parts of an instruction that its shape rule reads.
 
     Attributes
     ----------
@@ -75,9 +77,9 @@ class Site:
     called : tuple of Computation
         Called computations, in the row's order.
     declared : Shape or None
-        The result shape that the program states (without layouts); opcodes such as `reshape` need it.
+        The result shape that the program states, without layouts; opcodes such as `reshape` need it.
     extras : mapping or None
-        Attributes that any instruction may carry.
+        Attributes that any instruction may carry, such as backend_config.
     """
 
     opcode: str
@@ -110,30 +112,30 @@ class Opcode:
     accepts : frozenset of ElementType
         Element types of the first operand (of the result, for opcodes without operands).
     attrs : tuple of Attr
-        Its own attributes, in print order.
+        The opcode's attributes in print order.
     calls : tuple of str
         Attribute names of its called computations, in the order of `Instruction.called` (and of the proto).
     many_calls : bool
-        The (single) name in `calls` holds a list of computations.
+        True if the (single) name in `calls` holds a list of computations.
     elementwise : bool
-        Each result element depends on the operands' elements at the same place.
+        True if each result element depends only on the operands' elements at the same index.
     side_effect : bool
-        Must run even when nobody uses the result.
+        True if the instruction must run even when its result is unused.
     commutes : bool
-        The two operands may be swapped.
+        True if the two operands may be swapped.
     unit : int or None
-        Value that leaves the other operand unchanged.
+        Identity: the value of an operand that makes the result equal to the other operand.
     ulp : int
-        Error allowed to a compiled form, in units of the last place; 0 is exact.
+        Allowed error of compiled code, in units in the last place; 0 is exact.
     rule : callable
         Shape rule.
     xla : str
         Name of XLA's builder function; by default the opcode's, as in ``CountLeadingZeros``.
     dialect : str
         Dialect of the operation of the opcode's name, ``"stablehlo"``, ``"chlo"`` or ``"mhlo"``; empty if no operation
-        takes the same operands and attributes. Read of element-wise opcodes.
+        takes the same operands and attributes. Used for element-wise opcodes.
     cost : float
-        Estimated time of one element in ns, for f32 in vector registers on one core. Read of element-wise opcodes.
+        Estimated time of one element in ns, for f32 in vector registers on one core. Used for element-wise opcodes.
     """
 
     name: str
@@ -159,7 +161,7 @@ class Opcode:
 
     @property
     def identifier(self) -> str:
-        """Name with underscores, as operations of StableHLO, C functions and builder functions have it."""
+        """Name with underscores, as used by StableHLO operations, C functions and builder functions."""
         return self.name.replace("-", "_")
 
     def infer(self, site: Site) -> Shape:
@@ -168,7 +170,7 @@ class Opcode:
         Raises
         ------
         ShapeError, DTypeError
-            A numbered constraint does not hold.
+            A numbered constraint is violated.
         """
         if self.rule is None:
             raise NotFoundError(f"opcode {self.name} has no shape rule")
@@ -179,7 +181,7 @@ OPCODES: dict[str, Opcode] = {}
 
 
 def opcode(name: str, arity: int | tuple[int, int | None], **facts: Any) -> Callable[[ShapeRule], ShapeRule]:
-    """Register an opcode's row; the result decorates its shape rule."""
+    """Register an opcode's row, and return a decorator for its shape rule."""
     if name in OPCODES:
         raise AlreadyExistsError(f"opcode {name} is registered twice")
     row = Opcode(name, (arity, arity) if isinstance(arity, int) else arity, **facts)
@@ -193,12 +195,12 @@ def opcode(name: str, arity: int | tuple[int, int | None], **facts: Any) -> Call
 
 
 def lookup(name: str) -> Opcode:
-    """The row of an opcode.
+    """Return the row of an opcode.
 
     Raises
     ------
     NotFoundError
-        No such opcode; the message names near ones.
+        The opcode is unknown; the message names similar ones.
     """
     try:
         return OPCODES[name]
@@ -212,12 +214,12 @@ def lookup(name: str) -> Opcode:
 
 
 def complete_attrs(row: Opcode, attrs: Mapping[str, Any], operands: Sequence[Shape]) -> dict[str, Any]:
-    """Attributes with every default filled in, in the row's order.
+    """Return all attributes in the row's order, defaults filled in.
 
     Raises
     ------
     ShapeError
-        An attribute is missing or unknown.
+        A required attribute is missing, or an attribute is unknown.
     """
     unknown = [a for a in attrs if a not in row.attr_by_name]
     if unknown:
@@ -236,22 +238,22 @@ def complete_attrs(row: Opcode, attrs: Mapping[str, Any], operands: Sequence[Sha
 
 
 def default_comparison(dtype: ElementType) -> str:
-    """The comparison type that `compare` takes where none is written."""
+    """Return the comparison type that `compare` has if none is written."""
     if dtype.is_signed:
         return "SIGNED"
     return "UNSIGNED" if dtype.is_unsigned or dtype is ElementType.PRED else "FLOAT"
 
 
 def req(name: str, kind: str) -> Attr:
-    """A required attribute."""
+    """Return a required attribute."""
     return Attr(name, kind)
 
 
 def opt(name: str, kind: str, default: Any = None) -> Attr:
-    """An optional attribute."""
+    """Return an optional attribute."""
     return Attr(name, kind, default)
 
 
 def names(rows: Iterable[Opcode]) -> list[str]:
-    """Names of opcodes, sorted."""
+    """Return the names of opcodes, sorted."""
     return sorted(r.name for r in rows)

@@ -1,4 +1,4 @@
-"""The rules of HLO that hold between instructions: every program that passes can be evaluated and compiled."""
+"""Verifier: the rules of HLO between instructions. Every program that passes can be evaluated and compiled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cyxla.xla.hlo.limits import MAX_ARRAY_BYTES, MAX_COMPUTATIONS, MAX_INSTRUCT
 from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.ops.checks import same_value
 
-# What the operand of the second half of an operation in two halves must be.
+# Opcodes that the operand of the second half of an asynchronous operation may have.
 STARTS = {
     "all-gather-done": ("all-gather-start",),
     "all-reduce-done": ("all-reduce-start",),
@@ -32,12 +32,12 @@ def verify(module: HloModule) -> None:
     Parameters
     ----------
     module : HloModule
-        Not changed. Computations that the entry does not reach are checked as well.
+        The module, which is not changed. Computations that the entry does not reach are checked as well.
 
     Raises
     ------
     InvalidArgumentError
-        The first broken rule; `where` names computation and instruction. Shape and type errors are of this kind.
+        A rule is violated; `where` names computation and instruction. Shape and type errors are of this class.
     ResourceExhaustedError
         The program is larger than `cyxla.xla.hlo.limits` allows.
     """
@@ -52,12 +52,12 @@ def verify(module: HloModule) -> None:
 
 
 def verify_computation(comp: Computation) -> None:
-    """Check the rules that concern one computation, taking what it calls for right.
+    """Check the rules that concern one computation; its callees are taken as valid.
 
     Raises
     ------
     InvalidArgumentError
-        The first broken rule.
+        A rule is violated.
     """
     _check_computation(comp, None)
 
@@ -66,7 +66,7 @@ def _fail(rule: str, message: str, where: str, error: type[OpError] = InvalidArg
     raise error(message, rule=f"module {rule}", where=where)
 
 
-def _place(ins: Instruction) -> str:
+def _location(ins: Instruction) -> str:
     return f"{ins!r} of computation {ins.computation.name}"
 
 
@@ -86,7 +86,7 @@ def _check_entry(module: HloModule) -> None:
 
 
 def _callees_first(module: HloModule) -> Iterable[Computation]:
-    """Every computation after those that it calls."""
+    """Return the computations, callees before callers."""
     done: dict[Computation, None] = {}
     open_: set[Computation] = set()
     called = {c: list(dict.fromkeys(x for i in c.instructions for x in i.called)) for c in module.computations.values()}
@@ -123,7 +123,7 @@ def _check_computation(comp: Computation, module: HloModule | None) -> None:
 
 
 def _check_graph(comp: Computation) -> None:
-    """Operands come from the computation, users are their mirror image, and nothing depends on itself."""
+    """Check that operands belong to the computation, users mirror operands, and there is no cycle."""
     members = comp.instructions
     seen: set[Instruction] = set()
     reads = uses = 0
@@ -133,7 +133,7 @@ def _check_graph(comp: Computation) -> None:
             _fail(
                 "V5",
                 f"the instruction says it is of computation {ins.computation.name}, but {comp.name} holds it",
-                _place(ins),
+                _location(ins),
             )
         for o in ins.operands:
             if o not in seen:
@@ -141,11 +141,11 @@ def _check_graph(comp: Computation) -> None:
                     _fail(
                         "V5",
                         f"operand %{o.name or o.opcode} is of another computation, {o.computation.name}",
-                        _place(ins),
+                        _location(ins),
                     )
                 ordered = False
             if o.users.get(ins) != 1 and o.users.get(ins) != ins.operands.count(o):
-                _fail("V6", f"operand %{o.name or o.opcode} does not know this user", _place(ins))
+                _fail("V6", f"operand %{o.name or o.opcode} does not know this user", _location(ins))
         reads += len(ins.operands)
         uses += sum(ins.users.values()) if ins.users else 0
         ordered = _check_control(ins, members, seen) and ordered
@@ -159,7 +159,7 @@ def _check_graph(comp: Computation) -> None:
 def _check_control(ins: Instruction, members: dict[Instruction, None], seen: set[Instruction]) -> bool:
     for p in ins.control_predecessors:
         if p not in members:
-            _fail("V5", f"control predecessor %{p.name or p.opcode} is of another computation", _place(ins))
+            _fail("V5", f"control predecessor %{p.name or p.opcode} is of another computation", _location(ins))
     return all(p in seen for p in ins.control_predecessors)
 
 
@@ -173,23 +173,23 @@ def _check_shape(ins: Instruction) -> None:
     try:
         inferred = infer_instruction(ins)
     except OpError as e:
-        e.where = e.where or _place(ins)
+        e.where = e.where or _location(ins)
         raise
     declared = ins.shape
     if inferred is not declared and inferred is not declared.logical and not same_value(inferred, declared):
         error = f"the result is {inferred}, but stated as {declared}"
-        raise ShapeError(error, rule=f"{ins.opcode} result", where=_place(ins))
+        raise ShapeError(error, rule=f"{ins.opcode} result", where=_location(ins))
     starts = STARTS.get(ins.opcode)
     if starts is not None and ins.operands[0].opcode not in starts:
-        _fail("V9", f"the operand is {ins.operands[0].opcode} instead of {' or '.join(starts)}", _place(ins))
+        _fail("V9", f"the operand is {ins.operands[0].opcode} instead of {' or '.join(starts)}", _location(ins))
     if declared.nbytes > MAX_ARRAY_BYTES:
-        check_limit(declared.nbytes, MAX_ARRAY_BYTES, "bytes in one array", _place(ins))
+        check_limit(declared.nbytes, MAX_ARRAY_BYTES, "bytes in one array", _location(ins))
     if not declared.size and declared.rank > 2:  # NumPy multiplies the sizes that are not 0
         apart = prod(d for d in declared.dims if d > 0) * declared.dtype.itemsize
-        check_limit(apart, MAX_ELEMENTS, f"bytes in {declared}, if no size were 0", _place(ins))
+        check_limit(apart, MAX_ELEMENTS, f"bytes in {declared}, if no size were 0", _location(ins))
     if declared.rank > MAX_RANK or declared.is_tuple:
-        check_limit(declared.rank, MAX_RANK, "dimensions", _place(ins))
-        check_limit(len(declared.leaves()), MAX_LEAVES, "tuple elements", _place(ins))
+        check_limit(declared.rank, MAX_RANK, "dimensions", _location(ins))
+        check_limit(len(declared.leaves()), MAX_LEAVES, "tuple elements", _location(ins))
 
 
 def _check_entry_layout(module: HloModule) -> None:
@@ -218,7 +218,7 @@ def _check_aliases(module: HloModule) -> None:
     inputs: set[tuple[int, tuple[int, ...]]] = set()
     for a in config.input_output_alias:
         result = _subshape(entry.root.shape, a.output_index, "result", module)
-        given = _parameter_part(shapes, a.parameter, a.parameter_index, module)
+        given = _parameter_subshape(shapes, a.parameter, a.parameter_index, module)
         if a.output_index in outputs or (a.parameter, a.parameter_index) in inputs:
             _fail(
                 "V12",
@@ -230,13 +230,13 @@ def _check_aliases(module: HloModule) -> None:
         outputs.add(a.output_index)
         inputs.add((a.parameter, a.parameter_index))
     for d in config.buffer_donor:
-        _parameter_part(shapes, d.parameter, d.parameter_index, module)
+        _parameter_subshape(shapes, d.parameter, d.parameter_index, module)
         if (d.parameter, d.parameter_index) in inputs:
             _fail("V13", f"parameter {d.parameter} {d.parameter_index} is donated or shared twice", module.name)
         inputs.add((d.parameter, d.parameter_index))
 
 
-def _parameter_part(shapes: list[Shape], number: int, index: tuple[int, ...], module: HloModule) -> Shape:
+def _parameter_subshape(shapes: list[Shape], number: int, index: tuple[int, ...], module: HloModule) -> Shape:
     if not 0 <= number < len(shapes):
         _fail("V11", f"an alias or donor names parameter {number} of {len(shapes)}", module.name)
     return _subshape(shapes[number], index, f"parameter {number}", module)

@@ -11,7 +11,7 @@ from cyxla.xla.hlo.instruction import Instruction
 
 
 class Visitor:
-    """Handlers by opcode: a subclass names its methods ``handle_<opcode>``, dashes as underscores.
+    """Dispatch by opcode: a subclass names its methods ``handle_<opcode>``, with underscores for dashes.
 
     An opcode without a handler goes to `handle_default`.
     """

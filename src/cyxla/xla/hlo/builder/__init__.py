@@ -1,4 +1,4 @@
-"""Building HLO from Python: `XlaBuilder`, `XlaOp`, `XlaComputation`, and a function for each opcode."""
+"""Construction of HLO from Python: `XlaBuilder`, `XlaOp`, `XlaComputation`, and a function for each opcode."""
 
 from cyxla.xla.hlo.builder import functions
 from cyxla.xla.hlo.builder.computation import ProgramShape, XlaComputation, copy_computations, copy_module

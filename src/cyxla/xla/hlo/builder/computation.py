@@ -1,4 +1,4 @@
-"""What a builder builds: a finished computation that nobody can change."""
+"""The result of a builder: a finished, immutable computation."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ProgramShape(NamedTuple):
 
 
 class XlaComputation:
-    """A finished program: a module that is never handed out, only copies of it.
+    """A finished program. Its module is private; callers get copies.
 
     Attributes
     ----------
     name : str
         Name of the entry computation.
     program_shape : ProgramShape
-        What it takes and returns.
+        The signature of the program.
     """
 
     __slots__ = ("__weakref__", "_module", "name", "program_shape")
@@ -55,7 +55,7 @@ class XlaComputation:
         raise FailedPreconditionError(f"a finished computation cannot be changed: {key}")
 
     def module(self) -> HloModule:
-        """A module of one's own, to change at will."""
+        """Return a new module with the program."""
         return copy_module(self._module)
 
     def proto(self) -> bytes:
@@ -68,15 +68,15 @@ class XlaComputation:
         return XlaComputation(HloModule.from_proto(data))
 
     def to_text(self) -> str:
-        """HLO text of the whole module."""
+        """Return HLO text of the whole module."""
         return self._module.to_text()
 
     def fingerprint(self) -> str:
-        """32 hex digits that are equal for equal programs."""
+        """Return 32 hex digits, equal for equal programs."""
         return self._module.fingerprint()
 
     def copy_into(self, module: HloModule) -> Computation:
-        """Add copies of the computation and of all that it calls to another module."""
+        """Add copies of the computation and of its callees to another module."""
         return copy_computations(self._module.entry, module)
 
     def __reduce__(self) -> Any:
@@ -87,7 +87,7 @@ class XlaComputation:
 
 
 def copy_module(module: HloModule) -> HloModule:
-    """Copy what the entry reaches, and the configuration."""
+    """Copy the computations that the entry reaches, and the configuration."""
     copy = HloModule(module.name)
     copy.entry = copy_computations(module.entry, copy)
     copy.config = module.config.__class__(**vars(module.config))
@@ -95,7 +95,7 @@ def copy_module(module: HloModule) -> HloModule:
 
 
 def copy_computations(entry: Computation, module: HloModule) -> Computation:
-    """Add copies of a computation and of all that it calls to a module; a taken name gets a number."""
+    """Add copies of a computation and of its callees to a module; a name that is taken gets a suffix."""
     copies: dict[Computation, Computation] = {}
     for comp in computations_post_order(entry):
         copies[comp] = _copy(comp, module, copies)

@@ -14,7 +14,7 @@ Padding = str | Sequence[tuple[int, int]]
 
 
 def _preferred(dtype: ElementType | str | None) -> Shape | None:
-    """A stated result of which only the element type matters."""
+    """Return a stated result of which only the element type is used."""
     return None if dtype is None else Shape.array(as_dtype(dtype))
 
 
@@ -53,17 +53,17 @@ def dot_general(
     Parameters
     ----------
     lhs, rhs : XlaOp
-        Arrays.
+        Arrays to multiply.
     lhs_contracting_dims, rhs_contracting_dims : sequence of int
-        What is summed over, in pairs.
+        Dimensions to sum over, in pairs.
     lhs_batch_dims, rhs_batch_dims : sequence of int, optional
-        What stays side by side, in pairs.
+        Batch dimensions, in pairs.
     operand_precision : sequence of str, optional
-        default, high or highest, for each operand.
+        Precision of each operand: default, high or highest.
     algorithm : str, optional
-        How to multiply, such as ``dot_bf16_bf16_f32``.
+        Name of the algorithm, such as ``dot_bf16_bf16_f32``.
     preferred_element_type : ElementType or str, optional
-        What to add up in; by default the wider of the operands' types.
+        Element type of the sums; by default the wider of the operands' types.
     """
     attrs = {
         "lhs_batch_dims": tuple(lhs_batch_dims), "lhs_contracting_dims": tuple(lhs_contracting_dims),
@@ -75,7 +75,7 @@ def dot_general(
 
 @deferred
 def matmul(lhs: XlaOp, rhs: XlaOp) -> XlaOp:
-    """Matrix product of the last two dimensions, for each place of equal ones before them; vectors as in NumPy."""
+    """Multiply matrices in the last two dimensions, batched over equal leading ones; vectors as in NumPy."""
     a, b = lhs.shape, rhs.shape
     if a.rank < 3 and b.rank < 3:
         return dot(lhs, rhs)
@@ -107,7 +107,7 @@ def ragged_dot(
     operand_precision: Sequence[str] = (),
     preferred_element_type: ElementType | str | None = None,
 ) -> XlaOp:
-    """Contract group by group; `group_sizes` says how many of the ragged dimension belong to each."""
+    """Contract group by group; `group_sizes` holds the number of elements of the ragged dimension in each group."""
     attrs = {
         "lhs_batch_dims": tuple(lhs_batch_dims), "lhs_contracting_dims": tuple(lhs_contracting_dims),
         "rhs_batch_dims": tuple(rhs_batch_dims), "rhs_contracting_dims": tuple(rhs_contracting_dims),
@@ -129,7 +129,7 @@ def scaled_dot(
     operand_precision: Sequence[str] = (),
     preferred_element_type: ElementType | str | None = None,
 ) -> XlaOp:
-    """Contract operands whose blocks are scaled."""
+    """Contract operands with scaled blocks."""
     attrs = {
         "lhs_batch_dims": tuple(lhs_batch_dims), "lhs_contracting_dims": tuple(lhs_contracting_dims),
         "rhs_batch_dims": tuple(rhs_batch_dims), "rhs_contracting_dims": tuple(rhs_contracting_dims),
@@ -150,7 +150,7 @@ def convolution(
     operand_precision: Sequence[str] = (),
     preferred_element_type: ElementType | str | None = None,
 ) -> XlaOp:
-    """Slide a kernel over an array, both described as in HLO."""
+    """Convolve an array with a kernel; window and dimension numbers as in HLO."""
     attrs = {
         "window": tuple(window), "dim_labels": dim_labels, "feature_group_count": feature_group_count,
         "batch_group_count": batch_group_count, "operand_precision": tuple(operand_precision),
@@ -159,7 +159,7 @@ def convolution(
 
 
 def default_conv_dims(spatial: int) -> ConvDims:
-    """Batch and feature dimensions first, for input and result; output and input features first, for the kernel."""
+    """Return ``bf01`` for input and result and ``oi01`` for the kernel, with any number of spatial dimensions."""
     places = tuple(range(2, 2 + spatial))
     return ConvDims(0, 1, places, 1, 0, places, 0, 1, places)
 
@@ -167,12 +167,12 @@ def default_conv_dims(spatial: int) -> ConvDims:
 def make_padding(
     padding: str, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Low and high padding of each dimension for ``"VALID"`` (none) or ``"SAME"`` (as many places as strides fit).
+    """Return low and high padding of each dimension for ``"VALID"`` (none) or ``"SAME"`` (size / stride positions).
 
     Raises
     ------
     InvalidArgumentError
-        Another word.
+        `padding` is neither.
     """
     if padding.upper() == "VALID":
         return [(0, 0)] * len(sizes)
@@ -195,7 +195,7 @@ def conv(
     operand_precision: Sequence[str] = (),
     preferred_element_type: ElementType | str | None = None,
 ) -> XlaOp:
-    """Slide a kernel over an array without holes; `padding` is SAME, VALID, or (low, high) for each dimension."""
+    """Convolve an array with a kernel without dilation; `padding` is SAME, VALID, or (low, high) for each dimension."""
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, dimension_numbers=dimension_numbers,
         feature_group_count=feature_group_count, batch_group_count=batch_group_count,
@@ -219,40 +219,42 @@ def conv_general_dilated(
     operand_precision: Sequence[str] = (),
     preferred_element_type: ElementType | str | None = None,
 ) -> XlaOp:
-    """Slide a kernel over an array, with strides and holes.
+    """Convolve an array with a kernel, with strides and dilation.
 
     Parameters
     ----------
     lhs, rhs : XlaOp
         Input and kernel.
     window_strides : sequence of int
-        Step of each spatial dimension.
+        Stride of each spatial dimension.
     padding : str or sequence of (int, int)
         SAME, VALID, or low and high padding of each spatial dimension.
     lhs_dilation, rhs_dilation : sequence of int, optional
         Distance between elements of input and kernel; 1 by default.
     dimension_numbers : ConvDims, optional
-        `default_conv_dims` by default.
+        Dimension numbers; `default_conv_dims` by default.
     feature_group_count, batch_group_count : int, optional
-        Groups.
+        Numbers of groups of features and of the batch.
     window_reversal : sequence of bool, optional
-        Spatial dimensions in which the kernel is turned around.
+        Spatial dimensions in which the kernel is reversed.
     operand_precision : sequence of str, optional
-        default, high or highest, for each operand.
+        Precision of each operand: default, high or highest.
     preferred_element_type : ElementType or str, optional
-        What to add up in.
+        Element type of the sums.
     """
     n = len(window_strides)
     labels = dimension_numbers if dimension_numbers is not None else default_conv_dims(n)
     if len(labels.input_spatial) != n or lhs.shape.rank != n + 2 or rhs.shape.rank != n + 2:
         raise ShapeError(f"{n} strides do not suit operands {lhs.shape} and {rhs.shape}")
     size = [rhs.shape.dims[d] for d in labels.kernel_spatial]
-    base, holes = list(lhs_dilation or [1] * n), list(rhs_dilation or [1] * n)
+    base_dilation, dilation = list(lhs_dilation or [1] * n), list(rhs_dilation or [1] * n)
     if isinstance(padding, str):
-        reach = [(w - 1) * h + 1 for w, h in zip(size, holes, strict=True)]
-        padding = make_padding(padding, [lhs.shape.dims[d] for d in labels.input_spatial], reach, window_strides)
-    turned = list(window_reversal or [False] * n)
-    parts = zip(size, window_strides, padding, holes, base, turned, strict=True)
+        dilated_window = [(w - 1) * h + 1 for w, h in zip(size, dilation, strict=True)]
+        padding = make_padding(
+            padding, [lhs.shape.dims[d] for d in labels.input_spatial], dilated_window, window_strides
+        )
+    reversal = list(window_reversal or [False] * n)
+    parts = zip(size, window_strides, padding, dilation, base_dilation, reversal, strict=True)
     window = tuple(WindowDim(w, s, p[0], p[1], h, b, t) for w, s, p, h, b, t in parts)
     return convolution(
         lhs, rhs, window=window, dim_labels=labels, feature_group_count=feature_group_count,
@@ -263,7 +265,7 @@ def conv_general_dilated(
 
 @deferred
 def fft(operand: XlaOp, fft_type: str, fft_length: Sequence[int]) -> XlaOp:
-    """Fourier transform of the last dimensions: FFT, IFFT, RFFT or IRFFT."""
+    """Compute the Fourier transform of the last dimensions: FFT, IFFT, RFFT or IRFFT."""
     return operand.builder.add("fft", [operand], {"fft_type": fft_type, "fft_length": tuple(fft_length)})
 
 
@@ -278,13 +280,13 @@ def triangular_solve(
 
 @deferred
 def cholesky(operand: XlaOp, lower: bool = True) -> XlaOp:
-    """Cholesky factor of symmetric (Hermitian) matrices, of which one triangle is read."""
+    """Factorise symmetric (Hermitian) matrices, of which only one triangle is read."""
     return operand.builder.add("cholesky", [operand], {"lower": lower})
 
 
 @deferred
 def batch_norm_training(operand: XlaOp, scale: XlaOp, offset: XlaOp, epsilon: float, feature_index: int) -> XlaOp:
-    """Normalise by the batch's own mean and variance; returns the result, mean and variance."""
+    """Normalise by the batch's mean and variance, and return the result, mean and variance."""
     attrs = {"epsilon": epsilon, "feature_index": feature_index}
     return operand.builder.add("batch-norm-training", [operand, scale, offset], attrs)
 
@@ -302,6 +304,6 @@ def batch_norm_inference(
 def batch_norm_grad(
     operand: XlaOp, scale: XlaOp, mean: XlaOp, variance: XlaOp, grad_output: XlaOp, epsilon: float, feature_index: int
 ) -> XlaOp:
-    """Gradients of `batch_norm_training` by operand, scale and offset."""
+    """Compute the gradients of `batch_norm_training` by operand, scale and offset."""
     attrs = {"epsilon": epsilon, "feature_index": feature_index}
     return operand.builder.add("batch-norm-grad", [operand, scale, mean, variance, grad_output], attrs)

@@ -1,8 +1,7 @@
 """`XlaBuilder`, which collects instructions, and `XlaOp`, the handle of one.
 
-Errors wait: the first one is kept together with the place in the caller's program, every later use of a value that does
-not exist is passed over, and `XlaBuilder.build` raises it. A program that builds a hundred operations needs to check
-once.
+Errors are deferred: the first one is kept with the caller's file and line, later operations on the missing value do
+nothing, and `XlaBuilder.build` raises the error. A program that builds a hundred operations checks for errors once.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ class XlaOp(Operators):
     Attributes
     ----------
     builder : XlaBuilder
-        Where it is being built.
+        Builder of the program.
     instruction : Instruction or None
-        None when its making went wrong; `XlaBuilder.build` says how.
+        The instruction; None if it could not be created. `XlaBuilder.build` raises the reason.
     """
 
     __slots__ = ("builder", "instruction")
@@ -54,7 +53,7 @@ class XlaOp(Operators):
 
     @property
     def valid(self) -> bool:
-        """Whether the operation could be made."""
+        """True if the operation could be created."""
         return self.instruction is not None
 
     @property
@@ -75,7 +74,7 @@ class XlaOp(Operators):
 
 
 class XlaBuilder:
-    """Collects the instructions of one computation.
+    """Builder of one computation from single instructions.
 
     Parameters
     ----------
@@ -96,8 +95,8 @@ class XlaBuilder:
         self._module: HloModule = HloModule(name)
         self._computation = self._module.new_computation(name)
         self._module.entry = self._computation
-        self._copies: dict[XlaComputation, Computation] = {}
-        self._repeated: dict[Computation, Computation] = {}
+        self._imported: dict[XlaComputation, Computation] = {}
+        self._copied_computations: dict[Computation, Computation] = {}
         self._error: OpError | None = None
         self._last: XlaOp | None = None
         self._metadata: Metadata = ()
@@ -106,16 +105,16 @@ class XlaBuilder:
 
     @property
     def first_error(self) -> OpError | None:
-        """What went wrong first, if anything did."""
+        """The first error, or None."""
         return self._error
 
     def raise_first_error(self) -> NoReturn:
-        """Raise what went wrong first."""
+        """Raise the first error."""
         raise self._error or FailedPreconditionError(f"nothing went wrong in builder {self.name}")
 
     @property
     def instruction_count(self) -> int:
-        """Instructions so far."""
+        """Number of instructions so far."""
         return len(self._computation.instructions)
 
     def add(
@@ -129,31 +128,31 @@ class XlaBuilder:
         name: str = "",
         extras: Mapping[str, Any] | None = None,
     ) -> XlaOp:
-        """Append an instruction, its shape inferred.
+        """Append an instruction, and infer its shape.
 
-        Unlike the functions of `cyxla.xla.hlo.builder.functions`, this raises at once.
+        Unlike the functions of `cyxla.xla.hlo.builder.functions`, this raises errors at once.
 
         Parameters
         ----------
         opcode : str
             HLO spelling.
         operands : sequence of XlaOp
-            All of this builder.
+            Operands, all of this builder.
         attrs : mapping, optional
             Attributes; defaults are filled in.
         called : sequence of XlaComputation
             Called computations in the order of the opcode's `calls`.
         shape : Shape, optional
-            The result, where the operands do not fix it.
+            The result shape, if the operands do not determine it.
         name : str, optional
-            Wished name.
+            Suggested name.
         extras : mapping, optional
             Attributes that any instruction may carry; those of the scope are added.
 
         Raises
         ------
         ShapeError, DTypeError
-            A constraint of the opcode does not hold.
+            A constraint of the opcode is violated.
         """
         if self._built:
             raise FailedPreconditionError(f"builder {self.name} has built its computation already")
@@ -173,18 +172,18 @@ class XlaBuilder:
 
     @property
     def instructions(self) -> list[Instruction]:
-        """All of them so far, in order."""
+        """All instructions so far, in order."""
         return list(self._computation.instructions)
 
-    def repeat(self, instruction: Instruction, operands: Sequence[XlaOp]) -> XlaOp:
-        """Append an instruction like one of another builder.
+    def clone(self, instruction: Instruction, operands: Sequence[XlaOp]) -> XlaOp:
+        """Append a copy of an instruction of another builder.
 
         Parameters
         ----------
         instruction : Instruction
-            The other.
+            Instruction of the other builder.
         operands : sequence of XlaOp
-            Of this builder, of the shapes of the other's operands; they are not checked.
+            Values of this builder with the shapes of the instruction's operands; the shapes are not checked.
         """
         inputs = [o.instruction for o in operands if o.instruction is not None]
         called = [self._copied(c) for c in instruction.called]
@@ -194,32 +193,32 @@ class XlaBuilder:
         ))  # fmt: skip
 
     def _copied(self, computation: Computation) -> Computation:
-        if computation not in self._repeated:
-            self._repeated[computation] = copy_computations(computation, self._module)
-        return self._repeated[computation]
+        if computation not in self._copied_computations:
+            self._copied_computations[computation] = copy_computations(computation, self._module)
+        return self._copied_computations[computation]
 
     def _import(self, computation: XlaComputation) -> Computation:
-        if computation not in self._copies:
-            self._copies[computation] = computation.copy_into(self._module)
-        return self._copies[computation]
+        if computation not in self._imported:
+            self._imported[computation] = computation.copy_into(self._module)
+        return self._imported[computation]
 
     def report(self, error: OpError, what: str = "") -> XlaOp:
-        """Keep an error for `build`, unless there was one before.
+        """Keep an error for `build`, unless there is one already.
 
         Returns
         -------
         XlaOp
-            A value that does not exist, for the caller to go on with.
+            A value without an instruction.
         """
         if self._error is None:
-            place = _user_place()
-            error.where = "; ".join(t for t in (f"{place}: {what}" if what else place, error.where) if t)
+            location = _user_location()
+            error.where = "; ".join(t for t in (f"{location}: {what}" if what else location, error.where) if t)
             self._error = error
         return XlaOp(self, None)
 
     @contextmanager
     def metadata(self, **fields: Any) -> Iterator[XlaBuilder]:
-        """Let the instructions made inside say where they come from.
+        """Set metadata of the instructions created inside.
 
         Parameters
         ----------
@@ -238,7 +237,7 @@ class XlaBuilder:
 
     @contextmanager
     def attributes(self, **extras: Any) -> Iterator[XlaBuilder]:
-        """Give the instructions made inside sharding, frontend_attributes or backend_config."""
+        """Set sharding, frontend_attributes or backend_config of the instructions created inside."""
         before = self._extras
         self._extras = {**before, **extras}
         try:
@@ -247,7 +246,7 @@ class XlaBuilder:
             self._extras = before
 
     def program_shape(self, root: XlaOp | None = None) -> ProgramShape:
-        """The signature that `build` would give."""
+        """Return the signature of the computation that `build` would return."""
         parameters = self._computation.parameters
         names = tuple(p.name or f"p{i}" for i, p in enumerate(parameters))
         return ProgramShape(tuple(p.shape for p in parameters), names, self._root(root).shape)
@@ -266,14 +265,14 @@ class XlaBuilder:
         Parameters
         ----------
         root : XlaOp, optional
-            The result; by default the last operation made.
+            The result; by default the last operation added.
 
         Raises
         ------
         InvalidArgumentError
-            The first error since the beginning; `where` names the place in the calling program.
+            The first error since the builder was created; `where` holds the caller's file and line.
         FailedPreconditionError
-            There are no instructions, or the builder has built before.
+            There are no instructions, or the computation has been built.
         """
         if self._error is not None:
             raise self._error
@@ -291,15 +290,15 @@ class XlaBuilder:
 
 
 def _plain(value: Any) -> Any:
-    """An attribute value with Python's numbers for NumPy's and tuples for lists."""
+    """Return an attribute value with Python's numbers for NumPy's and tuples for lists."""
     if isinstance(value, (tuple, list)):
         parts = map(_plain, value)
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _user_place() -> str:
-    """File and line of the innermost caller outside this package."""
+def _user_location() -> str:
+    """Return file and line of the innermost caller outside this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame.f_code.co_filename):
         frame = frame.f_back
@@ -322,12 +321,12 @@ def _check_builders(builder: XlaBuilder, values: Iterable[XlaOp], what: str) -> 
     for v in values:
         if v.builder is not builder:
             raise InvalidArgumentError(
-                f"{what}: operands are of two builders, {builder.name} and {v.builder.name}", where=_user_place()
+                f"{what}: operands are of two builders, {builder.name} and {v.builder.name}", where=_user_location()
             )
 
 
-def _are_of_one(args: tuple[Any, ...]) -> bool:
-    """Whether these are operations of one builder and nothing else, as mostly."""
+def _share_builder(args: tuple[Any, ...]) -> bool:
+    """Return True if all arguments are operations of one builder, the common case."""
     builder = getattr(args[0], "builder", None) if args else None
     for a in args:
         if type(a) is not XlaOp or a.builder is not builder:
@@ -336,43 +335,45 @@ def _are_of_one(args: tuple[Any, ...]) -> bool:
 
 
 def deferred(make: Callable[P, XlaOp]) -> Callable[P, XlaOp]:
-    """Let a function that makes operations keep its errors for `build`.
+    """Make a function that creates operations defer its errors to `build`.
 
-    Its builder is its first argument if that is one, else the one of its operands.
+    The builder is the first argument if that is one, else the builder of the operands.
     """
 
     @wraps(make)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> XlaOp:
-        if not kwargs and _are_of_one(args):
-            return _kept(args[0].builder, make, args, kwargs)  # type: ignore[attr-defined]
+        if not kwargs and _share_builder(args):
+            return _call_or_report(args[0].builder, make, args, kwargs)  # type: ignore[attr-defined]
         values = list(_values((*args, *kwargs.values())))
         first = args[0] if args else kwargs.get("builder")
         builder = first if isinstance(first, XlaBuilder) else next((v.builder for v in values), None)
         if builder is None:
-            raise InvalidArgumentError(f"{make.__name__} needs an operand that is an XlaOp", where=_user_place())
-        return _guarded(builder, values, make, args, kwargs)
+            raise InvalidArgumentError(f"{make.__name__} needs an operand that is an XlaOp", where=_user_location())
+        return _checked_call(builder, values, make, args, kwargs)
 
     return wrapper
 
 
-def _guarded(builder: XlaBuilder, values: Iterable[XlaOp], make: Callable[..., XlaOp], args: Any, kwargs: Any) -> XlaOp:
+def _checked_call(
+    builder: XlaBuilder, values: Iterable[XlaOp], make: Callable[..., XlaOp], args: Any, kwargs: Any
+) -> XlaOp:
     _check_builders(builder, values, make.__name__)
-    return _kept(builder, make, args, kwargs)
+    return _call_or_report(builder, make, args, kwargs)
 
 
-def _kept(builder: XlaBuilder, make: Callable[..., XlaOp], args: Any, kwargs: Any) -> XlaOp:
+def _call_or_report(builder: XlaBuilder, make: Callable[..., XlaOp], args: Any, kwargs: Any) -> XlaOp:
     try:
         return make(*args, **kwargs)
     except OpError as e:
         if e is builder.first_error:
             return XlaOp(builder, None)
-        return builder.report(e, f"{make.__name__}({', '.join(map(_spell, args))})")
+        return builder.report(e, f"{make.__name__}({', '.join(map(_argument_text, args))})")
 
 
-def _spell(value: Any) -> str:
+def _argument_text(value: Any) -> str:
     if isinstance(value, XlaOp):
         ins = value.instruction
         return f"%{ins.name or ins.opcode} {ins.shape}" if ins is not None else "an earlier error"
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(_spell, value))}]"
+        return f"[{', '.join(map(_argument_text, value))}]"
     return getattr(value, "name", None) or repr(value)[:40]

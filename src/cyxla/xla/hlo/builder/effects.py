@@ -1,4 +1,4 @@
-"""Builder functions that talk to other devices or the host, or draw random numbers."""
+"""Builder functions that communicate with other devices or the host, or draw random numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def all_reduce(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> XlaOp:
-    """Combine the arrays of all devices of a group; every one gets the result."""
+    """Combine the arrays of all devices of a group; all get the result."""
     return _reduction("all-reduce", operands, to_apply, replica_groups, channel_id, use_global_device_ids)
 
 
@@ -47,13 +47,13 @@ def all_reduce_start(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> XlaOp:
-    """Begin an `all_reduce`."""
+    """Start an `all_reduce`."""
     return _reduction("all-reduce-start", operands, to_apply, replica_groups, channel_id, use_global_device_ids)
 
 
 @deferred
 def all_reduce_done(operand: XlaOp) -> XlaOp:
-    """Wait for what `all_reduce_start` began."""
+    """Wait for the result of `all_reduce_start`."""
     return operand.builder.add("all-reduce-done", [operand])
 
 
@@ -89,7 +89,7 @@ def all_gather(
     use_global_device_ids: bool = False,
     shape: Shape | None = None,
 ) -> XlaOp:
-    """Put the arrays of a group's devices behind each other; state the result where the groups do not tell how many."""
+    """Concatenate the arrays of a group's devices; state the result shape if the groups do not determine its size."""
     return _gather("all-gather", operands, dimension, replica_groups, channel_id, use_global_device_ids, shape)
 
 
@@ -102,13 +102,13 @@ def all_gather_start(
     use_global_device_ids: bool = False,
     shape: Shape | None = None,
 ) -> XlaOp:
-    """Begin an `all_gather`."""
+    """Start an `all_gather`."""
     return _gather("all-gather-start", operands, dimension, replica_groups, channel_id, use_global_device_ids, shape)
 
 
 @deferred
 def all_gather_done(operand: XlaOp) -> XlaOp:
-    """Wait for what `all_gather_start` began."""
+    """Wait for the result of `all_gather_start`."""
     return operand.builder.add("all-gather-done", [operand])
 
 
@@ -122,7 +122,7 @@ def reduce_scatter(
     use_global_device_ids: bool = False,
     shape: Shape | None = None,
 ) -> XlaOp:
-    """Combine the arrays of a group's devices and give each a part."""
+    """Combine the arrays of a group's devices and give each device a part."""
     inputs = as_list(operands)
     attrs = {
         "dimensions": (scatter_dimension,), "replica_groups": _groups(replica_groups), "channel_id": channel_id,
@@ -161,7 +161,7 @@ def ragged_all_to_all(
 
 @deferred
 def collective_broadcast(operand: XlaOp, replica_groups: Groups = (), channel_id: int | None = None) -> XlaOp:
-    """Give every device of a group the array of the first."""
+    """Send the array of the first device of a group to all others."""
     return operand.builder.add(
         "collective-broadcast", [operand], {"replica_groups": _groups(replica_groups), "channel_id": channel_id}
     )
@@ -175,7 +175,7 @@ def _pairs(pairs: Iterable[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
 def collective_permute(
     operand: XlaOp, source_target_pairs: Sequence[Sequence[int]], channel_id: int | None = None
 ) -> XlaOp:
-    """Send the array from sources to targets; who receives nothing gets zeros."""
+    """Send the array from sources to targets; devices that receive nothing get zeros."""
     attrs = {"source_target_pairs": _pairs(source_target_pairs), "channel_id": channel_id}
     return operand.builder.add("collective-permute", [operand], attrs)
 
@@ -184,69 +184,69 @@ def collective_permute(
 def collective_permute_start(
     operand: XlaOp, source_target_pairs: Sequence[Sequence[int]], channel_id: int | None = None
 ) -> XlaOp:
-    """Begin a `collective_permute`."""
+    """Start a `collective_permute`."""
     attrs = {"source_target_pairs": _pairs(source_target_pairs), "channel_id": channel_id}
     return operand.builder.add("collective-permute-start", [operand], attrs)
 
 
 @deferred
 def collective_permute_done(operand: XlaOp) -> XlaOp:
-    """Wait for what `collective_permute_start` began."""
+    """Wait for the result of `collective_permute_start`."""
     return operand.builder.add("collective-permute-done", [operand])
 
 
 @deferred
 def replica_id(builder: XlaBuilder) -> XlaOp:
-    """The number of this replica."""
+    """Return the number of this replica."""
     return builder.add("replica-id")
 
 
 @deferred
 def partition_id(builder: XlaBuilder) -> XlaOp:
-    """The number of this partition."""
+    """Return the number of this partition."""
     return builder.add("partition-id")
 
 
 @deferred
 def rng(a: XlaOp, b: XlaOp, shape: Shape, distribution: str) -> XlaOp:
-    """Random numbers from rng_uniform (a to b) or rng_normal (mean a, standard deviation b)."""
+    """Draw random numbers from rng_uniform (in [a, b)) or rng_normal (mean a, standard deviation b)."""
     return a.builder.add("rng", [a, b], {"distribution": distribution}, shape=shape)
 
 
 @deferred
 def rng_uniform(a: XlaOp, b: XlaOp, shape: Shape) -> XlaOp:
-    """Random numbers from a up to b."""
+    """Draw uniform random numbers in [a, b)."""
     return rng(a, b, shape, "rng_uniform")
 
 
 @deferred
 def rng_normal(mean: XlaOp, deviation: XlaOp, shape: Shape) -> XlaOp:
-    """Normally distributed random numbers."""
+    """Draw normally distributed random numbers."""
     return rng(mean, deviation, shape, "rng_normal")
 
 
 @deferred
 def rng_bit_generator(initial_state: XlaOp, shape: Shape, algorithm: str = "rng_default") -> XlaOp:
-    """Random bits and the next state, the same ones for the same state: rng_default, rng_three_fry or rng_philox."""
+    """Return the next state and random bits that depend only on the state: rng_default, rng_three_fry or rng_philox."""
     result = Shape.tuple([initial_state.shape.logical, shape])
     return initial_state.builder.add("rng-bit-generator", [initial_state], {"algorithm": algorithm}, shape=result)
 
 
 @deferred
 def rng_get_and_update_state(builder: XlaBuilder, delta: int) -> XlaOp:
-    """The process-wide random state, which then moves on by delta."""
+    """Return the process-wide random state, and advance it by `delta`."""
     return builder.add("rng-get-and-update-state", (), {"delta": delta})
 
 
 @deferred
 def infeed(token: XlaOp, shape: Shape, config: str = "") -> XlaOp:
-    """Take data from the host: (data, token)."""
+    """Receive data from the host: (data, token)."""
     return token.builder.add("infeed", [token], {"infeed_config": config}, shape=Shape.tuple([shape, token.shape]))
 
 
 @deferred
 def outfeed(operand: XlaOp, token: XlaOp, shape: Shape | None = None, config: str = "") -> XlaOp:
-    """Give data to the host."""
+    """Send data to the host."""
     return operand.builder.add(
         "outfeed", [operand, token], {"outfeed_shape": shape or operand.shape, "outfeed_config": config}
     )
@@ -258,24 +258,24 @@ def _channel(channel_id: int | None, is_host_transfer: bool) -> dict[str, int | 
 
 @deferred
 def send(operand: XlaOp, token: XlaOp, channel_id: int | None = None, is_host_transfer: bool = False) -> XlaOp:
-    """Begin to send a value: (value, context, token)."""
+    """Start to send a value: (value, context, token)."""
     return operand.builder.add("send", [operand, token], _channel(channel_id, is_host_transfer))
 
 
 @deferred
 def send_done(operand: XlaOp, channel_id: int | None = None, is_host_transfer: bool = False) -> XlaOp:
-    """Wait for what `send` began."""
+    """Wait for the end of `send`."""
     return operand.builder.add("send-done", [operand], _channel(channel_id, is_host_transfer))
 
 
 @deferred
 def recv(token: XlaOp, shape: Shape, channel_id: int | None = None, is_host_transfer: bool = False) -> XlaOp:
-    """Begin to receive a value: (value, context, token)."""
+    """Start to receive a value: (value, context, token)."""
     result = Shape.tuple([shape, Shape.array("u32"), token.shape])
     return token.builder.add("recv", [token], _channel(channel_id, is_host_transfer), shape=result)
 
 
 @deferred
 def recv_done(operand: XlaOp, channel_id: int | None = None, is_host_transfer: bool = False) -> XlaOp:
-    """Wait for what `recv` began: (value, token)."""
+    """Wait for the value of `recv`: (value, token)."""
     return operand.builder.add("recv-done", [operand], _channel(channel_id, is_host_transfer))

@@ -1,4 +1,4 @@
-"""Builder functions that work element by element, and the broadcasting that they bring along."""
+"""Builder functions for each element, with broadcasting of operands."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Operand = XlaOp | Scalar | np.ndarray[Any, Any]
 
 
 def as_dtype(dtype: ElementType | str) -> ElementType:
-    """An element type, or the one of that name."""
+    """Return an element type, which may be given by name."""
     return element_type(dtype) if isinstance(dtype, str) else dtype
 
 
 @deferred
 def constant(builder: XlaBuilder, value: Any, dtype: ElementType | str | None = None) -> XlaOp:
-    """A constant.
+    """Create a constant.
 
     Parameters
     ----------
     builder : XlaBuilder
-        Where.
+        Builder of the computation.
     value : Literal or array_like
         The value; a tuple of literals gives a tuple.
     dtype : ElementType or str, optional
-        Element type; by default that of the array as NumPy makes it.
+        Element type; by default that of the NumPy array.
     """
     return builder.add("constant", (), {"literal": _literal(value, None if dtype is None else as_dtype(dtype))})
 
@@ -65,12 +65,12 @@ def _kind_fits(value: Any, dtype: ElementType) -> bool:
 
 
 def lift(builder: XlaBuilder, value: Operand, like: Shape) -> XlaOp:
-    """An operand as a value: a scalar takes the element type of `like`, an array keeps its own.
+    """Return an operand as an XlaOp: a scalar gets the element type of `like`, an array keeps its own.
 
     Raises
     ------
     DTypeError
-        A scalar that the element type cannot hold, such as 0.5 for integers.
+        The element type cannot hold the scalar, such as 0.5 for integers.
     """
     if isinstance(value, XlaOp):
         return value
@@ -81,9 +81,9 @@ def lift(builder: XlaBuilder, value: Operand, like: Shape) -> XlaOp:
     return constant(builder, value, like.dtype)
 
 
-def _pair(lhs: Operand, rhs: Operand) -> tuple[XlaOp, XlaOp]:
+def _lift_both(lhs: Operand, rhs: Operand) -> tuple[XlaOp, XlaOp]:
     some = lhs if isinstance(lhs, XlaOp) else rhs
-    assert isinstance(some, XlaOp)  # `deferred` has seen to it
+    assert isinstance(some, XlaOp)  # checked by `deferred`
     return lift(some.builder, lhs, some.shape), lift(some.builder, rhs, some.shape)
 
 
@@ -94,28 +94,28 @@ def broadcast_in_dim(operand: XlaOp, dims: Sequence[int], broadcast_dims: Sequen
     Parameters
     ----------
     operand : XlaOp
-        Array.
+        Array to broadcast.
     dims : sequence of int
         Sizes of the result.
     broadcast_dims : sequence of int
-        Where each dimension of the operand is in the result.
+        Dimension of the result for each dimension of the operand.
     """
     x = operand.shape
     if len(broadcast_dims) != x.rank or any(not 0 <= d < len(dims) for d in broadcast_dims):
         raise ShapeError(
             f"broadcast_dims {list(broadcast_dims)} do not place the {x.rank} dimensions of {x} in {list(dims)}"
         )
-    thin = [i for i, d in enumerate(broadcast_dims) if x.dims[i] == 1 and dims[d] != 1]
-    if thin:
-        kept = [i for i in range(x.rank) if i not in thin]
+    unit_dims = [i for i, d in enumerate(broadcast_dims) if x.dims[i] == 1 and dims[d] != 1]
+    if unit_dims:
+        kept = [i for i in range(x.rank) if i not in unit_dims]
         operand = operand.builder.add(
             "reshape", [operand], shape=x.with_dims([x.dims[i] for i in kept], [x.dynamic[i] for i in kept])
         )
         broadcast_dims = [broadcast_dims[i] for i in kept]
-    moves = [False] * len(dims)
+    flags = [False] * len(dims)
     for i, d in enumerate(broadcast_dims):
-        moves[d] = operand.shape.dynamic[i]
-    result = x.with_dims(dims, moves)
+        flags[d] = operand.shape.dynamic[i]
+    result = x.with_dims(dims, flags)
     return operand.builder.add("broadcast", [operand], {"dimensions": tuple(broadcast_dims)}, shape=result)
 
 
@@ -130,7 +130,7 @@ def broadcast(operand: XlaOp, sizes: Sequence[int]) -> XlaOp:
 
 
 def _align(lhs: XlaOp, rhs: XlaOp, broadcast_dimensions: Sequence[int]) -> tuple[XlaOp, XlaOp]:
-    """Give two operands one shape: scalars and sizes of 1 stretch, a lower rank needs `broadcast_dimensions`."""
+    """Broadcast two operands to one shape; operands of different ranks need `broadcast_dimensions`."""
     a, b = lhs.shape, rhs.shape
     if a is b or (a.dims == b.dims and not broadcast_dimensions) or not (a.is_array and b.is_array):
         return lhs, rhs
@@ -138,26 +138,26 @@ def _align(lhs: XlaOp, rhs: XlaOp, broadcast_dimensions: Sequence[int]) -> tuple
         lhs, rhs = _align(rhs, lhs, broadcast_dimensions)[::-1]
         return lhs, rhs
     if a.rank < b.rank:
-        places = list(broadcast_dimensions)
-        if len(places) != a.rank:
+        dims = list(broadcast_dimensions)
+        if len(dims) != a.rank:
             hint = "name the dimensions of the larger operand that those of the smaller one stand for"
-            raise ShapeError(f"operands {a} and {b} have different ranks, broadcast_dimensions are {places}", hint=hint)
+            raise ShapeError(f"operands {a} and {b} have different ranks, broadcast_dimensions are {dims}", hint=hint)
     else:
-        places = list(range(a.rank))
-    if any(not 0 <= d < b.rank for d in places):
-        raise ShapeError(f"broadcast_dimensions {places} leave {b}")
+        dims = list(range(a.rank))
+    if any(not 0 <= d < b.rank for d in dims):
+        raise ShapeError(f"broadcast_dimensions {dims} leave {b}")
     sizes = list(b.dims)
-    for i, d in enumerate(places):
+    for i, d in enumerate(dims):
         if 1 not in (a.dims[i], b.dims[d]) and a.dims[i] != b.dims[d]:
             raise ShapeError(
                 f"operands {a} and {b}: sizes {a.dims[i]} and {b.dims[d]} of dimensions {i} and {d} differ"
             )
         sizes[d] = a.dims[i] if b.dims[d] == 1 else b.dims[d]
-    return _stretch(lhs, sizes, places), _stretch(rhs, sizes, list(range(b.rank)))
+    return _stretch(lhs, sizes, dims), _stretch(rhs, sizes, list(range(b.rank)))
 
 
-def _stretch(x: XlaOp, sizes: Sequence[int], places: Sequence[int]) -> XlaOp:
-    return x if x.shape.dims == tuple(sizes) else broadcast_in_dim(x, sizes, places)
+def _stretch(x: XlaOp, sizes: Sequence[int], dims: Sequence[int]) -> XlaOp:
+    return x if x.shape.dims == tuple(sizes) else broadcast_in_dim(x, sizes, dims)
 
 
 def _documented(function: Callable[..., XlaOp], name: str, text: str) -> Callable[..., XlaOp]:
@@ -176,7 +176,7 @@ def _unary(opcode: str, name: str = "") -> Callable[..., XlaOp]:
 
 def _binary(opcode: str, name: str = "", **attrs: Any) -> Callable[..., XlaOp]:
     def make(lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] = ()) -> XlaOp:
-        x, y = _align(*_pair(lhs, rhs), broadcast_dimensions)
+        x, y = _align(*_lift_both(lhs, rhs), broadcast_dimensions)
         return x.builder.add(opcode, [x, y], attrs)
 
     text = f"`{opcode}` of the elements of two arrays; scalars and dimensions of size 1 are repeated."
@@ -208,22 +208,22 @@ def compare(
     Parameters
     ----------
     lhs, rhs : XlaOp or scalar
-        Of one element type.
+        Operands of one element type.
     direction : str
-        EQ, NE, LT, LE, GT or GE.
+        Direction: EQ, NE, LT, LE, GT or GE.
     type : str, optional
-        FLOAT, TOTALORDER, SIGNED or UNSIGNED; by default what suits the element type.
+        Comparison type: FLOAT, TOTALORDER, SIGNED or UNSIGNED; by default that of the element type.
     broadcast_dimensions : sequence of int, optional
-        Where the dimensions of the operand of lower rank are in the other.
+        Dimension of the other operand for each dimension of the operand of lower rank.
     """
-    x, y = _align(*_pair(lhs, rhs), broadcast_dimensions)
+    x, y = _align(*_lift_both(lhs, rhs), broadcast_dimensions)
     return x.builder.add("compare", [x, y], {"direction": direction, "type": type})
 
 
 @deferred
 def shift_right(lhs: Operand, rhs: Operand) -> XlaOp:
     """Shift right: arithmetic for signed integers, logical for unsigned ones."""
-    x, y = _pair(lhs, rhs)
+    x, y = _lift_both(lhs, rhs)
     return _SHIFTS_RIGHT[x.shape.dtype.is_signed](x, y)
 
 
@@ -238,7 +238,7 @@ def convert(operand: XlaOp, dtype: ElementType | str) -> XlaOp:
 
 @deferred
 def bitcast_convert(operand: XlaOp, dtype: ElementType | str) -> XlaOp:
-    """Take the bits of the elements for another type; a wider or narrower one takes or gives a last dimension."""
+    """Reinterpret the bits of the elements as another type; a change of width removes or adds a last dimension."""
     x, wanted = operand.shape, as_dtype(dtype)
     return operand.builder.add("bitcast-convert", [operand], shape=x.with_dtype(wanted))
 
@@ -253,13 +253,13 @@ def reduce_precision(operand: XlaOp, exponent_bits: int, mantissa_bits: int) -> 
 
 @deferred
 def stochastic_convert(operand: XlaOp, random: XlaOp, dtype: ElementType | str) -> XlaOp:
-    """Convert floats to integers, rounding as random bits of the same width say."""
+    """Convert floats to integers, rounding by random bits of the same width."""
     return operand.builder.add("stochastic-convert", [operand, random], shape=operand.shape.with_dtype(as_dtype(dtype)))
 
 
 @deferred
 def select(pred: XlaOp, on_true: Operand, on_false: Operand) -> XlaOp:
-    """Take each element from one of two arrays; a scalar among these is repeated."""
+    """Select each element from one of two arrays; a scalar among these is repeated."""
     some = on_true if isinstance(on_true, XlaOp) else on_false
     if not isinstance(some, XlaOp):
         raise DTypeError("select needs at least one value whose element type is known")
@@ -272,19 +272,19 @@ def select(pred: XlaOp, on_true: Operand, on_false: Operand) -> XlaOp:
 
 @deferred
 def clamp(low: Operand, operand: XlaOp, high: Operand) -> XlaOp:
-    """Limit each element to low .. high, which may be scalars."""
+    """Clamp each element to low .. high, which may be scalars."""
     bounds = [lift(operand.builder, b, operand.shape) for b in (low, high)]
     return operand.builder.add("clamp", [bounds[0], operand, bounds[1]])
 
 
 def python_name(opcode: str) -> str:
-    """Return the name of an opcode's function: with underscores, and one more where Python has the name already."""
+    """Return the name of an opcode's function: underscores for dashes, and one more if Python has the name already."""
     name = opcode.replace("-", "_")
     return f"{name}_" if iskeyword(name) or hasattr(builtins, name) else name
 
 
 _MAKERS: Final = {1: _unary, 2: _binary}
-for _row in OPCODES.values():  # those that take nothing but their operands
+for _row in OPCODES.values():  # opcodes with no arguments but operands
     _name, _make = python_name(_row.name), _MAKERS.get(_row.arity[0])
     if _row.elementwise and _make is not None and _name not in globals():
         globals()[_name] = _make(_row.name, _name)

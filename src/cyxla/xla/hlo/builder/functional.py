@@ -25,13 +25,13 @@ def _scalar_computation(opcode: str, dtype: ElementType) -> XlaComputation:
 
 
 def scalar_computation(opcode: str, dtype: ElementType | str) -> XlaComputation:
-    """The computation that applies a binary opcode to two scalars, for `reduce` and its like."""
+    """Return the computation of a binary opcode on two scalars, for `reduce` and the like."""
     return _scalar_computation(opcode, as_dtype(dtype))
 
 
 @deferred
 def map_(operands: XlaOp | Sequence[XlaOp], to_apply: XlaComputation, dimensions: Sequence[int] | None = None) -> XlaOp:
-    """Apply a computation over scalars to the elements of arrays."""
+    """Apply a computation on scalars to the elements of arrays."""
     inputs = as_list(operands)
     dims = tuple(dimensions) if dimensions is not None else tuple(range(inputs[0].shape.rank))
     return inputs[0].builder.add("map", inputs, {"dimensions": dims}, called=[to_apply])
@@ -71,17 +71,17 @@ def make_window(
     base_dilations: Sequence[int] | None = None,
     window_dilations: Sequence[int] | None = None,
 ) -> Window:
-    """The window of `reduce_window`; padding is SAME, VALID, or (low, high) for each dimension."""
+    """Return the window of `reduce_window`; padding is SAME, VALID, or (low, high) for each dimension."""
     n = len(dimensions)
-    base, holes = list(base_dilations or [1] * n), list(window_dilations or [1] * n)
+    base_dilation, dilation = list(base_dilations or [1] * n), list(window_dilations or [1] * n)
     if isinstance(padding, str):
-        sizes = [0 if d == 0 else (d - 1) * b + 1 for d, b in zip(shape.dims, base, strict=True)]
+        sizes = [0 if d == 0 else (d - 1) * b + 1 for d, b in zip(shape.dims, base_dilation, strict=True)]
         padding = make_padding(
-            padding, sizes, [(w - 1) * h + 1 for w, h in zip(dimensions, holes, strict=True)], strides
+            padding, sizes, [(w - 1) * h + 1 for w, h in zip(dimensions, dilation, strict=True)], strides
         )
-    if not n == len(strides) == len(padding) == len(base) == len(holes):
+    if not n == len(strides) == len(padding) == len(base_dilation) == len(dilation):
         raise InvalidArgumentError(f"window {list(dimensions)} has {len(strides)} strides and {len(padding)} paddings")
-    parts = zip(dimensions, strides, padding, holes, base, strict=True)
+    parts = zip(dimensions, strides, padding, dilation, base_dilation, strict=True)
     return tuple(WindowDim(w, s, p[0], p[1], h, b) for w, s, p, h, b in parts)
 
 
@@ -96,20 +96,20 @@ def reduce_window(
     base_dilations: Sequence[int] | None = None,
     window_dilations: Sequence[int] | None = None,
 ) -> XlaOp:
-    """Combine the elements that a sliding window sees at each place.
+    """Combine the elements in each position of a sliding window.
 
     Parameters
     ----------
     operands : XlaOp or sequence of XlaOp
         Arrays of the same sizes.
     init_values : XlaOp, scalar or sequence of these
-        Where each window begins; also what padding and holes hold.
+        Initial value of each window, which padding and holes have as well.
     to_apply : XlaComputation
-        Combines accumulators and elements.
+        Computation that combines accumulators and elements.
     window_dimensions, window_strides : sequence of int
-        Size and step for each dimension.
+        Size and stride in each dimension.
     padding : str or sequence of (int, int)
-        SAME, VALID, or low and high for each dimension.
+        SAME, VALID, or low and high padding of each dimension.
     base_dilations, window_dilations : sequence of int, optional
         Distance between elements of array and window.
     """
@@ -130,7 +130,7 @@ def select_and_scatter(
     init_value: Operand,
     scatter: XlaComputation,
 ) -> XlaOp:
-    """Add each element of source where `select` picks one from the window at its place."""
+    """Add each element of source to the element that `select` chooses in the corresponding window."""
     window = make_window(operand.shape, window_dimensions, window_strides, padding)
     given = [operand, source, lift(operand.builder, init_value, operand.shape)]
     return operand.builder.add("select-and-scatter", given, {"window": window}, called=[select, scatter])
@@ -147,7 +147,7 @@ def scan(
     is_associative: bool | None = None,
     shape: Shape | None = None,
 ) -> XlaOp:
-    """Run a computation along a dimension, carrying values; without operands the result must be stated."""
+    """Run a computation along a dimension with carried values; without operands the result must be stated."""
     inputs, carries = as_list(operands), as_list(init_values)
     attrs = {
         "dimensions": (dimension,),
@@ -165,7 +165,7 @@ def sort(
     dimension: int = -1,
     is_stable: bool = False,
 ) -> XlaOp:
-    """Sort along a dimension, several arrays together; ascending by the first where no comparator is given."""
+    """Sort along a dimension, several arrays together; by default in ascending order of the first."""
     inputs = as_list(operands)
     less = comparator if comparator is not None else less_than([x.shape.dtype for x in inputs])
     attrs = {
@@ -176,7 +176,7 @@ def sort(
 
 
 def less_than(dtypes: Sequence[ElementType]) -> XlaComputation:
-    """The comparator of `sort` that compares the first pair; floats in total order."""
+    """Return the comparator of `sort` that compares the first pair; floats in total order."""
     builder = XlaBuilder("less_than")
     shapes = [Shape.array(t) for t in dtypes for _ in range(2)]
     given = [builder.add("parameter", (), {"parameter_number": i}, shape=s) for i, s in enumerate(shapes)]
@@ -186,7 +186,7 @@ def less_than(dtypes: Sequence[ElementType]) -> XlaComputation:
 
 @deferred
 def topk(operand: XlaOp, k: int, largest: bool = True) -> XlaOp:
-    """The k largest (or smallest) elements along the last dimension, and where they were."""
+    """Return the k largest (or smallest) elements along the last dimension, and their indices."""
     return operand.builder.add("topk", [operand], {"k": k, "largest": largest})
 
 
@@ -206,20 +206,20 @@ def fusion(
     kind: str = "kLoop",
     output_to_operand_aliasing: Sequence[Alias] = (),
 ) -> XlaOp:
-    """Call a computation that is to become one loop."""
+    """Call a computation as one fused kernel."""
     attrs = {"kind": kind, "output_to_operand_aliasing": tuple(output_to_operand_aliasing)}
     return builder.add("fusion", operands, attrs, called=[calls])
 
 
 @deferred
 def while_(condition: XlaComputation, body: XlaComputation, init: XlaOp) -> XlaOp:
-    """Run `body` on a state as long as `condition` holds of it."""
+    """Run `body` on a state while `condition` is true."""
     return init.builder.add("while", [init], called=[body, condition])
 
 
 @deferred
 def conditional(selector: XlaOp, branches: Sequence[XlaComputation], operands: Sequence[XlaOp]) -> XlaOp:
-    """Run one of several computations on its operand: (true, false), or by number, the last for a wrong one."""
+    """Run one of several computations on its operand: (true, false), or by index, clamped to the last."""
     return selector.builder.add("conditional", [selector, *operands], called=branches)
 
 
@@ -243,25 +243,25 @@ def custom_call(
     Parameters
     ----------
     builder : XlaBuilder
-        Where.
+        Builder of the computation.
     call_target_name : str
-        Name that the routine is registered under.
+        Name under which the routine is registered.
     operands : sequence of XlaOp
-        What it is given.
+        Operands of the routine.
     shape : Shape
-        What it returns.
+        Result shape.
     opaque : str, optional
-        Text that it is given, the backend_config.
+        Text for the routine, the backend_config.
     operand_shapes_with_layout : sequence of Shape, optional
-        Layouts that it needs the operands in.
+        Layouts of the operands that the routine requires.
     has_side_effect : bool, optional
-        It must run even when nobody uses the result.
+        True if the call must run even when its result is unused.
     output_operand_aliasing : sequence of Alias, optional
-        Results that take the memory of operands.
+        Results that share memory with operands.
     called_computations : sequence of XlaComputation, optional
-        What it may call.
+        Computations that the routine may call.
     api_version : str, optional
-        How it is called.
+        Calling convention.
     **attrs
         Other attributes of `custom-call`.
     """
@@ -284,7 +284,7 @@ def async_start(
     execution_thread: str = "",
     shape: Shape | None = None,
 ) -> XlaOp:
-    """Begin to run a computation."""
+    """Start a computation."""
     return builder.add(
         "async-start", operands, {"async_execution_thread": execution_thread}, called=[calls], shape=shape
     )
@@ -292,29 +292,29 @@ def async_start(
 
 @deferred
 def async_update(operand: XlaOp) -> XlaOp:
-    """Go on with what `async_start` began."""
+    """Continue the computation of `async_start`."""
     return operand.builder.add("async-update", [operand])
 
 
 @deferred
 def async_done(operand: XlaOp) -> XlaOp:
-    """Wait for what `async_start` began."""
+    """Wait for the result of `async_start`."""
     return operand.builder.add("async-done", [operand])
 
 
 @deferred
 def after_all(builder: XlaBuilder, tokens: Sequence[XlaOp] = ()) -> XlaOp:
-    """A token that comes after others."""
+    """Return a token that is ready after others."""
     return builder.add("after-all", tokens)
 
 
 @deferred
 def add_dependency(operand: XlaOp, token: XlaOp) -> XlaOp:
-    """The same value, but not before the token."""
+    """Return the same value, available only after the token."""
     return operand.builder.add("add-dependency", [operand, token])
 
 
 @deferred
 def domain(operand: XlaOp, entry: Sharding, exit: Sharding, kind: str = "sharding") -> XlaOp:
-    """The same value on the other side of a border between shardings."""
+    """Return the same value on the other side of a boundary between shardings."""
     return operand.builder.add("domain", [operand], {"domain": DomainAttr(kind, entry, exit)})

@@ -1,7 +1,7 @@
-"""One function for each opcode, and XLA's own names for them.
+"""One function for each opcode, under its own name and XLA's.
 
-A function has the name of its opcode with underscores for dashes, and one more at the end where Python takes the name
-for itself (`not_`, `while_`, `tuple_`). XLA's names (`Add`, `ConvGeneralDilated`, `CustomCall`) are attributes too.
+A function has the name of its opcode with underscores for dashes, and a trailing one if the name is a keyword or
+builtin of Python (`not_`, `while_`, `tuple_`). XLA's names (`Add`, `ConvGeneralDilated`) are attributes too.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cyxla.xla.hlo.builder.functional import *  # noqa: F403
 from cyxla.xla.hlo.builder.movement import *  # noqa: F403
 from cyxla.xla.hlo.opcode import OPCODES
 
-_PARTS = (elementwise, movement, contraction, functional, effects)
+_MODULES = (elementwise, movement, contraction, functional, effects)
 
 # fmt: off
-_ALIASES: Final = {  # XLA's functions that are no opcode, or one more name of one
+_ALIASES: Final = {  # XLA's functions without an opcode, and further names of one
     "BroadcastInDim": "broadcast_in_dim", "Collapse": "collapse", "Conv": "conv", "ConvGeneral": "conv",
     "ConvWithGeneralPadding": "conv", "ConvGeneralDilated": "conv_general_dilated", "CreateToken": "after_all",
     "CrossReplicaSum": "cross_replica_sum", "DotGeneral": "dot_general", "Eq": "eq", "EqTotalOrder": "eq_total_order",
@@ -36,19 +36,19 @@ _ALIASES: Final = {  # XLA's functions that are no opcode, or one more name of o
 
 
 def function_of(opcode: str) -> Callable[..., XlaOp]:
-    """The function that makes an opcode's instructions.
+    """Return the function that creates an opcode's instructions.
 
     Raises
     ------
     AttributeError
-        There is none.
+        The opcode has no function.
     """
     name = python_name(opcode)
     return _find(name) or __getattr__(name)
 
 
 def _find(name: str) -> Callable[..., XlaOp] | None:
-    found: Callable[..., XlaOp] | None = next((getattr(m, name) for m in _PARTS if hasattr(m, name)), None)
+    found: Callable[..., XlaOp] | None = next((getattr(m, name) for m in _MODULES if hasattr(m, name)), None)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Builder functions that make arrays or move their elements about."""
+"""Builder functions that create arrays or move elements."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from cyxla.xla.hlo.builder.elementwise import Operand, lift
 
 @deferred
 def parameter(builder: XlaBuilder, number: int, shape: Shape, name: str = "") -> XlaOp:
-    """Argument `number` of the computation."""
+    """Return argument `number` of the computation."""
     return builder.add("parameter", (), {"parameter_number": number}, shape=shape, name=name or f"p{number}")
 
 
 @deferred
 def iota(builder: XlaBuilder, shape: Shape, dimension: int = 0) -> XlaOp:
-    """An array whose elements are their own index along a dimension."""
+    """Return an array whose elements are their own index along a dimension."""
     return builder.add("iota", (), {"iota_dimension": dimension}, shape=shape)
 
 
 @deferred
 def reshape(operand: XlaOp, dims: Sequence[int]) -> XlaOp:
-    """Give the elements, in row-major order, other sizes."""
+    """Change the sizes of an array; the elements keep their row-major order."""
     return operand.builder.add("reshape", [operand], shape=operand.shape.with_dims(dims))
 
 
 @deferred
 def collapse(operand: XlaOp, dimensions: Sequence[int]) -> XlaOp:
-    """Make one dimension of several that follow each other."""
+    """Merge consecutive dimensions into one."""
     dims = operand.shape.dims
     if list(dimensions) != list(range(dimensions[0], dimensions[0] + len(dimensions))) or dimensions[-1] >= len(dims):
         raise ShapeError(f"dimensions {list(dimensions)} of {operand.shape} do not follow each other")
@@ -44,14 +44,14 @@ def collapse(operand: XlaOp, dimensions: Sequence[int]) -> XlaOp:
 
 @deferred
 def dynamic_reshape(operand: XlaOp, sizes: Sequence[XlaOp], bounds: Sequence[int], dynamic: Sequence[bool]) -> XlaOp:
-    """Give the elements sizes that are known when the program runs."""
+    """Change the sizes of an array to values computed at run time."""
     result = operand.shape.with_dims(bounds, dynamic)
     return operand.builder.add("dynamic-reshape", [operand, *sizes], shape=result)
 
 
 @deferred
 def bitcast(operand: XlaOp, shape: Shape) -> XlaOp:
-    """Take the memory of an array for one of another shape and layout."""
+    """Reinterpret the memory of an array as another shape and layout."""
     return operand.builder.add("bitcast", [operand], shape=shape)
 
 
@@ -63,13 +63,13 @@ def transpose(operand: XlaOp, permutation: Sequence[int]) -> XlaOp:
 
 @deferred
 def reverse(operand: XlaOp, dimensions: Sequence[int]) -> XlaOp:
-    """Turn the order of the elements along dimensions."""
+    """Reverse the order of the elements along dimensions."""
     return operand.builder.add("reverse", [operand], {"dimensions": tuple(dimensions)})
 
 
 @deferred
 def slice_(operand: XlaOp, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None) -> XlaOp:
-    """Take the elements from starts up to limits, every strides-th."""
+    """Take the elements from starts to limits with strides."""
     steps = strides if strides is not None else [1] * len(starts)
     if not len(starts) == len(limits) == len(steps):
         raise ShapeError(f"slice has {len(starts)} starts, {len(limits)} limits and {len(steps)} strides")
@@ -122,16 +122,16 @@ def _range(key: Any, size: int, axis: int) -> SliceDim:
 
 @deferred
 def pad(operand: XlaOp, value: Operand, padding: Sequence[Sequence[int]]) -> XlaOp:
-    """Put `value` around and between the elements; negative numbers take elements away.
+    """Pad with `value` around and between the elements; negative numbers remove elements.
 
     Parameters
     ----------
     operand : XlaOp
-        Array.
+        Array to pad.
     value : XlaOp or scalar
-        What to put.
+        Padding value.
     padding : sequence of (low, high) or (low, high, interior)
-        For each dimension.
+        Padding of each dimension.
     """
     config = tuple(PaddingDim(*p) for p in padding)
     return operand.builder.add("pad", [operand, lift(operand.builder, value, operand.shape)], {"padding": config})
@@ -139,13 +139,13 @@ def pad(operand: XlaOp, value: Operand, padding: Sequence[Sequence[int]]) -> Xla
 
 @deferred
 def pad_in_dim(operand: XlaOp, value: Operand, dimension: int, low: int, high: int) -> XlaOp:
-    """Put `value` before and after the elements of one dimension."""
+    """Pad one dimension with `value` before and after its elements."""
     return pad(operand, value, [(low, high) if d == dimension else (0, 0) for d in range(operand.shape.rank)])
 
 
 @deferred
 def concatenate(operands: Sequence[XlaOp], dimension: int) -> XlaOp:
-    """Put arrays behind each other along a dimension."""
+    """Concatenate arrays along a dimension."""
     return operands[0].builder.add("concatenate", operands, {"dimensions": (dimension,)})
 
 
@@ -158,7 +158,7 @@ def _starts(operand: XlaOp, starts: Sequence[Operand] | XlaOp) -> list[XlaOp]:
 
 @deferred
 def dynamic_slice(operand: XlaOp, starts: Sequence[Operand] | XlaOp, sizes: Sequence[int]) -> XlaOp:
-    """Take a part of given sizes from where the program says; it is moved inside where it would stick out."""
+    """Take a slice of given sizes at start indices computed at run time, clamped so that it fits."""
     return operand.builder.add(
         "dynamic-slice", [operand, *_starts(operand, starts)], {"dynamic_slice_sizes": tuple(sizes)}
     )
@@ -166,7 +166,7 @@ def dynamic_slice(operand: XlaOp, starts: Sequence[Operand] | XlaOp, sizes: Sequ
 
 @deferred
 def dynamic_update_slice(operand: XlaOp, update: XlaOp, starts: Sequence[Operand] | XlaOp) -> XlaOp:
-    """Replace the part that `dynamic_slice` would take."""
+    """Replace the slice that `dynamic_slice` would take."""
     return operand.builder.add("dynamic-update-slice", [operand, update, *_starts(operand, starts)])
 
 
@@ -184,7 +184,7 @@ def gather(
     start_indices_batching_dims: Sequence[int] = (),
     indices_are_sorted: bool = False,
 ) -> XlaOp:
-    """Take slices from the places that an array of indices names."""
+    """Gather slices at the indices in an array."""
     attrs = {
         "offset_dims": tuple(offset_dims), "collapsed_slice_dims": tuple(collapsed_slice_dims),
         "start_index_map": tuple(start_index_map), "operand_batching_dims": tuple(operand_batching_dims),
@@ -210,7 +210,7 @@ def scatter(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> XlaOp:
-    """Combine updates into arrays at the places that an array of indices names."""
+    """Combine updates into arrays at the indices in an array."""
     inputs, changes = as_list(operands), as_list(updates)
     attrs = {
         "update_window_dims": tuple(update_window_dims), "inserted_window_dims": tuple(inserted_window_dims),
@@ -223,54 +223,54 @@ def scatter(
 
 
 def as_list(values: XlaOp | Sequence[XlaOp]) -> list[XlaOp]:
-    """One value or several as a list."""
+    """Return one value or several as a list."""
     return [values] if isinstance(values, XlaOp) else list(values)
 
 
 @deferred
 def tuple_(builder: XlaBuilder, elements: Sequence[XlaOp]) -> XlaOp:
-    """Bundle values."""
+    """Create a tuple."""
     return builder.add("tuple", elements)
 
 
 @deferred
 def get_tuple_element(operand: XlaOp, index: int) -> XlaOp:
-    """Take one value out of a bundle."""
+    """Return one element of a tuple."""
     return operand.builder.add("get-tuple-element", [operand], {"index": index})
 
 
 @deferred
 def get_dimension_size(operand: XlaOp, dimension: int) -> XlaOp:
-    """The size of a dimension, as the program runs."""
+    """Return the size of a dimension at run time."""
     return operand.builder.add("get-dimension-size", [operand], {"dimensions": (dimension,)})
 
 
 @deferred
 def set_dimension_size(operand: XlaOp, size: Operand, dimension: int) -> XlaOp:
-    """Make a dimension smaller than its bound, as the program runs."""
+    """Make a dimension smaller than its bound at run time."""
     given = lift(operand.builder, size, Shape.array(ElementType.S32))
     return operand.builder.add("set-dimension-size", [operand, given], {"dimensions": (dimension,)})
 
 
 @deferred
 def copy(operand: XlaOp) -> XlaOp:
-    """The same value in memory of its own."""
+    """Copy a value."""
     return operand.builder.add("copy", [operand])
 
 
 @deferred
 def copy_start(operand: XlaOp, *, cross_program_prefetch_index: int | None = None) -> XlaOp:
-    """Begin to copy."""
+    """Start a copy."""
     return operand.builder.add("copy-start", [operand], {"cross_program_prefetch_index": cross_program_prefetch_index})
 
 
 @deferred
 def copy_done(operand: XlaOp) -> XlaOp:
-    """Wait for what `copy_start` began."""
+    """Wait for the result of `copy_start`."""
     return operand.builder.add("copy-done", [operand])
 
 
 @deferred
 def opt_barrier(operand: XlaOp) -> XlaOp:
-    """The same value, across which nothing is moved."""
+    """Return the same value; nothing is moved across the barrier."""
     return operand.builder.add("opt-barrier", [operand])

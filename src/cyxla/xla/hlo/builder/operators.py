@@ -1,4 +1,4 @@
-"""Python's operators on values being built; each is a function of `cyxla.xla.hlo.builder.functions`."""
+"""Python's operators on XlaOps; each is a function of `cyxla.xla.hlo.builder.functions`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _call(name: str, *args: Any) -> XlaOp:
 
 
 class Operators:
-    """Operators take values, and Python and NumPy scalars, which get the element type of the other side.
+    """Operators on values, and on Python and NumPy scalars, which get the element type of the other operand.
 
     ``==`` and ``!=`` compare handles, as for any Python object; `eq` and `ne` compare values. ``%`` is HLO's remainder
     (the sign of the dividend) and ``/`` on integers truncates. ``>>`` is arithmetic for signed and logical for unsigned
@@ -62,25 +62,25 @@ class Operators:
     __iter__ = None  # not a sequence: indexing never ends
 
     def eq(self, other: Any) -> XlaOp:
-        """Where the values are equal."""
+        """Return a pred: elements are equal."""
         return _call("eq", self, other)
 
     def ne(self, other: Any) -> XlaOp:
-        """Where the values differ."""
+        """Return a pred: elements differ."""
         return _call("ne", self, other)
 
     def lt(self, other: Any) -> XlaOp:
-        """Where the value is less than the other."""
+        """Return a pred: elements are less than the other's."""
         return _call("lt", self, other)
 
     def le(self, other: Any) -> XlaOp:
-        """Where the value is at most the other."""
+        """Return a pred: elements are at most the other's."""
         return _call("le", self, other)
 
     def gt(self, other: Any) -> XlaOp:
-        """Where the value is greater than the other."""
+        """Return a pred: elements are greater than the other's."""
         return _call("gt", self, other)
 
     def ge(self, other: Any) -> XlaOp:
-        """Where the value is at least the other."""
+        """Return a pred: elements are at least the other's."""
         return _call("ge", self, other)

@@ -1,4 +1,4 @@
-"""The rows of every opcode, by family; importing this fills the registry."""
+"""The rows of all opcodes, by family; importing the package fills the registry."""
 
 from cyxla.xla.hlo.ops import collective, contraction, control, data_movement, elementwise, functional, gather, host
 

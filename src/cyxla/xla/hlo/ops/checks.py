@@ -1,4 +1,4 @@
-"""Checks that many shape rules share."""
+"""Checks that shape rules share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ U32_0 = Shape.array(ElementType.U32)
 
 
 def arrays(site: Site, label: str = "C1") -> None:
-    """Every operand is an array."""
+    """Require that every operand is an array."""
     for i, s in enumerate(site.operands):
         if not s.is_array:
             site.require(False, label, f"operand {i} is {s}, not an array")
 
 
 def stated(site: Site, label: str, *, array: bool = True) -> Shape:
-    """The declared result, which the operands do not fix."""
+    """Return the declared result of an opcode whose operands do not determine it."""
     if site.declared is None:
         site.require(False, label, "the result shape must be stated: the operands do not fix it")
     assert site.declared is not None
@@ -35,14 +35,14 @@ def stated(site: Site, label: str, *, array: bool = True) -> Shape:
 
 
 def same_dtype(site: Site, label: str, shapes: Sequence[Shape]) -> None:
-    """All shapes have the element type of the first."""
+    """Require that all shapes have the element type of the first."""
     for s in shapes:
         if s.dtype is not shapes[0].dtype:
             site.require(False, label, f"element types {shapes[0].dtype} and {s.dtype} differ", DTypeError)
 
 
 def merged_dims(site: Site, label: str, shapes: Sequence[Shape]) -> tuple[tuple[int, ...], tuple[bool, ...]]:
-    """Sizes and dynamic flags of shapes that must agree; an unbounded dimension agrees with everything."""
+    """Return sizes and dynamic flags of shapes that must agree; an unbounded dimension agrees with any size."""
     first = shapes[0]
     if all(s.dims == first.dims and not s.is_dynamic for s in shapes):
         return first.dims, ()
@@ -50,16 +50,16 @@ def merged_dims(site: Site, label: str, shapes: Sequence[Shape]) -> tuple[tuple[
         site.require(False, label, f"ranks differ: {', '.join(str(s.rank) for s in shapes)}")
     dims, dynamic = [], []
     for axis in range(first.rank):
-        size, moves = first.dims[axis], first.dynamic[axis]
+        size, flags = first.dims[axis], first.dynamic[axis]
         for s in shapes[1:]:
-            size, moves = merged_dim(site, label, axis, (size, moves), (s.dims[axis], s.dynamic[axis]))
+            size, flags = merged_dim(site, label, axis, (size, flags), (s.dims[axis], s.dynamic[axis]))
         dims.append(size)
-        dynamic.append(moves)
+        dynamic.append(flags)
     return tuple(dims), tuple(dynamic)
 
 
 def merged_dim(site: Site, label: str, axis: int, a: tuple[int, bool], b: tuple[int, bool]) -> tuple[int, bool]:
-    """Size and dynamic flag of two dimensions that must agree."""
+    """Return size and dynamic flag of two dimensions that must agree."""
     if UNBOUNDED in (a[0], b[0]):
         return b if a[0] == UNBOUNDED else a
     if a[0] != b[0]:
@@ -68,18 +68,18 @@ def merged_dim(site: Site, label: str, axis: int, a: tuple[int, bool], b: tuple[
 
 
 def agree(a: int, b: int) -> bool:
-    """Whether two sizes are equal or one of them is unbounded."""
+    """Return True if two sizes are equal or one of them is unbounded."""
     return a == b or UNBOUNDED in (a, b)
 
 
 def in_range(site: Site, label: str, what: str, value: int, rank: int) -> None:
-    """A dimension number lies in 0..rank - 1."""
+    """Require that a dimension number is in 0..rank - 1."""
     if not 0 <= value < rank:
         site.require(False, label, f"{what} {value} is not a dimension of rank {rank}")
 
 
 def distinct(site: Site, label: str, what: str, dims: Sequence[int], rank: int) -> None:
-    """Dimension numbers lie in 0..rank - 1 and none comes twice."""
+    """Require that dimension numbers are in 0..rank - 1 and distinct."""
     for d in dims:
         in_range(site, label, what, d, rank)
     if len(set(dims)) != len(dims):
@@ -87,28 +87,28 @@ def distinct(site: Site, label: str, what: str, dims: Sequence[int], rank: int) 
 
 
 def ascending(site: Site, label: str, what: str, dims: Sequence[int]) -> None:
-    """Dimension numbers stand in ascending order."""
+    """Require that dimension numbers are in ascending order."""
     if list(dims) != sorted(dims):
         site.require(False, label, f"{what} {list(dims)} is not in ascending order")
 
 
 def scalar(dtype: ElementType) -> Shape:
-    """The shape of a scalar."""
+    """Return the shape of a scalar."""
     return Shape.array(dtype)
 
 
 def is_integer_scalar(shape: Shape) -> bool:
-    """Whether this is one integer."""
+    """Return True for the shape of an integer scalar."""
     return shape.is_scalar and shape.dtype.is_integer
 
 
 def tuple_or_single(shapes: Sequence[Shape]) -> Shape:
-    """The only shape, or a tuple of several."""
+    """Return the only shape, or a tuple of several."""
     return shapes[0] if len(shapes) == 1 else Shape.tuple(shapes)
 
 
 def same_value(a: Shape, b: Shape) -> bool:
-    """Whether shapes agree but for layouts and dynamic flags."""
+    """Return True if shapes agree but for layouts and dynamic flags."""
     if a is b or a.static is b.static:
         return True
     if len(a.elements) != len(b.elements) or a.dtype is not b.dtype or a.rank != b.rank:
@@ -119,12 +119,12 @@ def same_value(a: Shape, b: Shape) -> bool:
 
 
 def same_but_precision(a: ElementType, b: ElementType) -> bool:
-    """Whether element types are equal or both floating point."""
+    """Return True if element types are equal or both floating point."""
     return a is b or (a.is_float and b.is_float)
 
 
 def signature(site: Site, label: str, called: Computation, parameters: Sequence[Shape], what: str) -> Shape:
-    """The result shape of a called computation, whose parameters must be as given."""
+    """Return the result shape of a called computation, whose parameters must be as given."""
     found = [p.shape for p in called.parameters]
     if len(found) != len(parameters):
         site.require(False, label, f"{what} {called.name} has {len(found)} parameters instead of {len(parameters)}")
@@ -137,7 +137,7 @@ def signature(site: Site, label: str, called: Computation, parameters: Sequence[
 def scalar_function(
     site: Site, label: str, called: Computation, dtypes: Sequence[ElementType], what: str
 ) -> tuple[Shape, ...]:
-    """Results of a computation over scalars of these element types (floating-point precision aside)."""
+    """Return the results of a computation on scalars of these element types; floating-point types may differ."""
     found = [p.shape for p in called.parameters]
     if len(found) != len(dtypes):
         site.require(False, label, f"{what} {called.name} has {len(found)} parameters instead of {len(dtypes)}")

@@ -1,4 +1,4 @@
-"""Opcodes that talk to other replicas and partitions."""
+"""Opcodes that communicate with other replicas and partitions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GATHER = (*_GROUPS, *_LAYOUT, *_DIMS, *_IDS)
 
 
 def group_sizes(groups: ReplicaGroups) -> tuple[int, ...]:
-    """Sizes of the groups of a collective; () where everybody is one group."""
+    """Return the sizes of the groups of a collective; () if all devices are one group."""
     if groups.iota is not None:
         count, size = groups.iota.dims[0], prod(groups.iota.dims[1:])
         return (size,) * count
@@ -53,7 +53,7 @@ def _members(site: Site, label: str) -> list[int]:
 
 
 def _group_size(site: Site, label: str) -> int | None:
-    """Devices in a group, all groups being equal; None where only the number of replicas and partitions tells."""
+    """Return the number of devices in each group; None if it depends on the number of replicas and partitions."""
     sizes = _check_groups(site, label)
     site.require(len(set(sizes)) <= 1, label, f"groups have different sizes: {list(sizes)}")
     across_partitions = site.attrs["channel_id"] is not None and not site.attrs.get("use_global_device_ids", False)
@@ -112,8 +112,8 @@ def _only_dimension(site: Site, label: str) -> int:
     return int(dims[0])
 
 
-def _grown(site: Site, label: str, axis: int, stated: Shape | None) -> int:
-    """By how much a dimension grows: the group size, or where it is not known, what the stated result says."""
+def _gather_factor(site: Site, label: str, axis: int, stated: Shape | None) -> int:
+    """Return the factor of a gathered dimension: the group size, or the ratio of the stated size if that is unknown."""
     size = _group_size(site, label)
     if size is not None:
         return size
@@ -125,39 +125,39 @@ def _resized(shape: Shape, axis: int, size: int) -> Shape:
     return shape.with_dims((*shape.dims[:axis], size, *shape.dims[axis + 1 :]), shape.dynamic)
 
 
-def _gathered(site: Site, stated: Shape | None) -> Shape:
+def _all_gather_shape(site: Site, stated: Shape | None) -> Shape:
     arrays(site)
     axis = _only_dimension(site, "C2")
     first = stated.elements[0] if stated is not None and stated.elements else stated
-    factor = _grown(site, "C3", axis, first)
+    factor = _gather_factor(site, "C3", axis, first)
     sizes = [UNBOUNDED if s.dims[axis] == UNBOUNDED else s.dims[axis] * factor for s in site.operands]
     return tuple_or_single([_resized(s, axis, n) for s, n in zip(site.operands, sizes, strict=True)])
 
 
 @opcode("all-gather", (1, None), attrs=_GATHER)
 def all_gather(site: Site) -> Shape:
-    """The operand with `dimensions` as many times larger as a group has members.
+    """The operand with `dimensions` multiplied by the group size.
 
     (C1) the operands are arrays; (C2) dimensions names one dimension of them; (C3) replica_groups are disjoint and of
     one size.
     """
-    return _gathered(site, site.declared)
+    return _all_gather_shape(site, site.declared)
 
 
 @opcode("all-gather-start", (1, None), attrs=_GATHER)
 def all_gather_start(site: Site) -> Shape:
-    """The operands, and what all-gather returns; the constraints are those of all-gather."""
+    """The operands, and the result of all-gather; the constraints are those of all-gather."""
     stated = site.declared.elements[1] if site.declared is not None and len(site.declared.elements) >= 2 else None
-    return Shape.tuple([tuple_or_single(site.operands), _gathered(site, stated)])
+    return Shape.tuple([tuple_or_single(site.operands), _all_gather_shape(site, stated)])
 
 
 @opcode("all-gather-done", 1)
 def all_gather_done(site: Site) -> Shape:
-    """(C1) what all-gather-start returns."""
-    return _second(site)
+    """(C1) the result of all-gather-start."""
+    return _start_result(site)
 
 
-def _second(site: Site) -> Shape:
+def _start_result(site: Site) -> Shape:
     operand = site.operands[0]
     site.require(len(operand.elements) >= 2, "C1", f"{operand} is not what the start of this operation returns")
     return operand.subshape((1,))
@@ -165,7 +165,7 @@ def _second(site: Site) -> Shape:
 
 @opcode("all-to-all", (1, None), attrs=(*_GROUPS, *_LAYOUT, opt("dimensions", "dims")))
 def all_to_all(site: Site) -> Shape:
-    """The operand, whose parts along `dimensions` are exchanged; without dimensions a tuple, whose elements are.
+    """The operand with its parts along `dimensions` exchanged; without dimensions, a tuple with its elements exchanged.
 
     (C1) the operands are arrays; (C2) replica_groups are disjoint and of one size; (C3) with dimensions, one operand,
     and the dimension is a multiple of the group size; (C4) without, operands of one shape, one for each member of a
@@ -190,8 +190,8 @@ def ragged_all_to_all(site: Site) -> Shape:
     """The second operand, updated.
 
     (C1) the operands are arrays; (C2) replica_groups are disjoint and of one size; (C3) input and output have one
-    element type and the same sizes, save the first; (C4) offsets and sizes are four equal vectors (or batches of them)
-    of integers.
+    element type and the same sizes, except the first; (C4) offsets and sizes are four integer vectors (or batches of
+    them) of one shape.
     """
     arrays(site)
     _group_size(site, "C2")
@@ -212,7 +212,7 @@ def collective_broadcast(site: Site) -> Shape:
     return tuple_or_single(site.operands)
 
 
-def _permuted(site: Site) -> Shape:
+def _permute_shape(site: Site) -> Shape:
     pairs: Sequence[tuple[int, int]] = site.attrs["source_target_pairs"]
     for what, ids in (("source", [p[0] for p in pairs]), ("target", [p[1] for p in pairs])):
         site.require(
@@ -233,17 +233,17 @@ def collective_permute(site: Site) -> Shape:
     (C1) no device is the source, or the target, of two pairs; (C2) with slice_sizes the operands are input, output and
     the starts in both.
     """
-    return _permuted(site)
+    return _permute_shape(site)
 
 
 @opcode("collective-permute-start", (1, None), attrs=(*_PAIRS, *_SLICES))
 def collective_permute_start(site: Site) -> Shape:
-    """The operands, what collective-permute returns, and two contexts if the program states them.
+    """The operands, the result of collective-permute, and two contexts if the program states them.
 
     (C1) no device is the source, or the target, of two pairs; (C2) with slice_sizes the operands are input, output and
     the starts in both.
     """
-    result = _permuted(site)
+    result = _permute_shape(site)
     source = site.operands[0] if site.attrs["slice_sizes"] else tuple_or_single(site.operands)
     contexts = site.declared.elements[2:] if site.declared is not None else ()
     return Shape.tuple([source, result, *(c if c is U32_0 or c is _S32 else U32_0 for c in contexts)])
@@ -254,8 +254,8 @@ _S32 = Shape.array(ElementType.S32)
 
 @opcode("collective-permute-done", 1)
 def collective_permute_done(site: Site) -> Shape:
-    """(C1) what collective-permute-start returns."""
-    return _second(site)
+    """(C1) the result of collective-permute-start."""
+    return _start_result(site)
 
 
 @opcode("reduce-scatter", (1, None), calls=("to_apply",), attrs=(*_REDUCE, *_DIMS))
@@ -271,7 +271,7 @@ def reduce_scatter(site: Site) -> Shape:
     _reduction(site, "C3")
     size = _group_size(site, "C2")
     if size is None:
-        size = _shrunk(site, axis)
+        size = _scatter_factor(site, axis)
     parts = []
     for s in site.operands:
         n = s.dims[axis]
@@ -280,7 +280,7 @@ def reduce_scatter(site: Site) -> Shape:
     return tuple_or_single(parts)
 
 
-def _shrunk(site: Site, axis: int) -> int:
+def _scatter_factor(site: Site, axis: int) -> int:
     stated = site.declared.subshape((0,)) if site.declared is not None and site.declared.elements else site.declared
     if stated is None or axis >= stated.rank or stated.dims[axis] <= 0:
         return 1

@@ -32,12 +32,12 @@ _SOLVE     = (opt("left_side", "bool", False), opt("lower", "bool", False), opt(
 
 
 def wider_type(a: ElementType, b: ElementType) -> ElementType:
-    """The element type of a product of both: complex before float before integer, then the wider one."""
+    """Return the element type of a product of both: complex before float before integer, then the wider one."""
     return max(a, b, key=lambda t: (t.is_complex, t.is_float, t.is_integer, t.bits))
 
 
 def _product_type(site: Site, label: str) -> ElementType:
-    """The stated element type, if such products can be added up in it; else the wider of the operands'."""
+    """Return the stated element type, if it can hold sums of such products; else the wider of the operands' types."""
     lhs, rhs = (s.dtype for s in site.operands[:2])
     natural = wider_type(lhs, rhs)
     if site.declared is None or not site.declared.is_array or site.declared.dtype is natural:
@@ -60,7 +60,7 @@ class _DotAxes(NamedTuple):
 
 
 def _dot_axes(site: Site) -> _DotAxes:
-    """Constraints (C1) to (C7) of `dot`."""
+    """Check constraints (C1) to (C7) of `dot`, and return its result dimensions."""
     arrays(site)
     lhs, rhs = site.operands[:2]
     a = site.attrs
@@ -88,7 +88,7 @@ def _known(a: int, b: int) -> int:
 
 @opcode("dot", 2, attrs=(*_DOT, *_PRECISION, *_ALGORITHM))
 def dot(site: Site) -> Shape:
-    """Batch dimensions, then the free ones of lhs, then those of rhs.
+    """Batch dimensions, then the free dimensions of lhs, then those of rhs.
 
     (C1) the operands are arrays; (C2) batch and contracting dimensions of lhs are different dimensions of it; (C3) so
     are those of rhs; (C4) batch dimensions are equally many on both sides, (C5) and so are contracting ones; (C6) batch
@@ -102,19 +102,19 @@ def dot(site: Site) -> Shape:
     if not (lhs.is_dynamic or rhs.is_dynamic):
         return Shape.array(dtype, dims)
     pairs = zip(site.attrs["lhs_batch_dims"], site.attrs["rhs_batch_dims"], strict=True)
-    moves = [lhs.dynamic[i] or rhs.dynamic[j] for i, j in pairs]
+    flags = [lhs.dynamic[i] or rhs.dynamic[j] for i, j in pairs]
     return Shape.array(
-        dtype, dims, dynamic=[*moves, *(lhs.dynamic[d] for d in free_lhs), *(rhs.dynamic[d] for d in free_rhs)]
+        dtype, dims, dynamic=[*flags, *(lhs.dynamic[d] for d in free_lhs), *(rhs.dynamic[d] for d in free_rhs)]
     )
 
 
 @opcode("ragged-dot", 3, attrs=(*_DOT, *_RAGGED, *_PRECISION))
 def ragged_dot(site: Site) -> Shape:
-    """The dimensions of `dot`; a ragged contracting dimension puts one for the groups in front.
+    """The dimensions of `dot`; a ragged contracting dimension adds one for the groups in front.
 
     (C1) to (C9) are those of `dot`; (C10) lhs_ragged_dims names one dimension of lhs; (C11) rhs_group_dims names one
     free dimension of rhs if the ragged one is free, none if it is contracting or batch; (C12) group_sizes are integers,
-    one for each group, or for each group and each place of the batch and other dimensions before the ragged one.
+    one for each group, or for each group and each index of the batch and other dimensions before the ragged one.
     """
     batch, free_lhs, free_rhs = _dot_axes(site)
     _precision(site, "C8")
@@ -137,7 +137,7 @@ def ragged_dot(site: Site) -> Shape:
 
 
 def _group_sizes(site: Site, lhs: Shape, sizes: Shape, free: Sequence[int]) -> int:
-    """The number of groups."""
+    """Return the number of groups."""
     a, ragged = site.attrs, site.attrs["lhs_ragged_dims"][0]
     batch = tuple(a["lhs_batch_dims"])
     if ragged in batch:
@@ -157,10 +157,10 @@ def _group_sizes(site: Site, lhs: Shape, sizes: Shape, free: Sequence[int]) -> i
 
 @opcode("scaled-dot", (3, 4), attrs=(*_DOT, *_PRECISION))
 def scaled_dot(site: Site) -> Shape:
-    """The dimensions of `dot`; each scale holds for a block of its operand.
+    """The dimensions of `dot`; each scale applies to a block of its operand.
 
     (C1) to (C9) are those of `dot`; (C10) a scale is one number, or has the rank of its operand and sizes that divide
-    its.
+    the operand's.
     """
     batch, free_lhs, free_rhs = _dot_axes(site)
     _precision(site, "C8")
@@ -175,9 +175,9 @@ def scaled_dot(site: Site) -> Shape:
 
 @opcode("convolution", 2, attrs=(opt("window", "window", ()), req("dim_labels", "dim_labels"), *_GROUPS, *_PRECISION))
 def convolution(site: Site) -> Shape:
-    """Batch and features of the kernel, and as many places as the window takes; padding and holes add nothing.
+    """Batch and features of the kernel, and the number of window positions; padding and holes add zero.
 
-    (C1) the operands are arrays; (C2) dim_labels give every dimension of input, kernel and result one part; (C3) window
+    (C1) the operands are arrays; (C2) dim_labels give every dimension of input, kernel and result one role; (C3) window
     has an entry for each spatial dimension, its sizes, stride and dilations at least 1; (C4) and the sizes of the
     kernel; (C5) group counts are positive and not both above 1; (C6) feature_group_count divides the input features,
     the kernel has input features of one group; (C7) both counts divide the kernel's output features; (C8)
@@ -202,14 +202,14 @@ def convolution(site: Site) -> Shape:
     for out, inp, w in zip(labels.output_spatial, labels.input_spatial, window, strict=True):
         dims[out] = window_count(x.dims[inp], w)
     _precision(site, "C9")
-    moves = [False] * rank
-    moves[labels.output_batch], moves[labels.output_feature] = (
+    flags = [False] * rank
+    flags[labels.output_batch], flags[labels.output_feature] = (
         x.dynamic[labels.input_batch],
         kernel.dynamic[labels.kernel_output_feature],
     )
     for out, inp in zip(labels.output_spatial, labels.input_spatial, strict=True):
-        moves[out] = x.dynamic[inp]
-    return Shape.array(_product_type(site, "C10"), dims, dynamic=moves)
+        flags[out] = x.dynamic[inp]
+    return Shape.array(_product_type(site, "C10"), dims, dynamic=flags)
 
 
 def _conv_labels(site: Site, labels: ConvDims, rank: int) -> None:
@@ -233,7 +233,7 @@ def _conv_labels(site: Site, labels: ConvDims, rank: int) -> None:
 
 
 def _conv_groups(site: Site, labels: ConvDims) -> tuple[int, int]:
-    """Batch size and number of features of the result."""
+    """Return batch size and number of features of the result."""
     x, kernel = site.operands
     features, batches = site.attrs["feature_group_count"], site.attrs["batch_group_count"]
     fits = features >= 1 and batches >= 1 and min(features, batches) == 1
@@ -254,7 +254,7 @@ _SPECTRUM = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128
 
 @opcode("fft", 1, accepts=INEXACT, attrs=(req("fft_type", "enum:FFT,IFFT,RFFT,IRFFT"), req("fft_length", "dims")))
 def fft(site: Site) -> Shape:
-    """The operand's sizes; RFFT leaves n // 2 + 1 in the last dimension, IRFFT takes as many.
+    """The operand's sizes; the last dimension of an RFFT has n // 2 + 1 elements, that of an IRFFT's operand as well.
 
     (C1) an array; (C2) fft_length has one to three entries, no more than dimensions; (C3) RFFT takes f32 or f64, the
     others take complex numbers; (C4) the last dimensions are those of fft_length, for IRFFT the very last n // 2 + 1.
@@ -265,7 +265,7 @@ def fft(site: Site) -> Shape:
     dtype = x.dtype
     fits = dtype in _SPECTRUM if kind == "RFFT" else dtype.is_complex
     site.require(fits, "C3", f"{kind} does not take {dtype}", DTypeError)
-    half = lengths[-1] // 2 + 1 if lengths[-1] or (kind == "IRFFT" and x.dims[-1]) else 0  # nothing may come of one
+    half = lengths[-1] // 2 + 1 if lengths[-1] or (kind == "IRFFT" and x.dims[-1]) else 0  # size 0 takes 0 or 1
     wanted = (*lengths[:-1], half) if kind == "IRFFT" else lengths
     found = x.dims[x.rank - len(lengths) :]
     site.require(
@@ -312,7 +312,7 @@ def cholesky(site: Site) -> Shape:
 
 
 def _normalised(site: Site, vectors: Sequence[int], *, like: int | None = None) -> Shape:
-    """Constraints (C1) to (C4) of the batch norms; the shape of one number for each feature."""
+    """Check constraints (C1) to (C4) of batch normalisation, and return the shape of one number for each feature."""
     arrays(site)
     x, index = site.operands[0], site.attrs["feature_index"]
     in_range(site, "C2", "feature_index", index, x.rank)

@@ -46,7 +46,7 @@ def while_(site: Site) -> Shape:
 
 @opcode("conditional", (1, None), calls=("branch_computations",), many_calls=True)  # pred form: (true, false)
 def conditional(site: Site) -> Shape:
-    """What the branches return.
+    """The result of the branches.
 
     (C1) the first operand is a pred or s32 scalar; (C2) one branch for each other operand, at least one, and two for a
     pred; (C3) a branch takes its operand; (C4) all branches return one shape.
@@ -69,7 +69,7 @@ def conditional(site: Site) -> Shape:
 
 @opcode("fusion", VARIADIC, calls=("calls",), attrs=(req("kind", "enum:kLoop,kInput,kOutput,kCustom"), _ALIASING))
 def fusion(site: Site) -> Shape:
-    """What the called computation returns.
+    """The result of the called computation.
 
     (C1) the called computation takes the operands; (C2) aliases name parts of the result and of the operands that are
     of one shape.
@@ -84,7 +84,7 @@ def custom_call(site: Site) -> Shape:
     """The stated result.
 
     (C1) the result is stated; (C2) operand_layout_constraints are the operands' shapes; (C3) aliases name parts of the
-    result and of the operands that are of one shape; (C4) a routine of linear algebra takes and gives what it knows.
+    result and of the operands that are of one shape; (C4) a known linear algebra routine has its signature.
     """
     result, constraints = stated(site, "C1", array=False), site.attrs["operand_layout_constraints"]
     if constraints is not None:
@@ -108,14 +108,14 @@ def _alias(site: Site, label: str, result: Shape, alias: Alias) -> None:
     site.require(
         0 <= alias.operand < len(site.operands), label, f"alias of operand {alias.operand} of {len(site.operands)}"
     )
-    ours, theirs = _part(result, alias.output_index), _part(site.operands[alias.operand], alias.operand_index)
+    ours, theirs = _subshape(result, alias.output_index), _subshape(site.operands[alias.operand], alias.operand_index)
     fits = ours is not None and theirs is not None and same_value(ours, theirs)
     site.require(
         fits, label, f"alias {alias.output_index} of operand {alias.operand} {alias.operand_index}: {ours} and {theirs}"
     )
 
 
-def _part(shape: Shape, index: tuple[int, ...]) -> Shape | None:
+def _subshape(shape: Shape, index: tuple[int, ...]) -> Shape | None:
     for i in index:
         if not 0 <= i < len(shape.elements):
             return None
@@ -123,13 +123,13 @@ def _part(shape: Shape, index: tuple[int, ...]) -> Shape | None:
     return shape
 
 
-# An async chain is kept as start, update, done around the computation it wraps; text prints the short form.
+# An asynchronous operation is start, update, done around the computation that it wraps; text prints the short form.
 @opcode("async-start", VARIADIC, calls=("calls",), attrs=(opt("async_execution_thread", "string", ""), _ALIASING))
 def async_start(site: Site) -> Shape:
-    """The operands as a tuple, the result to come, and what else the program states.
+    """The operands as a tuple, the result to come, and further elements that the program states.
 
     (C1) the called computation takes the operands; (C2) a stated result begins with the operands as a tuple and the
-    computation's result. Whatever follows is state.
+    computation's result. Further elements are state.
     """
     result = signature(site, "C1", site.called[0], site.operands, "computation")
     base = Shape.tuple([Shape.tuple(site.operands), result])
@@ -154,13 +154,13 @@ def _in_flight(site: Site) -> Shape:
 
 @opcode("async-update", 1)
 def async_update(site: Site) -> Shape:
-    """(C1) what async-start or async-update returns; this returns it again."""
+    """(C1) the result of async-start or async-update, which is also the result."""
     return _in_flight(site)
 
 
 @opcode("async-done", 1)
 def async_done(site: Site) -> Shape:
-    """(C1) what async-start or async-update returns. The result is that of the wrapped operation."""
+    """(C1) the result of async-start or async-update. The result is that of the wrapped operation."""
     return _in_flight(site).elements[1]
 
 

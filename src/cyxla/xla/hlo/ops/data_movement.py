@@ -1,4 +1,4 @@
-"""Opcodes that make arrays or move their elements about."""
+"""Opcodes that create arrays or move elements."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def iota(site: Site) -> Shape:
 
 @opcode("broadcast", 1, attrs=(opt("dimensions", "dims", ()),))
 def broadcast(site: Site) -> Shape:
-    """The stated result, along whose other dimensions the operand is repeated.
+    """The stated result; the operand is repeated along its other dimensions.
 
     (C1) an array; (C2) the result is a stated array; (C3) of the same element type; (C4) one entry of dimensions for
     each dimension of the operand; (C5) each a different dimension of the result; (C6) of the same size.
@@ -89,10 +89,10 @@ def reshape(site: Site) -> Shape:
 
 @opcode("dynamic-reshape", (1, None))
 def dynamic_reshape(site: Site) -> Shape:
-    """The stated result, whose sizes are known when the program runs.
+    """The stated result, whose sizes are dynamic.
 
     (C1) operand 0 is an array; (C2) the result is a stated array; (C3) of the same element type; (C4) the other
-    operands are one s32 scalar for each dimension of the result; (C5) the (largest) number of elements stays.
+    operands are one s32 scalar for each dimension of the result; (C5) the (maximal) number of elements is the same.
     """
     arrays(site)
     (operand, *sizes), result = site.operands, stated(site, "C2")
@@ -119,7 +119,7 @@ def bitcast_convert(site: Site) -> Shape:
     """The operand's bits as elements of the stated type.
 
     (C1) an array; (C2) the result is a stated array; (C3) both or none are complex; (C4) a wider operand gives a new
-    last dimension as large as the ratio of the widths, a narrower one has such a dimension to give up.
+    last dimension of the ratio of the widths, a narrower one has such a dimension, which is removed.
     """
     arrays(site)
     operand, result = site.operands[0], stated(site, "C2")
@@ -179,7 +179,7 @@ def slice_(site: Site) -> Shape:
 
 @opcode("pad", 2, attrs=(req("padding", "padding"),))
 def pad(site: Site) -> Shape:
-    """The operand with elements around and between its own.
+    """The operand with padding around and between its elements.
 
     (C1) the operands are arrays; (C2) the second a scalar; (C3) of the same element type; (C4) one entry of padding for
     each dimension; (C5) interior >= 0; (C6) no size becomes negative.
@@ -203,10 +203,10 @@ def pad(site: Site) -> Shape:
 
 @opcode("concatenate", (1, None), attrs=(req("dimensions", "dims"),), xla="ConcatInDim")
 def concatenate(site: Site) -> Shape:
-    """The operands behind each other.
+    """The operands one after another.
 
     (C1) the operands are arrays; (C2) dimensions names one dimension of them; (C3) their element types are equal; (C4)
-    so are their sizes, save along that dimension.
+    so are their sizes, except along that dimension.
     """
     arrays(site)
     first, dims = site.operands[0], site.attrs["dimensions"]
@@ -233,7 +233,7 @@ def _joined(site: Site, axis: int, along: bool) -> tuple[int, bool]:
 
 @opcode("dynamic-slice", (1, None), attrs=(req("dynamic_slice_sizes", "dims"),))
 def dynamic_slice(site: Site) -> Shape:
-    """A part of the operand, of the sizes given.
+    """A slice of the operand of the given sizes.
 
     (C1) the operands are arrays; (C2) one start index for each dimension, all integer scalars of one type, or one
     vector of them; (C3) one size for each dimension; (C4) 0 <= size <= that of the operand.
@@ -250,7 +250,7 @@ def dynamic_slice(site: Site) -> Shape:
 
 @opcode("dynamic-update-slice", (2, None))
 def dynamic_update_slice(site: Site) -> Shape:
-    """The operand, a part of it replaced.
+    """The operand with a slice replaced.
 
     (C1) the operands are arrays; (C2) start indices as in dynamic-slice; (C3) the update has the operand's rank; (C4)
     and no dimension larger than the operand's; (C5) and the operand's element type.
@@ -311,7 +311,7 @@ def set_dimension_size(site: Site) -> Shape:
     arrays(site)
     axis, operand = _only_dimension(site), site.operands[0]
     site.require(site.operands[1] is S32_0, "C3", f"the size is {site.operands[1]} instead of s32[]")
-    return operand.with_dims(operand.dims, [moves or i == axis for i, moves in enumerate(operand.dynamic)])
+    return operand.with_dims(operand.dims, [flags or i == axis for i, flags in enumerate(operand.dynamic)])
 
 
 def _only_dimension(site: Site) -> int:

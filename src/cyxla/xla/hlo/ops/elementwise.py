@@ -1,4 +1,4 @@
-"""Opcodes that work element by element."""
+"""Opcodes that apply to each element."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COMPARED = {
 
 
 def same_shape(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes: nothing is broadcast."""
+    """(C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes, without broadcasting."""
     first = site.operands[0]
     if first.is_array and site.operands[-1] is first and len(site.operands) < 3:
         return first
@@ -50,7 +50,7 @@ def same_shape(site: Site) -> Shape:
 
 
 def real_part(site: Site) -> Shape:
-    """(C1) an array. The result has the type of a complex operand's parts."""
+    """(C1) an array. The result has the real type of a complex operand."""
     arrays(site)
     return site.operands[0].with_dtype(site.operands[0].dtype.real_part)
 
@@ -85,7 +85,7 @@ def complex_of(site: Site) -> Shape:
 def comparison(site: Site) -> Shape:
     """A pred for each pair of elements.
 
-    (C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes; (C4) complex numbers know only EQ
+    (C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes; (C4) complex numbers have only EQ
     and NE; (C5) the comparison type suits the element type.
     """
     result, dtype, kind = predicate(site), site.operands[0].dtype, site.attrs["type"]
@@ -141,12 +141,12 @@ def clamped(site: Site) -> Shape:
 
 
 def unary(name: str, accepts: frozenset[Any], *attrs: Attr, rule: ShapeRule = same_shape, **facts: Any) -> None:
-    """One operand, result of the same sizes."""
+    """Register an opcode with one operand and a result of the same sizes."""
     opcode(name, 1, accepts=accepts, attrs=attrs, elementwise=True, rule=rule, **facts)
 
 
 def binary(name: str, accepts: frozenset[Any], *attrs: Attr, rule: ShapeRule = same_shape, **facts: Any) -> None:
-    """Two operands of one shape, result of the same sizes."""
+    """Register an opcode with two operands of one shape and a result of the same sizes."""
     opcode(name, 2, accepts=accepts, attrs=attrs, elementwise=True, rule=rule, **facts)
 
 

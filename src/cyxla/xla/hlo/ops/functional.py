@@ -25,7 +25,7 @@ from cyxla.xla.hlo.ops.window import check_window, window_count
 
 @opcode("map", (1, None), calls=("to_apply",), attrs=(req("dimensions", "dims"),))
 def map_(site: Site) -> Shape:
-    """The operands' sizes and the element type that to_apply returns.
+    """The operands' sizes and the element type of the result of to_apply.
 
     (C1) the operands are arrays; (C2) of the same sizes; (C3) dimensions is 0..rank - 1; (C4) to_apply takes one scalar
     of each operand's element type and returns one.
@@ -50,30 +50,30 @@ def reduce(site: Site) -> Shape:
     elements, and returns n accumulators.
     """
     inputs, inits = _inputs_and_inits(site)
-    sizes, moves = merged_dims(site, "C2", inputs)
+    sizes, flags = merged_dims(site, "C2", inputs)
     dropped = site.attrs["dimensions"]
     distinct(site, "C4", "dimensions", dropped, len(sizes))
     dtypes = _reducer(site, "C5", inputs, inits)
     kept = [d for d in range(len(sizes)) if d not in dropped]
-    dims, dynamic = [sizes[d] for d in kept], [moves[d] for d in kept] if moves else []
+    dims, dynamic = [sizes[d] for d in kept], [flags[d] for d in kept] if flags else []
     return tuple_or_single([Shape.array(t, dims, dynamic=dynamic) for t in dtypes])
 
 
 @opcode("reduce-window", (2, None), calls=("to_apply",), attrs=(opt("window", "window", ()),))
 def reduce_window(site: Site) -> Shape:
-    """One element for each place of the window, or a tuple of several such arrays.
+    """One element for each window position, or a tuple of several such arrays.
 
     (C1) the operands are n arrays and n initial values; (C2) arrays of the same sizes; (C3) scalars of the arrays'
     element types; (C4) window has an entry for each dimension, its sizes, stride and dilations at least 1; (C5)
     to_apply takes n accumulators, then n elements, and returns n accumulators.
     """
     inputs, inits = _inputs_and_inits(site)
-    sizes, moves = merged_dims(site, "C2", inputs)
+    sizes, flags = merged_dims(site, "C2", inputs)
     window = site.attrs["window"]
     check_window(site, "C4", window, len(sizes))
     dtypes = _reducer(site, "C5", inputs, inits)
     dims = [window_count(n, w) for n, w in zip(sizes, window, strict=True)]
-    return tuple_or_single([Shape.array(t, dims, dynamic=moves) for t in dtypes])
+    return tuple_or_single([Shape.array(t, dims, dynamic=flags) for t in dtypes])
 
 
 def _inputs_and_inits(site: Site) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
@@ -88,7 +88,7 @@ def _inputs_and_inits(site: Site) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]
 
 
 def _reducer(site: Site, label: str, inputs: Sequence[Shape], inits: Sequence[Shape]) -> list[ElementType]:
-    """Element types of the results of the reduction."""
+    """Check the computation of a reduction, and return the element types of its results."""
     dtypes = [s.dtype for s in (*inits, *inputs)]
     results = scalar_function(site, label, site.called[0], dtypes, "to_apply")
     fits = len(results) == len(inits) and all(
@@ -103,18 +103,18 @@ def select_and_scatter(site: Site) -> Shape:
     """The operand.
 
     (C1) the operands are arrays; (C2) operand, source and initial value have one element type; (C3) window has an entry
-    for each dimension, its sizes, stride and dilations at least 1; (C4) source has one element for each place of the
-    window; (C5) the initial value is a scalar; (C6) select takes two scalars and returns a pred; (C7) scatter takes two
-    and returns one.
+    for each dimension, its sizes, stride and dilations at least 1; (C4) source has one element for each window
+    position; (C5) the initial value is a scalar; (C6) select takes two scalars and returns a pred; (C7) scatter takes
+    two and returns one.
     """
     arrays(site)
     operand, source, init = site.operands
     same_dtype(site, "C2", site.operands)
     window = site.attrs["window"]
     check_window(site, "C3", window, operand.rank)
-    places = [window_count(n, w) for n, w in zip(operand.dims, window, strict=True)]
-    fits = source.rank == operand.rank and all(map(agree, source.dims, places))
-    site.require(fits, "C4", f"source is {source}, but the window takes {places} places")
+    positions = [window_count(n, w) for n, w in zip(operand.dims, window, strict=True)]
+    fits = source.rank == operand.rank and all(map(agree, source.dims, positions))
+    site.require(fits, "C4", f"source is {source}, but the window takes {positions} places")
     site.require(init.is_scalar, "C5", f"the initial value is {init}, not a scalar")
     picked = scalar_function(site, "C6", site.called[0], [operand.dtype] * 2, "select")
     site.require(
@@ -140,8 +140,8 @@ _SCAN = (
 def scan(site: Site) -> Shape:
     """The stacked results, then the final carries.
 
-    (C1) the operands are arrays; (C2) 0 <= num_carries <= their number; (C3) dimensions names one dimension; (C4) every
-    scanned array has it, of one size; (C5) to_apply takes slices of the scanned arrays, then the carries; (C6) and
+    (C1) the operands are arrays; (C2) 0 <= num_carries <= their number; (C3) dimensions names one dimension; (C4) all
+    scanned arrays have it, with one size; (C5) to_apply takes slices of the scanned arrays, then the carries; (C6) and
     returns slices of the results, then the carries; (C7) without a scanned array the results must be stated.
     """
     arrays(site)

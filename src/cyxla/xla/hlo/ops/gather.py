@@ -1,4 +1,4 @@
-"""gather and scatter: slices at places that an array of indices names."""
+"""gather and scatter: slices at the indices in an array."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ _SCATTER = (
 def gather(site: Site) -> Shape:
     """One slice of the operand for each index vector.
 
-    (C1) the operands are arrays; (C2) the indices integers; (C3) 0 <= index_vector_dim <= rank of the indices; (C4) one
-    entry of start_index_map for each number of an index vector, each another dimension of the operand; (C5) offset_dims
-    ascend and are dimensions of the result; (C6) collapsed_slice_dims ascend and are dimensions of the operand; (C7) so
-    are operand_batching_dims; (C8) no dimension is both collapsed and batching, or both batching and indexed; (C9)
-    start_indices_batching_dims are as many, other dimensions of the indices than index_vector_dim, and of the same
-    sizes; (C10) slice_sizes has an entry for each dimension of the operand, none larger than it; (C11) collapsed and
-    batching dimensions have slices of at most 1; (C12) offset_dims number the others.
+    (C1) the operands are arrays; (C2) the indices integers; (C3) 0 <= index_vector_dim <= rank of the indices; (C4)
+    start_index_map has one entry for each component of an index vector, all different dimensions of the operand; (C5)
+    offset_dims ascend and are dimensions of the result; (C6) collapsed_slice_dims ascend and are dimensions of the
+    operand; (C7) so are operand_batching_dims; (C8) no dimension is both collapsed and batching, or both batching and
+    indexed; (C9) start_indices_batching_dims have as many entries, different dimensions of the indices without
+    index_vector_dim, of the same sizes; (C10) slice_sizes has an entry for each dimension of the operand, none larger
+    than it; (C11) collapsed and batching dimensions have slices of at most 1; (C12) offset_dims has one entry for each
+    other dimension.
     """
     arrays(site)
     operand, indices = site.operands
@@ -55,7 +56,7 @@ def gather(site: Site) -> Shape:
     ascending(site, "C6", "collapsed_slice_dims", collapsed)
     distinct(site, "C7", "operand_batching_dims", batching, operand.rank)
     ascending(site, "C7", "operand_batching_dims", batching)
-    _apart(site, "C8", collapsed, batching, a["start_index_map"])
+    _check_disjoint(site, "C8", collapsed, batching, a["start_index_map"])
     _batching(site, "C9", (operand, batching), (indices, a["start_indices_batching_dims"]), a["index_vector_dim"])
     kept = _slice_sizes(site, operand, a["slice_sizes"], (*collapsed, *batching))
     site.require(
@@ -65,7 +66,7 @@ def gather(site: Site) -> Shape:
 
 
 def index_dims(site: Site, indices: Shape, vector_dim: int) -> list[tuple[int, bool]]:
-    """Sizes and dynamic flags of the dimensions of the indices, the one of the vectors left out."""
+    """Return sizes and dynamic flags of the dimensions of the indices, except that of the index vectors."""
     site.require(indices.dtype.is_integer, "C2", f"indices are {indices.dtype}, not integers", DTypeError)
     fits = 0 <= vector_dim <= indices.rank
     site.require(fits, "C3", f"index_vector_dim {vector_dim} for indices of rank {indices.rank}")
@@ -79,7 +80,9 @@ def _index_map(site: Site, indices: Shape, rank: int, name: str) -> None:
     distinct(site, "C4", name, mapped, rank)
 
 
-def _apart(site: Site, label: str, dropped: Sequence[int], batching: Sequence[int], mapped: Sequence[int]) -> None:
+def _check_disjoint(
+    site: Site, label: str, dropped: Sequence[int], batching: Sequence[int], mapped: Sequence[int]
+) -> None:
     for d in batching:
         site.require(
             d not in dropped and d not in mapped, label, f"batching dimension {d} has another part to play as well"
@@ -112,33 +115,33 @@ def _slice_sizes(site: Site, operand: Shape, sizes: Sequence[int], dropped: Sequ
             "C11",
             f"dimension {axis} is dropped from the result, but its slice has {sizes[axis]} elements",
         )
-    moves = operand.dynamic
-    return [(n, moves[i] and n == operand.dims[i]) for i, n in enumerate(sizes) if i not in dropped]
+    flags = operand.dynamic
+    return [(n, flags[i] and n == operand.dims[i]) for i, n in enumerate(sizes) if i not in dropped]
 
 
 def _interleave(
-    rank: int, places: Sequence[int], there: Sequence[tuple[int, bool]], elsewhere: Sequence[tuple[int, bool]]
+    rank: int, places: Sequence[int], inside: Sequence[tuple[int, bool]], outside: Sequence[tuple[int, bool]]
 ) -> tuple[list[int], list[bool]]:
-    """`there` at `places` and `elsewhere` at the others, both in order."""
-    some, others, inside = iter(there), iter(elsewhere), set(places)
-    axes = [next(some) if d in inside else next(others) for d in range(rank)]
+    """Return `inside` at dimensions `places` and `outside` at the others, both in order."""
+    inside_axes, outside_axes = iter(inside), iter(outside)
+    axes = [next(inside_axes) if d in places else next(outside_axes) for d in range(rank)]
     return [n for n, _ in axes], [m for _, m in axes]
 
 
 @opcode("scatter", (3, None), calls=("to_apply",), attrs=_SCATTER)
 def scatter(site: Site) -> Shape:
-    """The operands, or a tuple of several, with updates combined into them.
+    """The operands, or a tuple of several, combined with the updates.
 
-    (C1) the operands are arrays, as many results as updates and one array of indices; (C2) the indices integers; (C3) 0
-    <= index_vector_dim <= rank of the indices; (C4) one entry of scatter_dims_to_operand_dims for each number of an
-    index vector, each another dimension of the operands; (C5) the operands have the same sizes, and so have the
+    (C1) the operands are n arrays, one array of indices and n updates; (C2) the indices are integers; (C3) 0 <=
+    index_vector_dim <= rank of the indices; (C4) scatter_dims_to_operand_dims has one entry for each component of an
+    index vector, all different dimensions of the operands; (C5) the operands have the same sizes, and so have the
     updates; (C6) update_window_dims ascend and are dimensions of the updates; (C7) inserted_window_dims and
     input_batching_dims ascend and are dimensions of the operands; (C8) no dimension is both inserted and batching, or
-    both batching and indexed; (C9) scatter_indices_batching_dims are as many, other dimensions of the indices than
-    index_vector_dim, and of the same sizes; (C10) window, inserted and batching dimensions make up the operands' rank;
-    (C11) no window is larger than the operands; (C12) the updates' other dimensions are those of the indices; (C13)
-    each update has its operand's element type; (C14) to_apply takes the scalars of operands, then updates, and returns
-    those of operands.
+    both batching and indexed; (C9) scatter_indices_batching_dims have as many entries, different dimensions of the
+    indices without index_vector_dim, of the same sizes; (C10) window, inserted and batching dimensions add up to the
+    operands' rank; (C11) no window is larger than the operands; (C12) the updates' other dimensions are those of the
+    indices; (C13) each update has its operand's element type; (C14) to_apply takes the scalars of operands, then
+    updates, and returns those of operands.
     """
     arrays(site)
     n, rest = divmod(len(site.operands) - 1, 2)
@@ -163,7 +166,7 @@ def _scatter_dims(site: Site, operand: Shape, indices: Shape, update: Shape) -> 
     for name in ("inserted_window_dims", "input_batching_dims"):
         distinct(site, "C7", name, a[name], operand.rank)
         ascending(site, "C7", name, a[name])
-    _apart(site, "C8", inserted, batching, a["scatter_dims_to_operand_dims"])
+    _check_disjoint(site, "C8", inserted, batching, a["scatter_dims_to_operand_dims"])
     _batching(site, "C9", (operand, batching), (indices, a["scatter_indices_batching_dims"]), a["index_vector_dim"])
 
 

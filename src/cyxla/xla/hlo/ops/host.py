@@ -1,4 +1,4 @@
-"""Opcodes with state or with the host at the other end: random numbers, feeds, sends."""
+"""Opcodes with state or communication with the host: random numbers, feeds, sends."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _STATE_WORDS = {"rng_three_fry": (2,), "rng_philox": (2, 3), "rng_default": (1, 
 def rng(site: Site) -> Shape:
     """The stated result.
 
-    (C1) the operands are scalars; (C2) the result is a stated array; (C3) of their element type; (C4) from which the
-    distribution can be drawn.
+    (C1) the operands are scalars; (C2) the result is a stated array; (C3) of their element type; (C4) for which the
+    distribution is defined.
     """
     for i, s in enumerate(site.operands):
         site.require(s.is_scalar, "C1", f"operand {i} is {s}, not a scalar")
@@ -36,7 +36,7 @@ def rng(site: Site) -> Shape:
 def rng_bit_generator(site: Site) -> Shape:
     """The stated result: the new state and the random bits.
 
-    (C1) the state is a vector; (C2) of u64 numbers as the algorithm needs them; (C3) the result is stated as new state
+    (C1) the state is a vector; (C2) of the number of u64 words of the algorithm; (C3) the result is stated as new state
     and random array; (C4) of integers or floats.
     """
     state, algorithm = site.operands[0], site.attrs["algorithm"]
@@ -91,7 +91,7 @@ def send(site: Site) -> Shape:
 
 @opcode("send-done", 1, side_effect=True, attrs=_CHANNEL)
 def send_done(site: Site) -> Shape:
-    """(C1) what send returns."""
+    """(C1) the result of send."""
     _transfer(site)
     return TOKEN
 
@@ -107,7 +107,7 @@ def recv(site: Site) -> Shape:
 
 @opcode("recv-done", 1, side_effect=True, attrs=_CHANNEL)
 def recv_done(site: Site) -> Shape:
-    """(C1) what recv returns. The result is (data, token)."""
+    """(C1) the result of recv. The result is (data, token)."""
     _transfer(site)
     return Shape.tuple([site.operands[0].elements[0], TOKEN])
 

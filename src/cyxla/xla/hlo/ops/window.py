@@ -8,17 +8,17 @@ from cyxla.xla.hlo.opcode import Site
 
 
 def dilated(size: int, dilation: int) -> int:
-    """Size with `dilation` - 1 holes between elements."""
+    """Return the size with `dilation` - 1 holes between elements."""
     return 0 if size == 0 else (size - 1) * dilation + 1
 
 
 def padded(size: int, low: int, high: int, dilation: int) -> int:
-    """Size after dilation and padding; unbounded stays so."""
+    """Return the size after dilation and padding; unbounded stays unbounded."""
     return UNBOUNDED if size == UNBOUNDED else dilated(size, dilation) + low + high
 
 
 def window_count(size: int, window: WindowDim) -> int:
-    """How many places the window takes along a dimension of `size`."""
+    """Return the number of window positions along a dimension of `size`."""
     room = padded(size, window.padding_low, window.padding_high, window.base_dilation)
     if room == UNBOUNDED:
         return UNBOUNDED
@@ -27,7 +27,7 @@ def window_count(size: int, window: WindowDim) -> int:
 
 
 def check_window(site: Site, label: str, window: Window, rank: int) -> None:
-    """One entry for each dimension, with size, stride and dilations of at least 1."""
+    """Require one window entry for each dimension, with size, stride and dilations of at least 1."""
     site.require(len(window) == rank, label, f"a window of {len(window)} dimensions for {rank}")
     for axis, w in enumerate(window):
         least = min(w.size, w.stride, w.window_dilation, w.base_dilation)

@@ -1,6 +1,6 @@
-"""Attributes as protos: one row for each attribute name, how it is read and how it is written.
+"""Attributes as proto fields: a reader and a writer for each attribute name.
 
-An attribute that means different fields in different opcodes has a row for ``(opcode, attribute)`` besides.
+An attribute that has different fields in different opcodes also has a row for ``(opcode, attribute)``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Write = Callable[[Any, Any], None]
 
 @dataclass(frozen=True)
 class Codec:
-    """How one attribute is read from and written to an HloInstructionProto."""
+    """Reader and writer of one attribute of an HloInstructionProto."""
 
     read: Read
     write: Write
@@ -70,11 +70,11 @@ def _scalar(path: str) -> Codec:
 
 
 def _nonzero(path: str) -> Codec:
-    """A number that is absent when 0."""
+    """Return the codec of a number that is absent when 0."""
     return Codec(lambda p, _: _get(p, path) or None, lambda p, v: _put(p, path, v))
 
 
-def _present(field: str) -> Codec:
+def _optional(field: str) -> Codec:
     return Codec(lambda p, _: getattr(p, field) if p.HasField(field) else None, lambda p, v: setattr(p, field, v))
 
 
@@ -94,8 +94,8 @@ def _dims(path: str, *, optional: bool = False) -> Codec:
     return Codec(lambda p, _: tuple(_get(p, path)) or (None if optional else ()), write)
 
 
-def _only(field: str, *, optional: bool = False) -> Codec:
-    """A number that is kept as a list of one."""
+def _singleton(field: str, *, optional: bool = False) -> Codec:
+    """Return the codec of a number that is stored as a list of one."""
 
     def read(p: Any, _: tuple[Shape, ...]) -> int | None:
         found = getattr(p, field)
@@ -109,7 +109,7 @@ def _only(field: str, *, optional: bool = False) -> Codec:
 
 
 def _enum(path: str, options: tuple[str | None, ...]) -> Codec:
-    """An enum whose numbers are places in `options`."""
+    """Return the codec of an enum whose numbers are indices of `options`."""
 
     def read(p: Any, _: tuple[Shape, ...]) -> str | None:
         number: int = _get(p, path)
@@ -120,8 +120,8 @@ def _enum(path: str, options: tuple[str | None, ...]) -> Codec:
     return Codec(read, lambda p, v: _put(p, path, options.index(v)))
 
 
-def _words(field: str, options: str) -> Codec:
-    """A string that must be one of some words; empty is absent."""
+def _string_enum(field: str, options: str) -> Codec:
+    """Return the codec of a string that must be one of several; empty is absent."""
 
     def read(p: Any, _: tuple[Shape, ...]) -> str | None:
         found = text(getattr(p, field))
@@ -213,7 +213,7 @@ def _write_conv(p: Any, dims: ConvDims) -> None:
 
 
 _PRECISIONS = ("default", "high", "highest", "packed_nibble")
-# Numbers of DotAlgorithm: a place in this tuple.
+# Numbers of DotAlgorithm are indices of this tuple.
 _ALGORITHMS: tuple[str | None, ...] = (
     None, "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16", "dot_f16_f16_f32",
     "dot_bf16_bf16_bf16", "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6", "dot_tf32_tf32_f32",
@@ -269,7 +269,7 @@ def _write_pairs(p: Any, pairs: tuple[tuple[int, int], ...]) -> None:
 
 
 def _read_slice_sizes(p: Any, operands: tuple[Shape, ...]) -> tuple[tuple[int, ...], ...]:
-    """Sizes of several slices, one after the other."""
+    """Return the sizes of several slices, stored one after the other."""
     flat, rank = tuple(p.dynamic_slice_sizes), (operands[0].rank if operands and operands[0].is_array else 0)
     if not flat:
         return ()
@@ -359,12 +359,12 @@ CODECS: dict[str | tuple[str, str], Codec] = {
     "index":                 _scalar("tuple_index"),
     "dimensions":            _dims("dimensions"),
     ("all-to-all", "dimensions"): _dims("dimensions", optional=True),
-    "iota_dimension":        _only("dimensions"),
-    "inferred_dimension":    _only("dimensions", optional=True),
+    "iota_dimension":        _singleton("dimensions"),
+    "inferred_dimension":    _singleton("dimensions", optional=True),
     "exponent_bits":         _scalar("exponent_bits"),
     "mantissa_bits":         _scalar("mantissa_bits"),
-    "direction":             _words("comparison_direction", "EQ NE GE GT LE LT"),
-    "type":                  _words("comparison_type", "FLOAT TOTALORDER SIGNED UNSIGNED"),
+    "direction":             _string_enum("comparison_direction", "EQ NE GE GT LE LT"),
+    "type":                  _string_enum("comparison_type", "FLOAT TOTALORDER SIGNED UNSIGNED"),
     "result_accuracy":       Codec(_read_accuracy, _write_accuracy),
     "slice":                 Codec(_read_slice, _write_slice),
     "padding":               Codec(_read_padding, _write_padding),
@@ -386,7 +386,7 @@ CODECS: dict[str | tuple[str, str], Codec] = {
     ("scatter", "index_vector_dim"): _scalar(f"{_SCATTER}.index_vector_dim"),
     "indices_are_sorted":    _scalar("indices_are_sorted"),
     "unique_indices":        _scalar("unique_indices"),
-    "cross_program_prefetch_index": _present("cross_program_prefetch_index"),
+    "cross_program_prefetch_index": _optional("cross_program_prefetch_index"),
     "lhs_batch_dims":        _dims(f"{_DOT}.lhs_batch_dimensions"),
     "lhs_contracting_dims":  _dims(f"{_DOT}.lhs_contracting_dimensions"),
     "rhs_batch_dims":        _dims(f"{_DOT}.rhs_batch_dimensions"),
@@ -413,7 +413,7 @@ CODECS: dict[str | tuple[str, str], Codec] = {
     "epsilon":               _scalar("epsilon"),
     "feature_index":         _scalar("feature_index"),
     "is_composite":          _scalar("is_composite"),
-    "kind":                  _words("fusion_kind", "kLoop kInput kOutput kCustom"),
+    "kind":                  _string_enum("fusion_kind", "kLoop kInput kOutput kCustom"),
     "output_to_operand_aliasing": Codec(_read_aliasing, _write_aliasing),
     "custom_call_target":    _string("custom_call_target"),
     "operand_layout_constraints": Codec(_read_layouts, _write_layouts),
@@ -446,5 +446,5 @@ CODECS: dict[str | tuple[str, str], Codec] = {
 
 
 def codec(opcode: str, attr: str) -> Codec:
-    """The row of an opcode's attribute."""
+    """Return the codec of an opcode's attribute."""
     return CODECS.get((opcode, attr)) or CODECS[attr]

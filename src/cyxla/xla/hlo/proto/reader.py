@@ -1,6 +1,6 @@
-"""HloModuleProto (or HloProto) bytes to modules.
+"""Conversion of HloModuleProto (or HloProto) bytes to modules.
 
-Ids are keys and nothing else; computations and instructions may come in any order.
+Ids serve as keys only; computations and instructions may come in any order.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def from_proto(data: bytes | bytearray | memoryview) -> HloModule:
     Returns
     -------
     HloModule
-        What it says; result shapes are not checked, see `cyxla.xla.hlo.verifier`.
+        The module; result shapes are not checked, see `cyxla.xla.hlo.verifier`.
 
     Raises
     ------
     DataLossError
-        The bytes are no such message.
+        The bytes are not such a message.
     InvalidArgumentError
-        The message is no module: ids without a target, cycles, missing or unknown attributes.
+        The message is not a module: ids without a target, cycles, missing or unknown attributes.
     """
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InvalidArgumentError(f"a serialised HLO module is bytes, not {type(data).__name__}")
@@ -79,8 +79,8 @@ def _parse(name: str, data: bytes) -> Any:
     return message
 
 
-def _sorted(items: dict[int, T], before: Callable[[T], Iterable[int]], what: str) -> list[int]:
-    """Ids, each after those it needs; otherwise as they come."""
+def _topological_order(items: dict[int, T], before: Callable[[T], Iterable[int]], what: str) -> list[int]:
+    """Return the ids in topological order, otherwise in the given order."""
     done: dict[int, None] = {}
     for start in items:
         stack = [(start, iter(before(items[start])))]
@@ -103,7 +103,7 @@ def _sorted(items: dict[int, T], before: Callable[[T], Iterable[int]], what: str
 
 
 class _Reader:
-    """Reads one module."""
+    """Reader of one module."""
 
     def __init__(self, proto: Any) -> None:
         self.proto = proto
@@ -112,14 +112,14 @@ class _Reader:
         self.instructions: dict[int, dict[int, Instruction]] = {}  # by computation id
 
     def read(self) -> HloModule:
-        """Read everything."""
+        """Read the module."""
         protos: dict[int, Any] = {}
         for c in self.proto.computations:
             if c.id in protos:
                 raise InvalidArgumentError(f"two computations have the id {c.id}")
             protos[c.id] = c
         schedule = {s.key: list(s.value.instruction_ids) for s in self.proto.schedule.sequences}
-        for key in _sorted(
+        for key in _topological_order(
             protos, lambda c: [k for i in c.instructions for k in i.called_computation_ids], "computation"
         ):
             self.computations[key] = self._computation(protos[key], schedule.get(key))
@@ -138,7 +138,7 @@ class _Reader:
         self._layout(found)
 
     def _layout(self, entry: Computation) -> None:
-        """The layout of arguments and results, where it is not that of the instructions."""
+        """Set the layouts of arguments and results if the message has them."""
         if not self.proto.HasField("host_program_shape"):
             return
         program = self.proto.host_program_shape
@@ -180,7 +180,7 @@ class _Reader:
         computation.execution_thread = "" if thread == "main" else thread
         computation.is_fusion = proto.is_fusion_computation
         known: dict[int, Instruction] = {}
-        order = _sorted(protos, lambda i: (*i.operand_ids, *i.control_predecessor_ids), "instruction")
+        order = _topological_order(protos, lambda i: (*i.operand_ids, *i.control_predecessor_ids), "instruction")
         for key in order:
             known[key] = self._instruction(computation, protos[key], known)
         if proto.root_id not in known:
@@ -220,17 +220,13 @@ class _Reader:
         )
 
     def _called(self, row: Opcode, proto: Any) -> tuple[Computation, ...]:
-        if row.name in IGNORED_ATTRIBUTES:  # the start of an async chain says it
+        if row.name in IGNORED_ATTRIBUTES:  # the async-start of the chain has it
             return ()
         called = tuple(self.computations[k] for k in proto.called_computation_ids)
         wanted = len(row.calls)
         if (len(called) != wanted) if not row.many_calls else (not called and row.name == "conditional"):
             raise InvalidArgumentError(f"{row.name} calls {len(called)} computations, not {wanted}")
         return called
-
-
-def _callees(computation: Any) -> Iterable[int]:
-    return (k for i in computation.instructions for k in i.called_computation_ids)
 
 
 def _in_schedule(protos: dict[int, Any], schedule: list[int]) -> dict[int, Any]:

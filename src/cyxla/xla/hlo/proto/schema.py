@@ -1,8 +1,8 @@
 """The messages of ``hlo.proto`` and ``xla_data.proto`` that cyxla reads and writes, as a table.
 
-Descriptors are made from it at first use; see `cyxla.types.proto_table` for how it is spelled. Three liberties are
-taken, none of them visible on the wire: strings are bytes (so that bad ones show), enums are integers, and packed
-floats and bools are the bytes they are packed into (which keeps every NaN as it is).
+Descriptors are created from it on first use; `cyxla.types.proto_table` documents the notation. Three types differ
+from XLA's, with the same wire format: strings are bytes (to detect invalid UTF-8), enums are integers, and packed
+floats and bools are the packed bytes (to keep the bits of every NaN).
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ _SCALARS = SCALARS | {"enum": SCALARS["i32"], "str": SCALARS["bytes"]}
 
 @lru_cache(maxsize=1)
 def messages() -> dict[str, Any]:
-    """The message classes by name.
+    """Return the message classes by name.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def messages() -> dict[str, Any]:
 
 
 def text(data: bytes) -> str:
-    """A string field as str.
+    """Return a string field as str.
 
     Raises
     ------
@@ -189,15 +189,15 @@ def text(data: bytes) -> str:
 
 
 def escaped(data: bytes) -> str:
-    """A field of any bytes as str; those that are not UTF-8 become lone surrogates."""
+    """Return a bytes field as str; bytes that are not UTF-8 become lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def raw(string: str) -> bytes:
-    """The inverse of `escaped`."""
+    """Return the bytes of a string that `escaped` returned."""
     return string.encode("utf-8", "surrogateescape")
 
 
 def utf8(string: str) -> bytes:
-    """A string for a field that other readers want as UTF-8."""
+    """Return the bytes of a string for a field that other readers require to be UTF-8."""
     return string.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Shapes, layouts, literals, shardings and metadata as protos, both ways."""
+"""Conversion of shapes, layouts, literals, shardings and metadata to protos and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.hlo.proto.schema import text, utf8
 from cyxla.xla.hlo.text import parse_shape
 from cyxla.xla.hlo.text.attributes import METADATA_FIELDS
-from cyxla.xla.hlo.text.tile_assignment import usual_sharding
+from cyxla.xla.hlo.text.tile_assignment import canonical_sharding
 
 _LEVELS = ("D", "C", "S", "L")
 _SHARDINGS = ("replicated", "maximal", "tuple", "devices", "manual", "unknown", "unreduced")
@@ -25,7 +25,7 @@ _PACKED = {"preds", "f32s", "f64s", "c64s", "c128s"}  # bytes in chunks, see sch
 
 
 def read_type(number: int) -> ElementType:
-    """The element type of a number."""
+    """Return the element type with a number."""
     try:
         return ElementType(number)
     except ValueError:
@@ -33,7 +33,7 @@ def read_type(number: int) -> ElementType:
 
 
 def read_shape(p: Any) -> Shape:
-    """A shape from a ShapeProto."""
+    """Return the shape in a ShapeProto."""
     dtype = read_type(p.element_type)
     if dtype is ElementType.TUPLE:
         return Shape.tuple([read_shape(e) for e in p.tuple_shapes])
@@ -51,7 +51,7 @@ def read_shape(p: Any) -> Shape:
 
 
 def read_layout(p: Any) -> Layout:
-    """A layout from a LayoutProto."""
+    """Return the layout in a LayoutProto."""
     if any(not 0 <= level < len(_LEVELS) for level in p.dim_level_types):
         raise InvalidArgumentError("a dimension level is not one of dense, compressed, singleton, loose compressed")
     levels = tuple(_LEVELS[level] for level in p.dim_level_types)
@@ -78,7 +78,7 @@ def read_layout(p: Any) -> Layout:
 
 
 def write_shape(p: Any, shape: Shape) -> None:
-    """Fill a ShapeProto; arrays without a layout get the usual one."""
+    """Fill a ShapeProto; arrays without a layout get the row-major one."""
     p.element_type = shape.dtype.value
     if shape.is_tuple:
         for element in shape.elements:
@@ -114,7 +114,7 @@ def _field_of(dtype: ElementType) -> str:
 
 
 def read_literal(p: Any) -> Literal:
-    """A literal from a LiteralProto."""
+    """Return the literal in a LiteralProto."""
     shape = read_shape(p.shape)
     if shape.is_tuple:
         if len(p.tuple_literals) != len(shape.elements):
@@ -152,7 +152,7 @@ def _read_elements(p: Any, dtype: ElementType) -> np.ndarray[Any, Any]:
 
 
 def write_literal(p: Any, literal: Literal) -> None:
-    """Fill a LiteralProto, row-major."""
+    """Fill a LiteralProto in row-major order."""
     write_shape(p.shape, literal.shape)
     for element in literal.elements:
         write_literal(p.tuple_literals.add(), element)
@@ -172,7 +172,7 @@ def write_literal(p: Any, literal: Literal) -> None:
 
 
 def read_sharding(p: Any) -> Sharding:
-    """A sharding from an OpSharding."""
+    """Return the sharding in an OpSharding."""
     if p.HasField("named_sharding"):
         raise UnimplementedError("shardings by named mesh axes are not supported")
     kind = _choice(_SHARDINGS, p.type, "kind of sharding")
@@ -192,16 +192,16 @@ def read_sharding(p: Any) -> Sharding:
     _check_tiles(dims, iota, tuple(p.tile_assignment_devices), len(last) + p.replicate_on_last_tile_dim)
     devices = () if iota else tuple(p.tile_assignment_devices)
     sharding = Sharding(kind, devices, dims, iota, p.replicate_on_last_tile_dim, last, group)
-    return usual_sharding(sharding)
+    return canonical_sharding(sharding)
 
 
 def _check_tiles(dims: tuple[int, ...], iota: IotaTiles | None, devices: tuple[int, ...], subgroups: int) -> None:
-    right = len(dims) <= 32 and (not iota or len(iota.reshape) <= MAX_RANK)
-    count = prod(iota.reshape) if iota and right else len(devices)
-    right = right and all(d > 0 for d in (*dims, *(iota.reshape if iota else ()))) and prod(dims) == count
+    valid = len(dims) <= 32 and (not iota or len(iota.reshape) <= MAX_RANK)
+    count = prod(iota.reshape) if iota and valid else len(devices)
+    valid = valid and all(d > 0 for d in (*dims, *(iota.reshape if iota else ()))) and prod(dims) == count
     if iota and iota.transpose and sorted(iota.transpose) != list(range(len(iota.reshape))):
-        right = False
-    if not right or subgroups > len(dims):
+        valid = False
+    if not valid or subgroups > len(dims):
         raise InvalidArgumentError(
             f"a sharding in tiles of {list(dims)[:40]} has {count} devices and {subgroups} subgroups"
         )
@@ -238,7 +238,7 @@ def write_sharding(p: Any, sharding: Sharding) -> None:
 
 
 def read_metadata(p: Any) -> Metadata:
-    """Metadata from an OpMetadata."""
+    """Return the metadata in an OpMetadata."""
     found: list[tuple[str, object]] = []
     for field in METADATA_FIELDS:
         value = getattr(p, field, None)

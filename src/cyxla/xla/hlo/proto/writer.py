@@ -1,4 +1,4 @@
-"""Modules to serialised HloModuleProto."""
+"""Conversion of modules to serialised HloModuleProto."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIELD = re.compile(r"(\w+)=(-?[0-9]{1,9})\b")
 def to_proto(module: HloModule) -> bytes:
     """Serialise a module as HloModuleProto.
 
-    Equal modules give equal bytes. What the message has no field for is lost: `replica_count`, `num_partitions` ..
+    Equal modules give equal bytes. Attributes without a field are dropped: `replica_count`, `num_partitions` ..
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def to_proto(module: HloModule) -> bytes:
 
 
 class _Writer:
-    """Writes one module."""
+    """Writer of one module."""
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
@@ -57,7 +57,7 @@ class _Writer:
         }
 
     def write(self) -> Any:
-        """Write everything."""
+        """Return the message of the module."""
         module, proto = self.module, self.proto
         entry = module.entry
         proto.name, proto.id = utf8(module.name), 1

@@ -1,4 +1,4 @@
-"""HLO text, both ways."""
+"""HLO text: parser and printer."""
 
 from cyxla.xla.hlo.text.parser import parse_module
 from cyxla.xla.hlo.text.printer import instruction_to_text, to_text

@@ -1,4 +1,4 @@
-"""Attributes as text: one row for each kind of value, how it is read and how it is spelled."""
+"""Attributes as text: a parser and a printer for each kind of value."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from cyxla.xla.hlo.text.sharding import iota_text, read_iota, read_sharding, sha
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind of attribute value is read and spelled."""
+    """Parser and printer of one kind of attribute value."""
 
     read: Callable[[ShapeReader], Any]
-    spell: Callable[[Any], str]
+    write: Callable[[Any], str]
 
 
 _DIMS = Pattern(r"\{([0-9, \t\r\n-]*+)\}")
@@ -43,7 +43,7 @@ _FLOAT = Pattern(r"(-?+(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+|inf|nan)
 _SLICE = Pattern(rf"\[{WS}([0-9]++){WS}:{WS}([0-9]++){WS}(?::{WS}([0-9]++){WS})?\]")
 _N = "-?[0-9]{1,19}"
 _PADDING = Pattern(rf"({_N}_{_N}(?:_{_N})?(?:x{_N}_{_N}(?:_{_N})?)*+)(?![\w])")
-_NOTHING = Pattern(r"(?=[,})]|ROOT[ \t\r\n]|%?[A-Za-z_][\w.\-]*+[ \t\r\n]++=|\Z)")
+_EMPTY = Pattern(r"(?=[,})]|ROOT[ \t\r\n]|%?[A-Za-z_][\w.\-]*+[ \t\r\n]++=|\Z)")
 _WINDOW_FIELD = Pattern(r"([a-z_]++)=")
 _BY_X = Pattern(rf"({_N}(?:x{_N})*+)(?![\w])")
 _PAD_BY_X = Pattern(rf"({_N}_{_N}(?:x{_N}_{_N})*+)(?![\w])")
@@ -63,11 +63,11 @@ def _dims(s: ShapeReader) -> tuple[int, ...]:
 
 
 def dims_text(dims: tuple[int, ...]) -> str:
-    """Spell ``{0,1}``."""
+    """Return the text of dimension numbers, such as ``{0,1}``."""
     return "{" + ",".join(map(str, dims)) + "}"
 
 
-def _listed(c: Cursor, item: Callable[[], Any], what: str) -> tuple[Any, ...]:
+def _braced_list(c: Cursor, item: Callable[[], Any], what: str) -> tuple[Any, ...]:
     """Read ``{item, item}``."""
     c.expect("{", f"at the start of {what}")
     items: list[Any] = []
@@ -79,7 +79,7 @@ def _listed(c: Cursor, item: Callable[[], Any], what: str) -> tuple[Any, ...]:
 
 
 def _dims_list(s: ShapeReader) -> tuple[tuple[int, ...], ...]:
-    return _listed(s.cursor, lambda: _dims(s), "a list of lists")
+    return _braced_list(s.cursor, lambda: _dims(s), "a list of lists")
 
 
 def _dims_list_text(lists: tuple[tuple[int, ...], ...]) -> str:
@@ -111,9 +111,9 @@ def _choice(s: ShapeReader, options: tuple[str, ...], *, any_case: bool = False)
 
 
 def enum_reader(kind: str) -> Callable[[ShapeReader], str]:
-    """How an ``enum:A,B`` is read."""
+    """Return the parser of an ``enum:A,B``."""
     options = tuple(kind.removeprefix("enum:").split(","))
-    any_case = all(word.islower() for word in options)  # those that XLA spells in small letters it reads in any
+    any_case = all(word.islower() for word in options)  # XLA reads its lower-case words in any case
     return lambda s: _choice(s, options, any_case=any_case)
 
 
@@ -129,7 +129,7 @@ def _double(s: ShapeReader) -> float:
 
 
 def _float(s: ShapeReader) -> float:
-    """Read a number of single precision."""
+    """Read a number in single precision."""
     at = s.cursor.skip()
     wide = _double(s)
     with np.errstate(over="ignore"):
@@ -157,7 +157,7 @@ def _slice(s: ShapeReader) -> tuple[SliceDim, ...]:
         bounds = [c.bounded(m.group(g), "a bound", m.start(g)) if m.group(g) else 1 for g in (1, 2, 3)]
         return SliceDim(*bounds)
 
-    return _listed(c, one, "slice ranges")
+    return _braced_list(c, one, "slice ranges")
 
 
 def _bad_slice(c: Cursor) -> HloParseError:
@@ -178,7 +178,7 @@ def _padding(s: ShapeReader) -> tuple[PaddingDim, ...]:
     c = s.cursor
     m = c.match(_PADDING)
     if m is None:
-        if c.match(_NOTHING):  # a scalar has no dimensions to pad
+        if c.match(_EMPTY):  # a scalar has no dimensions to pad
             return ()
         raise c.error(f"expected a padding such as 0_0x1_2_1, found {c.seen()}")
     return tuple(PaddingDim(*_numbers(c, part.split("_"), m.start(1))) for part in m.group(1).split("x"))
@@ -286,7 +286,7 @@ def _label_text(first: tuple[int, str], second: tuple[int, str], spatial: tuple[
 
 
 def _precision(s: ShapeReader) -> tuple[str, ...]:
-    found = _listed(s.cursor, lambda: _choice(s, _PRECISIONS, any_case=True), "operand_precision")
+    found = _braced_list(s.cursor, lambda: _choice(s, _PRECISIONS, any_case=True), "operand_precision")
     return found if any(p != "default" for p in found) else ()
 
 
@@ -323,7 +323,7 @@ def _aliasing(s: ShapeReader) -> tuple[Alias, ...]:
         c.expect(")", "after the index of an operand")
         return Alias(output, operand, index)
 
-    return _listed(c, one, "output_to_operand_aliasing")
+    return _braced_list(c, one, "output_to_operand_aliasing")
 
 
 def _aliasing_text(aliases: tuple[Alias, ...]) -> str:
@@ -397,7 +397,7 @@ def _literal_attr_text(literal: Any) -> str:
 
 
 def _shapes(s: ShapeReader) -> tuple[Any, ...]:
-    return _listed(s.cursor, s.read, "a list of shapes")
+    return _braced_list(s.cursor, s.read, "a list of shapes")
 
 
 def _shapes_text(shapes: tuple[Any, ...]) -> str:
@@ -406,7 +406,7 @@ def _shapes_text(shapes: tuple[Any, ...]) -> str:
 
 # fmt: off
 KINDS: dict[str, Kind] = {
-    #                    read                                      spell
+    #                read                                      print
     "int":          Kind(lambda s: s.cursor.integer("a number"),   str),
     "bool":         Kind(_bool,                                    _bool_text),
     "tristate":     Kind(_tristate,                                _bool_text),
@@ -432,7 +432,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(name: str) -> Kind:
-    """The row of a kind; an ``enum:..`` gets one of its own."""
+    """Return the row of a kind; an ``enum:..`` gets its own."""
     found = KINDS.get(name)
     if found is None:
         found = KINDS[name] = Kind(enum_reader(name), str)
@@ -440,7 +440,7 @@ def kind_of(name: str) -> Kind:
 
 
 def read_frontend(s: ShapeReader) -> FrontendAttributes:
-    """Read ``{key="value",key={nested}}``; sorted by key."""
+    """Read ``{key="value",key={nested}}``; the result is sorted by key."""
     c = s.cursor
     c.expect("{", "at the start of frontend_attributes")
     found: dict[str, str] = {}
@@ -462,7 +462,7 @@ _PLAIN_KEY = re.compile(r"[\w.\-/:$@]+", re.ASCII)
 
 
 def frontend_text(attributes: FrontendAttributes) -> str:
-    """Spell frontend attributes."""
+    """Return the text of frontend attributes."""
     return "{" + ",".join(f"{_key_text(k)}={config_text(v)}" for k, v in attributes) + "}"
 
 
@@ -480,12 +480,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def config_text(text: str) -> str:
-    """Spell what `read_config` reads: braces stay as they are, all else is quoted."""
+    """Return the text that `read_config` reads: braces stay verbatim, all else is quoted."""
     return text if balanced_end(text, 0) == len(text) > 0 and not _SURROGATE.search(text) else quote(text)
-
-
-def _profile(s: ShapeReader) -> tuple[int, ...]:
-    return _dims(s)
 
 
 # fmt: off
@@ -504,7 +500,7 @@ _FAST_STRING = Pattern(r'"([^"\\]*+)"')
 
 
 def read_metadata(s: ShapeReader) -> Metadata:
-    """Read ``{op_name="..." source_line=3}``; fields come back in their usual order."""
+    """Read ``{op_name="..." source_line=3}``; the result has the canonical order of fields."""
     c = s.cursor
     c.expect("{", "at the start of metadata")
     found: dict[str, object] = {}
@@ -528,25 +524,25 @@ def _slow_field(c: Cursor, s: ShapeReader, kind: Kind, fast: re.Match[str] | Non
 
 
 def order_metadata(found: dict[str, object]) -> Metadata:
-    """Fields in their usual order."""
+    """Return metadata fields in their canonical order."""
     return tuple((f, found[f]) for f in METADATA_FIELDS if f in found)
 
 
 def metadata_text(metadata: Metadata) -> str:
-    """Spell metadata."""
-    return "{" + " ".join(f"{f}={_METADATA[f].spell(v)}" for f, v in metadata) + "}"
+    """Return the text of metadata."""
+    return "{" + " ".join(f"{f}={_METADATA[f].write(v)}" for f, v in metadata) + "}"
 
 
 def _bools(s: ShapeReader) -> tuple[bool, ...]:
-    if not s.cursor.at("{"):  # older text says it of everything at once
+    if not s.cursor.at("{"):  # older text has one for all elements
         return (_bool(s),)
-    return _listed(s.cursor, lambda: _bool(s), "a list of true and false")
+    return _braced_list(s.cursor, lambda: _bool(s), "a list of true and false")
 
 
 BOOLS = Kind(_bools, lambda values: "{" + ",".join(map(_bool_text, values)) + "}")
 VERBATIM = Kind(lambda s: s.cursor.braces("a list"), str)
 
-# Attributes that any instruction takes, in print order; control-predecessors stand apart since they name instructions.
+# Attributes that any instruction takes, in print order; control-predecessors are read apart: they name instructions.
 COMMON: dict[str, Kind] = {
     "parameter_replication": BOOLS,
     "sharding": Kind(lambda s: read_sharding(s.cursor), sharding_text),

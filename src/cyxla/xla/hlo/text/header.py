@@ -1,4 +1,4 @@
-"""The module line of HLO text and the tables of stack frames, both ways."""
+"""Parser and printer of the module line of HLO text and of the tables of stack frames."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _entry_layout(s: ShapeReader) -> EntryLayout:
 
 
 def entry_layout_text(layout: EntryLayout) -> str:
-    """Spell ``{(f32[2]{0})->f32[2]{0}}``."""
+    """Return the text of an entry layout, such as ``{(f32[2]{0})->f32[2]{0}}``."""
     parts = [(f"/*index={i}*/" if i and i % 5 == 0 else "") + p.to_text() for i, p in enumerate(layout.parameters)]
     return f"{{({', '.join(parts)})->{layout.result.to_text()}}}"
 
@@ -69,7 +69,7 @@ def _aliases(s: ShapeReader) -> tuple[InputOutputAlias, ...]:
 
 
 def _after(c: Cursor) -> int:
-    """The place right behind the last token."""
+    """Return the position after the last token."""
     return len(c.text[: c.pos].rstrip())
 
 
@@ -107,7 +107,7 @@ def _count(s: ShapeReader) -> int:
 
 
 # fmt: off
-# name in text -> (field of ModuleConfig, how it is read and spelled); in print order
+# name in text -> (field of ModuleConfig, parser and printer); in print order
 _ATTRIBUTES: dict[str, tuple[str, Kind]] = {
     "is_scheduled":             ("is_scheduled",             KINDS["bool"]),
     "input_output_alias":       ("input_output_alias",       Kind(_aliases, _aliases_text)),
@@ -126,13 +126,13 @@ _ATTRIBUTES: dict[str, tuple[str, Kind]] = {
 
 
 def read_header(s: ShapeReader, module: HloModule) -> bool:
-    """Read ``HloModule name, attr=..`` into a module; False when the text has no such line."""
+    """Read ``HloModule name, attr=..`` into a module; return False if the text has no such line."""
     c = s.cursor
     if not _HEADER_WORD.match(c.text, c.pos):
         return False
     c.match(_HEADER_WORD)
     module.name = c.name("the name of the module")
-    c.accept(":")  # as old texts have it
+    c.accept(":")  # in older text
     seen: set[str] = set()
     while (m := c.match(_ATTRIBUTE)) is not None:
         name = m.group(1)
@@ -148,7 +148,7 @@ def read_header(s: ShapeReader, module: HloModule) -> bool:
 
 
 def check_aliases(c: Cursor, module: HloModule) -> None:
-    """Refuse aliases of what is not there."""
+    """Raise if an alias or donor names an index that does not exist."""
     result, parameters = module.entry.root.shape, [p.shape for p in module.parameters]
     places = [(a.parameter, a.parameter_index) for a in module.config.input_output_alias]
     places += [(d.parameter, d.parameter_index) for d in module.config.buffer_donor]
@@ -164,18 +164,18 @@ def check_aliases(c: Cursor, module: HloModule) -> None:
 
 
 def header_text(name: str, config: ModuleConfig, layout: EntryLayout) -> str:
-    """Spell the module line."""
+    """Return the module line."""
     usual = ModuleConfig()
     parts = [f"HloModule {name}"]
     for attr, (field, kind) in _ATTRIBUTES.items():
         value: Any = layout if field == "entry_layout" else getattr(config, field)
         if value != getattr(usual, field):
-            parts.append(f"{attr}={kind.spell(value)}")
+            parts.append(f"{attr}={kind.write(value)}")
     return ", ".join(parts)
 
 
 def read_stack_frames(c: Cursor) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Read the tables that may stand between the module line and the computations."""
+    """Read the tables between the module line and the computations."""
     tables = []
     while (m := c.match(_TABLE)) is not None:
         lines = []
@@ -186,5 +186,5 @@ def read_stack_frames(c: Cursor) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def stack_frames_text(tables: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
-    """Spell the stack-frame tables."""
+    """Return the text of the stack-frame tables."""
     return "".join(f"{name}\n" + "".join(f"{line}\n" for line in lines) + "\n" for name, lines in tables)

@@ -1,6 +1,6 @@
 """A cursor over HLO text: compiled patterns matched in place, errors with line and column.
 
-Comments are blanked out beforehand (same length, so positions stay true), hence every pattern skips blanks alone.
+Comments are replaced by blanks of the same length first, so patterns only skip blanks and positions stay valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INT64: Final = (-(2**63), 2**63 - 1)
 class Pattern:
     """A pattern that skips blanks first; character classes are ASCII.
 
-    It is compiled when it is first used: all of them take milliseconds, and a text needs few.
+    It is compiled on first use: compiling all patterns takes milliseconds, and a text needs few.
     """
 
     __slots__ = ("_source", "finditer", "fullmatch", "match")
@@ -53,7 +53,7 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 def blank_comments(text: str) -> str:
-    """Replace comments by blanks, leaving strings alone and every position where it was."""
+    """Replace comments by blanks of the same length; strings stay unchanged."""
     if "//" not in text and "/*" not in text:
         return text
 
@@ -69,14 +69,14 @@ def blank_comments(text: str) -> str:
 
 
 class Cursor:
-    """A place in a text.
+    """A position in a text.
 
     Attributes
     ----------
     text : str
-        All of it, without comments.
+        The whole text, without comments.
     pos : int
-        Where reading goes on.
+        Current position.
     """
 
     __slots__ = ("depth", "elided", "pos", "text")
@@ -85,61 +85,61 @@ class Cursor:
         self.text = text
         self.pos = 0
         self.depth = 0
-        self.elided = 0  # bytes of constants whose values were left out
+        self.elided = 0  # bytes of constants with elided values
 
     def error(self, message: str, at: int | None = None, hint: str = "") -> HloParseError:
-        """An error at a position; by default at the next token."""
+        """Return an error at a position; by default at the next token."""
         where = self.skip() if at is None else at
         line = self.text.count("\n", 0, where) + 1
         return HloParseError(message, line, where - self.text.rfind("\n", 0, where), hint=hint)
 
     def place(self, at: int) -> str:
-        """Line and column of a position, for messages."""
+        """Return line and column of a position, for messages."""
         return f"line {self.text.count(chr(10), 0, at) + 1}, column {at - self.text.rfind(chr(10), 0, at)}"
 
     def skip(self) -> int:
-        """Pass blanks; the position of the next token."""
+        """Skip blanks, and return the position of the next token."""
         m = _BLANKS.match(self.text, self.pos)
         assert m is not None
         self.pos = m.end()
         return self.pos
 
     def seen(self) -> str:
-        """What stands next, for messages."""
+        """Return the next token, for messages."""
         m = _WORD.match(self.text, self.pos)
         return repr(m.group().strip()[:40]) if m else "the end"
 
     def match(self, wanted: re.Pattern[str] | Pattern) -> re.Match[str] | None:
-        """Match a pattern here and move past it."""
+        """Match a pattern at the current position and move past it."""
         m = wanted.match(self.text, self.pos)
         if m is not None:
             self.pos = m.end()
         return m
 
     def at(self, mark: str) -> bool:
-        """Whether a mark stands next."""
+        """Return True if a mark is next."""
         return self.text.startswith(mark, self.skip())
 
     def accept(self, mark: str) -> bool:
-        """Move past a mark if it stands next."""
+        """Move past a mark if it is next."""
         found = self.text.startswith(mark, self.skip())
         if found:
             self.pos += len(mark)
         return found
 
     def expect(self, mark: str, where: str) -> None:
-        """Move past a mark, which must stand next."""
+        """Move past a mark, or raise if it is not next."""
         if not self.accept(mark):
             raise self.error(f"expected {mark!r} {where}, found {self.seen()}")
 
     def enter(self, weight: int = 1) -> None:
-        """Count one more level of nesting; what takes more of Python's stack weighs more."""
+        """Enter `weight` levels of nesting; constructs that take more of Python's stack weigh more."""
         self.depth += weight
         if self.depth > MAX_NESTING:
             raise self.error("nested too deep")
 
     def leave(self, weight: int = 1) -> None:
-        """Undo one `enter`."""
+        """Leave `weight` levels of nesting."""
         self.depth -= weight
 
     def name(self, what: str) -> str:
@@ -160,7 +160,7 @@ class Cursor:
         return self.bounded(m.group(1), what, start, low, high)
 
     def bounded(self, digits: str, what: str, at: int, low: int = INT64[0], high: int = INT64[1]) -> int:
-        """The value of an integer already matched."""
+        """Return the value of an integer that was matched."""
         # Twenty characters hold every 64-bit number; int() of very many digits is slow, then refused.
         value = int(digits) if len(digits) <= 20 else None
         if value is None or not low <= value <= high:
@@ -168,7 +168,7 @@ class Cursor:
         return value
 
     def integers(self, inner: str, what: str, at: int, low: int = INT64[0], high: int = INT64[1]) -> tuple[int, ...]:
-        """The values of a comma-separated list already matched; ``at`` is where it starts."""
+        """Return the values of a comma-separated list that was matched at position `at`."""
         if not inner or inner.isspace():
             return ()
         if _PLAIN_INTEGERS.fullmatch(inner):
@@ -188,14 +188,14 @@ class Cursor:
         return tuple(values)
 
     def string(self, what: str) -> str:
-        """Read a quoted string; escapes become what they stand for."""
+        """Read a quoted string and unescape it."""
         m = self.match(_STRING)
         if m is None:
             raise self.error(f"expected {what} in quotes, found {self.seen()}")
         return unescape(m.group(1))
 
     def braces(self, what: str) -> str:
-        """Read balanced ``{...}`` and give it back verbatim; quoted strings may hold braces."""
+        """Read balanced ``{...}`` verbatim; quoted strings may hold braces."""
         start = self.skip()
         end = balanced_end(self.text, start)
         if end < 0:
@@ -205,7 +205,7 @@ class Cursor:
 
 
 def balanced_end(text: str, start: int) -> int:
-    """Where the braces that open at `start` have closed, or -1."""
+    """Return the position after the braces that open at `start`, or -1."""
     if not text.startswith("{", start):
         return -1
     depth = 0
@@ -217,7 +217,7 @@ def balanced_end(text: str, start: int) -> int:
             depth -= 1
             if depth == 0:
                 return m.end()
-        elif mark == '"':  # a quote without its partner
+        elif mark == '"':  # an unpaired quote
             return -1
     return -1
 
@@ -228,7 +228,7 @@ _MARKS = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\": "
 
 
 def unescape(text: str) -> str:
-    """Undo C escapes; octal and hex ones are bytes of UTF-8 (those that are not become lone surrogates)."""
+    """Undo C escapes; octal and hex ones are bytes of UTF-8 (invalid ones become lone surrogates)."""
     if "\\" not in text:
         return text
 
@@ -250,7 +250,7 @@ _TO_ESCAPE = re.compile(r"[^ !#-&(-\[\]-~]")
 
 
 def escape(text: str) -> str:
-    """Spell a string for quotes: C escapes, bytes beyond ASCII in octal."""
+    """Escape a string as in C, bytes beyond ASCII in octal."""
 
     def one(m: re.Match[str]) -> str:
         c = m.group()
@@ -260,5 +260,5 @@ def escape(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Spell a string, quotes included."""
+    """Return a string escaped and in quotes."""
     return f'"{escape(text)}"'

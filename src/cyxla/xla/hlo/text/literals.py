@@ -1,7 +1,7 @@
-"""Literals as text, both ways.
+"""Parser and printer of literals.
 
-Numbers are read as XLA reads them: through a double, then rounded to the type. What is printed is the shortest decimal
-that reads back to the same bits.
+Numbers are read as in XLA: as a double that is then rounded to the type. The printer emits the shortest decimal that
+reads back to the same bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 
 _MAX_ELIDED_BYTES = 2**28
 _MANTISSA = {ElementType.F16: 10, ElementType.BF16: 7, ElementType.F32: 23, ElementType.F64: 52}
-_MANTISSA |= {ElementType.F8E5M2: 2, ElementType.F8E4M3: 3, ElementType.F8E3M4: 4}  # these take NaN payloads
+_MANTISSA |= {ElementType.F8E5M2: 2, ElementType.F8E4M3: 3, ElementType.F8E3M4: 4}  # types with NaN payloads
 _ONE_NAN = {ElementType.F8E4M3FN: 0x7F, ElementType.F8E8M0FNU: 0xFF}
 _ONE_NAN |= dict.fromkeys((ElementType.F8E4M3B11FNUZ, ElementType.F8E5M2FNUZ, ElementType.F8E4M3FNUZ), 0x80)
 _SIGNED_NAN = {ElementType.F8E4M3FN}
@@ -41,19 +41,19 @@ _NAN = re.compile(r"(-?)nan(?:\(0x([0-9a-fA-F]+)\))?")
 
 
 class _Row(NamedTuple):
-    """The innermost braces of an array literal."""
+    """The text in the innermost braces of an array literal, and its position."""
 
     text: str
     at: int
 
 
 def read_literal(c: Cursor, shape: Shape) -> Literal:
-    """Read the value of a shape.
+    """Read a literal of a given shape.
 
     Raises
     ------
     HloParseError
-        The text is not such a value, or a number does not fit the element type.
+        The text is not such a literal, or a number does not fit the element type.
     """
     if shape.is_tuple:
         return _read_tuple(c, shape)
@@ -96,7 +96,7 @@ def _elided_any(c: Cursor, shape: Shape) -> Literal:
 
 
 def _elided(c: Cursor, shape: Shape) -> Literal:
-    """``{...}``: the contents were left out; zeros stand in."""
+    """Return zeros for ``{...}``, a constant whose values were elided."""
     c.elided += shape.nbytes
     if c.elided > _MAX_ELIDED_BYTES:
         raise c.error(
@@ -123,7 +123,7 @@ def _bad_complex(c: Cursor) -> HloParseError:
 
 
 def _rows(c: Cursor, shape: Shape) -> Iterator[_Row]:
-    """The innermost rows, after checking how the braces around them nest."""
+    """Yield the innermost rows, after a check of the braces around them."""
     dims, empty = shape.dims, shape.size == 0
     counts: list[int] = []
     while True:
@@ -165,7 +165,7 @@ def _bad_row(c: Cursor, shape: Shape) -> HloParseError:
 
 
 class _Values:
-    """The numbers of all rows, as one flat array."""
+    """Parser of the numbers of all rows into one flat array."""
 
     def __init__(self, c: Cursor, shape: Shape, rows: Sequence[_Row]) -> None:
         self.c, self.rows, self.dtype = c, rows, shape.dtype
@@ -187,58 +187,60 @@ class _Values:
 
     def _complex(self) -> np.ndarray[Any, Any]:
         tokens: list[str] = []
-        places: list[int] = []
+        positions: list[int] = []
         for row in self.rows:
             for m in self._matches(row, _COMPLEX, "a complex number (re, im)"):
                 tokens += m.groups()
-                places += (m.start(1), m.start(2))
-        parts = self._rounded(tokens, self.dtype.real_part, places)
+                positions += (m.start(1), m.start(2))
+        parts = self._rounded(tokens, self.dtype.real_part, positions)
         return parts.view(_numpy(self.dtype))
 
     def _floats(self) -> np.ndarray[Any, Any]:
         if _PLAIN_FLOATS.fullmatch(self.text + ","):
             self._check_widths()
             wide = _doubles(self.text.split(","))
-            return self._fit(wide, np.bool_(True), self.dtype, None)
+            return self._round_checked(wide, np.bool_(True), self.dtype, None)
         return self._rounded(self._tokens("float"), self.dtype, None)
 
-    def _rounded(self, tokens: Sequence[str], dtype: ElementType, places: Sequence[int] | None) -> np.ndarray[Any, Any]:
-        """Round tokens to a float type; NaNs are put in by their bits."""
+    def _rounded(
+        self, tokens: Sequence[str], dtype: ElementType, positions: Sequence[int] | None
+    ) -> np.ndarray[Any, Any]:
+        """Round tokens to a float type; NaNs are set by their bits."""
         special = [t[-1] in "fn)" for t in tokens]
         wide = _doubles(["0" if t[-1] in "n)" else t for t in tokens])
-        low = self._fit(wide, ~np.array(special), dtype, places)
+        low = self._round_checked(wide, ~np.array(special), dtype, positions)
         bits = low.view(f"u{low.dtype.itemsize}")
         for i, token in enumerate(tokens):
             if special[i] and token[-1] != "f":
-                bits[i] = self._nan_bits(token, dtype, i, places)
+                bits[i] = self._nan_bits(token, dtype, i, positions)
         return low
 
-    def _fit(
+    def _round_checked(
         self,
         wide: np.ndarray[Any, Any],
         finite: np.ndarray[Any, Any] | np.bool_,
         dtype: ElementType,
-        places: Sequence[int] | None,
+        positions: Sequence[int] | None,
     ) -> np.ndarray[Any, Any]:
-        """Round doubles; those written as finite must stay so."""
+        """Round doubles; values written as finite must stay finite."""
         low = round_to(wide, dtype)
         with np.errstate(all="ignore"):
-            lost = finite & ~(np.isfinite(wide) & np.isfinite(low.astype(np.float64)))
+            overflowed = finite & ~(np.isfinite(wide) & np.isfinite(low.astype(np.float64)))
         if dtype is ElementType.F8E8M0FNU:
-            lost |= finite & (wide <= 0)
-        if lost.any():
-            i = int(np.flatnonzero(lost)[0])
-            raise self.c.error(f"number is out of range for {dtype}", self._place(i, places))
+            overflowed |= finite & (wide <= 0)
+        if overflowed.any():
+            i = int(np.flatnonzero(overflowed)[0])
+            raise self.c.error(f"number is out of range for {dtype}", self._position(i, positions))
         return low
 
-    def _nan_bits(self, token: str, dtype: ElementType, i: int, places: Sequence[int] | None) -> int:
+    def _nan_bits(self, token: str, dtype: ElementType, i: int, positions: Sequence[int] | None) -> int:
         m = _NAN.fullmatch(token)
         if m is None or (m.group(2) and dtype not in _MANTISSA):
             what = f"{dtype} has no NaN payloads" if m else f"{token!r} is not a number"
-            raise self.c.error(what, self._place(i, places))
+            raise self.c.error(what, self._position(i, positions))
         payload = int(m.group(2), 16) if m.group(2) and len(m.group(2)) <= 16 else None
         if m.group(2) and (payload is None or not 0 < payload < 2 ** _MANTISSA[dtype]):
-            raise self.c.error(f"NaN payload does not fit {dtype}", self._place(i, places))
+            raise self.c.error(f"NaN payload does not fit {dtype}", self._position(i, positions))
         return nan_bits(dtype, bool(m.group(1)), payload)
 
     def _integers(self) -> np.ndarray[Any, Any]:
@@ -249,10 +251,10 @@ class _Values:
             values = [int(t) for t in self._tokens("integer")]
         low, high = integer_range(self.dtype)
         if self.dtype is ElementType.U64:
-            low = -(2**63)  # read as two's complement, as XLA does
+            low = -(2**63)  # XLA reads two's complement as well
         if min(values) < low or max(values) > high:
             i = next(i for i, v in enumerate(values) if not low <= v <= high)
-            raise self.c.error(f"{values[i]} is out of range for {self.dtype}", self._place(i, None))
+            raise self.c.error(f"{values[i]} is out of range for {self.dtype}", self._position(i, None))
         if self.dtype is ElementType.U64:
             return np.array([v % 2**64 for v in values], np.uint64)
         return np.array(values, np.int64).astype(_numpy(self.dtype))
@@ -275,15 +277,15 @@ class _Values:
         for row in self.rows:
             for m in self._matches(row, _VALUE, f"a number of type {self.dtype}"):
                 token = m.group(1)
-                truth = token in ("true", "false")
-                fits = not truth if what == "float" else _INTEGER.fullmatch(token) or (what == "pred" and truth)
+                is_bool = token in ("true", "false")
+                fits = not is_bool if what == "float" else _INTEGER.fullmatch(token) or (what == "pred" and is_bool)
                 if not fits:
                     raise self.c.error(f"{token[:40]!r} is no {self.dtype}", m.start(1))
                 tokens.append(token)
         return tokens
 
     def _matches(self, row: _Row, wanted: Pattern, what: str) -> list[re.Match[str]]:
-        """Matches that fill a row, with commas between them."""
+        """Return the matches that fill a row, with commas between them."""
         c = Cursor(self.c.text)
         c.pos, end, found = row.at, row.at + len(row.text), []
         while True:
@@ -300,10 +302,10 @@ class _Values:
             raise self._bad_width(row, len(found))
         return found
 
-    def _place(self, i: int, places: Sequence[int] | None) -> int:
-        """Where element `i` stands."""
-        if places is not None:
-            return places[i]
+    def _position(self, i: int, positions: Sequence[int] | None) -> int:
+        """Return the position of element `i`."""
+        if positions is not None:
+            return positions[i]
         row, k = self.rows[i // self.width], i % self.width
         before = row.text.split(",")[: k + 1]
         at = row.at + len(",".join(before)) - len(before[-1])
@@ -311,7 +313,7 @@ class _Values:
 
 
 def _doubles(tokens: Sequence[str]) -> np.ndarray[Any, Any]:
-    """Doubles of numbers; ``-0`` without a point is an integer to XLA, hence 0."""
+    """Return the tokens as doubles; ``-0`` without a point is an integer in XLA, hence 0."""
     wide = np.array(list(map(float, tokens)))
     for i in np.flatnonzero((wide == 0) & np.signbit(wide)).tolist():
         if not tokens[i].strip(" \t\r\n-0"):
@@ -325,7 +327,7 @@ def _numpy(dtype: ElementType) -> np.dtype[Any]:
 
 
 def round_to(wide: np.ndarray[Any, Any], dtype: ElementType) -> np.ndarray[Any, Any]:
-    """Doubles as a float type; the narrow ones go through single precision, as in XLA."""
+    """Round doubles to a float type; narrow types go through single precision, as in XLA."""
     target = _numpy(dtype)
     with np.errstate(all="ignore"):
         if target.itemsize >= 4:
@@ -334,14 +336,14 @@ def round_to(wide: np.ndarray[Any, Any], dtype: ElementType) -> np.ndarray[Any, 
 
 
 def integer_range(dtype: ElementType) -> tuple[int, int]:
-    """Least and greatest value of an integer type."""
+    """Return the least and greatest value of an integer type."""
     if dtype.is_unsigned:
         return 0, 2**dtype.bits - 1
     return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
 
 
 def nan_bits(dtype: ElementType, negative: bool, payload: int | None) -> int:
-    """The bits of a NaN; without a payload the quiet one."""
+    """Return the bits of a NaN, by default a quiet one."""
     if dtype not in _MANTISSA:
         return _ONE_NAN.get(dtype, 0) | (0x80 if negative and dtype in _SIGNED_NAN else 0)
     mantissa = _MANTISSA[dtype]
@@ -351,7 +353,7 @@ def nan_bits(dtype: ElementType, negative: bool, payload: int | None) -> int:
 
 
 def literal_text(literal: Literal) -> str:
-    """Spell a literal as it stands in ``constant(..)``."""
+    """Return the text of a literal in ``constant(..)``."""
     if literal.is_tuple:
         return "( " + ", ".join(map(literal_text, literal.elements)) + " )" if literal.elements else "()"
     shape = literal.shape
@@ -389,7 +391,7 @@ def _element_texts(values: np.ndarray[Any, Any], dtype: ElementType) -> list[str
 
 
 def _float_texts(values: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
-    """Spell floats; equal ones are worked out once."""
+    """Return the texts of floats; equal ones are printed once."""
     bits = values.view(f"u{values.dtype.itemsize}")
     unique, where = np.unique(bits, return_inverse=True)
     texts = _unique_texts(unique, dtype)
@@ -405,7 +407,7 @@ def _unique_texts(bits: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
     for digits in _DIGITS.get(dtype, range(1, 18)):
         if not left:
             break
-        tries = [_spell(float(wide[i]), digits) for i in left]
+        tries = [_decimal(float(wide[i]), digits) for i in left]
         same = round_to(np.array(list(map(float, tries))), dtype).view(bits.dtype) == bits[left]
         for i, text in zip(left, tries, strict=True):
             texts[i] = text
@@ -416,8 +418,8 @@ def _unique_texts(bits: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
 _DIGITS: dict[ElementType, Sequence[int]] = {ElementType.F64: (0,), ElementType.F32: (*range(1, 10), 0)}
 
 
-def _spell(value: float, digits: int) -> str:
-    """A decimal with so many digits; 0 means as many as the double needs."""
+def _decimal(value: float, digits: int) -> str:
+    """Return a decimal with a number of digits; 0 means those that the double needs."""
     if value.is_integer() and abs(value) < 1e9:
         return "-0.0" if value == 0 and np.signbit(value) else str(int(value))  # XLA reads -0 as 0
     text = f"{value:.{digits}g}" if digits else repr(value)
@@ -425,7 +427,7 @@ def _spell(value: float, digits: int) -> str:
 
 
 def _special_text(value: float, bits: int, dtype: ElementType) -> str:
-    """The text of what is not finite, else nothing."""
+    """Return the text of a value that is not finite, else an empty string."""
     if value == value:
         return "" if abs(value) != float("inf") else ("-inf" if value < 0 else "inf")
     if dtype not in _MANTISSA:

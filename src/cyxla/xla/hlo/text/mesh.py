@@ -1,4 +1,4 @@
-"""Meshes of devices as text: ``mesh['x'=2,'y'=4]``, shardings that name their axes, groups of devices along axes."""
+"""Parser and printer of meshes: ``mesh['x'=2,'y'=4]``, shardings by mesh axes, device groups along mesh axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.xla.hlo.attributes import IotaTiles, ReplicaGroups, Sharding
 from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
-from cyxla.xla.hlo.text.tile_assignment import usual_iota
+from cyxla.xla.hlo.text.tile_assignment import canonical_iota
 
 _MESH = Pattern(rf"(mesh|maximal_mesh){WS}\[")
 _NAME = Pattern(r"(?:'([^'\n]*+)'|\"([^\"\n]*+)\")")
@@ -24,16 +24,16 @@ _MOST_DEVICES = 1 << 20
 
 
 class Mesh(NamedTuple):
-    """Devices in a grid.
+    """A grid of devices.
 
     Attributes
     ----------
     axes : tuple of (str, int)
-        Name and size of each axis; none for a single device, and for no mesh at all.
+        Name and size of each axis; empty for a single device and for no mesh.
     devices : tuple of int
-        Their numbers in row-major order, if these do not just count.
+        Device numbers in row-major order; empty if they are 0, 1, ..
     reshape, transpose : tuple of int
-        The numbers as an iota over `reshape`, transposed, instead.
+        Device numbers as an iota over `reshape`, transposed, instead of `devices`.
     """
 
     axes: tuple[tuple[str, int], ...] = ()
@@ -43,7 +43,7 @@ class Mesh(NamedTuple):
 
     @property
     def is_maximal(self) -> bool:
-        """Whether it is a single device."""
+        """True for a single device."""
         return not self.axes and len(self.devices) == 1
 
     @property
@@ -52,7 +52,7 @@ class Mesh(NamedTuple):
         return tuple(size for _, size in self.axes)
 
     def text(self) -> str:
-        """Spell the mesh."""
+        """Return the text of the mesh."""
         if self.is_maximal:
             return f"maximal_mesh[device_id={self.devices[0]}]"
         axes = ",".join(f"'{name}'={size}" for name, size in self.axes)
@@ -63,15 +63,15 @@ class Mesh(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """An axis of a mesh, or the part of it that is `size` large and has `before` in front; 0 is all of it."""
+    """A mesh axis, or the sub-axis ``(pre_size)size`` of it; a `size` of 0 is the whole axis."""
 
     number: int
-    before: int = 1
+    pre_size: int = 1
     size: int = 0
 
     def text(self, mesh: Mesh) -> str:
-        """Spell the axis."""
-        part = f":({self.before}){self.size}" if self.size else ""
+        """Return the text of the axis."""
+        part = f":({self.pre_size}){self.size}" if self.size else ""
         return f"'{mesh.axes[self.number][0]}'{part}"
 
 
@@ -80,7 +80,7 @@ def _joined(values: tuple[int, ...]) -> str:
 
 
 def at_mesh(c: Cursor) -> bool:
-    """Whether a mesh stands next."""
+    """Return True if a mesh is next."""
     return _MESH.match(c.text, c.pos) is not None
 
 
@@ -145,16 +145,16 @@ def _read_axis(c: Cursor, mesh: Mesh) -> Axis:
     if not c.accept(":"):
         return Axis(number)
     c.expect("(", "before what is in front of a part of an axis")
-    before = c.integer("a size", 1)
+    pre_size = c.integer("a size", 1)
     c.expect(")", "after what is in front of a part of an axis")
     size = c.integer("the size of a part of an axis", 2)
-    if mesh.axes[number][1] % (before * size):
-        raise c.error(f"({before}){size} does not divide an axis of {mesh.axes[number][1]}", start)
-    return Axis(number, before, size)
+    if mesh.axes[number][1] % (pre_size * size):
+        raise c.error(f"({pre_size}){size} does not divide an axis of {mesh.axes[number][1]}", start)
+    return Axis(number, pre_size, size)
 
 
 def _read_axes(c: Cursor, mesh: Mesh, *, may_be_open: bool = False) -> tuple[tuple[Axis, ...], bool]:
-    """Read ``{'x', 'y':(1)2}``; with ``?`` at the end, where that may be, they are open."""
+    """Read ``{'x', 'y':(1)2}``; with ``?`` at the end, if `may_be_open`, they are open."""
     c.expect("{", "at the start of axes")
     axes: list[Axis] = []
     is_open = False
@@ -174,39 +174,39 @@ def _axes_text(mesh: Mesh, axes: tuple[Axis, ...], is_open: bool = False) -> str
 
 
 def read_named_sharding(c: Cursor) -> Sharding:
-    """Read what follows the ``{`` of a sharding that begins with a mesh, and the ``}``."""
+    """Read a sharding by mesh axes after its ``{``, up to its ``}``."""
     mesh = _read_mesh(c)
     if not mesh.is_maximal:
         c.accept(",")
     word = c.match(_WORD) if not mesh.is_maximal else None
     if word is not None:
-        words = _whole(c, mesh, word.group(1))
+        words = _for_all_dimensions(c, mesh, word.group(1))
     else:
-        words = [mesh.text()] if mesh.is_maximal else _by_dimension(c, mesh)
+        words = [mesh.text()] if mesh.is_maximal else _for_each_dimension(c, mesh)
     while (m := c.match(_ATTRIBUTE)) is not None and m.group(1) == "metadata":
         c.braces("metadata")
     c.expect("}", "at the end of a sharding")
     return Sharding("replicated") if words == ["replicated"] else Sharding("named", named=", ".join(words))
 
 
-def _whole(c: Cursor, mesh: Mesh, word: str) -> list[str]:
-    """A word for all dimensions; ``replicated`` needs no mesh."""
+def _for_all_dimensions(c: Cursor, mesh: Mesh, word: str) -> list[str]:
+    """Return the text of a word for all dimensions; ``replicated`` needs no mesh."""
     if word == "replicated":
         return [word]
     if word == "unreduced":
-        word += _reduction(c) if c.accept("=") else ""
+        word += _reduction_text(c) if c.accept("=") else ""
         word += " " + _axes_text(mesh, _read_axes(c, mesh)[0]) if c.at("{") else ""
     return [mesh.text(), word]
 
 
-def _reduction(c: Cursor) -> str:
+def _reduction_text(c: Cursor) -> str:
     m = c.match(_REDUCTION)
     if m is None:
         raise c.error(f"expected sum, max or min, found {c.seen()}")
     return f"={m.group(1)}" if m.group(1) != "sum" else ""
 
 
-def _by_dimension(c: Cursor, mesh: Mesh) -> list[str]:
+def _for_each_dimension(c: Cursor, mesh: Mesh) -> list[str]:
     c.expect("[", "before the axes of each dimension")
     dimensions: list[str] = []
     while not c.accept("]"):
@@ -221,18 +221,18 @@ def _by_dimension(c: Cursor, mesh: Mesh) -> list[str]:
             continue
         if word in more:
             raise c.error(f"{word} stands twice in a sharding", m.start(1))
-        reduction = _reduction(c)[1:] if word == "unreduced" and not c.at("{") else ""
+        reduction = _reduction_text(c)[1:] if word == "unreduced" and not c.at("{") else ""
         more[word] = f"{word}={reduction}{_axes_text(mesh, _read_axes(c, mesh)[0])}"
     ordered = [more[word] for word in ("replicated", "unreduced", "manual") if word in more]
     return [mesh.text(), "[" + ", ".join(dimensions) + "]", *ordered]
 
 
 def read_mesh_groups(c: Cursor) -> ReplicaGroups:
-    """Read ``mesh['x'=2,'y'=4] {'y'}``: devices that differ along the axes alone make a group."""
+    """Read ``mesh['x'=2,'y'=4] {'y'}``: devices that differ only along these axes form a group."""
     start = c.skip()
     mesh = _read_mesh(c)
     axes, _ = _read_axes(c, mesh)
-    found = _cut(mesh, axes)
+    found = _split_axes(mesh, axes)
     if found is None:
         raise c.error("axes that overlap", start)
     sizes, grouped = found
@@ -240,7 +240,7 @@ def read_mesh_groups(c: Cursor) -> ReplicaGroups:
     each = prod(sizes[d] for d in grouped)
     dims = (prod(sizes) // each, each)
     if not (mesh.devices or mesh.reshape):
-        return ReplicaGroups(iota=usual_iota(IotaTiles(dims, sizes, order)))
+        return ReplicaGroups(iota=canonical_iota(IotaTiles(dims, sizes, order)))
     if prod(sizes) > _MOST_DEVICES:
         raise c.error(f"{prod(sizes)} devices in an order of their own; {_MOST_DEVICES} is the limit", start)
     devices = np.array(mesh.devices or np.arange(prod(mesh.reshape)))
@@ -250,19 +250,19 @@ def read_mesh_groups(c: Cursor) -> ReplicaGroups:
     return ReplicaGroups(tuple(tuple(map(int, row)) for row in rows))
 
 
-def _cut(mesh: Mesh, axes: tuple[Axis, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Sizes of a mesh whose axes are cut where parts of them are named; which of these are named, in that order."""
+def _split_axes(mesh: Mesh, axes: tuple[Axis, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Split axes into sub-axes; return all sizes and the numbers of `axes` among them, None if they overlap."""
     sizes: list[int] = []
-    places: dict[Axis, int] = {}
+    numbers: dict[Axis, int] = {}
     for number, (_, whole) in enumerate(mesh.axes):
         done = 1
         for axis in sorted(a for a in axes if a.number == number):
             size = axis.size or whole
-            if axis.before % done or axis in places or done * size > whole:
+            if axis.pre_size % done or axis in numbers or done * size > whole:
                 return None
-            sizes.append(axis.before // done)
-            places[axis] = len(sizes)
+            sizes.append(axis.pre_size // done)
+            numbers[axis] = len(sizes)
             sizes.append(size)
-            done = axis.before * size
+            done = axis.pre_size * size
         sizes.append(whole // done)
-    return tuple(sizes), tuple(places[a] for a in axes)
+    return tuple(sizes), tuple(numbers[a] for a in axes)

@@ -1,4 +1,4 @@
-"""HLO text to modules."""
+"""Parser of HLO text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from cyxla.xla.hlo.text.literals import read_literal
 from cyxla.xla.hlo.text.names import (
     ASYNC_ATTRIBUTES,
     IGNORED_ATTRIBUTES,
-    NOT_REQUIRED_CALLS,
-    SAYS_NOTHING,
+    IGNORED_VALUES,
+    OPTIONAL_CALLS,
     call_names,
     split_async,
 )
@@ -49,11 +49,6 @@ _BARE_RHS = Pattern(rf"(?:\(|{ARRAY}|[a-z][a-z0-9\-]*+{WS}\()")
 _LINE_START = Pattern(rf"%?+{NAME}{WS}(?:\{{|\({WS}(?:\){WS}->|%?+{NAME}{WS}:))")
 
 
-class _Operands(NamedTuple):
-    values: list[Instruction]
-    at: int  # of the opening parenthesis
-
-
 class _Attributes(NamedTuple):
     own: dict[str, Any]
     calls: dict[str, tuple[Computation, ...]]
@@ -63,7 +58,7 @@ class _Attributes(NamedTuple):
 
 
 class _Wrapped(NamedTuple):
-    """What ``<op>-start`` wraps."""
+    """The operation that ``<op>-start`` wraps."""
 
     row: Opcode
     attrs: dict[str, Any]
@@ -71,19 +66,19 @@ class _Wrapped(NamedTuple):
 
 
 class _Scope:
-    """A computation while it is read."""
+    """A computation that is being read."""
 
     __slots__ = ("computation", "free", "names", "places")
 
     def __init__(self, computation: Computation, *, free: bool = False) -> None:
         self.computation = computation
         self.names: dict[str, Instruction] = {}
-        self.places: dict[Instruction, int] = {}  # of parameters
+        self.places: dict[Instruction, int] = {}  # positions of parameters
         self.free = free  # unknown operands become parameters
 
 
 class _Parser:
-    """Reads one module."""
+    """Parser of one module."""
 
     def __init__(self, text: str) -> None:
         self.cursor = Cursor(text)
@@ -96,7 +91,7 @@ class _Parser:
         self.wrapped: dict[Instruction, _Wrapped] = {}
 
     def read(self) -> HloModule:
-        """Read everything."""
+        """Read the module."""
         c = self.cursor
         headed = read_header(self.shapes, self.module)
         if headed:
@@ -129,14 +124,14 @@ class _Parser:
         raise c.error("expected HloModule, a computation or an instruction", m.end() if m else start)
 
     def _single(self) -> HloModule:
-        """A lone instruction: what it reads becomes parameters."""
+        """Read a lone instruction; its operands become parameters."""
         c = self.cursor
         computation = self.module.add_computation(Computation("_"))
         scope = _Scope(computation, free=True)
         if _HEAD.match(c.text, c.pos):
             self._instruction(scope)
         else:
-            self._right_side(scope, "_", self._result_shape(), None)
+            self._right_hand_side(scope, "_", self._result_shape(), None)
         if c.skip() != len(c.text):
             raise c.error(f"expected the end after a lone instruction, found {c.seen()}")
         computation.root = list(computation.instructions)[-1]
@@ -173,7 +168,7 @@ class _Parser:
             self.entry = computation
 
     def _signature(self) -> tuple[Shape, int]:
-        """``(p: f32[2]) -> f32[2]``: only the result matters; gives it and its place."""
+        """Read ``(p: f32[2]) -> f32[2]``, and return the result shape and its position."""
         c = self.cursor
         c.expect("(", "of a signature")
         first = True
@@ -224,12 +219,12 @@ class _Parser:
             taken[number] = ins
 
     def _called(self) -> Computation:
-        """A computation by name, or written in place."""
+        """Read the name of a computation, or a computation in place."""
         c = self.cursor
         if c.at("{"):
             made = self._body("_", None)
             n = 0
-            while made.name in self.module.computations:  # those inside came first
+            while made.name in self.module.computations:  # nested ones were added first
                 n += 1
                 made.name = f"_.{n}"
             return self.module.add_computation(made)
@@ -263,7 +258,7 @@ class _Parser:
         name = m.group(2) or m.group(3)
         if name in scope.names:
             raise c.error(f"a second instruction called {name}", m.start(2) if m.group(2) else m.start(3))
-        ins = self._right_side(scope, name, self._result_shape(), name)
+        ins = self._right_hand_side(scope, name, self._result_shape(), name)
         if c.accept(","):
             raise c.error(f"expected an attribute after ',', found {c.seen()}")
         return ins, m.group(1) is not None
@@ -288,7 +283,7 @@ class _Parser:
             return self.shapes.read()
         return None
 
-    def _right_side(self, scope: _Scope, name: str, shape: Shape | None, key: str | None) -> Instruction:
+    def _right_hand_side(self, scope: _Scope, name: str, shape: Shape | None, key: str | None) -> Instruction:
         c = self.cursor
         self.count += 1
         if self.count > MAX_INSTRUCTIONS:
@@ -311,16 +306,16 @@ class _Parser:
                 raise c.error(f"unknown opcode {opcode}", m.start(1), _nearest(opcode))
             ins = self._async(scope, name, shape, stage, wrapped, m.end() - 1)
         else:
-            ins = self._plain(scope, row, name, shape, m)
+            ins = self._instruction_of_row(scope, row, name, shape, m)
         if key is not None:
             scope.names[key] = ins
         return ins
 
-    def _plain(self, scope: _Scope, row: Opcode, name: str, shape: Shape | None, m: Any) -> Instruction:
+    def _instruction_of_row(self, scope: _Scope, row: Opcode, name: str, shape: Shape | None, m: Any) -> Instruction:
         c = self.cursor
         given: dict[str, Any] = {}
         operands: list[Instruction] = []
-        special = _IN_PARENTHESES.get(row.name)
+        special = _PARENTHESISED.get(row.name)
         if special is not None:
             attr, reader = special
             before = c.elided
@@ -361,7 +356,7 @@ class _Parser:
         return values
 
     def _operand_list(self, scope: _Scope) -> list[Instruction]:
-        """Operands up to the closing parenthesis."""
+        """Read operands up to the closing parenthesis."""
         c = self.cursor
         text, names = c.text, scope.names
         values: list[Instruction] = []
@@ -370,7 +365,7 @@ class _Parser:
         while True:
             m = _OPERAND.match(text, c.pos)
             if m is None:
-                values.append(self._long_operand(scope))
+                values.append(self._other_operand(scope))
             else:
                 c.pos = m.end()
                 spelled, name = m.groups()
@@ -393,8 +388,8 @@ class _Parser:
         scope.places[ins] = at
         return ins
 
-    def _long_operand(self, scope: _Scope) -> Instruction:
-        """An operand with a tuple shape, or an instruction nested in place."""
+    def _other_operand(self, scope: _Scope) -> Instruction:
+        """Read an operand with a tuple shape, or a nested instruction."""
         c = self.cursor
         start = c.skip()
         shape: Shape | None = None
@@ -402,7 +397,9 @@ class _Parser:
             shape = self.shapes.read()
         m = c.match(_OPERAND_PART)
         if m is not None:
-            return self._part(scope, m, self.shapes.array(m.group(1), m.start(1)) if m.group(1) else shape, start)
+            return self._tuple_element(
+                scope, m, self.shapes.array(m.group(1), m.start(1)) if m.group(1) else shape, start
+            )
         m = c.match(_OPERAND_NAME)
         if m is not None:
             value = scope.names.get(m.group(1))
@@ -415,12 +412,12 @@ class _Parser:
         if nested is None:
             raise c.error(f"expected an operand, then ',' or ')', found {c.seen()}", start)
         c.enter(2)
-        ins = self._right_side(scope, f"{nested.group(1)}.anon", shape, None)
+        ins = self._right_hand_side(scope, f"{nested.group(1)}.anon", shape, None)
         c.leave(2)
         return ins
 
-    def _part(self, scope: _Scope, m: Any, shape: Shape | None, at: int) -> Instruction:
-        """An element of a tuple as an operand, ``%t#1#0``: the instructions that take it out, made once."""
+    def _tuple_element(self, scope: _Scope, m: Any, shape: Shape | None, at: int) -> Instruction:
+        """Return the tuple element ``%t#1#0``; its get-tuple-elements are created once."""
         c = self.cursor
         name = m.group(2)
         value = scope.names.get(name)
@@ -442,7 +439,7 @@ class _Parser:
         return value
 
     def _attributes(self, scope: _Scope, row: Opcode, own: dict[str, Any], more: tuple[str, ...] = ()) -> _Attributes:
-        """Read ``, name=value`` as often as it stands."""
+        """Read ``, name=value`` repeatedly."""
         c = self.cursor
         text, by_name = c.text, row.attr_by_name
         calls: dict[str, tuple[Computation, ...]] = {}
@@ -470,20 +467,20 @@ class _Parser:
             elif name in more:
                 own[name] = kind_of(ASYNC_ATTRIBUTES[name]).read(self.shapes)
             else:
-                self._left_out(row, name, m.start(1))
+                self._ignored_attribute(row, name, m.start(1))
         return _Attributes(own, calls, {k: v for k, v in extras.items() if v not in ((), "")}, metadata, control)
 
-    def _left_out(self, row: Opcode, name: str, at: int) -> None:
-        """An attribute that says nothing, or of which only what is so anyway is read."""
+    def _ignored_attribute(self, row: Opcode, name: str, at: int) -> None:
+        """Read an attribute that has no effect, or raise if its value would have one."""
         c = self.cursor
         if name in IGNORED_ATTRIBUTES.get(row.name, ()):
             c.string("a string")
             return
-        if name not in SAYS_NOTHING.get(row.name, ()):
+        if name not in IGNORED_VALUES.get(row.name, ()):
             allowed = sorted({*row.attr_by_name, *call_names(row), *COMMON, "control-predecessors"})
             raise c.error(f"{row.name} has no attribute {name}", at, hint=f"it takes {', '.join(allowed)}")
         word = c.name("a word")
-        if word not in SAYS_NOTHING[row.name][name]:
+        if word not in IGNORED_VALUES[row.name][name]:
             what = f"{row.name} with {name}={word[:40]}"
             raise UnimplementedError(f"{what} is not read by this release", where=c.place(at))
 
@@ -501,7 +498,7 @@ class _Parser:
         return tuple(found)
 
     def _order_calls(self, row: Opcode, found: _Attributes, at: int) -> tuple[Computation, ...]:
-        """Called computations in the row's order."""
+        """Return the called computations in the row's order."""
         calls = found.calls
         if not calls and not row.calls:
             return ()
@@ -511,7 +508,7 @@ class _Parser:
             names: tuple[str, ...] = ("true_computation", "false_computation")
         else:
             names = row.calls
-        if row.name in NOT_REQUIRED_CALLS:
+        if row.name in OPTIONAL_CALLS:
             return tuple(comp for group in calls.values() for comp in group)
         for name in names:
             if name not in calls:
@@ -521,7 +518,7 @@ class _Parser:
     def _check_complete(
         self, row: Opcode, operands: list[Instruction], found: _Attributes, shape: Shape | None, at: int
     ) -> None:
-        """Refuse what is missing, at the token after the operands."""
+        """Raise if a required attribute is missing; `at` is the position after the operands."""
         if row.name == "map":
             found.own.setdefault("dimensions", tuple(range(operands[0].shape.rank)))
         for attr in row.attrs:
@@ -534,12 +531,12 @@ class _Parser:
         self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], called: tuple[Computation, ...],
         shape: Shape | None, at: int,
     ) -> Shape:  # fmt: skip
-        """The stated shape, else the one that follows from the operands."""
+        """Return the stated shape, or the inferred one."""
         if shape is not None:
             return shape
         if row.name == "tuple":
-            return self._limited(Shape.tuple([o.shape for o in operands]))
-        if row.name in _STATED:
+            return self._check_tuple_size(Shape.tuple([o.shape for o in operands]))
+        if row.name in _NOT_INFERRED:
             raise self.cursor.error(f"the shape of {row.name} must be written", at)
         try:
             found = infer_shape(row.name, operands, attrs, called, None)
@@ -547,10 +544,10 @@ class _Parser:
             raise
         except OpError as e:
             raise self.cursor.error(f"cannot infer the shape: {e.message}", at) from None
-        return self._limited(_with_layout_of(row, operands, attrs, found))
+        return self._check_tuple_size(_with_operand_layout(row, operands, attrs, found))
 
-    def _limited(self, shape: Shape) -> Shape:
-        """Refuse tuples of tuples of tuples that a few lines can make huge."""
+    def _check_tuple_size(self, shape: Shape) -> Shape:
+        """Raise if a tuple is too deep or too large; a few lines of nested tuples can be huge."""
         if shape.is_tuple:
             parts = [self.sizes.get(e, (0, 1)) for e in shape.elements]
             depth, leaves = 1 + max((d for d, _ in parts), default=0), sum(n for _, n in parts)
@@ -559,10 +556,10 @@ class _Parser:
             self.sizes[shape] = depth, leaves
         return shape
 
-    # Async sugar
+    # Async shorthand
 
     def _async(self, scope: _Scope, name: str, shape: Shape | None, stage: str, wrapped: str, at: int) -> Instruction:
-        """``<op>-start``, ``-update``, ``-done``: a chain around a computation that holds the operation alone."""
+        """Read ``<op>-start``, ``-update``, ``-done``: a chain around a computation of that operation."""
         c = self.cursor
         if stage != "start":
             row = OPCODES[f"async-{stage}"]
@@ -590,7 +587,7 @@ class _Parser:
         return made
 
     def _update(self, scope: _Scope, name: str, shape: Shape | None, at: int) -> Instruction:
-        """``async-update``; one that brings operands is where the operation begins, which had none so far."""
+        """Read ``async-update``; one with further operands becomes the start of an operation that had none."""
         c = self.cursor
         row = OPCODES["async-update"]
         operands = self._operand_list(scope)
@@ -634,7 +631,7 @@ class _Parser:
         computation.root = computation.add(row.name, parameters, attrs, shape=shape, called=called, name=row.name)
         return computation
 
-    # Arguments that stand in the parentheses
+    # Arguments in the parentheses
 
     def _parameter_number(self, _shape: Shape | None) -> int:
         number = self.cursor.integer("the number of a parameter")
@@ -648,39 +645,39 @@ class _Parser:
         return read_literal(self.cursor, shape)
 
 
-_IN_PARENTHESES: dict[str, tuple[str, Callable[[_Parser, Shape | None], Any]]] = {
+_PARENTHESISED: dict[str, tuple[str, Callable[[_Parser, Shape | None], Any]]] = {
     "parameter": ("parameter_number", _Parser._parameter_number),
     "constant": ("literal", _Parser._constant),
 }
 _LISTS = ("branch_computations", "called_computations")
-# Opcodes whose result shape the operands do not tell.
-_STATED = frozenset({
+# Opcodes whose operands do not determine the result shape.
+_NOT_INFERRED = frozenset({
     "parameter", "constant", "iota", "custom-call", "reshape", "bitcast", "bitcast-convert", "convert", "rng",
     "rng-bit-generator", "rng-get-and-update-state", "infeed", "recv", "fusion", "async-start", "stochastic-convert",
     "dynamic-reshape", "broadcast",
 })  # fmt: skip
 
 
-def _with_layout_of(row: Opcode, operands: list[Instruction], attrs: dict[str, Any], shape: Shape) -> Shape:
-    """An inferred shape in the layout of the operand that it follows."""
+def _with_operand_layout(row: Opcode, operands: list[Instruction], attrs: dict[str, Any], shape: Shape) -> Shape:
+    """Return an inferred shape in the layout of the operand that determines it."""
     if row.name == "get-tuple-element":
         return operands[0].shape.subshape((attrs["index"],))
-    follows = bool(operands) and (row.elementwise or row.name in _FOLLOWED)
-    source = operands[_FOLLOWED.get(row.name, 0)].shape if follows else shape
+    follows = bool(operands) and (row.elementwise or row.name in _LAYOUT_SOURCES)
+    source = operands[_LAYOUT_SOURCES.get(row.name, 0)].shape if follows else shape
     if source.layout is None or source.rank != shape.rank:
         return shape
     return shape.with_layout(source.layout)
 
 
-_FOLLOWED = {"select": 1, "clamp": 1, "reverse": 0, "copy": 0}
+_LAYOUT_SOURCES = {"select": 1, "clamp": 1, "reverse": 0, "copy": 0}
 
 
-_NOTES = re.compile(r"(?:[ \t\r]*+(?:#[^\n]*+)?+\n)++")
+_LEADING_COMMENTS = re.compile(r"(?:[ \t\r]*+(?:#[^\n]*+)?+\n)++")
 
 
-def _without_notes(text: str) -> str:
-    """Blank out leading lines that begin with ``#``, as XLA's own files have them for what runs the tests."""
-    m = _NOTES.match(text)
+def _blank_leading_comments(text: str) -> str:
+    """Blank out leading lines that begin with ``#``; XLA's test files have them for their runner."""
+    m = _LEADING_COMMENTS.match(text)
     if m is None or "#" not in m.group():
         return text
     return re.sub(r"[^\n]", " ", m.group()) + text[m.end() :]
@@ -699,22 +696,22 @@ def parse_module(text: str) -> HloModule:
     Parameters
     ----------
     text : str
-        A module; also a lone computation, or a lone instruction.
+        A module, a lone computation, or a lone instruction.
 
     Returns
     -------
     HloModule
-        What the text says; result shapes are not checked, see `cyxla.xla.hlo.verifier`.
+        The module; result shapes are not checked, see `cyxla.xla.hlo.verifier`.
 
     Raises
     ------
     HloParseError
-        The text is not HLO; the error has line and column.
+        The text is not HLO; the error holds line and column.
 
     Warns
     -----
     ElidedConstantWarning
-        Constants stand as ``{...}``, without their values: zeros stand in for them.
+        Constants are elided as ``{...}``; they become zeros.
 
     Examples
     --------
@@ -727,17 +724,17 @@ def parse_module(text: str) -> HloModule:
         text.encode()
     except UnicodeEncodeError as e:
         raise Cursor(text).error("a lone surrogate is no character", e.start) from None
-    parser = _Parser(blank_comments(_without_notes(text)))
+    parser = _Parser(blank_comments(_blank_leading_comments(text)))
     try:
         module = parser.read()
-    except RecursionError:  # the caller had used up most of the stack
+    except RecursionError:  # the caller used most of the stack
         raise parser.cursor.error("nested too deep") from None
     if parser.elided:
-        _warn_of_elided(module, parser.elided)
+        _warn_about_elided(module, parser.elided)
     return module
 
 
-def _warn_of_elided(module: HloModule, names: list[str]) -> None:
+def _warn_about_elided(module: HloModule, names: list[str]) -> None:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyxla":

@@ -1,7 +1,7 @@
-"""Modules to HLO text.
+"""Printer of HLO text.
 
-The text depends on the program alone: computations stand callees first, instructions after what they read, names are
-numbered in that order. So text that was printed, read and printed again does not change.
+The text depends on the program alone: computations are printed callees first, instructions after their operands, and
+names are numbered in that order. Printing a parsed text again therefore does not change it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cyxla.xla.hlo.text.attributes import COMMON, kind_of
 from cyxla.xla.hlo.text.header import header_text, stack_frames_text
 from cyxla.xla.hlo.text.lexer import KEYWORDS, quote
 from cyxla.xla.hlo.text.literals import literal_text
-from cyxla.xla.hlo.text.names import PRINTED_CALLS
+from cyxla.xla.hlo.text.names import CALL_PRINT_ORDER
 
 _ALWAYS = {("broadcast", "dimensions"), ("dot", "lhs_contracting_dims"), ("dot", "rhs_contracting_dims")}
 _ALWAYS |= {("topk", "largest")}
@@ -34,7 +34,7 @@ Names = Mapping[Instruction | Computation, str]
 
 
 def to_text(module: HloModule) -> str:
-    """Spell a module.
+    """Return the text of a module.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def to_text(module: HloModule) -> str:
     Returns
     -------
     str
-        HLO text that `parse_module` reads back to an equal module.
+        HLO text that `parse_module` reads as an equal module.
     """
     computations = printed_computations(module)
     orders = {c: list(print_order(c, scheduled=module.config.is_scheduled)) for c in computations}
@@ -59,14 +59,14 @@ def to_text(module: HloModule) -> str:
 
 
 def printed_computations(module: HloModule) -> list[Computation]:
-    """Computations in print order, without those that async sugar swallows."""
+    """Return the computations in print order, without those that the async shorthand replaces."""
     order = all_computations(module)
     swallowed = {c for comp in order for i in comp.instructions if wrapped_root(i) is not None for c in i.called}
     return [c for c in order if c not in swallowed]
 
 
 def all_computations(module: HloModule) -> list[Computation]:
-    """Computations, callees first, the entry last; the order depends on the program alone."""
+    """Return the computations, callees first, the entry last; the order depends on the program alone."""
     called = {c for comp in module.computations.values() for i in comp.instructions for c in i.called}
     starts = [c for c in module.computations.values() if c not in called and c is not module.entry]
     order: dict[Computation, None] = {}
@@ -92,7 +92,7 @@ def _callees(comp: Computation) -> Iterator[Computation]:
 
 
 def print_order(comp: Computation, *, scheduled: bool = False) -> Iterable[Instruction]:
-    """Instructions in print order: the schedule if there is one, else an order that the data flow alone decides."""
+    """Return the instructions in print order: the schedule, if there is one, else an order by data flow alone."""
     if scheduled:
         return list(comp.instructions)
     needed = {p for i in comp.instructions for p in i.control_predecessors}
@@ -118,35 +118,35 @@ def _operands_first(start: Instruction, done: dict[Instruction, None]) -> None:
 
 
 def wrapped_root(ins: Instruction) -> Instruction | None:
-    """The operation that an async-start wraps, when ``<op>-start`` can say it all."""
+    """Return the operation that an async-start wraps if ``<op>-start`` can express it."""
     if ins.opcode != "async-start" or len(ins.called) != 1 or ins.attrs["output_to_operand_aliasing"]:
         return None
     comp = ins.called[0]
     root = comp.root
     plain = all(o.opcode == "parameter" and o.attrs["parameter_number"] == i for i, o in enumerate(root.operands))
-    whole = plain and len(comp.instructions) == len(root.operands) + 1 == len(ins.operands) + 1
+    only_wrapped = plain and len(comp.instructions) == len(root.operands) + 1 == len(ins.operands) + 1
     same = comp.execution_thread == ins.attrs["async_execution_thread"].removeprefix("main")
-    told = (
+    same_shape = (
         ins.shape.is_tuple and len(ins.shape.elements) > 1 and ins.shape.elements[1].to_text() == root.shape.to_text()
     )
-    return root if whole and same and told and root.opcode not in _NO_SUGAR and not root.extras else None
+    return root if only_wrapped and same and same_shape and root.opcode not in _NO_SUGAR and not root.extras else None
 
 
-_MAX_CHAIN = 1_000  # updates between start and done; longer chains are printed without sugar
-# `copy-start` and its like are opcodes of their own.
+_MAX_CHAIN = 1_000  # updates between start and done; longer chains are printed without shorthand
+# `copy-start` and the like are opcodes of their own.
 _NO_SUGAR = {"parameter", "constant", "async-start", "async-update", "async-done"}
 _NO_SUGAR |= {"all-reduce", "all-gather", "collective-permute", "copy", "send", "recv"}
 
 
 class Naming:
-    """Unique names: the wished name without its number, then a number if that is taken."""
+    """Unique names: the suggested name without its number, and a number if that is taken."""
 
     def __init__(self) -> None:
         self.names: dict[Instruction | Computation, str] = {}
         self._counts: dict[str, int] = {}  # of the names of instructions
 
     def assign(self, computations: list[Computation], orders: Mapping[Computation, list[Instruction]]) -> Names:
-        """Name computations and their instructions, in the order given."""
+        """Name computations and their instructions in the given order."""
         counts: dict[str, int] = {}
         for comp in computations:
             self.names[comp] = self._next(comp.name or "computation", counts)
@@ -162,7 +162,7 @@ class Naming:
     @staticmethod
     def _next(wish: str, counts: dict[str, int]) -> str:
         base = _clean(_SUFFIX.sub("", wish)) or _clean(wish).strip(".") or "_"
-        if not (base[0].isalpha() or base[0] == "_"):  # XLA's names start so
+        if not (base[0].isalpha() or base[0] == "_"):  # required of names in XLA
             base = f"_{base}"
         n = counts.get(base, 0)
         counts[base] = n + 1
@@ -170,7 +170,7 @@ class Naming:
 
 
 def _clean(name: str) -> str:
-    """A name without characters that text does not allow in names."""
+    """Return a name with underscores for characters that names in text must not have."""
     return _FORBIDDEN.sub("_", name)
 
 
@@ -185,25 +185,27 @@ def _computation_text(comp: Computation, order: list[Instruction], names: Names,
 
 
 def instruction_to_text(ins: Instruction, names: Names | None = None) -> str:
-    """Spell one instruction, without ROOT.
+    """Return the text of one instruction, without ROOT.
 
     Parameters
     ----------
     ins : Instruction
-        Any instruction.
+        The instruction to print.
     names : mapping, optional
-        Names of instructions and computations; their wished names by default.
+        Names of instructions and computations; their suggested names by default.
     """
     known = names if names is not None else {}
     wrapped = wrapped_root(ins)
-    said = wrapped if wrapped is not None else ins
-    inside = _inside(ins, known)
-    parts = [f"%{_name(ins, known)} = {ins.shape.to_text()} {_opcode(ins, wrapped)}({inside})"]
+    shown = wrapped if wrapped is not None else ins
+    arguments = _arguments(ins, known)
+    parts = [f"%{_name(ins, known)} = {ins.shape.to_text()} {_opcode(ins, wrapped)}({arguments})"]
     if wrapped is not None and ins.attrs["async_execution_thread"]:
-        parts.append(f"async_execution_thread={kind_of('string').spell(ins.attrs['async_execution_thread'])}")
-    parts += [f"{a.name}={kind_of(a.kind).spell(said.attrs[a.name])}" for a in said.row.attrs if _shown(said, a)]
-    parts += _calls(said, known)
-    parts += _common(ins, known)
+        parts.append(f"async_execution_thread={kind_of('string').write(ins.attrs['async_execution_thread'])}")
+    parts += [
+        f"{a.name}={kind_of(a.kind).write(shown.attrs[a.name])}" for a in shown.row.attrs if _is_printed(shown, a)
+    ]
+    parts += _calls(shown, known)
+    parts += _common_attributes(ins, known)
     return ", ".join(parts)
 
 
@@ -233,7 +235,7 @@ def _chain_start(ins: Instruction) -> Instruction | None:
     return ins if ins.opcode == "async-start" else None
 
 
-def _inside(ins: Instruction, names: Names) -> str:
+def _arguments(ins: Instruction, names: Names) -> str:
     if ins.opcode == "parameter":
         return str(ins.attrs["parameter_number"])
     if ins.opcode == "constant":
@@ -241,7 +243,7 @@ def _inside(ins: Instruction, names: Names) -> str:
     return ", ".join(f"%{_name(o, names)}" for o in ins.operands)
 
 
-def _shown(ins: Instruction, attr: Attr) -> bool:
+def _is_printed(ins: Instruction, attr: Attr) -> bool:
     if (ins.opcode, attr.name) in _HIDDEN:
         return False
     value = ins.attrs[attr.name]
@@ -262,15 +264,15 @@ def _calls(ins: Instruction, names: Names) -> list[str]:
     if row.many_calls:
         return [f"{row.calls[0]}={{{', '.join(found)}}}"]
     by_name = dict(zip(row.calls, found, strict=False))
-    return [f"{n}={by_name[n]}" for n in PRINTED_CALLS.get(row.name, row.calls) if n in by_name]
+    return [f"{n}={by_name[n]}" for n in CALL_PRINT_ORDER.get(row.name, row.calls) if n in by_name]
 
 
-def _common(ins: Instruction, names: Names) -> list[str]:
-    parts = [f"{n}={COMMON[n].spell(ins.extras[n])}" for n in _BEFORE_METADATA if n in ins.extras]
+def _common_attributes(ins: Instruction, names: Names) -> list[str]:
+    parts = [f"{n}={COMMON[n].write(ins.extras[n])}" for n in _BEFORE_METADATA if n in ins.extras]
     if ins.control_predecessors:
         before = ", ".join(f"%{_name(p, names)}" for p in ins.control_predecessors)
         parts.append(f"control-predecessors={{{before}}}")
     if ins.metadata:
-        parts.append(f"metadata={COMMON['metadata'].spell(ins.metadata)}")
-    parts += [f"{n}={COMMON[n].spell(ins.extras[n])}" for n in _AFTER_METADATA if n in ins.extras]
+        parts.append(f"metadata={COMMON['metadata'].write(ins.metadata)}")
+    parts += [f"{n}={COMMON[n].write(ins.extras[n])}" for n in _AFTER_METADATA if n in ins.extras]
     return parts

@@ -1,4 +1,4 @@
-"""Reading shapes and layouts."""
+"""Parser of shapes and layouts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cyxla.errors import DTypeError, ShapeError, UnimplementedError
 from cyxla.types import COMBINE, UNBOUNDED, ElementType, Layout, Shape, SplitConfig, element_type, is_element_type
 from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 
-# A brace behind the sizes is a layout when an order of dimensions or a colon follows, as in `{1,0}` and `{:S(2)}`.
+# Braces after the sizes are a layout if they begin with a dimension number or a colon, as in `{1,0}` and `{:S(2)}`.
 _LAYOUT = rf"(?:\{{\}}|{WS}\{{{WS}[0-9:][^{{}}]*+(?:\{{[^{{}}]*+\}}[^{{}}]*+)*+\}})?+"
 ARRAY = rf"[a-z][a-z0-9]*+\[[^\[\](){{}}\x22]*+\]{_LAYOUT}"  # for use inside larger patterns
 _ARRAY = Pattern(f"({ARRAY})")
@@ -23,7 +23,7 @@ _NOT_DENSE = (ElementType.TUPLE, ElementType.BUFFER)
 
 
 class ShapeReader:
-    """Reads shapes through one cursor; equal spellings are read once."""
+    """Parser of shapes through one cursor; equal texts are parsed once."""
 
     __slots__ = ("_known", "cursor")
 
@@ -48,7 +48,7 @@ class ShapeReader:
         raise c.error(f"expected a shape, found {c.seen()}")
 
     def array(self, spelled: str, at: int) -> Shape:
-        """The shape that a match of `ARRAY` spells."""
+        """Return the shape of a match of `ARRAY`."""
         shape = self._known.get(spelled)
         if shape is None:
             outer = self.cursor.pos
@@ -57,7 +57,7 @@ class ShapeReader:
         return shape
 
     def _tuple(self) -> Shape:
-        """Read a tuple; a stack of our own, since Python's is short."""
+        """Read a tuple with an explicit stack, because Python's is short."""
         c = self.cursor
         open_: list[list[Shape]] = []
         while True:
@@ -94,7 +94,7 @@ class ShapeReader:
             raise c.error(f"{dtype} has no dimensions", at)
         layout = self._layout(m.group(3), at + m.start(3)) if m.group(3) is not None else None
         if layout is not None and not (layout.minor_to_major or dims) and str(layout) == "{}":
-            layout = None  # `f32[]{}` says nothing
+            layout = None  # `f32[]{}` is no layout
         try:
             Shape.array(dtype, dims, dynamic=dynamic)
         except ShapeError as e:
@@ -211,7 +211,7 @@ class ShapeReader:
         return shape.to_text()
 
 
-# spelling -> (field of Layout), (how what stands in parentheses is read)
+# mark -> (field of Layout), (parser of the argument in parentheses)
 _FIELDS = {
     "D": "dim_level_types", "T": "tiles", "L": "tail_padding_alignment", "#": "index_primitive_type",
     "*": "pointer_primitive_type", "E": "element_size_in_bits", "S": "memory_space", "SC": "split_configs",
@@ -230,7 +230,7 @@ def parse_shape(text: str) -> Shape:
     Raises
     ------
     HloParseError
-        The text is not a shape, or more follows it.
+        The text is not a shape, or has more after it.
     """
     from cyxla.xla.hlo.text.lexer import blank_comments
 

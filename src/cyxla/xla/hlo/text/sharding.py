@@ -1,4 +1,4 @@
-"""Shardings and iota device lists as text, both ways."""
+"""Parser and printer of shardings and iota device lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyxla.xla.hlo.attributes import IotaTiles, Sharding
 from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 from cyxla.xla.hlo.text.mesh import at_mesh, read_named_sharding
-from cyxla.xla.hlo.text.tile_assignment import usual_sharding
+from cyxla.xla.hlo.text.tile_assignment import canonical_sharding
 
 _PLAIN = ("replicated", "manual", "unknown", "unreduced")
 SUBGROUPS = ("replicated", "maximal", "manual", "unreduced", "unknown")
@@ -31,7 +31,7 @@ def _sizes(c: Cursor, what: str) -> tuple[int, ...]:
     if m is None:
         raise c.error(f"expected {what} such as [2,2], found {c.seen()}")
     sizes = c.integers(m.group(1), "a size", m.start(1), 1)
-    if len(sizes) > MAX_RANK:  # multiplying very many of them takes quadratic time
+    if len(sizes) > MAX_RANK:  # the product of very many takes quadratic time
         raise c.error(f"{len(sizes)} {what}; {MAX_RANK} is the limit", m.start(1))
     return sizes
 
@@ -51,7 +51,7 @@ def _iota_after(c: Cursor, dims: tuple[int, ...], start: int) -> IotaTiles:
 
 
 def check_iota(iota: IotaTiles) -> IotaTiles:
-    """Refuse an iota that does not count its devices right; the transpose of the identity is left out."""
+    """Check the number of devices of an iota, and drop an identity transpose."""
     if max(len(iota.dims), len(iota.reshape)) > MAX_RANK:
         raise InvalidArgumentError(f"a list of devices of more than {MAX_RANK} dimensions")
     turned = iota.transpose or tuple(range(len(iota.reshape)))
@@ -62,7 +62,7 @@ def check_iota(iota: IotaTiles) -> IotaTiles:
 
 
 def iota_text(iota: IotaTiles) -> str:
-    """Spell an iota device list."""
+    """Return the text of an iota device list."""
     turned = f"T({_joined(iota.transpose)})" if iota.transpose else ""
     return f"[{_joined(iota.dims)}]<=[{_joined(iota.reshape)}]{turned}"
 
@@ -101,7 +101,7 @@ def _read_one(c: Cursor) -> Sharding:
         word = c.name("a word of a sharding")
         if word == "maximal" and not _DEVICE.match(c.text, c.pos):
             raise c.error("expected device=N after maximal", at)
-        found = _WORDS[word](c) if word in _WORDS else _plain(c, word, at)
+        found = _WORDS[word](c) if word in _WORDS else _instruction_of_row(c, word, at)
         for field, value in found.items():
             if field in facts:
                 raise c.error(f"{word} does not go with what stands before it", at)
@@ -112,7 +112,7 @@ def _read_one(c: Cursor) -> Sharding:
     return _checked(c, sharding, start)
 
 
-def _plain(c: Cursor, word: str, at: int) -> dict[str, object]:
+def _instruction_of_row(c: Cursor, word: str, at: int) -> dict[str, object]:
     if word not in _PLAIN:
         raise c.error(f"{word!r} is no word of a sharding", at)
     return {"kind": word}
@@ -179,11 +179,11 @@ def _checked(c: Cursor, sharding: Sharding, at: int) -> Sharding:
         raise c.error("a list of devices has more than one; for one write maximal", at)
     if len(sharding.tile_dims) > 32:
         raise c.error("tiles of more than 32 dimensions", at)
-    return usual_sharding(sharding)
+    return canonical_sharding(sharding)
 
 
 def sharding_text(sharding: Sharding) -> str:
-    """Spell a sharding, braces included; its metadata is left out, as in XLA."""
+    """Return the text of a sharding with its braces; metadata is left out, as in XLA."""
     if sharding.kind == "tuple":
         return "{" + ", ".join(map(sharding_text, sharding.elements)) + "}"
     if sharding.kind == "named":

@@ -1,4 +1,4 @@
-"""Shardings in their usual form: equal assignments of devices to tiles get equal text."""
+"""Canonical form of shardings: equal assignments of devices to tiles get equal text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from cyxla.xla.hlo.attributes import IotaTiles, Sharding
 
-# Replication stands last among the subgroups, the others in this order.
+# Order of subgroup dimensions, replication last.
 _SUBGROUP_ORDER = ("maximal", "manual", "unknown", "unreduced", "replicated")
 
 
-def usual_iota(iota: IotaTiles) -> IotaTiles:
-    """Without axes of size 1, and with axes merged that stay side by side."""
+def canonical_iota(iota: IotaTiles) -> IotaTiles:
+    """Drop axes of size 1, and merge adjacent axes."""
     order = iota.transpose or tuple(range(len(iota.reshape)))
     runs: list[list[int]] = []
     for axis in (a for a in order if iota.reshape[a] != 1):
@@ -31,24 +31,24 @@ def usual_iota(iota: IotaTiles) -> IotaTiles:
 
 
 def _transposed_iota(iota: IotaTiles, order: tuple[int, ...]) -> IotaTiles | None:
-    """An iota with its dimensions in another order; None where axes would have to be cut unevenly."""
-    pieces: list[list[tuple[int, int, int]]] = []  # of each dimension: axis, number of the piece in it, size
+    """Reorder the dimensions of an iota; return None if axes would have to be split unevenly."""
+    pieces: list[list[tuple[int, int, int]]] = []  # per dimension: axis, number of the piece within the axis, size
     axes = [[axis, 0, iota.reshape[axis]] for axis in (iota.transpose or range(len(iota.reshape)))]
     for size in iota.dims:
-        mine: list[tuple[int, int, int]] = []
+        pieces_here: list[tuple[int, int, int]] = []
         while size > 1:
             axis, number, left = axes[0]
             take = min(size, left)
             if size % take or left % take:
                 return None
-            mine.append((axis, number, take))
+            pieces_here.append((axis, number, take))
             size //= take
             axes[0] = [axis, number + 1, left // take]
             if left == take:
                 axes.pop(0)
         while axes and axes[0][2] == 1:
             axes.pop(0)
-        pieces.append(mine)
+        pieces.append(pieces_here)
     flat = [piece for d in order for piece in pieces[d]]
     ranked = sorted(flat)
     dims = tuple(iota.dims[d] for d in order)
@@ -56,36 +56,36 @@ def _transposed_iota(iota: IotaTiles, order: tuple[int, ...]) -> IotaTiles | Non
 
 
 def _transposed(sharding: Sharding, order: tuple[int, ...], dims: tuple[int, ...]) -> Sharding:
-    """A sharding with its tile dimensions in another order, then cut to `dims`."""
+    """Reorder the tile dimensions of a sharding, then reshape them to `dims`."""
     if sharding.iota is None:
         grid = np.array(sharding.devices).reshape(sharding.tile_dims).transpose(order)
         return replace(sharding, devices=tuple(grid.reshape(-1).tolist()), tile_dims=dims)
-    turned = _transposed_iota(sharding.iota, order)
-    if turned is None:
+    transposed = _transposed_iota(sharding.iota, order)
+    if transposed is None:
         return replace(sharding, tile_dims=sharding.tile_dims)
-    return replace(sharding, iota=usual_iota(turned._replace(dims=dims)), tile_dims=dims)
+    return replace(sharding, iota=canonical_iota(transposed._replace(dims=dims)), tile_dims=dims)
 
 
-def usual_sharding(sharding: Sharding) -> Sharding:
+def canonical_sharding(sharding: Sharding) -> Sharding:
     """Merge, sort and drop subgroups as XLA does."""
     if sharding.kind != "devices":
         return sharding
     if sharding.iota is not None:
-        sharding = replace(sharding, iota=usual_iota(sharding.iota))
+        sharding = replace(sharding, iota=canonical_iota(sharding.iota))
     kinds = sharding.last_tile_dims or (("replicated",) if sharding.last_tile_dim_replicate else ())
     data = len(sharding.tile_dims) - len(kinds)
     if prod(sharding.tile_dims[:data]) == 1 and len(set(kinds)) <= 1:
         kind = kinds[0] if kinds else "replicated"
         return Sharding(kind, shard_group=sharding.shard_group, metadata=sharding.metadata)
     if kinds:
-        sharding = _usual_subgroups(sharding, kinds, data)
+        sharding = _canonical_subgroups(sharding, kinds, data)
     if sharding.last_tile_dim_replicate and sharding.devices:
         groups = np.sort(np.array(sharding.devices).reshape(-1, sharding.tile_dims[-1]), axis=1)
         sharding = replace(sharding, devices=tuple(groups.reshape(-1).tolist()))
     return sharding
 
 
-def _usual_subgroups(sharding: Sharding, kinds: tuple[str, ...], data: int) -> Sharding:
+def _canonical_subgroups(sharding: Sharding, kinds: tuple[str, ...], data: int) -> Sharding:
     dims = sharding.tile_dims
     kept = sorted((_SUBGROUP_ORDER.index(kind), data + i) for i, kind in enumerate(kinds) if dims[data + i] != 1)
     dropped = [data + i for i in range(len(kinds)) if dims[data + i] == 1]
@@ -93,8 +93,8 @@ def _usual_subgroups(sharding: Sharding, kinds: tuple[str, ...], data: int) -> S
     groups = [(kind, [d for _, d in group]) for kind, group in groupby(kept, lambda k: k[0])]
     sizes = (*dims[:data], *(prod(dims[d] for d in group) for _, group in groups))
     names = tuple(_SUBGROUP_ORDER[kind] for kind, _ in groups)
-    turned = _transposed(sharding, order, sizes)
-    if turned.tile_dims != sizes:  # cannot be said as an iota: left as written
+    transposed = _transposed(sharding, order, sizes)
+    if transposed.tile_dims != sizes:  # not expressible as an iota: unchanged
         return sharding
     only = names == ("replicated",)
-    return replace(turned, last_tile_dims=() if only else names, last_tile_dim_replicate=only)
+    return replace(transposed, last_tile_dims=() if only else names, last_tile_dim_replicate=only)

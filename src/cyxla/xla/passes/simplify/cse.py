@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cyxla.xla.hlo import Computation, HloModule, Instruction
-from cyxla.xla.hlo.fingerprint import MEANINGFUL_EXTRAS, fingerprint_computation
+from cyxla.xla.hlo.fingerprint import HASHED_EXTRAS, fingerprint_computation
 from cyxla.xla.passes.engine.observer import replace
 
 _APART: Final = frozenset({
@@ -63,7 +63,7 @@ def _key(ins: Instruction, prints: dict[Computation, str]) -> Any:
     if ins.row.commutes and len(operands) == 2 and id(operands[0]) > id(operands[1]):
         operands = operands[::-1]
     called = tuple(_print(c, prints) for c in ins.called) if ins.called else ()
-    extras = tuple(str(ins.extras.get(k)) for k in MEANINGFUL_EXTRAS) if ins.extras else ()
+    extras = tuple(str(ins.extras.get(k)) for k in HASHED_EXTRAS) if ins.extras else ()
     return (ins.opcode, ins.shape, operands, tuple(ins.attrs.values()), called, extras)
 
 

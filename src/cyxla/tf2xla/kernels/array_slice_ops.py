@@ -197,7 +197,7 @@ def _strided_slice(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("StridedSliceGrad", const=("shape", "strides"))
 def _strided_slice_grad(ctx: XlaOpKernelContext) -> Any:
-    """Dy padded to the shape, with holes where the slice strides; laid there where its place depends on data."""
+    """dy padded to the shape, with holes where the slice strides; laid there where its place depends on data."""
     dy, strides, masks = ctx.input("dy"), ctx.constant_input("strides"), _masks(ctx)
     sizes, ends = read_sizes(ctx.constant_input("shape"), "shape"), _known_ends(ctx)
     if ends is not None:
@@ -220,7 +220,7 @@ def _strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: X
 
 
 def strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: XlaOp, masks: dict[str, int]) -> XlaOp:
-    """X with a strided slice set to a value that broadcasts to it."""
+    """x with a strided slice set to a value that broadcasts to it."""
     index = strided_index(sizes_of(x), begin, end, strides, masks)
     shape = _like(x)[index].shape
     return _placed(broadcast_to(value, shape), sizes_of(x), index, x)

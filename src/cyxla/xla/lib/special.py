@@ -150,7 +150,7 @@ def bessel_i1e(x: XlaOp) -> XlaOp:
 
 
 def lgamma(x: XlaOp) -> XlaOp:
-    """Log |gamma(x)|: Lanczos's approximation, reflected below 1/2; infinite at the poles and at both infinities."""
+    """log |gamma(x)|: Lanczos's approximation, reflected below 1/2; infinite at the poles and at both infinities."""
     one = of(x, 1)
     low = xla.lt(x, of(x, 0.5))
     z = select(low, -x, x - one)

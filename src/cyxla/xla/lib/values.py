@@ -175,7 +175,7 @@ def paired(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def select(condition: XlaOp, x: Any, y: Any) -> XlaOp:
-    """X where the condition holds, else y; numbers take the type of the other."""
+    """x where the condition holds, else y; numbers take the type of the other."""
     some = x if isinstance(x, XlaOp) else y
     x, y = (v if isinstance(v, XlaOp) else scalar(some, v) for v in (x, y))
     sizes = broadcast_shape(broadcast_shape(sizes_of(condition), sizes_of(x)), sizes_of(y))

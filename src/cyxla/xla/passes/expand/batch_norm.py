@@ -85,7 +85,7 @@ def _training(ins: Instruction) -> Instruction:
 
 
 def _grad(ins: Instruction) -> Instruction:
-    """Dx = scale * r * (dy - mean(dy) - centred * r^2 * mean(dy * centred)), with r the inverse deviation."""
+    """dx = scale * r * (dy - mean(dy) - centred * r^2 * mean(dy * centred)), with r the inverse deviation."""
     norm = _Norm(ins)
     write = norm.write
     _, scale, mean, variance, dy = norm.operands

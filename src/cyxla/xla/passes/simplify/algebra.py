@@ -110,7 +110,7 @@ def _cubable(m: Match) -> bool:
 
 
 def _exponent(ins: Instruction) -> int | None:
-    """K for an array of the unsigned number 2^k."""
+    """k for an array of the unsigned number 2^k."""
     found = uniform_value(ins)
     value = int(found.reshape(())) if found is not None else 0
     return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None

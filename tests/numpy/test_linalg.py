@@ -53,12 +53,77 @@ def test_half_precision_has_no_factorisations():
             jit(lambda x, f=function: f(x), platform="interpreter")(x)
 
 
-def test_eigenvalues_are_always_complex():
-    found = jit(lambda x: la.eig(x), platform="interpreter")(GOOD)
-    want = la.eig(GOOD)
-    assert found.eigenvalues.dtype == found.eigenvectors.dtype == np.complex128
-    np.testing.assert_allclose(np.sort(found.eigenvalues.real), np.sort(want.eigenvalues), rtol=1e-13)
-    assert (found.eigenvalues.imag == 0).all()
+REAL = np.diag([1.0, 2.0, 3.0]) + np.triu(np.ones((3, 3)), 1)
+TURN = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # eigenvalues 1, i and -i
+SPECTRA = {
+    "real": REAL, "complex": TURN, "float32": REAL.astype("f"), "complex, float32": TURN.astype("f"),
+    "int": np.diag([1, 2, 3]), "real batch": np.stack([REAL, GOOD]), "mixed batch": np.stack([REAL, TURN]),
+    "no matrices": np.zeros((0, 2, 2)), "no rows": np.zeros((2, 0, 0), "f"), "complex input": REAL + 0j,
+}  # fmt: skip
+EIGEN = {
+    "eig": lambda x: la.eig(x),
+    "eigvals": lambda x: la.eigvals(x),
+    "values alone": lambda x: la.eig(x)[0],
+    "vectors alone": lambda x: la.eig(x)[1],
+    "vectors first": lambda x: {"v": la.eig(x)[1], "w": la.eigvals(x), "x": [x, x.sum()]},
+    "swapped": lambda x: la.eig(x)[::-1],
+    "roots": lambda x: np.roots(np.array([1.0, 0.0, 2.0]) + 0 * x.sum()),
+}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("matrices", SPECTRA)
+@pytest.mark.parametrize("name", EIGEN)
+def test_eigenvalues_are_real_where_numpys_are(name, matrices, platform):
+    function, x = EIGEN[name], SPECTRA[matrices]
+    program = jit(function, platform=platform)
+    for made in (program(x), program(x)):  # the second call is C's alone
+        want = function(x)
+        assert type(made) is type(want)
+        for one, other in zip(leaves(made), leaves(want), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, rtol=1e-5 if one.dtype.char in "fF" else 1e-13, atol=1e-7)
+            assert one.ndim == 0 or (one.flags.c_contiguous and one.flags.writeable)
+
+
+def leaves(made):
+    parts = made.values() if isinstance(made, dict) else made if isinstance(made, (tuple, list)) else None
+    return [made] if parts is None else [leaf for part in parts for leaf in leaves(part)]
+
+
+def written(x):
+    w = la.eigvals(x)
+    w[0] = 1
+    return w
+
+
+DERIVED = {
+    "view": lambda x: la.eigvals(x)[:],
+    "astype": lambda x: la.eigvals(x).astype(complex),
+    "sum": lambda x: la.eigvals(x) + 0,
+    "written": written,
+    "stack": lambda x: np.stack(la.eig(x)[:1]),
+}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("name", DERIVED)
+def test_arrays_computed_from_eigenvalues_are_complex(name, platform):
+    made = jit(DERIVED[name], platform=platform)(REAL)
+    assert made.dtype == complex
+    assert (made.imag == 0).all()
+
+
+def test_eigenvalues_are_written_to_arrays_as_they_are():
+    out = la.eig(TURN)
+    made = jit(la.eig)(REAL, out=out)
+    assert made[0] is out[0]
+    assert made[1] is out[1]
+    np.testing.assert_allclose(np.sort(out[0].real), [1, 2, 3], rtol=1e-13)
+    only = jit(lambda x: tuple(la.eig(x)))(REAL, out=(out[0], None))
+    assert only[0] is out[0]
+    assert only[1].dtype == float
+    assert jit(la.eigvals).compile(REAL)(REAL).dtype == complex
 
 
 def test_results_have_names():

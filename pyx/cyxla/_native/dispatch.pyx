@@ -170,10 +170,13 @@ cdef class Compiled:
     layouts : tuple of (tuple of int or None, bool), optional
         For each result the order in which the dimensions of the program's come out, and whether it may be written to;
         None where all are as the program makes them.
+    spectra : tuple of (int, int), optional
+        Complex results that become real arrays if all imaginary parts of another result are zero: the index of each,
+        and that of the other one.
     """
 
     cdef readonly object executable
-    cdef readonly tuple plan, input_axes, layouts
+    cdef readonly tuple plan, input_axes, layouts, spectra
     cdef readonly bint fails
     cdef Program program  # None where the executable is to be called as it is
     cdef Py_ssize_t n_results
@@ -181,9 +184,12 @@ cdef class Compiled:
     cdef readonly bytes rank0
     cdef public unsigned long long stamp  # of the last call, by the clock of the dispatcher
 
-    def __init__(self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None):
+    def __init__(
+        self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None,
+        tuple spectra=None,
+    ):
         self.plan, self.fails, self.rank0 = plan, fails, rank0
-        self.input_axes, self.layouts = input_axes, layouts
+        self.input_axes, self.layouts, self.spectra = input_axes, layouts, spectra
         self.single = plan[0] == 0
         self.flat = plan[0] == 1 and all(part[0] == 0 for part in plan[1])
         self.use(executable)
@@ -260,7 +266,9 @@ cdef class Compiled:
             self.fail(failure[0], failure[1])
         if self.single:
             if spec.ndim:
-                return arrays[0] if self.layouts is None else laid_out(arrays[0], self.layouts[0])
+                if self.layouts is not None:
+                    arrays[0] = laid_out(arrays[0], self.layouts[0])
+                return arrays[0] if self.spectra is None else real_where_all_are(arrays, self.spectra)[0]
             return self.unboxed(bufs[program.n_inputs], spec, 0)
         return self.container(program, bufs, arrays)
 
@@ -274,6 +282,8 @@ cdef class Compiled:
                 at += 1
             else:
                 leaves.append(self.unboxed(bufs[program.n_inputs + k], &spec[k], k))
+        if self.spectra is not None:
+            real_where_all_are(leaves, self.spectra)
         return tuple(leaves) if self.flat else build(self.plan, iter(leaves))
 
     cdef object unboxed(self, void *cell, const Spec *spec, Py_ssize_t k):
@@ -296,6 +306,15 @@ def laid_out(array, tuple layout):
     if not writeable:
         array.flags.writeable = False
     return array
+
+
+def real_where_all_are(list results, tuple spectra):
+    """Replace eigenvalues that are all real, and their eigenvectors, by real arrays; see `Compiled`."""
+    cdef list real = [not results[by].imag.any() for _, by in spectra]
+    for is_real, (k, _) in zip(real, spectra):
+        if is_real:
+            results[k] = results[k].real.copy("K")
+    return results
 
 
 def build(tuple plan, leaves):

@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from cyxla._native.dispatch import Compiled, build, laid_out
+from cyxla._native.dispatch import Compiled, build, laid_out, real_where_all_are
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError
 from cyxla.numpy.calls.lowering import Lowered
@@ -57,7 +57,8 @@ class Entry(Compiled):
         input_axes = lowered.input_axes if any(lowered.input_axes) else None
         layouts = None if all(layout == AS_MADE for layout in lowered.layouts) else lowered.layouts
         super().__init__(
-            executable, plan_of(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts
+            executable, plan_of(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
+            lowered.spectra or None,
         )  # fmt: skip
         self.lowered = lowered
         self.seconds = seconds
@@ -108,6 +109,8 @@ class Entry(Compiled):
             places = [None] * len(results)
         made = zip(results, self.lowered.rank0, self.lowered.layouts, places, strict=True)
         given = [_unboxed(r, b, layout) if p is None else p for r, b, layout, p in made]
+        if self.spectra is not None:
+            real_where_all_are(given, tuple([pair for pair in self.spectra if places[pair[0]] is None]))
         return build(self.plan, iter(given))
 
     def _out(self, places: list[Any] | None) -> Any:

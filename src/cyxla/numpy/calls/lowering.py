@@ -14,6 +14,7 @@ from cyxla.numpy.tracing.containers import Tree, flatten, paths
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.result_layout import AS_MADE, Layout, inverse, layout_of
+from cyxla.numpy.tracing.spectrum import real_if_zero
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -91,6 +92,9 @@ class Lowered:
     layouts : tuple of (tuple of int or None, bool)
         Permutation of the dimensions of each result of the module to those of the function's; and whether it is
         writeable.
+    spectra : tuple of (int, int)
+        Results of `eig` and `eigvals` that are real arrays if all imaginary parts of another result are zero: the index
+        of each, and that of the other one.
     """
 
     module: HloModule
@@ -100,6 +104,7 @@ class Lowered:
     rank0: tuple[Rank0, ...]
     input_axes: tuple[tuple[int, ...] | None, ...] = ()
     layouts: tuple[Layout, ...] = ()
+    spectra: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_array(self) -> bool:
@@ -144,7 +149,8 @@ def lower(
     bounds : str
         Mode of indices out of range.
     keep_order : bool
-        Whether arguments and results are passed in memory order; else in row-major order.
+        Whether arguments and results are passed in memory order, and results of `eig` as real arrays if they are; else
+        in row-major order, and as complex arrays.
     """
     if not keep_order:
         leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]
@@ -171,7 +177,10 @@ def lower(
         else:
             root = xla.tuple_(trace.builder, [*values, *([failure] if failure is not None else [])])
     input_axes = tuple([leaf.axes for leaf in leaves if isinstance(leaf, Spec)])
-    return Lowered(trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts))
+    spectra = real_if_zero(arrays) if keep_order else ()
+    return Lowered(
+        trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts), spectra
+    )
 
 
 def _argument(trace: Trace, leaf: Any, name: str) -> Any:

@@ -178,7 +178,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return made
 
 
-@implements(np.roots, note="the first and the last coefficient must not be zero; the result is complex")
+@implements(np.roots, note="the first and the last coefficient must not be zero; a result as of `linalg.eigvals`")
 def roots(p: Any) -> Any:
     """Return the zeros of a polynomial as eigenvalues of its companion matrix."""
     terms: Array = np.atleast_1d(strong(p))

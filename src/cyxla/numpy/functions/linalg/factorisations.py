@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,17 @@ from numpy.linalg import _linalg as results
 from cyxla.numpy.functions.linalg import gradients, lapack
 from cyxla.numpy.functions.linalg.gradients import differentiable
 from cyxla.numpy.functions.linalg.lapack import call, fail_where, in_double, like, nonzero, real_type
+from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.spectrum import Spectrum
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import reduced, scalar
 
 _S32 = ElementType.S32
+_REAL_AT_LAST = "complex while traced; a result of the compiled function itself is real where NumPy's is"
 
 
 @implements(np.linalg.cholesky, note="a matrix that holds nan gives nan throughout")
@@ -196,26 +200,29 @@ def _heevd(x: XlaOp, half: str, mode: str) -> list[XlaOp]:
     return [lapack.or_nan(good, values), lapack.or_nan(good, vectors)]
 
 
-@implements(np.linalg.eig, note="results are complex, also where all imaginary parts are zero")
+@implements(np.linalg.eig, note=_REAL_AT_LAST)
 def eig(a: Any) -> Any:
     """Compute eigenvalues and right eigenvectors by geev."""
     (x,), dtype = in_double(*lapack.squares(a))
-    values, vectors = _general(x)
-    return results.EigResult(lapack.result(values, _complex(dtype)), lapack.result(vectors, _complex(dtype)))
+    return results.EigResult(*_spectra(_general(x), dtype))
 
 
-@implements(np.linalg.eigvals, note="the result is complex, also where all imaginary parts are zero")
+@implements(np.linalg.eigvals, note=_REAL_AT_LAST)
 def eigvals(a: Any) -> Any:
     """Compute eigenvalues."""
     (x,), dtype = in_double(*lapack.squares(a))
     if not x.shape.size:
-        return lapack.result(_general(x)[0], _complex(dtype))
+        return _spectra(_general(x)[:1], dtype)[0]
     made = differentiable([x], _geev(x, "N")[:1], gradients.eig, lambda x: _geev(x, "V"))
-    return lapack.result(made[0], _complex(dtype))
+    return _spectra(made[:1], dtype)[0]
 
 
-def _complex(dtype: Dtype) -> Dtype:
-    return np.result_type(dtype, np.complex64)
+def _spectra(made: Sequence[XlaOp], dtype: Dtype) -> list[Any]:
+    """Convert eigenvalues, and eigenvectors if there are any, to the complex dtype of results."""
+    if dtype.kind == "c":
+        return [lapack.result(op, dtype) for op in made]
+    converted = [convert(op, np.result_type(dtype, np.complex64)) for op in made]
+    return [Spectrum(op, converted[0]) for op in converted]
 
 
 def _general(x: XlaOp) -> list[XlaOp]:

@@ -19,7 +19,8 @@ from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, LoopNest, reachable, table_definition
 from cyxla.xla.cpu.loops.index_map import Affine, Index, Space
 from cyxla.xla.cpu.loops.local_while import used_leaves
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
+from cyxla.xla.cpu.loops.nodes import Apply, Given, Guard, Load, Map, Node
 from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError, assign_parallel
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
@@ -110,11 +111,11 @@ class _Loop:
         def read(index: Index) -> Node:
             if self.kept[number]:
                 slot = self.slots.setdefault(number, self.reads.slot(self.initial[number]))
-                return self.lowered.node("load", dtype, (), (slot, index.linear))
+                return self.lowered.load(dtype, slot, index.linear)
             lane = number in self.lanes
             if lane and index.linear != self.space.loop(0):
                 raise UnsuitableLoopError("elements that depend on others")
-            node = self.lowered.node("given", dtype, (), number)
+            node = self.lowered.given(dtype, number)
             self.nest.set_given(
                 node, f"l{number}[{INNER_COUNTER}]" if lane else f"x{number}", self.nest.depth if lane else 0
             )
@@ -205,6 +206,10 @@ def _type(value: Value) -> str:
 
 
 def _ns(node: Node) -> float:
-    if node.kind == "apply":
-        return scalar.cost(node.data.opcode, node.dtype)
-    return 0.03 if node.kind in ("load", "given", "guard", "map") else 0.0
+    match node:
+        case Apply():
+            return scalar.cost(node.opcode, node.dtype)
+        case Load() | Given() | Guard() | Map():
+            return 0.03
+        case _:
+            return 0.0

@@ -30,6 +30,7 @@ from cyxla.xla.cpu.loops.loop_kernel import (
     slots,
     write_blocks,
 )  # fmt: skip
+from cyxla.xla.cpu.loops.nodes import Apply, Load
 from cyxla.xla.cpu.loops.transposed_tiles import find_tiles, tiled_part
 
 
@@ -160,8 +161,8 @@ def _same_size(read: Value, write: Value) -> bool:
 
 def _same_place(box: Box, write: int, read: int) -> bool:
     form = next(s.form for s in box.stores if s.slot == write)
-    rare = any(n.kind == "apply" and scalar.slow_path(n.data.opcode, n.dtype) for n in box.nodes)
-    return not rare and all(n.data[1] == form for n in box.nodes if n.kind == "load" and n.data[0] == read)
+    rare = any(isinstance(n, Apply) and scalar.slow_path(n.opcode, n.dtype) for n in box.nodes)
+    return not rare and all(n.form == form for n in box.nodes if isinstance(n, Load) and n.slot == read)
 
 
 def describe(group: Group) -> str:

@@ -20,8 +20,9 @@ from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, LoopNest, table_definition
 from cyxla.xla.cpu.loops.index_map import Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Box, Store
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, innermost, slots
+from cyxla.xla.cpu.loops.nodes import Apply, Given, Load, Node
 
 
 class Epilogue:
@@ -123,7 +124,7 @@ class Epilogue:
         dtype = self.root.shape.dtype
 
         def given(_: Index) -> Node:
-            return body.node("given", dtype, (), "sum")
+            return body.given(dtype, "sum")
 
         body = Body(space, set(self.group.instructions), self._reads, {result: given})
         stores = []
@@ -138,7 +139,7 @@ class Epilogue:
         nest.dropped = {a for a in (row, column) if not a.high}
         nest.tables = self._shell.tables
         for node in self.box.nodes:
-            if node.kind == "given":
+            if isinstance(node, Given):
                 nest.set_given(node, scalar.load(node.dtype, "sums[k]"), nest.depth)
         nest.write(self.box.nodes)
         return nest
@@ -163,12 +164,12 @@ class Epilogue:
 
     def _in_place(self) -> tuple[tuple[int, int], ...]:
         """Return pairs (write, read) in which only the epilogue reads, every element just before it is overwritten."""
-        if any(n.kind == "apply" and scalar.slow_path(n.data.opcode, n.dtype) for n in self.box.nodes):
+        if any(isinstance(n, Apply) and scalar.slow_path(n.opcode, n.dtype) for n in self.box.nodes):
             return ()  # rare arguments are read a second time
         pairs: list[tuple[int, int]] = []
-        loads = [n.data for n in self.box.nodes if n.kind == "load"]
+        loads = [n for n in self.box.nodes if isinstance(n, Load)]
         for r, read in enumerate(self.reads):
-            forms = {form for slot, form in loads if slot == r}
+            forms = {n.form for n in loads if n.slot == r}
             for store in self.box.stores:
                 write = self.writes[store.slot].shape
                 fits = write.nbytes == read.shape.nbytes and write.dtype.itemsize == read.shape.dtype.itemsize

@@ -11,24 +11,14 @@ from cyxla.types.dtype import Kind
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, forms_within
-from cyxla.xla.cpu.loops.loop_ir import Body, Node
+from cyxla.xla.cpu.loops.loop_ir import Body
+from cyxla.xla.cpu.loops.nodes import Apply, Call, Constant, Guard, IndexValue, Load, Map, Node, Table
 
 INNER_COUNTER = "k"  # counter of the innermost loop, of constant trip count
 BLOCK_START = "b"  # offset to add to it if the innermost loop runs in blocks
 BLOCK_LEVEL = "block"  # level of the loop over these blocks
 
 Level = Atom | str  # a loop of the iteration space, or the name of a level that index forms do not mention
-
-
-def forms_of(node: Node) -> list[Affine]:
-    """Return the index forms in a node's own data."""
-    if node.kind in ("load", "table"):
-        return [node.data[1]]
-    if node.kind == "index":
-        return [node.data]
-    if node.kind == "guard":
-        return [c.form for c in node.data]
-    return []
 
 
 def reachable(
@@ -62,7 +52,7 @@ def reachable(
         if node in known:
             continue
         stack += node.operands
-        for form in forms_of(node):
+        for form in node.forms:
             all_forms.setdefault(form)
             pending.append(form)
     return sorted(seen, key=lambda n: n.number), list(all_forms)
@@ -138,7 +128,7 @@ class LoopNest:
         """Return the loop depth at which a node is available; its operands must have been emitted."""
         if node not in self._node_depths:
             depths = [self._node_depths.get(o, 0) for o in node.operands]
-            self._node_depths[node] = max([*depths, *(self.depth_of_form(f) for f in forms_of(node))], default=0)
+            self._node_depths[node] = max([*depths, *(self.depth_of_form(f) for f in node.forms)], default=0)
         return self._node_depths[node]
 
     def pin(self, node: Node) -> None:
@@ -258,28 +248,51 @@ class LoopNest:
         return self._texts[node]
 
     def _written(self, node: Node) -> str:
-        if node.kind == "constant":
-            return str(node.data)
+        if isinstance(node, Constant):
+            return node.text
         depth = self.depth_of(node)
         writer = self.writers[depth]
-        if node.kind == "map":
-            (result,) = scalar_computation.inline(node.data, [self.text(o) for o in node.operands], writer)
+        if isinstance(node, Map):
+            (result,) = scalar_computation.inline(node.computation, [self.text(o) for o in node.operands], writer)
             return result
-        expression = _WRITERS[node.kind](self, node)
-        if node.kind == "apply" and depth == self.depth > 0 and not self.scalar:
-            self._note_slow_path(node, expression)
-        elif node.kind == "apply":
-            expression = self._with_slow_path(node, expression)
-        return writer.local(scalar.local_type(node.dtype), expression)
+        return writer.local(scalar.local_type(node.dtype), self._expression(node, depth))
 
-    def _note_slow_path(self, node: Node, expression: str) -> None:
+    def _expression(self, node: Node, depth: int) -> str:
+        """Return the C of a node's value; its depth is known."""
+        match node:
+            case Apply():
+                return self._apply(node, depth)
+            case Load():
+                return self._load(node)
+            case Guard():
+                inside, outside = (self.text(o) for o in node.operands)
+                return f"{self.conditions(node.conditions)} ? {inside} : {outside}"
+            case IndexValue():
+                return self._index_value(node, depth)
+            case Table():
+                name = self.tables.setdefault(node.literal, f"KERNEL_t{len(self.tables) + 1}")
+                return table_load(node.dtype, f"{name}[{self.form(node.form)}]")
+            case Call():
+                return node.writer.write(self.writers[depth], [self.text(o) for o in node.operands])
+            case _:
+                raise InternalError(f"{node!r} has no C")
+
+    def _apply(self, node: Apply, depth: int) -> str:
+        values, types = [self.text(o) for o in node.operands], [o.dtype for o in node.operands]
+        expression = scalar_computation.expression(node.instruction, node.dtype, types, values)
+        if depth == self.depth > 0 and not self.scalar:
+            self._note_slow_path(node)
+            return expression
+        return self._with_slow_path(node, expression)
+
+    def _note_slow_path(self, node: Apply) -> None:
         twin = _slow_path(node, [self.text(o) for o in node.operands])
         if twin is not None:
             predicate, fast, _ = twin
             self.slow_lanes.append(predicate)
             self.slow_paths.append((fast, fast.replace("(", "_full(", 1)))
 
-    def _with_slow_path(self, node: Node, expression: str) -> str:
+    def _with_slow_path(self, node: Apply, expression: str) -> str:
         twin = _slow_path(node, [self.text(o) for o in node.operands])
         return expression if twin is None else expression.replace(twin[1], f"({twin[0]} ? {twin[2]} : {twin[1]})")
 
@@ -289,52 +302,26 @@ class LoopNest:
             line = line.replace(fast, picked)
         return line
 
-    def _load(self, node: Node) -> str:
-        slot, form = node.data
+    def _load(self, node: Load) -> str:
         return scalar.load(
-            node.dtype, self.replaced_loads[node] if node in self.replaced_loads else f"p{slot}[{self.form(form)}]"
+            node.dtype,
+            self.replaced_loads[node] if node in self.replaced_loads else f"p{node.slot}[{self.form(node.form)}]",
         )
 
-    def _table(self, node: Node) -> str:
-        literal, form = node.data
-        name = self.tables.setdefault(literal, f"KERNEL_t{len(self.tables) + 1}")
-        return table_load(node.dtype, f"{name}[{self.form(form)}]")
-
-    def _index(self, node: Node) -> str:
-        form = node.data
+    def _index_value(self, node: IndexValue, depth: int) -> str:
+        form = node.form
         narrow = form.high < 2**31
         text = f"({'int32_t' if narrow else 'int64_t'})({self.form(form)})"
         if form.is_constant:
             return scalar.convert(node.dtype, ElementType.S32 if narrow else ElementType.S64, text)
-        local = self.writers[self.depth_of(node)].local("int32_t" if narrow else "int64_t", text)
+        local = self.writers[depth].local("int32_t" if narrow else "int64_t", text)
         return scalar.convert(node.dtype, ElementType.S32 if narrow else ElementType.S64, local)
 
-    def _apply(self, node: Node) -> str:
-        ins, values = node.data, [self.text(o) for o in node.operands]
-        types = [o.dtype for o in node.operands]
-        return scalar_computation.expression(ins, node.dtype, types, values)
 
-    def _guard(self, node: Node) -> str:
-        inside, outside = (self.text(o) for o in node.operands)
-        return f"{self.conditions(node.data)} ? {inside} : {outside}"
-
-    def _call(self, node: Node) -> str:
-        return str(node.data.write(self.writers[self.depth_of(node)], [self.text(o) for o in node.operands]))
-
-    def _given(self, node: Node) -> str:
-        raise InternalError(f"{node!r} was not given")
-
-
-_WRITERS: dict[str, Any] = {
-    "load": LoopNest._load, "table": LoopNest._table, "index": LoopNest._index, "apply": LoopNest._apply,
-    "guard": LoopNest._guard, "call": LoopNest._call, "given": LoopNest._given,
-}  # fmt: skip
-
-
-def _slow_path(node: Node, values: list[str]) -> tuple[str, str, str] | None:
+def _slow_path(node: Apply, values: list[str]) -> tuple[str, str, str] | None:
     """Return (predicate, fast call, slow call) of a function with a slow path for rare arguments; None without one."""
     dtype = node.operands[0].dtype if node.operands else node.dtype
-    names = scalar.slow_path(node.data.opcode, dtype)
+    names = scalar.slow_path(node.opcode, dtype)
     if names is None:
         return None
     call = f"({', '.join(values)})"

@@ -70,7 +70,7 @@ class Affine:
         """True if the form has no atoms."""
         return not self.terms
 
-    def coefficient(self, atom: Atom) -> int:
+    def coefficient(self, atom: Atom | None) -> int:
         """Return the coefficient of an atom; 0 if it does not occur."""
         return next((c for a, c in self.terms if a is atom), 0)
 

@@ -12,7 +12,8 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index, Space, atoms_of, strides
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
+from cyxla.xla.cpu.loops.nodes import Guard, Node
 
 MAX_BOXES = 24
 _MAX_BOX_NODES = 4000  # limit of nodes times boxes; beyond it, guards stay in the loops
@@ -165,7 +166,7 @@ def _breakpoints(box: Box, atom: Atom) -> set[int]:
 
 
 def _open_conditions(box: Box) -> list[Condition]:
-    found = [c for n in box.nodes if n.kind == "guard" for c in n.data]
+    found = [c for n in box.nodes if isinstance(n, Guard) for c in n.conditions]
     for atom in atoms_of(box.forms):
         if atom.kind == "choice":
             found += atom.data[0]

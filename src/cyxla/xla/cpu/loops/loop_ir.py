@@ -1,8 +1,8 @@
 """Loop IR: the values of one loop body as a graph, made from fused instructions.
 
 `Body.value` lowers an instruction's element at an index and follows its operands through fused instructions to loads;
-the result is a graph of `Node` in which equal values are one node. Handlers are generators that yield the (instruction,
-index) pairs they need and get the nodes back, so that the depth of a chain is not limited by the stack.
+the result is a graph of nodes (see `loops.nodes`). Handlers are generators that yield the (instruction, index) pairs
+they need and get the nodes back, so that the depth of a chain is not limited by the stack.
 """
 
 from __future__ import annotations
@@ -12,45 +12,16 @@ from typing import Any
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType
-from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
+from cyxla.xla.cpu.loops.nodes import Graph, Node
 from cyxla.xla.hlo import OPCODES, Instruction
 
 TABLE_ELEMENTS = 16  # constants of up to this many elements are C tables in the kernel
 
 _Request = tuple[Instruction, Index]
 _Handler = Callable[["Body", Instruction, Index], Generator[list[_Request], "list[Node]", "Node"]]
-
-
-class Node:
-    """Value of a loop body.
-
-    Attributes
-    ----------
-    kind : str
-        ``load`` (data: slot, form), ``table`` (literal, form), ``constant`` (C text), ``index`` (form), ``apply``
-        (instruction), ``map`` (computation), ``guard`` (conditions; the operands are the values if they hold and if
-        not), ``call`` (an object whose ``write(writer, C of the operands)`` returns its C), ``given`` (a key of the
-        emitter, which computes the value itself).
-    dtype : ElementType
-        Element type of the value.
-    operands : tuple of Node
-        Values it is computed from.
-    data : object
-        Payload that depends on `kind`.
-    number : int
-        Order of creation: operands have smaller numbers.
-    """
-
-    __slots__ = ("data", "dtype", "kind", "number", "operands")
-
-    def __init__(self, number: int, kind: str, dtype: ElementType, operands: tuple[Node, ...], data: Any) -> None:
-        self.number, self.kind, self.dtype, self.operands, self.data = number, kind, dtype, operands, data
-
-    def __repr__(self) -> str:
-        return f"{self.kind}#{self.number}"
 
 
 class Reads:
@@ -69,7 +40,7 @@ class Reads:
         return tuple(self.slots)
 
 
-class Body:
+class Body(Graph):
     """Values of a loop body over one iteration space.
 
     Parameters
@@ -91,31 +62,15 @@ class Body:
         reads: Reads,
         given: dict[Value, Callable[[Index], Node]] | None = None,
     ) -> None:
-        self.space, self.inside, self.reads, self.given = space, inside, reads, given or {}
-        self.nodes: list[Node] = []
-        self._numbered: dict[tuple[Any, ...], Node] = {}
+        super().__init__()
+        self.space, self.inside, self.reads, self._lowered_elsewhere = space, inside, reads, given or {}
         self._known: dict[_Request, Node] = {}
         self._integers: dict[Node, int] = {}
-        self._given_instructions = {v.instruction for v in self.given}
-
-    # ------------------------------------------------------------------------------------------------ nodes
-    def node(self, kind: str, dtype: ElementType, operands: tuple[Node, ...] = (), data: Any = None) -> Node:
-        """Return the node with these fields, created if it is new."""
-        identity = (data.opcode, tuple(data.attrs.items())) if kind == "apply" else data
-        key: tuple[Any, ...] = (kind, dtype, operands, identity)
-        try:
-            found = self._numbered.get(key)
-        except TypeError:  # an attribute that cannot be hashed: never shared
-            found, key = None, (kind, id(data), operands)
-        if found is None:
-            found = Node(len(self.nodes), kind, dtype, operands, data)
-            self.nodes.append(found)
-            self._numbered[key] = found
-        return found
+        self._given_instructions = {v.instruction for v in self._lowered_elsewhere}
 
     def constant(self, dtype: ElementType, value: Any) -> Node:
-        """Return the node of a literal."""
-        found = self.node("constant", dtype, (), scalar.literal(dtype, value))
+        """Return the constant of a value; start indices know those of integers."""
+        found = super().constant(dtype, value)
         if dtype.is_integer:
             self._integers[found] = int(value)
         return found
@@ -151,12 +106,12 @@ class Body:
             return self._constant(ins, index)
         if ins not in self.inside or ins in self._given_instructions:
             source = resolve(ins)
-            if source in self.given:
-                return self.given[source](index.at(source.shape.dims))
+            if source in self._lowered_elsewhere:
+                return self._lowered_elsewhere[source](index.at(source.shape.dims))
             if source.instruction.opcode == "constant":
                 return self._constant(source.instruction, index)
             if source.instruction not in self.inside:
-                return self._load(source, index)
+                return self._element(source, index)
             if source.instruction is not ins:
                 return self._start(source.instruction, index.at(source.shape.dims))
         handler = HANDLERS.get(ins.opcode) or (_elementwise if OPCODES[ins.opcode].elementwise else None)
@@ -164,16 +119,16 @@ class Body:
             raise UnimplementedError(f"{ins.opcode} inside a fused loop", where=repr(ins))
         return _Frame((ins, index), handler(self, ins, index))
 
-    def _load(self, source: Value, index: Index) -> Node:
-        return self.node("load", source.shape.dtype, (), (self.reads.slot(source), index.linear))
+    def _element(self, source: Value, index: Index) -> Node:
+        return self.load(source.shape.dtype, self.reads.slot(source), index.linear)
 
     def _constant(self, ins: Instruction, index: Index) -> Node:
         literal, dtype = ins.attrs["literal"], ins.shape.dtype
         if literal.array.size == 1:
             return self.constant(dtype, literal.array.reshape(-1)[0])
         if literal.array.size <= TABLE_ELEMENTS and not dtype.is_complex:
-            return self.node("table", dtype, (), (literal, index.linear))
-        return self._load(Value(ins), index)
+            return self.table(literal, index.linear)
+        return self._element(Value(ins), index)
 
     def clamped(self, node: Node, high: int) -> Affine:
         """Return the form of a start index that is read at run time, clamped to [0, high]."""
@@ -210,12 +165,12 @@ _Steps = Generator[list[_Request], list[Node], Node]
 def _elementwise(body: Body, ins: Instruction, index: Index) -> _Steps:
     dims = ins.shape.dims
     nodes = yield [(o, index if o.shape.dims == dims else body.space.scalar) for o in ins.operands]
-    return body.node("apply", ins.shape.dtype, tuple(nodes), ins)
+    return body.apply(ins, tuple(nodes))
 
 
 def _map(body: Body, ins: Instruction, index: Index) -> _Steps:
     nodes = yield [(o, index) for o in ins.operands]
-    return body.node("map", ins.shape.dtype, tuple(nodes), ins.called[0])
+    return body.map(ins, tuple(nodes))
 
 
 def _broadcast(body: Body, ins: Instruction, index: Index) -> _Steps:
@@ -266,7 +221,7 @@ def _pad(body: Body, ins: Instruction, index: Index) -> _Steps:
         (node,) = yield [inside]
         return node
     inner, outer = yield [inside, (filler, body.space.scalar)]
-    return body.node("guard", ins.shape.dtype, (inner, outer), conditions)
+    return body.guard(conditions, inner, outer)
 
 
 def _padded(
@@ -306,14 +261,14 @@ def _concatenate(body: Body, ins: Instruction, index: Index) -> _Steps:
     nodes = yield wanted
     result = nodes[-1]
     for node, (_, condition, _) in zip(nodes[-2::-1], pieces[-2::-1], strict=False):
-        result = body.node("guard", ins.shape.dtype, (node, result), (condition,))
+        result = body.guard((condition,), node, result)
     return result
 
 
 def _iota(body: Body, ins: Instruction, index: Index) -> _Steps:
     yield []
-    return body.node(
-        "index", ins.shape.dtype, (), index.coordinates[ins.attrs["iota_dimension"]] if ins.shape.rank else Affine(0)
+    return body.index_value(
+        ins.shape.dtype, index.coordinates[ins.attrs["iota_dimension"]] if ins.shape.rank else Affine(0)
     )
 
 

@@ -16,6 +16,7 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, Value
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, LoopNest, table_definition
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Reads
+from cyxla.xla.cpu.loops.nodes import Load
 
 MAX_UNBLOCKED_TRIP = 4096  # an innermost loop of up to this trip count is not blocked
 BLOCK_LENGTH = 1024  # approximate trip count of a block of longer loops
@@ -60,7 +61,7 @@ class KernelFrame:
 
 def slots(box: Box) -> list[int]:
     """Return the slots of the arrays that a box reads."""
-    return sorted({n.data[0] for n in box.nodes if n.kind == "load"})
+    return sorted({n.slot for n in box.nodes if isinstance(n, Load)})
 
 
 def _locals(box: Box) -> list[str]:

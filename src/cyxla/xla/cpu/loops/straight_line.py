@@ -21,7 +21,8 @@ from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads, start_requests
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads, start_requests
+from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
@@ -155,16 +156,16 @@ class Scope:
             node = self._given(value, len(held) - 1, held)
             for e in range(len(held) - 2, -1, -1):
                 here = self._given(value, e, held)
-                node = self.body.node("guard", value.shape.dtype, (here, node), (Condition(linear, e, e),))
+                node = self.body.guard((Condition(linear, e, e),), here, node)
             return node
 
         return read
 
     def _load(self, value: Value, slot: int, form: Affine) -> Node:
-        return self.body.node("load", value.shape.dtype, (), (slot, form))
+        return self.body.load(value.shape.dtype, slot, form)
 
     def _given(self, value: Value, element: int, held: list[str]) -> Node:
-        node = self.body.node("given", value.shape.dtype, (), (value, element))
+        node = self.body.given(value.shape.dtype, (value, element))
         self.nest.set_given(node, held[element], 0)
         return node
 
@@ -428,7 +429,7 @@ def _update(scope: Scope, ins: Instruction) -> list[ArraySource]:
                 continue
             here = scope.node(value, part)
             open_ = tuple(c for c in conditions if c.decided is None)
-            node = scope.body.node("guard", node.dtype, (here, node), open_) if open_ else here
+            node = scope.body.guard(open_, here, node) if open_ else here
         result += scope.texts([node])
     return [result]
 

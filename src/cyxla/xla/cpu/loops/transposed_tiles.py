@@ -11,8 +11,8 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, LoopNest
 from cyxla.xla.cpu.loops.index_map import Affine, Atom
 from cyxla.xla.cpu.loops.iteration_boxes import Box
-from cyxla.xla.cpu.loops.loop_ir import Node
 from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, close_loops, innermost, open_loops, slots
+from cyxla.xla.cpu.loops.nodes import Load
 
 _TILE = "tile"  # level of the loop over tiles of the other loop
 _CACHED, _STREAMED = (64, 512), (128, 256)  # rows of a tile and bytes in a row, by how results are stored
@@ -30,7 +30,7 @@ class Tiles:
         Loop along which the loads are contiguous.
     extent : int
         Trip count of that loop.
-    loads : list of Node
+    loads : list of Load
         Loads to transpose.
     kept : list of (Atom, int)
         All loops of the box with their trip counts, outermost first.
@@ -38,7 +38,7 @@ class Tiles:
 
     across: Atom
     extent: int
-    loads: list[Node]
+    loads: list[Load]
     kept: list[tuple[Atom, int]]
 
 
@@ -57,13 +57,13 @@ def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], aliased: frozenset[in
     if len(kept) < 2 or kept[-1][1] < _MIN_EXTENT:
         return None
     inner = kept[-1][0]
-    loads = [n for n in box.nodes if n.kind == "load"]
-    if any(n.data[0] in aliased for n in loads):
+    loads = [n for n in box.nodes if isinstance(n, Load)]
+    if any(n.slot in aliased for n in loads):
         return None
-    across = [n for n in loads if abs(n.data[1].coefficient(inner)) >= _MIN_EXTENT and _plain(n.data[1], kept)]
-    best: tuple[Atom, int, list[Node]] | None = None
+    across = [n for n in loads if abs(n.form.coefficient(inner)) >= _MIN_EXTENT and _plain(n.form, kept)]
+    best: tuple[Atom, int, list[Load]] | None = None
     for atom, extent in kept[:-1]:
-        mine = [n for n in across if n.data[1].coefficient(atom) == 1]
+        mine = [n for n in across if n.form.coefficient(atom) == 1]
         if extent >= _MIN_EXTENT and mine and (best is None or len(mine) > len(best[2])):
             best = (atom, extent, mine)
     return None if best is None or len(best[2]) > _MAX_TILES else Tiles(*best, list(kept))
@@ -117,9 +117,9 @@ def _length(extent: int, most: int) -> int:
     return min(extent, -(-even // 16) * 16)
 
 
-def _fill(load: Node, number: int, nest: LoopNest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
+def _fill(load: Load, number: int, nest: LoopNest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
     """Return the C call that transposes one tile."""
-    slot, form = load.data
+    slot, form = load.slot, load.form
     step = form.coefficient(tiles.kept[-1][0])
     rest = Affine(form.constant, tuple((a, c) for a, c in form.terms if a is not tiles.across))
     size = load.dtype.itemsize

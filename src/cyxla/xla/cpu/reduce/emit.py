@@ -20,8 +20,9 @@ from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.index_map import ZERO, Affine, Condition
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, assemble
+from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
 from cyxla.xla.cpu.reduce.loops import COLUMN_BLOCK, MIN_ROW_EXTENT, by_columns, by_lanes, by_rows, part, style
@@ -152,7 +153,7 @@ def _first_phase(problem: Problem, between: tuple[Value, ...]) -> Problem:
 def _second_phase(problem: Problem, between: tuple[Value, ...], parts: int) -> Problem:
     def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
         index = body.space.index(between[0].shape.dims, (*at, *along))
-        return [body.node("load", b.shape.dtype, (), (body.reads.slot(b), index.linear)) for b in between], ()
+        return [body.load(b.shape.dtype, body.reads.slot(b), index.linear) for b in between], ()
 
     return replace(problem, reduced=(parts,), elements=elements, applies_init=True)
 

@@ -12,8 +12,9 @@ from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_p
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, Part, close_loops, open_loops
+from cyxla.xla.cpu.loops.nodes import Apply, Constant, Given, Load, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
-from cyxla.xla.cpu.reduce.problem import Lowered
+from cyxla.xla.cpu.reduce.problem import PART, Lowered
 from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, write_lanes
 
 MIN_ROW_EXTENT = 16  # reduced extents of at least this length run as rows
@@ -29,7 +30,7 @@ _SMALL_BODY = 6  # nodes; bodies of up to this size are unrolled
 def part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Part:
     """Emit the function of a reduction, with the loop order that suits it."""
     writer = CWriter()
-    slots = sorted({n.data[0] for n in [*lowered.before, *lowered.after] if n.kind == "load"})
+    slots = sorted({n.slot for n in [*lowered.before, *lowered.after] if isinstance(n, Load)})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots, [s.slot for s in lowered.stores])
         units = style(lowered, parts)(lowered, frame, writer, cost.tasks(ns, 1 << 30), parts)
@@ -55,10 +56,10 @@ def style(lowered: Lowered, parts: int) -> Style:
     if not lowered.kept:
         return across
     row, column = lowered.reduced[-1], lowered.kept[-1]
-    loads = [n for n in lowered.before if n.kind == "load"]
-    along_row = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(row[0]) == 1)
-    across_rows = [n for n in loads if n.data[1].coefficient(row[0])]  # the rest is read once a row
-    along_column = sum(n.dtype.itemsize for n in across_rows if n.data[1].coefficient(column[0]) == 1)
+    loads = [n for n in lowered.before if isinstance(n, Load)]
+    along_row = sum(n.dtype.itemsize for n in loads if n.form.coefficient(row[0]) == 1)
+    across_rows = [n for n in loads if n.form.coefficient(row[0])]  # the rest is read once a row
+    along_column = sum(n.dtype.itemsize for n in across_rows if n.form.coefficient(column[0]) == 1)
     if row[1] < MIN_ROW_EXTENT <= column[1] and problem.acc is not None:
         return down
     if row[1] >= MIN_ROW_EXTENT and (along_row >= along_column or column[1] < 4):
@@ -73,8 +74,8 @@ def _nest_of_results(lowered: Lowered, frame: KernelFrame, levels: list[Level], 
     for node, text in zip(lowered.given, texts, strict=True):
         nest.set_given(node, text, nest.depth)
     for node in lowered.body.nodes:
-        if node.kind == "given" and node.data == "part":
-            nest.set_given(node, "part", nest.depth)
+        if isinstance(node, Given) and node.key == PART:
+            nest.set_given(node, PART, nest.depth)
     return nest
 
 
@@ -202,12 +203,12 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
     if (
         acc.lanes
         and value == nest.text(element)
-        and element.kind == "load"
+        and isinstance(element, Load)
         and element.dtype is acc.total_dtype
-        and element.data[1].coefficient(nest.inner) == 1
+        and element.form.coefficient(nest.inner) == 1
     ):
-        slot, form = element.data
-        writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, &p{slot}[{nest.block_start(form)}], {trip});")
+        first = f"&p{element.slot}[{nest.block_start(element.form)}]"
+        writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, {first}, {trip});")
         return
     if acc.lanes and not nest.slow_lanes and effort(nest, [element]) <= MAX_UNROLLED:
         updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
@@ -277,8 +278,11 @@ def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int
 
 def _unroll(lowered: Lowered) -> int:
     """Return the unroll factor of the loop over rows."""
-    small = sum(n.kind != "constant" for n in lowered.before) <= _SMALL_BODY and len(lowered.problem.acc.variables) == 1  # type: ignore[union-attr]
-    heavy = any(n.kind == "apply" and cost.flops(n.data) > cost.CHEAP_FLOPS for n in lowered.before)
+    acc = lowered.problem.acc
+    assert acc is not None
+    body = sum(not isinstance(n, Constant) for n in lowered.before)
+    small = body <= _SMALL_BODY and len(acc.variables) == 1
+    heavy = any(isinstance(n, Apply) and flops(n) > cost.CHEAP_FLOPS for n in lowered.before)
     rows = lowered.reduced[-1][1]
     return next((u for u in (_UNROLL, 4) if rows % u == 0), 1) if small and not heavy else 1
 

@@ -11,9 +11,12 @@ from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
+from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
+
+PART = "part"  # key of the given value that is the number of a part, and its name in C
 
 # (body, kept coordinates, reduced coordinates) -> the elements to combine, and the conditions under which they exist
 Elements = Callable[[Body, Sequence[Affine], Sequence[Affine]], tuple[list[Node], tuple[Condition, ...]]]
@@ -103,7 +106,7 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
     def stores_at(body: Body, index: Index) -> list[Store]:
         rank = len(problem.kept)
         at, along = index.coordinates[:rank], index.coordinates[rank:]
-        made_nodes[:] = [body.node("given", v.shape.dtype, (), n) for n, v in enumerate(problem.results)]
+        made_nodes[:] = [body.given(v.shape.dtype, n) for n, v in enumerate(problem.results)]
         elements, conditions = _nothing(body, problem) if problem.empty else problem.elements(body, at, along)
         inits = [body.value(i, body.space.scalar) for i in problem.inits]
         out = body.space.index(problem.kept, tuple(at))
@@ -122,7 +125,7 @@ def _nothing(body: Body, problem: Problem) -> tuple[list[Node], tuple[Condition,
 
 def _stores(problem: Problem, body: Body, out: Index, given: list[Node], parts: int) -> list[Store]:
     if parts > 1:
-        part = body.space.runtime(body.node("given", given[0].dtype, (), "part"), parts - 1)
+        part = body.space.runtime(body.given(given[0].dtype, PART), parts - 1)
         form = body.space.combine(((out.linear, parts), (part, 1)))
         return [Store(n, w.shape.dtype, form, g) for n, (w, g) in enumerate(zip(problem.writes, given, strict=True))]
     stores = []

@@ -14,8 +14,9 @@ from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, assemble, close_loops, open_loops
+from cyxla.xla.cpu.loops.nodes import Load, Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
 
@@ -71,7 +72,7 @@ def _lower_region(group: Group, found: Prefix, reads: Reads, region: Region) -> 
     made: list[Any] = []
 
     def stores_at(body: Body, index: Index) -> list[Store]:
-        result = body.node("given", root.shape.dtype, (), "result")
+        result = body.given(root.shape.dtype, "result")
         made[:] = [result]
         stores = []
         for slot, out in enumerate(group.outputs):
@@ -134,7 +135,7 @@ def _part(
     nest.dropped, nest.tables = gone, frame.tables
     lines = _lines(scan, acc, nest)
     writer = CWriter()
-    slots = sorted({n.data[0] for n in scan.body.nodes if n.kind == "load"})
+    slots = sorted({n.slot for n in scan.body.nodes if isinstance(n, Load)})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots, [s.slot for s in scan.stores])
         writer.lines(nest.writers[0].written)

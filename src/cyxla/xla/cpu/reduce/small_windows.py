@@ -19,8 +19,9 @@ from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe, part
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Store, StoresAt, split_into_boxes
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, assemble
+from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.window_size import MAX_UNROLLED_TAPS, taps
 from cyxla.xla.hlo import Instruction
@@ -114,7 +115,7 @@ def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> 
     """Lower the result of one window: the initial value and the elements, combined in order."""
     operand, init = root.operands
     dims, window, dtype = operand.shape.dims, root.attrs["window"], root.shape.dtype
-    unit = body.node("constant", dtype, (), acc.identity)
+    unit = body.constant_text(dtype, acc.identity)
     elements = []
     for offsets in product(*(range(w.size) for w in window)):
         conditions: list[Condition] = []
@@ -126,8 +127,8 @@ def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> 
         if any(c.decided is False for c in conditions):
             continue
         element = body.value(operand, body.space.index(dims, tuple(at)))
-        elements.append(body.node("guard", dtype, (element, unit), tuple(conditions)) if conditions else element)
-    return body.node("call", dtype, (body.value(init, body.space.scalar), *elements), _Fold(acc))
+        elements.append(body.guard(tuple(conditions), element, unit) if conditions else element)
+    return body.call(dtype, (body.value(init, body.space.scalar), *elements), _Fold(acc))
 
 
 def element_place(space: Space, o: Affine, k: int, n: int, spec: WindowDim) -> tuple[tuple[Condition, ...], Affine]:

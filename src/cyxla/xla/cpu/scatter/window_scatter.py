@@ -22,7 +22,8 @@ from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Store
-from cyxla.xla.cpu.loops.loop_ir import Body, Node
+from cyxla.xla.cpu.loops.loop_ir import Body
+from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.small_windows import boxes_step, element_place, stores_of
 from cyxla.xla.cpu.reduce.window_size import taps
 from cyxla.xla.hlo import Computation, Instruction
@@ -98,7 +99,7 @@ def _picked(body: Body, root: Instruction, index: Index) -> Node:
     """The number of the element that a window picks."""
     operand = root.operands[0]
     found: list[Node] = []
-    one, zero = (body.node("constant", _NUMBER, (), text) for text in ("1", "0"))
+    one, zero = (body.constant_text(_NUMBER, text) for text in ("1", "0"))
     for offsets, window in _elements(root):
         conditions: list[Condition] = []
         at = []
@@ -109,16 +110,16 @@ def _picked(body: Body, root: Instruction, index: Index) -> Node:
         if any(c.decided is False for c in conditions):
             found += [body.constant(operand.shape.dtype, operand.shape.dtype.numpy_dtype.type(0)), zero]  # type: ignore[union-attr]
             continue
-        exists = body.node("guard", _NUMBER, (one, zero), tuple(conditions)) if conditions else one
+        exists = body.guard(tuple(conditions), one, zero) if conditions else one
         found += [body.value(operand, body.space.index(operand.shape.dims, tuple(at))), exists]
-    return body.node("call", _NUMBER, tuple(found), _Picks(root.called[0], operand.shape.dtype))
+    return body.call(_NUMBER, tuple(found), _Picks(root.called[0], operand.shape.dtype))
 
 
 def _joined(body: Body, root: Instruction, numbers: Value, index: Index) -> Node:
     """An element of the result."""
     source, init = root.operands[1:]
     dims, dtype = source.shape.dims, root.shape.dtype
-    none = body.node("constant", _NUMBER, (), "255")
+    none = body.constant_text(_NUMBER, "255")
     taken, nodes = [], [body.value(init, body.space.scalar)]
     for n, (offsets, window) in reversed(list(enumerate(_elements(root)))):  # so the windows come in their order
         conditions: list[Condition] = []
@@ -130,11 +131,11 @@ def _joined(body: Body, root: Instruction, numbers: Value, index: Index) -> Node
         if any(c.decided is False for c in conditions):
             continue
         window_index = body.space.index(dims, tuple(at))
-        number = body.node("load", _NUMBER, (), (body.reads.slot(numbers), window_index.linear))
+        number = body.load(_NUMBER, body.reads.slot(numbers), window_index.linear)
         taken.append(n)
-        nodes.append(body.node("guard", _NUMBER, (number, none), tuple(conditions)) if conditions else number)
+        nodes.append(body.guard(tuple(conditions), number, none) if conditions else number)
         nodes.append(body.value(source, window_index))
-    return body.node("call", dtype, tuple(nodes), _Joins(root.called[1], dtype, tuple(taken)))
+    return body.call(dtype, tuple(nodes), _Joins(root.called[1], dtype, tuple(taken)))
 
 
 def _elements(root: Instruction) -> Iterator[tuple[tuple[int, ...], tuple[WindowDim, ...]]]:

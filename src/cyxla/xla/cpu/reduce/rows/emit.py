@@ -17,11 +17,12 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
-from cyxla.xla.cpu.loops.hoisting import collapse, forms_of, reachable
+from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, atoms_of
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
-from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, Part, assemble
+from cyxla.xla.cpu.loops.nodes import Apply, Guard, Load, Map, Node, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.rows.passes import Passes, RowReduction, write_rows
 from cyxla.xla.cpu.reduce.rows.row_shape import MIN_ROW_LENGTH, Rows, rows_of
@@ -112,7 +113,7 @@ def _lower_region(
         if index.linear != here[0].linear:
             raise _NotByRowsError("the result of another row")
         lowered = made[0]
-        node = lowered.body.node("given", reductions[number].shape.dtype, (), number)
+        node = lowered.body.given(reductions[number].shape.dtype, number)
         lowered.given[node] = number
         return node
 
@@ -166,7 +167,7 @@ def _varying(nodes: Sequence[Node], inner: Atom) -> set[Node]:
     """Return the nodes that vary along a row."""
     found: set[Node] = set()
     for node in nodes:
-        forms = forms_of(node)
+        forms = node.forms
         if any(o in found for o in node.operands) or (forms and inner in atoms_of(forms)):
             found.add(node)
     return found
@@ -176,9 +177,9 @@ def _check_loads(nodes: Sequence[Node], varying: set[Node], kept: list[tuple[Ato
     for node in nodes:
         if node not in varying:
             continue
-        if node.kind == "guard":
+        if isinstance(node, Guard):
             raise _NotByRowsError("a row has borders")
-        if node.kind == "load" and node.data[1].coefficient(inner) not in (1, -1):
+        if isinstance(node, Load) and node.form.coefficient(inner) not in (1, -1):
             raise _NotByRowsError("an array is read with a stride along the row")
 
 
@@ -196,7 +197,7 @@ def _pass_numbers(lowered: _Lowered, nodes: Sequence[Node]) -> dict[Node, int]:
 
 def _runtime(node: Node) -> list[Node]:
     """Return the nodes that a node's runtime indices are read from."""
-    return [a.data for a in atoms_of(forms_of(node)) if a.kind == "runtime"]
+    return [a.data for a in atoms_of(node.forms) if a.kind == "runtime"]
 
 
 def _keep(passes: Passes, varying: set[Node], length: int) -> None:
@@ -244,7 +245,7 @@ def _host(passes: Passes, node: Node, last: int) -> Store | None:
 
 
 def _has_slow_path(node: Node) -> bool:
-    return node.kind == "apply" and scalar.slow_path(node.data.opcode, node.operands[0].dtype) is not None
+    return isinstance(node, Apply) and scalar.slow_path(node.opcode, node.operands[0].dtype) is not None
 
 
 def _effort(node: Node, varying: set[Node], known: dict[Node, int]) -> int:
@@ -257,6 +258,6 @@ def _effort(node: Node, varying: set[Node], known: dict[Node, int]) -> int:
             stack += missing
             continue
         stack.pop()
-        own = cost.flops(top.data) if top.kind == "apply" else 1000 if top.kind == "map" else 0
+        own = flops(top) if isinstance(top, Apply | Map) else 0
         known[top] = min(own + sum(known.get(o, 0) for o in top.operands), 1 << 20)
     return known[node]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, Level, LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.iteration_boxes import Store
-from cyxla.xla.cpu.loops.loop_ir import Body, Node
+from cyxla.xla.cpu.loops.loop_ir import Body
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, close_loops, open_loops
+from cyxla.xla.cpu.loops.nodes import Apply, Call, Load, Map, Node, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.rows.pipelined_rows import CURRENT, PREVIOUS, ROW_COUNTER, RowPipeline
 from cyxla.xla.cpu.reduce.rows.prefetch import RUN_LENGTH, Prefetch, Runs, busiest
@@ -102,7 +102,7 @@ class _Writer:
         self.place = f"{BLOCK_START} + {INNER_COUNTER}" if self.trip > MAX_UNBLOCKED_TRIP else INNER_COUNTER
         self.buffers = {node: self.names.name("w") for node in passes.kept_from if node not in passes.hosts}
         self.results = {n: self.names.name("x") for p in passes.passes for n in p.sums}
-        self.loads: dict[Node, None] = {}
+        self.loads: dict[Load, None] = {}
         self.prefetch: Prefetch | None = None
         self.busiest = 0  # the pass that prefetches the next row and hosts the pipelined pass
         self.pipeline = (
@@ -151,7 +151,7 @@ class _Writer:
         """Emit declarations of the arrays and of the buffers of kept values."""
         passes = self.passes
         written = [s.slot for p in passes.passes for s in p.stores] + [s.slot for s in passes.by_row]
-        self.frame.pointers(writer, sorted({n.data[0] for n in self.loads}), written)
+        self.frame.pointers(writer, sorted({n.slot for n in self.loads}), written)
         for node, name in self.buffers.items():
             extents = f"[2][{self.trip}]" if self._is_double_buffered(node) else f"[{self.trip}]"
             writer.line(f"{scalar.register_type(node.dtype)} {name}{extents} __attribute__((aligned(64)));")
@@ -228,7 +228,7 @@ class _Writer:
 
     def _write(self, nest: LoopNest, roots: list[Node], stores: list[Store], known: set[Node]) -> None:
         nodes = reachable(roots, [s.form for s in stores], known)[0]
-        self.loads |= dict.fromkeys(n for n in nodes if n.kind == "load" and n not in known)
+        self.loads |= dict.fromkeys(n for n in nodes if isinstance(n, Load) and n not in known)
         for node in nodes:
             if node not in known and self._is_decay(node):
                 depth, x = nest.depth_of(node), nest.text(node.operands[0])
@@ -239,10 +239,10 @@ class _Writer:
 
     def _is_decay(self, node: Node) -> bool:
         """Return whether a node is the exponential of a difference from the row's maximum, which is never positive."""
-        if node.kind != "apply" or node.data.opcode != "exponential" or node.dtype not in (F32, F64):
+        if not isinstance(node, Apply) or node.opcode != "exponential" or node.dtype not in (F32, F64):
             return False
         (power,) = node.operands
-        if power.kind != "apply" or power.data.opcode != "subtract":
+        if not isinstance(power, Apply) or power.opcode != "subtract":
             return False
         element, most = power.operands
         sums = {n: s for one in self.passes.passes for n, s in one.sums.items()}
@@ -397,11 +397,11 @@ class _Loop:
             host = self.owner.passes.hosts[element]
             return f"&r{host.slot}[{self.nest.block_start(host.form)}]"
         if (
-            element.kind == "load"
+            isinstance(element, Load)
             and element.dtype is s.acc.total_dtype
-            and element.data[1].coefficient(self.nest.inner) == 1
+            and element.form.coefficient(self.nest.inner) == 1
         ):
-            return f"&p{element.data[0]}[{self.nest.block_start(element.data[1])}]"
+            return f"&p{element.slot}[{self.nest.block_start(element.form)}]"
         return None
 
     def _take(self, acc: Accumulator, names: list[str], where: str, writer: CWriter, trip: int) -> None:
@@ -539,7 +539,7 @@ class _RunPlan:
 def effort(nest: LoopNest, roots: list[Node]) -> int:
     """Return the number of simple operations in the innermost loop of an emitted nest."""
     nodes = [n for n in reachable(roots)[0] if nest.depth_of(n) == nest.depth]
-    return sum(cost.flops(n.data) if n.kind == "apply" else 1000 for n in nodes if n.kind in ("apply", "map", "call"))
+    return sum(flops(n) for n in nodes if isinstance(n, Apply | Map | Call))
 
 
 def write_lanes(

@@ -14,7 +14,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.loops.hoisting import reachable
-from cyxla.xla.cpu.loops.loop_ir import Node
+from cyxla.xla.cpu.loops.nodes import Node
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.reduce.rows.passes import Passes

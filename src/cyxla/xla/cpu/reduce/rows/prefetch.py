@@ -12,7 +12,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Atom
-from cyxla.xla.cpu.loops.loop_ir import Node
+from cyxla.xla.cpu.loops.nodes import Apply, Load, Map, Node, flops
 
 _L2_BYTES = 1 << 19  # smaller arrays stay in L2
 _MAX_PREFETCH_BYTES = 1 << 17  # longer rows would evict the lines prefetched first
@@ -47,7 +47,7 @@ class Prefetch:
 
     Attributes
     ----------
-    loads : tuple of Node
+    loads : tuple of Load
         Loads to prefetch.
     row : Atom
         Loop over rows.
@@ -55,20 +55,20 @@ class Prefetch:
         Prefetch distance in rows.
     """
 
-    loads: tuple[Node, ...]
+    loads: tuple[Load, ...]
     row: Atom
     rows: int = 1
 
     @staticmethod
-    def of(loads: Collection[Node], arrays: Sequence[Value], row: Atom, inner: tuple[Atom, int]) -> Prefetch | None:
+    def of(loads: Collection[Load], arrays: Sequence[Value], row: Atom, inner: tuple[Atom, int]) -> Prefetch | None:
         """Return the prefetch of loads from arrays beyond L2; None if there are none, or rows are too long."""
         atom, trip = inner
         far = {
-            (n.data[0], n.data[1]): n
+            (n.slot, n.form): n
             for n in loads
-            if n.data[1].coefficient(atom) in (1, -1)
-            and n.data[1].coefficient(row)
-            and arrays[n.data[0]].shape.nbytes > _L2_BYTES
+            if n.form.coefficient(atom) in (1, -1)
+            and n.form.coefficient(row)
+            and arrays[n.slot].shape.nbytes > _L2_BYTES
         }
         nbytes = sum(n.dtype.itemsize * trip for n in far.values())
         if not far or nbytes > _MAX_PREFETCH_BYTES:
@@ -89,7 +89,7 @@ class Prefetch:
         """Return the prefetch of `count` elements of the next row, from `first` on."""
         found = []
         for node in self.loads:
-            slot, form = node.data
+            slot, form = node.slot, node.form
             width, step = node.dtype.itemsize, form.coefficient(nest.inner)
             start = f"{nest.block_start(form)} + ({self.rows * form.coefficient(self.row)}ll)"
             start += f" + {first}" if step == 1 else f" - {first} - {count - 1}"
@@ -103,8 +103,8 @@ def busiest(passes: Sequence[Sequence[Node]], known: Sequence[Collection[Node]],
     """Return the pass after the first one that computes most, given each pass's roots and kept values."""
 
     def work(p: int) -> int:
-        nodes = [n for n in reachable(passes[p], (), known[p])[0] if n not in known[p] and n.kind in ("apply", "map")]
-        inside = [n for n in nodes if nests[p].depth_of(n) == nests[p].depth]
-        return sum(cost.flops(n.data) if n.kind == "apply" else 1000 for n in inside)
+        nodes = reachable(passes[p], (), known[p])[0]
+        computed = [n for n in nodes if n not in known[p] and isinstance(n, Apply | Map)]
+        return sum(flops(n) for n in computed if nests[p].depth_of(n) == nests[p].depth)
 
     return max(range(1, len(passes)), key=lambda p: (work(p), p))

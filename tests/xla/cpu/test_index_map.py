@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Space, atoms_of, strides
+from cyxla.xla.cpu.loops.index_map import (
+    Affine,
+    Atom,
+    Choice,
+    Condition,
+    Loop,
+    Quotient,
+    Remainder,
+    Space,
+    atoms_of,
+    strides,
+)
 
 
 def value(form: Affine, loops: dict[Atom, int]) -> int:
@@ -17,14 +28,17 @@ def value(form: Affine, loops: dict[Atom, int]) -> int:
 
 
 def atom(a: Atom, loops: dict[Atom, int]) -> int:
-    if a.kind == "loop":
-        return loops[a]
-    if a.kind == "choice":
-        conditions, form = a.data
-        holds = all(c.low <= value(c.form, loops) <= c.high for c in conditions)
-        return value(form, loops) if holds else 0
-    inner = value(a.data[0], loops)
-    return inner // a.data[1] if a.kind == "quotient" else inner % a.data[1]
+    match a:
+        case Loop():
+            return loops[a]
+        case Choice(conditions=conditions, form=form):
+            holds = all(c.low <= value(c.form, loops) <= c.high for c in conditions)
+            return value(form, loops) if holds else 0
+        case Quotient(form=form, divisor=divisor):
+            return value(form, loops) // divisor
+        case Remainder(form=form, divisor=divisor):
+            return value(form, loops) % divisor
+    raise AssertionError(a)
 
 
 def points(space: Space, extents):
@@ -109,11 +123,11 @@ def test_quotient_and_remainder(extents, numbers, a, b):
 def test_a_reshape_that_merges_needs_no_division():
     space = Space((4, 6))
     index = space.index((4, 6), (space.loop(0), space.loop(1)))
-    assert not [a for a in atoms_of(index.at((24,)).coordinates) if a.kind != "loop"]
+    assert not [a for a in atoms_of(index.at((24,)).coordinates) if not isinstance(a, Loop)]
     assert not [
         a
         for a in atoms_of(index.at((2, 2, 6)).at((4, 6)).coordinates)
-        if a.kind not in ("loop", "quotient", "remainder")
+        if not isinstance(a, Loop | Quotient | Remainder)
     ]
 
 

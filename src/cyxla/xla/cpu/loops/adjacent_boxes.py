@@ -100,8 +100,8 @@ def _outer_loops(boxes: Sequence[Box]) -> list[tuple[int, int]]:
     """Return positions and extents of the loops around the rows, collapsed where all boxes agree."""
     found = []
     for box in boxes:
-        loops: list[tuple[Atom, int]] = list(zip(box.body.space.loops, box.extents, strict=True))[:-1]
-        position = {a: p for p, (a, _) in enumerate(loops)}
+        loops = list(zip(box.body.space.loops, box.extents, strict=True))[:-1]
+        position: dict[Atom, int] = {a: p for p, (a, _) in enumerate(loops)}
         found.append([(position[a], n) for a, n in collapse(loops, box.forms)[0]])
     if all(f == found[0] for f in found):
         return found[0]

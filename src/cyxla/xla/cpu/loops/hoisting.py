@@ -10,7 +10,7 @@ from cyxla.types import ElementType
 from cyxla.types.dtype import Kind
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, forms_within
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Choice, Condition, Division, Quotient, Runtime
 from cyxla.xla.cpu.loops.loop_ir import Body
 from cyxla.xla.cpu.loops.nodes import Apply, Call, Constant, Guard, IndexValue, Load, Map, Node, Table
 
@@ -39,9 +39,9 @@ def reachable(
                 if atom in atoms:
                     continue
                 atoms.add(atom)
-                if atom.kind == "runtime":
-                    stack.append(atom.data)
-                for form in forms_within(atom):
+                if isinstance(atom, Runtime):
+                    stack.append(atom.node)
+                for form in atom.forms:
                     all_forms.setdefault(form)
                     pending.append(form)
             continue
@@ -112,12 +112,10 @@ class LoopNest:
 
     def _level_depth(self, atom: Atom) -> int:
         if atom not in self._depths:
-            inside = [self.depth_of_form(f) for f in forms_within(atom)]
-            if atom.kind == "runtime":
-                inside.append(self.depth_of(atom.data))
-            if atom.kind == "loop":
-                inside.append(0)
-            self._depths[atom] = max(inside)
+            inside = [self.depth_of_form(f) for f in atom.forms]
+            if isinstance(atom, Runtime):
+                inside.append(self.depth_of(atom.node))
+            self._depths[atom] = max(inside, default=0)
         return self._depths[atom]
 
     def depth_of_form(self, form: Affine) -> int:
@@ -199,19 +197,22 @@ class LoopNest:
         return self._atom_texts[atom]
 
     def _atom_value(self, atom: Atom) -> str:
-        if atom.kind == "runtime":
-            return self._clamp(atom)
-        if atom.kind == "choice":
-            conditions, form = atom.data
-            return f"{self.conditions(conditions)} ? {self.form(form)} : 0"
-        form, divisor = atom.data
-        unsigned = "uint32_t" if form.high < 2**31 and form.low > -(2**31) else "uint64_t"
-        sign = "/" if atom.kind == "quotient" else "%"
-        return f"({unsigned})({self.form(form)}) {sign} {divisor}u"
+        match atom:
+            case Runtime():
+                return self._clamp(atom)
+            case Choice():
+                return f"{self.conditions(atom.conditions)} ? {self.form(atom.form)} : 0"
+            case Division():
+                form = atom.form
+                unsigned = "uint32_t" if form.high < 2**31 and form.low > -(2**31) else "uint64_t"
+                sign = "/" if isinstance(atom, Quotient) else "%"
+                return f"({unsigned})({self.form(form)}) {sign} {atom.divisor}u"
+            case _:
+                raise InternalError(f"{atom!r} is no loop of the nest")
 
-    def _clamp(self, atom: Atom) -> str:
-        value = self.text(atom.data)
-        if atom.data.dtype.kind is Kind.UNSIGNED:
+    def _clamp(self, atom: Runtime) -> str:
+        value = self.text(atom.node)
+        if atom.node.dtype.kind is Kind.UNSIGNED:
             return f"{value} > {atom.high}u ? {atom.high} : {value}"
         return f"{value} < 0 ? 0 : {value} > {atom.high} ? {atom.high} : {value}"
 

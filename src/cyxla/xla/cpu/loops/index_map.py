@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cyxla.errors import InternalError
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.loops.nodes import Node
 
 
 class Atom:
@@ -22,22 +25,85 @@ class Atom:
     ----------
     number : int
         Order of creation in the iteration space; it makes the order of terms deterministic.
-    kind : str
-        ``loop``, ``quotient``, ``remainder``, ``runtime`` or ``choice``.
     low, high : int
         Least and greatest value, both inclusive.
-    data : object
-        Position of a loop; (Affine, divisor) of a quotient or remainder; node of a runtime value; (conditions, Affine)
-        of a choice: the form where the conditions hold, else 0.
     """
 
-    __slots__ = ("data", "high", "kind", "low", "number")
+    __slots__ = ("high", "low", "number")
 
-    def __init__(self, number: int, kind: str, low: int, high: int, data: Any) -> None:
-        self.number, self.kind, self.low, self.high, self.data = number, kind, low, high, data
+    def __init__(self, number: int, low: int, high: int) -> None:
+        self.number, self.low, self.high = number, low, high
 
     def __repr__(self) -> str:
-        return f"{self.kind[0]}{self.number}"
+        return f"{type(self).__name__.lower()}{self.number}"
+
+    @property
+    def forms(self) -> tuple[Affine, ...]:
+        """Forms that the value is derived from."""
+        return ()
+
+
+class Loop(Atom):
+    """Counter of a loop, with the loop's position in the iteration space."""
+
+    __slots__ = ("position",)
+
+    def __init__(self, number: int, low: int, high: int, position: int) -> None:
+        self.number, self.low, self.high, self.position = number, low, high, position
+
+    @staticmethod
+    def unmentioned() -> Loop:
+        """Return a loop that belongs to no iteration space, so that no index mentions it."""
+        return Loop(0, 0, 1, -1)
+
+
+class Division(Atom):
+    """Quotient or remainder of a form by a constant."""
+
+    __slots__ = ("divisor", "form")
+
+    def __init__(self, number: int, low: int, high: int, form: Affine, divisor: int) -> None:
+        self.number, self.low, self.high, self.form, self.divisor = number, low, high, form, divisor
+
+    @property
+    def forms(self) -> tuple[Affine, ...]:
+        """The dividend."""
+        return (self.form,)
+
+
+class Quotient(Division):
+    """Integer ``form // divisor``."""
+
+    __slots__ = ()
+
+
+class Remainder(Division):
+    """Integer ``form % divisor``."""
+
+    __slots__ = ()
+
+
+class Runtime(Atom):
+    """Value of a node, read at run time and clamped to the range."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, number: int, low: int, high: int, node: Node) -> None:
+        self.number, self.low, self.high, self.node = number, low, high, node
+
+
+class Choice(Atom):
+    """Form where all conditions hold, 0 elsewhere."""
+
+    __slots__ = ("conditions", "form")
+
+    def __init__(self, number: int, low: int, high: int, conditions: tuple[Condition, ...], form: Affine) -> None:
+        self.number, self.low, self.high, self.conditions, self.form = number, low, high, conditions, form
+
+    @property
+    def forms(self) -> tuple[Affine, ...]:
+        """The form, then those of the conditions."""
+        return (self.form, *[c.form for c in self.conditions])
 
 
 class Affine:
@@ -146,7 +212,7 @@ class Space:
         self._count = 0
         self._derived: dict[tuple[Any, ...], Atom] = {}
         self._indices: dict[tuple[Any, ...], Index] = {}
-        self.loops = [self._atom("loop", 0, max(n - 1, 0), i) for i, n in enumerate(extents)]
+        self.loops = [Loop(self._next(), 0, max(n - 1, 0), i) for i, n in enumerate(extents)]
         self.scalar = self.index((), ())
 
     # ------------------------------------------------------------------------------------------------ forms
@@ -176,7 +242,7 @@ class Space:
     def quotient(self, form: Affine, divisor: int) -> Affine:
         """Return ``form // divisor`` of a form that is not negative."""
         whole, rest = self._divide(form, divisor)
-        return whole if rest is None else self.add(whole, self._part("quotient", rest, divisor))
+        return whole if rest is None else self.add(whole, self._part(Quotient, rest, divisor))
 
     def remainder(self, form: Affine, divisor: int) -> Affine:
         """Return ``form % divisor`` of a form that is not negative."""
@@ -185,15 +251,21 @@ class Space:
         whole, rest = self._divide(form, divisor)
         if rest is None:
             return self.combine(((form, 1), (whole, -divisor)))
-        return self._part("remainder", rest, divisor)
+        return self._part(Remainder, rest, divisor)
 
-    def runtime(self, node: Any, high: int) -> Affine:
+    def runtime(self, node: Node, high: int) -> Affine:
         """Return a form for a value in [0, high] that is read at run time."""
-        return ZERO if high <= 0 else Affine(0, ((self._derive("runtime", 0, high, node), 1),))
+        if high <= 0:
+            return ZERO
+        key = (Runtime, node)
+        return _term(self._derived.get(key) or self._derive(key, Runtime(self._next(), 0, high, node)))
 
     def choice(self, conditions: tuple[Condition, ...], form: Affine, high: int) -> Affine:
         """Return `form` where the conditions hold (it is then in [0, high]), else 0; conditions must be undecided."""
-        return ZERO if high <= 0 else Affine(0, ((self._derive("choice", 0, high, conditions, form), 1),))
+        if high <= 0:
+            return ZERO
+        key = (Choice, conditions, form)
+        return _term(self._derived.get(key) or self._derive(key, Choice(self._next(), 0, high, conditions, form)))
 
     def index(self, dims: tuple[int, ...], coordinates: tuple[Affine, ...]) -> Index:
         """Return the index with given coordinates."""
@@ -224,15 +296,13 @@ class Space:
         return tuple(found)
 
     # ------------------------------------------------------------------------------------------------ inside
-    def _atom(self, kind: str, low: int, high: int, data: Any) -> Atom:
+    def _next(self) -> int:
         self._count += 1
-        return Atom(self._count, kind, low, high, data)
+        return self._count
 
-    def _derive(self, kind: str, low: int, high: int, *data: Any) -> Atom:
-        key = (kind, *data)
-        if key not in self._derived:
-            self._derived[key] = self._atom(kind, low, high, data[0] if kind == "runtime" else data)
-        return self._derived[key]
+    def _derive(self, key: tuple[Any, ...], atom: Atom) -> Atom:
+        self._derived[key] = atom
+        return atom
 
     def _divide(self, form: Affine, divisor: int) -> tuple[Affine, Affine | None]:
         """Return the exact quotient of the divisible terms, and the rest; None if the rest is below the divisor."""
@@ -245,35 +315,30 @@ class Space:
             return (ZERO, form) if form.high >= divisor else (ZERO, None)
         return quotient, None if rest.high < divisor else rest
 
-    def _part(self, kind: str, form: Affine, divisor: int) -> Affine:
-        if kind == "quotient" and form.constant == 0 and len(form.terms) == 1 and form.terms[0][1] == 1:
-            inner = form.terms[0][0]
-            if inner.kind == "quotient":  # (x / a) / b = x / (a b)
-                return self.quotient(inner.data[0], inner.data[1] * divisor)
+    def _part(self, kind: type[Quotient | Remainder], form: Affine, divisor: int) -> Affine:
+        inner = _single_quotient(form)
+        if inner is not None and kind is Quotient:  # (x / a) / b = x / (a b)
+            return self.quotient(inner.form, inner.divisor * divisor)
         low, high = max(form.low, 0), max(form.high, 0)
-        bounds = (low // divisor, high // divisor) if kind == "quotient" else (0, min(divisor - 1, high))
-        return Affine(0, ((self._derive(kind, *bounds, form, divisor), 1),))
+        low, high = (low // divisor, high // divisor) if kind is Quotient else (0, min(divisor - 1, high))
+        key = (kind, form, divisor)
+        return _term(self._derived.get(key) or self._derive(key, kind(self._next(), low, high, form, divisor)))
 
-    def _rejoin(self, terms: dict[Atom, int]) -> None:
+    def _rejoin(self, terms: dict[Atom | Affine, int]) -> None:
         """Rewrite ``k d (x / d) + k (x % d)`` to ``k x`` in place; x goes in as a term that is not an atom."""
-        for atom in [a for a in terms if a.kind == "remainder"]:
+        for atom in [a for a in terms if isinstance(a, Remainder)]:
             k = terms.get(atom, 0)
-            twin = self._matching_quotient(*atom.data)
-            if k and twin is not None and terms.get(twin) == k * atom.data[1]:
+            twin = self._matching_quotient(atom.form, atom.divisor)
+            if k and twin is not None and terms.get(twin) == k * atom.divisor:
                 del terms[atom], terms[twin]
-                terms[atom.data[0]] = k  # an Affine as a key, which _expand resolves
+                terms[atom.form] = k  # a form as a key, which _expand resolves
 
     def _matching_quotient(self, form: Affine, divisor: int) -> Atom | None:
         """Return the atom ``form / divisor``, if there is one."""
-        if (
-            form.constant == 0
-            and len(form.terms) == 1
-            and form.terms[0][1] == 1
-            and form.terms[0][0].kind == "quotient"
-        ):
-            inner, by = form.terms[0][0].data
-            return self._derived.get(("quotient", inner, by * divisor))
-        return self._derived.get(("quotient", form, divisor))
+        inner = _single_quotient(form)
+        if inner is not None:
+            form, divisor = inner.form, inner.divisor * divisor
+        return self._derived.get((Quotient, form, divisor))
 
     @staticmethod
     def _loose(terms: dict[Any, int]) -> bool:
@@ -282,6 +347,19 @@ class Space:
     def _expand(self, constant: int, ordered: list[tuple[Any, int]]) -> Affine:
         parts = [(a if isinstance(a, Affine) else Affine(0, ((a, 1),)), c) for a, c in ordered]
         return self.combine([(Affine(constant), 1), *parts])
+
+
+def _term(atom: Atom) -> Affine:
+    return Affine(0, ((atom, 1),))
+
+
+def _single_quotient(form: Affine) -> Quotient | None:
+    """Return the quotient that a form is equal to, if it is one."""
+    if form.constant == 0 and len(form.terms) == 1:
+        atom, coefficient = form.terms[0]
+        if coefficient == 1 and isinstance(atom, Quotient):
+            return atom
+    return None
 
 
 def _by_number(term: tuple[Any, int]) -> int:
@@ -306,14 +384,5 @@ def atoms_of(forms: Any) -> list[Atom]:
         if atom in found:
             continue
         found[atom] = None
-        stack += [a for f in forms_within(atom) for a, _ in f.terms]
+        stack += [a for f in atom.forms for a, _ in f.terms]
     return sorted(found, key=lambda a: a.number)
-
-
-def forms_within(atom: Atom) -> list[Affine]:
-    """Return the forms that an atom is derived from."""
-    if atom.kind in ("quotient", "remainder"):
-        return [atom.data[0]]
-    if atom.kind == "choice":
-        return [atom.data[1], *(c.form for c in atom.data[0])]
-    return []

@@ -11,7 +11,19 @@ from typing import Any
 from cyxla.types import ElementType
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import reachable
-from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index, Space, atoms_of, strides
+from cyxla.xla.cpu.loops.index_map import (
+    Affine,
+    Atom,
+    Choice,
+    Condition,
+    Division,
+    Index,
+    Loop,
+    Remainder,
+    Space,
+    atoms_of,
+    strides,
+)
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.nodes import Guard, Node
 
@@ -122,15 +134,15 @@ def _cut(box: Box, region: Region) -> list[Region] | None:
         return None
     for atom in box.body.space.loops:
         step = _phases(box, atom)
-        if step > 1 and region.step(atom.data) == 1:
-            (low, high), steps = region.bounds[atom.data], [region.step(d) for d in range(len(region.bounds))]
-            steps[atom.data] = step
+        if step > 1 and region.step(atom.position) == 1:
+            (low, high), steps = region.bounds[atom.position], [region.step(d) for d in range(len(region.bounds))]
+            steps[atom.position] = step
             starts = [(low + k, high) for k in range(min(step, high - low))]
-            return [Region(_with_bounds(region, atom.data, s), steps=tuple(steps)) for s in starts]
+            return [Region(_with_bounds(region, atom.position, s), steps=tuple(steps)) for s in starts]
     for atom in box.body.space.loops:
         points = _breakpoints(box, atom)
         if points:
-            d = atom.data
+            d = atom.position
             low, high = region.bounds[d]
             borders = [low, *(low + p * region.step(d) for p in sorted(points)), high]
             return [Region(_with_bounds(region, d, piece), steps=region.steps) for piece in pairwise(borders)]
@@ -145,11 +157,11 @@ def _phases(box: Box, atom: Atom) -> int:
     """Return the loop step at which an undecided condition on a remainder becomes constant; 1 if there is none."""
     for form, _, _ in _open_conditions(box):
         for part, _ in form.terms:
-            if part.kind != "remainder" or len(part.data[0].terms) != 1:
+            if not isinstance(part, Remainder) or len(part.form.terms) != 1:
                 continue
-            ((of, c),), divisor = part.data[0].terms, part.data[1]
+            ((of, c),), divisor = part.form.terms, part.divisor
             if of is atom and divisor // gcd(c, divisor) <= _MAX_PHASES:
-                return int(divisor // gcd(c, divisor))
+                return divisor // gcd(c, divisor)
     return 1
 
 
@@ -168,23 +180,22 @@ def _breakpoints(box: Box, atom: Atom) -> set[int]:
 def _open_conditions(box: Box) -> list[Condition]:
     found = [c for n in box.nodes if isinstance(n, Guard) for c in n.conditions]
     for atom in atoms_of(box.forms):
-        if atom.kind == "choice":
-            found += atom.data[0]
+        if isinstance(atom, Choice):
+            found += atom.conditions
     return found
 
 
 def split_region(forms: Sequence[Affine], region: Region) -> Region | None:
     """Split one loop of a region in two, so that a quotient by a constant becomes a loop; None if there is none."""
     for atom in atoms_of(forms):
-        if atom.kind not in ("quotient", "remainder"):
+        if not isinstance(atom, Division):
             continue
-        form, divisor = atom.data
-        for term, c in form.terms:
-            if term.kind != "loop" or c < 0 or divisor % c:
+        for term, c in atom.form.terms:
+            if not isinstance(term, Loop) or c < 0 or atom.divisor % c:
                 continue
-            extent, step = term.high + 1, divisor // c
+            extent, step = term.high + 1, atom.divisor // c
             if 1 < step < extent and extent % step == 0:
-                return Region(region.bounds, _with_split(region.loops(), term.data, step), region.steps)
+                return Region(region.bounds, _with_split(region.loops(), term.position, step), region.steps)
     return None
 
 

@@ -9,7 +9,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, LoopNest
-from cyxla.xla.cpu.loops.index_map import Affine, Atom
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Loop, Runtime
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, close_loops, innermost, open_loops, slots
 from cyxla.xla.cpu.loops.nodes import Load
@@ -71,7 +71,7 @@ def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], aliased: frozenset[in
 
 def _plain(form: Affine, kept: Sequence[tuple[Atom, int]]) -> bool:
     """Return whether a form depends on loops and runtime values alone."""
-    return all(a.kind in ("loop", "runtime") for a, _ in form.terms) and bool(kept)
+    return all(isinstance(a, Loop | Runtime) for a, _ in form.terms) and bool(kept)
 
 
 def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles, gone: set[Atom]) -> Part:

@@ -10,7 +10,7 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest
-from cyxla.xla.cpu.loops.index_map import Atom
+from cyxla.xla.cpu.loops.index_map import Loop
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, Part, close_loops, open_loops
 from cyxla.xla.cpu.loops.nodes import Apply, Constant, Given, Load, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
@@ -124,7 +124,7 @@ def by_rows(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, p
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
     row = _Row(_element(lowered, nest), _outer_conditions(lowered, nest), blocked, parts)
-    dummy = Atom(0, "loop", 0, 1, -1)
+    dummy = Loop.unmentioned()
     after = _nest_of_results(lowered, frame, [*kept, dummy], ["result"])
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
@@ -378,7 +378,7 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
     nest = LoopNest(lowered.body, levels, frame.names.child(), scalar=True)
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
-    dummy = Atom(0, "loop", 0, 1, -1)
+    dummy = Loop.unmentioned()
     after = _nest_of_results(lowered, frame, [*kept, dummy], [f"acc{n}[0]" for n in range(count)])
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
@@ -435,7 +435,7 @@ def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: in
     """Emit sequential loops for any computation on any number of arrays, in index order."""
     problem = lowered.problem
     kept, reduced = [a for a, _ in lowered.kept], [a for a, _ in lowered.reduced]
-    dummy = Atom(0, "loop", 0, 1, -1)
+    dummy = Loop.unmentioned()
     nest = LoopNest(lowered.body, [*kept, *reduced, dummy], frame.names.child(), scalar=True)
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)

@@ -12,7 +12,7 @@ from cyxla.xla.cpu.kernel.groups import Group, Prefix
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse, reachable
-from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Loop
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, assemble, close_loops, open_loops
@@ -130,7 +130,7 @@ def _part(
     blocked = blocks.count > 1
     levels: list[Level] = [*lead, *([BLOCK_LEVEL] if blocked else []), *axis, *(a for a, _ in inner)]
     if not inner:
-        levels.append(Atom(0, "loop", 0, 1, -1))
+        levels.append(Loop.unmentioned())
     nest = LoopNest(scan.body, levels, frame.names.child(), scalar=True)
     nest.dropped, nest.tables = gone, frame.tables
     lines = _lines(scan, acc, nest)

@@ -18,7 +18,7 @@ from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
-from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, atoms_of
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Runtime, atoms_of
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, Part, assemble
@@ -197,7 +197,7 @@ def _pass_numbers(lowered: _Lowered, nodes: Sequence[Node]) -> dict[Node, int]:
 
 def _runtime(node: Node) -> list[Node]:
     """Return the nodes that a node's runtime indices are read from."""
-    return [a.data for a in atoms_of(node.forms) if a.kind == "runtime"]
+    return [a.node for a in atoms_of(node.forms) if isinstance(a, Runtime)]
 
 
 def _keep(passes: Passes, varying: set[Node], length: int) -> None:

@@ -1,8 +1,8 @@
 """cyxla: an array compiler for CPUs that reads like XLA.
 
 `jit` compiles functions written with NumPy; `grad` differentiates them. `compile` turns a program in HLO or StableHLO
-into something to call with NumPy arrays; `XlaBuilder` writes programs; `hlo` reads, prints and checks them. `Session`
-runs TensorFlow's graphs. Names are imported when first used, so that ``import cyxla`` is quick.
+into an executable that is called with NumPy arrays; `XlaBuilder` builds programs; `hlo` parses, prints and verifies
+them. `Session` runs TensorFlow's graphs. Names are imported on first use, so that ``import cyxla`` is fast.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
     "switch", "threads", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
-_HOME = {
+_MODULE_OF_NAME = {
     "ElementType": "cyxla.types", "Error": "cyxla.errors", "Executable": "cyxla.xla.service",
     "Graph": "cyxla.core.graph.graph", "Literal": "cyxla.types",
     "LocalClient": "cyxla.xla.client", "LocalExecutable": "cyxla.xla.client", "OpError": "cyxla.errors",
@@ -76,8 +76,8 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = import_module(_MODULES[name])
-    elif name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+    elif name in _MODULE_OF_NAME:
+        value = getattr(import_module(_MODULE_OF_NAME[name]), name)
     else:
         raise AttributeError(f"module 'cyxla' has no attribute {name!r}")
     globals()[name] = value

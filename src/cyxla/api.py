@@ -1,4 +1,4 @@
-"""The front doors."""
+"""The public function `compile`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyxla.xla.service import Executable
 
 
 def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:
-    """Compile a program into something to call with NumPy arrays.
+    """Compile a program into an executable that is called with NumPy arrays.
 
     Parameters
     ----------
@@ -17,17 +17,17 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
         HLO or StableHLO text, a serialised HloModuleProto or HloProto, a module, a built computation, or a function
         written with NumPy.
     *specs
-        Arrays, `cyxla.spec`, or pairs of sizes and a dtype of NumPy, like the arguments, of a Python function or of
-        StableHLO that leaves sizes open; other programs state their own.
+        Shapes and dtypes of the arguments, as arrays, `cyxla.spec`, or pairs of sizes and a NumPy dtype. They are
+        required for a Python function and for StableHLO with dynamic sizes; other programs state their own shapes.
     platform : str
-        ``"cpu"`` generates C, ``"interpreter"`` evaluates on NumPy; a plugin's name is its own.
+        Platform: ``"cpu"`` generates C, ``"interpreter"`` evaluates on NumPy, other names are those of plugins.
     **options
-        Fields of `cyxla.xla.service.CompileOptions`; for functions also what `cyxla.jit` takes.
+        Fields of `cyxla.xla.service.CompileOptions`; for functions also the options of `cyxla.jit`.
 
     Returns
     -------
     Executable
-        Takes one array for each parameter; gives one array, or a tuple for a tuple root.
+        Executable that takes one array for each parameter and returns one array, or a tuple for a tuple root.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
     InvalidArgumentError
         The program breaks a rule of HLO.
     UnimplementedError
-        The platform cannot run it; the message names every opcode in the way.
+        The platform cannot run the program; the message names every unsupported opcode.
 
     Examples
     --------
@@ -49,11 +49,11 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
         from cyxla.numpy.calls.jitted import compile_function
 
         return compile_function(program, specs, platform, options)
-    return compile_program(program, *map(_unpaired, specs), platform=platform, **options)
+    return compile_program(program, *map(_pair_to_spec, specs), platform=platform, **options)
 
 
-def _unpaired(given: Any) -> Any:
-    """Make a pair of sizes and a dtype what `cyxla.spec` gives; all else stays."""
+def _pair_to_spec(given: Any) -> Any:
+    """Return the `cyxla.spec` of a pair of sizes and a dtype; other values unchanged."""
     if type(given) is not tuple:
         return given
     from cyxla.numpy.calls.specs import is_pair, spec  # most programs state their own shapes

@@ -1,7 +1,7 @@
-"""Settings from the environment: one table of flags, read when asked for.
+"""Settings from the environment: one table of flags, which are read on each use.
 
-Every flag is an environment variable ``CYXLA_<NAME>``. A name that is not in the table is refused with the nearest one
-that is, since a misspelt setting that silently does nothing costs an afternoon.
+Every flag is an environment variable ``CYXLA_<NAME>``. A variable that is not in the table is an error, which suggests
+the nearest flag, since a misspelt setting would otherwise be ignored silently.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ PREFIX: Final = "CYXLA_"
 
 
 class Flag(NamedTuple):
-    """One setting.
+    """A setting.
 
     Attributes
     ----------
     parse : callable
-        From the text of the variable to the value; raises ValueError.
+        Function from the text of the variable to the value; raises ValueError.
     default : object
-        Value where the variable is not set, or empty.
+        Value if the variable is unset or empty.
     doc : str
-        One line for people.
+        Description in one line.
     """
 
     parse: Callable[[str], Any]
@@ -33,7 +33,7 @@ class Flag(NamedTuple):
     doc: str
 
 
-def _switch(text: str) -> bool:
+def _bool(text: str) -> bool:
     try:
         return {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}[text.lower()]
     except KeyError:
@@ -47,7 +47,7 @@ def _positive(text: str) -> int:
     return number
 
 
-def _level(text: str) -> str:
+def _opt_level(text: str) -> str:
     if text not in ("1", "2", "3"):
         raise ValueError("want 1, 2 or 3")
     return text
@@ -71,7 +71,7 @@ def _tier(text: str) -> str:
     return text
 
 
-def _trimming(text: str) -> str:
+def _traceback(text: str) -> str:
     if text not in ("full", "short"):
         raise ValueError("want full or short")
     return text
@@ -84,7 +84,7 @@ def _folders(text: str) -> tuple[str, ...]:
 TIERS: Final = ("auto", "kernels", "native")
 SANITIZERS: Final = ("address", "undefined", "float-cast-overflow")
 FLAGS: Final[Mapping[str, Flag]] = {
-    "CACHE": Flag(_switch, True, "keep compiled programs on disk"),
+    "CACHE": Flag(_bool, True, "keep compiled programs on disk"),
     "CACHE_BYTES": Flag(_positive, 1 << 30, "limit on the size of the disk cache in bytes"),
     "CACHE_DIR": Flag(str, "", "folder of the disk cache; empty is one in the user's cache directory"),
     "CC": Flag(str, "", "C compiler, with arguments if need be; `none` uses none; empty searches for one"),
@@ -94,10 +94,10 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "ISA": Flag(str, "", "instruction set of generated code, such as `x86-64-v3`; empty is that of the processor"),
     "KERNEL_PATH": Flag(_folders, (), "folders with kernel libraries, `libcyxlakernel*.so`, separated as in PATH"),
     "NUM_THREADS": Flag(_positive, 0, "the same as CYXLA_THREADS, which takes precedence"),
-    "OPT_LEVEL": Flag(_level, "", "optimisation level of generated code, `1` to `3`; empty is about -O1"),
+    "OPT_LEVEL": Flag(_opt_level, "", "optimisation level of generated code, `1` to `3`; empty is about -O1"),
     "POOL_BYTES": Flag(_positive, 512 << 20, "limit on the bytes of freed memory that are kept for later results"),
-    "PREBUILT": Flag(_switch, True, "call kernels compiled with the package; 0 generates and compiles all C"),
-    "REALLY_LOAD_UNSAFE_PACKAGES": Flag(_switch, False, "load kernel libraries that do not fit this machine"),
+    "PREBUILT": Flag(_bool, True, "call kernels compiled with the package; 0 generates and compiles all C"),
+    "REALLY_LOAD_UNSAFE_PACKAGES": Flag(_bool, False, "load kernel libraries that do not fit this machine"),
     "SANITIZE": Flag(
         _sanitizers,
         (),
@@ -110,18 +110,18 @@ FLAGS: Final[Mapping[str, Flag]] = {
         "tier of traced functions: `auto` calls prebuilt kernels until native code is ready, `native` waits for native "
         "code, `kernels` compiles none where prebuilt kernels suffice",
     ),
-    "TRACEBACK": Flag(_trimming, "short", "`full` keeps the frames of this package in tracebacks of traced functions"),
-    "VERIFY": Flag(_switch, False, "verify the module after every pass, and compiled shapes against declared ones"),
+    "TRACEBACK": Flag(_traceback, "short", "`full` keeps the frames of this package in tracebacks of traced functions"),
+    "VERIFY": Flag(_bool, False, "verify the module after every pass, and compiled shapes against declared ones"),
 }
 
 
 def get(name: str) -> Any:
-    """The value of a flag, by its name without the prefix.
+    """Return the value of a flag, given by its name without the prefix.
 
     Raises
     ------
     InvalidArgumentError
-        The variable's text does not parse.
+        The text of the variable does not parse.
     """
     flag = FLAGS[name]
     text = os.environ.get(PREFIX + name, "")
@@ -134,12 +134,12 @@ def get(name: str) -> Any:
 
 
 def check_environment() -> None:
-    """Refuse ``CYXLA_`` variables that no flag reads, and values that do not parse.
+    """Raise for ``CYXLA_`` variables that no flag reads, and for values that do not parse.
 
     Raises
     ------
     InvalidArgumentError
-        Names the variable and the nearest flag.
+        A variable is unknown or malformed; the message names it and the nearest flag.
     """
     for variable in os.environ:
         if variable.startswith(PREFIX):
@@ -148,13 +148,13 @@ def check_environment() -> None:
 
 
 def require_known(name: str) -> None:
-    """Raise `InvalidArgumentError` unless there is a flag of that name."""
+    """Raise `InvalidArgumentError` unless a flag of this name exists."""
     if name not in FLAGS:
         raise InvalidArgumentError(f"unknown setting {PREFIX}{name}", hint=nearest(name, FLAGS, PREFIX))
 
 
 def nearest(name: str, known: Mapping[str, Any], prefix: str = "") -> str:
-    """A hint that names what was probably meant."""
+    """Return a hint with the most similar of the known names, or with all of them if none is similar."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, known, n=1, cutoff=0.4)

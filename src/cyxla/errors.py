@@ -1,15 +1,15 @@
-"""Every error cyxla raises on purpose.
+"""The errors and warnings of cyxla.
 
-One class for each of TensorFlow's canonical codes, each also the Python exception a reader would expect::
+There is one class for each of TensorFlow's canonical codes; most are also subclasses of a built-in exception::
 
     OpError
     ├─ CancelledError            1
     ├─ UnknownError              2
     ├─ InvalidArgumentError      3   ValueError
-    │  ├─ ShapeError                 shapes that do not fit
-    │  ├─ DTypeError                 TypeError: element types that do not fit
+    │  ├─ ShapeError                 mismatched shapes
+    │  ├─ DTypeError                 TypeError: mismatched element types
     │  ├─ TraceError                 TypeError: a Python function that cannot be traced
-    │  └─ HloParseError              text that is not HLO: line, column
+    │  └─ HloParseError              malformed HLO text, with line and column
     ├─ DeadlineExceededError     4   TimeoutError
     ├─ NotFoundError             5   LookupError
     ├─ AlreadyExistsError        6
@@ -30,25 +30,26 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-_MOST_LINES, _MOST_CHARACTERS = 15, 900
-_PLACE, _PLACE_LINES = 200, 3  # of a long place, or of long advice
+_MAX_LINES, _MAX_CHARACTERS = 15, 900
+_MAX_DETAIL_LINES, _MAX_DETAIL = 3, 200  # of `where` and `hint` in a text that is shortened
 
 
 class OpError(Exception):
-    """Base of all errors: what went wrong, where, and how to mend it.
+    """Base class of all errors: a message, a location, and a hint.
 
-    As text, at most 15 lines and 900 characters: of what is longer the middle is left out, which the attributes keep.
+    The text of an error has at most 15 lines and 900 characters; the middle of a longer text is left out. The
+    attributes hold the full texts.
 
     Parameters
     ----------
     message : str
-        What went wrong.
+        Description of the error.
     rule : str, optional
-        The numbered constraint that was broken, such as ``"concatenate C4"``.
+        Numbered constraint that is violated, such as ``"concatenate C4"``.
     where : str, optional
-        The node, instruction or file position it went wrong at.
+        Node, instruction or file position of the error.
     hint : str, optional
-        How to mend it.
+        Advice for a correction.
     node, op : str, optional
         Name and type of the graph node that failed.
     """
@@ -71,20 +72,20 @@ class OpError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        text = _together(self.message, self.where, self.hint)
-        if len(text) <= _MOST_CHARACTERS and text.count("\n") < _MOST_LINES:
+        text = _join(self.message, self.where, self.hint)
+        if len(text) <= _MAX_CHARACTERS and text.count("\n") < _MAX_LINES:
             return text
-        where, hint = (_without_middle(part, _PLACE_LINES, _PLACE) for part in (self.where, self.hint))
-        taken = _together("", where, hint)
-        lines, characters = _MOST_LINES - taken.count("\n"), _MOST_CHARACTERS - len(taken)
-        return _together(_without_middle(self.message, lines, characters), where, hint)
+        where, hint = (_elide_middle(part, _MAX_DETAIL_LINES, _MAX_DETAIL) for part in (self.where, self.hint))
+        details = _join("", where, hint)
+        lines, characters = _MAX_LINES - details.count("\n"), _MAX_CHARACTERS - len(details)
+        return _join(_elide_middle(self.message, lines, characters), where, hint)
 
 
 Error = OpError
 
 
-def _together(message: str, where: str, hint: str) -> str:
-    """An error's text."""
+def _join(message: str, where: str, hint: str) -> str:
+    """Return the text of an error."""
     lines = [message]
     if where:
         lines.append(f"  at:   {where}")
@@ -93,8 +94,8 @@ def _together(message: str, where: str, hint: str) -> str:
     return "\n".join(lines)
 
 
-def _without_middle(text: str, lines: int, characters: int) -> str:
-    """A text of at most so many lines and characters; its end may say why, so a third of what stays is the end."""
+def _elide_middle(text: str, lines: int, characters: int) -> str:
+    """Shorten a text to a number of lines and characters; a third of the rest is its end, which may hold the cause."""
     rows = text.split("\n")
     if len(rows) > lines:
         last = max(1, (lines - 1) // 3)
@@ -106,27 +107,27 @@ def _without_middle(text: str, lines: int, characters: int) -> str:
 
 
 class CancelledError(OpError):
-    """The caller or a signal stopped the work."""
+    """A computation that the caller or a signal cancelled."""
 
     code, number = "CANCELLED", 1
 
 
 class UnknownError(OpError):
-    """An error that came without a code."""
+    """An error without a code."""
 
 
 class InvalidArgumentError(OpError, ValueError):
-    """An argument, attribute or program that breaks a rule."""
+    """An argument, attribute or program that violates a constraint."""
 
     code, number = "INVALID_ARGUMENT", 3
 
 
 class ShapeError(InvalidArgumentError):
-    """Shapes that do not fit each other or the operation."""
+    """Shapes that do not match each other or the operation."""
 
 
 class DTypeError(InvalidArgumentError, TypeError):
-    """Element types that do not fit each other or the operation."""
+    """Element types that do not match each other or the operation."""
 
 
 class TraceError(InvalidArgumentError, TypeError):
@@ -134,14 +135,14 @@ class TraceError(InvalidArgumentError, TypeError):
 
 
 class HloParseError(InvalidArgumentError):
-    """Text that is not HLO.
+    """Malformed HLO text.
 
     Parameters
     ----------
     message : str
-        What was expected and what stands there.
+        Expected text and text found.
     line, column : int
-        Place of the error, both counted from 1.
+        Position of the error, counted from 1.
     """
 
     def __init__(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
@@ -150,43 +151,43 @@ class HloParseError(InvalidArgumentError):
 
 
 class RecompileWarning(UserWarning):
-    """A function is compiled again and again, since an argument keeps changing what it is."""
+    """A function that is recompiled repeatedly, because the signature of an argument keeps changing."""
 
 
 class UnknownAttributeWarning(UserWarning):
-    """A graph holds attributes that no declaration knows, and is read without them."""
+    """A graph with undeclared attributes, which are ignored."""
 
 
 class ElidedConstantWarning(UserWarning):
-    """A program was printed without the values of its large constants; zeros stand in for them."""
+    """A program printed without the values of its large constants, which are read as zeros."""
 
 
 class DeadlineExceededError(OpError, TimeoutError):
-    """The work did not end in the time given."""
+    """A computation that exceeded its time limit."""
 
     code, number = "DEADLINE_EXCEEDED", 4
 
 
 class NotFoundError(OpError, LookupError):
-    """A name that is not registered, or a file that is not there."""
+    """An unregistered name, or a missing file."""
 
     code, number = "NOT_FOUND", 5
 
 
 class AlreadyExistsError(OpError):
-    """A name that is taken."""
+    """A name that is already registered."""
 
     code, number = "ALREADY_EXISTS", 6
 
 
 class PermissionDeniedError(OpError, PermissionError):
-    """Something the caller may not do."""
+    """An operation that the caller is not permitted to do."""
 
     code, number = "PERMISSION_DENIED", 7
 
 
 class ResourceExhaustedError(OpError, MemoryError):
-    """Memory, a size limit or a count limit ran out."""
+    """Exhausted memory, or an exceeded size or count limit."""
 
     code, number = "RESOURCE_EXHAUSTED", 8
 
@@ -198,41 +199,41 @@ class FailedPreconditionError(OpError, RuntimeError):
 
 
 class AbortedError(OpError):
-    """Work given up because of a concurrent change."""
+    """A computation aborted because of a concurrent change."""
 
     code, number = "ABORTED", 10
 
 
 class OutOfRangeError(OpError, IndexError):
-    """A position outside what there is."""
+    """An index out of range."""
 
     code, number = "OUT_OF_RANGE", 11
 
 
 class UnimplementedError(OpError, NotImplementedError):
-    """Something well defined that is not built; the message names what and where."""
+    """A valid program or call that is not supported; the message names the feature and its location."""
 
     code, number = "UNIMPLEMENTED", 12
 
 
 class InternalError(OpError, RuntimeError):
-    """A broken promise inside cyxla: please report it."""
+    """A violated invariant of cyxla, which should be reported as a bug."""
 
     code, number = "INTERNAL", 13
 
 
 class UnavailableError(OpError):
-    """A service that cannot be reached now."""
+    """A service that is unavailable at present."""
 
     code, number = "UNAVAILABLE", 14
 
 
 class NoCompilerError(UnavailableError):
-    """A C compiler is wanted and there is none."""
+    """A missing C compiler."""
 
 
 class DataLossError(OpError):
-    """Stored data that is damaged."""
+    """Corrupted data."""
 
     code, number = "DATA_LOSS", 15
 
@@ -254,13 +255,13 @@ _BY_NUMBER: dict[int, type[OpError]] = {
 
 
 def from_code(number: int, message: str) -> OpError:
-    """Build the error of a canonical code number, as native code reports it.
+    """Return the error of a canonical code number, as native code reports it.
 
     Parameters
     ----------
     number : int
-        A canonical code, 1 to 16; another number gives an `UnknownError`.
+        Canonical code, 1 to 16; any other number gives an `UnknownError`.
     message : str
-        What went wrong.
+        Description of the error.
     """
     return _BY_NUMBER.get(number, UnknownError)(message)

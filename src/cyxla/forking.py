@@ -1,11 +1,10 @@
-"""Locks that a forked child does not inherit from threads that it does not have.
+"""Locks that are released in a forked child if another thread of the parent held them.
 
-A child has one thread, the one that forked. A lock that another thread held would stay held in the child for ever, so
-every lock of the package is made here: in the child, those that the forking thread does not hold itself are free again.
-What else belongs to threads, such as a pool or a count of those at work, is put right by functions given to
-`call_in_child`.
+A child has only the thread that forked. A lock that another thread held would stay locked in the child for ever, so
+all locks of the package are created here: in the child, those that the forking thread does not hold are reset. Other
+state of threads, such as a thread pool or the number of busy threads, is reset by functions given to `call_in_child`.
 
-A fork also waits for the modules that other threads are importing for us: they would stay half imported in the child.
+A fork also waits for modules that other threads are importing, since these would stay partially imported in the child.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from types import MethodType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-PATIENCE = 10.0  # seconds that a fork waits for imports
+IMPORT_TIMEOUT = 10.0  # seconds that a fork waits for imports
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 
 _locks: WeakSet[Any] = WeakSet()
@@ -27,26 +26,27 @@ _methods: WeakKeyDictionary[Any, Callable[[Any], object]] = WeakKeyDictionary()
 
 
 def new_lock() -> threading.RLock:
-    """Make a lock; the thread that holds it may take it again, also in a child that it forks meanwhile."""
+    """Create a reentrant lock, which its holder keeps in a child that it forks."""
     made = threading.RLock()
     _locks.add(made)
     return made
 
 
 def new_condition() -> threading.Condition:
-    """Make a condition with a lock of its own; nobody waits for it in a forked child."""
+    """Create a condition with a lock of its own; it has no waiters in a forked child."""
     made = threading.Condition()
     _locks.add(made)
     return made
 
 
 def call_in_child(function: Callable[[], object]) -> None:
-    """Have a function called in every forked child, once all locks are renewed.
+    """Register a function that is called in every forked child, after all locks are reset.
 
     Parameters
     ----------
     function : callable
-        A method is called for as long as its object lives, without keeping it alive; an object has one at most.
+        Function or bound method. A method is called as long as its object lives, and does not keep it alive; an object
+        can have at most one.
     """
     if isinstance(function, MethodType):
         _methods[function.__self__] = function.__func__
@@ -54,7 +54,7 @@ def call_in_child(function: Callable[[], object]) -> None:
         _functions.append(function)
 
 
-def _renew() -> None:
+def _reset_in_child() -> None:
     for lock in list(_locks):
         if not lock._is_owned():
             lock._at_fork_reinit()
@@ -64,15 +64,15 @@ def _renew() -> None:
         method(owner)
 
 
-def _await_imports() -> None:
-    """Wait until no other thread imports one of the libraries that traces and compilations import from."""
+def _wait_for_imports() -> None:
+    """Wait until no other thread is importing a library that tracing or compilation needs."""
     from importlib import _bootstrap
 
-    me, end = threading.get_ident(), time.monotonic() + PATIENCE
+    me, end = threading.get_ident(), time.monotonic() + IMPORT_TIMEOUT
     for name, ref in list(getattr(_bootstrap, "_module_locks", {}).items()):
         if name.partition(".")[0] in _LIBRARIES and (lock := ref()) is not None:
             while getattr(lock, "owner", None) not in (None, me) and time.monotonic() < end:
                 time.sleep(0.001)
 
 
-os.register_at_fork(before=_await_imports, after_in_child=_renew)
+os.register_at_fork(before=_wait_for_imports, after_in_child=_reset_in_child)

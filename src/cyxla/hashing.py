@@ -1,4 +1,4 @@
-"""BLAKE2b as `hashlib` gives it, without the milliseconds that loading OpenSSL takes."""
+"""`hashlib.blake2b`, imported without OpenSSL, which takes milliseconds to load."""
 
 try:
     from _blake2 import blake2b

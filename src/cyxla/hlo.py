@@ -1,4 +1,4 @@
-"""`cyxla.xla.hlo` under the name that users import."""
+"""Public alias of `cyxla.xla.hlo`."""
 
 import sys
 

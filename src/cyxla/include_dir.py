@@ -1,4 +1,4 @@
-"""Where the C headers are, in an installed package and in a source tree."""
+"""Location of the C headers, in an installed package and in a source tree."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Calls that Ctrl-C interrupts at once: a thread of its own makes the call while the main thread waits."""
+"""Calls that Ctrl-C interrupts immediately: they run on another thread while the main thread waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla._native._rt import count_abandoned
 
 
 class _Call:
-    """One call; a forked child has at most one of the two threads that use its locks."""
+    """A call on another thread. A forked child has at most one of the two threads that use its locks."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
@@ -23,7 +23,7 @@ class _Call:
         self.ended.acquire()
 
     def run(self) -> None:
-        """Make the call in its own thread, unless it has been abandoned already."""
+        """Run the call on its thread, unless it has been abandoned already."""
         with self.guard:
             if self.abandoned:
                 return
@@ -39,7 +39,7 @@ class _Call:
         self.ended.release()
 
     def abandon(self) -> None:
-        """Leave the call to its thread, because a signal handler has raised."""
+        """Detach the call, because a signal handler has raised an exception."""
         with self.guard:
             self.abandoned = not self.done
             if self.abandoned and self.begun:
@@ -53,18 +53,18 @@ class _Call:
 
 
 def interruptible(function: Callable[[], Any]) -> Any:
-    """Call a function in a thread of its own while the main thread can handle signals.
+    """Call a function on another thread, so that the main thread can handle signals.
 
-    When a signal handler raises, as that of Ctrl-C does, its exception is raised at once, and the result of the call is
-    dropped. A call that has begun goes on to its end; one that has not is never made.
+    If a signal handler raises an exception, as that of Ctrl-C does, it propagates immediately, and the result of the
+    call is dropped. A call that has begun runs to its end; one that has not begun is never made.
 
     Parameters
     ----------
     function : callable
-        Function that keeps all objects that it uses alive, and changes shared ones only under a lock.
+        Function that keeps the objects it uses alive, and changes shared ones only under a lock.
     """
     if threading.current_thread() is not threading.main_thread():
-        return function()  # signals are the main thread's
+        return function()  # only the main thread handles signals
     context = copy_context()
     call = _Call(lambda: context.run(function))
     try:
@@ -79,4 +79,4 @@ def interruptible(function: Callable[[], Any]) -> Any:
     try:
         return call.value()
     finally:
-        call.error = None  # no cycle of frames and error
+        call.error = None  # breaks the reference cycle of the error and its frames

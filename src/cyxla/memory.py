@@ -1,7 +1,7 @@
-"""Memory that the machine, or the control group of the process, has free: asked before very large arrays are made.
+"""The free memory of the machine and of the process's control groups, checked before very large allocations.
 
-The system hands out addresses without having the memory, and ends a process that uses more than there is. So what is
-larger than all that is free is refused beforehand.
+The system overcommits memory, and kills a process that uses more than there is. An allocation larger than the free
+memory is therefore refused beforehand.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Final
 
 from cyxla.errors import ResourceExhaustedError
 
-LARGE: Final = 1 << 30  # bytes from which the system is asked: filling them takes far longer than asking
-_UNLIMITED = 1 << 60  # bytes from which a limit of a group is none
+LARGE: Final = 1 << 30  # bytes; the check takes far less time than filling as many
+_UNLIMITED = 1 << 60  # bytes; a control group with a limit this high has none
 
 
 def require(size: int) -> None:
-    """Refuse memory that there is not.
+    """Raise if a large allocation exceeds the free memory.
 
     Parameters
     ----------
     size : int
-        Number of bytes that are to be filled.
+        Number of bytes to be allocated and filled.
 
     Raises
     ------
     ResourceExhaustedError
-        `size` is at least `LARGE`, and more than is free.
+        `size` is at least `LARGE`, and exceeds the free memory.
     """
     if size < LARGE:
         return
@@ -40,22 +40,22 @@ def require(size: int) -> None:
 
 
 def free(root: Path = Path("/")) -> int | None:
-    """Count the bytes that this process may still fill, swap included; None where the system does not say."""
+    """Return the number of bytes, including swap, that the process can still use; None if the system does not tell."""
     machine = _numbers(root / "proc/meminfo", 1024)
     available = machine.get("MemAvailable:")
     swap = machine.get("SwapFree:", 0)
     limits = [] if available is None else [available + swap]
-    return min([*limits, *_of_groups(root, swap)], default=None)
+    return min([*limits, *_free_in_groups(root, swap)], default=None)
 
 
-def _of_groups(root: Path, swap: int) -> Iterator[int]:
-    """Free bytes of each control group that the process is in, outer ones too."""
+def _free_in_groups(root: Path, swap: int) -> Iterator[int]:
+    """Yield the free bytes of each control group of the process and of its ancestors."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            base, read = root / "sys/fs/cgroup", _of_group
+            base, read = root / "sys/fs/cgroup", _free_in_cgroup2
         elif "memory" in controllers.split(","):
-            base, read = root / "sys/fs/cgroup/memory", _of_old_group
+            base, read = root / "sys/fs/cgroup/memory", _free_in_cgroup1
         else:
             continue
         inner = Path(path.lstrip("/"))
@@ -65,27 +65,28 @@ def _of_groups(root: Path, swap: int) -> Iterator[int]:
                 yield found
 
 
-def _of_group(folder: Path, swap: int) -> int | None:
+def _free_in_cgroup2(folder: Path, swap: int) -> int | None:
+    """Return the free bytes of a control group of version 2; None if it has no limit."""
     limit, used = _number(folder / "memory.max"), _number(folder / "memory.current")
     if limit is None or used is None:
         return None
     caches = _numbers(folder / "memory.stat")
-    kept = caches.get("inactive_file", 0) + caches.get("active_file", 0)  # given up when memory is short
+    reclaimable = caches.get("inactive_file", 0) + caches.get("active_file", 0)
     if _text(folder / "memory.swap.max").strip() == "max":
-        room = swap
+        swap_left = swap
     else:
-        room = (_number(folder / "memory.swap.max") or 0) - (_number(folder / "memory.swap.current") or 0)
-    return max(limit - used + kept, 0) + max(min(room, swap), 0)
+        swap_left = (_number(folder / "memory.swap.max") or 0) - (_number(folder / "memory.swap.current") or 0)
+    return max(limit - used + reclaimable, 0) + max(min(swap_left, swap), 0)
 
 
-def _of_old_group(folder: Path, swap: int) -> int | None:
-    """The same of the first version of control groups."""
+def _free_in_cgroup1(folder: Path, swap: int) -> int | None:
+    """Return the free bytes of a control group of version 1; None if it has no limit."""
     limit, used = _number(folder / "memory.limit_in_bytes"), _number(folder / "memory.usage_in_bytes")
     if limit is None or used is None or limit >= _UNLIMITED:
         return None
     caches = _numbers(folder / "memory.stat")
-    kept = caches.get("total_inactive_file", 0) + caches.get("total_active_file", 0)
-    return max(limit - used + kept, 0) + swap
+    reclaimable = caches.get("total_inactive_file", 0) + caches.get("total_active_file", 0)
+    return max(limit - used + reclaimable, 0) + swap
 
 
 def _text(path: Path) -> str:
@@ -101,6 +102,6 @@ def _number(path: Path) -> int | None:
 
 
 def _numbers(path: Path, unit: int = 1) -> dict[str, int]:
-    """The lines ``name number`` of a file."""
+    """Return the lines ``name number`` of a file as a dict."""
     rows = (line.split() for line in _text(path).splitlines())
     return {row[0]: int(row[1]) * unit for row in rows if len(row) > 1 and row[1].isdigit()}

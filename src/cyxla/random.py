@@ -1,4 +1,4 @@
-"""`cyxla.numpy.random` under the name that users import."""
+"""Public alias of `cyxla.numpy.random`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`cyxla.numpy.functions.scipy_special` under the name that users import."""
+"""Public alias of `cyxla.numpy.functions.scipy_special`."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""A function for every op: ``raw_ops.MatMul(a=x, b=y)``.
+"""One function per op: ``raw_ops.MatMul(a=x, b=y)``.
 
-On arrays a function computes at once; under ``with graph.as_default():`` and on tensors of a graph it adds a node.
-Functions that are not for everybody stand in `cyxla.raw_ops.internal`.
+On arrays a function computes immediately; under ``with graph.as_default():`` and on tensors of a graph it adds a node.
+Hidden ops are in `cyxla.raw_ops.internal`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _namespaces = {False: OpNamespace(), True: OpNamespace(hidden=True)}
 
 
 def use_overrides(overrides: OpGenOverrideMap | None) -> None:
-    """Make the functions anew under other overrides; None takes all away."""
+    """Regenerate the functions with other overrides; None removes all overrides."""
     if overrides is not None:
         overrides.unknown()
     _namespaces.update({hidden: OpNamespace(overrides=overrides, hidden=hidden) for hidden in (False, True)})

@@ -1,4 +1,4 @@
-"""Functions of ops that are not for everybody: those that start with ``_``, and those that overrides hide."""
+"""Functions of hidden ops: those whose names begin with ``_``, and those that overrides hide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words that every part of cyxla speaks: element types, shapes, layouts, literals."""
+"""Types shared by all parts of cyxla: element types, shapes, layouts, literals."""
 
 from cyxla.types.dtype import ElementType, Kind, element_type, from_numpy, is_element_type
 from cyxla.types.layout import COMBINE, Layout, SplitConfig, row_major

@@ -1,4 +1,4 @@
-"""Element types: the numbers, names and NumPy twins of everything an array can hold."""
+"""Element types: their proto numbers, HLO names and NumPy dtypes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla.errors import DTypeError
 
 
 class Kind(Enum):
-    """What sort of thing an element is."""
+    """Kind of an element type."""
 
     PRED = "pred"
     SIGNED = "signed"
@@ -37,20 +37,20 @@ def _numpy_name(text: str) -> str:
     return f"float{text[1]}_{text[2:]}"  # f8e5m2 -> float8_e5m2
 
 
-def _facts(text: str) -> tuple[Kind, int]:
+def _kind_and_bits(text: str) -> tuple[Kind, int]:
     if text in _NOT_ARRAYS:
         return Kind.OTHER, 0
     kind = {"p": Kind.PRED, "s": Kind.SIGNED, "u": Kind.UNSIGNED, "c": Kind.COMPLEX}.get(text[0], Kind.FLOAT)
     return kind, int(text.removeprefix("b")[1:].split("e")[0]) if kind is not Kind.PRED else 8
 
 
-def _twin(text: str, kind: Kind) -> np.dtype[Any]:
+def _numpy_dtype(text: str, kind: Kind) -> np.dtype[Any]:
     name = _numpy_name(text)
     scalar = getattr(np, name, None)
     if scalar is None:
-        import ml_dtypes  # here, as it takes milliseconds and most programs need none of its types
+        import ml_dtypes
 
-        # There are no one-bit integers in every release: a byte holds them, which loses nothing.
+        # Not every release of ml_dtypes has one-bit integers: a byte holds their values.
         scalar = getattr(ml_dtypes, name, None) or (np.int8 if kind is Kind.SIGNED else np.uint8)
     return np.dtype(scalar)
 
@@ -63,9 +63,9 @@ class ElementType(Enum):
     text : str
         Spelling in HLO text, such as ``"f32"``.
     bits : int
-        Width of one element's value; 0 for what is not an array element.
+        Width of one element in bits; 0 for types without arrays.
     kind : Kind
-        Sort of the element.
+        Kind of the element.
     """
 
     PRED = 1
@@ -111,12 +111,12 @@ class ElementType(Enum):
 
     def __init__(self, number: int) -> None:
         self.text = self.name.lower()
-        self.kind, self.bits = _facts(self.text)
+        self.kind, self.bits = _kind_and_bits(self.text)
 
     @cached_property
     def numpy_dtype(self) -> np.dtype[Any] | None:
-        """Type of host arrays, None where there are none; types below a byte take one byte an element."""
-        return _twin(self.text, self.kind) if self.is_array else None
+        """The dtype of host arrays, or None if the type has no arrays; types below 8 bits take one byte per element."""
+        return _numpy_dtype(self.text, self.kind) if self.is_array else None
 
     # Enum members are singletons, so identity is the cheapest hash there is.
     __hash__ = object.__hash__
@@ -129,42 +129,42 @@ class ElementType(Enum):
 
     @property
     def is_array(self) -> bool:
-        """Whether arrays of this type exist."""
+        """True if arrays can have this element type."""
         return self.kind is not Kind.OTHER
 
     @property
     def is_integer(self) -> bool:
-        """Whether this is a signed or unsigned integer."""
+        """True for signed and unsigned integers."""
         return self.kind in (Kind.SIGNED, Kind.UNSIGNED)
 
     @property
     def is_signed(self) -> bool:
-        """Whether this is a signed integer."""
+        """True for signed integers."""
         return self.kind is Kind.SIGNED
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether this is an unsigned integer."""
+        """True for unsigned integers."""
         return self.kind is Kind.UNSIGNED
 
     @property
     def is_float(self) -> bool:
-        """Whether this is a real floating-point type of any width."""
+        """True for real floating-point types of any width."""
         return self.kind is Kind.FLOAT
 
     @property
     def is_complex(self) -> bool:
-        """Whether this is a complex type."""
+        """True for complex types."""
         return self.kind is Kind.COMPLEX
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element in host memory."""
+        """The number of bytes of one element in host memory."""
         return self.numpy_dtype.itemsize if self.numpy_dtype is not None else 0
 
     @property
     def real_part(self) -> ElementType:
-        """The type of a complex type's parts; any other type itself."""
+        """The type of the real part of a complex type; any other type itself."""
         return {ElementType.C64: ElementType.F32, ElementType.C128: ElementType.F64}.get(self, self)
 
 
@@ -172,22 +172,22 @@ _BY_TEXT = {e.text: e for e in ElementType}
 
 
 @cache
-def _by_numpy(own: bool) -> dict[np.dtype[Any], ElementType]:
-    """The first element type of each dtype; `own` are those that NumPy has itself."""
+def _by_numpy(native: bool) -> dict[np.dtype[Any], ElementType]:
+    """Return the first element type of each dtype; with `native`, only for dtypes of NumPy itself."""
     found: dict[np.dtype[Any], ElementType] = {}
     for e in ElementType:
-        if e.is_array and (not own or hasattr(np, _numpy_name(e.text))) and e.numpy_dtype is not None:
+        if e.is_array and (not native or hasattr(np, _numpy_name(e.text))) and e.numpy_dtype is not None:
             found.setdefault(e.numpy_dtype, e)
     return found
 
 
 def element_type(name: str) -> ElementType:
-    """Look up an element type by its HLO spelling.
+    """Look up an element type by its HLO name.
 
     Raises
     ------
     DTypeError
-        No type has that name.
+        No element type has the name.
     """
     try:
         return _BY_TEXT[name]
@@ -196,20 +196,20 @@ def element_type(name: str) -> ElementType:
 
 
 def is_element_type(name: str) -> bool:
-    """Whether HLO text spells an element type this way."""
+    """Return True if HLO text has an element type of this name."""
     return name in _BY_TEXT
 
 
 def from_numpy(dtype: Any) -> ElementType:
-    """The element type of arrays with a NumPy dtype (or what NumPy takes for one), whatever its byte order.
+    """Return the element type of a NumPy dtype, or of anything that NumPy converts to one, of either byte order.
 
     Raises
     ------
     DTypeError
-        Arrays of that dtype have no HLO element type.
+        The dtype has no HLO element type.
     """
     wanted = np.dtype(dtype).newbyteorder("=")
-    found = _by_numpy(own=True).get(wanted) or _by_numpy(own=False).get(wanted)
+    found = _by_numpy(native=True).get(wanted) or _by_numpy(native=False).get(wanted)
     if found is None:
         raise DTypeError(f"arrays of dtype {wanted} cannot be compiled")
     return found

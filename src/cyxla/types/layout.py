@@ -1,4 +1,4 @@
-"""Layouts: how the elements of an array lie in memory, as HLO spells it."""
+"""Layouts: the order of an array's elements in memory, in HLO's notation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COMBINE = -(2**63)  # the `*` in a tile: combine this dimension with the next
 
 @dataclass(frozen=True)
 class SplitConfig:
-    """A dimension cut into pieces that lie apart: ``SC(1:32)``."""
+    """A split of a dimension into separately stored pieces: ``SC(1:32)``."""
 
     dimension: int
     split_indices: tuple[int, ...]
@@ -18,9 +18,9 @@ class SplitConfig:
 
 @dataclass(frozen=True)
 class Layout:
-    """Physical order and extras of an array; `minor_to_major[0]` varies fastest.
+    """The physical layout of an array; dimension `minor_to_major[0]` varies fastest.
 
-    Everything but `minor_to_major` is carried, printed and stored, and never changes a value.
+    All other fields are read, kept and printed, but do not change any value.
     """
 
     minor_to_major: tuple[int, ...]
@@ -59,5 +59,5 @@ def _tile(sizes: tuple[int, ...]) -> str:
 
 @lru_cache(maxsize=64)
 def row_major(rank: int) -> Layout:
-    """The default layout: the last dimension varies fastest."""
+    """Return the default layout, in which the last dimension varies fastest."""
     return Layout(tuple(range(rank - 1, -1, -1)))

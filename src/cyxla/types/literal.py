@@ -1,4 +1,4 @@
-"""Literals: constant values, arrays that nobody writes to."""
+"""Literals: constant values, held as read-only arrays."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cyxla.types.shape import Shape
 class Literal:
     """A constant: one read-only array, or a tuple of literals.
 
-    Bits are kept as given, NaN payloads included.
+    All bits of the value are kept, including NaN payloads.
 
     Attributes
     ----------
     shape : Shape
-        Static shape of the value (no layout).
+        Static shape of the value, without a layout.
     array : numpy.ndarray
-        Row-major and read-only; for a tuple an error.
+        Read-only row-major array of the value; accessing it raises `ShapeError` for a tuple.
     elements : tuple of Literal
-        The parts of a tuple.
+        Elements of a tuple.
     """
 
     __slots__ = ("_array", "_digest", "elements", "shape")
@@ -49,11 +49,11 @@ class Literal:
 
     @property
     def is_tuple(self) -> bool:
-        """Whether this is a tuple of literals."""
+        """True for a tuple of literals."""
         return self._array is None
 
     def digest(self) -> bytes:
-        """16 bytes that are equal for bitwise equal literals of one shape."""
+        """Return 16 bytes that are equal for bitwise equal literals of the same shape."""
         if self._digest is None:
             h = blake2b(str(self.shape).encode(), digest_size=16)
             for part in self.elements:

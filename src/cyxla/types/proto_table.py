@@ -1,9 +1,10 @@
-"""Protobuf messages from tables of ours, without generated code.
+"""Protobuf message classes built from text tables, without generated code.
 
-The classes live in a descriptor pool of their own: other users of protobuf in the process never see them. A table is
-a text: a message's name on a line, then its fields, indented, as ``name=number:type``. After the type, ``*`` means
-repeated, ``?`` with presence, ``@group`` one of a group; ``key>value`` is a map; a type that is no scalar is the name
-of a message or enum, with a dot in front if it is that of another package. A dotted name is a message inside another.
+The classes belong to a descriptor pool of their own, which other users of protobuf in the process do not see. A table
+is a text: the name of a message on a line, then its fields, indented, as ``name=number:type``. After the type, ``*``
+means repeated, ``?`` explicit presence, ``@group`` a member of the oneof ``group``; ``key>value`` is a map. A type that
+is not a scalar is the name of a message or enum, with a leading dot if it belongs to another package. A dotted name is
+a nested message.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ class ProtoFile:
     Parameters
     ----------
     package : str
-        Name of the package.
+        Name of the protobuf package.
     table : str
-        The messages.
+        Table of the messages.
     enums : mapping, optional
-        Enums by name, each a mapping of names to numbers; text speaks of them by name.
+        Enums by name, each a mapping of value names to numbers.
     scalars : mapping, optional
-        Scalar types by their spelling in the table.
+        Protobuf type numbers of the scalar types in the table.
     """
 
     def __init__(
@@ -56,11 +57,11 @@ class ProtoFile:
         self._read(table)
 
     def depend(self, other: ProtoFile) -> None:
-        """Make the messages of another package known to this one."""
+        """Import another file, so that fields can have its messages as types."""
         self.descriptor.dependency.append(other.descriptor.name)
 
     def classes(self, pool: Any) -> dict[str, Any]:
-        """Enter the pool, and return the message classes by name."""
+        """Add the file to a descriptor pool, and return the message classes by name."""
         from google.protobuf import message_factory
 
         pool.Add(self.descriptor)
@@ -76,11 +77,11 @@ class ProtoFile:
             enum.value.add(name=value, number=number)
 
     def _message(self, name: str) -> Any:
-        """The message of that name, made where it is not there yet."""
+        """Return the descriptor of a message, adding it if it does not exist yet."""
         if name not in self._messages:
             outer, _, inner = name.rpartition(".")
-            place = self._message(outer).nested_type if outer else self.descriptor.message_type
-            self._messages[name] = place.add(name=inner)
+            siblings = self._message(outer).nested_type if outer else self.descriptor.message_type
+            self._messages[name] = siblings.add(name=inner)
         return self._messages[name]
 
     def _read(self, table: str) -> None:
@@ -104,13 +105,13 @@ class ProtoFile:
         field = proto.field.add(name=name, number=int(number), label=_REPEATED if kind.endswith("*") else _OPTIONAL)
         if base in self._scalars:
             field.type = self._scalars[base]
-        else:  # whether it is a message or an enum, the pool finds out
+        else:  # the pool resolves the name to a message or an enum
             field.type_name = base if base.startswith(".") else f".{self.package}.{base}"
         if group or kind.endswith("?"):
             field.oneof_index = _group_index(proto, group or f"has_{name}")
 
     def _add_entry(self, message: str, name: str, kind: str) -> str:
-        """The message that protobuf puts behind a map, and its name."""
+        """Add the entry message of a map field, and return its name."""
         key, _, value = kind.partition(">")
         entry = f"{message}.{''.join(word.capitalize() for word in name.split('_'))}Entry"
         self._add_field(entry, f"key=1:{key}")

@@ -1,4 +1,4 @@
-"""Shapes: interned, so that equality is identity and derived facts are computed once."""
+"""Shapes, which are interned: equal shapes are the same object, and derived properties are computed once."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ from cyxla.types.layout import Layout, row_major
 
 UNBOUNDED: Final = -(2**63)  # size of a `?` dimension, as in ShapeProto
 MAX_ELEMENTS: Final = 2**63 - 1
-# TensorFlow's limit. Programs may have fewer (see `cyxla.xla.hlo.limits`), but passes split dimensions in two.
+# TensorFlow's limit. That of programs is lower (see `cyxla.xla.hlo.limits`), but passes split dimensions in two.
 MAX_RANK: Final = 254
 _Sizes = tuple[int, ...]  # `tuple` names a method inside the class
 _Shapes = tuple["Shape", ...]
 
 
 class Shape:
-    """The type of a value: an array, a tuple, a token, or something opaque.
+    """The type of a value: an array, a tuple, a token, or an opaque value.
 
-    Make one with `Shape.array`, `Shape.tuple`, `TOKEN` or `OPAQUE`. There is one object for each distinct shape.
+    `Shape.array` and `Shape.tuple` construct shapes; `TOKEN` and `OPAQUE` are constants. There is one object for each
+    distinct shape.
 
     Attributes
     ----------
     dtype : ElementType
         Element type, or TUPLE, TOKEN, OPAQUE, BUFFER.
     dims : tuple of int
-        Sizes (bounds, where dynamic); () for a scalar and for what is not an array.
+        Sizes, or upper bounds of dynamic dimensions; () for scalars and for all types but arrays.
     dynamic : tuple of bool
-        Which dimensions are dynamic (``<=n`` or ``?``).
+        True for each dynamic dimension (``<=n`` or ``?``).
     layout : Layout or None
-        None when the program named none.
+        Layout; None if the program specifies none.
     elements : tuple of Shape
-        The parts of a tuple.
+        Elements of a tuple.
     """
 
     __slots__ = (
@@ -74,92 +75,92 @@ class Shape:
         layout: Layout | None = None,
         dynamic: Sequence[bool] = (),
     ) -> Shape:
-        """The shape of an array.
+        """Return the shape of an array.
 
         Parameters
         ----------
         dtype : ElementType or str
-            Element type or its HLO spelling.
+            Element type or its HLO name.
         dims : sequence of int
-            Sizes, each >= 0 (or `UNBOUNDED`).
+            Sizes, each >= 0 or `UNBOUNDED`.
         layout : Layout, optional
-            None leaves the layout open.
+            Layout; None leaves it unspecified.
         dynamic : sequence of bool, optional
-            Which dimensions are dynamic; none by default.
+            True for each dynamic dimension; all are static by default.
 
         Raises
         ------
         ShapeError
-            A size that is no whole number or negative, more than 254 dimensions or 2^63 - 1 bytes, or a layout that is
-            not an order of the dimensions.
+            A size is negative or not an integer, the array has more than 254 dimensions or 2^63 - 1 bytes, or the
+            layout is not a permutation of the dimensions.
         """
         kind = element_type(dtype) if isinstance(dtype, str) else dtype
-        sizes, moving = tuple(dims), tuple(dynamic)
-        key = (kind, sizes, moving if any(moving) else (), layout)
+        sizes, flags = tuple(dims), tuple(dynamic)
+        key = (kind, sizes, flags if any(flags) else (), layout)
         found = _ARRAYS.get(key)
         return found if found is not None else _new_array(kind, sizes, key[2], layout)
 
     @staticmethod
     def tuple(elements: Sequence[Shape]) -> Shape:
-        """The shape of a tuple of values."""
+        """Return the shape of a tuple of values."""
         parts = tuple(elements)
         found = _TUPLES.get(parts)
         return found if found is not None else _new_tuple(parts)
 
     @staticmethod
     def of(array: Any) -> Shape:
-        """The shape of a NumPy array (or scalar)."""
+        """Return the shape of a NumPy array or scalar."""
         value = np.asarray(array)
         return Shape.array(from_numpy(value.dtype), value.shape)
 
     @property
     def is_scalar(self) -> bool:
-        """Whether this is an array of rank 0."""
+        """True for an array of rank 0."""
         return self.is_array and self.rank == 0
 
     @property
     def logical(self) -> Shape:
-        """The shape without layouts; two shapes hold the same values when these are the same object."""
+        """The shape without layouts; the same object for all shapes that hold the same values."""
         if self._logical is None:
             self._logical = _without_layout(self)
         return self._logical
 
     @property
     def static(self) -> Shape:
-        """The shape without layouts and with bounds taken as sizes."""
+        """The shape without layouts and with the bounds as static sizes."""
         if self._static is None:
             self._static = _without_dynamic(self)
         return self._static
 
     def compatible(self, other: Shape) -> bool:
-        """Whether the shapes are equal but for layouts."""
+        """Return True if the shapes are equal apart from layouts."""
         return self is other or self.logical is other.logical
 
     def with_layout(self, layout: Layout | None) -> Shape:
-        """The same array shape in another layout."""
+        """Return the array shape with another layout."""
         return Shape.array(self.dtype, self.dims, layout=layout, dynamic=self.dynamic)
 
     def with_dtype(self, dtype: ElementType) -> Shape:
-        """An array shape of the same sizes and another element type; no layout."""
+        """Return the array shape with another element type and no layout."""
         return Shape.array(dtype, self.dims, dynamic=self.dynamic)
 
     def with_dims(self, dims: Sequence[int], dynamic: Sequence[bool] = ()) -> Shape:
-        """An array shape of the same element type and other sizes; no layout."""
+        """Return an array shape of the same element type with other sizes and no layout."""
         return Shape.array(self.dtype, dims, dynamic=dynamic)
 
     @property
     def minor_to_major(self) -> _Sizes:
-        """The order of dimensions in memory, row-major where none was named."""
+        """The order of dimensions in memory; row-major without a layout."""
         return self.layout.minor_to_major if self.layout is not None else row_major(self.rank).minor_to_major
 
     def leaves(self) -> _Shapes:
-        """The parts that are not tuples, in order."""
+        """Return the leaves of a tuple shape in order; the shape itself if it is not a tuple."""
         if self._leaves is None:
-            self._leaves = tuple(_walk(self))
+            self._leaves = tuple(_iter_leaves(self))
         return self._leaves
 
     def subshape(self, index: Sequence[int]) -> Shape:
-        """The part of a tuple that `index` leads to."""
+        """Return the part of a nested tuple shape at a shape index."""
         shape = self
         for i in index:
             if not 0 <= i < len(shape.elements):
@@ -168,7 +169,7 @@ class Shape:
         return shape
 
     def to_text(self, *, layout: bool = True) -> str:
-        """HLO spelling; with `layout`, arrays of rank 1 and up show one."""
+        """Return the shape as HLO text; with `layout`, arrays of rank 1 or more include their layout."""
         return _text(self, layout)
 
     def __str__(self) -> str:
@@ -181,19 +182,19 @@ class Shape:
     def __reduce__(self) -> Any:
         if self.is_tuple:
             return Shape.tuple, (self.elements,)
-        return _rebuild, (self.dtype, self.dims, self.dynamic, self.layout)
+        return _unpickle, (self.dtype, self.dims, self.dynamic, self.layout)
 
 
 _ARRAYS: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
 _TUPLES: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
-_LOCK = new_lock()  # of two threads that make one shape, both get the first
+_LOCK = new_lock()  # two threads that create equal shapes get the same object
 
 
-def _rebuild(dtype: ElementType, dims: tuple[int, ...], dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:
+def _unpickle(dtype: ElementType, dims: tuple[int, ...], dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:
     return Shape.array(dtype, dims, dynamic=dynamic, layout=layout)
 
 
-def _blank(dtype: ElementType) -> Shape:
+def _new_shape(dtype: ElementType) -> Shape:
     shape = object.__new__(Shape)
     shape.dtype, shape.layout, shape.elements = dtype, None, ()
     shape._logical = shape._static = shape._leaves = shape._text = None
@@ -202,8 +203,8 @@ def _blank(dtype: ElementType) -> Shape:
     return shape
 
 
-def _whole(sizes: Sequence[Any]) -> _Sizes:
-    """Sizes as Python's integers, which do not overflow."""
+def _python_ints(sizes: Sequence[Any]) -> _Sizes:
+    """Return sizes as Python integers, which do not overflow."""
     try:
         return tuple([int(index(d)) for d in sizes])
     except TypeError:
@@ -211,9 +212,9 @@ def _whole(sizes: Sequence[Any]) -> _Sizes:
 
 
 def _new_array(dtype: ElementType, sizes: _Sizes, dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:
-    if len(sizes) > MAX_RANK:  # first, since the product of very many sizes takes quadratic time
+    if len(sizes) > MAX_RANK:  # checked first: the product of very many sizes takes quadratic time
         raise ShapeError(f"an array of {len(sizes)} dimensions; {MAX_RANK} is the limit")
-    dims = _whole(sizes)
+    dims = _python_ints(sizes)
     if any(d < 0 and d != UNBOUNDED for d in dims):
         raise ShapeError(f"{dtype}{list(dims)}: a size is negative")
     if layout is not None and sorted(layout.minor_to_major) != list(range(len(dims))):
@@ -221,11 +222,11 @@ def _new_array(dtype: ElementType, sizes: _Sizes, dynamic: tuple[bool, ...], lay
     if dynamic and len(dynamic) != len(dims):
         raise ShapeError(f"{len(dynamic)} dynamic flags for {len(dims)} dimensions")
     size = 0 if 0 in dims else prod(max(d, 1) for d in dims)
-    if not size and max(dims) > MAX_ELEMENTS:  # nor do sizes beside zero go beyond what 64 bits hold
+    if not size and max(dims) > MAX_ELEMENTS:  # sizes of empty arrays must fit in 64 bits too
         raise ShapeError(f"{dtype}{list(dims)} has a size of more than 2^63 - 1")
     if size * max(dtype.itemsize, 1) > MAX_ELEMENTS:
         raise ShapeError(f"{dtype}{list(dims)} has more than 2^63 - 1 bytes")
-    shape = _blank(dtype)
+    shape = _new_shape(dtype)
     shape.dims, shape.rank, shape.size, shape.nbytes = dims, len(dims), size, size * dtype.itemsize
     shape.dynamic, shape.is_dynamic, shape.layout = dynamic or (False,) * len(dims), bool(dynamic), layout
     shape.is_array = dtype.is_array
@@ -234,7 +235,7 @@ def _new_array(dtype: ElementType, sizes: _Sizes, dynamic: tuple[bool, ...], lay
 
 
 def _new_tuple(elements: tuple[Shape, ...]) -> Shape:
-    shape = _blank(ElementType.TUPLE)
+    shape = _new_shape(ElementType.TUPLE)
     shape.elements, shape.is_tuple = elements, True
     shape.is_dynamic = any(e.is_dynamic for e in elements)
     with _LOCK:
@@ -255,7 +256,7 @@ def _without_dynamic(shape: Shape) -> Shape:
     return Shape.array(shape.dtype, shape.dims) if shape.is_array else shape
 
 
-def _walk(shape: Shape) -> Iterator[Shape]:
+def _iter_leaves(shape: Shape) -> Iterator[Shape]:
     if not shape.is_tuple:
         yield shape
         return
@@ -283,7 +284,7 @@ def _text(shape: Shape, layout: bool) -> str:
     return text
 
 
-TOKEN: Final = _blank(ElementType.TOKEN)
-OPAQUE: Final = _blank(ElementType.OPAQUE)
+TOKEN: Final = _new_shape(ElementType.TOKEN)
+OPAQUE: Final = _new_shape(ElementType.OPAQUE)
 _ARRAYS[(ElementType.TOKEN, (), (), None)] = TOKEN
 _ARRAYS[(ElementType.OPAQUE, (), (), None)] = OPAQUE

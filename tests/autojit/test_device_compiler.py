@@ -132,7 +132,7 @@ def test_compilation_in_the_background():
 
 def test_a_forked_child_compiles_what_was_under_way(monkeypatch):
     """Row 12.13: once, whoever was about it before."""
-    monkeypatch.setattr(background, "PATIENCE", 0.05)
+    monkeypatch.setattr(background, "FORK_TIMEOUT", 0.05)
     found, begun, go_on, parent = XlaCompilationCache("interpreter"), Event(), Event(), os.getpid()
 
     def build():

@@ -32,9 +32,9 @@ def _prepare_clusters(engine: Engine, graph: Graph) -> Runner:
 
 def _load_plugins() -> None:
     """Load the backends of installed packages, which may register devices."""
-    from cyxla.xla.service import load_announced
+    from cyxla.xla.service import load_entry_points
 
-    load_announced()
+    load_entry_points()
 
 
 rewrite.register(OptimizationPassRegistry.global_())

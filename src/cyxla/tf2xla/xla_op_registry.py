@@ -29,7 +29,7 @@ from cyxla.core.framework.types import (
 )
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from cyxla.forking import new_lock
-from cyxla.xla.service import load_announced
+from cyxla.xla.service import load_entry_points
 
 Factory = Callable[..., Any]
 OpFilter = Callable[[KernelDef], bool]
@@ -429,4 +429,4 @@ def _load_kernels() -> None:
     for name in sorted(module.name for module in iter_modules(import_module(package).__path__)):
         if name.endswith("_ops"):
             import_module(f"{package}.{name}")
-    load_announced()
+    load_entry_points()

@@ -244,7 +244,7 @@ from cyxla.xla.cpu.native.toolchain import Compiler, Toolchain, Unit
 from cyxla.xla.service import background
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background may have it ignored
-background.END_PATIENCE = float(sys.argv[2])
+background.EXIT_TIMEOUT = float(sys.argv[2])
 tools = Toolchain(Compiler((sys.argv[1],), "gcc", ""), "")
 job = background.submit(lambda: tools.compile([Unit("int x;")]))
 while not build._running:

@@ -51,7 +51,7 @@ def test_kernels_have_the_names_of_the_code():
     for kernel in run.profile().kernels:
         assert f"cyx_status {kernel.name}(" in run.c_source
         assert f"{kernel.name} " in str(run.profile())
-        assert kernel.what in str(run.profile())
+        assert kernel.operation in str(run.profile())
 
 
 def test_results_are_the_same():

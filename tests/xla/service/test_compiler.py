@@ -15,7 +15,7 @@ from cyxla.xla.service import (
     Executable,
     LocalService,
     compiler_for,
-    load_announced,
+    load_entry_points,
     platforms,
     register_compiler,
 )
@@ -200,12 +200,12 @@ def test_installed_packages_announce_platforms():
 @pytest.mark.usefixtures("package")
 def test_installed_packages_may_register_by_a_function(caplog):
     """Row 17.2: called once, whoever asks first; what cannot be loaded is told, and keeps nothing else from loading."""
-    load_announced()
+    load_entry_points()
     told = " ".join(record.getMessage() for record in caplog.records)
     assert "broken" in told
     assert "registered no compiler for platform 'forgotten'" in told
     np.testing.assert_array_equal(cyxla.compile(PROGRAM, platform="registered")(X, Y), WANT)
-    load_announced()
+    load_entry_points()
     assert sys.modules["announced_backend"].calls == [1]
     with pytest.raises(NotFoundError, match="forgotten"):
         cyxla.compile(PROGRAM, platform="forgotten")

@@ -172,7 +172,7 @@ class Jitted(Dispatcher):
             lowered.module.verify()
         if not soon:
             return Entry(lowered, compiler.compile(lowered.module, options))
-        executable, later = compiler.compile_soon(lowered.module, options)
+        executable, later = compiler.compile_tiered(lowered.module, options)
         entry = Entry(lowered, executable)
         if later is not None:
             entry.improve(later)

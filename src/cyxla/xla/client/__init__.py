@@ -1,4 +1,4 @@
-"""How programs reach the service: the client chain of XLA, and `compile`."""
+"""Clients: compilation of programs by XLA's client classes and by `compile_program`."""
 
 from cyxla.xla.client.local_client import LocalClient, LocalExecutable
 from cyxla.xla.client.program import compile_program, read_program

@@ -1,4 +1,4 @@
-"""XLA's client chain: a client compiles computations, an executable runs on arrays."""
+"""XLA's client classes: a client compiles computations, an executable runs on arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cyxla.types import Shape
 
 _ = _platforms
-_PLAIN = RunOptions()
+_NO_OPTIONS = RunOptions()
 
 
 class LocalExecutable:
@@ -23,7 +23,7 @@ class LocalExecutable:
     Attributes
     ----------
     executable : Executable
-        What the service built.
+        Executable of the service.
     """
 
     def __init__(self, executable: Executable) -> None:
@@ -35,18 +35,18 @@ class LocalExecutable:
         Raises
         ------
         InvalidArgumentError
-            Their number, a shape or an element type differs from what was compiled.
+            The number of arguments, a shape or an element type differs from the compiled program's.
         """
-        return self.executable.execute_on_stream(_PLAIN if out is None else RunOptions(out=out), arguments)
+        return self.executable.execute_on_stream(_NO_OPTIONS if out is None else RunOptions(out=out), arguments)
 
 
 class LocalClient:
-    """Compiles for one platform of this process.
+    """A compiler of computations for one platform of this process.
 
     Parameters
     ----------
     platform : str
-        ``"cpu"``, ``"interpreter"``, or a plugin's name.
+        Platform: ``"cpu"``, ``"interpreter"``, or a plugin's name.
     """
 
     def __init__(self, platform: str = "cpu") -> None:
@@ -65,16 +65,16 @@ class LocalClient:
         Parameters
         ----------
         computation : XlaComputation, HloModule, str or bytes
-            The program.
+            Program to compile.
         argument_layouts : sequence of Shape, optional
-            Shapes that the caller will pass; checked against the parameters.
+            Shapes of the arguments of later calls, which are checked against the parameters.
         **options
             Fields of `CompileOptions`.
 
         Raises
         ------
         ShapeError
-            `argument_layouts` does not fit the parameters.
+            `argument_layouts` does not match the parameters.
         """
         module = read_program(computation)
         if argument_layouts is not None:

@@ -1,4 +1,4 @@
-"""The platforms that come with cyxla; a backend is imported when it is first asked for."""
+"""The built-in platforms; a backend is imported on first use."""
 
 from __future__ import annotations
 

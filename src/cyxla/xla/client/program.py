@@ -1,4 +1,4 @@
-"""Programs as users hold them: text, bytes, modules, computations."""
+"""Compilation of programs in all accepted forms: text, bytes, modules, computations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, UnimplementedError
 from cyxla.types import Shape, from_numpy
-from cyxla.xla.client import platforms as _platforms  # registers what comes with cyxla
+from cyxla.xla.client import platforms as _platforms  # registers the built-in platforms
 from cyxla.xla.service import CompileOptions, Executable, LocalService
 
 if TYPE_CHECKING:
@@ -22,21 +22,21 @@ _ELIDED = re.compile(r"\{\s*\.\.\.\s*\}")
 
 
 def read_program(program: Any) -> HloModule:
-    """The module that a program stands for.
+    """Read a program as an HLO module.
 
     Parameters
     ----------
     program : str, bytes, HloModule or XlaComputation
-        HLO or StableHLO text, a serialised HloModuleProto or HloProto, a module, or what `XlaBuilder.build` gave.
+        HLO or StableHLO text, a serialised HloModuleProto or HloProto, a module, or a result of `XlaBuilder.build`.
 
     Raises
     ------
     InvalidArgumentError
-        It is none of these, or text that is neither HLO nor StableHLO.
+        The program has another type, or is text that is neither HLO nor StableHLO.
     DataLossError
-        It is bytes that are no proto.
+        The bytes are not a valid proto.
     UnimplementedError
-        It is a Python function or uses an operation that this release does not read.
+        The program is a Python function, or uses an unsupported operation or format.
     """
     from cyxla.xla.hlo import HloModule
 
@@ -52,7 +52,7 @@ def read_program(program: Any) -> HloModule:
         return program.module()
     if callable(program):
         raise UnimplementedError(
-            "Python functions are not traced by this release", hint="build the program with XlaBuilder"
+            "a client compiles programs, not Python functions", hint="use cyxla.jit, or cyxla.compile(function, *specs)"
         )
     raise InvalidArgumentError(
         f"cannot compile a {type(program).__name__}", hint="give HLO text, a proto, a module or a computation"
@@ -61,7 +61,7 @@ def read_program(program: Any) -> HloModule:
 
 def _read_bytes(data: bytes) -> HloModule:
     if data.startswith(_MLIR_BYTECODE):
-        raise UnimplementedError("MLIR bytecode is not read by this release", hint="print the module as text")
+        raise UnimplementedError("MLIR bytecode is not supported", hint="print the module as text")
     from cyxla.xla.hlo import HloModule
 
     return HloModule.from_proto(data)
@@ -79,19 +79,19 @@ def _read_text(text: str) -> HloModule:
     return parse_module(text)
 
 
-def _with_open_sizes(program: Any) -> bool:
+def _may_have_dynamic_sizes(program: Any) -> bool:
     from cyxla.xla.stablehlo import is_stablehlo
 
     return isinstance(program, str) and is_stablehlo(program)
 
 
 def _is_elided(program: str | bytes) -> bool:
-    """Whether constants may stand without their values: the reader warns of that, so it has to see the program."""
+    """Return True if constants may be elided: the reader warns of that, so such programs are always read."""
     return isinstance(program, str) and "..." in program and _ELIDED.search(program) is not None
 
 
 def _shape_of(spec: Any, number: int) -> Shape:
-    """The shape of an argument: of an array, or of what has the sizes and dtype of one."""
+    """Return the shape of an argument from a shape, an array, or an object with a shape and dtype."""
     if isinstance(spec, Shape):
         return spec
     try:
@@ -107,14 +107,14 @@ def _shape_of(spec: Any, number: int) -> Shape:
 
 def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:
     """Compile a program; see `cyxla.compile`."""
-    if specs and _with_open_sizes(program):
+    if specs and _may_have_dynamic_sizes(program):
         from cyxla.xla.stablehlo import read_stablehlo
 
         module = read_stablehlo(program, [_shape_of(s, k) for k, s in enumerate(specs)])
         return LocalService(platform).build_executable(module, CompileOptions.of(options))
     if specs and not callable(program):
         raise InvalidArgumentError("argument specs belong to Python functions; this program states its own shapes")
-    service, how = LocalService(platform), CompileOptions.of(options)
+    service, compile_options = LocalService(platform), CompileOptions.of(options)
     if isinstance(program, (str, bytes)) and not _is_elided(program):
-        return service.build_written(program, lambda: read_program(program), how)
-    return service.build_executable(read_program(program), how)
+        return service.build_from_source(program, lambda: read_program(program), compile_options)
+    return service.build_executable(read_program(program), compile_options)

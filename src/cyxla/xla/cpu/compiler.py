@@ -54,7 +54,7 @@ class CpuCompiler(Compiler):
         with tools.build() as build:
             return self._compile(module, options, _target(build, options, module.fingerprint))
 
-    def compile_soon(
+    def compile_tiered(
         self, module: HloModule, options: CompileOptions
     ) -> tuple[Executable, Callable[[], Executable] | None]:
         """Compile a verified module, or have prebuilt functions run it meanwhile if it is small and they can."""
@@ -77,7 +77,7 @@ class CpuCompiler(Compiler):
             return self.compile(module, options), None
         return first, None if tier == "kernels" else partial(self.compile, module, options)
 
-    def compile_written(
+    def compile_source(
         self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions
     ) -> Executable:
         """Compile a program, or find it compiled by its bytes: then it is not even read."""
@@ -226,9 +226,9 @@ def _settled(options: CompileOptions, module: HloModule) -> CompileOptions:
     """Donated parameters by number; the module's key knows no names."""
     if not options.donate:
         return options
-    from cyxla.xla.service.donation import settled
+    from cyxla.xla.service.donation import resolve_donation
 
-    return settled(options, module)
+    return resolve_donation(options, module)
 
 
 def _check_names(options: CompileOptions) -> None:

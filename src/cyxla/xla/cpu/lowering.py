@@ -37,7 +37,7 @@ from cyxla.xla.passes.expand import topk as expand_topk
 from cyxla.xla.passes.expand import window as expand_window
 from cyxla.xla.passes.simplify import dce, inline, simplification, sparse_dot, unshare
 from cyxla.xla.service import CompileOptions
-from cyxla.xla.service.donation import donated, settled
+from cyxla.xla.service.donation import donated, resolve_donation
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", inline.run),
@@ -112,7 +112,7 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
     options = options or CompileOptions()
     check_supported(module, options)
     planned = plan(module.entry)
-    buffers = assign(planned, donated(module, settled(options, module).donate))
+    buffers = assign(planned, donated(module, resolve_donation(options, module).donate))
     return planned, buffers, emit_module(planned, buffers, options.seed, profile=options.profile)
 
 

@@ -1,36 +1,36 @@
-"""Work that nobody waits for: done by a thread of its own, one piece after the other.
+"""Background jobs: one thread runs them in order.
 
-The thread is there from the first piece on. A fork waits for the piece under way: what the thread is just importing
-would stay half imported in the child. A forked child has a thread of its own, with what was not done yet, once it
-submits or waits for something: most children end sooner. A process that ends waits a while for the first piece that is
-not done, and leaves the others.
+The thread starts with the first job. A fork waits for the running job, since modules that the thread is importing would
+stay partially imported in the child. A forked child starts a thread of its own, for the jobs that were not done yet,
+once it submits or awaits a job: most children never do. At exit the process waits a limited time for the first job that
+is not done, and drops the others.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+from _queue import SimpleQueue  # that of `queue`, which also imports heapq
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
 from functools import cache
-from queue import SimpleQueue
 from threading import Event
 
 from cyxla.forking import new_lock
 
-PATIENCE = 10.0  # seconds that a fork waits
-END_PATIENCE = 10.0  # seconds that the end of the process waits
-_CLEANING_UP = 2.0  # seconds for a piece that was told to stop
+FORK_TIMEOUT = 10.0  # seconds that a fork waits
+EXIT_TIMEOUT = 10.0  # seconds that the exit of the process waits
+_CLEANUP_TIMEOUT = 2.0  # seconds for a job that was told to stop
 
 
 class Job:
-    """A piece of work.
+    """A job of the background thread.
 
     Parameters
     ----------
     run : callable
-        Does it; what it raises is logged, and goes no further.
+        Function to call; its exceptions are logged and dropped.
     """
 
     def __init__(self, run: Callable[[], None]) -> None:
@@ -38,23 +38,23 @@ class Job:
         self.done = Event()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is done, for so many seconds at most; says whether it is."""
+        """Wait until the job is done, for at most `timeout` seconds, and return True if it is done."""
         if not self.done.is_set():
             with _lock:
                 _start()
         return self.done.wait(timeout)
 
 
-_jobs: deque[Job] = deque()  # the first is under way, or about to be
+_jobs: deque[Job] = deque()  # the first is running, or is the next to run
 _queue: SimpleQueue[Job] = SimpleQueue()
 _lock, _busy = new_lock(), new_lock()
-_running = _ending = False
-_last: Job | None = None  # of a process that ends
-_at_end: list[Callable[[], None]] = []
+_running = _exiting = False
+_last: Job | None = None  # the last job of a process that exits
+_exit_functions: list[Callable[[], None]] = []
 
 
 def submit(run: Callable[[], None]) -> Job:
-    """Have something done; returns at once."""
+    """Queue a job, and return immediately."""
     job = Job(run)
     with _lock:
         _jobs.append(job)
@@ -64,25 +64,25 @@ def submit(run: Callable[[], None]) -> Job:
 
 
 def _start() -> None:
-    """Start the thread. `threading.Thread` would wait for it, and it would go on with its work first."""
+    """Start the thread, unless it runs. At exit `threading.Thread` would be joined until all jobs are done."""
     global _running
     if not _running:
         _watch_forks()
         try:
-            start_new_thread(_work, (_queue,))
-        except RuntimeError:  # no more threads, or the interpreter is ending: the next one may have more luck
+            start_new_thread(_run_jobs, (_queue,))
+        except RuntimeError:  # no more threads, or the interpreter is exiting: the next job tries again
             return
         _running = True
 
 
-def _work(queue: SimpleQueue[Job]) -> None:
+def _run_jobs(queue: SimpleQueue[Job]) -> None:
     while True:
         job = queue.get()
         try:
-            if not _ending or job is _last:
+            if not _exiting or job is _last:
                 with _busy:
                     job.run()
-        except Exception:  # the next ones are to be done all the same
+        except Exception:  # later jobs run all the same
             import logging
 
             logging.getLogger(__name__).exception("work in the background failed")
@@ -92,58 +92,58 @@ def _work(queue: SimpleQueue[Job]) -> None:
 
 
 def call_at_end(function: Callable[[], None]) -> Callable[[], None]:
-    """Have a function called when the process ends and waits for nothing any more: a decorator."""
-    _at_end.append(function)
+    """Register a function that is called at exit, after the wait for the last job; usable as a decorator."""
+    _exit_functions.append(function)
     return function
 
 
 @atexit.register
-def _end() -> None:
-    global _ending, _last
+def _run_at_exit() -> None:
+    global _exiting, _last
     _last = next(iter(_jobs), None)
-    _ending = True
+    _exiting = True
     waits = _last is not None and _running
     try:
         if _last is not None and waits:
-            _last.done.wait(END_PATIENCE)
-    except KeyboardInterrupt:  # so much the sooner
+            _last.done.wait(EXIT_TIMEOUT)
+    except KeyboardInterrupt:  # exit now
         pass
     finally:
-        for function in _at_end:
+        for function in _exit_functions:
             function()
     if _last is not None and waits:
-        _last.done.wait(_CLEANING_UP)
+        _last.done.wait(_CLEANUP_TIMEOUT)
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------
 
-_held = False  # by a fork
+_held_by_fork = False  # True if a fork holds `_busy`
 
 
 @cache
 def _watch_forks() -> None:
-    """Be called at forks.
+    """Register the functions that are called at forks.
 
-    Before a fork, those who registered last are called first. `logging` holds a lock then that the thread may ask for:
-    it has to come after `_hold`.
+    Before a fork, functions are called in reverse order of registration. That of `logging` acquires a lock which the
+    thread may need, so it must be registered first and called after `_before_fork`.
     """
     import logging  # noqa: F401
 
-    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_renew)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-def _hold() -> None:
-    global _held
-    _held = _busy.acquire(timeout=PATIENCE)
+def _before_fork() -> None:
+    global _held_by_fork
+    _held_by_fork = _busy.acquire(timeout=FORK_TIMEOUT)
 
 
-def _let_go() -> None:
-    if _held:
+def _after_fork_in_parent() -> None:
+    if _held_by_fork:
         _busy.release()
 
 
-def _renew() -> None:
-    """Begin again in a forked child, which does not have the thread."""
+def _after_fork_in_child() -> None:
+    """Requeue the jobs in a forked child, which does not have the thread."""
     global _queue, _lock, _busy, _running
     _queue, _lock, _busy, _running = SimpleQueue(), new_lock(), new_lock(), False
     for job in _jobs:

@@ -1,4 +1,4 @@
-"""Arguments that are fixed once and for all: which ones, and what is kept of them."""
+"""Bound arguments: their validation, and private copies of their values."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from cyxla.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from cyxla.types import Shape
 
-ALIGNMENT: Final = 64  # bytes; vectors that cross a cache line cost twice
+ALIGNMENT: Final = 64  # bytes of a cache line; a vector load that crosses two lines costs twice
 
 
-def checked(given: Mapping[int | str, Any], names: Sequence[str], shapes: Sequence[Shape]) -> dict[int, Any]:
-    """Give the arguments that are to be fixed by number, as arrays of the types that the program declares.
+def check_bound(given: Mapping[int | str, Any], names: Sequence[str], shapes: Sequence[Shape]) -> dict[int, Any]:
+    """Return the bound arguments by number, converted to the types that the program declares.
 
     Parameters
     ----------
     given : mapping of int or str to arrays
-        By number, or by the name of the parameter in the program (a leading % does not matter).
+        Values by argument number, or by parameter name with or without a leading ``%``.
     names : sequence of str
-        Those of the parameters.
+        Names of the parameters.
     shapes : sequence of Shape
-        Theirs.
+        Shapes of the parameters.
 
     Raises
     ------
     InvalidArgumentError
-        There is no such argument, or it is there twice, or does not fit.
+        An argument does not exist, is bound twice, or does not match its parameter.
     """
     fixed = _numbered(given, names)
     return {k: _conform(v, shapes[k], _where(k, names)) for k, v in fixed.items()}
@@ -79,15 +79,15 @@ def _conform(value: Any, shape: Shape, where: str) -> Any:
     return arguments.convert(value, shape.dtype.numpy_dtype, dims, where)
 
 
-def own(value: Any) -> Any:
-    """Copy an argument, so that it stays as it is."""
+def private_copy(value: Any) -> Any:
+    """Copy the arrays of an argument, so that later changes by the caller have no effect."""
     if isinstance(value, tuple):
-        return tuple([own(v) for v in value])
-    return resident(value) if isinstance(value, np.ndarray) else value
+        return tuple([private_copy(v) for v in value])
+    return aligned_copy(value) if isinstance(value, np.ndarray) else value
 
 
-def resident(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Copy an array to memory that begins at a cache line; nobody may write to the copy."""
+def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a read-only copy of an array whose memory begins at a cache line."""
     memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
     offset = -memory.ctypes.data % ALIGNMENT
     copy: np.ndarray[Any, Any] = memory[offset : offset + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""Compilers by platform name: how a backend plugs in."""
+"""The base class of backends, and the registry of compilers by platform name."""
 
 from __future__ import annotations
 
@@ -21,84 +21,84 @@ ENTRY_POINTS = "cyxla.backends"
 
 
 class Compiler(ABC):
-    """Turns HLO modules into executables for one platform.
+    """A compiler from HLO modules to executables for one platform.
 
-    A backend is a subclass, registered with `register_compiler` or announced by an installed package as an entry point
-    of the group ``cyxla.backends`` whose name is the platform and whose value is the class, or a function without
-    arguments that registers it and whatever else comes with it.
+    A backend is a subclass. It is registered with `register_compiler`, or by an installed package as an entry point of
+    the group ``cyxla.backends``, whose name is the platform and whose value is the class, or a function without
+    arguments that registers the class and any devices or kernels.
     """
 
     platform: ClassVar[str]
 
     @abstractmethod
     def run_hlo_passes(self, module: HloModule, options: CompileOptions) -> HloModule:
-        """Rewrite the module for this platform; the argument is left as it is."""
+        """Return the module rewritten for this platform; the argument is not changed."""
 
     @abstractmethod
     def run_backend(self, module: HloModule, options: CompileOptions) -> Executable:
-        """Make an executable of a module that went through `run_hlo_passes`.
+        """Build the executable of a module that `run_hlo_passes` returned.
 
         Raises
         ------
         UnimplementedError
-            Names every opcode that this platform cannot run.
+            The platform does not support an opcode; the message names all of them.
         """
 
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module."""
         return self.run_backend(self.run_hlo_passes(module, options), options)
 
-    def compile_soon(
+    def compile_tiered(
         self, module: HloModule, options: CompileOptions
     ) -> tuple[Executable, Callable[[], Executable] | None]:
-        """Compile a verified module in two turns, where a platform has something that runs it at once.
+        """Compile a verified module in two stages, if the platform has a tier that starts faster.
 
         Returns
         -------
         Executable
-            Runs the program.
+            Executable of the first stage.
         callable or None
-            Makes one that runs it faster, and gives the same bits; None if the first is what `compile` gives.
+            Function that builds a faster executable with bitwise equal results; None if the first executable is
+            already that of `compile`.
         """
         return self.compile(module, options), None
 
-    def compile_written(
+    def compile_source(
         self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions
     ) -> Executable:
-        """Compile a program that has not been read yet; a platform may know it by its bytes.
+        """Compile a program that has not been parsed yet, which a platform may find in a cache by its bytes.
 
         Parameters
         ----------
         program : str or bytes
-            As the user gave it.
+            Program as the user passed it.
         read : callable
-            Gives the verified module of it.
+            Function that returns the verified module of the program.
         options : CompileOptions
-            How to compile.
+            Options of the compilation.
         """
         return self.compile(read(), options)
 
 
-def _announced() -> Iterable[EntryPoint]:
-    from importlib.metadata import (
-        entry_points,
-    )  # reads the metadata of every installed package: only for platforms that need it
+def _entry_points() -> Iterable[EntryPoint]:
+    """Return the entry points of all backends; reads the metadata of every installed package."""
+    from importlib.metadata import entry_points
 
     return entry_points(group=ENTRY_POINTS)
 
 
 Factory = Callable[[], Compiler]
 _FACTORIES: dict[str, Factory] = {}
-_LOADED: dict[tuple[str, str], Factory] = {}  # by name and value of the entry point
-_LOADING = new_lock()
+_FACTORY_OF_ENTRY_POINT: dict[tuple[str, str], Factory] = {}  # by name and value of the entry point
+_LOCK = new_lock()
 
 
-def load_announced() -> None:
-    """Load the backends of all installed packages, each once; one that cannot be loaded is left out with a warning."""
-    for point in _announced():
+def load_entry_points() -> None:
+    """Load the backends of all installed packages, each once; one that fails to load is skipped with a warning."""
+    for point in _entry_points():
         try:
             _load(point)
-        except Exception as error:  # a broken package must not take the others with it
+        except Exception as error:  # a broken package must not affect the others
             import logging
 
             logging.getLogger("cyxla.backends").warning(
@@ -107,10 +107,10 @@ def load_announced() -> None:
 
 
 def _load(point: EntryPoint) -> Factory:
-    """What makes the compiler that an entry point announces; a function that registers things is called once."""
+    """Return the compiler factory of an entry point; a registration function is called once."""
     key = (point.name, point.value)
-    with _LOADING:
-        if key not in _LOADED:
+    with _LOCK:
+        if key not in _FACTORY_OF_ENTRY_POINT:
             found = point.load()
             if not isinstance(found, type):
                 found()
@@ -120,17 +120,17 @@ def _load(point: EntryPoint) -> Factory:
                         hint=f'call register_compiler("{point.name}", …) in it',
                     )
                 found = _FACTORIES[point.name]
-            _LOADED[key] = found
-        return _LOADED[key]
+            _FACTORY_OF_ENTRY_POINT[key] = found
+        return _FACTORY_OF_ENTRY_POINT[key]
 
 
 def register_compiler(platform: str, factory: Factory) -> None:
-    """Make a platform known under a name.
+    """Register the compiler of a platform.
 
     Raises
     ------
     AlreadyExistsError
-        The name is taken.
+        The platform is already registered.
     """
     if platform in _FACTORIES:
         raise AlreadyExistsError(f"platform {platform!r} is registered already")
@@ -138,17 +138,17 @@ def register_compiler(platform: str, factory: Factory) -> None:
 
 
 def platforms() -> list[str]:
-    """Names of the platforms, those of installed packages included."""
-    return sorted({*_FACTORIES, *(point.name for point in _announced())})
+    """Return the names of all platforms, including those of installed packages."""
+    return sorted({*_FACTORIES, *(point.name for point in _entry_points())})
 
 
 def compiler_for(platform: str) -> Compiler:
-    """The compiler of a platform; one object for all callers.
+    """Return the compiler of a platform, which is one object for all callers.
 
     Raises
     ------
     NotFoundError
-        There is no such platform.
+        The platform does not exist.
     """
     return _make(platform, _FACTORIES.get(platform))
 
@@ -156,8 +156,8 @@ def compiler_for(platform: str) -> Compiler:
 @lru_cache
 def _make(platform: str, factory: Factory | None) -> Compiler:
     if factory is None:
-        announced = [point for point in _announced() if point.name == platform]
-        if not announced:
+        found = [point for point in _entry_points() if point.name == platform]
+        if not found:
             raise NotFoundError(f"no platform {platform!r}", hint=f"there are {', '.join(platforms())}")
-        factory = _load(announced[0])
+        factory = _load(found[0])
     return factory()

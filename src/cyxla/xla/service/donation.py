@@ -1,8 +1,8 @@
-"""Donated arguments: their memory becomes that of results.
+"""Donated arguments, whose buffers are reused for results.
 
-An option says which parameters are donated: some by number or name, or with True those of the module's own tables,
-``input_output_alias`` and ``buffer_donor``. Where the first of these tables names a donated array, it also says which
-result takes its memory.
+An option lists the donated parameters by number or name; True donates those of the module's own tables
+``input_output_alias`` and ``buffer_donor``. The first of these tables also assigns the buffer of a donated array to a
+result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check(donate: Any) -> None:
-    """Raise `InvalidArgumentError` unless it is True, False, or a tuple or list of numbers and names."""
+    """Raise `InvalidArgumentError` unless `donate` is a bool, or a tuple or list of numbers and names."""
     if isinstance(donate, bool):
         return
     if not isinstance(donate, (tuple, list)):
@@ -32,13 +32,13 @@ def check(donate: Any) -> None:
             raise InvalidArgumentError(f"donate: {key!r} is neither the number nor the name of a parameter")
 
 
-def settled(options: CompileOptions, module: HloModule) -> CompileOptions:
-    """Give options in which parameters are donated by number; names mean nothing to a fingerprint.
+def resolve_donation(options: CompileOptions, module: HloModule) -> CompileOptions:
+    """Return options that list donated parameters by number, since names are not part of a fingerprint.
 
     Raises
     ------
     InvalidArgumentError
-        There is no such parameter, or it is there twice.
+        A parameter does not exist, or is listed twice.
     """
     if isinstance(options.donate, bool):
         return options
@@ -53,35 +53,35 @@ def settled(options: CompileOptions, module: HloModule) -> CompileOptions:
 
 
 def donated(module: HloModule, donate: tuple[int | str, ...] | bool) -> dict[int, int | None]:
-    """Find the donated arrays, and the results that take their memory.
+    """Return the donated arrays, with the results that take their buffers.
 
     Parameters
     ----------
     module : HloModule
-        The program.
+        Program to compile.
     donate : bool or tuple of int
-        As `settled` leaves it.
+        Donated parameters, as returned by `resolve_donation`.
 
     Returns
     -------
     dict of int to (int or None)
-        By number of the array among those of all parameters: that of the array among those of the result, or None
-        for any of its size.
+        Number of the result array that takes the buffer of each donated array, or None for any result of the same
+        size. Arrays are numbered over all parameters and over the whole result.
     """
     if donate is False or donate == ():
         return {}
     number = 0
-    places: dict[tuple[int, tuple[int, ...]], int] = {}
+    numbers: dict[tuple[int, tuple[int, ...]], int] = {}
     for k, parameter in enumerate(module.parameters):
         for index in _arrays(parameter.shape):
-            places[k, index] = number
+            numbers[k, index] = number
             number += 1
     results = {index: n for n, index in enumerate(_arrays(module.entry.root.shape))}
     aliases = {(a.parameter, a.parameter_index): results.get(a.output_index) for a in module.config.input_output_alias}
     if donate is True:
         named = {*aliases, *((d.parameter, d.parameter_index) for d in module.config.buffer_donor)}
-        return {n: aliases.get(place) for place, n in places.items() if place in named}
-    return {n: aliases.get(place) for place, n in places.items() if place[0] in donate}
+        return {n: aliases.get(position) for position, n in numbers.items() if position in named}
+    return {n: aliases.get(position) for position, n in numbers.items() if position[0] in donate}
 
 
 def _number(key: int | str, names: list[str]) -> int:
@@ -100,7 +100,7 @@ def _number(key: int | str, names: list[str]) -> int:
 
 
 def _arrays(shape: Shape, index: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Where the arrays of a shape stand in it; tokens are none."""
+    """Yield the shape indices of the arrays of a shape, without tokens."""
     if shape.is_tuple:
         for k, element in enumerate(shape.elements):
             yield from _arrays(element, (*index, k))

@@ -1,4 +1,4 @@
-"""An executable that evaluates its module: right before fast, and on any machine."""
+"""An executable that evaluates its module on NumPy: the reference, which runs on any machine."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from cyxla.xla.evaluator import Options, Value, check_custom_calls, evaluate
 from cyxla.xla.evaluator.values import TOKEN_VALUE, fits
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.hlo.devices import check_devices
-from cyxla.xla.service.donation import settled
+from cyxla.xla.service.donation import resolve_donation
 from cyxla.xla.service.executable import Executable
 from cyxla.xla.service.options import CompileOptions
-from cyxla.xla.service.pickling import reduced
+from cyxla.xla.service.pickling import reduce_executable
 
 
 class EvaluatedExecutable(Executable):
-    """Evaluates a module on NumPy arrays.
+    """Executable that evaluates a module on NumPy arrays.
 
     Raises
     ------
     UnimplementedError
-        A custom call in it has no meaning, or it needs several devices.
+        A custom call has no evaluator, or the module needs several devices.
     """
 
     def __init__(self, module: HloModule, options: CompileOptions) -> None:
         check_custom_calls(module, options.custom_calls)
         check_devices(module)
-        options = settled(options, module)  # arguments are not written here, but those donated have to be there
+        options = resolve_donation(options, module)  # only a check: the evaluator does not reuse buffers
         self._module, self._options = module, options
         self.inputs = tuple(p.shape.logical for p in module.parameters)
         self.outputs = module.entry.root.shape.logical
-        self._places = {}
+        self._leaf_numbers = {}
         number = 0
         for k, shape in enumerate(self.inputs):
-            self._places[k] = _numbered(shape, number)
+            self._leaf_numbers[k] = _numbered(shape, number)
             number += len(shape.leaves())
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Evaluate; see `Executable`."""
-        trees = tuple(self._places[k] for k in range(len(self.inputs)))
+        trees = tuple(self._leaf_numbers[k] for k in range(len(self.inputs)))
         flat = arguments.flatten(args, trees)
         leaves = [leaf for shape in self.inputs for leaf in shape.leaves()]
         values = [_conform(v, leaf, (trees, k)) for k, (v, leaf) in enumerate(zip(flat, leaves, strict=True))]
-        places = arguments.match_out(out, _numbered(self.outputs, 0), tuple(map(_spec, self.outputs.leaves())))
+        destinations = arguments.match_out(out, _numbered(self.outputs, 0), tuple(map(_spec, self.outputs.leaves())))
         options = Options(
             custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips
         )
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
-        return _deliver(result, iter(places))
+        return _deliver(result, iter(destinations))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reduced(self._module, self.platform, self._options, {})
+        return reduce_executable(self._module, self.platform, self._options, {})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,18 +64,18 @@ class EvaluatedExecutable(Executable):
         return tuple(p.name for p in self._module.parameters)
 
     def hlo(self, stage: str = "optimized") -> str:
-        """HLO text; both stages are the program as given."""
+        """Return the HLO text; both stages are the program as given."""
         if stage not in ("input", "optimized"):
             raise InvalidArgumentError(f"there is no stage {stage!r}", hint="input or optimized")
         return self._module.to_text()
 
     def explain(self) -> str:
-        """Say how the program runs."""
+        """Return a description of the execution."""
         return f"{self._module!r} evaluated instruction by instruction on NumPy"
 
 
 def _numbered(shape: Shape, start: int) -> Any:
-    """The tree of leaf numbers of a shape."""
+    """Return the tree of leaf numbers of a shape."""
     if not shape.is_tuple:
         return start
     parts = []
@@ -86,7 +86,7 @@ def _numbered(shape: Shape, start: int) -> Any:
 
 
 def _spec(shape: Shape) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """What `out=` must hold; nothing fits a token."""
+    """Return the dtype and sizes of an array for `out=`; no array matches a token."""
     return (shape.dtype.numpy_dtype, shape.dims) if shape.dtype.numpy_dtype is not None else (np.dtype("V"), ())
 
 
@@ -94,7 +94,7 @@ def _conform(value: Any, shape: Shape, where: arguments.Where) -> Value:
     if shape.dtype is ElementType.TOKEN:
         return TOKEN_VALUE
     if shape.dtype.numpy_dtype is None:
-        raise UnimplementedError(f"{arguments.name(where)} is {shape}, which no NumPy array can be")
+        raise UnimplementedError(f"{arguments.name(where)} is {shape}, for which there is no NumPy array")
     dims = np.shape(value) if shape.is_dynamic else shape.dims  # of a dynamic shape, anything within the bounds
     if shape.is_dynamic and not fits(dims, shape):
         raise ShapeError(f"{arguments.name(where)}: got {arguments.describe(value)}, want {shape}")
@@ -102,14 +102,14 @@ def _conform(value: Any, shape: Shape, where: arguments.Where) -> Value:
     return array
 
 
-def _deliver(result: Any, places: Iterator[Any]) -> Any:
-    """Results as they came, or copied to where `out` says."""
+def _deliver(result: Any, destinations: Iterator[Any]) -> Any:
+    """Return the results, copied to the arrays of `out` if there are any."""
     if isinstance(result, tuple):
-        return tuple([_deliver(part, places) for part in result])
-    place = next(places)
-    if place is None:
+        return tuple([_deliver(part, destinations) for part in result])
+    out = next(destinations)
+    if out is None:
         return result
-    if place.shape != result.shape:
-        raise ShapeError(f"out: the result came as {arguments.describe(result)}, want {arguments.describe(place)}")
-    np.copyto(place, result)
-    return place
+    if out.shape != result.shape:
+        raise ShapeError(f"out: the result came as {arguments.describe(result)}, want {arguments.describe(out)}")
+    np.copyto(out, result)
+    return out

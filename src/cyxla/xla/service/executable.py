@@ -1,4 +1,4 @@
-"""A compiled program, whatever compiled it."""
+"""Compiled programs of any backend."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 class RunOptions(NamedTuple):
-    """How to run a compiled program.
+    """Options of one run of a compiled program.
 
     Attributes
     ----------
     out : array or nested tuple of arrays, optional
-        Where to put the results.
+        Arrays to write the results to.
     """
 
     out: Any = None
 
 
 class Executable(ABC):
-    """A program to call with NumPy arrays; safe to call from several threads at once.
+    """A compiled program, which is called with NumPy arrays, from several threads at once if need be.
 
     Attributes
     ----------
     platform : str
-        Which backend made it.
+        Name of the backend that built it.
     inputs : tuple of Shape
         Shapes of the arguments.
     outputs : Shape
         Shape of the result: an array, or a tuple for a tuple root.
     tier : str
-        What runs it: ``"interpreter"``, ``"kernels"`` (prebuilt functions alone), or ``"native"`` code of its own.
+        Tier: ``"interpreter"``, ``"kernels"`` (prebuilt kernels only), or ``"native"`` (code generated for it).
     """
 
     platform: str
@@ -48,94 +48,94 @@ class Executable(ABC):
 
     @abstractmethod
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        """Run.
+        """Run the program.
 
         Parameters
         ----------
         *args : array_like
-            One for each of `inputs`, of that shape and element type; a tuple for a tuple-shaped parameter. Python
-            numbers and lists of them take on the declared type.
+            One argument for each of `inputs`, of the same shape and element type; a tuple for a tuple-shaped
+            parameter. Python numbers, and lists of them, are converted to the declared type.
         out : numpy.ndarray or nested tuple of them, optional
             Arrays to write the results to.
 
         Returns
         -------
         numpy.ndarray or nested tuple of them
-            As `outputs` says.
+            Results of the shape `outputs`.
 
         Raises
         ------
         InvalidArgumentError
-            An argument does not fit; the message names it, what came and what is wanted.
+            An argument does not match its parameter; the message names the argument and both types.
         """
 
     def execute_on_stream(self, options: RunOptions, arguments: Sequence[Any]) -> Any:
-        """Run on given arguments, to the end: XLA's name for a call."""
+        """Run on a sequence of arguments, synchronously: XLA's name for a call."""
         return self(*arguments, out=options.out)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the arguments in the program; empty where the platform does not tell."""
+        """The names of the parameters in the program; empty strings if the platform does not provide them."""
         return ("",) * len(self.inputs)
 
     def bind(self, arguments: Mapping[int | str, Any]) -> Executable:
-        """Fix some arguments, such as weights.
+        """Bind some arguments, such as weights, to fixed values.
 
-        Their values are those of this moment: arrays are copied, and later changes of them are not seen. Fixing more
-        arguments of the result is fixing all of them.
+        Arrays are copied, so that later changes have no effect. Binding further arguments of the result is equivalent
+        to binding all of them at once.
 
         Parameters
         ----------
         arguments : mapping of int or str to array
-            By argument number, or by name in the program; a tuple for a tuple-shaped parameter.
+            Values by argument number, or by parameter name; a tuple for a tuple-shaped parameter.
 
         Returns
         -------
         Executable
-            Takes the remaining arguments, in order.
+            Executable that takes the remaining arguments, in order.
 
         Raises
         ------
         InvalidArgumentError
-            There is no such argument, or it does not fit; the message names it.
+            An argument does not exist or does not match its parameter; the message names it.
         """
-        from cyxla.xla.service.bound import checked, own
+        from cyxla.xla.service.bound import check_bound, private_copy
 
-        fixed = checked(arguments, self.names, self.inputs)
-        return BoundExecutable(self, {k: own(v) for k, v in fixed.items()}) if fixed else self
+        fixed = check_bound(arguments, self.names, self.inputs)
+        return BoundExecutable(self, {k: private_copy(v) for k, v in fixed.items()}) if fixed else self
 
     @abstractmethod
     def hlo(self, stage: str = "optimized") -> str:
-        """HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
+        """Return the HLO text of the program: ``"input"`` as given, ``"optimized"`` after the passes."""
 
     @property
     def c_source(self) -> str:
-        """The generated C."""
+        """The generated C code."""
         raise UnimplementedError(f"platform {self.platform} generates no C")
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes by use: ``arguments``, ``results``; ``temporaries``, ``constants`` where the platform plans them."""
+        """Bytes by use: ``arguments``, ``results``, and ``temporaries``, ``constants`` if the platform plans them."""
         sizes = {"arguments": self.inputs, "results": (self.outputs,)}
         return {k: sum(leaf.nbytes for s in shapes for leaf in s.leaves()) for k, shapes in sizes.items()}
 
     @property
     def cost(self) -> dict[str, float]:
-        """Estimated cost of a call."""
+        """The estimated cost of a call."""
         return {}
 
     def profile(self, *, reset: bool = False) -> Profile:
-        """What each kernel took, of a program compiled with ``profile=True``.
+        """Return the time of each kernel of a program compiled with ``profile=True``.
 
         Parameters
         ----------
         reset : bool
-            Begin anew afterwards.
+            True to clear the measurements afterwards.
 
         Raises
         ------
         InvalidArgumentError
-            The program was compiled without it.
+            The program was compiled without ``profile=True``.
         UnimplementedError
             The platform has no kernels to measure.
         """
@@ -143,16 +143,16 @@ class Executable(ABC):
 
     @abstractmethod
     def explain(self) -> str:
-        """For people: what runs, and why it was not joined with its neighbours."""
+        """Return a readable description of the kernels, with the reasons why they were not fused further."""
 
 
 class WrappedExecutable(Executable):
-    """An executable around another, which answers all questions about the program.
+    """Base class of executables that delegate to another executable.
 
     Parameters
     ----------
     whole : Executable
-        The other.
+        Executable of the whole program.
     """
 
     def __init__(self, whole: Executable) -> None:
@@ -160,35 +160,35 @@ class WrappedExecutable(Executable):
         self.platform, self.tier = whole.platform, whole.tier
 
     def hlo(self, stage: str = "optimized") -> str:
-        """HLO text of the whole program."""
+        """Return the HLO text of the whole program."""
         return self._whole.hlo(stage)
 
     @property
     def c_source(self) -> str:
-        """The generated C of the whole program."""
+        """The generated C code of the whole program."""
         return self._whole.c_source
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes by use of the whole program."""
+        """The bytes by use of the whole program."""
         return self._whole.memory
 
     @property
     def cost(self) -> dict[str, float]:
-        """Estimated cost of a call."""
+        """The estimated cost of a call."""
         return self._whole.cost
 
     def profile(self, *, reset: bool = False) -> Profile:
-        """What each kernel took; see `Executable.profile`."""
+        """Return the time of each kernel; see `Executable.profile`."""
         return self._whole.profile(reset=reset)
 
     def explain(self) -> str:
-        """What runs."""
+        """Return the description of the whole program."""
         return self._whole.explain()
 
 
 class BoundExecutable(WrappedExecutable):
-    """An executable with some arguments fixed, which nobody else may change."""
+    """An executable with private copies of some arguments."""
 
     def __init__(self, whole: Executable, fixed: Mapping[int, Any]) -> None:
         super().__init__(whole)
@@ -199,15 +199,15 @@ class BoundExecutable(WrappedExecutable):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the arguments that are left."""
+        """The names of the remaining arguments."""
         return tuple(self._whole.names[k] for k in self._free)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run on the remaining arguments."""
         if len(args) != len(self._free):
             raise InvalidArgumentError(f"the program takes {count(tuple(self._free))}, got {len(args)}")
-        given = {**self._fixed, **dict(zip(self._free, args, strict=True))}
-        return self._whole(*(given[k] for k in range(len(given))), out=out)
+        values = {**self._fixed, **dict(zip(self._free, args, strict=True))}
+        return self._whole(*(values[k] for k in range(len(values))), out=out)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._whole, self._fixed)

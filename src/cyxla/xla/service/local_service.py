@@ -1,4 +1,4 @@
-"""From a computation to an executable, in this process."""
+"""Verification and compilation of programs in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LocalService:
-    """Compiles for one platform.
+    """A compilation service for one platform.
 
     Parameters
     ----------
@@ -36,31 +36,33 @@ class LocalService:
         Raises
         ------
         InvalidArgumentError
-            The module breaks a rule of HLO.
+            The module violates a constraint of HLO.
         UnimplementedError
-            The platform cannot run it; the message names every opcode in the way.
+            The platform does not support an opcode; the message names all of them.
         """
         module.verify()
         return self.compiler.compile(module, options)
 
-    def build_written(self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions) -> Executable:
-        """Read a program, verify it and compile it; where the platform knows its bytes, neither is done.
+    def build_from_source(
+        self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions
+    ) -> Executable:
+        """Read, verify and compile a program; a platform that finds its bytes in a cache skips the first two.
 
         Parameters
         ----------
         program : str or bytes
-            As the user gave it.
+            Program as the user passed it.
         read : callable
-            Gives the module of it.
+            Function that returns the module of the program.
         options : CompileOptions
-            How to compile.
+            Options of the compilation.
 
         Raises
         ------
         InvalidArgumentError
-            The module breaks a rule of HLO.
+            The module violates a constraint of HLO.
         UnimplementedError
-            The platform cannot run it; the message names every opcode in the way.
+            The platform does not support an opcode; the message names all of them.
         """
 
         def verified() -> HloModule:
@@ -68,4 +70,4 @@ class LocalService:
             module.verify()
             return module
 
-        return self.compiler.compile_written(program, verified, options)
+        return self.compiler.compile_source(program, verified, options)

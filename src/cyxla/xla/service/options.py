@@ -12,25 +12,25 @@ from cyxla.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """How to compile.
+    """Options of a compilation.
 
     Attributes
     ----------
     disabled_passes : tuple of str
-        Passes to leave out.
+        Names of passes to skip.
     custom_calls : mapping of str to callable
-        Evaluators of custom-call targets, for this program alone.
+        Evaluators of custom-call targets, for this program only.
     cache : bool
-        Use the disk cache.
+        True to use the disk cache.
     seed : int
-        Start of the stateful random numbers of `rng`.
+        Seed of the stateful random numbers of `rng`.
     max_trips : int or None
-        Most trips of a `while` on the interpreter; more raise `DeadlineExceededError`.
+        Maximum trip count of a `while` on the interpreter, beyond which it raises `DeadlineExceededError`.
     profile : bool
-        Measure every call of a kernel, for `Executable.profile`; without it the code holds nothing of the kind.
+        True to measure every call of a kernel for `Executable.profile`; otherwise the code contains no measurement.
     donate : tuple of int or str, or bool
-        Parameters, by number or name, whose arrays a call may write: each becomes the memory of a result of its size,
-        and its contents are no longer the caller's. True donates what the module's own tables say. See `donation`.
+        Parameters, by number or name, whose buffers a call may reuse for results of the same size; their contents are
+        undefined afterwards. True donates the parameters of the module's own tables. See `donation`.
     """
 
     disabled_passes: tuple[str, ...] = ()
@@ -43,35 +43,35 @@ class CompileOptions:
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> CompileOptions:
-        """Options from keywords, over what the environment says.
+        """Return options from keywords, with defaults from the environment.
 
         Raises
         ------
         InvalidArgumentError
-            There is no such option, or `disabled_passes` is one string, or `donate` is no tuple.
+            An option is unknown, `disabled_passes` is a string, or `donate` is not a tuple.
         """
         known = {f.name: f for f in fields(CompileOptions)}
         for name in options:
             if name not in known:
                 raise InvalidArgumentError(f"unknown option {name!r}", hint=config.nearest(name, known))
-        if isinstance(options.get("disabled_passes"), str):  # `in` would look for parts of it
+        if isinstance(options.get("disabled_passes"), str):  # `in` would match substrings
             raise InvalidArgumentError("disabled_passes is a string", hint="give a tuple of names")
         if "donate" in options:
             from cyxla.xla.service.donation import check
 
             check(options["donate"])
-            options = {**options, "donate": _tuple(options["donate"])}
+            options = {**options, "donate": _normalised(options["donate"])}
         config.check_environment()
         base = {"disabled_passes": config.get("DISABLE_HLO_PASSES"), "cache": config.get("CACHE")}
         return CompileOptions(**{**base, **options})
 
     def key(self) -> str:
-        """Text that is equal for options under which equal programs compile to equal code."""
+        """Return a text that is equal for options under which equal programs compile to equal code."""
         passes = ",".join(sorted(self.disabled_passes))
         donated = f" donate-{self.donate}" if self.donate else ""
         return f"passes-{passes} seed-{self.seed}{' profile' if self.profile else ''}{donated}"
 
 
-def _tuple(donate: Any) -> tuple[int | str, ...] | bool:
-    """In one form, whatever kind of sequence and of integers it came as."""
+def _normalised(donate: Any) -> tuple[int | str, ...] | bool:
+    """Normalise the type of the sequence and of its integers."""
     return donate if isinstance(donate, bool) else tuple([k if isinstance(k, str) else k.__index__() for k in donate])

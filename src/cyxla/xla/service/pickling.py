@@ -1,4 +1,4 @@
-"""Executables that travel to other processes: as the program, to be compiled or found compiled there."""
+"""Pickling of executables: a pickle holds the program, which is compiled, or found in the cache, when unpickled."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from cyxla.xla.service.executable import Executable
 
 
-def reduced(module: HloModule, platform: str, options: CompileOptions, fixed: Mapping[int, Any]) -> tuple[Any, ...]:
-    """What ``__reduce__`` gives for an executable of a module with some arguments fixed."""
+def reduce_executable(
+    module: HloModule, platform: str, options: CompileOptions, fixed: Mapping[int, Any]
+) -> tuple[Any, ...]:
+    """Return the ``__reduce__`` tuple for an executable of a module with some arguments bound."""
     plain = {f.name: getattr(options, f.name) for f in fields(options)}
-    return rebuilt, (module.to_proto(), platform, {**plain, "custom_calls": dict(options.custom_calls)}, dict(fixed))
+    return rebuild, (module.to_proto(), platform, {**plain, "custom_calls": dict(options.custom_calls)}, dict(fixed))
 
 
-def rebuilt(program: bytes, platform: str, options: dict[str, Any], fixed: dict[int | str, Any]) -> Executable:
+def rebuild(program: bytes, platform: str, options: dict[str, Any], fixed: dict[int | str, Any]) -> Executable:
     """Compile a serialised program."""
     from cyxla.xla.hlo import HloModule
 
     import_module("cyxla.xla.client")  # registers the platforms
-    made = LocalService(platform).build_executable(HloModule.from_proto(program), CompileOptions(**options))
-    return made.bind(fixed) if fixed else made
+    executable = LocalService(platform).build_executable(HloModule.from_proto(program), CompileOptions(**options))
+    return executable.bind(fixed) if fixed else executable

@@ -1,4 +1,4 @@
-"""What the kernels of a program took, as a table for people and as events for the trace viewer of Chrome."""
+"""Measured times of a program's kernels, as a table and as events for Chrome's trace viewer."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from typing import Any
 
 @dataclass(frozen=True)
 class KernelTime:
-    """One kernel, over all its calls since the measurement began.
+    """Totals of one kernel over all its calls since the measurement began.
 
     Attributes
     ----------
     name : str
-        As in the generated code.
+        Name in the generated code.
     kind : str
-        What sort of kernel: loop, reduce, dot ..
-    what : str
-        What it computes: opcode and shape of its results.
+        Kind of the kernel, such as loop, reduce or dot.
+    operation : str
+        Opcode and shape of its results.
     calls : int
-        How often it ran.
+        Number of calls.
     ns : int
-        Time of all calls, from the start of the first task to the end of the last one.
+        Total time in ns; a call lasts from the start of its first task to the end of its last.
     estimated_ns : float
-        What the cost model expects of all calls, on one core.
+        Total time in ns on one core, as predicted by the cost model.
     nbytes : int
-        What all calls read and wrote.
+        Total number of bytes read and written.
     """
 
     name: str
     kind: str
-    what: str
+    operation: str
     calls: int
     ns: int
     estimated_ns: float
@@ -42,22 +42,22 @@ class KernelTime:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes read and written, in GB/s; not what went to memory, since much of it stays in caches."""
+        """Bytes read and written in GB/s; memory traffic may be lower, since accesses may hit caches."""
         return self.nbytes / self.ns if self.ns else 0.0
 
 
 @dataclass(frozen=True)
 class Event:
-    """One call of a kernel.
+    """A call of a kernel.
 
     Attributes
     ----------
     kernel : KernelTime
-        Which kernel.
+        Kernel that was called.
     call : int
-        Which call of the program, among those that were running at the time; a row of the trace viewer.
+        Number of the program's call among the concurrent ones; a row of the trace viewer.
     start, end : int
-        In ns, on the clock of `time.monotonic_ns`.
+        Times in ns, on the clock of `time.monotonic_ns`.
     """
 
     kernel: KernelTime
@@ -68,16 +68,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Profile:
-    """What was measured; as text, a table with the most expensive kernel first.
+    """The measurements of a program; its text is a table, with the most expensive kernel first.
 
     Attributes
     ----------
     kernels : tuple of KernelTime
-        Every kernel, the most expensive first.
+        All kernels, the most expensive first.
     events : tuple of Event
-        The calls in the order of their ends.
+        Calls in the order of their ends.
     lost : int
-        Calls for which there was no room among the events; the kernels count them all.
+        Number of calls that exceeded the capacity for events; `kernels` includes them.
     """
 
     kernels: tuple[KernelTime, ...]
@@ -89,20 +89,20 @@ class Profile:
 
     def _lines(self) -> Iterator[str]:
         total = sum(k.ns for k in self.kernels)
-        yield f"{'kernel':8} {'kind':14} {'calls':>8} {'total us':>12} {'%':>6} {'estimated us':>13} {'GB/s':>8}  what"
+        yield f"{'kernel':8} {'kind':14} {'calls':>8} {'total us':>12} {'%':>6} {'estimated us':>13} {'GB/s':>8}  operation"
         for k in self.kernels:
             share = 100 * k.ns / total if total else 0.0
             yield (
                 f"{k.name:8} {k.kind:14} {k.calls:8} {k.ns / 1e3:12.1f} {share:6.1f} {k.estimated_ns / 1e3:13.1f} "
-                f"{k.bandwidth:8.2f}  {k.what}"
+                f"{k.bandwidth:8.2f}  {k.operation}"
             )
         yield f"{'all':8} {'':14} {sum(k.calls for k in self.kernels):8} {total / 1e3:12.1f}"
 
     def trace(self) -> dict[str, Any]:
-        """The events in the format of the trace viewer."""
+        """Return the events in the format of Chrome's trace viewer."""
         events = [
             {
-                "name": f"{e.kernel.name} {e.kernel.what}", "cat": e.kernel.kind, "ph": "X", "pid": 0, "tid": e.call,
+                "name": f"{e.kernel.name} {e.kernel.operation}", "cat": e.kernel.kind, "ph": "X", "pid": 0, "tid": e.call,
                 "ts": e.start / 1e3, "dur": (e.end - e.start) / 1e3,
             }
             for e in self.events
@@ -110,5 +110,5 @@ class Profile:
         return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"lost": self.lost}}
 
     def save_trace(self, path: str | PathLike[str]) -> None:
-        """Write a file for chrome://tracing or ui.perfetto.dev."""
+        """Write the events to a file for chrome://tracing or ui.perfetto.dev."""
         Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")

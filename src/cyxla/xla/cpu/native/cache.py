@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cyxla import config
 from cyxla.hashing import blake2b
 from cyxla.include_dir import get_include
+from cyxla.xla.service.background import submit
 
 if TYPE_CHECKING:
     import logging
@@ -316,9 +317,7 @@ class DiskCache:
             total = os.fstat(fd).st_size
             if total // SWEEP_EVERY != (total - units) // SWEEP_EVERY:
                 os.ftruncate(fd, total % SWEEP_EVERY)
-                import threading
-
-                threading.Thread(target=self.sweep, name="cyxla-cache-sweep", daemon=True).start()
+                submit(self.sweep)
         finally:
             os.close(fd)
 

@@ -29,7 +29,7 @@ from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.service import CompileOptions
-from cyxla.xla.service.bound import own
+from cyxla.xla.service.bound import private_copy
 
 TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
 STEP_NS: Final = 60.0
@@ -59,7 +59,7 @@ class PrebuiltExecutable(CpuExecutable):
     def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
         """Fix some arguments; see `Executable.bind`. The program stays as it is."""
         fixed = self._to_fix(arguments)
-        return self.with_fixed(self._bound | {k: own(v) for k, v in fixed.items()}) if fixed else self
+        return self.with_fixed(self._bound | {k: private_copy(v) for k, v in fixed.items()}) if fixed else self
 
     def explain(self) -> str:
         """Say what is called, and how often."""

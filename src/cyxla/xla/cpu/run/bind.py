@@ -19,8 +19,8 @@ from cyxla.xla.cpu.run.pack_weights import pack
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes.specialise.prologue import Specialised, specialise
 from cyxla.xla.service import CompileOptions
-from cyxla.xla.service.bound import own, resident
-from cyxla.xla.service.donation import settled
+from cyxla.xla.service.bound import aligned_copy, private_copy
+from cyxla.xla.service.donation import resolve_donation
 
 #: Element operations from which compiling a prologue costs less than having it evaluated.
 COMPILE_ABOVE: Final = 1 << 31
@@ -42,7 +42,7 @@ def bind(whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any]
     """
     fixed = {**before, **new}
     plan, made = _split(whole, fixed, compile)
-    kept = {n: own(new[n]) if n in new else before[n] for n in plan.kept}
+    kept = {n: private_copy(new[n]) if n in new else before[n] for n in plan.kept}
     if plan.is_trivial:
         return whole.with_fixed({n: kept[n] if n in kept else _nothing_of(v) for n, v in fixed.items()})
     main = _compiled(plan.main, _left(whole, fixed), compile)
@@ -57,7 +57,7 @@ def _split(whole: CpuExecutable, fixed: Mapping[int, Any], compile: Compile) -> 
     if plan.folded and not all(map(_is_finite, made)):
         plan = specialise(whole.optimized, fixed, fold=False, layouts=(pack,))
         made = _run(plan, fixed, whole.options, compile)
-    return plan, [resident(m) for m in made]
+    return plan, [aligned_copy(m) for m in made]
 
 
 def _run(plan: Specialised, fixed: Mapping[int, Any], options: CompileOptions, compile: Compile) -> Sequence[Any]:
@@ -80,7 +80,7 @@ def _is_finite(array: Any) -> bool:
 
 def _left(whole: CpuExecutable, fixed: Mapping[int, Any]) -> CompileOptions:
     """Options of the main program: what is donated is numbered anew."""
-    donate = settled(whole.options, whole.optimized).donate
+    donate = resolve_donation(whole.options, whole.optimized).donate
     if isinstance(donate, bool):
         return whole.options
     free = [n for n in range(len(whole.optimized.parameters)) if n not in fixed]

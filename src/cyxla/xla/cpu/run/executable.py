@@ -181,9 +181,9 @@ class CpuExecutable(Program, Executable):
 
     def _to_fix(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
         """Arguments that are to be fixed, by parameter of the module that runs."""
-        from cyxla.xla.service.bound import checked
+        from cyxla.xla.service.bound import check_bound
 
-        fixed = {self._free[k]: v for k, v in checked(arguments, self.names, self.inputs).items()}
+        fixed = {self._free[k]: v for k, v in check_bound(arguments, self.names, self.inputs).items()}
         self._check_not_donated(fixed)
         return fixed
 
@@ -210,9 +210,9 @@ class CpuExecutable(Program, Executable):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from cyxla.xla.service.pickling import reduced
+        from cyxla.xla.service.pickling import reduce_executable
 
-        return reduced(self._module, self.platform, self.options, self._bound)
+        return reduce_executable(self._module, self.platform, self.options, self._bound)
 
     def _check_not_donated(self, fixed: Mapping[int, Any]) -> None:
         trees, lost = signature.trees(self._manifest.parameters), {k for k, _ in self._manifest.donations}

@@ -89,7 +89,8 @@ class Profile:
 
     def _lines(self) -> Iterator[str]:
         total = sum(k.ns for k in self.kernels)
-        yield f"{'kernel':8} {'kind':14} {'calls':>8} {'total us':>12} {'%':>6} {'estimated us':>13} {'GB/s':>8}  operation"
+        head = f"{'kernel':8} {'kind':14} {'calls':>8} {'total us':>12} {'%':>6} {'estimated us':>13} {'GB/s':>8}"
+        yield f"{head}  operation"
         for k in self.kernels:
             share = 100 * k.ns / total if total else 0.0
             yield (
@@ -102,8 +103,8 @@ class Profile:
         """Return the events in the format of Chrome's trace viewer."""
         events = [
             {
-                "name": f"{e.kernel.name} {e.kernel.operation}", "cat": e.kernel.kind, "ph": "X", "pid": 0, "tid": e.call,
-                "ts": e.start / 1e3, "dur": (e.end - e.start) / 1e3,
+                "name": f"{e.kernel.name} {e.kernel.operation}", "cat": e.kernel.kind, "ph": "X", "pid": 0,
+                "tid": e.call, "ts": e.start / 1e3, "dur": (e.end - e.start) / 1e3,
             }
             for e in self.events
         ]  # fmt: skip

@@ -110,7 +110,7 @@ def test_any_view(data):
     entry.root = write.op("negate", write.op("slice", at, shape=shape, slice=tuple(cuts)))
     twin = clone(module)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(split_products, "COLUMNS", 1)
+        patch.setattr(split_products, "MIN_COLUMNS", 1)
         split(twin)
     values = arguments(module, 5)
     assert_same(evaluate(twin, values), evaluate(module, values), f32, 2)

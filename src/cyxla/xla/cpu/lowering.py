@@ -55,7 +55,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("sparse_dot", sparse_dot.run),
     ("expand_complex_dot", expand_complex_dot.run),
     ("expand_dot", expand_dot.run),
-    ("expand_topk", expand_topk.unless(lambda ins: can_emit(ins) is None)),
+    ("expand_topk", expand_topk.expand_unless(lambda ins: can_emit(ins) is None)),
     ("expand_window", expand_window.run),
     ("simplify", simplification.run),
     ("unshare", unshare.run),

@@ -1,6 +1,6 @@
-"""Passes over HLO, by kind: each module of a room holds one, and shows in its docstring one program before and after.
+"""Passes over HLO. Each module of a folder is one pass; its docstring shows a program before and after.
 
-A pass is a function ``run(module) -> bool`` that changes the module in place and says whether it changed anything.
+A pass is a function ``run(module) -> bool`` that changes the module in place and returns True if it changed anything.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Pass: TypeAlias = Callable[[HloModule], bool]
 
 
 def run_passes(module: HloModule, passes: list[Pass] | tuple[Pass, ...]) -> bool:
-    """Run passes one after the other; says whether any changed the module."""
+    """Run passes one after the other, and return True if any changed the module."""
     changed = False
     for run in passes:
         changed |= run(module)

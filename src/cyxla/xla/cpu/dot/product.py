@@ -15,7 +15,7 @@ from cyxla.xla.cpu.kernel import cost, prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.expand.dot import DotDims, is_panelled, merged_stride
+from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs, merged_stride
 
 FLOPS_NS = 100.0  # multiply-adds of f32 per ns on one core
 CHAIN = 1024  # products added up before the sum is set aside
@@ -68,7 +68,7 @@ class Product:
         batch, m, k = (prod(lhs.dims[i] for i in part) for part in d[:3])
         n = prod(rhs.dims[i] for i in d.rhs_free)
         left = _strides(lhs, d[:3])
-        if is_panelled(ins):
+        if has_packed_rhs(ins):
             width = rhs.dims[2]
             return Product(ins.shape.dtype, batch, m, n, k, left, (0, width, 1), width)
         return Product(

@@ -22,7 +22,7 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.dot.emit import panel_width
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.passes.engine.writer import Writer
-from cyxla.xla.passes.expand.dot import DotDims, is_panelled
+from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
 from cyxla.xla.passes.specialise import pack_convolution
 from cyxla.xla.passes.specialise.known import Known
 
@@ -44,7 +44,7 @@ def pack(module: HloModule, known: Known) -> bool:
 
 def _dot(ins: Instruction, known: Known) -> Instruction | None:
     left, right = ins.operands
-    if not known.depends(right) or left in known or is_panelled(ins) or ins.control_predecessors:
+    if not known.depends(right) or left in known or has_packed_rhs(ins) or ins.control_predecessors:
         return None
     if len({ins.shape.dtype, left.shape.dtype, right.shape.dtype}) != 1:
         return None

@@ -1,1 +1,1 @@
-"""Passes that expand an opcode into plainer ones, or bring it into the form that has kernels."""
+"""Passes that expand an opcode into simpler ones, or rewrite it into a form that has kernels."""

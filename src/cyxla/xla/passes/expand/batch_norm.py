@@ -1,17 +1,17 @@
-"""Batch normalisation as sums and element-wise arithmetic.
+"""Expand batch normalisation into sums and element-wise arithmetic.
 
 Before::
 
     ROOT r = f32[8,4] batch-norm-inference(x, scale, offset, mean, variance), epsilon=0.001, feature_index=1
 
-After, with the vectors spread over the dimensions that are not features::
+After, with the vectors broadcast over the dimensions that are not features::
 
     centred = f32[8,4] subtract(x, mean.all)
     factor = f32[4] multiply(rsqrt(variance + 0.001), scale)
     ROOT r = f32[8,4] add(multiply(centred, factor.all), offset.all)
 
-16-bit and narrower types are worked on in f32 and rounded once. The variance is the mean of squared distances, not the
-difference of two means, which loses all digits when the mean is large.
+16-bit and narrower types are computed in f32 and rounded once. The variance is the mean of squared distances, not the
+difference of two means, which is cancelled when the mean is large.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ def run(module: HloModule) -> bool:
     return rewrite_each(module, _REWRITES)
 
 
-class _Norm:
-    """The parts that the three share: operands in working precision, and how a feature vector meets the array."""
+class _BatchNorm:
+    """The parts that the three opcodes share: operands in the work type, and broadcasts of feature vectors."""
 
     def __init__(self, ins: Instruction) -> None:
         self.write = Writer(ins.computation)
         self.feature: int = ins.attrs["feature_index"]
         dtype = ins.operands[0].shape.dtype
         self.dtype = dtype
-        self.work = dtype if dtype.bits >= 32 else ElementType.F32
-        self.operands = [self.write.convert(o, self.work) for o in ins.operands]
+        self.work_type = dtype if dtype.bits >= 32 else ElementType.F32
+        self.operands = [self.write.convert(o, self.work_type) for o in ins.operands]
         self.shape: Shape = self.operands[0].shape.logical
-        self.others = tuple(d for d in range(self.shape.rank) if d != self.feature)
+        self.reduced_dims = tuple(d for d in range(self.shape.rank) if d != self.feature)
         features = self.shape.dims[self.feature]
         self.count = self.shape.size // features if features else 0
         self.epsilon: float = ins.attrs["epsilon"]
 
-    def all(self, vector: Instruction) -> Instruction:
-        """A feature vector over the whole array."""
+    def broadcast(self, vector: Instruction) -> Instruction:
+        """Broadcast a feature vector over the whole array."""
         return self.write.broadcast(vector, self.shape, (self.feature,))
 
     def mean(self, x: Instruction) -> Instruction:
-        """Mean over everything but the features."""
-        total = self.write.sum(x, self.others)
+        """Compute the mean over all dimensions but the features."""
+        total = self.write.sum(x, self.reduced_dims)
         return self.write.op("divide", total, self.write.full(self.count, total.shape))
 
     def inverse_deviation(self, variance: Instruction) -> Instruction:
@@ -58,46 +58,46 @@ class _Norm:
         self, centred: Instruction, variance: Instruction, scale: Instruction, offset: Instruction
     ) -> Instruction:
         factor = self.write.op("multiply", self.inverse_deviation(variance), scale)
-        product = self.write.op("multiply", centred, self.all(factor))
-        return self.write.op("add", product, self.all(offset))
+        product = self.write.op("multiply", centred, self.broadcast(factor))
+        return self.write.op("add", product, self.broadcast(offset))
 
     def centred(self, mean: Instruction) -> Instruction:
-        return self.write.op("subtract", self.operands[0], self.all(mean))
+        return self.write.op("subtract", self.operands[0], self.broadcast(mean))
 
-    def out(self, x: Instruction) -> Instruction:
+    def result(self, x: Instruction) -> Instruction:
         return self.write.convert(x, self.dtype)
 
 
 def _inference(ins: Instruction) -> Instruction:
-    norm = _Norm(ins)
+    norm = _BatchNorm(ins)
     _, scale, offset, mean, variance = norm.operands
-    return norm.out(norm.normalised(norm.centred(mean), variance, scale, offset))
+    return norm.result(norm.normalised(norm.centred(mean), variance, scale, offset))
 
 
 def _training(ins: Instruction) -> Instruction:
-    norm = _Norm(ins)
+    norm = _BatchNorm(ins)
     x, scale, offset = norm.operands
     mean = norm.mean(x)
     centred = norm.centred(mean)
     variance = norm.mean(norm.write.op("multiply", centred, centred))
     results = (norm.normalised(centred, variance, scale, offset), mean, variance)
-    return norm.write.op("tuple", *map(norm.out, results), shape=ins.shape)
+    return norm.write.op("tuple", *map(norm.result, results), shape=ins.shape)
 
 
 def _grad(ins: Instruction) -> Instruction:
-    """dx = scale * r * (dy - mean(dy) - centred * r^2 * mean(dy * centred)), with r the inverse deviation."""
-    norm = _Norm(ins)
+    """Expand to dx = scale * r * (dy - mean(dy) - centred * r^2 * mean(dy * centred)), r the inverse deviation."""
+    norm = _BatchNorm(ins)
     write = norm.write
     _, scale, mean, variance, dy = norm.operands
     centred, r = norm.centred(mean), norm.inverse_deviation(variance)
     along = write.op("multiply", dy, centred)
-    d_offset = write.sum(dy, norm.others)
-    d_scale = write.op("multiply", write.sum(along, norm.others), r)
+    d_offset = write.sum(dy, norm.reduced_dims)
+    d_scale = write.op("multiply", write.sum(along, norm.reduced_dims), r)
     slope = write.op("multiply", write.op("multiply", r, r), norm.mean(along))
-    level = write.op("subtract", dy, norm.all(norm.mean(dy)))
-    inner = write.op("subtract", level, write.op("multiply", centred, norm.all(slope)))
-    dx = write.op("multiply", inner, norm.all(write.op("multiply", scale, r)))
-    return write.op("tuple", *map(norm.out, (dx, d_scale, d_offset)), shape=ins.shape)
+    level = write.op("subtract", dy, norm.broadcast(norm.mean(dy)))
+    inner = write.op("subtract", level, write.op("multiply", centred, norm.broadcast(slope)))
+    dx = write.op("multiply", inner, norm.broadcast(write.op("multiply", scale, r)))
+    return write.op("tuple", *map(norm.result, (dx, d_scale, d_offset)), shape=ins.shape)
 
 
 _REWRITES = {"batch-norm-grad": _grad, "batch-norm-inference": _inference, "batch-norm-training": _training}

@@ -1,4 +1,4 @@
-"""bitcast-convert between types of different widths, as shifts.
+"""Expand bitcast-convert between types of different widths into shifts.
 
 Before::
 
@@ -10,8 +10,8 @@ After::
     s = u32[3,4] multiply(iota(), 8), iota_dimension=1
     b = u8[3,4] convert(shift-right-logical(u, s))
 
-The lowest bits come first. In the other direction the parts are shifted into place and joined by `or`. Complex numbers
-go through their parts, side by side. What is of one width stays.
+The lowest bits come first. In the other direction the parts are shifted into position and joined by `or`. Complex
+numbers are converted as real and imaginary parts. Conversions between types of one width stay.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:
-    """Expand those that change the rank."""
+    """Expand conversions that change the rank."""
     return rewrite_each(module, {"bitcast-convert": _bitcast_convert})
 
 
 def _bits(dtype: ElementType) -> ElementType | None:
-    """The unsigned type of a type's width."""
+    """Return the unsigned type of a type's width."""
     return element_type(f"u{dtype.bits}") if dtype.bits in (1, 2, 4, 8, 16, 32, 64) and not dtype.is_complex else None
 
 
@@ -50,23 +50,23 @@ def _bitcast_convert(ins: Instruction) -> Instruction | None:
 
 
 def _complex(x: Instruction, result: Shape) -> Instruction:
-    """The bits of the parts of complex numbers, in a last dimension of 2, as the parts of others."""
+    """Convert complex numbers from or to another type through an array of parts, whose last dimension has size 2."""
     write, kind = Writer(x.computation), result.dtype.real_part
     parts = [write.op(name, x, shape=x.shape.logical.with_dtype(x.shape.dtype.real_part)) for name in ("real", "imag")]
     pairs = parts[0].shape.with_dims((*x.shape.dims, 2))
     sides = [write.reshape(part, (*x.shape.dims, 1)) for part in parts]
     wide = write.op("concatenate", *sides, shape=pairs, dimensions=(len(x.shape.dims),))
-    if kind.bits > pairs.dtype.bits:  # two numbers make one: their parts are one part each
+    if kind.bits > pairs.dtype.bits:  # one complex number is made of two operand elements
         made = write.op("bitcast-convert", wide, shape=pairs.with_dtype(kind).with_dims(pairs.dims[:-1]))
     else:
         made = write.op("bitcast-convert", wide, shape=pairs.with_dtype(kind).with_dims((*pairs.dims, 2)))
     made = _bitcast_convert(made) or made
-    found = [write.reshape(_last(write, made, n), result.dims) for n in range(2)]
+    found = [write.reshape(_slice_last(write, made, n), result.dims) for n in range(2)]
     return write.op("complex", *found, shape=result)
 
 
-def _last(write: Writer, x: Instruction, n: int) -> Instruction:
-    """Elements of one index of the last dimension, which stays with size 1."""
+def _slice_last(write: Writer, x: Instruction, n: int) -> Instruction:
+    """Slice one index of the last dimension, which stays with size 1."""
     cut = (*(SliceDim(0, d) for d in x.shape.dims[:-1]), SliceDim(n, n + 1))
     return write.op("slice", x, shape=x.shape.with_dims((*x.shape.dims[:-1], 1)), slice=cut)
 
@@ -74,8 +74,8 @@ def _last(write: Writer, x: Instruction, n: int) -> Instruction:
 def _split(write: Writer, x: Instruction, ins: Instruction, part: ElementType) -> Instruction:
     shape = ins.shape.logical.with_dtype(x.shape.dtype)
     wide = write.broadcast(x, shape, range(x.shape.rank))
-    places = write.computation.add("iota", (), {"iota_dimension": shape.rank - 1}, shape=shape)
-    shift = write.op("multiply", places, write.full(part.bits, shape))
+    index = write.computation.add("iota", (), {"iota_dimension": shape.rank - 1}, shape=shape)
+    shift = write.op("multiply", index, write.full(part.bits, shape))
     return write.convert(write.op("shift-right-logical", wide, shift), part)
 
 
@@ -83,7 +83,7 @@ def _join(write: Writer, x: Instruction, whole: ElementType) -> Instruction:
     dims, count = x.shape.dims[:-1], x.shape.dims[-1]
     pieces = []
     for n in range(count):
-        part = write.reshape(_last(write, x, n), dims)
+        part = write.reshape(_slice_last(write, x, n), dims)
         wide = write.convert(part, whole)
         pieces.append(write.op("shift-left", wide, write.full(n * x.shape.dtype.bits, wide.shape)))
     return reduce(lambda a, b: write.op("or", a, b), pieces)

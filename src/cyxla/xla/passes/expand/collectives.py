@@ -1,4 +1,4 @@
-"""Collectives of one replica and one partition: nobody to talk to.
+"""Remove collectives of one replica and one partition, which communicate with no other device.
 
 Before::
 
@@ -15,7 +15,7 @@ After::
       i = u32[] constant(0)
     }
 
-A collective-permute without the pair {0,0} gives zeros. Modules of several replicas or partitions are left alone.
+A collective-permute without the pair {0,0} yields zeros. Modules of several replicas or partitions are not changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:
-    """Replace collectives by what they are on one device."""
+    """Replace collectives by their result on one device."""
     if module.config.replica_count > 1 or module.config.num_partitions > 1:
         return False
     return rewrite_each(module, _REWRITES)
@@ -52,7 +52,7 @@ def _permute(ins: Instruction) -> Instruction | None:
 
 
 def _done(ins: Instruction) -> Instruction | None:
-    """The result of a start/done pair: the start computes nothing, its operands are the result."""
+    """Return the result of a start/done pair: the start computes nothing, its operands are the result."""
     start = ins.operands[0]
     if not start.opcode.endswith("-start"):
         return None

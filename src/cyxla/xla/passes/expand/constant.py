@@ -1,4 +1,4 @@
-"""Constants of tuples, as tuples of constants.
+"""Expand constants of tuples into tuples of constants.
 
 Before::
 
@@ -19,7 +19,7 @@ from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:
-    """Expand them."""
+    """Expand tuple constants."""
     return rewrite_each(module, {"constant": _constant})
 
 

@@ -1,4 +1,4 @@
-"""Brings convolutions into the form that has kernels: channels last, one type throughout.
+"""Rewrite convolutions into the form that has kernels: channels last, one type throughout.
 
 Before::
 
@@ -23,8 +23,8 @@ from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
 from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 
-ROW_BYTES = 64  # least row of results for which there are kernels with the images last
-PANEL_BYTES = (256, 192, 128, 64)  # of one row of a panel of weights, the best first
+ROW_BYTES = 64  # least row of results of the kernels with the batch last
+PANEL_BYTES = (256, 192, 128, 64)  # one row of a panel of weights, the best first
 
 
 def run(module: HloModule) -> bool:
@@ -33,21 +33,21 @@ def run(module: HloModule) -> bool:
 
 
 def channels_last(spatial: int) -> ConvDims:
-    """The places of dimensions that kernels take: batch, space, features; space, input features, output features."""
+    """Return the dimension numbers of kernels: batch, space, features; space, input features, output features."""
     places = tuple(range(1, spatial + 1))
     return ConvDims(0, spatial + 1, places, spatial, spatial + 1, tuple(range(spatial)), 0, spatial + 1, places)
 
 
 def images_last(spatial: int) -> ConvDims:
-    """The places of dimensions that kernels take for few results from large windows: features, space, images."""
+    """Return the dimension numbers of kernels for few results from large windows: features, space, batch."""
     places = tuple(range(1, spatial + 1))
     return ConvDims(spatial + 1, 0, places, 0, spatial + 1, places, spatial, spatial + 1, tuple(range(spatial)))
 
 
 def is_gradient(ins: Instruction, dtype: ElementType) -> bool:
-    """Whether a convolution of products in a type is like the gradient of one by its weights.
+    """Return True if a convolution of products in a type has the form of a gradient by the weights.
 
-    Its "images" are features that lie side by side, its window is an image of many places, its results are few.
+    Its batch are features, contiguous in memory, its window is a large image, and its results are few.
     """
     dims: ConvDims = ins.attrs["dim_labels"]
     if dtype not in (ElementType.F32, ElementType.F64) or not dims.input_spatial or ins.shape.size == 0:
@@ -65,17 +65,17 @@ def is_gradient(ins: Instruction, dtype: ElementType) -> bool:
 
 
 def packed_labels(spatial: int) -> ConvDims:
-    """The places of dimensions of a packed convolution with so many spatial dimensions, the panels' among them."""
+    """Return the dimension numbers of a packed convolution, whose panels are one of the `spatial` dimensions."""
     return channels_last(spatial)._replace(kernel_spatial=(*range(1, spatial), 0))
 
 
 def panel_window(count: int) -> WindowDim:
-    """What a packed convolution's window is along the panels: place p of the result meets tap p, and no other."""
+    """Return the window of a packed convolution along the panels: result p meets tap p, and no other."""
     return WindowDim(count, padding_low=count - 1, padding_high=count - 1, window_reversal=True)
 
 
 def is_packed(ins: Instruction) -> bool:
-    """Whether a convolution has its weights in panels, see `pack_convolution`; kernels take that form, too."""
+    """Return True if a convolution has its weights in panels, see `pack_convolution`; kernels take that form, too."""
     spatial = ins.shape.rank - 2
     if spatial < 1 or ins.attrs["dim_labels"] != packed_labels(spatial):
         return False
@@ -83,9 +83,9 @@ def is_packed(ins: Instruction) -> bool:
     types = {ins.shape.dtype, *(o.shape.dtype for o in ins.operands)}
     if len(types) != 1 or not types <= {ElementType.F32, ElementType.F64} or ins.shape.size == 0 or 0 in w:
         return False
-    alone = ins.attrs["feature_group_count"] == ins.attrs["batch_group_count"] == 1
+    ungrouped = ins.attrs["feature_group_count"] == ins.attrs["batch_group_count"] == 1
     fits = x[-2] == 1 and w[-1] * ins.shape.dtype.itemsize in PANEL_BYTES
-    return bool(alone and fits and ins.attrs["window"][-1] == panel_window(w[0]))
+    return bool(ungrouped and fits and ins.attrs["window"][-1] == panel_window(w[0]))
 
 
 def _convolution(ins: Instruction) -> Instruction | None:
@@ -123,5 +123,5 @@ def _output(dims: ConvDims) -> tuple[int, ...]:
 
 
 def _order(wanted: tuple[int, ...], given: tuple[int, ...]) -> list[int]:
-    """For each place of the wanted order, the place that its dimension has now."""
+    """For each position in the wanted order, return the present position of its dimension."""
     return [given[wanted.index(place)] for place in range(len(wanted))]

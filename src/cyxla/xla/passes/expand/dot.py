@@ -1,4 +1,4 @@
-"""Brings dots into the form that has kernels: one type throughout, and groups of dimensions that can be walked as one.
+"""Rewrite dots into the form that has kernels: one type throughout, and dimension groups that can be merged.
 
 Before::
 
@@ -11,12 +11,11 @@ After::
     d = f32[8,5] dot(x, y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}
     ROOT r = bf16[8,5] convert(d)
 
-A transpose that only changes which dimension is which is left out, and its operand read instead. Floats narrower than
-32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its batch, free or
-contracting dimensions do not lie one after the other in memory, or when it is a large left operand whose contracted
-dimension is not the contiguous one.
+A transpose that only renumbers dimensions is removed, and the dot reads its operand. Floats narrower than 32 bits are
+multiplied and added in f32 and rounded once. An operand is transposed only if its batch, free or contracting dimensions
+are not adjacent in memory, or if it is a large left operand whose contracted dimension is not contiguous.
 
-One long product of vectors, which has no rows to share out among tasks, becomes a sum, which is cut into parts::
+A long product of two vectors, which has no rows to distribute over tasks, becomes a sum, which is split into parts::
 
     ROOT d = f64[] dot(f64[1000000] a, f64[1000000] b), lhs_contracting_dims={0}, rhs_contracting_dims={0}
     ROOT d = f64[] reduce(multiply(a, b), 0), dimensions={0}, to_apply=add
@@ -40,15 +39,18 @@ def run(module: HloModule) -> bool:
     return rewrite_each(module, {"dot": _dot}) or folded
 
 
-_ROW_BYTES = (64, 128, 192, 256)
-_VECTOR_BYTES = 1 << 22  # of two vectors whose product is worth several tasks
-_LONG, _WIDE = 256, 64  # sizes from which an operand is turned so that its contracted dimension is the contiguous one
+_PANEL_BYTES = (64, 128, 192, 256)
+_VECTOR_BYTES = 1 << 22  # of both vectors; a longer product is worth several tasks
+# Least sizes of a left operand that is transposed to make its contracted dimension contiguous.
+_MIN_CONTRACTED, _MIN_FREE = 256, 64
 
-Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # dimensions by part, in order of memory
+DimGroups: TypeAlias = tuple[
+    tuple[int, ...], tuple[int, ...], tuple[int, ...]
+]  # batch, free, contracting in memory order
 
 
 class DotDims(NamedTuple):
-    """The parts that the dimensions of a dot's operands play; contracting dimensions in the left operand's order."""
+    """Dimensions of a dot's operands by role; contracting dimensions in the left operand's order."""
 
     lhs_batch: tuple[int, ...]
     lhs_free: tuple[int, ...]
@@ -59,7 +61,7 @@ class DotDims(NamedTuple):
 
     @staticmethod
     def of(ins: Instruction) -> DotDims:
-        """Read them off a dot."""
+        """Return the dimensions of a dot."""
         a = ins.attrs
         pairs = sorted(zip(a["lhs_contracting_dims"], a["rhs_contracting_dims"], strict=True))
         left, right = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
@@ -70,12 +72,12 @@ class DotDims(NamedTuple):
 
 
 def merged_stride(shape: Shape, dims: Sequence[int]) -> int | None:
-    """The distance in elements between neighbours along some dimensions of a row-major array taken as one.
+    """Return the stride in elements of some dimensions of a row-major array that are merged into one.
 
     Returns
     -------
     int or None
-        None when they do not lie one after the other; 0 when there is at most one element.
+        None if they are not adjacent in memory; 0 if there is at most one element.
     """
     strides = [1] * shape.rank
     for d in range(shape.rank - 2, -1, -1):
@@ -89,22 +91,22 @@ def merged_stride(shape: Shape, dims: Sequence[int]) -> int | None:
     return strides[wide[-1]]
 
 
-def walkable(shape: Shape, groups: Sequence[Sequence[int]]) -> bool:
-    """Whether each group of dimensions can be walked as one."""
+def are_mergeable(shape: Shape, groups: Sequence[Sequence[int]]) -> bool:
+    """Return True if the dimensions of each group can be merged into one."""
     return shape.size == 0 or all(merged_stride(shape, g) is not None for g in groups)
 
 
-def _reads_across(ins: Instruction, dims: DotDims) -> bool:
-    """Whether the left operand has to be turned: kernels walk along its contracted dimension again and again."""
+def _needs_transposed_lhs(ins: Instruction, dims: DotDims) -> bool:
+    """Return True if the left operand has to be transposed: kernels read along its contracted dimension repeatedly."""
     lhs = ins.operands[0].shape
     free, contracted = (prod(lhs.dims[d] for d in part) for part in (dims.lhs_free, dims.lhs_contracting))
     columns = prod(ins.operands[1].shape.dims[d] for d in dims.rhs_free)
-    large = contracted >= _LONG and free >= _WIDE and columns >= 2 * _WIDE and not dims.lhs_batch
+    large = contracted >= _MIN_CONTRACTED and free >= _MIN_FREE and columns >= 2 * _MIN_FREE and not dims.lhs_batch
     return large and lhs.dtype.is_float and merged_stride(lhs, dims.lhs_contracting) != 1
 
 
-def is_panelled(ins: Instruction) -> bool:
-    """Whether the right operand of a dot lies in panels ``[n / width, k, width]``, for kernels to read as they are.
+def has_packed_rhs(ins: Instruction) -> bool:
+    """Return True if the right operand is packed in panels ``[n / width, k, width]``, which kernels read directly.
 
     Its dimension 1 is contracted, and a row of a panel is one to four vectors of 64 bytes::
 
@@ -116,18 +118,18 @@ def is_panelled(ins: Instruction) -> bool:
         return False
     types = {ins.shape.dtype, lhs.dtype, rhs.dtype}
     floats = len(types) == 1 and types <= {ElementType.F32, ElementType.F64}
-    return floats and rhs.dims[2] * rhs.dtype.itemsize in _ROW_BYTES and walkable(lhs, dims[:3])
+    return floats and rhs.dims[2] * rhs.dtype.itemsize in _PANEL_BYTES and are_mergeable(lhs, dims[:3])
 
 
 def has_kernel_order(ins: Instruction) -> bool:
-    """Whether the operands' dimensions can be walked as kernels do."""
+    """Return True if the operands' dimensions have the order that kernels require."""
     d = DotDims.of(ins)
     groups = (d[:3], (d.rhs_batch, d.rhs_contracting, d.rhs_free))
-    return is_panelled(ins) or all(walkable(o.shape, g) for o, g in zip(ins.operands, groups, strict=True))
+    return has_packed_rhs(ins) or all(are_mergeable(o.shape, g) for o, g in zip(ins.operands, groups, strict=True))
 
 
 def work_type(ins: Instruction) -> ElementType:
-    """The type to compute in: the widest of all; integers and predicates have kernels that widen."""
+    """Return the type to compute in: the widest of all; integers and predicates have kernels that widen."""
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
     if not all(t.is_float for t in types):
         return max(types, key=lambda t: t.bits) if all(t.is_complex for t in types) else ins.shape.dtype
@@ -135,7 +137,7 @@ def work_type(ins: Instruction) -> ElementType:
 
 
 def _is_long_product(ins: Instruction, dims: DotDims) -> bool:
-    """Whether a dot is one sum of many products of floats in the order of both operands."""
+    """Return True if a dot is one long sum of products of floats in the memory order of both operands."""
     lhs, rhs = (o.shape for o in ins.operands)
     floats = ins.shape.dtype is lhs.dtype is rhs.dtype and lhs.dtype in (ElementType.F32, ElementType.F64)
     flat = not ins.shape.rank and dims.lhs_contracting == dims.rhs_contracting
@@ -147,23 +149,26 @@ def _dot(ins: Instruction) -> Instruction | None:
     if _is_long_product(ins, dims):
         return write.sum(write.op("multiply", *ins.operands), dims.lhs_contracting)
     inexact = work.is_float or work.is_complex
-    groups: tuple[Group, Group] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
+    groups: tuple[DimGroups, DimGroups] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
     sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]
     right_types = not inexact or all(t is work for t in (ins.shape.dtype, *(o.shape.dtype for o in ins.operands)))
-    across = _reads_across(ins, dims)
-    if right_types and has_kernel_order(ins) and not across:
+    transpose_lhs = _needs_transposed_lhs(ins, dims)
+    if right_types and has_kernel_order(ins) and not transpose_lhs:
         return None
     attrs = dict(ins.attrs)
     names = (("lhs_batch_dims", None, "lhs_contracting_dims"), ("rhs_batch_dims", "rhs_contracting_dims", None))
     operands = []
-    turned = (across or not walkable(sides[0][0].shape, sides[0][1]), not walkable(sides[1][0].shape, sides[1][1]))
-    if is_panelled(ins):
-        turned = (across, False)
-    for (operand, group), keys, turn in zip(sides, names, turned, strict=True):
+    transposed = (
+        transpose_lhs or not are_mergeable(sides[0][0].shape, sides[0][1]),
+        not are_mergeable(sides[1][0].shape, sides[1][1]),
+    )
+    if has_packed_rhs(ins):
+        transposed = (transpose_lhs, False)
+    for (operand, group), keys, transpose in zip(sides, names, transposed, strict=True):
         x = write.convert(operand, work) if inexact else operand
-        if turn:
+        if transpose:
             x = write.transpose(x, [d for part in group for d in part])
-            group = _counted(group)
+            group = _renumbered(group)
         attrs.update({key: part for key, part in zip(keys, group, strict=True) if key})
         operands.append(x)
     shape = ins.shape.with_dtype(work) if inexact else ins.shape.logical
@@ -171,7 +176,7 @@ def _dot(ins: Instruction) -> Instruction | None:
 
 
 def _fold_transposes(ins: Instruction) -> Instruction | None:
-    """Read what a transpose reads, with other dimension numbers, where that has a kernel and gives the same result."""
+    """Fold a transpose of an operand into the dimension numbers, if that has a kernel and gives the same result."""
     attrs, operands = dict(ins.attrs), list(ins.operands)
     for n, side in enumerate(("lhs", "rhs")):
         names = (f"{side}_batch_dims", f"{side}_contracting_dims")
@@ -180,8 +185,8 @@ def _fold_transposes(ins: Instruction) -> Instruction | None:
             batch, contracting = (tuple(order[d] for d in attrs[name]) for name in names)
             taken = [d for name in names for d in attrs[name]]
             free = [order[d] for d in range(len(order)) if d not in taken]
-            # The free dimensions come out in the operand's order.
-            if free != sorted(free) or not walkable(source.shape, (batch, free, contracting)):
+            # The free dimensions of the result have the order of the operand.
+            if free != sorted(free) or not are_mergeable(source.shape, (batch, free, contracting)):
                 break
             attrs.update(zip(names, (batch, contracting), strict=True))
             operands[n] = source
@@ -190,7 +195,7 @@ def _fold_transposes(ins: Instruction) -> Instruction | None:
     return ins.computation.add("dot", operands, attrs, shape=ins.shape)
 
 
-def _counted(group: Group) -> Group:
-    """The same groups, numbered in their order."""
+def _renumbered(group: DimGroups) -> DimGroups:
+    """Return the same groups, numbered consecutively."""
     a, b, c = (len(part) for part in group)
     return tuple(range(a)), tuple(range(a, a + b)), tuple(range(a + b, a + b + c))

@@ -1,4 +1,4 @@
-"""Arrays of sizes that are known only at run time, as whole arrays beside their present sizes.
+"""Rewrite dynamic arrays as padded arrays with their sizes beside them.
 
 Before::
 
@@ -12,8 +12,8 @@ After::
     m = f32[6] select(iota < n, e, zero)
     ROOT s = f32[] reduce(m, zero), dimensions={0}, to_apply=add
 
-What stands beyond the present size may be anything, and is replaced where it would be read. Instructions that are not
-in the table below, or read others that could not be rewritten, stay as they are.
+Elements beyond the dynamic size are arbitrary, and replaced where they would be read. Instructions that are not in the
+table below, or have operands that could not be rewritten, stay.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _S32: Final = ElementType.S32
 
 
 class _Padded(NamedTuple):
-    """A whole array and, for each dynamic dimension, its present size (an s32 scalar)."""
+    """A padded array and, for each dynamic dimension, its size (an s32 scalar)."""
 
     whole: Instruction
     sizes: Mapping[int, Instruction]
 
 
 def run(module: HloModule) -> bool:
-    """Rewrite them, in each computation by itself."""
+    """Rewrite dynamic arrays in each computation."""
     computations = [c for c in module.post_order() if any(i.opcode == "set-dimension-size" for i in c.instructions)]
     changed = [_Expansion(c).run() for c in computations]
     return any(changed)
@@ -53,7 +53,7 @@ class _Expansion:
         changed = False
         for ins in list(self.computation.post_order()):
             rewrite = _TABLE.get("elementwise" if ins.row.elementwise else ins.opcode)
-            if rewrite is None or not self._is_mine(ins):
+            if rewrite is None or not self._is_expandable(ins):
                 continue
             found = rewrite(self, ins)
             if found is None:
@@ -64,22 +64,22 @@ class _Expansion:
                 changed = True
         return changed
 
-    def _is_mine(self, ins: Instruction) -> bool:
-        """Whether sizes play a role, and all of them are known."""
-        moving = [o for o in ins.operands if o.shape.is_dynamic]
-        return (ins.shape.is_dynamic or bool(moving)) and all(o in self.padded for o in moving)
+    def _is_expandable(self, ins: Instruction) -> bool:
+        """Return True if an instruction has dynamic sizes, and all of them are known."""
+        dynamic = [o for o in ins.operands if o.shape.is_dynamic]
+        return (ins.shape.is_dynamic or bool(dynamic)) and all(o in self.padded for o in dynamic)
 
     def of(self, ins: Instruction) -> _Padded:
         return self.padded.get(ins) or _Padded(ins, {})
 
     def masked(self, x: _Padded, dimensions: tuple[int, ...], filler: Instruction) -> Instruction:
-        """The array with a scalar in the place of what is beyond its present sizes."""
+        """Return the array with a scalar in place of the elements beyond its sizes."""
         whole, write = x.whole, self.write
         for d in dimensions:
             if d not in x.sizes:
                 continue
-            places = write.iota(whole.shape.with_dtype(_S32), d)
-            inside = write.compare("LT", places, write.broadcast(x.sizes[d], places.shape))
+            index = write.iota(whole.shape.with_dtype(_S32), d)
+            inside = write.compare("LT", index, write.broadcast(x.sizes[d], index.shape))
             whole = write.select(inside, whole, write.broadcast(filler, whole.shape))
         return whole
 
@@ -91,7 +91,7 @@ class _Expansion:
             return None
         old, write = self.of(ins.operands[0]), self.write
         zero = write.constant(0, ins.shape.dtype)
-        whole = self.masked(old, (along,), zero)  # a size that grows again uncovers zeros
+        whole = self.masked(old, (along,), zero)  # a size that grows again exposes zeros
         size = write.convert(ins.operands[1], _S32)
         least, most = write.constant(0, _S32), write.constant(ins.shape.dims[along], _S32)
         return _Padded(whole, {**old.sizes, along: write.op("clamp", least, size, most)})
@@ -108,7 +108,7 @@ class _Expansion:
             for d, size in x.sizes.items():
                 both = sizes.get(d, size)
                 sizes[d] = both if both is size else self.write.op("minimum", both, size)
-        if not ins.shape.is_dynamic or sizes.keys() != {d for d, moving in enumerate(ins.shape.dynamic) if moving}:
+        if not ins.shape.is_dynamic or sizes.keys() != {d for d, dynamic in enumerate(ins.shape.dynamic) if dynamic}:
             return None
         whole = self.computation.add(ins.opcode, [x.whole for x in operands], ins.attrs, shape=ins.shape.static)
         return _Padded(whole, sizes)
@@ -119,7 +119,7 @@ class _Expansion:
         return _Padded(whole, {k: x.sizes[d] for k, d in enumerate(order) if d in x.sizes})
 
     def reduce(self, ins: Instruction) -> _Padded | None:
-        if len(ins.operands) != 2 or not _starts_neutral(ins):
+        if len(ins.operands) != 2 or not _starts_from_identity(ins):
             return None
         dims, x, initial = ins.attrs["dimensions"], self.of(ins.operands[0]), ins.operands[1]
         whole = self.masked(x, tuple(dims), initial)
@@ -137,8 +137,8 @@ _TABLE: Final[Mapping[str, Callable[[_Expansion, Instruction], _Padded | None]]]
 }
 
 
-def _starts_neutral(ins: Instruction) -> bool:
-    """Whether a reduction starts from what changes nothing, so that it may also stand for what is not there."""
+def _starts_from_identity(ins: Instruction) -> bool:
+    """Return True if a reduction starts from its identity, which then may replace elements beyond the size as well."""
     from cyxla.xla.evaluator.scalar_computations import scalar_function  # most programs have no dynamic sizes
 
     initial = ins.operands[1]
@@ -146,10 +146,10 @@ def _starts_neutral(ins: Instruction) -> bool:
         return False
     literal: Literal = initial.attrs["literal"]
     value, dtype = literal.array[()], literal.shape.dtype
-    neutral = {"add": 0, "multiply": 1, "or": 0, "and": -1 if dtype.is_signed else 2**dtype.bits - 1}
+    identities = {"add": 0, "multiply": 1, "or": 0, "and": -1 if dtype.is_signed else 2**dtype.bits - 1}
     if dtype is ElementType.PRED:
-        neutral = {"or": False, "and": True, "maximum": False, "minimum": True}
+        identities = {"or": False, "and": True, "maximum": False, "minimum": True}
     elif dtype.is_float:
-        neutral = {**neutral, "maximum": float("-inf"), "minimum": float("inf")}
+        identities = {**identities, "maximum": float("-inf"), "minimum": float("inf")}
     name = scalar_function(ins.called[0])
-    return name in neutral and bool(value == neutral[name])
+    return name in identities and bool(value == identities[name])

@@ -1,4 +1,4 @@
-"""Arrays without elements: nothing is computed for them, and what sums over them is its start value.
+"""Replace arrays without elements by empty constants, and reductions of them by their initial value.
 
 Before::
 
@@ -10,7 +10,7 @@ After::
     n = f32[0,3] constant({})
     r = f32[3] broadcast(f32[] z), dimensions={}
 
-Kernels then never meet a loop of no trips.
+No kernel then has a loop without iterations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SOURCES = frozenset({"parameter", "constant"})
 
 
 def run(module: HloModule) -> bool:
-    """Replace them."""
+    """Replace empty arrays and reductions of them."""
     changed = False
     for computation in module.post_order():
         for ins in computation.post_order():

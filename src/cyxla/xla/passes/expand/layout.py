@@ -1,4 +1,4 @@
-"""Opcodes that only layouts or static sizes give a meaning to.
+"""Expand opcodes that depend on layouts or static sizes.
 
 Before::
 
@@ -10,8 +10,8 @@ After::
     a = f32[2,3] transpose(x), dimensions={1,0}
     n = s32[] constant(3)
 
-A bitcast reads the same memory in another layout: the operand's elements in its order of memory become the result's in
-its own. Later stages keep every array row-major and know no layouts, so the two orders are written out as transposes.
+A bitcast reads the same memory in another layout: the operand's elements in memory order become the result's in memory
+order. Later stages keep every array row-major and have no layouts, so both orders become transposes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Linear algebra and transforms of narrow floats, in f32.
+"""Widen linear algebra of narrow floats to f32.
 
 Before::
 
@@ -18,7 +18,7 @@ from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:
-    """Widen them."""
+    """Widen cholesky and triangular-solve."""
     return rewrite_each(module, {"cholesky": _widen, "triangular-solve": _widen})
 
 

@@ -1,19 +1,19 @@
-"""ragged-dot as a plain dot and masks.
+"""Expand ragged-dot into a dot with masks.
 
 Before::
 
     ROOT d = f32[3,5,4] ragged-dot(f32[5,6] a, f32[6,4] b, s32[3] sizes), lhs_ragged_dims={1},
       lhs_contracting_dims={1}, rhs_contracting_dims={0}
 
-After, with mask[g, k] telling whether k belongs to group g::
+After, with mask[g, k] true if k belongs to group g::
 
     x = f32[3,5,6] select(mask.all, a.all, 0)
     y = f32[3,6,4] select(mask.all, b.all, 0)
     ROOT d = f32[3,5,4] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0},
       lhs_contracting_dims={2}, rhs_contracting_dims={1}
 
-Where the groups are of rows, every row meets every group's operand, and what is not its own is masked out of the sum.
-Groups of batch entries change nothing. Sizes that differ along leading dimensions are left alone.
+If the ragged dimension is one of rows, each row is multiplied by the operands of all groups, and the others are masked
+out of the sum. A ragged batch dimension needs no mask. Sizes that differ along leading dimensions are not expanded.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ def _ragged_dot(ins: Instruction) -> Instruction | None:
 
 
 def _mask(write: Writer, sizes: Instruction, extent: int) -> Instruction:
-    """Whether a place belongs to a group: from the sum of the sizes before to the sum with its own."""
+    """Return a mask of the indices of each group: from the sum of the sizes before to the sum with its own."""
     groups, number = sizes.shape.dims[0], ElementType.S64
     square, table = Shape.array(number, (groups, groups)), Shape.array(number, (groups, extent))
     row, column = (write.iota(square, d) for d in range(2))
     wide = write.broadcast(write.convert(sizes, number), square, (1,))
     ends = write.sum(write.select(write.compare("LE", column, row), wide, write.full(0, square)), (1,))
     starts = write.sum(write.select(write.compare("LT", column, row), wide, write.full(0, square)), (1,))
-    place = write.iota(table, 1)
-    after = write.compare("GE", place, write.broadcast(starts, table, (0,)))
-    before = write.compare("LT", place, write.broadcast(ends, table, (0,)))
+    index = write.iota(table, 1)
+    after = write.compare("GE", index, write.broadcast(starts, table, (0,)))
+    before = write.compare("LT", index, write.broadcast(ends, table, (0,)))
     return write.op("and", after, before)
 
 
 def _masked(write: Writer, mask: Instruction, x: Instruction, at: Sequence[int]) -> Instruction:
-    """`x` where the mask, whose dimensions are those of `x` at `at`, allows it, else zero."""
+    """Return `x` where the mask, whose dimensions are the dimensions `at` of `x`, is true, else zero."""
     return write.select(write.broadcast(mask, x.shape, at), x, write.full(0, x.shape))
 
 
@@ -73,8 +73,8 @@ def _contracting(
     other = attrs["rhs_contracting_dims"][attrs["lhs_contracting_dims"].index(ragged)]
     operands = []
     for x, d in zip(ins.operands[:2], (ragged, other), strict=True):
-        every = write.broadcast(x, x.shape.with_dims((groups, *x.shape.dims)), range(1, x.shape.rank + 1))
-        operands.append(_masked(write, mask, every, (0, d + 1)))
+        all_groups = write.broadcast(x, x.shape.with_dims((groups, *x.shape.dims)), range(1, x.shape.rank + 1))
+        operands.append(_masked(write, mask, all_groups, (0, d + 1)))
     moved = {name: tuple(d + 1 for d in dims) for name, dims in attrs.items()}
     moved["lhs_batch_dims"] = (0, *moved["lhs_batch_dims"])
     moved["rhs_batch_dims"] = (0, *moved["rhs_batch_dims"])
@@ -92,7 +92,7 @@ def _rows(
     rows = [d for d in range(lhs.shape.rank) if d not in attrs["lhs_batch_dims"] + attrs["lhs_contracting_dims"]]
     columns = [d for d in range(rhs.shape.rank) if d not in attrs["rhs_batch_dims"] + attrs["rhs_contracting_dims"]]
     dims = (*batch, *(lhs.shape.dims[d] for d in rows), *(rhs.shape.dims[d] for d in columns))
-    every = ins.computation.add("dot", (lhs, rhs), attrs, shape=ins.shape.with_dims(dims))
+    all_groups = ins.computation.add("dot", (lhs, rhs), attrs, shape=ins.shape.with_dims(dims))
     group_at = len(batch) + len(rows) + columns.index(group)
     row_at = len(batch) + rows.index(ragged)
-    return write.sum(_masked(write, mask, every, (group_at, row_at)), (group_at,))
+    return write.sum(_masked(write, mask, all_groups, (group_at, row_at)), (group_at,))

@@ -1,4 +1,4 @@
-"""scan as a while loop over slices.
+"""Expand scan into a while loop over slices.
 
 Before::
 
@@ -10,8 +10,8 @@ After::
     w = while(init), condition=scan_more, body=scan_step
     ROOT r = (f32[6,2], f32[2]) tuple(w.2, w.3)
 
-where scan_step cuts slice i out of x, applies `step` to it and to the carry, and puts what comes out into slice i of
-the stack.
+where scan_step reads slice i of x, applies `step` to it and to the carry, and writes the result into slice i of the
+stack.
 """
 
 from __future__ import annotations
@@ -46,45 +46,47 @@ def _scan(ins: Instruction) -> Instruction | None:
         called = (write.function("scan_step", loop.body), write.function("scan_more", loop.condition))
         init = write.op("tuple", *start, shape=state)
         done = ins.computation.add("while", (init,), shape=state, called=called)
-        results = [_part(write, done, n) for n in range(1 + count, len(start))]
+        results = [_element(write, done, n) for n in range(1 + count, len(start))]
     return write.op("tuple", *results, shape=ins.shape) if ins.shape.is_tuple else results[0]
 
 
-def _part(write: Writer, whole: Instruction, index: int) -> Instruction:
+def _element(write: Writer, whole: Instruction, index: int) -> Instruction:
     return write.op("get-tuple-element", whole, shape=whole.shape.elements[index], index=index)
 
 
 class _Loop:
-    """The two computations of the loop."""
+    """The condition and the body of the loop."""
 
     def __init__(self, ins: Instruction, state: Shape, inputs: int, stacks: int, length: int, axis: int) -> None:
         self.ins, self.state, self.inputs, self.stacks = ins, state, inputs, stacks
         self.length, self.axis = length, axis
 
     def condition(self, c: Computation) -> Instruction:
-        """Whether there are slices left."""
+        """Write the condition: there are slices left."""
         write = Writer(c)
         state = c.add("parameter", (), {"parameter_number": 0}, shape=self.state)
         attrs = {"direction": "LT"}
-        operands = (_part(write, state, 0), write.constant(self.length, ElementType.S32))
+        operands = (_element(write, state, 0), write.constant(self.length, ElementType.S32))
         return c.add("compare", operands, attrs, shape=Shape.array(ElementType.PRED))
 
     def body(self, c: Computation) -> Instruction:
-        """One slice."""
+        """Write the body, which processes one slice."""
         write = Writer(c)
         state = c.add("parameter", (), {"parameter_number": 0}, shape=self.state)
-        parts = [_part(write, state, n) for n in range(len(self.state.elements))]
+        parts = [_element(write, state, n) for n in range(len(self.state.elements))]
         number, inputs = parts[0], parts[1 : 1 + self.inputs]
         stacks, carries = parts[1 + self.inputs : 1 + self.inputs + self.stacks], parts[1 + self.inputs + self.stacks :]
         at = number
         if self.ins.attrs["is_reverse"]:
             at = write.op("subtract", write.constant(self.length - 1, ElementType.S32), number)
-        slices = [self._slice(write, x, at) for x in inputs]
+        slices = [self._read_slice(write, x, at) for x in inputs]
         result = copy_body(self.ins.called[0], c, (*slices, *carries))
         made = (
-            [_part(write, result, n) for n in range(len(result.shape.elements))] if result.shape.is_tuple else [result]
+            [_element(write, result, n) for n in range(len(result.shape.elements))]
+            if result.shape.is_tuple
+            else [result]
         )
-        written = [self._put(write, s, m, at) for s, m in zip(stacks, made[: self.stacks], strict=True)]
+        written = [self._write_slice(write, s, m, at) for s, m in zip(stacks, made[: self.stacks], strict=True)]
         after = write.op("add", number, write.constant(1, ElementType.S32))
         return write.op("tuple", after, *inputs, *written, *made[self.stacks :], shape=self.state)
 
@@ -92,7 +94,7 @@ class _Loop:
         zero = write.constant(0, ElementType.S32)
         return [at if d == self.axis else zero for d in range(rank)]
 
-    def _slice(self, write: Writer, x: Instruction, at: Instruction) -> Instruction:
+    def _read_slice(self, write: Writer, x: Instruction, at: Instruction) -> Instruction:
         sizes = tuple(1 if d == self.axis else n for d, n in enumerate(x.shape.dims))
         cut = write.op(
             "dynamic-slice",
@@ -103,7 +105,7 @@ class _Loop:
         )
         return write.reshape(cut, [n for d, n in enumerate(x.shape.dims) if d != self.axis])
 
-    def _put(self, write: Writer, stack: Instruction, made: Instruction, at: Instruction) -> Instruction:
+    def _write_slice(self, write: Writer, stack: Instruction, made: Instruction, at: Instruction) -> Instruction:
         sizes = [1 if d == self.axis else n for d, n in enumerate(stack.shape.dims)]
         return write.op(
             "dynamic-update-slice", stack, write.reshape(made, sizes), *self._starts(write, stack.shape.rank, at)

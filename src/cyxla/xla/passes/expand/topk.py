@@ -1,4 +1,4 @@
-"""topk as a sort of values together with their places, cut off after k.
+"""Expand topk into a sort of values with their indices, and slices of the first k.
 
 Before::
 
@@ -29,20 +29,20 @@ def run(module: HloModule) -> bool:
     return rewrite_each(module, {"topk": _topk})
 
 
-def unless(kept: Callable[[Instruction], bool]) -> Pass:
-    """Give the pass that leaves some alone."""
-    return lambda module: rewrite_each(module, {"topk": lambda ins: None if kept(ins) else _topk(ins)})
+def expand_unless(has_kernel: Callable[[Instruction], bool]) -> Pass:
+    """Return a pass that expands only the topk for which `has_kernel` returns False."""
+    return lambda module: rewrite_each(module, {"topk": lambda ins: None if has_kernel(ins) else _topk(ins)})
 
 
 def _topk(ins: Instruction) -> Instruction:
     write, x = Writer(ins.computation), ins.operands[0]
     shape, last = x.shape.logical, x.shape.rank - 1
     number = ElementType.S32
-    places = write.computation.add("iota", (), {"iota_dimension": last}, shape=shape.with_dtype(number))
-    both = Shape.tuple([shape, places.shape])
+    indices = write.computation.add("iota", (), {"iota_dimension": last}, shape=shape.with_dtype(number))
+    both = Shape.tuple([shape, indices.shape])
     order = write.function("order", lambda c: _comparator(c, shape.dtype, "GT" if ins.attrs["largest"] else "LT"))
     ordered = write.computation.add(
-        "sort", (x, places), {"dimensions": (last,), "is_stable": True}, shape=both, called=(order,)
+        "sort", (x, indices), {"dimensions": (last,), "is_stable": True}, shape=both, called=(order,)
     )
     parts = []
     for n, part in enumerate(ins.shape.elements):

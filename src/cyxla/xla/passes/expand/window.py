@@ -1,4 +1,4 @@
-"""Large windows in few steps: one dimension at a time, and along a dimension by doubling.
+"""Expand large windows into few steps: one dimension at a time, and by doubling along a dimension.
 
 Before::
 
@@ -12,8 +12,8 @@ After::
     y6 = f32[1037] maximum(y5[0:1037], y5[32:1069])
     ROOT r = f32[1000] maximum(y6[0:1000], y6[37:1037])
 
-A window of w elements takes about log2(w) steps, or twice as many where the windows that it is put together from must
-not overlap, as for sums. Only where the initial value changes nothing, so that it may take part more than once.
+A window of w elements takes about log2(w) steps, or twice as many if the combined windows must not overlap, as for
+sums. The initial value must be the identity, because it may be combined more than once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cyxla.xla.hlo.attributes import PaddingDim, SliceDim, Window, WindowDim
 from cyxla.xla.hlo.combiners import IDEMPOTENT, combiner, starts_from_identity
 from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 
-_SMALL = 32  # elements of a window for which there is a kernel of its own
+_SMALL = 32  # elements of a window for which there is a kernel
 
 
 def run(module: HloModule) -> bool:
@@ -45,31 +45,31 @@ def _window(ins: Instruction) -> Instruction | None:
         return None
     wide = [d for d, w in enumerate(window) if w.size > 1]
     if len(wide) > 1:
-        return _one_by_one(ins, window, wide)
-    return _doubled(ins, wide[0], window[wide[0]], opcode) if _pays(ins, wide[0], window[wide[0]], opcode) else None
+        return _separate_dims(ins, window, wide)
+    return _by_doubling(ins, wide[0], window[wide[0]], opcode) if _pays(ins, wide[0], window[wide[0]], opcode) else None
 
 
-def _one_by_one(ins: Instruction, window: Window, wide: list[int]) -> Instruction:
-    """A window along each dimension; the one that leaves the fewest elements goes first."""
+def _separate_dims(ins: Instruction, window: Window, wide: list[int]) -> Instruction:
+    """Split a window into one for each dimension, in order of increasing size of the results."""
     x, init = ins.operands
-    still = WindowDim(1)
-    rest = [d for d, w in enumerate(window) if w != still]
+    unit = WindowDim(1)
+    rest = [d for d, w in enumerate(window) if w != unit]
     order = sorted(rest, key=lambda d: (ins.shape.dims[d] / max(x.shape.dims[d], 1), -d))
     for d in order:
         dims = [ins.shape.dims[k] if k == d else n for k, n in enumerate(x.shape.dims)]
-        attrs = {**ins.attrs, "window": tuple(w if k == d else still for k, w in enumerate(window))}
+        attrs = {**ins.attrs, "window": tuple(w if k == d else unit for k, w in enumerate(window))}
         x = ins.computation.add(
             "reduce-window", (x, init), attrs, shape=ins.shape.logical.with_dims(dims), called=ins.called
         )
         opcode = combiner(ins.called[0])
         assert opcode is not None
         if d in wide and _pays(x, d, window[d], opcode):
-            x = _doubled(x, d, window[d], opcode)
+            x = _by_doubling(x, d, window[d], opcode)
     return x
 
 
 def _pays(ins: Instruction, d: int, w: WindowDim, opcode: str) -> bool:
-    """Whether doubling takes fewer steps than going through each window; a running total is better still."""
+    """Return True if doubling takes fewer steps than each window has elements; a running total is better still."""
     if w.base_dilation != 1 or _is_prefix(ins, d, w):
         return False
     steps = w.size.bit_length() if opcode in IDEMPOTENT else 2 * w.size.bit_length()
@@ -85,8 +85,8 @@ def _is_prefix(ins: Instruction, d: int, w: WindowDim) -> bool:
     )
 
 
-def _doubled(ins: Instruction, d: int, w: WindowDim, opcode: str) -> Instruction:
-    """The window along one dimension from windows of 1, 2, 4 .. elements."""
+def _by_doubling(ins: Instruction, d: int, w: WindowDim, opcode: str) -> Instruction:
+    """Compute a window along one dimension from windows of 1, 2, 4 .. elements."""
     write = Writer(ins.computation)
     x, init = ins.operands
     length = x.shape.dims[d] + w.padding_low + w.padding_high
@@ -95,45 +95,49 @@ def _doubled(ins: Instruction, d: int, w: WindowDim, opcode: str) -> Instruction
         edges = tuple(
             PaddingDim(w.padding_low, w.padding_high, 0) if k == d else PaddingDim(0, 0, 0) for k in range(x.shape.rank)
         )
-        padded = write.op("pad", x, init, shape=_sized(x, d, length), padding=edges)
+        padded = write.op("pad", x, init, shape=_with_size(x, d, length), padding=edges)
     powers = [padded]  # powers[k]: windows of 2**k elements
     while 2 << (len(powers) - 1) <= w.size:
-        apart = w.window_dilation << (len(powers) - 1)
+        distance = w.window_dilation << (len(powers) - 1)
         last = powers[-1]
-        count = last.shape.dims[d] - apart
-        powers.append(write.op(opcode, _from(write, last, d, 0, count), _from(write, last, d, apart, count)))
+        count = last.shape.dims[d] - distance
+        powers.append(
+            write.op(opcode, _slice_range(write, last, d, 0, count), _slice_range(write, last, d, distance, count))
+        )
     count = length - (w.size - 1) * w.window_dilation
-    whole = _joined(write, powers, d, w, opcode, count)
-    return whole if w.stride == 1 else _from(write, whole, d, 0, count, w.stride)
+    whole = _combine_powers(write, powers, d, w, opcode, count)
+    return whole if w.stride == 1 else _slice_range(write, whole, d, 0, count, w.stride)
 
 
-def _joined(write: Writer, powers: list[Instruction], d: int, w: WindowDim, opcode: str, count: int) -> Instruction:
-    """Windows of the wanted size: of two that overlap, or of one for each binary digit."""
+def _combine_powers(
+    write: Writer, powers: list[Instruction], d: int, w: WindowDim, opcode: str, count: int
+) -> Instruction:
+    """Combine windows of the wanted size: two that overlap, or one for each binary digit."""
     most = len(powers) - 1
     if opcode in IDEMPOTENT:
-        left = _from(write, powers[most], d, 0, count)
+        left = _slice_range(write, powers[most], d, 0, count)
         shift = (w.size - (1 << most)) * w.window_dilation
-        return write.op(opcode, left, _from(write, powers[most], d, shift, count)) if shift else left
+        return write.op(opcode, left, _slice_range(write, powers[most], d, shift, count)) if shift else left
     parts, start = [], 0
     for k in range(most, -1, -1):
         if w.size >> k & 1:
-            parts.append(_from(write, powers[k], d, start * w.window_dilation, count))
+            parts.append(_slice_range(write, powers[k], d, start * w.window_dilation, count))
             start += 1 << k
-    total = parts[-1]  # the smallest first: fewer roundings of large sums
+    total = parts[-1]  # smallest first, to round large sums less often
     for part in reversed(parts[:-1]):
         total = write.op(opcode, part, total)
     return total
 
 
-def _from(write: Writer, x: Instruction, d: int, start: int, count: int, stride: int = 1) -> Instruction:
-    """`count` elements along a dimension, or each `stride`-th of them."""
+def _slice_range(write: Writer, x: Instruction, d: int, start: int, count: int, stride: int = 1) -> Instruction:
+    """Slice `count` elements along a dimension, or every `stride`-th of them."""
     if not start and count == x.shape.dims[d] and stride == 1:
         return x
     cut = tuple(
         SliceDim(start, start + count, stride) if k == d else SliceDim(0, n, 1) for k, n in enumerate(x.shape.dims)
     )
-    return write.op("slice", x, shape=_sized(x, d, -(-count // stride)), slice=cut)
+    return write.op("slice", x, shape=_with_size(x, d, -(-count // stride)), slice=cut)
 
 
-def _sized(x: Instruction, d: int, size: int) -> Shape:
+def _with_size(x: Instruction, d: int, size: int) -> Shape:
     return x.shape.logical.with_dims([size if k == d else n for k, n in enumerate(x.shape.dims)])

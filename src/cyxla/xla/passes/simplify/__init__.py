@@ -1,1 +1,1 @@
-"""Passes that make a program smaller, and `simplification`, which repeats most of them until nothing changes."""
+"""Passes that make a program smaller, and `simplification`, which repeats most of them to a fixed point."""

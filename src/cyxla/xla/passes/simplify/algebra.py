@@ -1,4 +1,4 @@
-"""Arithmetic that need not be done, and cheaper arithmetic for the rest.
+"""Simplify arithmetic, and replace it by cheaper arithmetic.
 
 Before::
 
@@ -12,8 +12,9 @@ After::
 
     ROOT r = f32[4,4] broadcast(x), dimensions={1}
 
-Rules that are not `exact` would change a NaN, an infinity, the sign of a zero or a rounding; the pass leaves them out.
-Those of moving data are in `algebra_movement`, those of reductions and contractions in `algebra_reduce`.
+Rules that are not `exact` may change a NaN, an infinity, the sign of a zero or a rounding; the pass leaves them out.
+Rules of data movement are in `algebra_movement`, those of reductions and contractions in `algebra_reduce`. The first
+line of a replacement function's docstring is its right side in dumps.
 """
 
 # ruff: noqa: E501  a rule is a line
@@ -34,11 +35,11 @@ from cyxla.xla.passes.simplify.algebra_reduce import REDUCTIONS
 
 x, y, z, p = Var("x"), Var("y"), Var("z"), Var("p")
 c, d = Uniform("c"), Uniform("d")
-way = attr("way")
+direction = attr("direction")
 ONES, LOWEST, HIGHEST, MINUS_ZERO = Const("ones"), Const("lowest"), Const("highest"), Const(-0.0)
-OPPOSITE: Final = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
-MIRRORED: Final = {"EQ": "EQ", "NE": "NE", "LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
-WHOLE: Final = ("floor", "ceil", "round-nearest-afz", "round-nearest-even")
+INVERSE: Final = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
+SWAPPED: Final = {"EQ": "EQ", "NE": "NE", "LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
+ROUNDINGS: Final = ("floor", "ceil", "round-nearest-afz", "round-nearest-even")
 
 
 def _dtype(m: Match) -> ElementType:
@@ -46,47 +47,47 @@ def _dtype(m: Match) -> ElementType:
 
 
 def integral(m: Match) -> bool:
-    """Integers or booleans."""
+    """Match integers and booleans."""
     return _dtype(m).is_integer or _dtype(m) is ElementType.PRED
 
 
 def integer(m: Match) -> bool:
-    """Integers."""
+    """Match integers."""
     return _dtype(m).is_integer
 
 
 def floating(m: Match) -> bool:
-    """Real floats."""
+    """Match real floats."""
     return _dtype(m).is_float
 
 
 def real(m: Match) -> bool:
-    """Anything but complex numbers, whose products with 1 turn infinities into NaN."""
+    """Match all but complex numbers, whose products with 1 turn infinities into NaN."""
     return not _dtype(m).is_complex
 
 
 def predicate(m: Match) -> bool:
-    """Booleans."""
+    """Match booleans."""
     return _dtype(m) is ElementType.PRED
 
 
 def unsigned(m: Match) -> bool:
-    """Unsigned integers."""
+    """Match unsigned integers."""
     return _dtype(m).is_unsigned
 
 
 def wide_float(m: Match) -> bool:
-    """f32 and f64."""
+    """Match f32 and f64."""
     return _dtype(m) in (ElementType.F32, ElementType.F64)
 
 
 def ordinary_float(m: Match) -> bool:
-    """Floats of 16 bits or more."""
+    """Match floats of 16 bits or more."""
     return _dtype(m).is_float and _dtype(m).bits >= 16
 
 
 def mergeable(m: Match) -> bool:
-    """Integers, of which only the constants are known."""
+    """Match integers whose variable is no constant."""
     return integral(m) and uniform_value(m.x) is None
 
 
@@ -110,14 +111,14 @@ def _cubable(m: Match) -> bool:
 
 
 def _exponent(ins: Instruction) -> int | None:
-    """k for an array of the unsigned number 2^k."""
+    """Return k for an array of the unsigned number 2^k."""
     found = uniform_value(ins)
     value = int(found.reshape(())) if found is not None else 0
     return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
 
 
 def _shift_for_division(m: Match) -> Instruction | None:
-    """Shift-right-logical(x, k) for c = 2^k."""
+    """shift-right-logical(x, k) for c = 2^k.."""
     k = _exponent(m.c)
     if k is None:
         return None
@@ -126,7 +127,7 @@ def _shift_for_division(m: Match) -> Instruction | None:
 
 
 def _mask_for_remainder(m: Match) -> Instruction | None:
-    """And(x, 2^k - 1) for c = 2^k."""
+    """and(x, 2^k - 1) for c = 2^k.."""
     k = _exponent(m.c)
     if k is None:
         return None
@@ -135,22 +136,22 @@ def _mask_for_remainder(m: Match) -> Instruction | None:
 
 
 def _multiply_by_reciprocal(m: Match) -> Instruction | None:
-    """Multiply(x, 1 / c) for c a power of two."""
+    """multiply(x, 1 / c) for c a power of two.."""
     found = uniform_value(m.c)
     assert found is not None
     value, kind = float(found.reshape(())), found.dtype
     if value == 0 or not np.isfinite(value) or abs(np.frexp(value)[0]) != 0.5:
         return None
     with np.errstate(all="ignore"):
-        turned = float(np.asarray(1 / value).astype(kind))
-    if turned * value != 1.0 or abs(turned) < _smallest(_dtype(m)):
+        reciprocal = float(np.asarray(1 / value).astype(kind))
+    if reciprocal * value != 1.0 or abs(reciprocal) < _smallest(_dtype(m)):
         return None
     write = Writer(m.root.computation)
-    return write.op("multiply", m.x, write.full(turned, m.x.shape.logical))
+    return write.op("multiply", m.x, write.full(reciprocal, m.x.shape.logical))
 
 
 def _smallest(dtype: ElementType) -> float:
-    """The smallest normal number."""
+    """Return the smallest normal number."""
     return float(_limits(dtype).tiny)
 
 
@@ -162,13 +163,13 @@ def _limits(dtype: ElementType) -> Any:
 
 
 def _cube(m: Match) -> Instruction:
-    """Multiply(multiply(x, x), x)."""
+    """multiply(multiply(x, x), x).."""
     write = Writer(m.root.computation)
     return write.op("multiply", write.op("multiply", m.x, m.x), m.x)
 
 
 def _fourth(m: Match) -> Instruction:
-    """The square of multiply(x, x)."""
+    """the square of multiply(x, x).."""
     write = Writer(m.root.computation)
     square = write.op("multiply", m.x, m.x)
     return write.op("multiply", square, square)
@@ -177,53 +178,53 @@ def _fourth(m: Match) -> Instruction:
 # --- comparisons ---
 
 
-def _opposite(way: str) -> str:
-    return OPPOSITE[way]
+def _inverse_direction(direction: str) -> str:
+    return INVERSE[direction]
 
 
-def _settled(m: Match) -> bool:
-    """Whether not (x < y) is (x >= y): always, save where NaN equals nothing."""
+def _is_negation_exact(m: Match) -> bool:
+    """Return True if not (x < y) is (x >= y), which fails only for NaN."""
     inner = m.root.operands[0]
-    return inner.attrs["type"] != "FLOAT" or m.way in ("EQ", "NE")
+    return inner.attrs["type"] != "FLOAT" or m.direction in ("EQ", "NE")
 
 
-def _compare_again(m: Match) -> Instruction:
-    """Compare(x, y, opposite of way)."""
+def _compare_opposite(m: Match) -> Instruction:
+    """compare(x, y, inverse direction).."""
     inner = m.root.operands[0]
-    attrs = {**inner.attrs, "direction": _opposite(m.way)}
+    attrs = {**inner.attrs, "direction": _inverse_direction(m.direction)}
     return m.root.computation.add("compare", inner.operands, attrs, shape=m.root.shape.logical)
 
 
 def _compare_with_itself(m: Match) -> Instruction | None:
-    """True or false, as the direction says of equals."""
-    equals = m.way in ("EQ", "GE", "LE")
-    if m.root.attrs["type"] == "FLOAT" and m.way not in ("LT", "GT"):
+    """true or false, depending on the direction.."""
+    equals = m.direction in ("EQ", "GE", "LE")
+    if m.root.attrs["type"] == "FLOAT" and m.direction not in ("LT", "GT"):
         return None
     return Writer(m.root.computation).full(equals, m.root.shape)
 
 
 def _constant_to_the_right(m: Match) -> Instruction | None:
-    """Compare(x, c, way seen from the other side)."""
+    """compare(x, c, swapped direction).."""
     if uniform_value(m.x) is not None:
         return None
-    attrs = {**m.root.attrs, "direction": MIRRORED[m.way]}
+    attrs = {**m.root.attrs, "direction": SWAPPED[m.direction]}
     return m.root.computation.add("compare", (m.x, m.c), attrs, shape=m.root.shape.logical)
 
 
-#: What an integer's comparison with the end of its range says, whatever the integer.
+#: Results of comparing any integer with the end of its range.
 _AT_LOWEST = {"LT": False, "GE": True}
 _AT_HIGHEST = {"GT": False, "LE": True}
 
 
-def _beyond_lowest(m: Match) -> Instruction | None:
-    """False for LT, true for GE."""
-    answer = _AT_LOWEST.get(m.way)
+def _compare_with_lowest(m: Match) -> Instruction | None:
+    """false for LT, true for GE.."""
+    answer = _AT_LOWEST.get(m.direction)
     return None if answer is None else Writer(m.root.computation).full(answer, m.root.shape)
 
 
-def _beyond_highest(m: Match) -> Instruction | None:
-    """False for GT, true for LE."""
-    answer = _AT_HIGHEST.get(m.way)
+def _compare_with_highest(m: Match) -> Instruction | None:
+    """false for GT, true for LE.."""
+    answer = _AT_HIGHEST.get(m.direction)
     return None if answer is None else Writer(m.root.computation).full(answer, m.root.shape)
 
 
@@ -235,7 +236,7 @@ def _from_predicate(m: Match) -> bool:
 
 
 def lossless(a: ElementType, b: ElementType) -> bool:
-    """Whether every value of `a` is one of `b`, and converts to it."""
+    """Return True if every value of `a` is one of `b`, and converts to it."""
     if a is b:
         return True
     if a is ElementType.PRED:
@@ -262,7 +263,7 @@ def _fits_float(a: ElementType, b: ElementType) -> bool:
 
 
 def _skip_conversion(m: Match) -> bool:
-    """Whether the conversion in the middle changes nothing, nor how the last one treats what does not fit."""
+    """Return True if the inner conversion neither changes a value nor how the outer one treats values out of range."""
     a, b, last = m.x.shape.dtype, _dtype(m), m.root.shape.dtype
     if not lossless(a, b):
         return False
@@ -272,7 +273,7 @@ def _skip_conversion(m: Match) -> bool:
 
 
 def _convert(m: Match) -> Instruction:
-    """Convert(x)."""
+    """convert(x).."""
     return Writer(m.root.computation).convert(m.x, m.root.shape.dtype)
 
 
@@ -294,11 +295,11 @@ def _is_real_array(m: Match) -> bool:
 
 # --- arrays of one number ---
 
-_SPREADABLE: Final = sorted(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert")
+_ELEMENTWISE: Final = sorted(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert")
 
 
-def _before_broadcast(m: Match) -> Instruction | None:
-    """Broadcast of the same for what the operands are broadcast from."""
+def _apply_before_broadcast(m: Match) -> Instruction | None:
+    """broadcast of the operation on the operands before their broadcasts.."""
     ins = m.root
     if not ins.shape.rank or not all(o.opcode in UNIFORM for o in ins.operands):
         return None
@@ -307,7 +308,7 @@ def _before_broadcast(m: Match) -> Instruction | None:
     if wide is None or wide.operands[0].shape.size >= ins.shape.size:
         return None
     inner, dims = wide.operands[0].shape, wide.attrs["dimensions"]
-    operands = [_narrowed(o, inner.dims, dims) for o in ins.operands]
+    operands = [_broadcast_source(o, inner.dims, dims) for o in ins.operands]
     if any(o is None for o in operands):
         return None
     narrow = ins.computation.add(
@@ -316,8 +317,8 @@ def _before_broadcast(m: Match) -> Instruction | None:
     return Writer(ins.computation).op("broadcast", narrow, shape=ins.shape.logical, dimensions=dims)
 
 
-def _narrowed(ins: Instruction, sizes: tuple[int, ...], dims: tuple[int, ...]) -> Instruction | None:
-    """What `ins` is broadcast from, at the given sizes."""
+def _broadcast_source(ins: Instruction, sizes: tuple[int, ...], dims: tuple[int, ...]) -> Instruction | None:
+    """Return the operand of a broadcast, at the given sizes."""
     if ins.opcode == "constant":
         return ins if ins.shape.rank == 0 else None
     inner: Instruction = ins.operands[0]
@@ -327,7 +328,7 @@ def _narrowed(ins: Instruction, sizes: tuple[int, ...], dims: tuple[int, ...]) -
 
 
 def _as_broadcast(m: Match) -> Instruction | None:
-    """Broadcast of one number, where all elements have the same bits."""
+    """broadcast of one number, if all elements have the same bits.."""
     ins = m.root
     if not ins.shape.is_array or ins.shape.size < 2:
         return None
@@ -389,7 +390,7 @@ ARITHMETIC: Final[list[Rule]] = [
     rule(op("shift-left", x, 0),                    x),
     rule(op("shift-right-logical", x, 0),           x),
     rule(op("shift-right-arithmetic", x, 0),        x),
-    # strength
+    # strength reduction
     rule(x ** 0,                                    1,                             when=_squarable),
     rule(x ** 1,                                    x,                             when=_squarable),
     rule(x ** 2,                                    x * x,                         when=_squarable,  ulp=1),
@@ -400,11 +401,11 @@ ARITHMETIC: Final[list[Rule]] = [
     rule(x % c,                                     _mask_for_remainder,           when=unsigned),
     rule(x / c,                                     _multiply_by_reciprocal,       when=ordinary_float),
     # comparisons
-    rule(op("compare", x, x, direction=way),        _compare_with_itself,          when=real),
-    rule(~op("compare", x, y, direction=way),       _compare_again,                when=_settled),
-    rule(op("compare", c, x, direction=way),        _constant_to_the_right),
-    rule(op("compare", x, LOWEST, direction=way),   _beyond_lowest,                when=integer),
-    rule(op("compare", x, HIGHEST, direction=way),  _beyond_highest,               when=integer),
+    rule(op("compare", x, x, direction=direction),        _compare_with_itself,          when=real),
+    rule(~op("compare", x, y, direction=direction),       _compare_opposite,                when=_is_negation_exact),
+    rule(op("compare", c, x, direction=direction),        _constant_to_the_right),
+    rule(op("compare", x, LOWEST, direction=direction),   _compare_with_lowest,                when=integer),
+    rule(op("compare", x, HIGHEST, direction=direction),  _compare_with_highest,               when=integer),
     rule(op("compare", x, 1, direction="EQ"),       x,                             when=predicate),
     rule(op("compare", x, 0, direction="NE"),       x,                             when=predicate),
     rule(op("compare", x, 0, direction="EQ"),       ~x,                            when=predicate),
@@ -430,10 +431,10 @@ ARITHMETIC: Final[list[Rule]] = [
     rule(op("real", op("complex", x, y)),           x),
     rule(op("imag", op("complex", x, y)),           y),
     rule(op("complex", op("real", x), op("imag", x)), x,                           when=_same_shape),
-    *[rule(op(outer, op(inner, x)),                 op(inner, x)) for outer in WHOLE for inner in WHOLE],
+    *[rule(op(outer, op(inner, x)),                 op(inner, x)) for outer in ROUNDINGS for inner in ROUNDINGS],
     # arrays of one number
     *any_of(["constant"], _as_broadcast),
-    *any_of(_SPREADABLE, _before_broadcast),
+    *any_of(_ELEMENTWISE, _apply_before_broadcast),
     # off by default
     rule(x + 0,                                     x,                             when=floating, exact=False),  # -0.0
     rule(x * 0,                                     0,                             when=floating, exact=False),  # inf
@@ -455,5 +456,5 @@ algebra: Final = RewritePass("algebra", RULES)
 
 
 def run(module: HloModule) -> bool:
-    """Apply every exact rule until none fits."""
+    """Apply the exact rules to a fixed point."""
     return algebra.run(module)

@@ -1,4 +1,4 @@
-"""Rules for opcodes that move data: chains of them become one, and those that move nothing vanish.
+"""Rules for opcodes that move data: merge chains, and remove moves without effect.
 
 Before::
 
@@ -33,7 +33,7 @@ p, q = attr("p"), attr("q")
 _Dims = tuple[int, ...]
 
 
-def _write(m: Match) -> Writer:
+def _writer(m: Match) -> Writer:
     return Writer(m.root.computation)
 
 
@@ -41,14 +41,14 @@ def _same_shape(m: Match) -> bool:
     return bool(m.x.shape.compatible(m.root.shape))
 
 
-# --- orders of dimensions ---
+# --- permutations of dimensions ---
 
 
 def _compose(p: _Dims, q: _Dims) -> _Dims:
     return tuple(p[d] for d in q)
 
 
-def _spread(p: _Dims, q: _Dims) -> _Dims:
+def _compose_broadcasts(p: _Dims, q: _Dims) -> _Dims:
     return tuple(q[d] for d in p)
 
 
@@ -68,25 +68,25 @@ def _inverse(p: _Dims) -> _Dims:
     return tuple(int(d) for d in np.argsort(p))
 
 
-def _moves_only_ones(m: Match) -> bool:
-    """Whether a transpose leaves all dimensions but those of size 1 in their order."""
+def _moves_only_unit_dims(m: Match) -> bool:
+    """Return True if a transpose keeps the order of all dimensions but those of size 1."""
     moved = [d for d in m.p if m.x.shape.dims[d] != 1]
     return moved == sorted(moved) and not _in_order(m)
 
 
 def _transpose_broadcast(m: Match) -> Instruction:
-    """Broadcast x to the transposed places."""
-    place = _inverse(m.q)
-    return _write(m).op("broadcast", m.x, shape=m.root.shape.logical, dimensions=tuple(place[d] for d in m.p))
+    """broadcast of x to the transposed dimensions.."""
+    position = _inverse(m.q)
+    return _writer(m).op("broadcast", m.x, shape=m.root.shape.logical, dimensions=tuple(position[d] for d in m.p))
 
 
 # --- dimensions of size 1 ---
 
 
 def unit_map(before: Sequence[int], after: Sequence[int]) -> dict[int, int] | None:
-    """Which dimension of `after` each dimension of `before` becomes, where they differ in sizes 1 alone.
+    """Map the dimensions of `before` to those of `after`, or return None if they differ in more than sizes 1.
 
-    Dimensions that stand side by side in both are matched even if of size 1; those without a partner are left out.
+    Dimensions at matching positions are matched even if of size 1; those without a partner are left out.
     """
     found, i, j = {}, 0, 0
     while i < len(before) or j < len(after):
@@ -103,33 +103,33 @@ def unit_map(before: Sequence[int], after: Sequence[int]) -> dict[int, int] | No
 
 
 def _broadcast_reshaped(m: Match) -> Instruction | None:
-    """Broadcast x itself, where the reshape only adds dimensions of size 1."""
+    """broadcast of x, if the reshape only adds dimensions of size 1.."""
     inner = m.root.operands[0]
-    places = unit_map(m.x.shape.dims, inner.shape.dims)
-    if places is None or len(places) != m.x.shape.rank or m.x.shape.rank >= inner.shape.rank:
+    positions = unit_map(m.x.shape.dims, inner.shape.dims)
+    if positions is None or len(positions) != m.x.shape.rank or m.x.shape.rank >= inner.shape.rank:
         return None
-    dims = tuple(m.p[places[d]] for d in range(m.x.shape.rank))
-    return _write(m).op("broadcast", m.x, shape=m.root.shape.logical, dimensions=dims)
+    dims = tuple(m.p[positions[d]] for d in range(m.x.shape.rank))
+    return _writer(m).op("broadcast", m.x, shape=m.root.shape.logical, dimensions=dims)
 
 
 def _reshape_broadcast(m: Match) -> Instruction | None:
-    """Broadcast x to the result's shape, where the reshape adds or drops dimensions of size 1."""
+    """broadcast of x to the result's shape, if the reshape adds or drops dimensions of size 1.."""
     inner = m.root.operands[0]
-    places = unit_map(inner.shape.dims, m.root.shape.dims)
-    if places is None or any(d not in places for d in m.p):
+    positions = unit_map(inner.shape.dims, m.root.shape.dims)
+    if positions is None or any(d not in positions for d in m.p):
         return None
-    dims = tuple(places[d] for d in m.p)
-    return _write(m).op("broadcast", m.x, shape=m.root.shape.logical, dimensions=dims)
+    dims = tuple(positions[d] for d in m.p)
+    return _writer(m).op("broadcast", m.x, shape=m.root.shape.logical, dimensions=dims)
 
 
 def _reshape_transposed(m: Match) -> Instruction | None:
-    """Transpose the reshape of x, where the reshape only drops dimensions of size 1."""
+    """transpose of the reshape of x, if the reshape only drops dimensions of size 1.."""
     inner = m.root.operands[0]
-    places = unit_map(inner.shape.dims, m.root.shape.dims)
-    if places is None or len(places) != m.root.shape.rank or m.root.shape.rank >= inner.shape.rank:
+    positions = unit_map(inner.shape.dims, m.root.shape.dims)
+    if positions is None or len(positions) != m.root.shape.rank or m.root.shape.rank >= inner.shape.rank:
         return None
-    kept = [m.p[d] for d in sorted(places)]
-    write, order = _write(m), sorted(kept)
+    kept = [m.p[d] for d in sorted(positions)]
+    write, order = _writer(m), sorted(kept)
     narrow = write.reshape(m.x, [m.x.shape.dims[d] for d in order])
     return write.transpose(narrow, [order.index(d) for d in kept])
 
@@ -137,16 +137,16 @@ def _reshape_transposed(m: Match) -> Instruction | None:
 # --- reverse ---
 
 
-def _reverses_nothing(m: Match) -> bool:
+def _is_noop_reverse(m: Match) -> bool:
     return all(m.x.shape.dims[d] == 1 for d in m.p)
 
 
 def _reverse_broadcast(m: Match) -> Instruction | None:
-    """Broadcast x, reversed along its own dimensions alone."""
+    """broadcast of x, reversed along its own dimensions only.."""
     own = tuple(m.p.index(d) for d in m.q if d in m.p)
     if len(own) == len(m.q):
         return None
-    write = _write(m)
+    write = _writer(m)
     inner = write.op("reverse", m.x, dimensions=own) if own else m.x
     return write.op("broadcast", inner, shape=m.root.shape.logical, dimensions=m.p)
 
@@ -155,7 +155,7 @@ def _reverse_broadcast(m: Match) -> Instruction | None:
 
 
 def _compose_slices(p: tuple[SliceDim, ...], q: tuple[SliceDim, ...]) -> tuple[SliceDim, ...]:
-    """The slice q of a slice p."""
+    """Return the slice q of a slice p."""
     result = []
     for (start, _, stride), (first, limit, step) in zip(p, q, strict=True):
         count = max(0, -((first - limit) // step))
@@ -170,16 +170,16 @@ def _composable(m: Match) -> bool:
 
 
 def _slice_broadcast(m: Match) -> Instruction:
-    """Broadcast the slice of x along its own dimensions."""
+    """broadcast of the slice of x along its own dimensions.."""
     own = tuple(m.q[d] for d in m.p)
-    write, dims = _write(m), [m.root.shape.dims[d] for d in m.p]
+    write, dims = _writer(m), [m.root.shape.dims[d] for d in m.p]
     whole = tuple(dims) == m.x.shape.dims
     inner = m.x if whole else write.op("slice", m.x, shape=m.x.shape.with_dims(dims), slice=own)
     return write.op("broadcast", inner, shape=m.root.shape.logical, dimensions=m.p)
 
 
 def _slice_concatenate(m: Match) -> Instruction | None:
-    """Slice the one operand of concatenate that holds all of it."""
+    """slice of the one operand of concatenate that holds the result.."""
     joined = m.root.operands[0]
     if joined.opcode != "concatenate" or 0 in m.root.shape.dims:
         return None
@@ -190,23 +190,23 @@ def _slice_concatenate(m: Match) -> Instruction | None:
         size = part.shape.dims[axis]
         if offset <= start and limit <= offset + size:
             inside = (*ranges[:axis], SliceDim(start - offset, limit - offset, stride), *ranges[axis + 1 :])
-            return _write(m).op("slice", part, shape=m.root.shape.logical, slice=inside)
+            return _writer(m).op("slice", part, shape=m.root.shape.logical, slice=inside)
         offset += size
     return None
 
 
 def _slice_pad(m: Match) -> Instruction | None:
-    """Slice x itself, where nothing of the padding is left."""
+    """slice of x, if it contains no padding.."""
     ranges = []
     for (low, _, interior), (start, limit, stride), size in zip(m.p, m.q, m.x.shape.dims, strict=True):
         if interior or low < 0 or not low <= start <= limit <= low + size:
             return None
         ranges.append(SliceDim(start - low, limit - low, stride))
-    return _write(m).op("slice", m.x, shape=m.root.shape.logical, slice=tuple(ranges))
+    return _writer(m).op("slice", m.x, shape=m.root.shape.logical, slice=tuple(ranges))
 
 
 def _constant_indices(m: Match) -> Instruction | None:
-    """Write a slice, where every start index is a constant."""
+    """slice, if all start indices are constants.."""
     source, *indices = m.root.operands
     numbers = [uniform_value(i) for i in indices]
     sizes = m.root.shape.dims
@@ -217,17 +217,17 @@ def _constant_indices(m: Match) -> Instruction | None:
         assert number is not None
         start = min(max(int(number.reshape(())), 0), whole - size)
         ranges.append(SliceDim(start, start + size))
-    return _write(m).op("slice", source, shape=m.root.shape.logical, slice=tuple(ranges))
+    return _writer(m).op("slice", source, shape=m.root.shape.logical, slice=tuple(ranges))
 
 
 def _take_all(m: Match) -> Instruction | None:
-    """Write the operand, where the sizes are its own."""
+    """the operand, if the sizes are its own.."""
     source: Instruction = m.root.operands[0]
     return source if source.shape.compatible(m.root.shape) else None
 
 
 def _update_all(m: Match) -> Instruction | None:
-    """Write the update, where it covers everything; the operand, where it is empty."""
+    """the update, if it covers everything, or the operand, if the update is empty.."""
     source, update = m.root.operands[:2]
     if update.shape.compatible(m.root.shape):
         return update
@@ -237,39 +237,39 @@ def _update_all(m: Match) -> Instruction | None:
 # --- pad ---
 
 
-def _pads_nothing(m: Match) -> bool:
+def _is_noop_pad(m: Match) -> bool:
     return all(d == (0, 0, 0) or (d[:2] == (0, 0) and n < 2) for d, n in zip(m.p, m.x.shape.dims, strict=True))
 
 
 def _only_crops(m: Match) -> bool:
-    return any(m.p) and all(low <= 0 and high <= 0 and not inner for low, high, inner in m.p) and not _pads_nothing(m)
+    return any(m.p) and all(low <= 0 and high <= 0 and not inner for low, high, inner in m.p) and not _is_noop_pad(m)
 
 
 def _crop(m: Match) -> Instruction:
-    """Write a slice."""
+    """slice of x.."""
     ranges = tuple(SliceDim(-low, n + high) for (low, high, _), n in zip(m.p, m.x.shape.dims, strict=True))
-    return _write(m).op("slice", m.x, shape=m.root.shape.logical, slice=ranges)
+    return _writer(m).op("slice", m.x, shape=m.root.shape.logical, slice=ranges)
 
 
-def _padding_alone(m: Match) -> Instruction | None:
-    """Broadcast the padding value, where x is empty or holds that value."""
+def _all_padding(m: Match) -> Instruction | None:
+    """broadcast of the padding value, if x is empty or a broadcast of that value.."""
     same = m.x.opcode == "broadcast" and m.x.operands[0] is m.v
-    return _write(m).broadcast(m.v, m.root.shape.logical) if same or m.x.shape.size == 0 else None
+    return _writer(m).broadcast(m.v, m.root.shape.logical) if same or m.x.shape.size == 0 else None
 
 
 def _grows(m: Match) -> bool:
     return all(low >= 0 and high >= 0 and not inner for low, high, inner in (*m.p, *m.q))
 
 
-def _add_up(p: Sequence[PaddingDim], q: Sequence[PaddingDim]) -> tuple[PaddingDim, ...]:
+def _add_paddings(p: Sequence[PaddingDim], q: Sequence[PaddingDim]) -> tuple[PaddingDim, ...]:
     return tuple(PaddingDim(a.low + b.low, a.high + b.high) for a, b in zip(p, q, strict=True))
 
 
 # --- concatenate ---
 
 
-def _join(m: Match) -> Instruction | None:
-    """Leave out empty operands, and open up joins that nobody else reads."""
+def _flatten_concatenate(m: Match) -> Instruction | None:
+    """concatenate without empty operands, and with nested ones flattened that have no other user.."""
     ins = m.root
     (axis,) = ins.attrs["dimensions"]
     if len(ins.operands) == 1:
@@ -282,30 +282,32 @@ def _join(m: Match) -> Instruction | None:
     if not parts or parts == list(ins.operands):
         return None
     return (
-        _write(m).op("concatenate", *parts, shape=ins.shape.logical, dimensions=(axis,)) if len(parts) > 1 else parts[0]
+        _writer(m).op("concatenate", *parts, shape=ins.shape.logical, dimensions=(axis,))
+        if len(parts) > 1
+        else parts[0]
     )
 
 
-def _join_slices(m: Match) -> Instruction | None:
-    """Write one slice for neighbouring slices of one array, one broadcast for broadcasts of one scalar."""
+def _merge_operands(m: Match) -> Instruction | None:
+    """concatenate with adjacent slices of one array, and broadcasts of one scalar, merged.."""
     ins = m.root
     (axis,) = ins.attrs["dimensions"]
     if len(ins.operands) < 2:
         return None
     merged: list[Instruction] = [ins.operands[0]]
     for part in ins.operands[1:]:
-        both = _neighbours(merged[-1], part, axis, _write(m))
+        both = _merge_pair(merged[-1], part, axis, _writer(m))
         merged[-1:] = [merged[-1], part] if both is None else [both]
     if len(merged) == len(ins.operands):
         return None
     return (
-        _write(m).op("concatenate", *merged, shape=ins.shape.logical, dimensions=(axis,))
+        _writer(m).op("concatenate", *merged, shape=ins.shape.logical, dimensions=(axis,))
         if len(merged) > 1
         else merged[0]
     )
 
 
-def _neighbours(a: Instruction, b: Instruction, axis: int, write: Writer) -> Instruction | None:
+def _merge_pair(a: Instruction, b: Instruction, axis: int, write: Writer) -> Instruction | None:
     if a.opcode != b.opcode or a.opcode not in ("slice", "broadcast") or a.operands[0] is not b.operands[0]:
         return None
     dims = list(a.shape.dims)
@@ -324,31 +326,31 @@ def _neighbours(a: Instruction, b: Instruction, axis: int, write: Writer) -> Ins
     return write.op("slice", source, shape=shape, slice=joined)
 
 
-# --- arrays of one number ---
+# --- splats ---
 
 
-def _still_uniform(m: Match) -> Instruction | None:
-    """Broadcast the number to the result's shape, where x is one number everywhere."""
+def _uniform_result(m: Match) -> Instruction | None:
+    """broadcast of the number to the result's shape, if x is a splat.."""
     if m.root.opcode == "broadcast" and m.x.opcode == "constant" and m.x.shape.rank == 0:
-        return None  # as it should be
+        return None  # canonical form
     scalar = m.x.operands[0] if m.x.opcode == "broadcast" else m.x
     if scalar.shape.rank:
         return None
     if m.x.shape.compatible(m.root.shape):
         found: Instruction = m.x
         return found
-    return _write(m).broadcast(scalar, m.root.shape.logical)
+    return _writer(m).broadcast(scalar, m.root.shape.logical)
 
 
 def _as_scalar(m: Match) -> Instruction | None:
-    """Read the scalar that x is a reshape of, where the result repeats one element."""
+    """broadcast of the scalar that x reshapes, if the result repeats one element.."""
     if m.x.shape.size != 1 or m.x.shape.rank == 0:
         return None
-    write = _write(m)
+    write = _writer(m)
     return write.op("broadcast", write.reshape(m.x, ()), shape=m.root.shape.logical, dimensions=())
 
 
-def _spreads(m: Match) -> bool:
+def _repeats_one_element(m: Match) -> bool:
     shape: Shape = m.root.shape
     return m.x.shape.size == 1 and m.x.shape.rank > 0 and shape.size > 1
 
@@ -361,16 +363,16 @@ MOVEMENT: Final[list[Rule]] = [
     rule(op("transpose", x, dimensions=p),                          x,                                         when=_in_order),
     rule(op("transpose", op("transpose", x, dimensions=p), dimensions=q), op("transpose", x, dimensions=compute(_compose, p, q))),
     rule(op("transpose", op("broadcast", x, dimensions=p), dimensions=q), _transpose_broadcast),
-    rule(op("transpose", x, dimensions=p),                          op("reshape", x),                          when=_moves_only_ones),
+    rule(op("transpose", x, dimensions=p),                          op("reshape", x),                          when=_moves_only_unit_dims),
     rule(op("broadcast", x, dimensions=p),                          x,                                         when=lambda m: _same_shape(m) and _in_order(m)),
     rule(op("broadcast", x, dimensions=p),                          op("transpose", x, dimensions=compute(_inverse, p)), when=_is_permutation),
-    rule(op("broadcast", op("broadcast", x, dimensions=p), dimensions=q), op("broadcast", x, dimensions=compute(_spread, p, q))),
+    rule(op("broadcast", op("broadcast", x, dimensions=p), dimensions=q), op("broadcast", x, dimensions=compute(_compose_broadcasts, p, q))),
     rule(op("broadcast", op("reshape", x), dimensions=p),           _broadcast_reshaped),
     rule(op("reshape", op("broadcast", x, dimensions=p)),           _reshape_broadcast),
     rule(op("reshape", op("transpose", x, dimensions=p)),           _reshape_transposed),
-    *[rule(op(o, Uniform("x")),                               _still_uniform) for o in ("reshape", "transpose", "reverse", "slice", "broadcast")],
-    rule(op("broadcast", x),                                        _as_scalar,                                when=_spreads),
-    rule(op("reverse", x, dimensions=p),                            x,                                         when=_reverses_nothing),
+    *[rule(op(o, Uniform("x")),                               _uniform_result) for o in ("reshape", "transpose", "reverse", "slice", "broadcast")],
+    rule(op("broadcast", x),                                        _as_scalar,                                when=_repeats_one_element),
+    rule(op("reverse", x, dimensions=p),                            x,                                         when=_is_noop_reverse),
     rule(op("reverse", op("reverse", x, dimensions=p), dimensions=q), op("reverse", x, dimensions=compute(_symmetric_difference, p, q))),
     rule(op("reverse", op("broadcast", x, dimensions=p), dimensions=q), _reverse_broadcast),
     rule(op("slice", x),                                            x,                                         when=_same_shape),
@@ -381,11 +383,11 @@ MOVEMENT: Final[list[Rule]] = [
     *any_of(["dynamic-slice"],                                      _take_all),
     *any_of(["dynamic-slice"],                                      _constant_indices),
     *any_of(["dynamic-update-slice"],                               _update_all),
-    rule(op("pad", x, v, padding=p),                                x,                                         when=_pads_nothing),
+    rule(op("pad", x, v, padding=p),                                x,                                         when=_is_noop_pad),
     rule(op("pad", x, v, padding=p),                                _crop,                                     when=_only_crops),
-    rule(op("pad", x, v, padding=p),                                _padding_alone),
-    rule(op("pad", op("pad", x, v, padding=p), v, padding=q),       op("pad", x, v, padding=compute(_add_up, p, q)), when=_grows),
-    *any_of(["concatenate"],                                        _join),
-    *any_of(["concatenate"],                                        _join_slices),
+    rule(op("pad", x, v, padding=p),                                _all_padding),
+    rule(op("pad", op("pad", x, v, padding=p), v, padding=q),       op("pad", x, v, padding=compute(_add_paddings, p, q)), when=_grows),
+    *any_of(["concatenate"],                                        _flatten_concatenate),
+    *any_of(["concatenate"],                                        _merge_operands),
 ]
 # fmt: on

@@ -1,4 +1,4 @@
-"""Branches whose choice is known take the place of the choice, and tiny branches are both computed.
+"""Replace conditionals by the branch that is known to run, or by selects of two small branches.
 
 Before::
 
@@ -30,15 +30,15 @@ from cyxla.xla.passes.engine.clone import copy_body
 from cyxla.xla.passes.engine.pattern import uniform_value
 from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 
-MAX_INSTRUCTIONS: Final = 8  # of a branch that is computed whether chosen or not
+MAX_INSTRUCTIONS: Final = 8  # of a branch that is computed unconditionally
 MAX_ELEMENTS: Final = 64  # of its largest array
-_PLAIN: Final = frozenset(
+_FREE: Final = frozenset(
     {"parameter", "constant", "tuple", "get-tuple-element", "broadcast", "reshape", "iota", "copy"}
 )
 
 
 def run(module: HloModule) -> bool:
-    """Replace conditionals that need no branching."""
+    """Replace conditionals that need no control flow."""
     return rewrite_each(module, {"conditional": _simplify})
 
 
@@ -55,7 +55,7 @@ def _simplify(ins: Instruction) -> Instruction | None:
 
 
 def _known_branch(ins: Instruction) -> int | None:
-    """The number of the branch that always runs."""
+    """Return the index of the branch that always runs, or None."""
     last = len(ins.called) - 1
     if last == 0:
         return 0
@@ -75,7 +75,7 @@ def _is_tiny(branch: Computation) -> bool:
 
 
 def _is_cheap(ins: Instruction) -> bool:
-    plain = ins.opcode in _PLAIN or (ins.row.elementwise and not ins.row.ulp)
+    plain = ins.opcode in _FREE or (ins.row.elementwise and not ins.row.ulp)
     own = () if ins.opcode == "parameter" else ins.shape.leaves()
     small = all(s.size <= MAX_ELEMENTS or ins.opcode in ("tuple", "get-tuple-element") for s in own)
     return plain and small and not ins.control_predecessors
@@ -88,15 +88,15 @@ def _selectable(shape: Shape) -> bool:
 
 def _select(ins: Instruction) -> Instruction:
     write = Writer(ins.computation)
-    chooser = ins.operands[0]
+    predicate = ins.operands[0]
     first, second = (copy_body(c, ins.computation, [x]) for c, x in zip(ins.called, ins.operands[1:], strict=True))
-    if chooser.shape.dtype is not ElementType.PRED:  # any other number than 0 is the last branch
-        zero = write.constant(0, chooser.shape.dtype)
-        chooser = write.op("compare", chooser, zero, shape=Shape.array(ElementType.PRED), direction="EQ")
+    if predicate.shape.dtype is not ElementType.PRED:  # any other number than 0 runs the last branch
+        zero = write.constant(0, predicate.shape.dtype)
+        predicate = write.op("compare", predicate, zero, shape=Shape.array(ElementType.PRED), direction="EQ")
     if not ins.shape.is_tuple:
-        return write.op("select", chooser, first, second, shape=ins.shape.logical)
+        return write.op("select", predicate, first, second, shape=ins.shape.logical)
     parts = []
     for n, shape in enumerate(ins.shape.elements):
         a, b = (write.op("get-tuple-element", t, shape=shape, index=n) for t in (first, second))
-        parts.append(write.op("select", chooser, a, b, shape=shape.logical))
+        parts.append(write.op("select", predicate, a, b, shape=shape.logical))
     return ins.computation.add("tuple", parts, shape=Shape.tuple([p.shape for p in parts]))

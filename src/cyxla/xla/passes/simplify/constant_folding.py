@@ -1,4 +1,4 @@
-"""What depends on constants alone is worked out now.
+"""Evaluate instructions whose operands are constants.
 
 Before::
 
@@ -10,9 +10,9 @@ After::
 
     ROOT s = s32[3] constant({9, 4, 1})
 
-The evaluator does the work, as the oracle would at run time. Folding stays cheap and never makes a program larger:
-results beyond `MAX_BYTES`, work beyond `MAX_WORK` element operations, and arrays that are larger than the constants
-they come from (a broadcast, an iota) are left to the program.
+The evaluator computes the results, as the reference would at run time. Folding is cheap and never enlarges a program:
+results of more than `MAX_BYTES`, work of more than `MAX_WORK` element operations, and arrays larger than the constants
+they are computed from (a broadcast, an iota) are left to the program.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from cyxla.xla.passes.engine.observer import replace
 
 MAX_BYTES: Final = 64 << 10
 MAX_WORK: Final = 1_000_000
-SMALL: Final = 64  # bytes that are always worth writing down
-#: What these compute is not settled before the program runs, is meant to stay, or is cheap to make again.
-NEVER: Final = frozenset({
+ALWAYS_FOLDED_BYTES: Final = 64  # bytes that may be larger than the operands
+#: Opcodes that are not folded: they depend on the run, are meant to stay, or are cheap to recompute.
+NOT_FOLDED: Final = frozenset({
     "parameter", "constant", "rng", "rng-bit-generator", "rng-get-and-update-state", "custom-call", "partition-id",
     "replica-id", "opt-barrier", "add-dependency", "after-all", "domain", "tuple", "get-tuple-element", "infeed",
     "outfeed", "send", "recv", "send-done", "recv-done", "while", "conditional", "call", "async-start", "async-update",
@@ -52,7 +52,7 @@ def run(module: HloModule) -> bool:
         stack += [i for i in computation.instructions if i.opcode == "iota"]
         while stack:
             ins = stack.pop()
-            if ins.opcode in NEVER or not _foldable(ins):
+            if ins.opcode in NOT_FOLDED or not _foldable(ins):
                 continue
             new = _fold(ins)
             if new is not None:
@@ -75,7 +75,7 @@ def _foldable(ins: Instruction) -> bool:
 
 
 def _is_generated(ins: Instruction) -> bool:
-    """An iota, or a broadcast of a constant, small enough to be made for the evaluator."""
+    """Return True for an iota or a broadcast of a constant that is small enough to evaluate."""
     if ins.opcode not in _GENERATED or ins.shape.nbytes > MAX_BYTES:
         return False
     return not ins.operands or ins.operands[0].opcode == "constant"
@@ -84,13 +84,13 @@ def _is_generated(ins: Instruction) -> bool:
 def _is_cheap(ins: Instruction) -> bool:
     size = ins.shape.nbytes
     given = sum(o.shape.nbytes for o in ins.operands if o.opcode == "constant")
-    if size > max(SMALL if ins.opcode not in _GENERATED else 0, given) or size > MAX_BYTES:
+    if size > max(ALWAYS_FOLDED_BYTES if ins.opcode not in _GENERATED else 0, given) or size > MAX_BYTES:
         return ins.opcode in _GENERATED and ins.shape.size == 1
     return work(ins) <= MAX_WORK
 
 
 def work(ins: Instruction) -> int:
-    """Element operations of one evaluation."""
+    """Return the number of element operations of one evaluation."""
     most: int = max(ins.shape.size, *(o.shape.size for o in ins.operands), 1)
     if ins.opcode == "dot":
         lhs = ins.operands[0].shape
@@ -108,7 +108,7 @@ def _fold(ins: Instruction) -> Instruction | None:
     try:
         value = _evaluate(ins)
     except (OpError, ArithmeticError, ValueError, TypeError):
-        return None  # what cannot be worked out now shows its error when it runs
+        return None  # the error is raised at run time
     if not isinstance(value, np.ndarray) or value.shape != ins.shape.dims:
         return None
     shape = ins.shape.logical

@@ -1,4 +1,4 @@
-"""Removes what nobody needs.
+"""Remove dead code.
 
 Before::
 
@@ -15,7 +15,7 @@ After::
       ROOT z = f32[4] negate(x)
     }
 
-Parameters stay, and so does what has a side effect. Computations that the entry does not reach go as well.
+Parameters stay, and so do instructions with side effects. Computations that the entry does not reach are removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cyxla.xla.hlo import Computation, HloModule, Instruction
 
 
 def run(module: HloModule) -> bool:
-    """Remove instructions without effect on the result, and computations without caller."""
+    """Remove instructions without effect on the result, and computations without callers."""
     effects: dict[Computation, bool] = {}
     changed = False
     for computation in module.post_order():
@@ -54,7 +54,7 @@ def _sweep(computation: Computation, effects: dict[Computation, bool]) -> bool:
             live.add(ins)
             stack.extend(ins.operands)
     dead = [i for i in computation.instructions if i not in live]
-    for ins in dead:  # all at once: the readers of what is dead are dead too
+    for ins in dead:  # all at once: the users of dead instructions are dead too
         for o in ins.operands:
             o.users.pop(ins, None)
             if o in live:

@@ -1,4 +1,4 @@
-"""Puts the bodies of call, fusion, map and async chains in the place of the call.
+"""Inline the computations of call, fusion, map and async chains.
 
 Before::
 
@@ -18,7 +18,7 @@ After::
       ROOT y = f32[4] add(x, x)
     }
 
-A map is inlined when every instruction of its function works element by element; another map stays.
+A map is inlined if every instruction of its computation applies to each element; other maps stay.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_body, copy_instruction
 from cyxla.xla.passes.engine.observer import replace
 
-#: Calls of calls of calls may double the program at each level; beyond this many instructions it is refused.
+#: Nested calls may double the program at each level; more instructions than this are refused.
 MAX_INSTRUCTIONS = 500_000
 _SCALAR_ONLY = frozenset(
     {"parameter", "constant", "tuple", "get-tuple-element", "copy", "broadcast", "reshape", "opt-barrier"}
@@ -40,7 +40,7 @@ def run(module: HloModule) -> bool:
     """Inline every call, fusion, map and async chain that the entry reaches."""
     _check_growth(module)
     changed = False
-    for computation in module.post_order():  # callees first: what is inlined has nothing left to inline
+    for computation in module.post_order():  # callees first: inlined bodies have nothing left to inline
         ordered = [i for i in computation.instructions if i.control_predecessors]
         for ins in list(computation.instructions):
             rewrite = _REWRITES.get(ins.opcode)
@@ -49,22 +49,22 @@ def run(module: HloModule) -> bool:
                 continue
             replace(ins, new, f"{ins.opcode} -> its computation")
             changed = True
-            for other in ordered:  # what was replaced is dead and orders nothing any more
+            for other in ordered:  # the replaced instruction is dead and orders nothing any more
                 other.control_predecessors = tuple(p for p in other.control_predecessors if p is not ins)
-            if not ins.users:  # else its side effects, if it has any, would happen twice
+            if not ins.users:  # else its side effects would happen twice
                 computation.remove(ins)
             _check_size(computation, len(computation.instructions))
     return changed
 
 
 def _check_growth(module: HloModule) -> None:
-    """Refuse what grows too large before anything is copied; of the constants of maps, some copies are not counted."""
-    made: dict[Computation, int] = {}  # instructions that a copy of a computation adds, its own calls inlined
-    plain: dict[Computation, bool] = {}  # works element by element, its own calls inlined
+    """Raise before anything is copied if the program would be too large; a few constants of maps are not counted."""
+    made: dict[Computation, int] = {}  # instructions in a copy of a computation, its own calls inlined
+    plain: dict[Computation, bool] = {}  # True if it applies to each element, its own calls inlined
     for computation in module.post_order():
         size, plain[computation] = len(computation.instructions), True
         for ins in computation.instructions:
-            body = _copied(ins)
+            body = _inlined_computation(ins)
             if body is not None and (ins.opcode != "map" or plain[body]):
                 size += made[body] - 1
                 _check_size(computation, size)
@@ -79,8 +79,8 @@ def _check_size(computation: Computation, size: int) -> None:
         )
 
 
-def _copied(ins: Instruction) -> Computation | None:
-    """The computation whose copy may take the place of an instruction."""
+def _inlined_computation(ins: Instruction) -> Computation | None:
+    """Return the computation that would replace an instruction, or None."""
     start = _start(ins) if ins.opcode == "async-done" else ins if ins.opcode in _REWRITES else None
     return None if start is None else start.called[0]
 
@@ -95,7 +95,7 @@ def _inline_async(ins: Instruction) -> Instruction | None:
 
 
 def _start(done: Instruction) -> Instruction | None:
-    """The beginning of an async chain."""
+    """Return the async-start of a chain."""
     start = done.operands[0]
     while start.opcode == "async-update":
         start = start.operands[0]
@@ -121,14 +121,14 @@ def _is_elementwise(ins: Instruction) -> bool:
 
 
 def _widen(inner: Instruction, operands: list[Instruction], outer: Instruction) -> Instruction:
-    """The instruction of a map's function, applied to arrays."""
+    """Apply an instruction of a map's computation to arrays."""
     target, dims = outer.computation, outer.shape.dims
     if inner.opcode == "parameter":
         return outer.operands[int(inner.attrs["parameter_number"])]
     if inner.opcode == "constant" and inner.shape.is_array:
         scalar = copy_instruction(inner, target, ())
         return target.add("broadcast", [scalar], {"dimensions": ()}, shape=inner.shape.with_dims(dims))
-    if inner.opcode in ("broadcast", "reshape"):  # from scalar to scalar
+    if inner.opcode in ("broadcast", "reshape"):  # of a scalar to a scalar
         return operands[0]
     return copy_instruction(inner, target, operands, shape=_widened(inner.shape, dims))
 

@@ -1,4 +1,4 @@
-"""Reshapes and transposes move below element-wise operations, where one then does for several.
+"""Move reshapes and transposes below element-wise operations, where one does for several operands.
 
 Before::
 
@@ -11,7 +11,7 @@ After::
     s = f32[2,3] add(x, y)
     ROOT r = f32[6] reshape(s)
 
-All operands that are not one number everywhere must move alike. One such operand alone is moved only towards another
+All operands that are not splats must be moved in the same way. If there is only one, it is moved only towards another
 reshape or transpose, with which it then merges.
 """
 
@@ -26,18 +26,18 @@ from cyxla.xla.passes.engine.rewrite import RewritePass, Rule, any_of
 from cyxla.xla.passes.engine.writer import Writer
 
 _MOVES: Final = ("reshape", "transpose")
-MAX_STEPS: Final = 8  # that are looked ahead
-_BELOW: Final = sorted(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert")
+MAX_STEPS: Final = 8  # length of the lookahead
+_ELEMENTWISE: Final = sorted(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert")
 
 
 def _sink(m: Match) -> Instruction | None:
-    """Move the reshape or transpose of the operands to the result."""
+    """the reshape or transpose of the operation on the operands before it.."""
     ins = m.root
     first = next((o for o in ins.operands if o.opcode in _MOVES), None)
     if first is None or not ins.shape.rank:
         return None
     moved = list(dict.fromkeys(o for o in ins.operands if o.opcode in _MOVES))
-    if not all(_alike(o, first) for o in moved) or not _pays(ins, moved):
+    if not all(_is_same_move(o, first) for o in moved) or not _pays(ins, moved):
         return None
     sizes = first.operands[0].shape.dims
     if not all(o in moved or o.shape.rank == 0 or uniform_value(o) is not None for o in ins.operands):
@@ -48,21 +48,21 @@ def _sink(m: Match) -> Instruction | None:
     return write.op(first.opcode, new, shape=ins.shape.logical, **first.attrs)
 
 
-def _alike(a: Instruction, b: Instruction) -> bool:
+def _is_same_move(a: Instruction, b: Instruction) -> bool:
     return a.opcode == b.opcode and a.operands[0].shape.dims == b.operands[0].shape.dims and a.attrs == b.attrs
 
 
 def _pays(ins: Instruction, moved: Sequence[Instruction]) -> bool:
-    """Whether fewer bytes move: every move goes, or the one that stays merges with those of the readers."""
+    """Return True if fewer bytes move: all moves disappear, or the remaining one merges with those of the users."""
     if any(len(o.users) > 1 for o in moved):
         return False
     if len(moved) == 1:
-        return _meets(ins, moved[0].opcode)
+        return _meets_same_move(ins, moved[0].opcode)
     return sum(o.shape.nbytes for o in moved) >= ins.shape.nbytes
 
 
-def _meets(ins: Instruction, opcode: str) -> bool:
-    """Whether the readers are such moves, or the one reader's are, and so on along element-wise operations."""
+def _meets_same_move(ins: Instruction, opcode: str) -> bool:
+    """Return True if all users are such moves, directly or after a chain of element-wise operations."""
     for _ in range(MAX_STEPS):
         if ins.is_root or not ins.users:
             return False
@@ -85,10 +85,10 @@ def _source(write: Writer, ins: Instruction, sizes: tuple[int, ...]) -> Instruct
     return write.broadcast(write.reshape(scalar, ()), ins.shape.with_dims(sizes))
 
 
-RULES: Final[list[Rule]] = any_of(_BELOW, _sink)
+RULES: Final[list[Rule]] = any_of(_ELEMENTWISE, _sink)
 reshape_mover: Final = RewritePass("reshape_mover", RULES)
 
 
 def run(module: HloModule) -> bool:
-    """Move them as far as that helps."""
+    """Move reshapes and transposes as far as it pays."""
     return reshape_mover.run(module)

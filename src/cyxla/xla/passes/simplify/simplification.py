@@ -1,6 +1,6 @@
-"""The passes that make a program smaller, repeated until none finds anything.
+"""Run the passes that make a program smaller to a fixed point.
 
-`pipeline` puts them together; each can be left out by name. `SIMPLIFY` is the list, in order.
+`pipeline` assembles them; each can be disabled by name. `SIMPLIFY` is the list in order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass], ...]] = (
 
 
 def pipeline(settings: Settings | None = None) -> HloPassFix:
-    """The passes of `SIMPLIFY`, to be run on one module until none changes anything."""
+    """Return a pipeline of the passes of `SIMPLIFY` that runs to a fixed point."""
     steps = HloPassPipeline("simplify", settings)
     for name, step in SIMPLIFY:
         if isinstance(step, RewritePass):
@@ -50,7 +50,7 @@ def pipeline(settings: Settings | None = None) -> HloPassFix:
 
 
 def run(module: HloModule, settings: Settings | None = None) -> bool:
-    """Simplify a module; by default as the environment says."""
+    """Simplify a module; the default settings are those of the environment."""
     changed = pipeline(settings).run(module)
     for computation in module.computations.values():
         computation.changed.clear()

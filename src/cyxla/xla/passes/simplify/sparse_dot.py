@@ -1,8 +1,8 @@
-"""Products with constant matrices that are nearly empty: a few elements picked and added up, as in resizing images.
+"""Rewrite products with sparse constant matrices as weighted sums of a few gathers, as in image resizing.
 
 Before::
 
-    w = f32[224,512] ..        (depends on constants alone; at most two numbers of each column are not zero)
+    w = f32[224,512] ..        (a constant expression; at most two numbers of each column are not zero)
     ROOT r = f32[512,64] dot(w, f32[224,64] x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
 
 After::
@@ -11,9 +11,9 @@ After::
     second = f32[512,64] gather(x, s32[512] constant), ..
     ROOT r = f32[512,64] add(multiply(broadcast(f32[512] constant), first), multiply(.., second))
 
-Zero times infinity is NaN, so this holds only while no element of x is infinite, NaN, or so large that a sum overflows:
-a conditional looks at them, and does all the work in the other case. Several such products of one array, along
-different dimensions, are done together, those along the innermost dimensions first.
+Zero times infinity is NaN, so this is right only if no element of x is infinite, NaN, or so large that a sum overflows:
+a conditional tests for that, and computes the products in the other case. Several such products of one array, along
+different dimensions, are rewritten together, the innermost dimensions first.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_instruction
 from cyxla.xla.passes.engine.observer import replace
 from cyxla.xla.passes.engine.writer import Writer
-from cyxla.xla.passes.simplify.constant_folding import NEVER, work
+from cyxla.xla.passes.simplify.constant_folding import NOT_FOLDED, work
 
-MOST_TAPS: Final = 8  # elements that one sum may take
-_LEAST_GAIN: Final = 8  # how many times shorter than before a sum has to be
-_LEAST_SIZE: Final = 1 << 14  # elements of a result that is worth looking at
-_MOST_WORK: Final = 8_000_000  # element operations to find out what a matrix is
-_NARROW: Final = 16  # elements behind a dimension that are too few for a loop of their own
-_MOST_PLACES: Final = 1 << 16  # in one table
+MAX_TAPS: Final = 8  # nonzero elements of a column
+_MIN_GAIN: Final = 8  # least ratio of a column's length to its nonzero elements
+_MIN_SIZE: Final = 1 << 14  # elements of a result that is worth the rewrite
+_MAX_WORK: Final = 8_000_000  # element operations to evaluate a matrix
+_NARROW: Final = 16  # elements inside a dimension that are too few for a loop of their own
+_MAX_TABLE: Final = 1 << 16  # elements of one table
 
 
 @dataclass
 class _Step:
-    """One product: along which dimension of the base, by which matrix of [contracted, free]."""
+    """One product along a dimension of the base by a matrix [contracted, free]."""
 
     dot: Instruction
     axis: int
@@ -67,8 +67,8 @@ def run(module: HloModule) -> bool:
 
 
 def _chain(ins: Instruction, known: dict[Instruction, Any]) -> tuple[Instruction, list[_Step], list[int]]:
-    """The array at the bottom of a chain of products; the products, first one first; the order of its dimensions."""
-    found: list[tuple[Instruction, int, np.ndarray[Any, Any]]] = []  # with the side of the array
+    """Return the base of a chain of products, the products, first one first, and the order of the base's dimensions."""
+    found: list[tuple[Instruction, int, np.ndarray[Any, Any]]] = []  # with the side of the base
     top = ins
     while top.opcode == "dot" and (top is ins or (len(top.users) == 1 and not top.is_root)):
         side = next((s for s in (0, 1) if _is_plain(top, s) and _matrix(top, 1 - s, known) is not None), None)
@@ -93,16 +93,16 @@ def _chain(ins: Instruction, known: dict[Instruction, Any]) -> tuple[Instruction
 
 
 def _is_plain(dot: Instruction, side: int) -> bool:
-    """Whether a product is one of an array by a matrix, in one float type."""
+    """Return True if a product is one of an array by a matrix, in one float type."""
     a, shapes = dot.attrs, [dot.shape, *(o.shape for o in dot.operands)]
     matrix = dot.operands[1 - side].shape
-    if a["lhs_batch_dims"] or len(a["lhs_contracting_dims"]) != 1 or matrix.rank != 2 or dot.shape.size < _LEAST_SIZE:
+    if a["lhs_batch_dims"] or len(a["lhs_contracting_dims"]) != 1 or matrix.rank != 2 or dot.shape.size < _MIN_SIZE:
         return False
     return dot.shape.dtype in (ElementType.F32, ElementType.F64) and len({s.dtype for s in shapes}) == 1
 
 
 def _matrix(dot: Instruction, side: int, known: dict[Instruction, Any]) -> np.ndarray[Any, Any] | None:
-    """An operand as [contracted, free], if it is constant and nearly empty."""
+    """Return an operand as [contracted, free] if it is constant and sparse."""
     ins = dot.operands[side]
     if ins not in known:
         known[ins] = _evaluated(ins)
@@ -112,7 +112,7 @@ def _matrix(dot: Instruction, side: int, known: dict[Instruction, Any]) -> np.nd
     (contracted,) = dot.attrs["lhs_contracting_dims" if side == 0 else "rhs_contracting_dims"]
     matrix: np.ndarray[Any, Any] = value if contracted == 0 else value.T
     taps = (matrix != 0).sum(0).max(initial=0)
-    worth = taps <= MOST_TAPS and taps * _LEAST_GAIN <= matrix.shape[0] and np.isfinite(matrix).all()
+    worth = taps <= MAX_TAPS and taps * _MIN_GAIN <= matrix.shape[0] and np.isfinite(matrix).all()
     return matrix if worth and 0 not in matrix.shape else None
 
 
@@ -133,7 +133,7 @@ def _evaluated(root: Instruction) -> np.ndarray[Any, Any] | None:
 
 
 def _cone(root: Instruction) -> list[Instruction] | None:
-    """What an instruction depends on, operands first, if that is constants alone and cheap."""
+    """Return the instructions that an instruction depends on, operands first, if they are constant and cheap."""
     found: dict[Instruction, None] = {}
     stack, total = [(root, False)], 0
     while stack:
@@ -145,7 +145,7 @@ def _cone(root: Instruction) -> list[Instruction] | None:
             continue
         if ins.opcode != "constant":
             total += work(ins)
-            if ins.opcode in NEVER or ins.has_side_effect or not ins.shape.is_array or total > _MOST_WORK:
+            if ins.opcode in NOT_FOLDED or ins.has_side_effect or not ins.shape.is_array or total > _MAX_WORK:
                 return None
         stack.append((ins, True))
         stack += [(o, False) for o in ins.operands if o not in found]
@@ -161,8 +161,8 @@ def _rewrite(ins: Instruction, base: Instruction, steps: list[_Step], axes: list
         order = [axes[d] for d in root.attrs["dimensions"]]
     write = Writer(ins.computation)
     dtype, shape = ins.shape.dtype, root.shape.logical
-    few = write.function("few", lambda c: _few(c, base.shape.logical, steps, order, shape))
-    all_ = write.function("all", lambda c: _all(c, base, steps, root))
+    gathers = write.function("few", lambda c: _as_gathers(c, base.shape.logical, steps, order, shape))
+    dots = write.function("all", lambda c: _as_dots(c, base, steps, root))
     most = write.computation.add(
         "reduce",
         (write.op("abs", base), write.constant(0, dtype)),
@@ -171,12 +171,12 @@ def _rewrite(ins: Instruction, base: Instruction, steps: list[_Step], axes: list
         called=(_maximum(write, dtype),),
     )
     small = write.compare("LE", most, write.constant(_bound(steps, dtype), dtype))
-    new = write.computation.add("conditional", (small, base, base), {}, shape=shape, called=(few, all_))
+    new = write.computation.add("conditional", (small, base, base), {}, shape=shape, called=(gathers, dots))
     replace(root, new, "dot with a constant matrix of few elements that are not zero -> gathers")
 
 
 def _bound(steps: list[_Step], dtype: ElementType) -> float:
-    """How large elements may be without a sum that overflows, with room to spare."""
+    """Return the largest magnitude of elements for which no sum overflows, with some margin."""
     limit = float(np.finfo(dtype.numpy_dtype).max) / 2
     for step in steps:
         limit /= max(1.0, 2.0 * float(np.abs(step.matrix.astype(np.float64)).sum(0).max()))
@@ -191,8 +191,8 @@ def _maximum(write: Writer, dtype: ElementType) -> Computation:
     return write.function("largest", body)
 
 
-def _all(c: Computation, base: Instruction, steps: list[_Step], root: Instruction) -> Instruction:
-    """The products as they were."""
+def _as_dots(c: Computation, base: Instruction, steps: list[_Step], root: Instruction) -> Instruction:
+    """Write the products as they were."""
     made = {base: c.add("parameter", (), {"parameter_number": 0}, shape=base.shape.logical)}
     for step in steps:
         for o in step.dot.operands:
@@ -205,46 +205,46 @@ def _all(c: Computation, base: Instruction, steps: list[_Step], root: Instructio
     return last
 
 
-def _few(c: Computation, base: Shape, steps: list[_Step], order: list[int], shape: Shape) -> Instruction:
-    """The products as sums of a few elements."""
+def _as_gathers(c: Computation, base: Shape, steps: list[_Step], order: list[int], shape: Shape) -> Instruction:
+    """Write the products as sums of a few elements."""
     write = Writer(c)
     x = c.add("parameter", (), {"parameter_number": 0}, shape=base)
 
-    def late(step: _Step) -> tuple[bool, float]:
+    def cost(step: _Step) -> tuple[bool, float]:
         return prod(base.dims[step.axis + 1 :]) >= _NARROW, step.matrix.shape[1] / step.matrix.shape[0]
 
-    for n, step in enumerate(sorted(steps, key=late)):
-        if n:  # or every sum would be made again for each of its readers
+    for n, step in enumerate(sorted(steps, key=cost)):
+        if n:  # else fusion would recompute every sum for each of its users
             x = write.op("opt-barrier", x)
         x = _apply(write, x, step)
     return write.op("transpose", x, shape=shape, dimensions=tuple(order))
 
 
 def _apply(write: Writer, x: Instruction, step: _Step) -> Instruction:
-    """One product along a dimension, which stays where it is."""
+    """Write one product along a dimension, which keeps its position."""
     dims, axis, dtype = x.shape.dims, step.axis, x.shape.dtype
     count, size = step.matrix.shape
     shape = Shape.array(dtype, (*dims[:axis], size, *dims[axis + 1 :]))
-    if not step.taps:  # nothing but zeros
+    if not step.taps:  # all zeros
         return write.full(0, shape)
     before, after = prod(dims[:axis]), prod(dims[axis + 1 :])
-    places, weights = _tables(step)
-    if after < _NARROW and size * after <= _MOST_PLACES:  # one long row of all that is behind the dimension
-        places = (places[:, :, None] * after + np.arange(after)).reshape(step.taps, -1)
+    indices, weights = _tables(step)
+    if after < _NARROW and size * after <= _MAX_TABLE:  # one long row of all elements inside the dimension
+        indices = (indices[:, :, None] * after + np.arange(after)).reshape(step.taps, -1)
         weights = np.repeat(weights, after, axis=1)
         count, size, after = count * after, size * after, 1
     flat = write.reshape(x, (before, count, after))
     rows = flat.shape.with_dims((before, size, after))
     total = write.full(0, rows)
-    for at, weight in zip(places, weights, strict=True):
+    for at, weight in zip(indices, weights, strict=True):
         table = _constant(write, at.astype(np.int32), ElementType.S32)
-        picked = write.op(
+        gathered = write.op(
             "gather", flat, table, shape=rows, offset_dims=(0, 2), collapsed_slice_dims=(1,), start_index_map=(1,),
             operand_batching_dims=(), start_indices_batching_dims=(), index_vector_dim=1,
             slice_sizes=(before, 1, after), indices_are_sorted=False,
         )  # fmt: skip
         factor = write.broadcast(_constant(write, weight, dtype), rows, (1,))
-        total = write.op("add", total, write.op("multiply", picked, factor))
+        total = write.op("add", total, write.op("multiply", gathered, factor))
     return write.reshape(total, shape.dims)
 
 
@@ -254,12 +254,12 @@ def _constant(write: Writer, array: np.ndarray[Any, Any], dtype: ElementType) ->
 
 
 def _tables(step: _Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """For each tap and column, which row and how much of it; columns with fewer take nothing of a row."""
-    places = np.zeros((step.taps, step.matrix.shape[1]), np.int64)
-    weights = np.zeros(places.shape, step.matrix.dtype)
+    """Return row and weight of each tap of each column; columns with fewer taps have weights of zero."""
+    indices = np.zeros((step.taps, step.matrix.shape[1]), np.int64)
+    weights = np.zeros(indices.shape, step.matrix.dtype)
     for column in range(step.matrix.shape[1]):
         (rows,) = np.nonzero(step.matrix[:, column])
-        places[:, column] = rows[-1] if len(rows) else 0
-        places[: len(rows), column] = rows
+        indices[:, column] = rows[-1] if len(rows) else 0
+        indices[: len(rows), column] = rows
         weights[: len(rows), column] = step.matrix[rows, column]
-    return places, weights
+    return indices, weights

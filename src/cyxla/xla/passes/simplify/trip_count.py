@@ -1,7 +1,7 @@
-"""How often a loop runs, where a counter decides.
+"""Trip counts of loops with a counter.
 
-A counter is an element of the state that starts as a constant, grows (or shrinks) by a constant each time, and that the
-condition compares with a constant::
+A counter is an element of the state that starts as a constant, is incremented (or decremented) by a constant, and is
+compared with a constant in the condition::
 
     for (i = start; i < bound; i += step)
 """
@@ -13,18 +13,18 @@ from typing import Final
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.engine.pattern import uniform_value
 
-_MIRRORED: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
+_SWAPPED: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 
 
 def known_trip_count(ins: Instruction) -> int | None:
-    """How often the body of a `while` runs; None where that is not known."""
+    """Return the trip count of a `while`, or None if it is unknown."""
     body, condition = ins.called
     found = _comparison(condition)
     if found is None:
         return None
-    number, direction, bound_at = found
+    number, direction, bound_source = found
     start = _initial(ins.operands[0], number)
-    bound = bound_at if not isinstance(bound_at, tuple) else _unchanged(ins, bound_at[0])
+    bound = bound_source if not isinstance(bound_source, tuple) else _unchanged(ins, bound_source[0])
     step = _step(body, number)
     if start is None or bound is None or step is None or not step:
         return None
@@ -52,21 +52,21 @@ def _trips(start: int, bound: int, step: int, direction: str) -> int | None:
 
 
 def _comparison(condition: Computation) -> tuple[int, str, int | tuple[int]] | None:
-    """The counter's number, the direction, and the bound or the number of the element that holds it."""
+    """Return the counter's index, the direction, and the bound or the index of the element that holds it."""
     root = condition.root
     if root.opcode != "compare" or not root.operands[0].shape.dtype.is_integer or root.attrs["direction"] == "EQ":
         return None
-    left, right = (_side(o, condition.parameters[0]) for o in root.operands)
+    left, right = (_operand(o, condition.parameters[0]) for o in root.operands)
     direction = str(root.attrs["direction"])
     if isinstance(left, tuple) and right is not None:
         return left[0], direction, right
     if isinstance(right, tuple) and left is not None:
-        return right[0], _MIRRORED[direction], left
+        return right[0], _SWAPPED[direction], left
     return None
 
 
-def _side(ins: Instruction, parameter: Instruction) -> int | tuple[int] | None:
-    """A constant, or (number,) of an element of the state."""
+def _operand(ins: Instruction, parameter: Instruction) -> int | tuple[int] | None:
+    """Return a constant, or (index,) of an element of the state."""
     if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
         return (int(ins.attrs["index"]),)
     found = uniform_value(ins)
@@ -84,7 +84,7 @@ def _initial(state: Instruction, number: int) -> int | None:
 
 def _unchanged(ins: Instruction, number: int) -> int | None:
     body = ins.called[0]
-    if body.root.opcode != "tuple" or _side(body.root.operands[number], body.parameters[0]) != (number,):
+    if body.root.opcode != "tuple" or _operand(body.root.operands[number], body.parameters[0]) != (number,):
         return None
     return _initial(ins.operands[0], number)
 
@@ -95,7 +95,7 @@ def _step(body: Computation, number: int) -> int | None:
     next_ = body.root.operands[number]
     if next_.opcode not in ("add", "subtract"):
         return None
-    left, right = (_side(o, body.parameters[0]) for o in next_.operands)
+    left, right = (_operand(o, body.parameters[0]) for o in next_.operands)
     if left == (number,) and isinstance(right, int):
         return right if next_.opcode == "add" else -right
     return left if right == (number,) and isinstance(left, int) and next_.opcode == "add" else None

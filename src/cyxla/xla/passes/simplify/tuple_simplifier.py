@@ -1,4 +1,4 @@
-"""Tuples that are only taken apart again vanish.
+"""Remove tuples that are only taken apart again.
 
 Before::
 
@@ -10,7 +10,7 @@ After::
 
     ROOT r = f32[4] negate(x)
 
-A tuple of all the elements of another, in order, is that other one.
+A tuple of all elements of another, in order, is replaced by that one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cyxla.xla.passes.engine.rewrite import RewritePass, Rule, any_of
 
 
 def _element(m: Match) -> Instruction | None:
-    """The operand of tuple, or the part of a constant, that it takes."""
+    """the element of the tuple or constant.."""
     source, index = m.root.operands[0], m.root.attrs["index"]
     if source.opcode == "tuple":
         found: Instruction = source.operands[index]
@@ -36,7 +36,7 @@ def _element(m: Match) -> Instruction | None:
 
 
 def _whole(m: Match) -> Instruction | None:
-    """The tuple whose elements these are, all and in order."""
+    """the tuple whose elements these are, all and in order.."""
     parts = m.root.operands
     if not parts or any(o.opcode != "get-tuple-element" or o.attrs["index"] != n for n, o in enumerate(parts)):
         return None
@@ -50,5 +50,5 @@ tuple_simplifier: Final = RewritePass("tuple_simplifier", RULES)
 
 
 def run(module: HloModule) -> bool:
-    """Apply the rules until none fits."""
+    """Apply the rules to a fixed point."""
     return tuple_simplifier.run(module)

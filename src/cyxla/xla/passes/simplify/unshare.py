@@ -1,4 +1,4 @@
-"""Gives every while and conditional computations of its own.
+"""Give every while and conditional its own copy of the computations that it calls.
 
 Before::
 
@@ -10,7 +10,7 @@ After::
     a = s32[] while(x), condition=small, body=next
     b = s32[] while(y), condition=small.1, body=next.1
 
-Later stages give each instruction one place in memory, which needs each to run in one place of the program.
+Later stages assign each instruction one buffer, which requires one call site.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTROL_FLOW = frozenset({"while", "conditional"})
 
 
 def run(module: HloModule) -> bool:
-    """Copy computations that several control-flow instructions (or several branches of one) call."""
+    """Copy computations that are called by several control-flow instructions, or several branches of one."""
     used: set[Computation] = {module.entry}
     count = 0
     changed = False
@@ -36,15 +36,15 @@ def run(module: HloModule) -> bool:
             raise ResourceExhaustedError(f"control flow unfolds to more than {MAX_INSTRUCTIONS} instructions")
         for ins in computation.instructions:
             if ins.opcode in CONTROL_FLOW:
-                own = tuple(_own(module, c, used) for c in ins.called)
+                own = tuple(_unshared(module, c, used) for c in ins.called)
                 changed |= own != ins.called
                 ins.called = own
                 stack.extend(own)
     return changed
 
 
-def _own(module: HloModule, computation: Computation, used: set[Computation]) -> Computation:
-    """The computation itself the first time, a copy afterwards; what the copy calls is looked at in its turn."""
+def _unshared(module: HloModule, computation: Computation, used: set[Computation]) -> Computation:
+    """Return the computation on its first use, a copy afterwards; the callees of the copy are visited in turn."""
     if computation not in used:
         used.add(computation)
         return computation

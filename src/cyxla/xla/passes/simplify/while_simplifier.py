@@ -1,4 +1,4 @@
-"""Loops carry less, repeat less, and say how often they run.
+"""Simplify loops: carry less state, hoist invariants, and record trip counts.
 
 Before::
 
@@ -17,9 +17,9 @@ After::
       w = while(s), condition=less, body=body, backend_config={"known_trip_count":{"n":"10"}}
       ROOT r = f32[4] get-tuple-element(w), index=1 }
 
-A loop that never runs is its initial state, one that runs once is its body. State that the body hands on unchanged is
-read outside the loop; scalar constants among it move into the loop. State that nothing depends on goes. What the body
-computes from unchanged state alone is computed once, before the loop, unless it is cheap or large.
+A loop without iterations is its initial state, one with a single iteration is its body. State that the body returns
+unchanged is read outside of the loop; scalar constants in it are sunk into the loop. Dead state is removed. Loop
+invariants are computed once, before the loop, unless they are cheap or large.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cyxla.xla.passes.engine.clone import copy_body, copy_instruction
 from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
-#: Worth computing before the loop, besides functions that are not exact.
+#: Opcodes worth hoisting, besides functions that are not exact.
 _COSTLY: Final = frozenset({
     "dot", "convolution", "reduce", "reduce-window", "transpose", "sort", "gather", "scatter", "cholesky",
     "triangular-solve", "fft", "concatenate", "iota", "divide", "remainder",
@@ -43,7 +43,7 @@ _CHEAP: Final = frozenset({"constant", "broadcast", "get-tuple-element", "reshap
 
 
 def run(module: HloModule) -> bool:
-    """Simplify every loop, the inner ones first."""
+    """Simplify every loop, inner loops first."""
     effects = effects_of(module)
     return rewrite_each(
         module, {"while": lambda ins: None if any(effects.get(c, True) for c in ins.called) else _simplify(ins)}
@@ -51,7 +51,7 @@ def run(module: HloModule) -> bool:
 
 
 def effects_of(module: HloModule) -> dict[Computation, bool]:
-    """Which computations have a side effect, in themselves or through what they call."""
+    """Return True for each computation that has a side effect, itself or in a callee."""
     effects: dict[Computation, bool] = {}
     for computation in module.post_order():
         own = any(i.row.side_effect or i.attrs.get("custom_call_has_side_effect") for i in computation.instructions)
@@ -86,7 +86,7 @@ def _annotate(ins: Instruction, trips: int) -> Instruction:
 
 
 def _is_plain(ins: Instruction) -> bool:
-    """Whether the state is a tuple that everybody takes apart, and the body puts together."""
+    """Return True if the state is a tuple that is only used by its elements, and the body returns a tuple."""
     if not ins.shape.is_tuple or ins.called[0].root.opcode != "tuple":
         return False
     parameters = [c.parameters[0] for c in ins.called]
@@ -96,12 +96,12 @@ def _is_plain(ins: Instruction) -> bool:
 
 @dataclass
 class _Plan:
-    """What becomes of a loop's state."""
+    """Changes to the state of a loop."""
 
     keep: list[int]  # elements that stay
-    sunk: dict[int, Instruction] = field(default_factory=dict)  # constants that move into the loop
+    sunk: dict[int, Instruction] = field(default_factory=dict)  # constants that are sunk into the loop
     outside: dict[int, Instruction] = field(default_factory=dict)  # unchanged elements, read from the initial state
-    hoisted: list[Instruction] = field(default_factory=list)  # of the body
+    hoisted: list[Instruction] = field(default_factory=list)  # invariant instructions of the body
 
 
 def _plan(ins: Instruction) -> _Plan | None:
@@ -140,7 +140,7 @@ def _sinks(ins: Instruction) -> bool:
 def _invariant(
     body: Computation, parameter: Instruction, unchanged: set[int], sunk: Mapping[int, Instruction]
 ) -> list[Instruction]:
-    """Instructions of the body that give the same every time and are worth computing once."""
+    """Return the invariant instructions of the body that are worth hoisting."""
     constant: set[Instruction] = set()
     found: list[Instruction] = []
     for ins in body.post_order():
@@ -153,7 +153,7 @@ def _invariant(
             constant.add(ins)
             if _worth_hoisting(ins):
                 found.append(ins)
-    # Of a chain only the ends are carried.
+    # Only the ends of a chain are carried.
     return [i for i in found if not all(u in found for u in i.users) or i.is_root]
 
 
@@ -167,22 +167,22 @@ def _worth_hoisting(ins: Instruction) -> bool:
 def _live(
     needed: set[int], ins: Instruction, unchanged: set[int], sunk: Mapping[int, Instruction], hoisted: list[Instruction]
 ) -> set[int]:
-    """The elements that a loop without the sunk and hoisted has to carry."""
+    """Return the elements that the loop still has to carry without the sunk and hoisted ones."""
     body, condition = ins.called
     stop = set(hoisted)
     live: set[int] = set()
-    todo = needed | _elements_behind([condition.root], condition.parameters[0], set())
+    todo = needed | _elements_used([condition.root], condition.parameters[0], set())
     while todo:
         number = todo.pop()
         if number in live or number in sunk:
             continue
         live.add(number)
-        todo |= _elements_behind([body.root.operands[number]], body.parameters[0], stop) - live
+        todo |= _elements_used([body.root.operands[number]], body.parameters[0], stop) - live
     return live
 
 
-def _elements_behind(roots: list[Instruction], parameter: Instruction, stop: set[Instruction]) -> set[int]:
-    """Which elements of the state the instructions depend on."""
+def _elements_used(roots: list[Instruction], parameter: Instruction, stop: set[Instruction]) -> set[int]:
+    """Return the elements of the state that the instructions depend on."""
     found: set[int] = set()
     seen: set[Instruction] = set()
     stack = list(roots)
@@ -202,7 +202,7 @@ def _elements_behind(roots: list[Instruction], parameter: Instruction, stop: set
 
 
 def _rebuild(ins: Instruction, plan: _Plan) -> Instruction | None:
-    """Write the loop that a plan describes; gives a tuple of the old form, whose elements are then read past it."""
+    """Write the loop of a plan, and return a tuple with the elements of the old state."""
     computation, (body, condition) = ins.computation, ins.called
     write = Writer(computation)
     start = [_element(write, ins.operands[0], n) for n in plan.keep]
@@ -213,11 +213,11 @@ def _rebuild(ins: Instruction, plan: _Plan) -> Instruction | None:
     loop = computation.add(
         "while", (state,), shape=state.shape, called=(new_body, new_condition), metadata=ins.metadata
     )
-    place = {n: k for k, n in enumerate(plan.keep)}
+    index_of = {n: k for k, n in enumerate(plan.keep)}
     parts: list[Instruction] = []
     for n, shape in enumerate(ins.shape.elements):
-        if n in place and n not in plan.outside:
-            parts.append(write.op("get-tuple-element", loop, shape=shape, index=place[n]))
+        if n in index_of and n not in plan.outside:
+            parts.append(write.op("get-tuple-element", loop, shape=shape, index=index_of[n]))
         else:
             parts.append(_element(write, ins.operands[0], n))
     return computation.add("tuple", parts, shape=Shape.tuple([p.shape for p in parts]))
@@ -230,9 +230,9 @@ def _element(write: Writer, source: Instruction, number: int) -> Instruction:
 
 
 def _hoist(ins: Instruction, plan: _Plan) -> list[Instruction]:
-    """Copies of the hoisted instructions, and of what they need, before the loop."""
+    """Copy the hoisted instructions and their dependencies to the front of the loop."""
     body, write = ins.called[0], Writer(ins.computation)
-    parameter, wanted = body.parameters[0], _behind(plan.hoisted)
+    parameter, wanted = body.parameters[0], _dependencies(plan.hoisted)
     made: dict[Instruction, Instruction] = {}
     for inner in body.post_order() if wanted else ():
         if inner not in wanted or inner is parameter:
@@ -244,8 +244,8 @@ def _hoist(ins: Instruction, plan: _Plan) -> list[Instruction]:
     return [made[i] for i in plan.hoisted]
 
 
-def _behind(roots: list[Instruction], stop: frozenset[Instruction] = frozenset()) -> set[Instruction]:
-    """The instructions that these need, themselves included; what is in `stop` needs nothing."""
+def _dependencies(roots: list[Instruction], stop: frozenset[Instruction] = frozenset()) -> set[Instruction]:
+    """Return the instructions that `roots` depend on, with themselves; those in `stop` have no dependencies."""
     seen: set[Instruction] = set()
     stack = list(roots)
     while stack:
@@ -257,7 +257,7 @@ def _behind(roots: list[Instruction], stop: frozenset[Instruction] = frozenset()
 
 
 def _copy(source: Computation, state: Shape, plan: _Plan, results: list[Instruction] | None) -> Computation:
-    """A body (`results` are what it returns of the kept elements) or condition over the new state."""
+    """Copy a condition, or a body that returns `results` as the kept elements, to a computation on the new state."""
     module = source.module
     assert module is not None
     target = module.new_computation(source.name)
@@ -273,7 +273,7 @@ def _copy(source: Computation, state: Shape, plan: _Plan, results: list[Instruct
     made: dict[Instruction, Instruction] = {}
     if results is not None:
         made.update(zip(plan.hoisted, carried, strict=True))
-    wanted = _behind([source.root] if results is None else results, frozenset(made))
+    wanted = _dependencies([source.root] if results is None else results, frozenset(made))
     for ins in source.post_order():
         if ins not in wanted or ins in made or ins is old:
             continue

@@ -1,8 +1,8 @@
-"""Updates of windows that are known beforehand become plainer instructions.
+"""Simplify scatters of one window and updates at constant indices.
 
-A scatter of one window is a dynamic-update-slice; a dynamic-update-slice at a known place that replaces most of an
-array is the pieces around it and the new middle, put together: loops then write every element once, and what the middle
-is computed from may be the same array.
+A scatter of one window is a dynamic-update-slice. A dynamic-update-slice at constant indices that replaces most of an
+array is a concatenation of the parts around it and the update: loops then write every element once, and the update may
+be computed from the same array.
 
 Before::
 
@@ -32,7 +32,7 @@ from cyxla.xla.hlo.attributes import SliceDim
 from cyxla.xla.passes.engine.pattern import uniform_value
 from cyxla.xla.passes.engine.writer import Writer, rewrite_each
 
-_SMALLEST_SHARE: Final = 0.5  # of an array, that an update has to replace
+_SMALLEST_SHARE: Final = 0.5  # of an array that an update has to replace
 
 
 def run(module: HloModule) -> bool:
@@ -45,26 +45,26 @@ def _scatter(ins: Instruction) -> Instruction | None:
         return None
     operand, indices, updates = ins.operands
     a = ins.attrs
-    places = a["scatter_dims_to_operand_dims"]
-    if indices.shape.size != len(places) or a.get("input_batching_dims") or updates.shape.size == 0:
+    dims = a["scatter_dims_to_operand_dims"]
+    if indices.shape.size != len(dims) or a.get("input_batching_dims") or updates.shape.size == 0:
         return None
-    at, window = _known(indices), _window(ins)
-    if at is None or prod(window) != updates.shape.size:  # no indices at all leave room for many windows
+    at, window = _constant_indices(indices), _window_sizes(ins)
+    if at is None or prod(window) != updates.shape.size:  # without indices there may be many windows
         return None
     start = [0] * operand.shape.rank
-    for d, place in zip(places, at, strict=True):
-        start[d] = place
+    for d, index in zip(dims, at, strict=True):
+        start[d] = index
     if any(s < 0 or s + w > n for s, w, n in zip(start, window, operand.shape.dims, strict=True)):
-        return operand  # a window that is not inside changes nothing
+        return operand  # a window that is not inside has no effect
     write = Writer(ins.computation)
-    new = _combined(write, ins.called[0], operand, write.reshape(updates, window), start)
+    new = _combine(write, ins.called[0], operand, write.reshape(updates, window), start)
     if new is None:
         return None
     starts = [write.constant(s, ElementType.S32) for s in start]
     return write.op("dynamic-update-slice", operand, new, *starts)
 
 
-def _known(ins: Instruction) -> list[int] | None:
+def _constant_indices(ins: Instruction) -> list[int] | None:
     if ins.opcode == "reshape":
         ins = ins.operands[0]
     if ins.opcode == "constant":
@@ -73,18 +73,18 @@ def _known(ins: Instruction) -> list[int] | None:
     return None if found is None else [int(found.reshape(-1)[0])] * ins.shape.size
 
 
-def _window(ins: Instruction) -> list[int]:
-    """The sizes of the one window, a dimension of the operand each."""
+def _window_sizes(ins: Instruction) -> list[int]:
+    """Return the sizes of the window along the operand's dimensions."""
     operand, _, updates = ins.operands
     sizes = [updates.shape.dims[d] for d in ins.attrs["update_window_dims"]][::-1]
     inserted = ins.attrs["inserted_window_dims"]
     return [1 if d in inserted else sizes.pop() for d in range(operand.shape.rank)]
 
 
-def _combined(
+def _combine(
     write: Writer, combine: Computation, operand: Instruction, new: Instruction, start: Sequence[int]
 ) -> Instruction | None:
-    """What becomes of the window."""
+    """Write the new elements of the window."""
     old_one, new_one = combine.parameters
     root = combine.root
     if root is new_one:
@@ -112,24 +112,24 @@ def _update(ins: Instruction) -> Instruction | None:
         return None
     if new.shape.size < _SMALLEST_SHARE * ins.shape.size or new.shape.is_dynamic or operand.opcode == "broadcast":
         return None
-    found = [_known(s) for s in starts]
+    found = [_constant_indices(s) for s in starts]
     flat = [x for f in found if f is not None for x in f]
     if any(f is None for f in found) or len(flat) != ins.shape.rank:
         return None
     dims = ins.shape.dims
     at = [min(max(s, 0), n - w) for s, w, n in zip(flat, new.shape.dims, dims, strict=True)]
     if _is_row_range(new.shape.dims, dims) and prod(new.shape.dims) < prod(dims):
-        return None  # one piece in memory: quickly copied
+        return None  # one range in memory: cheap to copy
     write = Writer(ins.computation)
-    return _around(write, operand, new, at)
+    return _replace_middle(write, operand, new, at)
 
 
 def _is_row_range(part: Sequence[int], whole: Sequence[int]) -> bool:
     return tuple(part[1:]) == tuple(whole[1:])
 
 
-def _around(write: Writer, operand: Instruction, new: Instruction, at: Sequence[int]) -> Instruction:
-    """The operand with its middle replaced, one dimension after the other, the last first."""
+def _replace_middle(write: Writer, operand: Instruction, new: Instruction, at: Sequence[int]) -> Instruction:
+    """Write the operand with its middle replaced, one dimension after the other, the last first."""
     dims = operand.shape.dims
     middle = new
     for d in range(len(dims) - 1, -1, -1):

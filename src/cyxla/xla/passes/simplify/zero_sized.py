@@ -1,4 +1,4 @@
-"""Arrays without elements become constants.
+"""Replace arrays without elements by constants.
 
 Before::
 
@@ -23,7 +23,7 @@ _STAY: Final = frozenset({"parameter", "constant", "opt-barrier"})
 
 
 def run(module: HloModule) -> bool:
-    """Replace every empty array that has no side effect."""
+    """Replace every empty array without side effect."""
     changed = False
     for computation in module.post_order():
         for ins in list(computation.instructions):

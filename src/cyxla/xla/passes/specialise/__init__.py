@@ -1,1 +1,1 @@
-"""Splitting a program for arguments that stay the same, and rewrites of products with known weights."""
+"""Specialisation of a program for constant arguments, and rewrites of products with known weights."""

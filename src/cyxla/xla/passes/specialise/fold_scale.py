@@ -1,20 +1,20 @@
-"""Scales and shifts around a product with known weights are worked into the weights.
+"""Fold scales and shifts around a product with known weights into the weights.
 
-Before, where w, s, m and b are known (s, m and b may be spread over the other dimensions)::
+Before, where w, s, m and b are known (s, m and b may be broadcast over the other dimensions)::
 
     c = f32[8,14,14,64] convolution(x, w), dim_labels=b01f_01io->b01f
     ROOT r = f32[8,14,14,64] add(multiply(subtract(c, m), s), b)
 
-After, where the last operand of both lines depends on known values alone::
+After, where the last operand of both lines depends on known values only::
 
     c = f32[8,14,14,64] convolution(x, multiply(w, s))
     ROOT r = f32[8,14,14,64] add(c, subtract(b, multiply(m, s)))
 
-Likewise in front of a dot, where scale and shift run along what is contracted: dot(x * s + b, w) becomes
+Likewise before a dot, with scale and shift along the contracted dimension: dot(x * s + b, w) becomes
 dot(x, s * w) + dot(b, w).
 
-The results round differently, and differ altogether where a weight times its scale leaves the range of its type: who
-folds has to look at the products. So this is no part of compiling, but of fixing arguments; see `prologue`.
+The results round differently, and are wrong if a weight times its scale leaves the range of its type: the caller has to
+check the products. So this is not part of compilation, but of fixing arguments; see `prologue`.
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ _Dims = tuple[int, ...]
 
 
 def run(module: HloModule, known: Known) -> bool:
-    """Fold in every computation; what is written for known values is known afterwards."""
+    """Fold in every computation; instructions that are written for known values are added to them."""
     changed = False
     for computation in module.post_order():
         for ins in list(computation.instructions):
             if ins not in computation.instructions:
                 continue  # rewritten together with another
-            while (new := _fold_in_front(ins, known)) is not None:
+            while (new := _fold_before(ins, known)) is not None:
                 ins, changed = new, True
             product = _Product.of(ins, known)
             if product is not None and (ins.users or ins.is_root):
-                changed |= _fold_behind(product, known)
+                changed |= _fold_after(product, known)
     return changed
 
 
 @dataclass(frozen=True)
 class _Product:
-    """A dot or convolution of something with known weights.
+    """A dot or convolution with known weights.
 
     Attributes
     ----------
     side : int
-        Which operand the weights are.
+        Operand number of the weights.
     features : tuple of int
         Dimensions of the result that are dimensions of the weights.
-    places : tuple of int
-        Those of the weights, in the same order.
+    weight_dims : tuple of int
+        The corresponding dimensions of the weights.
     """
 
     ins: Instruction
     side: int
     features: _Dims
-    places: _Dims
+    weight_dims: _Dims
 
     @staticmethod
     def of(ins: Instruction, known: Known) -> _Product | None:
@@ -95,7 +95,7 @@ def _dot_features(ins: Instruction, side: int) -> tuple[_Dims, _Dims]:
 
 
 def _remove(ins: Instruction) -> None:
-    """Remove an instruction that has lost its readers, and what only it read."""
+    """Remove an instruction that has lost its users, and operands that only it used."""
     stack = [ins]
     while stack:
         ins = stack.pop()
@@ -106,12 +106,12 @@ def _remove(ins: Instruction) -> None:
             stack.extend(ins.operands)
 
 
-# --- behind a product ---
+# --- after a product ---
 
 
 @dataclass
 class _Affine:
-    """What becomes of a product p: p * scale + shift, both along its features."""
+    """A chain on a product p that computes p * scale + shift, both along its features."""
 
     write: KnownWriter
     end: Instruction  # the last instruction of the chain
@@ -122,10 +122,10 @@ class _Affine:
     moves: list[Instruction] = field(default_factory=list)  # reshapes and transposes before the end
 
     def take(self, user: Instruction, at: Instruction, features: _Dims) -> bool:
-        """Add an instruction to the chain, if it fits."""
+        """Add an instruction to the chain if it fits, and return True if so."""
         if user.opcode == "negate":
             sizes = [user.shape.dims[d] for d in features]
-            return self._times("multiply", self.write.all_of(-1, user.shape.with_dims(sizes)))
+            return self._scale("multiply", self.write.splat(-1, user.shape.with_dims(sizes)))
         if len(user.operands) != 2 or user.operands[0] is user.operands[1]:
             return False
         side = user.operands.index(at)
@@ -136,22 +136,22 @@ class _Affine:
         if vector is None:
             return False
         if user.opcode in ("multiply", "divide"):
-            return self._times(user.opcode, vector)
-        return self._plus(user.opcode, vector, negated=user.opcode == "subtract" and side == 1)
+            return self._scale(user.opcode, vector)
+        return self._shift(user.opcode, vector, negated=user.opcode == "subtract" and side == 1)
 
-    def _times(self, opcode: str, vector: Instruction) -> bool:
+    def _scale(self, opcode: str, vector: Instruction) -> bool:
         if self.scale is None and opcode == "multiply":
             self.scale = vector
         else:
-            self.scale = self.write.op(opcode, self.scale or self.write.all_of(1, vector.shape), vector)
+            self.scale = self.write.op(opcode, self.scale or self.write.splat(1, vector.shape), vector)
         if self.shift is not None:
             self.shift = self.write.op(opcode, self.shift, vector)
         return True
 
-    def _plus(self, opcode: str, vector: Instruction, *, negated: bool) -> bool:
+    def _shift(self, opcode: str, vector: Instruction, *, negated: bool) -> bool:
         if negated:  # vector - chain
             scale = self.scale
-            self.scale = self.write.all_of(-1, vector.shape) if scale is None else self.write.op("negate", scale)
+            self.scale = self.write.splat(-1, vector.shape) if scale is None else self.write.op("negate", scale)
             self.shift = vector if self.shift is None else self.write.op("subtract", vector, self.shift)
         elif self.shift is None:
             self.shift = self.write.op("negate", vector) if opcode == "subtract" else vector
@@ -161,7 +161,7 @@ class _Affine:
         return True
 
 
-def _fold_behind(product: _Product, known: Known) -> bool:
+def _fold_after(product: _Product, known: Known) -> bool:
     ins = product.ins
     write = KnownWriter(ins.computation, known)
     chain = _follow(product, write)
@@ -172,14 +172,14 @@ def _fold_behind(product: _Product, known: Known) -> bool:
         return False
     weights = product.weights
     if chain.scale is not None:
-        wide = write.spread(chain.scale, weights.shape, product.places)
+        wide = write.broadcast_known(chain.scale, weights.shape, product.weight_dims)
         weights = write.op("multiply", weights, wide)
     operands = [weights if n == product.side else o for n, o in enumerate(ins.operands)]
     new = copy_instruction(ins, ins.computation, operands)
     for move in chain.moves:
         new = copy_instruction(move, ins.computation, [new])
     if chain.shift is not None:
-        wide = write.spread(chain.shift, chain.end.shape, chain.features)
+        wide = write.broadcast_known(chain.shift, chain.end.shape, chain.features)
         new = Writer(ins.computation).op("add", new, wide)
     ins.computation.replace_all_uses(chain.end, new)
     _remove(chain.end)
@@ -187,7 +187,7 @@ def _fold_behind(product: _Product, known: Known) -> bool:
 
 
 def _follow(product: _Product, write: KnownWriter) -> _Affine:
-    """Walk down from a product as long as the one reader scales, shifts or moves it."""
+    """Follow a product as long as its only user scales, shifts or moves it."""
     at, features = product.ins, product.features
     chain, moves = _Affine(write, at, features), list[Instruction]()
     while len(at.users) == 1 and not at.is_root:
@@ -195,7 +195,7 @@ def _follow(product: _Product, write: KnownWriter) -> _Affine:
         if user.control_predecessors:
             break
         if user.opcode in _MOVES:
-            moved = _moved(user, features)
+            moved = _moved_dims(user, features)
             if moved is None:
                 break
             features = moved
@@ -208,8 +208,8 @@ def _follow(product: _Product, write: KnownWriter) -> _Affine:
     return chain
 
 
-def _moved(move: Instruction, features: _Dims) -> _Dims | None:
-    """Where the features are after a transpose or reshape; None where they are torn apart."""
+def _moved_dims(move: Instruction, features: _Dims) -> _Dims | None:
+    """Return the dimensions of the features after a transpose or reshape, or None if it splits or merges them."""
     if move.opcode == "transpose":
         order = move.attrs["dimensions"]
         return tuple(order.index(d) for d in features)
@@ -218,15 +218,15 @@ def _moved(move: Instruction, features: _Dims) -> _Dims | None:
         return None
     found = []
     for d in features:
-        place = _same_place(before, d, after)
-        if place is None:
+        dim = _same_dim(before, d, after)
+        if dim is None:
             return None
-        found.append(place)
+        found.append(dim)
     return tuple(found)
 
 
-def _same_place(before: Sequence[int], d: int, after: Sequence[int]) -> int | None:
-    """The dimension of `after` with the same size and the same number of elements behind it."""
+def _same_dim(before: Sequence[int], d: int, after: Sequence[int]) -> int | None:
+    """Return the dimension of `after` with the same size and the same number of inner elements."""
     inner = _product(before[d + 1 :])
     return next((k for k, n in enumerate(after) if n == before[d] and _product(after[k + 1 :]) == inner), None)
 
@@ -238,11 +238,11 @@ def _product(sizes: Sequence[int]) -> int:
     return total
 
 
-# --- in front of a dot ---
+# --- before a dot ---
 
 
-def _fold_in_front(ins: Instruction, known: Known) -> Instruction | None:
-    """Work into the weights what is done to a dot's other operand; gives the new dot of all its readers' places."""
+def _fold_before(ins: Instruction, known: Known) -> Instruction | None:
+    """Fold arithmetic on a dot's other operand into the weights, for all users of it, and return the new dot."""
     product = _Product.of(ins, known) if ins.opcode == "dot" and (ins.users or ins.is_root) else None
     if product is None:
         return None
@@ -251,22 +251,22 @@ def _fold_in_front(ins: Instruction, known: Known) -> Instruction | None:
         return None
     readers = [_Product.of(u, known) for u in source.users]
     write = KnownWriter(ins.computation, known)
-    plans = [None if r is None else _plan_in_front(r, source, write) for r in readers]
+    plans = [None if r is None else _plan_before(r, source, write) for r in readers]
     if any(p is None for p in plans):
         return None
     first: Instruction | None = None
     for reader, vector in zip(readers, plans, strict=True):
         assert reader is not None
         assert vector is not None
-        new, result = _rewrite_in_front(reader, source, vector, write)
+        new, result = _rewrite_before(reader, source, vector, write)
         ins.computation.replace_all_uses(reader.ins, result)
         _remove(reader.ins)
         first = new if reader.ins is ins else first
     return first
 
 
-def _plan_in_front(reader: _Product, source: Instruction, write: KnownWriter) -> Instruction | None:
-    """The known operand of `source` along what the reader contracts."""
+def _plan_before(reader: _Product, source: Instruction, write: KnownWriter) -> Instruction | None:
+    """Return the known operand of `source` along the dimensions that `reader` contracts."""
     known = write.known
     x, y = source.operands
     if reader.ins.opcode != "dot" or (x in known) == (y in known):
@@ -280,15 +280,15 @@ def _plan_in_front(reader: _Product, source: Instruction, write: KnownWriter) ->
     return write.vector(x if x in known else y, contracting)
 
 
-def _rewrite_in_front(
+def _rewrite_before(
     reader: _Product, source: Instruction, vector: Instruction, write: KnownWriter
 ) -> tuple[Instruction, Instruction]:
-    """The new dot, and what its old readers are to read."""
+    """Return the new dot, and the replacement of the old one."""
     known, ins = write.known, reader.ins
     dims = DotDims.of(ins)
     along = dims.rhs_contracting if reader.side == 1 else dims.lhs_contracting
     x = next(o for o in source.operands if o not in known)
-    weights, wide = reader.weights, write.spread(vector, reader.weights.shape, along)
+    weights, wide = reader.weights, write.broadcast_known(vector, reader.weights.shape, along)
     scales = source.opcode in ("multiply", "divide")
     scaled = write.op(source.opcode if scales else "multiply", weights, wide)
     operands = [x, x]
@@ -300,6 +300,6 @@ def _rewrite_in_front(
     known.learn(total.operands[1])
     known.learn(total)
     kept = [d for d in range(weights.shape.rank) if d not in along]
-    places = tuple(reader.features[reader.places.index(d)] for d in kept)
-    level = write.spread(total, ins.shape, places)
+    weight_dims = tuple(reader.features[reader.weight_dims.index(d)] for d in kept)
+    level = write.broadcast_known(total, ins.shape, weight_dims)
     return new, Writer(ins.computation).op(source.opcode, new, level)

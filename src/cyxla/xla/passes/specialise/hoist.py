@@ -1,4 +1,4 @@
-"""What a loop computes from known values alone is computed before it.
+"""Hoist computations on known values from loops.
 
 Before, where w is known::
 
@@ -10,8 +10,8 @@ After::
     body { s = (s32[], f32[8], f32[8,8], f32[8,8]) parameter(0)  t = f32[8,8] get-tuple-element(s), index=3 .. }
     ENTRY main { ..  t = f32[8,8] transpose(w), dimensions={1,0} ..  l = while(s), condition=less, body=body }
 
-`while_simplifier` does so for what is worth a place in the state; here everything is that the caller wants, since no
-call will compute it. State that the loop no longer needs is left to `while_simplifier`.
+`while_simplifier` hoists only values that are worth carrying; here the caller chooses, since no call will compute them.
+State that the loop no longer needs is left to `while_simplifier`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cyxla.xla.passes.specialise.known import Known
 def hoist_from_loops(
     module: HloModule, known: Known, wanted: Callable[[Computation, Known], Sequence[Instruction]]
 ) -> bool:
-    """Move out of every loop what `wanted` names of its body; inner loops first, so that it moves all the way."""
+    """Hoist the values that `wanted` returns for the body of every loop, inner loops first."""
     changed = False
     for computation in module.post_order():
         for ins in list(computation.instructions):
@@ -42,7 +42,7 @@ def hoist_from_loops(
 
 
 def _extend(loop: Instruction, values: Sequence[Instruction], known: Known) -> Instruction:
-    """Write the loop that is handed these values; gives the elements of the old one's state as a tuple."""
+    """Write a loop with these values in its state, and return the elements of the old state as a tuple."""
     computation, (body, condition) = loop.computation, loop.called
     start = [*loop.operands[0].operands, *_copies(loop, values, known)]
     state = Shape.tuple([s.shape.logical for s in start])
@@ -54,13 +54,13 @@ def _extend(loop: Instruction, values: Sequence[Instruction], known: Known) -> I
         called=[_copy(body, state, values, whole=True), _copy(condition, state, (), whole=False)],
         shape=state,
     )
-    return _part(Writer(computation), new, len(loop.shape.elements))
+    return _prefix(Writer(computation), new, len(loop.shape.elements))
 
 
 def _copies(loop: Instruction, values: Sequence[Instruction], known: Known) -> list[Instruction]:
-    """The values, worked out before the loop."""
+    """Write the values before the loop."""
     body, unchanged = loop.called[0], known.unchanged(loop)
-    parameter, needed = body.parameters[0], _behind(values)
+    parameter, needed = body.parameters[0], _dependencies(values)
     made: dict[Instruction, Instruction] = {}
     for ins in body.post_order():
         if ins not in needed or ins is parameter:
@@ -72,7 +72,7 @@ def _copies(loop: Instruction, values: Sequence[Instruction], known: Known) -> l
     return [made[v] for v in values]
 
 
-def _behind(values: Sequence[Instruction]) -> set[Instruction]:
+def _dependencies(values: Sequence[Instruction]) -> set[Instruction]:
     seen: set[Instruction] = set()
     stack = list(values)
     while stack:
@@ -84,16 +84,16 @@ def _behind(values: Sequence[Instruction]) -> set[Instruction]:
 
 
 def _copy(source: Computation, state: Shape, values: Sequence[Instruction], *, whole: bool) -> Computation:
-    """A body (its result the whole state) or condition over a longer state, at whose end the values stand."""
+    """Copy a condition, or (if `whole`) a body, to a computation on a longer state that ends with the values."""
     assert source.module is not None
     target = source.module.new_computation(source.name)
     target.execution_thread = source.execution_thread
     old, write = source.parameters[0], Writer(target)
     count = len(old.shape.elements)
     parameter = target.add("parameter", (), {"parameter_number": 0}, shape=state, name=old.name)
-    handed = [_element(write, parameter, count + k) for k in range(len(values))]
-    made = dict(zip(values, handed, strict=True))
-    made[old] = _part(write, parameter, count)
+    hoisted = [_element(write, parameter, count + k) for k in range(len(values))]
+    made = dict(zip(values, hoisted, strict=True))
+    made[old] = _prefix(write, parameter, count)
     for ins in source.post_order():
         if ins not in made:
             made[ins] = copy_instruction(ins, target, [made[o] for o in ins.operands])
@@ -101,12 +101,12 @@ def _copy(source: Computation, state: Shape, values: Sequence[Instruction], *, w
     target.root = made[source.root]
     if whole:
         results = [_element(write, target.root, n) for n in range(count)]
-        target.root = target.add("tuple", [*results, *handed], shape=state)
+        target.root = target.add("tuple", [*results, *hoisted], shape=state)
     return target
 
 
-def _part(write: Writer, source: Instruction, count: int) -> Instruction:
-    """The first elements of a tuple, as a tuple."""
+def _prefix(write: Writer, source: Instruction, count: int) -> Instruction:
+    """Return a tuple of the first elements of a tuple."""
     return _tuple(write, [_element(write, source, n) for n in range(count)])
 
 

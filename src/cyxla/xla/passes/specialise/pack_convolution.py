@@ -1,4 +1,4 @@
-"""Cuts the weights of convolutions into panels of features, each of them in one piece.
+"""Pack the weights of convolutions into panels of features, each contiguous.
 
 Before::
 
@@ -13,9 +13,8 @@ After, for panels of 64 features::
         dim_labels=b012f_201io->b012f
     ROOT r = f32[1,5,5,128] reshape(d)
 
-The panels are one more spatial dimension, of which the input has one element: place number p of the result finds it
-under tap number p of the reversed window, and all other taps outside. Kernels take that form as it is. Whoever knows
-the weights beforehand computes ``p`` beforehand.
+The panels are another spatial dimension, in which the input has size 1: result p meets tap p of the reversed window,
+and all other taps are outside. Kernels take that form. If the weights are known, ``p`` is computed once.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ def run(module: HloModule) -> bool:
 
 
 def panel_width(ins: Instruction) -> int | None:
-    """How many features a panel has for a convolution in channels-last form.
+    """Return the number of features of a panel for a convolution in channels-last form.
 
-    None: its weights stay as they are, for they lie in one panel already, cannot be cut into equal ones, or are of a
-    type or in groups that other kernels are for.
+    None if the weights stay as they are: they are one panel already, have no equal panels, or are of a type or in
+    groups that other kernels are for.
     """
     if ins.attrs["dim_labels"] != channels_last(ins.shape.rank - 2) or ins.shape.size == 0:
         return None
@@ -50,7 +49,7 @@ def panel_width(ins: Instruction) -> int | None:
 
 
 def pack(ins: Instruction) -> Instruction | None:
-    """The packed form of one convolution, reshaped to the shape it had; None if `panel_width` is."""
+    """Return the packed form of one convolution, reshaped to the old shape, or None if `panel_width` is None."""
     panel = panel_width(ins)
     if panel is None:
         return None

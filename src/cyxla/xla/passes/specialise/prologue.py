@@ -1,4 +1,4 @@
-"""A program for arguments that stay the same: what depends on them alone moves to a program that runs once.
+"""Split a program with some arguments fixed into a prologue that runs once and the rest.
 
 Before, with the parameters 1 and 2 fixed::
 
@@ -13,14 +13,14 @@ After, the prologue::
     e = f32[8] exponential(s)
     ROOT t = (f32[64,8]) tuple(f32[64,8] multiply(w, f32[64,8] broadcast(e), dimensions={1}))
 
-and the main program, which takes what is free, then what is fixed, then what the prologue made::
+and the main program, which takes the free arguments, the fixed ones that it uses, and the results of the prologue::
 
     x = f32[1,64] parameter(0)  w = f32[64,8] parameter(1)
     ROOT r = f32[1,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 
-Also what a loop computes from fixed arguments alone is computed once. Constants stay with the main program, and so does
-what is cheaper to make again than to read: broadcasts, and arrays far larger than what they come from. Scales are
-folded into weights by `fold_scale`, which changes roundings; nothing else here does.
+Loop invariants of fixed arguments are computed once as well. Constants stay in the main program, and so do values that
+are cheaper to recompute than to read: broadcasts, and arrays far larger than their sources. `fold_scale` folds scales
+into weights, which changes roundings; nothing else here does.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from cyxla.xla.passes.specialise import fold_scale, split_products
 from cyxla.xla.passes.specialise.hoist import hoist_from_loops
 from cyxla.xla.passes.specialise.known import Known
 
-SMALL: Final = 64 << 10  # bytes that are worth keeping whatever they come from
-GROWTH: Final = 2  # how much larger than the fixed arguments behind it an array may be
-#: Rewrites a program so that known values lie as kernels read them; says whether it did.
-Layouts: TypeAlias = Callable[[HloModule, Known], bool]
-#: Read as what they are made from.
-_STAYS: Final = frozenset({"broadcast", "reshape", "tuple", "parameter"})
+ALWAYS_KEPT_BYTES: Final = 64 << 10  # bytes that are worth keeping whatever their sources
+MAX_GROWTH: Final = 2  # largest ratio of an array to the fixed arguments that it depends on
+#: Pass of a platform that rewrites a program to give known values the layouts of kernels; returns True if it did.
+LayoutPass: TypeAlias = Callable[[HloModule, Known], bool]
+#: Opcodes that are recomputed from their operands.
+_RECOMPUTED: Final = frozenset({"broadcast", "reshape", "tuple", "parameter"})
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class Specialised:
     Attributes
     ----------
     main : HloModule
-        Takes the free arguments, then the `kept`, then the results of the prologue.
+        The program of the free arguments, then the `kept` ones, then the results of the prologue.
     prologue : HloModule or None
-        Takes the arguments `used`; gives a tuple of arrays. None where there is nothing to compute.
+        The program of the arguments `used`, which returns a tuple of arrays. None if there is nothing to compute.
     kept, used : tuple of int
-        Numbers of the fixed parameters.
+        Numbers of the fixed parameters that each program takes.
     folded : bool
-        Whether scales were folded into weights.
+        True if scales were folded into weights.
     work : int
-        Element operations of the prologue, roughly.
+        Approximate number of element operations of the prologue.
     """
 
     main: HloModule
@@ -75,25 +75,25 @@ class Specialised:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether the main program is the one that was given, but for the order of its parameters."""
+        """True if the main program is the original one, except for the order of its parameters."""
         return self.prologue is None and not self.folded
 
 
 def specialise(
-    module: HloModule, fixed: Collection[int], *, fold: bool = True, layouts: Iterable[Layouts] = ()
+    module: HloModule, fixed: Collection[int], *, fold: bool = True, layouts: Iterable[LayoutPass] = ()
 ) -> Specialised:
     """Split a module.
 
     Parameters
     ----------
     module : HloModule
-        A program that went through the passes of its platform; it is left as it is.
+        A program after the passes of its platform; it is not changed.
     fixed : collection of int
-        Numbers of the parameters that stay the same.
+        Numbers of the fixed parameters.
     fold : bool
-        Whether scales may be folded into weights.
-    layouts : iterable of Layouts
-        What the platform does to known values.
+        True if scales may be folded into weights.
+    layouts : iterable of LayoutPass
+        Layout passes of the platform.
     """
     main = clone(module)
     parameters = main.parameters
@@ -103,41 +103,41 @@ def specialise(
     if split:
         dce.run(main)
         algebra.run(main)
-    laid_out = [lay_out(main, known) for lay_out in layouts]
+    laid_out = [layout_pass(main, known) for layout_pass in layouts]
     if any(laid_out):
         known = Known(main, [parameters[n] for n in fixed])
-    moved = hoist_from_loops(main, known, _wanted)
+    moved = hoist_from_loops(main, known, _values_to_keep)
     if folded or split or any(laid_out) or moved:
         dce.run(main)
         if moved:
             simplification.run(main)
         parameters = main.parameters
         known = Known(main, [parameters[n] for n in fixed])
-    wanted = _wanted(main.entry, known)
+    wanted = _values_to_keep(main.entry, known)
     prologue, used = _prologue(main, wanted) if wanted else (None, ())
     effort = sum(work(i) for i in prologue.entry.instructions if i.shape.is_array) if prologue is not None else 0
     kept = _main(main, wanted, sorted(set(range(len(parameters))) - set(fixed)))
     return Specialised(main, prologue, kept, used, folded, effort)
 
 
-def _wanted(computation: Computation, known: Known) -> list[Instruction]:
-    """The known values that unknown instructions need and that are better kept than computed again."""
+def _values_to_keep(computation: Computation, known: Known) -> list[Instruction]:
+    """Return the known operands of unknown instructions that are worth keeping instead of recomputing."""
     seen: set[Instruction] = set()
-    stack = list(_borders(computation, known))
+    stack = list(_boundary(computation, known))
     found: set[Instruction] = set()
     while stack:
         ins = stack.pop()
         if ins in seen or not known.depends(ins):
             continue
         seen.add(ins)
-        if _stays(ins, known):
+        if _is_recomputed(ins, known):
             stack.extend(ins.operands)
         else:
             found.add(ins)
     return [i for i in computation.post_order() if i in found]
 
 
-def _borders(computation: Computation, known: Known) -> Iterator[Instruction]:
+def _boundary(computation: Computation, known: Known) -> Iterator[Instruction]:
     for ins in computation.instructions:
         if ins not in known:
             yield from (o for o in ins.operands if o in known)
@@ -145,17 +145,17 @@ def _borders(computation: Computation, known: Known) -> Iterator[Instruction]:
         yield computation.root
 
 
-def _stays(ins: Instruction, known: Known) -> bool:
-    if ins.opcode in _STAYS or known.is_given(ins) or not ins.shape.is_array:
+def _is_recomputed(ins: Instruction, known: Known) -> bool:
+    if ins.opcode in _RECOMPUTED or known.is_given(ins) or not ins.shape.is_array:
         return True
-    return ins.shape.nbytes > max(SMALL, GROWTH * known.bytes_behind(ins))
+    return ins.shape.nbytes > max(ALWAYS_KEPT_BYTES, MAX_GROWTH * known.source_bytes(ins))
 
 
 # --- the two programs ---
 
 
 def _prologue(module: HloModule, wanted: Sequence[Instruction]) -> tuple[HloModule, tuple[int, ...]]:
-    """A program that computes these, and the numbers of the parameters that it takes."""
+    """Return a program that computes these values, and the numbers of the parameters that it takes."""
     twin = clone(module)
     twins = dict(zip(module.entry.post_order(), twin.entry.instructions, strict=True))
     parts = [twins[i] for i in wanted]
@@ -170,7 +170,7 @@ def _prologue(module: HloModule, wanted: Sequence[Instruction]) -> tuple[HloModu
 
 
 def _main(module: HloModule, wanted: Sequence[Instruction], free: Sequence[int]) -> tuple[int, ...]:
-    """Make the module take the wanted values as arguments; gives the fixed parameters that it still takes."""
+    """Replace the wanted values by parameters of the module, and return the fixed parameters that it still takes."""
     computation, old = module.entry, module.parameters
     made: list[Instruction] = []
     for ins in wanted:
@@ -202,7 +202,7 @@ def _renumber(module: HloModule, order: Iterable[Instruction]) -> None:
 
 
 def _config(config: ModuleConfig, free: Sequence[int]) -> ModuleConfig:
-    """The same for the parameters that are left."""
+    """Return the configuration for the remaining parameters."""
     place = {n: k for k, n in enumerate(free)}
     aliases = tuple(a._replace(parameter=place[a.parameter]) for a in config.input_output_alias if a.parameter in place)
     donors = tuple(d._replace(parameter=place[d.parameter]) for d in config.buffer_donor if d.parameter in place)

@@ -1,6 +1,6 @@
-"""A product with known weights of which only slices are read becomes several products.
+"""Split a product with known weights, of which only slices are used, into several products.
 
-Before, as attention has it; w is known::
+Before, as in attention; w is known::
 
     d = f32[128,48] dot(f32[128,16] x, f32[16,48] w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     t = f32[3,2,128,8] transpose(f32[128,3,2,8] reshape(d)), dimensions={1,2,0,3}
@@ -14,9 +14,9 @@ After::
     q = f32[2,128,8] transpose(f32[128,2,8] reshape(d)), dimensions={1,0,2}
     k = ..
 
-Every slice moves up through transposes, reshapes and element-wise operations to the product. That pays because the
-slices of the weights are settled beforehand, and what reads the products may take them as they lie, where slices of a
-wider one would have to be copied.
+Every slice is moved up through transposes, reshapes and element-wise operations to the product. That pays because
+slices of the weights are known, and users of the products read them in place, where slices of a wider product would
+be copied.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from cyxla.xla.passes.engine.writer import Writer
 from cyxla.xla.passes.expand.dot import DotDims
 from cyxla.xla.passes.specialise.known import Known, KnownWriter
 
-MAX_STEPS: Final = 64  # between a product and the slices of it
-COLUMNS: Final = 64  # of a product that is worth a kernel of its own
-_THROUGH: Final = frozenset({
+MAX_STEPS: Final = 64  # between a product and its slices
+MIN_COLUMNS: Final = 64  # of a product that is worth a kernel of its own
+_MOVED_THROUGH: Final = frozenset({
     "transpose", "reshape", *(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert"),
 })  # fmt: skip
 _Ranges = tuple[SliceDim, ...]
 
 
 def run(module: HloModule, known: Known) -> bool:
-    """Split in every computation."""
+    """Split products in every computation."""
     changed = False
     for computation in module.post_order():
         for ins in list(computation.instructions):
@@ -56,20 +56,23 @@ def _split(dot: Instruction, known: Known) -> bool:
         return False
     dims = DotDims.of(dot)
     fixed = dot.shape.rank - len(dims.rhs_free)
-    cuts = {s: _levels(s, path) for s in path[-1].users}
-    pieces = [levels[0] for levels in cuts.values() if levels is not None]
-    if len(pieces) != len(cuts) or not all(_pays(piece, dot, fixed) for piece in pieces):
+    slices = {s: _levels(s, path) for s in path[-1].users}
+    pieces = [levels[0] for levels in slices.values() if levels is not None]
+    if len(pieces) != len(slices) or not all(_pays(piece, dot, fixed) for piece in pieces):
         return False
     if sum(prod(_sizes(piece)) for piece in pieces) > dot.shape.size:
-        return False  # something would be computed twice
-    for piece, levels in cuts.items():
+        return False  # some elements would be computed twice
+    for piece, levels in slices.items():
         assert levels is not None
         dot.computation.replace_all_uses(piece, _rebuild(path, levels, dims, known))
     return True
 
 
 def _path(dot: Instruction) -> list[Instruction] | None:
-    """The product and what is done to it, up to what only slices read; None unless dimensions are reordered there."""
+    """Return the product and its chain of users, up to an instruction with only slices as users, or None.
+
+    The chain must contain a transpose.
+    """
     path = [dot]
     while len(path) < MAX_STEPS:
         at = path[-1]
@@ -78,27 +81,27 @@ def _path(dot: Instruction) -> list[Instruction] | None:
         if all(u.opcode == "slice" for u in at.users):
             return path if any(i.opcode == "transpose" for i in path) else None
         user = next(iter(at.users))
-        if len(at.users) > 1 or user.opcode not in _THROUGH or user.operands.count(at) > 1:
+        if len(at.users) > 1 or user.opcode not in _MOVED_THROUGH or user.operands.count(at) > 1:
             return None
         path.append(user)
     return None
 
 
 def _pays(piece: _Ranges, dot: Instruction, fixed: int) -> bool:
-    """Whether a part of a product is a product of all its rows with enough of its columns."""
+    """Return True if a part of a product has all of its rows and enough of its columns."""
     whole = all(r == SliceDim(0, n) for r, n in zip(piece[:fixed], dot.shape.dims[:fixed], strict=True))
-    return whole and prod(_sizes(piece)[fixed:]) >= COLUMNS
+    return whole and prod(_sizes(piece)[fixed:]) >= MIN_COLUMNS
 
 
 def _sizes(ranges: _Ranges) -> list[int]:
     return [r.limit - r.start for r in ranges]
 
 
-# --- upwards: which part of each instruction a slice is ---
+# --- upwards: the part of each instruction that a slice reads ---
 
 
 def _levels(piece: Instruction, path: Sequence[Instruction]) -> list[_Ranges] | None:
-    """What a slice of the last instruction reads of each one on the path; None where that is no slice."""
+    """Return the ranges that a slice of the last instruction reads of each one on the path, or None."""
     levels: list[_Ranges] = [piece.attrs["slice"]]
     if any(r.stride != 1 for r in levels[0]):
         return None
@@ -108,7 +111,7 @@ def _levels(piece: Instruction, path: Sequence[Instruction]) -> list[_Ranges] | 
             order = below.attrs["dimensions"]
             ranges = tuple(ranges[order.index(d)] for d in range(len(order)))
         elif below.opcode == "reshape":
-            before = _before_reshape(source.shape.dims, below.shape.dims, ranges)
+            before = _ranges_before_reshape(source.shape.dims, below.shape.dims, ranges)
             if before is None:
                 return None
             ranges = before
@@ -116,8 +119,8 @@ def _levels(piece: Instruction, path: Sequence[Instruction]) -> list[_Ranges] | 
     return levels[::-1]
 
 
-def _before_reshape(before: Sequence[int], after: Sequence[int], ranges: _Ranges) -> _Ranges | None:
-    """The part of an array that is a part of its reshape."""
+def _ranges_before_reshape(before: Sequence[int], after: Sequence[int], ranges: _Ranges) -> _Ranges | None:
+    """Return the ranges of an array that become `ranges` in its reshape, or None."""
     found: list[SliceDim] = []
     for old, new in _segments(before, after):
         flat = _flat_range([after[d] for d in new], [ranges[d] for d in new])
@@ -129,7 +132,7 @@ def _before_reshape(before: Sequence[int], after: Sequence[int], ranges: _Ranges
 
 
 def _segments(before: Sequence[int], after: Sequence[int]) -> list[tuple[range, range]]:
-    """Neighbouring dimensions of either side that hold the same elements."""
+    """Return groups of adjacent dimensions on both sides that hold the same elements."""
     found, i, j = [], 0, 0
     while i < len(before) or j < len(after):
         first, second = i, j
@@ -144,7 +147,7 @@ def _segments(before: Sequence[int], after: Sequence[int]) -> list[tuple[range, 
 
 
 def _flat_range(dims: Sequence[int], ranges: Sequence[SliceDim]) -> tuple[int, int] | None:
-    """Start and limit of a part in row-major order, if it lies in one piece."""
+    """Return start and limit of ranges in row-major order, or None if they are not contiguous."""
     cut = [d for d, r in enumerate(ranges) if r != SliceDim(0, dims[d])]
     last = cut[-1] if cut else 0
     if any(r.limit - r.start != 1 for r in ranges[:last]):
@@ -154,7 +157,7 @@ def _flat_range(dims: Sequence[int], ranges: Sequence[SliceDim]) -> tuple[int, i
 
 
 def _unflattened(dims: Sequence[int], start: int, limit: int) -> list[SliceDim] | None:
-    """The slice that is a range in row-major order."""
+    """Return the slice that is a contiguous range in row-major order, or None."""
     for d, size in enumerate(dims):
         inner = prod(dims[d + 1 :])
         if start % inner or limit % inner:
@@ -177,7 +180,7 @@ def _unravelled(number: int, dims: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-# --- downwards: the same for a part of the product ---
+# --- downwards: the same chain for a part of the product ---
 
 
 def _rebuild(path: Sequence[Instruction], levels: Sequence[_Ranges], dims: DotDims, known: Known) -> Instruction:
@@ -186,24 +189,24 @@ def _rebuild(path: Sequence[Instruction], levels: Sequence[_Ranges], dims: DotDi
     ranges = [SliceDim(0, n) for n in weights.shape.dims]
     for d, r in zip(dims.rhs_free, levels[0][dot.shape.rank - len(dims.rhs_free) :], strict=True):
         ranges[d] = r
-    part = _cut(KnownWriter(dot.computation, known), weights, tuple(ranges))
+    part = _slice(KnownWriter(dot.computation, known), weights, tuple(ranges))
     at = copy_instruction(dot, dot.computation, [left, part], shape=dot.shape.with_dims(_sizes(levels[0])))
     write = Writer(dot.computation)
     for above, ins, level in zip(path[:-1], path[1:], levels[1:], strict=True):
         shape = ins.shape.with_dims(_sizes(level))
         others = ins.row.elementwise
-        operands = [at if o is above else (_cut(write, o, level) if others else o) for o in ins.operands]
+        operands = [at if o is above else (_slice(write, o, level) if others else o) for o in ins.operands]
         at = copy_instruction(ins, dot.computation, operands, shape=shape)
     return at
 
 
-def _cut(write: Writer, ins: Instruction, ranges: _Ranges) -> Instruction:
-    """A slice, written as a smaller broadcast where it can be."""
+def _slice(write: Writer, ins: Instruction, ranges: _Ranges) -> Instruction:
+    """Return a slice, written as a smaller broadcast if possible."""
     sizes = _sizes(ranges)
     if not ins.shape.rank or tuple(sizes) == ins.shape.dims:
         return ins
     shape = ins.shape.with_dims(sizes)
     if ins.opcode != "broadcast":
         return write.op("slice", ins, shape=shape, slice=ranges)
-    inner = _cut(write, ins.operands[0], tuple(ranges[d] for d in ins.attrs["dimensions"]))
+    inner = _slice(write, ins.operands[0], tuple(ranges[d] for d in ins.attrs["dimensions"]))
     return write.op("broadcast", inner, shape=shape, dimensions=ins.attrs["dimensions"])

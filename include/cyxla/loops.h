@@ -3,6 +3,8 @@
  * A sequence of blocks separated by blank lines, one definition each; generated code pastes the blocks it names and what they need.
  * Needs abi.h for the integer types.
  */
+#ifndef CYXLA_LOOPS_H
+#define CYXLA_LOOPS_H
 
 /* Copy a block past the caches: whole vectors of the target, and what is left at its ends plainly. */
 #if defined(__AVX512F__) && !defined(__clang__)
@@ -456,3 +458,5 @@ static inline void cyx_tile_16(void *to, int64_t to_step, const void *from, int6
   for (int64_t k = 0; k < columns; ++k)
     for (int64_t r = 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
 }
+
+#endif

@@ -4,6 +4,8 @@
  * need. Everything is branch-free where it may stand in a vector loop. f16, bf16 and the f8 family live in registers as `float`
  * holding an already rounded value. Needs abi.h for the integer types.
  */
+#ifndef CYXLA_SCALAR_H
+#define CYXLA_SCALAR_H
 
 static inline uint32_t cyx_bits_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
 
@@ -339,3 +341,5 @@ static inline uint16_t cyx_reduce_precision_f16(uint16_t x, int e, int m) {
   }
   return (uint16_t)(nan ? x : u);
 }
+
+#endif

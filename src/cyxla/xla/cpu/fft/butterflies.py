@@ -1,7 +1,7 @@
 """Butterflies: transforms of a few points as straight-line C.
 
-A point is a pair of names, of its real and its imaginary part; whether they are numbers or vectors of them is up to
-the type ``FFT_v``. All transforms are forward ones; inverse ones exchange the parts of what goes in and comes out.
+A point is a pair of names, those of its real and its imaginary part, which have the type ``FFT_V``. All transforms are
+forward ones; an inverse one is a forward one whose results are written in reverse order.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from cyxla.xla.cpu.c.writer import CWriter
 
 Point = tuple[str, str]
 
-#: Sizes written out as straight lines.
+#: Radices whose butterflies are straight lines.
 STRAIGHT = frozenset({2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16})
 _PARTS = {16: 4, 15: 3, 10: 5, 9: 3, 8: 2, 6: 3}  # the first factor of those that are products
 
 
 def transform(c: CWriter, points: Sequence[Point]) -> list[Point]:
-    """Write the transform of some points, `STRAIGHT` many or one, and name its results."""
+    """Write the transform of some points, one or a number in `STRAIGHT`; return its results."""
     r = len(points)
     if r == 1:
         return list(points)
@@ -27,15 +27,15 @@ def transform(c: CWriter, points: Sequence[Point]) -> list[Point]:
         (ar, ai), (br, bi) = points
         return [_point(c, f"{ar} + {br}", f"{ai} + {bi}"), _point(c, f"{ar} - {br}", f"{ai} - {bi}")]
     if r == 4:
-        return _by_four(c, points)
-    return _by_parts(c, points, _PARTS[r]) if r in _PARTS else _by_prime(c, points)
+        return _radix_4(c, points)
+    return _composite(c, points, _PARTS[r]) if r in _PARTS else _prime(c, points)
 
 
 def _point(c: CWriter, re: str, im: str) -> Point:
-    return c.local("FFT_v", re), c.local("FFT_v", im)
+    return c.local("FFT_V", re), c.local("FFT_V", im)
 
 
-def _by_four(c: CWriter, points: Sequence[Point]) -> list[Point]:
+def _radix_4(c: CWriter, points: Sequence[Point]) -> list[Point]:
     (s, d), (t, e) = transform(c, points[::2]), transform(c, points[1::2])
     return [
         _point(c, f"{s[0]} + {t[0]}", f"{s[1]} + {t[1]}"),
@@ -45,19 +45,19 @@ def _by_four(c: CWriter, points: Sequence[Point]) -> list[Point]:
     ]
 
 
-def _by_parts(c: CWriter, points: Sequence[Point], a: int) -> list[Point]:
-    """A product of two sizes: transforms of one, turned, then of the other."""
+def _composite(c: CWriter, points: Sequence[Point], a: int) -> list[Point]:
+    """Write a transform of ``a * b`` points: transforms of `a` points, twiddle factors, transforms of `b` points."""
     r = len(points)
     b = r // a
     inner = [transform(c, points[k::b]) for k in range(b)]
     results: list[Point] = [("", "")] * r
     for j in range(a):
-        results[j::a] = transform(c, [_turned(c, inner[k][j], j * k, r) for k in range(b)])
+        results[j::a] = transform(c, [_times_root(c, inner[k][j], j * k, r) for k in range(b)])
     return results
 
 
-def _turned(c: CWriter, point: Point, power: int, r: int) -> Point:
-    """A point times a power of the root of unity of order `r`."""
+def _times_root(c: CWriter, point: Point, power: int, r: int) -> Point:
+    """Write the product of a point and a power of the root of unity of order `r`."""
     re, im = point
     if 8 * power % r:
         x, y = cos(2 * pi * power / r), -sin(2 * pi * power / r)
@@ -69,8 +69,8 @@ def _turned(c: CWriter, point: Point, power: int, r: int) -> Point:
     return [(re, im), (im, f"-{re}"), (f"-{re}", f"-{im}"), (f"-{im}", re)][eighth // 2]
 
 
-def _by_prime(c: CWriter, points: Sequence[Point]) -> list[Point]:
-    """An odd size: points at equal distance from the first have conjugate roots."""
+def _prime(c: CWriter, points: Sequence[Point]) -> list[Point]:
+    """Write a transform of a prime number of points; those at equal distance from the first have conjugate roots."""
     r = len(points)
     half = range(1, (r + 1) // 2)
     pairs = [transform(c, [points[k], points[r - k]]) for k in half]
@@ -89,4 +89,4 @@ def _by_prime(c: CWriter, points: Sequence[Point]) -> list[Point]:
 
 
 def _number(value: float) -> str:
-    return f"(FFT_r){value.hex()}"
+    return f"(FFT_REAL){value.hex()}"

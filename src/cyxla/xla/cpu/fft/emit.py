@@ -1,10 +1,10 @@
 """Emitter of fft: transforms over one dimension after the other, each a stage that runs in blocks of lines.
 
-Lines of the last dimension are short or long. Of short ones a panel does as many at once as a vector has lanes; long
-ones are done one at a time, as products of two lengths or as convolutions. Lines along another dimension are columns
-of what is behind them, and neighbours share a panel. A real transform of even length is a complex one of half of it.
+Lines of the last dimension are short or long. A panel transforms as many short ones at once as a vector has lanes; long
+ones are transformed one at a time, as products of two lengths or as convolutions. Lines along another dimension are
+columns of an array, and neighbours share a panel. A real transform of even length is a complex one of half of it.
 
-The C is the same for all programs and comes prebuilt (`prebuilt.fft`); what it does is planned here.
+The C is the same for all programs and comes prebuilt (`prebuilt.fft`); its operations are planned here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from math import log2, prod
 import numpy as np
 
 from cyxla.types import Literal, Shape
-from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.fft.plan import Plan
 from cyxla.xla.cpu.fft.stages import Columns, Rows, Stage, last_dimension
-from cyxla.xla.cpu.fft.text import STACK_BYTES, VECTOR_BYTES, fft_text
+from cyxla.xla.cpu.fft.templates import STACK_BYTES, VECTOR_BYTES, fft_text
 from cyxla.xla.cpu.kernel import cost, shared_kernel
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import describe, strides
@@ -26,20 +25,20 @@ from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.hlo import Instruction
 
 _LEVEL_NS = 0.01  # a byte of a point, for each halving of the length
-SCRATCH_BYTES = 64 << 20  # of all tasks elsewhere than on their stacks, if those are more than a few
+MAX_SCRATCH_BYTES = 64 << 20  # of all tasks whose scratch is not on their stacks, if they are more than `FEW_TASKS`
 FEW_TASKS = 16
-UNIT_ROWS = 16  # that are enough for the lanes of its last dimension
-UNIT_BYTES = 512 << 10  # one transform over several dimensions that stays near between them
+MIN_UNIT_ROWS = 16  # lines of the last dimension of a unit that fill the lanes of vectors
+MAX_UNIT_BYTES = 512 << 10  # a transform over several dimensions that stays in the cache between them
 
 
 @emits("fft")
 def fft(ins: Instruction) -> list[Step]:
-    """The kernels of one transform: one for each dimension, or one for all where many small ones are wanted."""
+    """Emit a transform: a kernel for each dimension, or one for all dimensions of many small transforms."""
     return _Transform(ins).steps()
 
 
 def _detached(opcode: str, shape: Shape, ins: Instruction, **attrs: object) -> Value:
-    """The result of an instruction that stands in no computation: an array between two kernels, or a constant."""
+    """Return the result of an instruction in no computation: an array between two kernels, or a constant."""
     twin = object.__new__(Instruction)
     twin.opcode, twin.shape, twin.operands, twin.attrs = opcode, shape, (), attrs
     twin.called, twin.computation, twin.name, twin.metadata = (), ins.computation, "", ()
@@ -48,6 +47,8 @@ def _detached(opcode: str, shape: Shape, ins: Instruction, **attrs: object) -> V
 
 
 class _Transform:
+    """A transform with its dimensions and types."""
+
     def __init__(self, ins: Instruction) -> None:
         self.ins, self.kind = ins, ins.attrs["fft_type"]
         self.lengths = [int(n) for n in ins.attrs["fft_length"]]
@@ -58,11 +59,12 @@ class _Transform:
         self.real = self.complex.real_part
 
     def steps(self) -> list[Step]:
+        """Return the kernels with their operands and results."""
         read, result = resolve(self.ins.operands[0]), Value(self.ins)
         ns = self.batch * prod(self.lengths) * log2(max(prod(self.lengths), 2)) * _LEVEL_NS * self.complex.itemsize
         nbytes = prod(self.work_dims) * self.complex.itemsize
-        whole = cost.tasks(ns, 1 << 20) < 4 * self.batch and nbytes <= UNIT_BYTES
-        whole = whole and prod(self.dims_out[:-1]) >= UNIT_ROWS and len(self.lengths) > 1
+        whole = cost.tasks(ns, 1 << 20) < 4 * self.batch and nbytes <= MAX_UNIT_BYTES
+        whole = whole and prod(self.dims_out[:-1]) >= MIN_UNIT_ROWS and len(self.lengths) > 1
         stages = self.stages(1, 0) if whole else self.stages(self.batch, ns)
         if whole or len(stages) == 1:
             return [self.step(read, result, stages, self.batch if whole else 0, ns)]
@@ -71,7 +73,7 @@ class _Transform:
         return [self.step(values[k], values[k + 1], [stage], 0, ns / len(stages)) for k, stage in enumerate(stages)]
 
     def shape_after(self, stage: Stage) -> Shape:
-        """Of what lies between a stage and the next one."""
+        """Return the shape of the array between a stage and the next one."""
         points = prod(self.work_dims)
         if stage.width:
             points = points // self.work_dims[-1] * stage.width
@@ -79,11 +81,19 @@ class _Transform:
 
     @property
     def work_dims(self) -> tuple[int, ...]:
-        """Of the array that all dimensions but perhaps the last are done in."""
+        """Dimensions of the array in which all dimensions but perhaps the last are transformed."""
         return self.dims_in if self.kind == "IRFFT" else self.dims_out
 
     def stages(self, batch: int, ns: float) -> list[Stage]:
-        """What one unit of so many transforms goes through; `ns` is 0 where tasks do not share one."""
+        """Return the stages of a batch of transforms.
+
+        Parameters
+        ----------
+        batch : int
+            Number of transforms.
+        ns : float
+            Time that they take on one core; 0 if tasks do not share a transform.
+        """
         inverse = self.kind in ("IFFT", "IRFFT")
         row = Rows(self.kind, self.lengths[-1], batch * prod(self.dims_out[:-1]))
         rows = last_dimension(row, ns / len(self.lengths)) if ns else [row]
@@ -96,17 +106,17 @@ class _Transform:
         return [*columns, *rows] if self.kind == "IRFFT" else [*rows, *columns]
 
     def step(self, read: Value, write: Value, stages: list[Stage], units: int, ns: float) -> Step:
-        """A kernel that does all stages of so many units, or the blocks of the only stage."""
+        """Return a kernel that does all stages of each unit or, without units, the blocks of the only stage."""
         plan = Plan(self.real, 7 + len(stages))
         at = [plan.add(k, lambda stage=stage: stage.record(plan)) for k, stage in enumerate(stages)]  # type: ignore[misc]
         tasks = cost.tasks(ns, units or stages[0].blocks(plan.lanes))
         nbytes = max(stage.scratch(plan) for stage in stages)
-        middle = nbytes if units and self.works_apart(stages) else 0
+        middle = nbytes if units and self._needs_own_array(stages) else 0
         if middle:
             nbytes += -(-prod(self.work_dims) * self.complex.itemsize // VECTOR_BYTES) * VECTOR_BYTES
         on_stack = nbytes <= STACK_BYTES
         if not on_stack:
-            tasks = min(tasks, max(FEW_TASKS, SCRATCH_BYTES // nbytes))
+            tasks = min(tasks, max(FEW_TASKS, MAX_SCRATCH_BYTES // nbytes))
         table = self.constant(plan)
         numbers = [tasks, units, nbytes, middle, *self.sizes, len(stages), *at, *plan.numbers]
         note = describe(self.kind.lower(), self.ins.shape)
@@ -117,22 +127,21 @@ class _Transform:
         return Step(kernel, (read, table), (write,), in_place)
 
     def constant(self, plan: Plan) -> Value:
-        """The tables of a plan."""
+        """Return the tables of a plan as a constant."""
         numbers = plan.tables.array(np.dtype(self.real.numpy_dtype))
         shape = Shape.array(self.real, numbers.shape)
         return _detached("constant", shape, self.ins, literal=Literal(numbers, shape))
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of one transform, before and after."""
+        """Numbers of real elements in the operand and in the result of one transform."""
         real_in, real_out = self.kind == "RFFT", self.kind == "IRFFT"
         return prod(self.dims_in) * (2 - real_in), prod(self.dims_out) * (2 - real_out)
 
-    def works_apart(self, stages: list[Stage]) -> bool:
-        """Whether a unit needs an array of its own between two stages."""
+    def _needs_own_array(self, stages: list[Stage]) -> bool:
+        """Return whether a unit needs an array of its own between two stages."""
         return self.kind == "IRFFT" and len(stages) > 1
 
     def text(self, plan: Plan) -> str:
-        """The C that a plan needs."""
-        needed = frozenset(plan.radices), frozenset(plan.fixed)
-        return fft_text(scalar.storage_type(self.real), plan.item, *needed, "KERNEL")
+        """Return the C that a plan needs."""
+        return fft_text(self.real.bits, frozenset(plan.radices), frozenset(plan.fixed), "KERNEL")

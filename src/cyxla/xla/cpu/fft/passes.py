@@ -1,11 +1,11 @@
 """C of passes: all butterflies of one radix over a part of a panel, for any length of the panel.
 
-A pass reads points from neighbouring columns of an array of complex numbers or from the rows of scratch. What it makes
-it turns and leaves in place, in the rows, for the next pass; or, the last one, writes where the results belong: into
-columns, into other rows, or into rows turned once more by the place of the panel in a longer line.
+A pass loads points from neighbouring columns of an array of complex numbers or from the rows of a panel. An inner pass
+multiplies its results by twiddle factors and stores them in place for the next pass; the last pass of a panel stores
+them in order, in columns, in other rows, or in rows multiplied by the twiddle factors of a longer line.
 
-Results of an inverse transform are those of the forward one in backward order, but for the first: where a pass writes,
-`rest` is where that order begins, and `out` is negative.
+The passes stand between instances of ``fft_vectors.h``, which defines their vectors, arguments and forms, and of
+``fft_lines.h``, which calls them by the tables written here.
 """
 
 from __future__ import annotations
@@ -16,102 +16,90 @@ from dataclasses import dataclass
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.fft.butterflies import STRAIGHT, Point, transform
 
-LARGEST_PRIME = 100  # of a length that passes are made for
+LARGEST_PRIME = 100  # prime factors of a length that passes are made for
 
-#: How passes read and write, as far as panels need it; the numbers that stand for these in C.
+#: Loads and stores of the passes that panels need; in C, the macros ``FFT_<LOAD>_<STORE>`` are their indices.
 FORMS = (
     ("columns", "inner"), ("rows", "inner"), ("columns", "columns"), ("rows", "columns"), ("rows", "rows"),
-    ("columns", "turned"), ("rows", "turned"),
+    ("columns", "twiddled"), ("rows", "twiddled"),
 )  # fmt: skip
 
-#: What every pass is given.
-ARGUMENTS = """\
-typedef struct {
-  const FFT_e *from; int64_t in; /* columns: the first point, and the numbers from one to the next */
-  FFT_v *rows;                   /* points in scratch */
-  int64_t m;                     /* butterflies; before an inner pass also the parts of each of its results */
-  const FFT_r *w;                /* what turns the results of an inner pass */
-  /* Result k of butterfly j goes to place start + j * across + k * down behind the rest; that of place 0 to the first.
-     Places are `out` apart. */
-  void *first, *rest;
-  int64_t start;
-  int64_t out, across, down;
-  int64_t to_rows;               /* whether these places are rows */
-  FFT_r scale;                   /* of the first results of an inner pass, which are not turned */
-  const FFT_r *coarse, *fine;    /* factors of the roots that turn results, in their order */
-  int64_t radix;                 /* if it is a prime with no pass of its own */
-  const FFT_r *roots;            /* of that order */
-} FFT_pass;"""
+#: Panels of fixed length, whose strides are constants: length -> number of its functions, radices of its two passes.
+FIXED = {32: (1, 8, 4), 64: (2, 8, 8), 128: (3, 16, 8), 256: (4, 16, 16)}
+_FIXED_FORMS = (("columns", "columns"), ("columns", "twiddled"), ("rows", "rows"))
+
+#: Radices with passes of their own, and 0 for others.
+RADICES = frozenset({0, 1}) | STRAIGHT
 
 _Load = Callable[[CWriter, str], Point]
 _Store = Callable[[CWriter, str, int, Point], None]
 
 _LOCALS = {
-    "columns": "const FFT_e *const from = a->from; const int64_t in = a->in;",
-    "rows": "FFT_v *restrict rows = a->rows;",
-    "inner": "const FFT_r *restrict w = a->w; const FFT_r scale = a->scale;",
-    "to columns": "FFT_e *at = (FFT_e *)a->rest + a->start * a->out, *first = a->start ? at : a->first;",
-    "to rows": "FFT_v *at = (FFT_v *)a->rest + a->start * a->out, *first = a->start ? at : a->first;",
-    "turned": "const FFT_r *restrict coarse = a->coarse, *restrict fine = a->fine;",
-    "prime": "const int64_t radix = a->radix; const FFT_r *restrict const roots = a->roots;",
+    "columns": "const FFT_ELEMENT *const from = a->from; const int64_t from_stride = a->from_stride;",
+    "rows": "FFT_V *restrict rows = a->rows;",
+    "inner": "const FFT_REAL *restrict w = a->twiddles; const FFT_REAL scale = a->scale;",
+    "to columns": "FFT_ELEMENT *to = (FFT_ELEMENT *)a->rest + a->start * a->stride, *first = a->start ? to : a->first;",
+    "to rows": "FFT_V *to = (FFT_V *)a->rest + a->start * a->stride, *first = a->start ? to : a->first;",
+    "twiddled": "const FFT_REAL *restrict coarse = a->coarse, *restrict fine = a->fine;",
+    "prime": "const int64_t radix = a->radix; const FFT_REAL *restrict const roots = a->roots;",
 }
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Butterflies of a radix; 0 stands for any prime up to `LARGEST_PRIME`.
+    """Butterflies of a radix, or of any prime up to `LARGEST_PRIME`.
 
     Attributes
     ----------
     radix : int
-        Points of a butterfly.
+        Points of a butterfly; 0 stands for any prime.
     load : str
-        Where points come from: ``columns`` or ``rows``.
+        Memory of the operand: ``columns`` or ``rows``.
     store : str
-        Where they go: ``inner``, in place to the rows; ``rows``; ``turned``, rows as well; or ``columns``.
-    m, down : int
-        What these arguments are in panels of a fixed length, where `across` is 1; else 0.
+        Memory of the results: ``inner``, the same rows; ``rows``; ``twiddled``, rows as well; or ``columns``.
+    count, down : int
+        Constant values of these arguments in panels of a fixed length, where `across` is 1; else 0.
     """
 
     radix: int
     load: str
     store: str
-    m: int = 0
+    count: int = 0
     down: int = 0
 
     @property
     def name(self) -> str:
-        """Of the function."""
-        return f"FFT_pass{self.radix or ''}_{self.load}_{self.store}"
+        """Name of the function."""
+        return f"FFT(pass{self.radix or ''}_{self.load}_{self.store})"
 
     def write(self, c: CWriter) -> None:
-        """The function."""
-        with c.block(f"static CYX_FUSED void {self.name}(const FFT_pass *a)"):
+        """Write the function."""
+        with c.block(f"static CYX_FUSED void {self.name}(const FFT_PASS *a)"):
             c.line("CYX_FUSE")
             self.body(c)
 
     def body(self, c: CWriter) -> None:
-        """What it does."""
+        """Write the statements of the function."""
         for local in self._locals():
             c.line(_LOCALS[local])
-        c.line(f"const int64_t m = {self.m or 'a->m'}; (void)m;")
+        c.line(f"const int64_t count = {self.count or 'a->count'}; (void)count;")
         radix = str(self.radix) if self.radix else "radix"
-        steps = "for (int64_t j = 0; j < m; ++j{})"
+        steps = "for (int64_t j = 0; j < count; ++j{})"
         if self.store == "inner":
             with c.block(steps.format(f", w += 2 * ({radix} - 1)")):
-                self._butterfly(c, self._load("j + {} * m"), self._store_inner)
+                self._butterfly(c, self._load("j + {} * count"), self._store_inner)
             return
-        c.line(f"const int64_t step = {self.down or 'a->down'} * a->out; (void)at; (void)step;")
+        c.line(f"const int64_t down = {self.down or 'a->down'} * a->stride; (void)to; (void)down;")
         if self.load == "columns":
             self._butterfly(c, self._load("{}"), self._store_last)
             return
-        c.line(f"const int64_t over = {'a->out' if self.down else 'a->across * a->out'};")
+        c.line(f"const int64_t across = {'a->stride' if self.down else 'a->across * a->stride'};")
         with c.block(steps.format(f", rows += 2 * {radix}")):
             self._butterfly(c, self._load("{}"), self._store_last)
-            c.line("first = at += over;")
-            if self.store == "turned":
+            c.line("first = to += across;")
+            if self.store == "twiddled":
                 by = "1" if self.down else radix
-                c.line(f"coarse += 2 * {by}; fine += 2 * FFT_LANES * {by};")
+                c.line(f"coarse += 2 * {by}; fine += 2 * FFT_TABLE_LANES * {by};")
 
     def _locals(self) -> list[str]:
         found = [] if self.radix else ["prime"]
@@ -120,66 +108,66 @@ class Pass:
             return [*found, "rows", "inner"]
         found += ["rows"] if self.load == "rows" else []
         found.append("to columns" if self.store == "columns" else "to rows")
-        return [*found, *(["turned"] if self.store == "turned" else [])]
+        return [*found, *(["twiddled"] if self.store == "twiddled" else [])]
 
-    def _load(self, place: str) -> _Load:
+    def _load(self, index: str) -> _Load:
         def from_columns(c: CWriter, k: str) -> Point:
-            s = c.local("FFT_u *", f"(const FFT_u *)(from + ({place.format(k)}) * in)")
-            a, b = c.local("FFT_v", f"{s}[0]"), c.local("FFT_v", f"{s}[1]")
-            return c.local("FFT_v", f"FFT_EVEN({a}, {b})"), c.local("FFT_v", f"FFT_ODD({a}, {b})")
+            s = c.local("FFT_UNALIGNED_V *", f"(const FFT_UNALIGNED_V *)(from + ({index.format(k)}) * from_stride)")
+            a, b = c.local("FFT_V", f"{s}[0]"), c.local("FFT_V", f"{s}[1]")
+            return c.local("FFT_V", f"FFT_EVEN({a}, {b})"), c.local("FFT_V", f"FFT_ODD({a}, {b})")
 
         def from_rows(c: CWriter, k: str) -> Point:
-            row = f"2 * ({place.format(k)})"
-            return c.local("FFT_v", f"rows[{row}]"), c.local("FFT_v", f"rows[{row} + 1]")
+            row = f"2 * ({index.format(k)})"
+            return c.local("FFT_V", f"rows[{row}]"), c.local("FFT_V", f"rows[{row} + 1]")
 
         return from_columns if self.load == "columns" else from_rows
 
     def _store_inner(self, c: CWriter, k: str, index: int, point: Point) -> None:
-        row, (re, im) = f"2 * (j + {k} * m)", point
-        if not index:  # not turned
+        row, (re, im) = f"2 * (j + {k} * count)", point
+        if not index:  # its twiddle factor is 1
             re, im = f"{re} * scale", f"{im} * scale"
         else:
-            x, y = c.local("FFT_r", f"w[2 * ({k} - 1)]"), c.local("FFT_r", f"w[2 * ({k} - 1) + 1]")
+            x, y = c.local("FFT_REAL", f"w[2 * ({k} - 1)]"), c.local("FFT_REAL", f"w[2 * ({k} - 1) + 1]")
             re, im = f"{re} * {x} - {im} * {y}", f"{re} * {y} + {im} * {x}"
         c.line(f"rows[{row}] = {re}; rows[{row} + 1] = {im};")
 
     def _store_last(self, c: CWriter, k: str, index: int, point: Point) -> None:
-        place = f"at + {k} * step" if index else "first"
+        target = f"to + {k} * down" if index else "first"
         with c.block(""):
-            if self.store == "turned":
-                re, im = self._turned(c, k, point)
+            if self.store == "twiddled":
+                re, im = self._twiddled(c, k, point)
             else:
-                re, im = (c.local("FFT_v", part) for part in point)
+                re, im = (c.local("FFT_V", part) for part in point)
             if self.store == "columns":
-                c.line(f"FFT_u *const d = (FFT_u *)({place});")
-                c.line(f"d[0] = FFT_LOW({re}, {im}); d[1] = FFT_HIGH({re}, {im});")
+                c.line(f"FFT_UNALIGNED_V *const d = (FFT_UNALIGNED_V *)({target});")
+                c.line(f"d[0] = FFT_ZIP_LOW({re}, {im}); d[1] = FFT_ZIP_HIGH({re}, {im});")
             else:
-                c.line(f"FFT_v *const d = {place};")
+                c.line(f"FFT_V *const d = {target};")
                 c.line(f"d[0] = {re}; d[1] = {im};")
 
-    def _turned(self, c: CWriter, k: str, point: Point) -> Point:
+    def _twiddled(self, c: CWriter, k: str, point: Point) -> Point:
         re, im = point
         k = f"{k} * {self.down}" if self.down else k
-        c.line(f"const FFT_r xr = coarse[2 * {k}], xi = coarse[2 * {k} + 1];")
-        c.line(f"const FFT_u *const y = (const FFT_u *)(fine + 2 * FFT_LANES * {k});")
-        c.line("const FFT_v yr = y[0], yi = y[FFT_LANES / FFT_W];")
-        c.line("const FFT_v tr = yr * xr - yi * xi, ti = yr * xi + yi * xr;")
-        return c.local("FFT_v", f"{re} * tr - {im} * ti"), c.local("FFT_v", f"{re} * ti + {im} * tr")
+        c.line(f"const FFT_REAL xr = coarse[2 * {k}], xi = coarse[2 * {k} + 1];")
+        c.line(f"const FFT_UNALIGNED_V *const y = (const FFT_UNALIGNED_V *)(fine + 2 * FFT_TABLE_LANES * {k});")
+        c.line("const FFT_V yr = y[0], yi = y[FFT_TABLE_LANES / FFT_LANES];")
+        c.line("const FFT_V tr = yr * xr - yi * xi, ti = yr * xi + yi * xr;")
+        return c.local("FFT_V", f"{re} * tr - {im} * ti"), c.local("FFT_V", f"{re} * ti + {im} * tr")
 
     # --- butterflies ------------------------------------------------------------------------------------------------
 
     def _butterfly(self, c: CWriter, load: _Load, store: _Store) -> None:
         if not self.radix:
-            _prime(c, load, store)
+            _any_prime(c, load, store)
             return
         for k, point in enumerate(transform(c, [load(c, str(k)) for k in range(self.radix)])):
             store(c, str(k), k, point)
 
 
-def _prime(c: CWriter, load: _Load, store: _Store) -> None:
-    """Sums over pairs of points at equal distance from the first, in loops."""
+def _any_prime(c: CWriter, load: _Load, store: _Store) -> None:
+    """Write a butterfly as loops of sums over pairs of points at equal distance from the first."""
     zero = load(c, "0")
-    c.line(f"FFT_v sr = {zero[0]}, si = {zero[1]}, pair[{2 * LARGEST_PRIME}];")
+    c.line(f"FFT_V sr = {zero[0]}, si = {zero[1]}, pair[{2 * LARGEST_PRIME}];")
     with c.block("for (int64_t k = 1; k <= radix / 2; ++k)"):
         (ar, ai), (br, bi) = load(c, "k"), load(c, "(radix - k)")
         for part, value in enumerate((f"{ar} + {br}", f"{ai} + {bi}", f"{ar} - {br}", f"{ai} - {bi}")):
@@ -187,62 +175,59 @@ def _prime(c: CWriter, load: _Load, store: _Store) -> None:
         c.line("sr += pair[4 * (k - 1)]; si += pair[4 * (k - 1) + 1];")
     store(c, "0", 0, ("sr", "si"))
     with c.block("for (int64_t l = 1; l <= radix / 2; ++l)"):
-        c.line(f"FFT_v er = {zero[0]}, ei = {zero[1]}, dr = {{0}}, di = {{0}};")
+        c.line(f"FFT_V er = {zero[0]}, ei = {zero[1]}, dr = {{0}}, di = {{0}};")
         c.line("int64_t e = 0;")
         with c.block("for (int64_t k = 0; k < radix / 2; ++k)"):
             c.line("e += l; e -= e >= radix ? radix : 0;")
-            c.line("const FFT_r x = roots[2 * e], y = roots[2 * e + 1];")
+            c.line("const FFT_REAL x = roots[2 * e], y = roots[2 * e + 1];")
             c.line("er += pair[4 * k] * x; ei += pair[4 * k + 1] * x;")
             c.line("dr -= pair[4 * k + 2] * y; di -= pair[4 * k + 3] * y;")
         for index, (k, signs) in enumerate((("l", "+-"), ("(radix - l)", "-+")), 1):
-            re = c.local("FFT_v", f"er {signs[0]} di")
-            im = c.local("FFT_v", f"ei {signs[1]} dr")
+            re = c.local("FFT_V", f"er {signs[0]} di")
+            im = c.local("FFT_V", f"ei {signs[1]} dr")
             store(c, k, index, (re, im))
 
 
 def passes(radices: frozenset[int]) -> str:
-    """The functions of some radices, and a table of them by radix and form."""
+    """Return the functions of some radices, and a table of them by radix and form."""
     c = CWriter()
-    c.lines(ARGUMENTS.splitlines())
-    rows = []
+    rows = {}
     for radix in sorted(radices):
         found = [Pass(radix, *form) for form in FORMS]
         for each in found:
             each.write(c)
-        rows.append(f"  [{radix}] = {{{', '.join(p.name for p in found)}}},")
-    c.line(f"static void (*const FFT_passes[{max(STRAIGHT) + 1}][{len(FORMS)}])(const FFT_pass *) = {{")
-    c.lines([*rows, "};"])
+        rows[radix] = [each.name for each in found]
+    _table(c, "passes", max(STRAIGHT) + 1, rows)
     return c.text()
 
 
-def panels(lengths: frozenset[int]) -> str:
-    """The functions of panels of fixed length, and a table of them by number and form."""
+def fixed_panels(lengths: frozenset[int]) -> str:
+    """Return the functions of panels of fixed length, and a table of them by number and form."""
     c = CWriter()
-    rows = []
-    for n in sorted(lengths):
-        names = [_panel(c, n, *form) if form in FIXED_FORMS else "0" for form in FORMS]
-        rows.append(f"  [{FIXED[n][0]}] = {{{', '.join(names)}}},")
-    c.line(f"static void (*const FFT_fixed[{len(FIXED) + 1}][{len(FORMS)}])(const FFT_pass *) = {{")
-    c.lines([*rows, "};"])
+    rows = {
+        FIXED[n][0]: [_fixed_panel(c, n, *form) if form in _FIXED_FORMS else "0" for form in FORMS]
+        for n in sorted(lengths)
+    }
+    _table(c, "fixed_panels", len(FIXED) + 1, rows)
     return c.text()
 
 
-def _panel(c: CWriter, n: int, load: str, store: str) -> str:
-    """Both passes of a panel, as a function."""
+def _table(c: CWriter, name: str, size: int, rows: dict[int, list[str]]) -> None:
+    c.line(f"static void (*const FFT({name})[{size}][FFT_FORMS])(const FFT_PASS *) = {{")
+    for number, functions in rows.items():
+        named = zip(FORMS, functions, strict=True)
+        entries = (f"[FFT_{load.upper()}_{store.upper()}] = {function}" for (load, store), function in named)
+        c.line(f"  [{number}] = {{{', '.join(entries)}}},")
+    c.line("};")
+
+
+def _fixed_panel(c: CWriter, n: int, load: str, store: str) -> str:
+    """Write both passes of a panel as a function; return its name."""
     _, r, q = FIXED[n]
-    name = f"FFT_panel{n}_{load}_{store}"
-    with c.block(f"static CYX_FUSED void {name}(const FFT_pass *a)"):
+    name = f"FFT(panel{n}_{load}_{store})"
+    with c.block(f"static CYX_FUSED void {name}(const FFT_PASS *a)"):
         c.line("CYX_FUSE")
         for each in (Pass(r, load, "inner", q), Pass(q, "rows", store, r, r)):
             with c.block(""):
                 each.body(c)
     return name
-
-
-#: Lengths of panels with functions of their own, which need not look up how far apart points are: a number, and the
-#: radices of two passes.
-FIXED = {32: (1, 8, 4), 64: (2, 8, 8), 128: (3, 16, 8), 256: (4, 16, 16)}
-FIXED_FORMS = (("columns", "columns"), ("columns", "turned"), ("rows", "rows"))
-
-#: Radices with passes of their own, and 0 for others.
-RADICES = frozenset({0, 1}) | STRAIGHT

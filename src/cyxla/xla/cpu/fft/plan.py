@@ -1,7 +1,7 @@
-"""Plans of transforms, which the C of `fft.text` reads: records of panels and lines, each written once.
+"""Plans of transforms for the kernel of ``fft.h``: records of panels and lines, each written once.
 
-The points of a long line of N = A * B points are a matrix of A rows; a step for each factor transforms columns. A
-length with a large prime factor becomes a convolution with a chirp, done by transforms of a longer line (Bluestein).
+The points of a long line of N = A * B points are a matrix of A rows; two steps transform its columns and its rows. A
+length with a large prime factor becomes a convolution with a chirp, made of transforms of a longer line (Bluestein).
 """
 
 from __future__ import annotations
@@ -19,60 +19,60 @@ import numpy.typing as npt
 from cyxla.types import ElementType
 from cyxla.xla.cpu.fft.butterflies import STRAIGHT
 from cyxla.xla.cpu.fft.passes import FIXED
-from cyxla.xla.cpu.fft.text import VECTOR_BYTES
+from cyxla.xla.cpu.fft.templates import VECTOR_BYTES
 from cyxla.xla.cpu.fft.twiddles import Roots, Tables, factors, is_smooth, roots
 
-SMALLEST_PART = 8  # of a product; a panel has as many lanes
-SHORT = 1024  # lines up to this may be one panel where they are no good product
+SMALLEST_FACTOR = 8  # smaller factors of a product would leave lanes of a panel empty
+SHORT = 1024  # lines up to this length may be one panel if they are no product of such factors
 
 
 @cache
 def split(n: int) -> tuple[int, int]:
-    """The most even product of two that a length is."""
+    """Return the two factors of a length that differ least, the larger one first."""
     a = next(a for a in range(isqrt(n), 0, -1) if n % a == 0)
     return n // a, a
 
 
 @cache
 def is_chirp(n: int) -> bool:
-    """Whether a length is done as a convolution: it has a large prime factor, or is long and no product of two."""
-    return not is_smooth(n) or (n > SHORT and split(n)[1] < SMALLEST_PART)
+    """Return whether a length becomes a convolution: it has a large prime factor, or is long and no product of two."""
+    return not is_smooth(n) or (n > SHORT and split(n)[1] < SMALLEST_FACTOR)
 
 
 @cache
 def padded(n: int) -> int:
-    """The length of the convolution for a line of `n` points."""
+    """Return the length of the convolution for a line of `n` points."""
     low = max(2 * n - 1, 256)
     return min(m for q in (1, 3, 5, 9, 15) for m in [q << max(8, (-(-low // q) - 1).bit_length())] if m >= low)
 
 
-def room(points: int, item: int) -> int:
-    """Bytes of scratch for a line of complex numbers."""
+def line_bytes(points: int, item: int) -> int:
+    """Return the bytes of scratch for a line of complex numbers."""
     return -(-2 * points * item // VECTOR_BYTES) * VECTOR_BYTES
 
 
 def line_scratch(n: int, item: int) -> int:
-    """Bytes of scratch that transforming a line takes."""
+    """Return the bytes of scratch that the transform of a line takes."""
     if is_chirp(n):
         m = padded(n)
-        return 2 * room(m, item) + line_scratch(m, item)
+        return 2 * line_bytes(m, item) + line_scratch(m, item)
     a, b = split(n)
-    # A panel, what the first step leaves, and a few columns that do not fill the lanes.
+    # A panel, the results of the first step, and the last columns if they do not fill the lanes.
     return 2 * VECTOR_BYTES * max(3 * a, 2 * b)
 
 
 @dataclass(frozen=True)
 class Transform:
-    """Of one length.
+    """A complex transform of one dimension.
 
     Attributes
     ----------
     n : int
-        Points.
+        Number of points.
     inverse : bool
-        Whether the roots are conjugate.
+        True if the roots are conjugate.
     scale : int
-        What the results are divided by.
+        Divisor of the results.
     """
 
     n: int
@@ -81,16 +81,18 @@ class Transform:
 
 
 class Plan:
-    """The numbers of a plan behind a head of some length.
+    """Records of a plan behind a head of some length.
 
     Attributes
     ----------
     tables : Tables
-        What the passes read.
+        Tables that the kernel reads.
     radices : set of int
-        Passes that it needs; 0 for those of primes without their own.
+        Radices of the passes that the plan needs; 0 for primes without passes of their own.
     fixed : set of int
-        Panels that it needs, among those with functions of their own.
+        Lengths of the panels that the plan needs, among those with functions of their own.
+    numbers : list of int
+        Records, one after the other.
     """
 
     def __init__(self, real: ElementType, head: int) -> None:
@@ -104,15 +106,15 @@ class Plan:
         self._at: dict[Any, int] = {}
 
     def add(self, key: Any, make: Callable[[], Sequence[int]]) -> int:
-        """Where a record begins; it is made when first asked for."""
+        """Return the index of a record in the plan; `make` returns it when it is first asked for."""
         if key not in self._at:
-            record = make()  # may add others
+            record = make()  # adds others first
             self._at[key] = self._head + len(self.numbers)
             self.numbers += record
         return self._at[key]
 
     def panel(self, t: Transform) -> int:
-        """The record of a panel: points, inverse, scale, function of its own, levels; and those."""
+        """Return the index of the record of a panel, ``panel`` in ``fft_lines.h``."""
         return self.add(("panel", t), lambda: self._panel(t))
 
     def _panel(self, t: Transform) -> list[int]:
@@ -125,27 +127,27 @@ class Plan:
             own = r in STRAIGHT or r == 1
             self.radices |= set() if t.n in FIXED else {r if own else 0}
             prime = 0 if own else self.tables.add(("prime", r), lambda r=r: roots(r, np.arange(r)))  # type: ignore[misc]
-            record += [r, prime, m, self._turns(r, m, 1 if level else t.scale) if m > 1 else 0]
+            record += [r, prime, m, self._twiddles(r, m, 1 if level else t.scale) if m > 1 else 0]
         return record
 
-    def _turns(self, r: int, m: int, scale: int) -> int:
+    def _twiddles(self, r: int, m: int, scale: int) -> int:
         powers = np.outer(np.arange(m), np.arange(1, r))
         return self.tables.add(("pass", r, m, scale), lambda: roots(r * m, powers) / scale)
 
     def line(self, t: Transform) -> int:
-        """The record of a line, a product or a convolution."""
+        """Return the index of the record of a line, ``line`` or ``chirp_line`` in ``fft_lines.h``."""
         return self.add(("line", t), lambda: self._chirp(t) if is_chirp(t.n) else self._product(t))
 
     def _product(self, t: Transform) -> list[int]:
         (a, b), n = split(t.n), t.n
         # Result k of a forward transform is -k of an inverse one; negative powers of a root are those of its conjugate.
-        k, blocks = _order([a] if a in FIXED else factors(a)), -(-b // self.lanes)
-        turns = -(-k % a) if t.inverse else k
+        k, blocks = _result_order([a] if a in FIXED else factors(a)), -(-b // self.lanes)
+        powers = -(-k % a) if t.inverse else k
         coarse = self.tables.add(
-            ("coarse", t), lambda: roots(n, np.outer(np.arange(blocks) * self.lanes, turns)) / t.scale
+            ("coarse", t), lambda: roots(n, np.outer(np.arange(blocks) * self.lanes, powers)) / t.scale
         )
         fine = self.tables.add(
-            ("fine", n, t.inverse), lambda: _parted(roots(n, np.outer(turns, np.arange(self.lanes))))
+            ("fine", n, t.inverse), lambda: _split_parts(roots(n, np.outer(powers, np.arange(self.lanes))))
         )
         return [0, a, b, *(self.panel(Transform(part, t.inverse)) for part in (a, b)), coarse, fine]
 
@@ -166,19 +168,19 @@ class Plan:
         at = self.tables.add(("chirp", n, t.inverse), chirp)
         return [m + 1, n, other, at, self.tables.add(("filter", t), filter_)]
 
-    def halves(self, h: int) -> int:
-        """The table of a half transform: cosines of the lower half of the roots, then their sines."""
+    def real_table(self, h: int) -> int:
+        """Return the index of the table of real lines of length ``2 * h``, see ``fft_real.h``."""
         count = h // 2 + 1
         return self.tables.add(
-            ("half", h), lambda: np.concatenate([(w := roots(2 * h, np.arange(count))).real, w.imag])
+            ("real", h), lambda: np.concatenate([(w := roots(2 * h, np.arange(count))).real, w.imag])
         )
 
 
-def _order(radices: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Where the results of a panel go, in the order in which they are made: the first level varies slowest."""
+def _result_order(radices: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the indices of the results of a panel, which are computed with the index of the first level slowest."""
     return np.arange(prod(radices)).reshape(radices[::-1]).transpose().reshape(-1)
 
 
-def _parted(values: Roots) -> np.ndarray:
-    """Rows of complex numbers as rows of real parts, then imaginary ones."""
+def _split_parts(values: Roots) -> np.ndarray:
+    """Return rows of real parts, each followed by its imaginary parts, of rows of complex numbers."""
     return np.concatenate([values.real, values.imag], axis=-1)

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cyxla.xla.cpu.fft.passes import LARGEST_PRIME
-from cyxla.xla.cpu.fft.text import VECTOR_BYTES
+from cyxla.xla.cpu.fft.templates import VECTOR_BYTES
 
 Roots = npt.NDArray[np.complex128]
 
-_ALIGNED = 16  # numbers; tables begin at multiples
+_ALIGNED = 16  # elements; the first one of a table has an index that is a multiple
 
 
 def roots(n: int, powers: Any) -> Roots:
-    """Powers of exp(-2 pi i / n), each part rounded once or nearly so."""
+    """Return powers of exp(-2 pi i / n) with parts that are correctly rounded or nearly so."""
     eighths = np.asarray(powers, np.int64) % n * 8
     octant, rest = eighths // n, eighths % n
     angle = np.where(octant % 2 == 1, n - rest, rest) * (pi / 4 / n)
@@ -30,7 +30,7 @@ def roots(n: int, powers: Any) -> Roots:
 
 
 def factors(n: int) -> list[int]:
-    """One factor for each pass: powers of two in even parts up to 16, small odd ones, then other primes."""
+    """Return the radices of the passes of a length: powers of two of like size up to 16, small odd ones, primes."""
     twos = (n & -n).bit_length() - 1
     n >>= twos
     found = []
@@ -53,12 +53,12 @@ def factors(n: int) -> list[int]:
 
 
 def is_smooth(n: int) -> bool:
-    """Whether passes are made for a length."""
+    """Return whether there are passes for all factors of a length."""
     return max(factors(n), default=1) <= LARGEST_PRIME
 
 
 class Tables:
-    """The numbers that a kernel reads, one after the other in one constant."""
+    """Tables that a kernel reads, one after the other in one constant."""
 
     def __init__(self) -> None:
         self._parts: list[npt.NDArray[np.float64]] = []
@@ -66,7 +66,7 @@ class Tables:
         self._size = 0
 
     def add(self, key: Any, make: Callable[[], npt.NDArray[Any]]) -> int:
-        """Where a table begins; complex numbers lie there as pairs."""
+        """Return the index of the first element of a table, in which complex numbers are pairs."""
         if key not in self._at:
             part = np.ascontiguousarray(make()).reshape(-1)
             part = part.view(np.float64) if part.dtype == np.complex128 else part.astype(np.float64)
@@ -77,9 +77,9 @@ class Tables:
         return self._at[key]
 
     def array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        """All of them, where vectors read them fastest."""
+        """Return all tables as one array, aligned to the widest vectors."""
         parts = [*self._parts, np.zeros(_ALIGNED)]
-        room = np.empty(sum(p.size for p in parts) * np.dtype(dtype).itemsize + VECTOR_BYTES, np.uint8)
-        start = -room.__array_interface__["data"][0] % VECTOR_BYTES
-        numbers = room[start : start + room.size - VECTOR_BYTES].view(dtype)
+        memory = np.empty(sum(p.size for p in parts) * np.dtype(dtype).itemsize + VECTOR_BYTES, np.uint8)
+        start = -memory.__array_interface__["data"][0] % VECTOR_BYTES
+        numbers = memory[start : start + memory.size - VECTOR_BYTES].view(dtype)
         return np.concatenate(parts, out=numbers, casting="same_kind")

@@ -1,20 +1,20 @@
-"""Prebuilt Fourier transforms: a kernel for each real type, which reads its plan from its numbers."""
+"""Prebuilt Fourier transforms: a kernel for each real type, whose numbers are the plan."""
 
 from __future__ import annotations
 
 from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.fft.passes import FIXED, RADICES
-from cyxla.xla.cpu.fft.text import fft_text
+from cyxla.xla.cpu.fft.templates import fft_text
+from cyxla.xla.cpu.prebuilt.library import KERNEL
 
-_KERNEL = "void *const *bufs, int64_t begin, int64_t end"
-FUNCTIONS = {"fft_f32": ("cyx_status", _KERNEL), "fft_f64": ("cyx_status", _KERNEL)}
+FUNCTIONS = {"fft_f32": KERNEL, "fft_f64": KERNEL}
 
 
 def text(_: Level) -> str:
-    """The functions; how wide vectors are, their C finds out."""
+    """Return the C of the functions, which is the same for every level: it finds out the width of vectors itself."""
     parts = []
-    for name, real, item in (("fft_f32", "float", 4), ("fft_f64", "double", 8)):
-        parts.append(fft_text(real, item, RADICES, frozenset(FIXED), f"fft{item}"))
-        parts.append(f"cyx_status CYX_PREBUILT({name})({_KERNEL}) {{\n")
-        parts.append(f"  return fft{item}_run(CYX_NUMBERS(bufs), bufs, begin, end);\n}}\n")
+    for bits in (32, 64):
+        parts.append(fft_text(bits, RADICES, frozenset(FIXED), f"fft_f{bits}"))
+        call = f"return fft_f{bits}_run(CYX_NUMBERS(bufs), bufs, begin, end);"
+        parts.append(f"{KERNEL[0]} CYX_PREBUILT(fft_f{bits})({KERNEL[1]}) {{ {call} }}\n")
     return "".join(parts)

@@ -112,6 +112,24 @@ def test_integers_agree_to_the_last_bit(ufunc, letter, data):
         np.testing.assert_allclose(g, w, rtol=0 if w.dtype.kind in "biu" else 1e-6)
 
 
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("range_", [(-1, 1), (-30, 30), (-1070, -480), (480, 1022), (-500, 500)], ids=str)
+def test_hypot_lies_next_to_the_exact_length(range_, platform):
+    x, y = (RNG.uniform(1, 2, 300) * 2.0 ** RNG.integers(*range_, 300) for _ in range(2))
+    made = run(np.hypot, x, y, platform=platform)
+    squares = [Fraction(a) ** 2 + Fraction(b) ** 2 for a, b in zip(x, y, strict=True)]
+    for low, square, high in zip(np.nextafter(made, 0), squares, np.nextafter(made, np.inf), strict=True):
+        assert Fraction(low) ** 2 < square
+        assert not np.isfinite(high) or square < Fraction(high) ** 2
+
+
+def test_i0_is_rounded_as_numpy_rounds_it():
+    same(np.i0, np.zeros(3))
+    same(np.i0, np.zeros(3, "f"))
+    x = np.linspace(0, 40, 1001)
+    assert np.mean(run(np.i0, x) != np.i0(x)) < 0.3  # exp may differ by a digit
+
+
 # -- Python's numbers
 
 

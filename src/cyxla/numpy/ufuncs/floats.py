@@ -334,11 +334,28 @@ def length(x: XlaOp, y: XlaOp) -> XlaOp:
         wide = [xla.convert(v, ElementType.F64) for v in (x, y)]
         found = xla.convert(xla.sqrt(wide[0] * wide[0] + wide[1] * wide[1]), ElementType.F32)
     else:
-        a, b = xla.abs_(x), xla.abs_(y)
-        long, short = xla.maximum(a, b), xla.minimum(a, b)
-        ratio = xla.divide(short, xla.select(xla.eq(long, full(x, 0)), full(x, 1), long))
-        found = xla.multiply(long, xla.sqrt(full(x, 1) + ratio * ratio))
+        found = _length_f64(x, y)
     return xla.select(xla.or_(is_inf(x), is_inf(y)), full(x, np.inf), found)
+
+
+def _length_f64(x: XlaOp, y: XlaOp) -> XlaOp:
+    """Compute sqrt(x**2 + y**2) on values scaled by a power of two, with one correction of the root.
+
+    The correction is Borges's (An Improved Algorithm for hypot(a,b), 2019), as in glibc since 2.35.
+    """
+    a, b = xla.abs_(x), xla.abs_(y)
+    greater = xla.maximum(a, b)
+    scale = xla.select(xla.gt(greater, full(x, 2.0**500)), full(x, 2.0**-600), full(x, 1))
+    scale = xla.select(xla.lt(greater, full(x, 2.0**-400)), full(x, 2.0**600), scale)
+    long, short, two = greater * scale, xla.minimum(a, b) * scale, full(x, 2)
+    root = xla.sqrt(long * long + short * short)
+    above = root - short
+    near = long * (two * above - long) + (above - two * (long - short)) * above
+    beyond = root - long
+    far = two * beyond * (long - two * short) + ((full(x, 4) * beyond - short) * short + beyond * beyond)
+    error = xla.select(xla.le(root, two * short), near, far)  # root**2 - long**2 - short**2
+    safe = xla.select(xla.eq(root, full(x, 0)), full(x, 1), root)
+    return (root - error / (two * safe)) / scale
 
 
 def _along(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:

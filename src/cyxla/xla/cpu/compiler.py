@@ -154,6 +154,7 @@ class CpuCompiler(Compiler):
         dump.buffers(buffers)
         for number, text in enumerate(source.units):
             dump.text(f"unit{number}.c", text)
+        dump.loops(source.kernels, optimized)
         manifest = Manifest.of(module, planned, buffers, profile=options.profile)
         called = [f for f in planned.functions() if not isinstance(f, str)]
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]

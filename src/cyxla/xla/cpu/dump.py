@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyxla import config
 from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo.text.printer import names_of
 
 if TYPE_CHECKING:
+    from cyxla.xla.cpu.kernel.kernel import Kernel
     from cyxla.xla.cpu.memory.buffers import Buffers
     from cyxla.xla.passes.engine.observer import Observer
 
@@ -59,6 +61,14 @@ class Dump:
                 for v, p in buffers.locations.items()
             ]
             self.text("buffers.txt", "\n".join(lines) + "\n")
+
+    def loops(self, kernels: Iterable[tuple[str, Kernel]], module: HloModule) -> None:
+        """Write the loop IR of each kernel; names of instructions are those in the text of the module."""
+        if self.folder is not None:
+            names = names_of(module)
+            for name, kernel in kernels:
+                if kernel.loops:
+                    self.text(f"{name}.loops.txt", "\n".join(listing(names) for listing in kernel.loops))
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

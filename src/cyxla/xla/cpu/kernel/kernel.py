@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cyxla.types import Shape
-from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo import Computation, Instruction
 
 STATE_BYTES = 64  # u64 each: the global state, lower half first; the seed; number of blocks that `rng` has drawn
+
+#: Names of instructions and computations in the text of a module, and a function that prints something with these.
+Names = Mapping[Instruction | Computation, str]
+Listing = Callable[[Names], str]
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ class Kernel:
         than one, the phase's number is an int64_t in one more buffer after the scratch.
     call : PrebuiltCall or None
         Call of a prebuilt function, if the text does nothing else.
+    loops : tuple of callable
+        Printers of the loop IR that the text was made from, for a dump.
     """
 
     text: str
@@ -79,6 +86,7 @@ class Kernel:
     kind: str = "loop"
     phases: int = 1
     call: PrebuiltCall | None = None
+    loops: tuple[Listing, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

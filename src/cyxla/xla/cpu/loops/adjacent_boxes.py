@@ -24,6 +24,7 @@ from cyxla.xla.cpu.loops.loop_kernel import (
     slots,
     write_blocks,
 )
+from cyxla.xla.cpu.loops.loop_text import listing
 
 NARROW_ROW = 64  # a box with shorter rows is not worth loops of its own
 
@@ -93,7 +94,7 @@ def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns:
                 writer.lines(nest.writers[len(outer) + 1].written)
                 write_blocks(writer, inner, cut)
         close_loops(writer, opened)
-    return Part(writer.text(), units, ns)
+    return Part(writer.text(), units, ns, tuple(listing(b.body, b.stores) for b in boxes))
 
 
 def _outer_loops(boxes: Sequence[Box]) -> list[tuple[int, int]]:

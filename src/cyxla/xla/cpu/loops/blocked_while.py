@@ -20,6 +20,7 @@ from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER
 from cyxla.xla.cpu.loops.index_map import Affine, Index, Space
 from cyxla.xla.cpu.loops.local_while import used_leaves
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
+from cyxla.xla.cpu.loops.loop_text import listing
 from cyxla.xla.cpu.loops.nodes import Apply, Given, Guard, Load, Map, Node
 from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError, assign_parallel
 from cyxla.xla.hlo import Instruction
@@ -136,7 +137,8 @@ class _Loop:
         writes = tuple(self.own[n] for n in self.written)
         text = self.text(width, blocks, tasks, next_lanes, next_scalars)
         pairs = self.pairs() if self.size % width == 0 else ()
-        return Step(Kernel(text, tasks, total, kind="lane loop"), self.reads.values, writes, in_place=pairs)
+        kernel = Kernel(text, tasks, total, kind="lane loop", loops=(listing(self.lowered),))
+        return Step(kernel, self.reads.values, writes, in_place=pairs)
 
     @property
     def written(self) -> list[int]:

@@ -30,6 +30,7 @@ from cyxla.xla.cpu.loops.loop_kernel import (
     slots,
     write_blocks,
 )  # fmt: skip
+from cyxla.xla.cpu.loops.loop_text import listing
 from cyxla.xla.cpu.loops.nodes import Apply, Load
 from cyxla.xla.cpu.loops.transposed_tiles import find_tiles, tiled_part
 
@@ -66,7 +67,7 @@ def part(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
         units = _write_loops(writer, nest, [n for _, n in kept], inner, ns)
         if streamed:
             writer.line("cyx_stream_end();")
-    return Part(writer.text(), units, ns)
+    return Part(writer.text(), units, ns, (listing(box.body, box.stores),))
 
 
 def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost: Innermost, ns: float) -> int:

@@ -9,6 +9,7 @@ a fixed number of adjacent columns, so that gcc vectorises the loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
@@ -22,6 +23,7 @@ from cyxla.xla.cpu.loops.index_map import Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Box, Store
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, innermost, slots
+from cyxla.xla.cpu.loops.loop_text import listing
 from cyxla.xla.cpu.loops.nodes import Apply, Given, Load, Node
 
 
@@ -78,6 +80,8 @@ class Epilogue:
 
     def step(self, kernel: Kernel) -> Step:
         """Return the step of the kernel: its buffers are `reads`, then `writes`."""
+        if not self.is_empty:
+            kernel = replace(kernel, loops=(listing(self.box.body, self.box.stores),))
         return Step(kernel, self.reads, self.writes, in_place=self._pairs)
 
     def prebuilt(self, name: str, numbers: Sequence[int], made: Kernel, widths: Sequence[int]) -> Kernel | None:

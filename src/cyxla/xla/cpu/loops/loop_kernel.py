@@ -12,7 +12,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
-from cyxla.xla.cpu.kernel.kernel import Kernel, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, Listing, Value
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, LoopNest, table_definition
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Reads
@@ -29,11 +29,12 @@ _EMPTY = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t e
 
 @dataclass
 class Part:
-    """C of one box: a function over [first, last) of its parallel units."""
+    """C of one box: a function over [first, last) of its parallel units, with the loop IR that it was made from."""
 
     text: str
     units: int
     ns: float
+    loops: tuple[Listing, ...] = ()
 
 
 @dataclass
@@ -257,7 +258,9 @@ def assemble(parts: Sequence[Part], frame: KernelFrame, kind: str, note: str = "
     with last.block(head):
         _call_parts(last, parts, counts)
         last.line("return CYX_OK;")
-    return Kernel(writer.text() + body + last.text(), tasks=max(1, sum(counts)), cost=total, scratch=scratch, kind=kind)
+    text = writer.text() + body + last.text()
+    loops = tuple(listing for p in parts for listing in p.loops)
+    return Kernel(text, tasks=max(1, sum(counts)), cost=total, scratch=scratch, kind=kind, loops=loops)
 
 
 def _named_tables(frame: KernelFrame) -> list[tuple[tuple[ElementType, Any], str]]:

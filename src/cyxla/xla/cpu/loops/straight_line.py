@@ -56,12 +56,15 @@ class Shared:
         Names of constant tables by literal.
     nodes : int
         Number of values created so far.
+    bodies : list of Body
+        Loop IR of the scopes, outer ones first.
     """
 
     reads: Reads
     names: CWriter
     tables: dict[Any, str] = field(default_factory=dict)
     nodes: int = 0
+    bodies: list[Body] = field(default_factory=list)
 
 
 class Scope:
@@ -83,6 +86,7 @@ class Scope:
         inside, self.statements = _partition(computation) if computation is not None else (set(), [])
         given = {v: self._reader(v) for v in (*held, *(v for i in self.statements for v in own_leaves(i)))}
         self.body = Body(self.space, inside, shared.reads, given)
+        shared.bodies.append(self.body)
         self.nest = LoopNest(self.body, [], shared.names.child())
         self.nest.tables = shared.tables
         self.c = self.nest.writers[0]

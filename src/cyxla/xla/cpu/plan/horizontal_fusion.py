@@ -126,7 +126,9 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
             c.line(f"{test}{{ void *const b[] = {{{bufs}}}; {call} }}")
         c.line("(void)from; (void)to; (void)s;")
         c.line("return CYX_OK;")
-    return Step(Kernel(c.text(), tasks, total, kind="bundle"), reads, writes, in_place=_in_place(steps, slots))
+    loops = tuple(listing for s in steps for listing in s.kernel.loops)
+    kernel = Kernel(c.text(), tasks, total, kind="bundle", loops=loops)
+    return Step(kernel, reads, writes, in_place=_in_place(steps, slots))
 
 
 def _in_place(steps: Sequence[Step], slots: dict[Value, int]) -> tuple[tuple[int, int], ...]:

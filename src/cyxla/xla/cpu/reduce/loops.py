@@ -34,7 +34,7 @@ def part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Part:
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots, [s.slot for s in lowered.stores])
         units = style(lowered, parts)(lowered, frame, writer, cost.tasks(ns, 1 << 30), parts)
-    return Part(writer.text(), units, ns)
+    return Part(writer.text(), units, ns, (lowered.listing(),))
 
 
 Style = Callable[[Lowered, KernelFrame, CWriter, int, int], int]

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from math import prod
 
 from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.kernel import Listing, Value
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
+from cyxla.xla.cpu.loops.loop_text import Fold, listing
 from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
@@ -81,6 +82,12 @@ class Lowered:
     conditions: tuple[Condition, ...]
     before: list[Node] = field(default_factory=list)  # the dependencies of the elements
     after: list[Node] = field(default_factory=list)  # the dependencies of the stores
+
+    def listing(self) -> Listing:
+        """Return the printer of the loop IR."""
+        inits: Sequence[Node | None] = self.inits or [None] * len(self.given)
+        folds = [Fold(*fold) for fold in zip(self.given, self.elements, inits, strict=True)]
+        return listing(self.body, self.stores, folds)
 
 
 # ------------------------------------------------------------------------------------------------------------ lowering

@@ -16,6 +16,7 @@ from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Loop
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, assemble, close_loops, open_loops
+from cyxla.xla.cpu.loops.loop_text import Fold, listing
 from cyxla.xla.cpu.loops.nodes import Load, Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
@@ -143,7 +144,8 @@ def _part(
         units, opened = open_loops(writer, [nest], extents, [blocks], cost.tasks(ns, 1 << 30))
         _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, found.backward))
         close_loops(writer, opened)
-    return Part(writer.text(), units, ns)
+    fold = Fold(scan.result, scan.element, scan.init)
+    return Part(writer.text(), units, ns, (listing(scan.body, scan.stores, [fold]),))
 
 
 def _rows(acc: Accumulator | _ComputationAccumulator) -> int:

@@ -46,9 +46,7 @@ def to_text(module: HloModule) -> str:
     str
         HLO text that `parse_module` reads as an equal module.
     """
-    computations = printed_computations(module)
-    orders = {c: list(print_order(c, scheduled=module.config.is_scheduled)) for c in computations}
-    names = Naming().assign(computations, orders)
+    computations, orders, names = _named(module)
     entry = module.entry
     layout = module.config.entry_layout or EntryLayout(tuple(p.shape for p in entry.parameters), entry.root.shape)
     name = _clean(module.name)
@@ -56,6 +54,17 @@ def to_text(module: HloModule) -> str:
     parts += [stack_frames_text(module.config.stack_frames)]
     parts += ["\n\n".join(_computation_text(c, orders[c], names, c is entry) for c in computations), "\n"]
     return "".join(parts)
+
+
+def names_of(module: HloModule) -> Names:
+    """Return the names of instructions and computations in the text of a module."""
+    return _named(module)[2]
+
+
+def _named(module: HloModule) -> tuple[list[Computation], dict[Computation, list[Instruction]], Names]:
+    computations = printed_computations(module)
+    orders = {c: list(print_order(c, scheduled=module.config.is_scheduled)) for c in computations}
+    return computations, orders, Naming().assign(computations, orders)
 
 
 def printed_computations(module: HloModule) -> list[Computation]:

@@ -138,7 +138,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 def _finite(array: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
     op = value_of(array)
-    most, least = (TracedArray(f(op)) for f in (values.highest, values.lowest))
+    most, least = (TracedArray(f(op)) for f in (values.max_finite_value, values.min_finite_value))
     for given in (nan, posinf, neginf):
         if given is not None and strong(given).dtype.kind == "c":
             raise DTypeError("nan_to_num: parts of complex numbers take real numbers in place of nan and infinities")

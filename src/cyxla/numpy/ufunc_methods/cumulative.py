@@ -41,4 +41,4 @@ def _start(op: XlaOp, opcode: str) -> XlaOp:
         return values.scalar(op, _START[opcode])
     if op.shape.dtype is ElementType.PRED:
         return values.scalar(op, opcode == "minimum")
-    return values.least(op) if opcode == "maximum" else values.greatest(op)
+    return values.min_value(op) if opcode == "maximum" else values.max_value(op)

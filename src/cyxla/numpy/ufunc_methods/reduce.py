@@ -53,11 +53,11 @@ class Reduction:
 
 
 def _least(op: XlaOp) -> XlaOp:
-    return _extreme(op, False, complex(-np.inf, -np.inf), values.least)
+    return _extreme(op, False, complex(-np.inf, -np.inf), values.min_value)
 
 
 def _greatest(op: XlaOp) -> XlaOp:
-    return _extreme(op, True, complex(np.inf, np.inf), values.greatest)
+    return _extreme(op, True, complex(np.inf, np.inf), values.max_value)
 
 
 def _extreme(op: XlaOp, boolean: bool, number: complex, other: Callable[[XlaOp], XlaOp]) -> XlaOp:

@@ -12,7 +12,7 @@ from cyxla.numpy.ufuncs import floats as flt
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import gamma_function, special, special_loops
-from cyxla.xla.lib.special import is_whole, of, polynomial
+from cyxla.xla.lib.special import const, is_integer_or_inf, polynomial
 from cyxla.xla.lib.values import select
 
 #: Positive root of the digamma function: a float, and the error of its rounding.
@@ -52,7 +52,7 @@ _STIRLING: Final = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)
 
 
 def _is_pole(x: XlaOp) -> XlaOp:
-    return xla.and_(xla.le(x, of(x, 0)), is_whole(x))
+    return xla.and_(xla.le(x, const(x, 0)), is_integer_or_inf(x))
 
 
 # -- gamma and digamma
@@ -60,44 +60,44 @@ def _is_pole(x: XlaOp) -> XlaOp:
 
 def gamma(x: XlaOp) -> XlaOp:
     """Compute gamma; near 0 as the reciprocal."""
-    beside = xla.lt(xla.abs_(x), of(x, 1e-20))
-    return select(beside, of(x, 1) / x, gamma_function.gamma(x))
+    beside = xla.lt(xla.abs_(x), const(x, 1e-20))
+    return select(beside, const(x, 1) / x, gamma_function.gamma(x))
 
 
 def rgamma(x: XlaOp) -> XlaOp:
     """Compute 1 / gamma; 0 at the poles."""
-    beside, pole = xla.lt(xla.abs_(x), of(x, 1e-20)), _is_pole(x)
-    found = of(x, 1) / gamma_function.gamma(select(xla.or_(pole, beside), of(x, 1), x))
-    return select(pole, of(x, 0), select(beside, x, found))
+    beside, pole = xla.lt(xla.abs_(x), const(x, 1e-20)), _is_pole(x)
+    found = const(x, 1) / gamma_function.gamma(select(xla.or_(pole, beside), const(x, 1), x))
+    return select(pole, const(x, 0), select(beside, x, found))
 
 
 def gammaln(x: XlaOp) -> XlaOp:
     """Compute log(abs(gamma))."""
-    return select(xla.eq(x, of(x, -np.inf)), x, gamma_function.log_gamma(x))
+    return select(xla.eq(x, const(x, -np.inf)), x, gamma_function.log_gamma(x))
 
 
 def loggamma(x: XlaOp) -> XlaOp:
     """Compute log(gamma); nan for negative numbers, where it is complex."""
-    return select(xla.lt(x, of(x, 0)), of(x, np.nan), gamma_function.log_gamma(x))
+    return select(xla.lt(x, const(x, 0)), const(x, np.nan), gamma_function.log_gamma(x))
 
 
 def gammasgn(x: XlaOp) -> XlaOp:
     """Compute the sign of gamma; nan at the poles."""
-    zero, one = of(x, 0), of(x, 1)
+    zero, one = const(x, 0), const(x, 1)
     floor = xla.floor(x)
-    odd = xla.not_(is_whole(floor * of(x, 0.5)))
-    below = select(xla.eq(floor, x), of(x, np.nan), select(odd, -one, one))
+    odd = xla.not_(is_integer_or_inf(floor * const(x, 0.5)))
+    below = select(xla.eq(floor, x), const(x, np.nan), select(odd, -one, one))
     found = select(xla.gt(x, zero), one, select(xla.lt(x, zero), below, flt.copysign(one, x)))
     return select(xla.ne(x, x), x, found)
 
 
 def psi(x: XlaOp) -> XlaOp:
     """Compute the digamma function, accurately near its positive root."""
-    apart = (x - of(x, _ROOT[0])) - of(x, _ROOT[1])
-    near = xla.lt(xla.abs_(apart), of(x, 0.3))
-    held = select(near, apart, of(x, 0.1))
+    apart = (x - const(x, _ROOT[0])) - const(x, _ROOT[1])
+    near = xla.lt(xla.abs_(apart), const(x, 0.3))
+    held = select(near, apart, const(x, 0.1))
     found = select(near, held * polynomial(held, _BESIDE_ROOT), special.digamma(x))
-    return select(xla.eq(x, of(x, 0)), of(x, -1) / x, found)
+    return select(xla.eq(x, const(x, 0)), const(x, -1) / x, found)
 
 
 # -- incomplete gamma functions
@@ -105,43 +105,43 @@ def psi(x: XlaOp) -> XlaOp:
 
 def log_less(d: XlaOp, ratio: XlaOp) -> XlaOp:
     """Compute log(1 + d) - d, with 1 + d given as a ratio, accurately for small d."""
-    s = d / (of(d, 2) + d)
+    s = d / (const(d, 2) + d)
     square = s * s
-    series = of(d, 2) * s * square * polynomial(square, [1 / (2 * k + 3) for k in range(13)]) - s * d
-    small = xla.lt(xla.abs_(d), of(d, 0.35))
+    series = const(d, 2) * s * square * polynomial(square, [1 / (2 * k + 3) for k in range(13)]) - s * d
+    small = xla.lt(xla.abs_(d), const(d, 0.35))
     return select(small, series, xla.log(ratio) - d)
 
 
 def _stirling(y: XlaOp) -> XlaOp:
     """Compute the remainder of Stirling's formula for log(gamma(y)), for y >= 40; less exact below."""
-    inverse = of(y, 1) / y
+    inverse = const(y, 1) / y
     return inverse * polynomial(inverse * inverse, _STIRLING)
 
 
 def _correction(a: XlaOp, x: XlaOp) -> XlaOp:
     """Compute the correction factor of x**a exp(-x) / gamma(a) as one exponential, which loses digits for large a."""
-    large = xla.and_(xla.ge(a, of(a, 40)), xla.and_(xla.gt(x, of(x, 0)), xla.lt(x, of(x, 1e300))))
-    large = xla.and_(large, xla.lt(a, of(a, 1e300)))
-    a, x = select(large, a, of(a, 40)), select(large, x, of(x, 40))
-    exact = a * log_less((x - a) / a, x / a) - _stirling(a) + of(a, 0.5) * xla.log(a * of(a, 1 / (2 * pi)))
+    large = xla.and_(xla.ge(a, const(a, 40)), xla.and_(xla.gt(x, const(x, 0)), xla.lt(x, const(x, 1e300))))
+    large = xla.and_(large, xla.lt(a, const(a, 1e300)))
+    a, x = select(large, a, const(a, 40)), select(large, x, const(x, 40))
+    exact = a * log_less((x - a) / a, x / a) - _stirling(a) + const(a, 0.5) * xla.log(a * const(a, 1 / (2 * pi)))
     apart = exact - (a * xla.log(x) - x - special.lgamma(a))
-    held = xla.minimum(xla.maximum(apart, of(a, -50)), of(a, 50))  # beyond, the other factor is 0
-    return select(large, xla.exponential(held), of(a, 1))
+    held = xla.minimum(xla.maximum(apart, const(a, -50)), const(a, 50))  # beyond, the other factor is 0
+    return select(large, xla.exponential(held), const(a, 1))
 
 
 def _log_gamma_1p(a: XlaOp) -> XlaOp:
-    near = xla.lt(a, of(a, 0.25))
-    series = a * polynomial(select(near, a, of(a, 0)), _LOG_GAMMA_1P)
-    return select(near, series, gamma_function.log_gamma(a + of(a, 1)))
+    near = xla.lt(a, const(a, 0.25))
+    series = a * polynomial(select(near, a, const(a, 0)), _LOG_GAMMA_1P)
+    return select(near, series, gamma_function.log_gamma(a + const(a, 1)))
 
 
 def _upper_of_small(a: XlaOp, x: XlaOp) -> XlaOp:
     """Compute the upper function for x <= 1.1 and a not much greater, without a subtraction from 1."""
-    factor = total = of(x, 0)
-    factor = factor + of(x, 1)
+    factor = total = const(x, 0)
+    factor = factor + const(x, 1)
     for n in range(1, 21):
-        factor = factor * x * of(x, -1 / n)
-        total = total + factor / (a + of(a, n))
+        factor = factor * x * const(x, -1 / n)
+        total = total + factor / (a + const(a, n))
     power = a * xla.log(x) - _log_gamma_1p(a)
     return -xla.exponential_minus_one(power) - xla.exponential(power) * a * total
 
@@ -150,34 +150,36 @@ def _uniform(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Compute both functions for large a by N. M. Temme, "The asymptotic expansion", 1979."""
     apart = (x - a) / a
     half = -log_less(apart, x / a)
-    eta = flt.copysign(xla.sqrt(xla.maximum(half + half, of(a, 0))), apart)
-    near = xla.lt(xla.abs_(eta), of(a, 0.5))  # farther away only the other tail matters
-    held = select(near, eta, of(a, 0))
+    eta = flt.copysign(xla.sqrt(xla.maximum(half + half, const(a, 0))), apart)
+    near = xla.lt(xla.abs_(eta), const(a, 0.5))  # farther away only the other tail matters
+    held = select(near, eta, const(a, 0))
     series = polynomial(held, _TEMME[0]) + polynomial(held, _TEMME[1]) / a
-    rest = xla.exponential(-a * half) * xla.rsqrt(a * of(a, 2 * pi)) * series
-    rest = select(near, rest, of(a, 0))
-    place = eta * xla.sqrt(a * of(a, 0.5))
-    return of(a, 0.5) * special.erfc(-place) - rest, of(a, 0.5) * special.erfc(place) + rest
+    rest = xla.exponential(-a * half) * xla.rsqrt(a * const(a, 2 * pi)) * series
+    rest = select(near, rest, const(a, 0))
+    place = eta * xla.sqrt(a * const(a, 0.5))
+    return const(a, 0.5) * special.erfc(-place) - rest, const(a, 0.5) * special.erfc(place) + rest
 
 
 def gammaincs(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Compute the regularised lower and upper incomplete gamma functions."""
-    zero, one = of(x, 0), of(x, 1)
-    lower, upper = special_loops.gammas(a, x)
+    zero, one = const(x, 0), const(x, 1)
+    lower, upper = special_loops.igamma_and_igammac(a, x)
     factor = _correction(a, x)
     low = xla.or_(xla.le(x, one), xla.le(x, a))  # True if the lower function was summed
     lower, upper = lower * factor, upper * factor
     lower, upper = select(low, lower, one - upper), select(low, one - lower, upper)
-    inside = xla.and_(xla.gt(a, zero), xla.and_(xla.gt(x, zero), xla.le(x, of(x, 1.1))))
-    edge = select(xla.le(x, of(x, 0.5)), of(x, -0.4) / xla.log(select(inside, x, of(x, 0.5))), x * of(x, 1.1))
+    inside = xla.and_(xla.gt(a, zero), xla.and_(xla.gt(x, zero), xla.le(x, const(x, 1.1))))
+    edge = select(
+        xla.le(x, const(x, 0.5)), const(x, -0.4) / xla.log(select(inside, x, const(x, 0.5))), x * const(x, 1.1)
+    )
     small = xla.and_(inside, xla.le(a, edge))
     upper = select(small, _upper_of_small(select(small, a, one), select(small, x, one)), upper)
-    great = xla.and_(xla.ge(a, of(a, 2e4)), xla.and_(xla.gt(x, zero), xla.lt(x, of(x, np.inf))))
-    great = xla.and_(great, xla.lt(a, of(a, np.inf)))
-    tails = _uniform(select(great, a, of(a, 2e4)), select(great, x, of(x, 2e4)))
+    great = xla.and_(xla.ge(a, const(a, 2e4)), xla.and_(xla.gt(x, zero), xla.lt(x, const(x, np.inf))))
+    great = xla.and_(great, xla.lt(a, const(a, np.inf)))
+    tails = _uniform(select(great, a, const(a, 2e4)), select(great, x, const(x, 2e4)))
     lower, upper = select(great, tails[0], lower), select(great, tails[1], upper)
-    unknown = xla.and_(xla.eq(a, of(a, np.inf)), xla.eq(x, a))
-    lower, upper = (select(unknown, of(a, np.nan), v) for v in (lower, upper))
+    unknown = xla.and_(xla.eq(a, const(a, np.inf)), xla.eq(x, a))
+    lower, upper = (select(unknown, const(a, np.nan), v) for v in (lower, upper))
     all_at_zero = xla.and_(xla.eq(a, zero), xla.gt(x, zero))
     return select(all_at_zero, one, lower), select(all_at_zero, zero, upper)
 
@@ -198,14 +200,14 @@ def _log_beta(a: XlaOp, b: XlaOp) -> XlaOp:
     swap = xla.gt(xla.abs_(b), xla.abs_(a))
     great, small = select(swap, b, a), select(swap, a, b)
     endless = -small * xla.log(great)
-    far = xla.and_(xla.gt(great, of(a, 40)), xla.lt(xla.abs_(small), great * of(a, 0.5)))
-    held, rest = select(far, great, of(a, 40)), select(far, small, of(a, 1))
+    far = xla.and_(xla.gt(great, const(a, 40)), xla.lt(xla.abs_(small), great * const(a, 0.5)))
+    held, rest = select(far, great, const(a, 40)), select(far, small, const(a, 1))
     logs = _of_each(gamma_function.log_gamma, a, b, a + b, rest)
     plain = logs[0] + logs[1] - logs[2]
     total = held + rest  # Stirling's formula twice, without the terms that cancel
-    gap = rest - (held - of(a, 0.5)) * xla.log_plus_one(rest / held) - rest * xla.log(total)
+    gap = rest - (held - const(a, 0.5)) * xla.log_plus_one(rest / held) - rest * xla.log(total)
     found = logs[3] + (gap + _stirling(held) - _stirling(total))
-    return select(xla.eq(great, of(a, np.inf)), endless, select(far, found, plain))
+    return select(xla.eq(great, const(a, np.inf)), endless, select(far, found, plain))
 
 
 def _off_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
@@ -213,12 +215,14 @@ def _off_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
     first, second = _is_pole(a), _is_pole(b)
     pole, other = select(first, a, b), select(first, b, a)
     some = xla.or_(first, second)
-    mirrored = of(a, 1) - pole - other
-    saved = xla.and_(xla.and_(some, is_whole(other)), xla.and_(xla.gt(other, of(a, 0)), xla.gt(mirrored, of(a, 0))))
-    saved = xla.and_(saved, xla.lt(mirrored, of(a, np.inf)))
-    even = is_whole(other * of(a, 0.5))
-    sign = select(xla.and_(saved, xla.not_(even)), of(a, -1), of(a, 1))
-    one = of(a, 1)
+    mirrored = const(a, 1) - pole - other
+    saved = xla.and_(
+        xla.and_(some, is_integer_or_inf(other)), xla.and_(xla.gt(other, const(a, 0)), xla.gt(mirrored, const(a, 0)))
+    )
+    saved = xla.and_(saved, xla.lt(mirrored, const(a, np.inf)))
+    even = is_integer_or_inf(other * const(a, 0.5))
+    sign = select(xla.and_(saved, xla.not_(even)), const(a, -1), const(a, 1))
+    one = const(a, 1)
     a, b = (select(some, select(saved, new, one), old) for new, old in ((mirrored, a), (other, b)))
     return a, b, sign, xla.and_(some, xla.not_(saved))
 
@@ -227,17 +231,19 @@ def betaln(a: XlaOp, b: XlaOp) -> XlaOp:
     """Compute log(abs(beta))."""
     nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
     a, b, _, lost = _off_poles(a, b)
-    return select(lost, of(a, np.inf), select(nan, of(a, np.nan), _log_beta(a, b)))
+    return select(lost, const(a, np.inf), select(nan, const(a, np.nan), _log_beta(a, b)))
 
 
 def _as_product(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     """Return a mask (the gammas are representable), beta as a quotient of gammas, and its sign; away from poles."""
     total = a + b
-    small = xla.and_(xla.lt(xla.abs_(total), of(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), of(a, 170)))
-    gammas = _of_each(gamma, *(select(small, v, of(v, 1)) for v in (a, b, total)))
+    small = xla.and_(
+        xla.lt(xla.abs_(total), const(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), const(a, 170))
+    )
+    gammas = _of_each(gamma, *(select(small, v, const(v, 1)) for v in (a, b, total)))
     nothing = _is_pole(total)
-    product = select(nothing, of(a, 0), gammas[0] / gammas[2] * gammas[1])
-    return small, product, gammasgn(a) * gammasgn(b) * select(nothing, of(a, 1), gammasgn(total))
+    product = select(nothing, const(a, 0), gammas[0] / gammas[2] * gammas[1])
+    return small, product, gammasgn(a) * gammasgn(b) * select(nothing, const(a, 1), gammasgn(total))
 
 
 def beta(a: XlaOp, b: XlaOp) -> XlaOp:
@@ -246,7 +252,7 @@ def beta(a: XlaOp, b: XlaOp) -> XlaOp:
     a, b, sign, lost = _off_poles(a, b)
     small, product, signs = _as_product(a, b)
     found = sign * select(small, product, signs * xla.exponential(_log_beta(a, b)))
-    return select(lost, of(a, np.inf), select(nan, of(a, np.nan), found))
+    return select(lost, const(a, np.inf), select(nan, const(a, np.nan), found))
 
 
 def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -254,12 +260,12 @@ def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
     For a and b at their limits all weight is at one end of x.
     """
-    zero, one, inf = of(x, 0), of(x, 1), of(x, np.inf)
+    zero, one, inf = const(x, 0), const(x, 1), const(x, np.inf)
     known = xla.and_(xla.and_(xla.ge(x, zero), xla.le(x, one)), xla.and_(xla.ge(a, zero), xla.ge(b, zero)))
     first = xla.or_(xla.eq(a, zero), xla.eq(b, inf))
     last = xla.or_(xla.eq(b, zero), xla.eq(a, inf))
     step = select(first, select(xla.gt(x, zero), one, zero), select(xla.lt(x, one), zero, one))
-    step = select(xla.and_(first, last), of(x, np.nan), step)
+    step = select(xla.and_(first, last), const(x, np.nan), step)
     found, missing = _sharper(a, b, x, special_loops.betainc(a, b, x))
     lost = xla.and_(known, xla.ne(found, found))  # a or b too large to resolve
     above = select(xla.gt(x, a / (a + b)), one, zero)
@@ -270,14 +276,14 @@ def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 def _log_beta_density(a: XlaOp, b: XlaOp, x: XlaOp, powers: XlaOp) -> XlaOp:
     """Compute the logarithm of x**a (1 - x)**b / beta; around the mean, for large a and b, by Stirling's formula."""
-    large = xla.and_(xla.ge(a, of(a, 20)), xla.ge(b, of(a, 20)))
-    large = xla.and_(large, xla.lt(a + b, of(a, 1e150)))
+    large = xla.and_(xla.ge(a, const(a, 20)), xla.ge(b, const(a, 20)))
+    large = xla.and_(large, xla.lt(a + b, const(a, 1e150)))
     plain = powers - _log_beta(a, b)
-    a, b = select(large, a, of(a, 20)), select(large, b, of(b, 20))
-    total, rest = a + b, of(x, 1) - x
+    a, b = select(large, a, const(a, 20)), select(large, b, const(b, 20))
+    total, rest = a + b, const(x, 1) - x
     apart = x * b - rest * a
     exact = a * log_less(apart / a, x * total / a) + b * log_less(-apart / b, rest * total / b)
-    exact = exact + of(a, 0.5) * xla.log(a / total * b * of(a, 1 / (2 * pi)))
+    exact = exact + const(a, 0.5) * xla.log(a / total * b * const(a, 1 / (2 * pi)))
     return select(large, exact + (_stirling(total) - _stirling(a) - _stirling(b)), plain)
 
 
@@ -287,17 +293,17 @@ def _sharper(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
     Limit: a result below 1e-16 of the number it is subtracted from (of tiny b, or tiny a and the other tail) has no
     correct digits.
     """
-    zero, one = of(x, 0), of(x, 1)
+    zero, one = const(x, 0), const(x, 1)
     inside = xla.and_(xla.and_(xla.gt(a, zero), xla.gt(b, zero)), xla.and_(xla.gt(x, zero), xla.lt(x, one)))
-    a, b, held = (select(inside, v, of(x, c)) for v, c in ((a, 1), (b, 1), (x, 0.5)))
-    swap = xla.gt(held, (a + one) / (a + b + of(x, 2)))  # the other tail was summed
+    a, b, held = (select(inside, v, const(x, c)) for v, c in ((a, 1), (b, 1), (x, 0.5)))
+    swap = xla.gt(held, (a + one) / (a + b + const(x, 2)))  # the other tail was summed
     logs = xla.log(held), xla.log_plus_one(-held)
     left, right = (select(swap, logs[1 - k], logs[k]) for k in range(2))
     a, b = select(swap, b, a), select(swap, a, b)
     powers = a * left + b * right
     coarse = powers + special.lgamma(a + b) - special.lgamma(a) - special.lgamma(b)
     fine = _log_beta_density(a, b, select(swap, one - held, held), powers)
-    apart = xla.minimum(xla.maximum(fine - coarse, of(x, -50)), of(x, 50))
+    apart = xla.minimum(xla.maximum(fine - coarse, const(x, -50)), const(x, 50))
     tail = select(swap, one - found, found) * xla.exponential(apart)
     tail = xla.minimum(xla.maximum(tail, zero), one)
     lower, upper = select(swap, one - tail, tail), select(swap, tail, one - tail)
@@ -306,31 +312,31 @@ def _sharper(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 def binom(n: XlaOp, k: XlaOp) -> XlaOp:
     """Compute binomial coefficients of real numbers; undefined for negative integer n."""
-    zero, one = of(n, 0), of(n, 1)
-    whole_k, whole_n = is_whole(k), is_whole(n)
-    mirrored = xla.and_(xla.and_(whole_n, xla.gt(n, zero)), xla.gt(k, n * of(n, 0.5)))
+    zero, one = const(n, 0), const(n, 1)
+    whole_k, whole_n = is_integer_or_inf(k), is_integer_or_inf(n)
+    mirrored = xla.and_(xla.and_(whole_n, xla.gt(n, zero)), xla.gt(k, n * const(n, 0.5)))
     few = select(xla.and_(whole_k, mirrored), n - k, k)
-    usual = xla.or_(xla.gt(xla.abs_(n), of(n, 1e-8)), xla.eq(n, zero))
-    direct = xla.and_(xla.and_(whole_k, usual), xla.and_(xla.ge(few, zero), xla.lt(few, of(n, 20))))
-    far = xla.gt(k, of(n, 1e8) * xla.abs_(n))
+    usual = xla.or_(xla.gt(xla.abs_(n), const(n, 1e-8)), xla.eq(n, zero))
+    direct = xla.and_(xla.and_(whole_k, usual), xla.and_(xla.ge(few, zero), xla.lt(few, const(n, 20))))
+    far = xla.gt(k, const(n, 1e8) * xla.abs_(n))
     a, b, sign, lost = _off_poles(one + n - k, one + k)
     small, product, signs = _as_product(a, b)
     logs = _log_beta(a, b) + xla.log(xla.abs_(n + one))
     found = select(small, one / ((n + one) * product), signs * xla.sign(n + one) * xla.exponential(-logs))
     found = select(lost, zero, sign * found)
     found = select(far, _far_binom(n, select(far, k, one)), found)
-    found = select(direct, special_loops.few_of(n, select(direct, few, zero)), found)
+    found = select(direct, special_loops.binomial_of_small_k(n, select(direct, few, zero)), found)
     nan = xla.or_(xla.and_(whole_n, xla.lt(n, zero)), xla.or_(xla.ne(n, n), xla.ne(k, k)))
-    return select(nan, of(n, np.nan), found)
+    return select(nan, const(n, np.nan), found)
 
 
 def _far_binom(n: XlaOp, k: XlaOp) -> XlaOp:
     """Compute binomial coefficients for k much greater than n by two terms of a series in 1 / k."""
-    base = gamma(of(n, 1) + n)
-    size = (base / k + base * n / (of(n, 2) * k * k)) / (of(n, pi) * xla.power(k, n))
+    base = gamma(const(n, 1) + n)
+    size = (base / k + base * n / (const(n, 2) * k * k)) / (const(n, pi) * xla.power(k, n))
     floor = xla.floor(k)
-    odd = xla.not_(is_whole(floor * of(k, 0.5)))
-    return size * gamma_function.sine_of_turns(k - floor - n) * select(odd, of(k, -1), of(k, 1))
+    odd = xla.not_(is_integer_or_inf(floor * const(k, 0.5)))
+    return size * gamma_function.sinpi(k - floor - n) * select(odd, const(k, -1), const(k, 1))
 
 
 # -- zeta
@@ -338,36 +344,38 @@ def _far_binom(n: XlaOp, k: XlaOp) -> XlaOp:
 
 def hurwitz(x: XlaOp, q: XlaOp) -> XlaOp:
     """Compute Hurwitz's zeta function; infinite if a term is."""
-    pole = xla.and_(_is_pole(q), xla.gt(x, of(x, 1)))
-    return select(pole, of(x, np.inf), special_loops.zeta(x, q))
+    pole = xla.and_(_is_pole(q), xla.gt(x, const(x, 1)))
+    return select(pole, const(x, np.inf), special_loops.zeta(x, q))
 
 
 def zeta(x: XlaOp) -> XlaOp:
     """Compute Riemann's zeta function: below -1 by the functional equation, up to 1 by an alternating series."""
-    one, zero = of(x, 1), of(x, 0)
+    one, zero = const(x, 1), const(x, 0)
     low, strip = xla.lt(x, -one), xla.and_(xla.ge(x, -one), xla.lt(x, one))
-    held = select(low, one - x, select(strip, of(x, 2), x))
+    held = select(low, one - x, select(strip, const(x, 2), x))
     found = special_loops.zeta(held, one)
-    found = select(strip, _in_strip(select(strip, x, of(x, 0.5))), found)
-    y = select(low, xla.minimum(one - x, of(x, 400)), of(x, 2))
-    near = xla.lt(y, of(y, 40))
-    small = gamma_function.gamma(select(near, y, of(y, 2))) * xla.power(of(y, 2 * pi), -select(near, y, of(y, 2)))
-    half = xla.power(y * of(y, 1 / (2 * pi * e)), y * of(y, 0.5) - of(y, 0.25))
-    large = half * of(y, sqrt(1 / e)) * xla.exponential(_stirling(select(near, of(y, 40), y)))
-    angle = of(x, 2) * gamma_function.sine_of_turns(x * of(x, 0.5))
+    found = select(strip, _in_strip(select(strip, x, const(x, 0.5))), found)
+    y = select(low, xla.minimum(one - x, const(x, 400)), const(x, 2))
+    near = xla.lt(y, const(y, 40))
+    small = gamma_function.gamma(select(near, y, const(y, 2))) * xla.power(
+        const(y, 2 * pi), -select(near, y, const(y, 2))
+    )
+    half = xla.power(y * const(y, 1 / (2 * pi * e)), y * const(y, 0.5) - const(y, 0.25))
+    large = half * const(y, sqrt(1 / e)) * xla.exponential(_stirling(select(near, const(y, 40), y)))
+    angle = const(x, 2) * gamma_function.sinpi(x * const(x, 0.5))
     mirrored = select(near, angle * small * found, (angle * found * large) * half)
     mirrored = select(xla.eq(angle, zero), zero, mirrored)
-    return select(low, select(xla.eq(x, of(x, -np.inf)), of(x, np.nan), mirrored), found)
+    return select(low, select(xla.eq(x, const(x, -np.inf)), const(x, np.nan), mirrored), found)
 
 
 def _in_strip(x: XlaOp) -> XlaOp:
     """Compute zeta for -1 <= x < 1 by P. Borwein, "An efficient algorithm for the Riemann zeta function", 2000."""
     count = 24
     weights = _borwein(count)
-    total = of(x, 0)
+    total = const(x, 0)
     for k in reversed(range(count)):
-        total = total + of(x, weights[k]) * xla.power(of(x, k + 1), -x)
-    return total / -xla.exponential_minus_one((of(x, 1) - x) * of(x, log(2)))
+        total = total + const(x, weights[k]) * xla.power(const(x, k + 1), -x)
+    return total / -xla.exponential_minus_one((const(x, 1) - x) * const(x, log(2)))
 
 
 def _borwein(count: int) -> list[float]:

@@ -19,7 +19,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import gamma_function, special, special_loops
 from cyxla.xla.lib import special_tables as tables
-from cyxla.xla.lib.special import chebyshev, in_f64, is_whole, of
+from cyxla.xla.lib.special import chebyshev, const, in_f64, is_integer_or_inf
 from cyxla.xla.lib.values import select
 
 _ROOT_HALF = sqrt(0.5)
@@ -67,136 +67,136 @@ def partly(function: Emit, name: str, last: Callable[..., XlaOp]) -> Emit:
 def _erfcx(x: XlaOp) -> XlaOp:
     """Compute exp(x**2) erfc(x): by a series for positive x, else as the complement to 2 exp(x**2)."""
     size = xla.abs_(x)
-    far = xla.gt(size, of(x, 1e30))
-    held = select(far, of(x, 1), size)
-    place = select(far, of(x, 1), (held - of(x, 3.75)) / (held + of(x, 3.75)))
-    found = chebyshev(place, tables.ERFCX) / (of(x, 1) + size + size)
+    far = xla.gt(size, const(x, 1e30))
+    held = select(far, const(x, 1), size)
+    place = select(far, const(x, 1), (held - const(x, 3.75)) / (held + const(x, 3.75)))
+    found = chebyshev(place, tables.ERFCX) / (const(x, 1) + size + size)
     square = x * x
-    mirrored = of(x, 2) * xla.exponential(square) - found
-    return select(xla.lt(x, of(x, 0)), mirrored, select(xla.ne(x, x), x, found))
+    mirrored = const(x, 2) * xla.exponential(square) - found
+    return select(xla.lt(x, const(x, 0)), mirrored, select(xla.ne(x, x), x, found))
 
 
 def _ndtr(x: XlaOp) -> XlaOp:
-    return of(x, 0.5) * special.erfc(x * of(x, -_ROOT_HALF))
+    return const(x, 0.5) * special.erfc(x * const(x, -_ROOT_HALF))
 
 
 def _log_ndtr(x: XlaOp) -> XlaOp:
-    z = x * of(x, -_ROOT_HALF)
-    low = xla.lt(x, of(x, -1))
-    tail = xla.log(of(x, 0.5) * _erfcx(select(low, z, of(x, 1)))) - z * z
-    body = xla.log_plus_one(of(x, -0.5) * special.erfc(-z))
-    return select(low, select(xla.eq(x, of(x, -np.inf)), x, tail), body)
+    z = x * const(x, -_ROOT_HALF)
+    low = xla.lt(x, const(x, -1))
+    tail = xla.log(const(x, 0.5) * _erfcx(select(low, z, const(x, 1)))) - z * z
+    body = xla.log_plus_one(const(x, -0.5) * special.erfc(-z))
+    return select(low, select(xla.eq(x, const(x, -np.inf)), x, tail), body)
 
 
 def _density(x: XlaOp) -> XlaOp:
-    return of(x, 1 / sqrt(2 * pi)) * xla.exponential(of(x, -0.5) * x * x)
+    return const(x, 1 / sqrt(2 * pi)) * xla.exponential(const(x, -0.5) * x * x)
 
 
 def _hazard(out: XlaOp, x: XlaOp) -> XlaOp:
     """Compute the density over the probability, whose logarithm is the result."""
-    return xla.exponential(of(x, -0.5) * x * x - out - of(x, log(2 * pi) / 2))
+    return xla.exponential(const(x, -0.5) * x * x - out - const(x, log(2 * pi) / 2))
 
 
 def _erfcinv(y: XlaOp) -> XlaOp:
-    return special.ndtri(y * of(y, 0.5)) * of(y, -_ROOT_HALF)
+    return special.ndtri(y * const(y, 0.5)) * const(y, -_ROOT_HALF)
 
 
 def _erf_slope(scale: float) -> Callable[[XlaOp, XlaOp], XlaOp]:
-    return lambda out, x: of(x, scale * 2 / sqrt(pi)) * xla.exponential(-(x * x))
+    return lambda out, x: const(x, scale * 2 / sqrt(pi)) * xla.exponential(-(x * x))
 
 
 def _inverse_slope(scale: float) -> Callable[[XlaOp, XlaOp], XlaOp]:
-    return lambda out, y: of(y, scale * sqrt(pi) / 2) * xla.exponential(out * out)
+    return lambda out, y: const(y, scale * sqrt(pi) / 2) * xla.exponential(out * out)
 
 
 # -- logistic functions and entropies
 
 
 def _logit(x: XlaOp) -> XlaOp:
-    twice = of(x, 2) * (x - of(x, 0.5))
-    near = xla.and_(xla.ge(x, of(x, 0.3)), xla.le(x, of(x, 0.65)))
+    twice = const(x, 2) * (x - const(x, 0.5))
+    near = xla.and_(xla.ge(x, const(x, 0.3)), xla.le(x, const(x, 0.65)))
     series = xla.log_plus_one(twice) - xla.log_plus_one(-twice)
-    return select(near, series, xla.log(x / (of(x, 1) - x)))
+    return select(near, series, xla.log(x / (const(x, 1) - x)))
 
 
 def _log_expit(x: XlaOp) -> XlaOp:
-    return xla.minimum(x, of(x, 0)) - xla.log_plus_one(xla.exponential(-xla.abs_(x)))
+    return xla.minimum(x, const(x, 0)) - xla.log_plus_one(xla.exponential(-xla.abs_(x)))
 
 
 def _unless_zero(x: XlaOp, y: XlaOp, made: XlaOp) -> XlaOp:
     """Replace results by 0 where x is 0 and y is not nan."""
-    return select(xla.and_(xla.eq(x, of(x, 0)), xla.eq(y, y)), of(x, 0), made)
+    return select(xla.and_(xla.eq(x, const(x, 0)), xla.eq(y, y)), const(x, 0), made)
 
 
 def _entr(x: XlaOp) -> XlaOp:
-    zero = of(x, 0)
-    found = -x * xla.log(select(xla.gt(x, zero), x, of(x, 1)))
-    found = select(xla.eq(x, zero), zero, select(xla.lt(x, zero), of(x, -np.inf), found))
+    zero = const(x, 0)
+    found = -x * xla.log(select(xla.gt(x, zero), x, const(x, 1)))
+    found = select(xla.eq(x, zero), zero, select(xla.lt(x, zero), const(x, -np.inf), found))
     return select(xla.ne(x, x), x, found)
 
 
 def _rel_entr(x: XlaOp, y: XlaOp) -> XlaOp:
-    zero, one = of(x, 0), of(x, 1)
+    zero, one = const(x, 0), const(x, 1)
     inside = xla.and_(xla.gt(x, zero), xla.gt(y, zero))
     a, b = select(inside, x, one), select(inside, y, one)
     ratio = a / b
-    near = xla.and_(xla.gt(ratio, of(x, 0.5)), xla.lt(ratio, of(x, 2)))
-    plain = xla.and_(xla.gt(ratio, of(x, np.finfo(np.float64).tiny)), xla.lt(ratio, of(x, np.inf)))
+    near = xla.and_(xla.gt(ratio, const(x, 0.5)), xla.lt(ratio, const(x, 2)))
+    plain = xla.and_(xla.gt(ratio, const(x, np.finfo(np.float64).tiny)), xla.lt(ratio, const(x, np.inf)))
     logs = select(plain, xla.log(ratio), xla.log(a) - xla.log(b))
     found = x * select(near, xla.log_plus_one((a - b) / b), logs)
     edge = xla.and_(xla.eq(x, zero), xla.ge(y, zero))
-    found = select(inside, found, select(edge, zero, of(x, np.inf)))
-    return select(xla.or_(xla.ne(x, x), xla.ne(y, y)), of(x, np.nan), found)
+    found = select(inside, found, select(edge, zero, const(x, np.inf)))
+    return select(xla.or_(xla.ne(x, x), xla.ne(y, y)), const(x, np.nan), found)
 
 
 def _kl_div(x: XlaOp, y: XlaOp) -> XlaOp:
-    zero = of(x, 0)
+    zero = const(x, 0)
     inside = xla.and_(xla.gt(x, zero), xla.gt(y, zero))
     entropy = _rel_entr(x, y)
     edge = xla.and_(xla.eq(x, zero), xla.ge(y, zero))
     apart = select(inside, (x - y) / y, zero)
-    ratio = select(inside, x / y, of(x, 1))
-    near = xla.and_(xla.gt(ratio, of(x, 0.5)), xla.lt(ratio, of(x, 2)))
+    ratio = select(inside, x / y, const(x, 1))
+    near = xla.and_(xla.gt(ratio, const(x, 0.5)), xla.lt(ratio, const(x, 2)))
     close = y * (ratio * gammas.log_less(apart, ratio) + apart * apart)
     found = select(near, close, entropy - x + y)
     return select(inside, found, select(edge, y, entropy))
 
 
 def _exprel(x: XlaOp) -> XlaOp:
-    nothing = xla.eq(x, of(x, 0))
-    held = select(nothing, of(x, 1), x)
+    nothing = xla.eq(x, const(x, 0))
+    held = select(nothing, const(x, 1), x)
     found = xla.exponential_minus_one(held) / held
-    found = select(xla.eq(x, of(x, np.inf)), x, found)
-    return select(nothing, of(x, 1), found)
+    found = select(xla.eq(x, const(x, np.inf)), x, found)
+    return select(nothing, const(x, 1), found)
 
 
 # -- transformations and losses
 
 
 def _huber(delta: XlaOp, r: XlaOp) -> XlaOp:
-    size, half = xla.abs_(r), of(r, 0.5)
+    size, half = xla.abs_(r), const(r, 0.5)
     found = select(xla.le(size, delta), half * r * r, delta * (size - half * delta))
-    return select(xla.lt(delta, of(r, 0)), of(r, np.inf), found)
+    return select(xla.lt(delta, const(r, 0)), const(r, np.inf), found)
 
 
 def _pseudo_huber(delta: XlaOp, r: XlaOp) -> XlaOp:
-    zero, one = of(r, 0), of(r, 1)
+    zero, one = const(r, 0), const(r, 1)
     nothing = xla.or_(xla.eq(delta, zero), xla.eq(r, zero))
     ratio = r / select(nothing, one, delta)
     square = ratio * ratio
-    share = select(xla.eq(square, of(r, np.inf)), square, square / (xla.sqrt(one + square) + one))
+    share = select(xla.eq(square, const(r, np.inf)), square, square / (xla.sqrt(one + square) + one))
     found = select(nothing, zero, delta * delta * share)
-    return select(xla.lt(delta, zero), of(r, np.inf), found)
+    return select(xla.lt(delta, zero), const(r, np.inf), found)
 
 
 def _boxcox(logarithm: Emit) -> Emit:
     def emit(x: XlaOp, power: XlaOp) -> XlaOp:
         logs: XlaOp = logarithm(x)
-        flat = xla.lt(xla.abs_(power), of(x, 1e-19 if x.shape.dtype is ElementType.F64 else 1e-9))
-        held = select(flat, of(x, 1), power)
+        flat = xla.lt(xla.abs_(power), const(x, 1e-19 if x.shape.dtype is ElementType.F64 else 1e-9))
+        held = select(flat, const(x, 1), power)
         found = xla.exponential_minus_one(held * logs) / held
-        far = xla.ge(held * logs, of(x, 709.78))  # the quotient may be finite where the exponential overflows
-        beyond = xla.sign(held) * xla.exponential(held * logs - xla.log(xla.abs_(held))) - of(x, 1) / held
+        far = xla.ge(held * logs, const(x, 709.78))  # the quotient may be finite where the exponential overflows
+        beyond = xla.sign(held) * xla.exponential(held * logs - xla.log(xla.abs_(held))) - const(x, 1) / held
         return select(flat, logs, select(far, beyond, found))
 
     return emit
@@ -204,36 +204,36 @@ def _boxcox(logarithm: Emit) -> Emit:
 
 def _inv_boxcox(exponential: Emit) -> Emit:
     def emit(y: XlaOp, power: XlaOp) -> XlaOp:
-        flat = xla.eq(power, of(y, 0))
-        held = select(flat, of(y, 1), power)
+        flat = xla.eq(power, const(y, 0))
+        held = select(flat, const(y, 1), power)
         found = exponential(xla.log_plus_one(held * y) / held)
         if exponential is xla.exponential_minus_one:  # as in SciPy, for any y
-            found = select(xla.lt(xla.abs_(held * y), of(y, 1e-154)), y, found)
+            found = select(xla.lt(xla.abs_(held * y), const(y, 1e-154)), y, found)
         return select(flat, exponential(y), found)
 
     return emit
 
 
 def _cosm1(x: XlaOp) -> XlaOp:
-    half = xla.sine(x * of(x, 0.5))
-    made = of(x, -2) * half * half
+    half = xla.sine(x * const(x, 0.5))
+    made = const(x, -2) * half * half
     if x.shape.dtype is not ElementType.F64:  # SciPy rounds from f64: nothing is lost where the cosine is near 1
         return made
-    return select(xla.le(xla.abs_(x), of(x, pi / 4)), made, xla.cosine(x) - of(x, 1))
+    return select(xla.le(xla.abs_(x), const(x, pi / 4)), made, xla.cosine(x) - const(x, 1))
 
 
 def _powm1(x: XlaOp, y: XlaOp) -> XlaOp:
-    near = xla.and_(xla.gt(x, of(x, 0)), xla.lt(xla.abs_(y * xla.log(xla.abs_(x))), of(x, 0.5)))
-    held = select(near, x, of(x, 1))
-    return select(near, xla.exponential_minus_one(y * xla.log(held)), xla.power(x, y) - of(x, 1))
+    near = xla.and_(xla.gt(x, const(x, 0)), xla.lt(xla.abs_(y * xla.log(xla.abs_(x))), const(x, 0.5)))
+    held = select(near, x, const(x, 1))
+    return select(near, xla.exponential_minus_one(y * xla.log(held)), xla.power(x, y) - const(x, 1))
 
 
 def _quarters(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     """Reduce degrees: return the number of quarter turns modulo 4, and sine and cosine of the rest."""
-    turn = xla.remainder(x, of(x, 360))
-    count = xla.round_nearest_even(turn * of(x, 1 / 90))
-    angle = (turn - count * of(x, 90)) * of(x, pi / 180)
-    count = count - of(x, 4) * xla.floor(count * of(x, 0.25))
+    turn = xla.remainder(x, const(x, 360))
+    count = xla.round_nearest_even(turn * const(x, 1 / 90))
+    angle = (turn - count * const(x, 90)) * const(x, pi / 180)
+    count = count - const(x, 4) * xla.floor(count * const(x, 0.25))
     return count, xla.sine(angle), xla.cosine(angle)
 
 
@@ -242,25 +242,25 @@ def _circular(start: int) -> Emit:
 
     def emit(x: XlaOp) -> XlaOp:
         count, sine, cosine = _quarters(x)
-        count = count + of(x, start)
-        odd = xla.not_(is_whole(count * of(x, 0.5)))
+        count = count + const(x, start)
+        odd = xla.not_(is_integer_or_inf(count * const(x, 0.5)))
         found = select(odd, cosine, sine)
-        below = xla.and_(xla.ge(count, of(x, 2)), xla.lt(count, of(x, 4)))
+        below = xla.and_(xla.ge(count, const(x, 2)), xla.lt(count, const(x, 4)))
         return _of_degrees(x, select(below, -found, found))
 
     return emit
 
 
 def _of_degrees(x: XlaOp, found: XlaOp) -> XlaOp:
-    return select(xla.gt(xla.abs_(x), of(x, 1e14)), of(x, 0), found)
+    return select(xla.gt(xla.abs_(x), const(x, 1e14)), const(x, 0), found)
 
 
 def _tandg(x: XlaOp) -> XlaOp:
     count, sine, cosine = _quarters(x)
-    odd = xla.not_(is_whole(count * of(x, 0.5)))
+    odd = xla.not_(is_integer_or_inf(count * const(x, 0.5)))
     found = select(odd, -cosine / sine, sine / cosine)
-    pole = xla.and_(odd, xla.eq(sine, of(x, 0)))
-    return _of_degrees(x, select(pole, of(x, np.inf), found))
+    pole = xla.and_(odd, xla.eq(sine, const(x, 0)))
+    return _of_degrees(x, select(pole, const(x, np.inf), found))
 
 
 # -- Bessel functions
@@ -275,14 +275,14 @@ def _i1(x: XlaOp) -> XlaOp:
 
 
 def _i1_slope(out: XlaOp, x: XlaOp) -> XlaOp:
-    nothing = xla.eq(x, of(x, 0))
-    ratio = select(nothing, of(x, 0.5), out / select(nothing, of(x, 1), x))
+    nothing = xla.eq(x, const(x, 0))
+    ratio = select(nothing, const(x, 0.5), out / select(nothing, const(x, 1), x))
     return _i0(x) - ratio
 
 
 def _i1e_slope(out: XlaOp, x: XlaOp) -> XlaOp:
-    nothing = xla.eq(x, of(x, 0))
-    ratio = select(nothing, of(x, 0.5), out / select(nothing, of(x, 1), x))
+    nothing = xla.eq(x, const(x, 0))
+    ratio = select(nothing, const(x, 0.5), out / select(nothing, const(x, 1), x))
     return special.bessel_i0e(x) - ratio - xla.sign(x) * out
 
 
@@ -291,44 +291,44 @@ def _i1e_slope(out: XlaOp, x: XlaOp) -> XlaOp:
 
 def _polygamma(n: int) -> Emit:
     """Return the n-th derivative of the digamma function, which is differentiable in turn."""
-    emit: Emit = _wide(lambda x: special_loops.polygamma(of(x, n), x), lambda out, x: _polygamma(n + 1)(x))
+    emit: Emit = _wide(lambda x: special_loops.polygamma(const(x, n), x), lambda out, x: _polygamma(n + 1)(x))
     return emit
 
 
 def _zeta_slope(out: XlaOp, x: XlaOp, q: XlaOp) -> XlaOp:
-    following: XlaOp = _ZETA(x + of(x, 1), q)
+    following: XlaOp = _ZETA(x + const(x, 1), q)
     return -x * following
 
 
 def _gamma_density(sign: float) -> Callable[..., XlaOp]:
     def slope(out: XlaOp, a: XlaOp, x: XlaOp) -> XlaOp:
-        power = (a - of(a, 1)) * xla.log(x) - x - gamma_function.log_gamma(a)
-        return of(x, sign) * xla.exponential(power)
+        power = (a - const(a, 1)) * xla.log(x) - x - gamma_function.log_gamma(a)
+        return const(x, sign) * xla.exponential(power)
 
     return slope
 
 
 def _gamma_by_shape(sign: float) -> Callable[..., XlaOp]:
-    return lambda out, a, x: of(x, sign) * in_f64(special_loops.igamma_grad_a)(a, x)
+    return lambda out, a, x: const(x, sign) * in_f64(special_loops.igamma_grad_a)(a, x)
 
 
 def _beta_density(sign: float) -> Callable[..., XlaOp]:
     def slope(out: XlaOp, a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
-        one = of(x, 1)
+        one = const(x, 1)
         power = (a - one) * xla.log(x) + (b - one) * xla.log_plus_one(-x) - gammas.betaln(a, b)
-        return of(x, sign) * xla.exponential(power)
+        return const(x, sign) * xla.exponential(power)
 
     return slope
 
 
 def _halves(function: Emit) -> Emit:
-    return lambda v, x: function(v * of(v, 0.5), x * of(x, 0.5))
+    return lambda v, x: function(v * const(v, 0.5), x * const(x, 0.5))
 
 
 def _poisson(function: Emit) -> Emit:
     def emit(k: XlaOp, m: XlaOp) -> XlaOp:
-        made: XlaOp = function(xla.floor(k) + of(k, 1), m)
-        return select(xla.lt(k, of(k, 0)), of(k, np.nan), made)
+        made: XlaOp = function(xla.floor(k) + const(k, 1), m)
+        return select(xla.lt(k, const(k, 0)), const(k, np.nan), made)
 
     return emit
 
@@ -336,7 +336,7 @@ def _poisson(function: Emit) -> Emit:
 def _from_zero(function: Emit) -> Emit:
     def emit(a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
         made: XlaOp = function(b, a * x)
-        return select(xla.lt(x, of(x, 0)), of(x, np.nan), made)
+        return select(xla.lt(x, const(x, 0)), const(x, np.nan), made)
 
     return emit
 
@@ -360,26 +360,26 @@ _GAMMAINCC = _wide(lambda a, x: gammas.gammaincs(a, x)[1], _gamma_by_shape(-1), 
 _TABLE: dict[str, Emit] = {
     "erf":           xla.erf,
     "erfc":          _of(special.erfc, _erf_slope(-1)),
-    "erfcx":         _wide(_erfcx, lambda out, x: of(x, 2) * x * out - of(x, 2 / sqrt(pi))),
+    "erfcx":         _wide(_erfcx, lambda out, x: const(x, 2) * x * out - const(x, 2 / sqrt(pi))),
     "erfinv":        _of(special.erfinv, _inverse_slope(1)),
     "erfcinv":       _of(_erfcinv, _inverse_slope(-1)),
     "ndtr":          _wide(_ndtr, lambda out, x: _density(x)),
-    "ndtri":         _wide(special.ndtri, lambda out, p: of(p, 1) / _density(out)),
+    "ndtri":         _wide(special.ndtri, lambda out, p: const(p, 1) / _density(out)),
     "log_ndtr":      _wide(_log_ndtr, _hazard),
     "expit":         xla.logistic,
-    "logit":         _of(_logit, lambda out, x: of(x, 1) / (x * (of(x, 1) - x))),
+    "logit":         _of(_logit, lambda out, x: const(x, 1) / (x * (const(x, 1) - x))),
     "log_expit":     _of(_log_expit, lambda out, x: xla.logistic(-x)),
     "xlogy":         _of(lambda x, y: _unless_zero(x, y, x * xla.log(y)), lambda out, x, y: xla.log(y),
                          lambda out, x, y: x / y),
     "xlog1py":       _of(lambda x, y: _unless_zero(x, y, x * xla.log_plus_one(y)),
-                         lambda out, x, y: xla.log_plus_one(y), lambda out, x, y: x / (of(y, 1) + y)),
-    "entr":          _of(_entr, lambda out, x: -(xla.log(x) + of(x, 1))),
-    "rel_entr":      _wide(_rel_entr, lambda out, x, y: xla.log(x / y) + of(x, 1), lambda out, x, y: -(x / y)),
-    "kl_div":        _wide(_kl_div, lambda out, x, y: xla.log(x / y), lambda out, x, y: of(x, 1) - x / y),
+                         lambda out, x, y: xla.log_plus_one(y), lambda out, x, y: x / (const(y, 1) + y)),
+    "entr":          _of(_entr, lambda out, x: -(xla.log(x) + const(x, 1))),
+    "rel_entr":      _wide(_rel_entr, lambda out, x, y: xla.log(x / y) + const(x, 1), lambda out, x, y: -(x / y)),
+    "kl_div":        _wide(_kl_div, lambda out, x, y: xla.log(x / y), lambda out, x, y: const(x, 1) - x / y),
     "exprel":        _wide(_exprel),
     "cbrt":          xla.cbrt,
     "exp2":          flt.exp2,
-    "exp10":         _of(lambda x: xla.power(of(x, 10), x), lambda out, x: out * of(x, log(10))),
+    "exp10":         _of(lambda x: xla.power(const(x, 10), x), lambda out, x: out * const(x, log(10))),
     "expm1":         xla.exponential_minus_one,
     "log1p":         xla.log_plus_one,
     "huber":         _huber,

@@ -17,16 +17,16 @@ from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import (
     broadcast_to,
-    greatest,
     iota_along,
     is_complex,
     is_float,
     is_integer,
     is_narrow,
-    least,
     max_of,
+    max_value,
     mean_of,
     min_of,
+    min_value,
     product_of,
     rank_of,
     reduced,
@@ -110,8 +110,8 @@ def _place(name: str, extreme: Callable[..., XlaOp], worst: Callable[[XlaOp], Xl
         return cast(first, output_type)
 
 
-_place("ArgMax", max_of, least)
-_place("ArgMin", min_of, greatest)
+_place("ArgMax", max_of, min_value)
+_place("ArgMin", min_of, max_value)
 
 
 # -------------------------------------------------------------------------------------------------- running totals
@@ -152,4 +152,4 @@ def _log_add_exp(dtype: ElementType) -> Any:
 
 _scan("Cumsum", "add", lambda x: scalar(x, 0))
 _scan("Cumprod", "multiply", lambda x: scalar(x, 1))
-_scan("CumulativeLogsumexp", "", least, _log_add_exp)
+_scan("CumulativeLogsumexp", "", min_value, _log_add_exp)

@@ -24,8 +24,8 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import (
     broadcast_to,
     is_narrow,
-    least,
     max_of,
+    min_value,
     rank_of,
     scalar,
     select,
@@ -119,7 +119,7 @@ def _max_pool(rank: int) -> Callable[..., XlaOp]:
         _check_rank(x, rank, "the input")
         if len(geometry["ksize"]) == rank and others(geometry["ksize"], data_format)[1] != 1:
             return _over_channels(x, data_format, geometry)
-        return Pool(sizes_of(x), data_format=data_format, **geometry).reduce(x, least(x), "maximum")
+        return Pool(sizes_of(x), data_format=data_format, **geometry).reduce(x, min_value(x), "maximum")
 
     return pool
 
@@ -173,7 +173,7 @@ def _max_pool_grad_grad(rank: int) -> Callable[..., XlaOp]:
         pool.check("orig_output", output, pool.out)
         pool.check("grad", grad, sizes_of(x))
         pads = [(low, high, 0) for low, high in pool.laid(pool.windows.pads, (0, 0))]
-        seen, given = xla.pad(x, least(x), pads), xla.pad(grad, scalar(grad, 0), pads)
+        seen, given = xla.pad(x, min_value(x), pads), xla.pad(grad, scalar(grad, 0), pads)
         best = found = None
         for _, at in pool.windows.taps():
             here, value = _tap(pool, seen, at[1:]), _tap(pool, given, at[1:])

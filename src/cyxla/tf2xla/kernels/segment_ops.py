@@ -14,7 +14,7 @@ from cyxla.tf2xla.kernels.state_ops import scattered_rows
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib.values import highest, is_narrow, lowest, rank_of, scalar, sizes_of, widened
+from cyxla.xla.lib.values import is_narrow, max_finite_value, min_finite_value, rank_of, scalar, sizes_of, widened
 
 Array = np.ndarray[Any, Any]
 
@@ -33,8 +33,8 @@ _ANY = (*NUMBER, *map(as_data_type, ("qint8", "quint8", "qint32")))
 _REDUCTIONS = (
     ("Sum",  _Reduction("add", lambda x: scalar(x, 0), _ANY)),
     ("Prod", _Reduction("mul", lambda x: scalar(x, 1), _ANY)),
-    ("Max",  _Reduction("max", lowest,                 REAL)),
-    ("Min",  _Reduction("min", highest,                REAL)),
+    ("Max",  _Reduction("max", min_finite_value,                 REAL)),
+    ("Min",  _Reduction("min", max_finite_value,                REAL)),
 )
 # fmt: on
 

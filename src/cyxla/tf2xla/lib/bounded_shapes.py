@@ -15,7 +15,7 @@ from cyxla.tf2xla.lib.dynamic import cut_to, is_cut, refuse_cut, without_sizes
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib.values import broadcast_to, greatest, iota_along, least, rank_of, scalar, select, sizes_of
+from cyxla.xla.lib.values import broadcast_to, iota_along, max_value, min_value, rank_of, scalar, select, sizes_of
 
 Kernel: TypeAlias = Callable[..., Any]  # (*operands, **attributes) -> result
 Rule: TypeAlias = Callable[[Kernel, Sequence[Any], Mapping[str, Any]], Any]
@@ -151,8 +151,8 @@ def _after(dimension: int, axes: set[int], keep: bool) -> int:
 for _name, _filler in (
     ("Sum", lambda x: scalar(x, 0)),
     ("Prod", lambda x: scalar(x, 1)),
-    ("Max", least),
-    ("Min", greatest),
+    ("Max", min_value),
+    ("Min", max_value),
     ("All", lambda x: scalar(x, True)),
     ("Any", lambda x: scalar(x, False)),
 ):

@@ -1,1 +1,1 @@
-"""Functions made of HLO that every front door uses: helpers of values, and the special functions."""
+"""Compositions of HLO instructions for all front ends: constants, broadcasting, reductions, special functions."""

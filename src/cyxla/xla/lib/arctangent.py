@@ -1,4 +1,4 @@
-"""The inverse tangent, which is no opcode."""
+"""The arctangent of one argument, which has no opcode."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from cyxla.xla.lib.values import full_like
 
 
 def atan(x: XlaOp) -> XlaOp:
-    """The number whose tangent is given; of complex ones, atanh a quarter turn before and after it."""
+    """Return the arctangent; of a complex x it is ``-i atanh(i x)``."""
     if not x.shape.dtype.is_complex:
         return xla.atan2(x, full_like(x, 1))
-    turned = xla.atanh(xla.complex_(-xla.imag(x), xla.real(x)))
-    return xla.complex_(xla.imag(turned), -xla.real(turned))
+    rotated = xla.atanh(xla.complex_(-xla.imag(x), xla.real(x)))
+    return xla.complex_(xla.imag(rotated), -xla.real(rotated))

@@ -1,4 +1,4 @@
-"""Special functions of one number in HLO: series of fixed length, each branch computed and one of them chosen."""
+"""Special functions of one argument in HLO: series of fixed length, with a select between the ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cyxla.xla.lib.values import epsilon, full_like, select
 
 
 def in_f64(function: Callable[..., XlaOp]) -> Callable[..., XlaOp]:
-    """The function computed in f64, and rounded back: for what loses digits on its way."""
+    """Wrap a function to compute in f64 and round the result back, for functions that lose precision."""
 
     def wrapped(*operands: XlaOp, **attrs: Any) -> XlaOp:
         dtype = operands[0].shape.dtype
@@ -27,109 +27,109 @@ def in_f64(function: Callable[..., XlaOp]) -> Callable[..., XlaOp]:
     return wrapped
 
 
-def of(x: XlaOp, value: Any) -> XlaOp:
-    """A number repeated to the type and shape of another value."""
+def const(x: XlaOp, value: Any) -> XlaOp:
+    """Return a constant of the type and shape of another value."""
     return full_like(x, value)
 
 
 def chebyshev(x: XlaOp, terms: Sequence[float]) -> XlaOp:
-    """Chebyshev's series at x in [-1, 1] by Clenshaw's rule, as many terms as the type can tell."""
-    least = epsilon(x) / 32 * max(map(abs, terms))  # where a sum ends in 1, as I0(0), what is left out must not show
+    """Return a Chebyshev series at x in [-1, 1] by Clenshaw's recurrence, truncated to the precision of the type."""
+    smallest = epsilon(x) / 32 * max(map(abs, terms))  # the dropped terms must not change an exact sum such as I0(0)
     kept = [*terms]
-    while abs(kept[-1]) < least:
+    while abs(kept[-1]) < smallest:
         kept.pop()
     twice = x + x
-    after = last = of(x, 0)
+    after = last = const(x, 0)
     for term in reversed(kept[1:]):
-        after, last = last, twice * last - after + of(x, term)
-    return x * last - after + of(x, kept[0])
+        after, last = last, twice * last - after + const(x, term)
+    return x * last - after + const(x, kept[0])
 
 
 def _scaled(x: XlaOp, low: float, high: float) -> XlaOp:
-    """The interval moved to [-1, 1]; numbers outside of it to the nearer end."""
-    held = xla.minimum(xla.maximum(x, of(x, low)), of(x, high))
-    return (held - of(x, (low + high) / 2)) * of(x, 2 / (high - low))
+    """Map an interval linearly to [-1, 1], after clamping to it."""
+    clamped = xla.minimum(xla.maximum(x, const(x, low)), const(x, high))
+    return (clamped - const(x, (low + high) / 2)) * const(x, 2 / (high - low))
 
 
 def polynomial(x: XlaOp, terms: Sequence[float]) -> XlaOp:
-    """A polynomial by Horner's rule, the constant first."""
-    found = of(x, terms[-1])
+    """Return a polynomial by Horner's rule; the constant term comes first."""
+    found = const(x, terms[-1])
     for term in reversed(terms[:-1]):
-        found = found * x + of(x, term)
+        found = found * x + const(x, term)
     return found
 
 
-def is_whole(x: XlaOp) -> XlaOp:
-    """Whether a number is whole, or infinite."""
+def is_integer_or_inf(x: XlaOp) -> XlaOp:
+    """Return true for integers and infinities."""
     return xla.eq(x, xla.floor(x))
 
 
 def next_after(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The neighbour of x towards y: one step in the integer that its bits are."""
+    """Return the next float after x towards y, by a step of 1 on the bits as an integer."""
     dtype = x.shape.dtype
     as_bits = xla.bitcast_convert(x, ElementType[f"S{dtype.bits}"])
-    up = xla.eq(xla.gt(y, x), xla.gt(x, of(x, 0)))
+    up = xla.eq(xla.gt(y, x), xla.gt(x, const(x, 0)))
     stepped = xla.bitcast_convert(select(up, as_bits + full_like(as_bits, 1), as_bits - full_like(as_bits, 1)), dtype)
     smallest = xla.bitcast_convert(full_like(as_bits, 1), dtype)
     from_zero = select(xla.gt(y, x), smallest, -smallest)
-    moved = select(xla.eq(x, of(x, 0)), from_zero, stepped)
+    result = select(xla.eq(x, const(x, 0)), from_zero, stepped)
     nan = xla.or_(xla.ne(x, x), xla.ne(y, y))
-    return select(nan, x + y, select(xla.eq(x, y), y, moved))
+    return select(nan, x + y, select(xla.eq(x, y), y, result))
 
 
 # --------------------------------------------------------------------------------------------------- error functions
 
 
 def erfc(x: XlaOp) -> XlaOp:
-    """1 - erf(x), small numbers with all their digits: exp(-x^2), its exponent split to be exact, times a series."""
+    """Return ``1 - erf(x)`` to full relative precision, as a series times exp(-x^2) with an exactly split exponent."""
     size = xla.abs_(x)
     k = 3.75
-    place = (size - of(x, k)) / (size + of(x, k))
-    place = select(xla.gt(size, of(x, 1e30)), of(x, 1), place)
-    scaled = chebyshev(place, tables.ERFCX) / (of(x, 1) + size + size)
-    coarse = xla.floor(xla.minimum(size, of(x, 64)) * of(x, 16)) * of(x, 1 / 16)
+    t = (size - const(x, k)) / (size + const(x, k))
+    t = select(xla.gt(size, const(x, 1e30)), const(x, 1), t)
+    scaled = chebyshev(t, tables.ERFCX) / (const(x, 1) + size + size)
+    coarse = xla.floor(xla.minimum(size, const(x, 64)) * const(x, 16)) * const(x, 1 / 16)
     power = xla.exponential(-coarse * coarse) * xla.exponential((coarse - size) * (coarse + size))
-    tail = select(xla.gt(size, of(x, 64)), of(x, 0), power * scaled)
-    near = of(x, 1) - xla.erf(x)
-    found = select(xla.lt(x, of(x, 0)), of(x, 2) - tail, tail)
-    return select(xla.lt(size, of(x, 0.5)), near, select(xla.ne(x, x), x, found))
+    tail = select(xla.gt(size, const(x, 64)), const(x, 0), power * scaled)
+    near = const(x, 1) - xla.erf(x)
+    found = select(xla.lt(x, const(x, 0)), const(x, 2) - tail, tail)
+    return select(xla.lt(size, const(x, 0.5)), near, select(xla.ne(x, x), x, found))
 
 
 def _inverse(y: XlaOp, tail: XlaOp) -> XlaOp:
-    """The size of erfinv(y): by y near 0, else by tail = (1 - |y|) / 2, which may be exact where y is not."""
+    """Return |erfinv(y)|: from y near 0, else from tail = (1 - |y|) / 2, which may be more exact than y."""
     near = xla.abs_(y) * chebyshev(_scaled(y * y, 0, 0.5625), tables.ERFINV)
     t = xla.sqrt(-xla.log(tail))
-    u = of(y, 1) / t
+    u = const(y, 1) / t
     far = t * chebyshev(_scaled(u, 1 / 27.5, 1 / 10), tables.TAIL_FAR)
     for terms, low, high in ((tables.TAIL_MIDDLE, 1 / 10, 1 / 4), (tables.TAIL_NEAR, 1 / 4, 1 / 1.44)):
-        far = select(xla.gt(u, of(y, low)), t * chebyshev(_scaled(u, low, high), terms), far)
-    far = select(xla.eq(tail, of(y, 0)), of(y, np.inf), far)
-    return select(xla.lt(xla.abs_(y), of(y, 0.75)), near, far)
+        far = select(xla.gt(u, const(y, low)), t * chebyshev(_scaled(u, low, high), terms), far)
+    far = select(xla.eq(tail, const(y, 0)), const(y, np.inf), far)
+    return select(xla.lt(xla.abs_(y), const(y, 0.75)), near, far)
 
 
 def erfinv(y: XlaOp) -> XlaOp:
-    """The number whose error function is y; nan outside of [-1, 1]."""
-    found = xla.sign(y) * _inverse(y, (of(y, 1) - xla.abs_(y)) * of(y, 0.5))  # the sign of a zero stays
-    return select(xla.le(xla.abs_(y), of(y, 1)), found, of(y, np.nan))
+    """Return the inverse error function; nan outside of [-1, 1]."""
+    found = xla.sign(y) * _inverse(y, (const(y, 1) - xla.abs_(y)) * const(y, 0.5))  # keeps the sign of a zero
+    return select(xla.le(xla.abs_(y), const(y, 1)), found, const(y, np.nan))
 
 
 def ndtri(p: XlaOp) -> XlaOp:
-    """The number that a normal variable is below with probability p; nan outside of [0, 1]."""
-    y = (p - of(p, 0.5)) * of(p, 2)
-    found = _inverse(y, xla.minimum(p, of(p, 1) - p)) * of(p, sqrt(2))
-    found = select(xla.lt(y, of(p, 0)), -found, found)
-    inside = xla.and_(xla.ge(p, of(p, 0)), xla.le(p, of(p, 1)))
-    return select(inside, found, of(p, np.nan))
+    """Return the quantile function of the standard normal distribution; nan outside of [0, 1]."""
+    y = (p - const(p, 0.5)) * const(p, 2)
+    found = _inverse(y, xla.minimum(p, const(p, 1) - p)) * const(p, sqrt(2))
+    found = select(xla.lt(y, const(p, 0)), -found, found)
+    inside = xla.and_(xla.ge(p, const(p, 0)), xla.le(p, const(p, 1)))
+    return select(inside, found, const(p, np.nan))
 
 
 # ---------------------------------------------------------------------------------------------------- Bessel functions
 
 
 def _bessel(x: XlaOp, near: Sequence[float], far: Sequence[float]) -> tuple[XlaOp, XlaOp, XlaOp]:
-    """The size of x, and the values of both series with the factor that the far one needs."""
+    """Return |x|, the series for |x| <= 8, and the asymptotic series times 1 / sqrt(|x|)."""
     size = xla.abs_(x)
-    inverse = of(x, 8) / xla.maximum(size, of(x, 8))
-    outside = chebyshev(_scaled(inverse, 0, 1), far) * xla.rsqrt(xla.maximum(size, of(x, 8)))
+    inverse = const(x, 8) / xla.maximum(size, const(x, 8))
+    outside = chebyshev(_scaled(inverse, 0, 1), far) * xla.rsqrt(xla.maximum(size, const(x, 8)))
     return size, chebyshev(_scaled(size, 0, 8), near), outside
 
 
@@ -155,54 +155,54 @@ def _clenshaw(twice: XlaOp, terms: Sequence[float]) -> XlaOp:
 
 
 def bessel_i0e(x: XlaOp) -> XlaOp:
-    """exp(-|x|) I0(x)."""
+    """Return ``exp(-|x|) I0(x)``."""
     size, near, far = _bessel(x, tables.I0E_NEAR, tables.I0E_FAR)
-    return select(xla.ne(x, x), x, select(xla.le(size, of(x, 8)), near, far))
+    return select(xla.ne(x, x), x, select(xla.le(size, const(x, 8)), near, far))
 
 
 def bessel_i1e(x: XlaOp) -> XlaOp:
-    """exp(-|x|) I1(x), which is odd."""
+    """Return ``exp(-|x|) I1(x)``, which is odd."""
     size, near, far = _bessel(x, tables.I1E_NEAR, tables.I1E_FAR)
-    signed = select(xla.lt(x, of(x, 0)), -far, far)
-    return select(xla.ne(x, x), x, select(xla.le(size, of(x, 8)), x * near, signed))
+    signed = select(xla.lt(x, const(x, 0)), -far, far)
+    return select(xla.ne(x, x), x, select(xla.le(size, const(x, 8)), x * near, signed))
 
 
 # ----------------------------------------------------------------------------------------------------- gamma functions
 
 
 def lgamma(x: XlaOp) -> XlaOp:
-    """log |gamma(x)|: Lanczos's approximation, reflected below 1/2; infinite at the poles and at both infinities."""
-    one = of(x, 1)
-    low = xla.lt(x, of(x, 0.5))
+    """Return log |gamma(x)| by Lanczos's approximation, reflected below 1/2; infinite at poles and infinities."""
+    one = const(x, 1)
+    low = xla.lt(x, const(x, 0.5))
     z = select(low, -x, x - one)
-    total = of(x, tables.LANCZOS[0])
+    total = const(x, tables.LANCZOS[0])
     for k, weight in enumerate(tables.LANCZOS[1:], 1):
-        total = total + of(x, weight) / (z + of(x, k))
-    t = z + of(x, 7.5)
-    high = of(x, log(2 * pi) / 2 - 7) + (z + of(x, 0.5)) * (xla.log(t) - one) + xla.log(total)
+        total = total + const(x, weight) / (z + const(x, k))
+    t = z + const(x, 7.5)
+    high = const(x, log(2 * pi) / 2 - 7) + (z + const(x, 0.5)) * (xla.log(t) - one) + xla.log(total)
     size = xla.abs_(x)
     part = size - xla.floor(size)
-    sine = xla.sine(of(x, pi) * xla.minimum(part, one - part))
-    reflected = of(x, log(pi)) - xla.log(sine) - high
-    reflected = select(xla.eq(sine, of(x, 0)), of(x, np.inf), reflected)
+    sine = xla.sine(const(x, pi) * xla.minimum(part, one - part))
+    reflected = const(x, log(pi)) - xla.log(sine) - high
+    reflected = select(xla.eq(sine, const(x, 0)), const(x, np.inf), reflected)
     found = select(low, reflected, high)
-    return select(xla.eq(size, of(x, np.inf)), of(x, np.inf), found)
+    return select(xla.eq(size, const(x, np.inf)), const(x, np.inf), found)
 
 
 def digamma(x: XlaOp) -> XlaOp:
-    """Derivative of the log of the gamma function: an asymptotic series from 10 on, reflected below 1/2."""
-    one = of(x, 1)
-    low = xla.lt(x, of(x, 0.5))
+    """Return the derivative of log gamma by an asymptotic series from 10 on, reflected below 1/2."""
+    one = const(x, 1)
+    low = xla.lt(x, const(x, 0.5))
     y = select(low, one - x, x)
-    steps = of(x, 0)
+    steps = const(x, 0)
     for _ in range(10):
-        small = xla.lt(y, of(x, 10))
+        small = xla.lt(y, const(x, 10))
         steps = select(small, steps + one / y, steps)
         y = select(small, y + one, y)
     inverse = one / (y * y)
     series = inverse * polynomial(inverse, tables.DIGAMMA)
-    high = xla.log(y) - of(x, 0.5) / y - series - steps
-    angle = of(x, pi) * (x - xla.round_nearest_even(x))
-    found = select(low, high - of(x, pi) * xla.cosine(angle) / xla.sine(angle), high)
-    pole = xla.and_(xla.le(x, of(x, 0)), is_whole(x))
-    return select(pole, of(x, np.nan), select(xla.eq(x, of(x, np.inf)), x, found))
+    high = xla.log(y) - const(x, 0.5) / y - series - steps
+    angle = const(x, pi) * (x - xla.round_nearest_even(x))
+    found = select(low, high - const(x, pi) * xla.cosine(angle) / xla.sine(angle), high)
+    pole = xla.and_(xla.le(x, const(x, 0)), is_integer_or_inf(x))
+    return select(pole, const(x, np.nan), select(xla.eq(x, const(x, np.inf)), x, found))

@@ -1,4 +1,4 @@
-"""What compositions of HLO share: constants of a value's type, broadcasting, reductions, widths."""
+"""Helpers for compositions of HLO: constants of a value's type, broadcasting, reductions, widening."""
 
 from __future__ import annotations
 
@@ -21,54 +21,54 @@ Array = np.ndarray[Any, Any]
 
 
 def numpy_type(op: XlaOp) -> np.dtype[Any]:
-    """The dtype of the arrays that hold a value."""
+    """Return the NumPy dtype of a value."""
     found = op.shape.dtype.numpy_dtype
     assert found is not None  # an array
     return found
 
 
 def scalar(like: XlaOp, value: Any) -> XlaOp:
-    """A number in the type of another value."""
+    """Return a scalar constant of the type of another value."""
     return xla.constant(like.builder, np.asarray(value).astype(numpy_type(like)), like.shape.dtype)
 
 
 def full_like(like: XlaOp, value: Any) -> XlaOp:
-    """One number in the type and shape of another value."""
+    """Return a constant of the type and shape of another value."""
     return xla.broadcast(scalar(like, value), like.shape.dims)
 
 
 def zeros_like(like: XlaOp) -> XlaOp:
-    """Zeros in the type and shape of another value."""
+    """Return zeros of the type and shape of another value."""
     return full_like(like, 0)
 
 
-def lowest(like: XlaOp) -> XlaOp:
-    """The least finite number of a value's type."""
+def min_finite_value(like: XlaOp) -> XlaOp:
+    """Return the least finite value of a value's type."""
     return scalar(like, _info(numpy_type(like)).min)
 
 
-def highest(like: XlaOp) -> XlaOp:
-    """The greatest finite number of a value's type."""
+def max_finite_value(like: XlaOp) -> XlaOp:
+    """Return the greatest finite value of a value's type."""
     return scalar(like, _info(numpy_type(like)).max)
 
 
-def least(like: XlaOp) -> XlaOp:
-    """Minus infinity, or the least number of a type without it."""
-    return scalar(like, -np.inf) if _has_infinity(like) else lowest(like)
+def min_value(like: XlaOp) -> XlaOp:
+    """Return minus infinity, or the least value of a type without infinities."""
+    return scalar(like, -np.inf) if _has_infinity(like) else min_finite_value(like)
 
 
-def greatest(like: XlaOp) -> XlaOp:
-    """Infinity, or the greatest number of a type without it."""
-    return scalar(like, np.inf) if _has_infinity(like) else highest(like)
+def max_value(like: XlaOp) -> XlaOp:
+    """Return infinity, or the greatest value of a type without infinities."""
+    return scalar(like, np.inf) if _has_infinity(like) else max_finite_value(like)
 
 
 def _has_infinity(like: XlaOp) -> bool:
-    """Some floats of 8 bits do without."""
+    """Return True if a value's type has infinities; some floats of 8 bits have none."""
     return is_float(like) and bool(np.isinf(np.array(np.inf).astype(numpy_type(like))))
 
 
 def epsilon(like: XlaOp) -> float:
-    """Distance from 1 to the next number of a value's type."""
+    """Return the distance from 1 to the next larger number of a value's type."""
     return float(_info(numpy_type(like)).eps)
 
 
@@ -78,12 +78,12 @@ def _info(dtype: np.dtype[Any]) -> Any:
 
 
 def iota(builder: XlaBuilder, dtype: ElementType, size: int) -> XlaOp:
-    """0, 1, .. size - 1."""
+    """Return 0, 1, .. size - 1."""
     return iota_along(builder, dtype, (size,), 0)
 
 
 def iota_along(builder: XlaBuilder, dtype: ElementType, sizes: Sequence[int], dimension: int) -> XlaOp:
-    """Each element's place along a dimension."""
+    """Return each element's index along a dimension."""
     return xla.iota(builder, Shape.array(dtype, tuple(sizes)), dimension)
 
 
@@ -91,32 +91,32 @@ def iota_along(builder: XlaBuilder, dtype: ElementType, sizes: Sequence[int], di
 
 
 def is_float(op: XlaOp) -> bool:
-    """Whether a value is of floats."""
+    """Return True if a value's elements are real floats."""
     return op.shape.dtype.is_float
 
 
 def is_complex(op: XlaOp) -> bool:
-    """Whether a value is of complex numbers."""
+    """Return True if a value's elements are complex."""
     return op.shape.dtype.is_complex
 
 
 def is_integer(op: XlaOp) -> bool:
-    """Whether a value is of integers."""
+    """Return True if a value's elements are integers."""
     return not (is_float(op) or is_complex(op) or op.shape.dtype is ElementType.PRED)
 
 
 def is_narrow(op: XlaOp) -> bool:
-    """Whether sums of a value are to be made in f32."""
+    """Return True for floats narrower than f32, whose sums are accumulated in f32."""
     return is_float(op) and op.shape.dtype.bits < 32
 
 
 def widened(op: XlaOp) -> XlaOp:
-    """Narrow floats as f32."""
+    """Convert floats narrower than f32 to f32; return other values unchanged."""
     return xla.convert(op, ElementType.F32) if is_narrow(op) else op
 
 
 def in_f32(function: Callable[..., XlaOp]) -> Callable[..., XlaOp]:
-    """The function computed in f32 for narrower floats, and rounded back."""
+    """Wrap a function to compute narrower floats in f32 and round the result back."""
 
     def wrapped(*operands: XlaOp, **attrs: Any) -> XlaOp:
         if not is_narrow(operands[0]):
@@ -130,27 +130,27 @@ def in_f32(function: Callable[..., XlaOp]) -> Callable[..., XlaOp]:
 
 
 def sizes_of(op: XlaOp) -> tuple[int, ...]:
-    """Sizes of a value."""
+    """Return the sizes of a value."""
     return tuple(op.shape.dims)
 
 
 def rank_of(op: XlaOp) -> int:
-    """Rank of a value."""
+    """Return the rank of a value."""
     return len(op.shape.dims)
 
 
 def count_of(op: XlaOp) -> int:
-    """Number of elements of a value."""
+    """Return the number of elements of a value."""
     return prod(op.shape.dims)
 
 
 def broadcast_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    """What two shapes broadcast to.
+    """Return the shape to which two shapes broadcast.
 
     Raises
     ------
     ShapeError
-        They do not.
+        The shapes do not broadcast.
     """
     try:
         return tuple(np.broadcast_shapes(tuple(a), tuple(b)))
@@ -159,7 +159,7 @@ def broadcast_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
-    """A value repeated to a shape, its last dimensions standing under the last of the shape."""
+    """Broadcast a value to a shape, with its dimensions aligned to the last ones."""
     own = sizes_of(op)
     if own == tuple(sizes):
         return op
@@ -169,13 +169,13 @@ def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
 
 
 def paired(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Two values repeated to the shape that both broadcast to."""
+    """Broadcast two values to their common shape."""
     sizes = broadcast_shape(sizes_of(x), sizes_of(y))
     return broadcast_to(x, sizes), broadcast_to(y, sizes)
 
 
 def select(condition: XlaOp, x: Any, y: Any) -> XlaOp:
-    """x where the condition holds, else y; numbers take the type of the other."""
+    """Select x where the condition holds, else y; numbers take the type of the other operand."""
     some = x if isinstance(x, XlaOp) else y
     x, y = (v if isinstance(v, XlaOp) else scalar(some, v) for v in (x, y))
     sizes = broadcast_shape(broadcast_shape(sizes_of(condition), sizes_of(x)), sizes_of(y))
@@ -186,7 +186,7 @@ def select(condition: XlaOp, x: Any, y: Any) -> XlaOp:
 
 
 def reduced(op: XlaOp, opcode: str, init: XlaOp, axes: Sequence[int], keep: bool = False) -> XlaOp:
-    """Elements along dimensions joined by a binary opcode."""
+    """Reduce dimensions by a binary opcode."""
     axes = sorted(axis % max(rank_of(op), 1) for axis in axes)
     if not axes:
         return op
@@ -197,31 +197,31 @@ def reduced(op: XlaOp, opcode: str, init: XlaOp, axes: Sequence[int], keep: bool
 
 
 def sum_of(op: XlaOp, axes: Sequence[int], keep: bool = False) -> XlaOp:
-    """Sums, in f32 for narrower floats."""
+    """Return sums over dimensions; narrower floats are accumulated in f32."""
     wide = widened(op)
     found = reduced(wide, "add", scalar(wide, 0), axes, keep)
     return xla.convert(found, op.shape.dtype) if is_narrow(op) else found
 
 
 def product_of(op: XlaOp, axes: Sequence[int], keep: bool = False) -> XlaOp:
-    """Products, in f32 for narrower floats."""
+    """Return products over dimensions; narrower floats are accumulated in f32."""
     wide = widened(op)
     found = reduced(wide, "multiply", scalar(wide, 1), axes, keep)
     return xla.convert(found, op.shape.dtype) if is_narrow(op) else found
 
 
 def max_of(op: XlaOp, axes: Sequence[int], keep: bool = False) -> XlaOp:
-    """The greatest."""
-    return reduced(op, "maximum", least(op), axes, keep)
+    """Return maxima over dimensions."""
+    return reduced(op, "maximum", min_value(op), axes, keep)
 
 
 def min_of(op: XlaOp, axes: Sequence[int], keep: bool = False) -> XlaOp:
-    """The least."""
-    return reduced(op, "minimum", greatest(op), axes, keep)
+    """Return minima over dimensions."""
+    return reduced(op, "minimum", max_value(op), axes, keep)
 
 
 def mean_of(op: XlaOp, axes: Sequence[int], keep: bool = False) -> XlaOp:
-    """Means, in f32 for narrower floats."""
+    """Return means over dimensions; narrower floats are accumulated in f32."""
     wide = widened(op)
     count = prod(sizes_of(op)[axis] for axis in axes)
     found = sum_of(wide, axes, keep)

@@ -136,22 +136,22 @@ def _bessel(x: XlaOp, near: Sequence[float], far: Sequence[float]) -> tuple[XlaO
 def bessel_i0(x: XlaOp) -> XlaOp:
     """Return I0(x), computed in the order in which NumPy and Cephes compute it."""
     size = xla.abs_(x)
-    inside = xla.minimum(size, of(x, 8))
-    outside = xla.maximum(size, of(x, 8))
-    near = _clenshaw(inside / of(x, 2) - of(x, 2), tables.I0E_NEAR)
-    far = _clenshaw(of(x, 32) / outside - of(x, 2), tables.I0E_FAR)
+    inside = xla.minimum(size, const(x, 8))
+    outside = xla.maximum(size, const(x, 8))
+    near = _clenshaw(inside / const(x, 2) - const(x, 2), tables.I0E_NEAR)
+    far = _clenshaw(const(x, 32) / outside - const(x, 2), tables.I0E_FAR)
     grown = xla.exponential(size)
-    return select(xla.le(size, of(x, 8)), grown * near, grown * far / xla.sqrt(outside))
+    return select(xla.le(size, const(x, 8)), grown * near, grown * far / xla.sqrt(outside))
 
 
 def _clenshaw(twice: XlaOp, terms: Sequence[float]) -> XlaOp:
     """Return Chebyshev's series at ``twice / 2`` with all its terms; the first is doubled and the sum halved."""
-    before = last = of(twice, 0)
-    found = of(twice, terms[-1])
+    before = last = const(twice, 0)
+    found = const(twice, terms[-1])
     for term in [*reversed(terms[1:-1]), 2 * terms[0]]:
         before, last = last, found
-        found = twice * last - before + of(twice, term)
-    return of(twice, 0.5) * (found - before)
+        found = twice * last - before + const(twice, term)
+    return const(twice, 0.5) * (found - before)
 
 
 def bessel_i0e(x: XlaOp) -> XlaOp:

@@ -112,6 +112,6 @@ def test_the_interpreter_is_named_where_it_helps():
     assert "TARGET" not in caught.value.hint
     with pytest.raises(UnimplementedError, match="get-dimension-size") as caught:
         cyxla.compile(text)
-    assert "'TARGET' has no meaning here: cyxla.register_custom_call gives it one; then run" in caught.value.hint
+    assert "'TARGET' is not registered: register it by cyxla.register_custom_call; then run" in caught.value.hint
     run = cyxla.compile(text, platform="interpreter", custom_calls={"TARGET": lambda ev, ins, x: x[:2]})
     assert run(np.float32([1, 2, 3])) == 2

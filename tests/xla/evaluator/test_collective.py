@@ -5,7 +5,7 @@ import pytest
 
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla.evaluator import Options
-from cyxla.xla.evaluator.ops.collective import listed
+from cyxla.xla.evaluator.ops.collective import explicit_groups
 from cyxla.xla.hlo.attributes import IotaTiles, ReplicaGroups
 
 X = np.arange(4, dtype=np.float32)
@@ -145,4 +145,4 @@ def test_ids(hlo):
     ],
 )
 def test_groups_are_written_out(groups, want):
-    assert listed(groups) == want
+    assert explicit_groups(groups) == want

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cyxla.types import ElementType, element_type
 from cyxla.xla.evaluator.ops import convolution
 from cyxla.xla.evaluator.ops.convolution import convolve
-from cyxla.xla.evaluator.ops.windows import count
+from cyxla.xla.evaluator.ops.windows import window_count
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
 
 PLAIN = ConvDims(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))  # bf01_oi01->bf01
@@ -19,7 +19,7 @@ PLAIN = ConvDims(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))  # bf01_oi01->bf01
 def by_definition(x, k, window, feature_groups, batch_groups):
     """x[b, f, s..] and k[o, i, s..] to [b, o, s..]."""
     batch, outputs, inner = x.shape[0] // batch_groups, k.shape[0], k.shape[1]
-    places = [count(n, w) for n, w in zip(x.shape[2:], window, strict=True)]
+    places = [window_count(n, w) for n, w in zip(x.shape[2:], window, strict=True)]
     out = np.zeros((batch, outputs, *places), np.result_type(x, k))
     for b, o, *at in np.ndindex(out.shape):
         block = o // (outputs // (feature_groups * batch_groups))
@@ -115,7 +115,7 @@ def test_large_inputs_are_cut_into_pieces(monkeypatch):
     x, k = rng.standard_normal((3, 2, 6, 5)), rng.standard_normal((4, 1, 3, 2))
     window = (WindowDim(3, 1, 1, 1), WindowDim(2, 2))
     whole = convolve(x, k, window, PLAIN, ElementType.F64, feature_groups=2)
-    monkeypatch.setattr(convolution, "PIECE", 8)
+    monkeypatch.setattr(convolution, "MAX_COPIED_ELEMENTS", 8)
     np.testing.assert_allclose(convolve(x, k, window, PLAIN, ElementType.F64, feature_groups=2), whole, rtol=1e-12)
 
 

@@ -100,7 +100,7 @@ def test_variadic_reduce(run, length):
 
 def test_long_reduction_pairs_neighbours_in_order(run, monkeypatch):
     """`b` in `(a, b) -> b` is associative but does not commute."""
-    monkeypatch.setattr(functional, "_IN_ORDER", 4)
+    monkeypatch.setattr(functional, "_MAX_SEQUENTIAL", 4)
     comp = Computation("second")
     comp.root = run.parameters(comp, [F32, F32])[1]
     x = np.arange(37, dtype=np.float32)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cyxla.types import Shape
 from cyxla.xla.evaluator import evaluate_instruction
 from cyxla.xla.evaluator.ops import windows
-from cyxla.xla.evaluator.ops.windows import count, spread
+from cyxla.xla.evaluator.ops.windows import pad_window, window_count
 from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import WindowDim
 
@@ -60,7 +60,7 @@ def problems(draw, padding=(-2, 3), dilations=2):
 @given(problems(), st.sampled_from(sorted(FUNCTIONS)), st.integers(0, 3), st.sampled_from([0, 1000]))
 def test_reduce_window_is_its_definition(problem, name, init, threshold):
     x, window = problem
-    want = np.zeros([count(n, w) for n, w in zip(x.shape, window, strict=True)], np.int32)
+    want = np.zeros([window_count(n, w) for n, w in zip(x.shape, window, strict=True)], np.int32)
     for at in np.ndindex(want.shape):
         total = init
         for place in elements(x, window, at):
@@ -77,8 +77,10 @@ def test_reduce_window_is_its_definition(problem, name, init, threshold):
 @given(problems(padding=(0, 2), dilations=1), st.sampled_from(["GE", "GT", "LE", "LT"]))
 def test_select_and_scatter_is_its_definition(problem, direction):
     x, window = problem
-    source = np.ones([count(n, w) for n, w in zip(x.shape, window, strict=True)], np.int32).cumsum().astype(np.int32)
-    source = source.reshape([count(n, w) for n, w in zip(x.shape, window, strict=True)])
+    source = (
+        np.ones([window_count(n, w) for n, w in zip(x.shape, window, strict=True)], np.int32).cumsum().astype(np.int32)
+    )
+    source = source.reshape([window_count(n, w) for n, w in zip(x.shape, window, strict=True)])
     keeps = {"GE": int.__ge__, "GT": int.__gt__, "LE": int.__le__, "LT": int.__lt__}[direction]
     want = np.full(x.shape, 7, np.int32)
     for at in np.ndindex(source.shape):
@@ -110,7 +112,7 @@ LAID_OUT = [
 
 @pytest.mark.parametrize("dim, want", LAID_OUT)
 def test_spread(dim, want):
-    assert spread(np.array([1, 2, 3]), (dim,), 9).tolist() == want
+    assert pad_window(np.array([1, 2, 3]), (dim,), 9).tolist() == want
 
 
 @pytest.mark.parametrize("name, init", [("add", 0.0), ("maximum", -math.inf), ("multiply", 1.0), ("minimum", math.inf)])

@@ -12,7 +12,7 @@ from support.unclocked import at_most
 
 from cyxla.errors import HloParseError, UnimplementedError
 from cyxla.types import ElementType, Literal, Shape
-from cyxla.xla.evaluator.ops.collective import listed
+from cyxla.xla.evaluator.ops.collective import explicit_groups
 from cyxla.xla.hlo import OPCODES, HloModule, parse_module, parse_shape, to_text
 from cyxla.xla.hlo.attributes import (
     ConvDims,
@@ -161,7 +161,7 @@ MESH_GROUPS = [
 def test_groups_along_the_axes_of_a_mesh(text, groups):
     lines = ("p = f32[8] parameter(0)", f"ROOT r = f32[8] all-to-all(p), replica_groups={text}, dimensions={{0}}")
     module = parse_module(entry(*lines))
-    assert [list(g) for g in listed(module.entry.root.attrs["replica_groups"])] == groups
+    assert [list(g) for g in explicit_groups(module.entry.root.attrs["replica_groups"])] == groups
     assert to_text(parse_module(to_text(module))) == to_text(module)
 
 

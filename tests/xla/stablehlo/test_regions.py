@@ -384,7 +384,7 @@ func.func private @f(%x: tensor<3xf32>) -> tensor<3xf32> {
 @pytest.mark.parametrize("location", ["", 'loc("a.py":30:4)'])
 def test_custom_calls_that_nobody_knows_say_where_they_stand_and_how_to_mend(platform, location):
     text = FOREIGN.replace("LOC", location)
-    with pytest.raises(UnimplementedError, match="'my_target' has no meaning") as caught:
+    with pytest.raises(UnimplementedError, match="'my_target' is not registered") as caught:
         cyxla.compile(text, platform=platform)
     assert "line 7, column 8: stablehlo.custom_call" in caught.value.where
     assert "cyxla.register_custom_call" in caught.value.hint

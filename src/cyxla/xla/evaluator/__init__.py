@@ -1,4 +1,4 @@
-"""The meaning of HLO on NumPy arrays: plain, slow, and what every other way of running HLO is measured against."""
+"""Evaluation of HLO on NumPy arrays: simple and slow, the reference for all other ways to run HLO."""
 
 from cyxla.xla.evaluator.custom_calls import check_custom_calls, register_custom_call
 from cyxla.xla.evaluator.evaluation import Evaluation, Options, evaluate, evaluate_computation, evaluate_instruction

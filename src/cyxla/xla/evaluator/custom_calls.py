@@ -1,6 +1,6 @@
-"""Custom calls: a registry of targets and what they compute.
+"""Registry of custom-call targets and their implementations.
 
-To give a target a meaning, register a function of the run, the instruction and the operands' values::
+An implementation is a function of the evaluation, the instruction and the operands' values::
 
     @register_custom_call("my_square")
     def my_square(ev, ins, x):
@@ -23,7 +23,7 @@ from cyxla.xla.hlo.module import HloModule
 CustomCall: TypeAlias = Callable[..., Value]  # (evaluation, instruction, *operands) -> Value
 
 _TARGETS: dict[str, CustomCall] = {}
-_BUILT_IN = "cyxla.xla.evaluator.targets.built_in"  # stands above this module, hence a name and no import
+_BUILT_IN = "cyxla.xla.evaluator.targets.built_in"  # in a layer above this module, hence a name and no import
 _PYTHON_CALLBACKS = re.compile(r"(^|_)python_(cpu_|gpu_)?callback")
 
 
@@ -34,41 +34,42 @@ def register_custom_call(target: str, *, replace: bool = False) -> Callable[[Cus
 def register_custom_call(
     target: str, function: CustomCall | None = None, *, replace: bool = False
 ) -> CustomCall | Callable[[CustomCall], CustomCall]:
-    """Give a custom-call target a meaning.
+    """Register an implementation of a custom-call target.
 
     Parameters
     ----------
     target : str
-        The ``custom_call_target``.
+        The target, ``custom_call_target`` of instructions.
     function : callable, optional
-        Called as ``function(evaluation, instruction, *operands)`` with NumPy arrays (tuples of them for tuples);
-        returns an array, or a tuple of arrays for a tuple result. Operands must not be written to. `options_of` reads
-        the instruction's configuration. Without it, the result is a decorator.
+        The implementation. It is called as ``function(evaluation, instruction, *operands)`` with NumPy arrays (tuples
+        of
+        them for tuples), and returns an array, or a tuple of arrays for a tuple result. It must not write to operands.
+        `options_of` reads the instruction's configuration. If omitted, the result is a decorator.
     replace : bool
-        Allow a target that has a meaning already.
+        Replace an existing implementation.
 
     Raises
     ------
     AlreadyExistsError
-        The target has a meaning, and `replace` is false.
+        The target is registered, and `replace` is false.
     """
 
-    def register(meaning: CustomCall) -> CustomCall:
+    def register(implementation: CustomCall) -> CustomCall:
         if target in _TARGETS and not replace:
             raise AlreadyExistsError(f"custom-call target {target!r} is registered", hint="pass replace=True")
-        _TARGETS[target] = meaning
-        return meaning
+        _TARGETS[target] = implementation
+        return implementation
 
     return register if function is None else register(function)
 
 
 def unregister_custom_call(target: str) -> None:
-    """Take back what `register_custom_call` gave; unknown targets are ignored."""
+    """Remove a target of `register_custom_call`; unknown targets are ignored."""
     _TARGETS.pop(target, None)
 
 
 def custom_call_targets() -> list[str]:
-    """Every registered target, sorted."""
+    """Return all registered targets, sorted."""
     _load_built_in()
     return sorted(_TARGETS)
 
@@ -78,37 +79,37 @@ def _load_built_in() -> None:
 
 
 def find_custom_call(target: str, extra: Mapping[str, CustomCall] | None = None) -> CustomCall:
-    """Look up the meaning of a target; those in `extra` come first.
+    """Return the implementation of a target; those in `extra` take precedence.
 
     Raises
     ------
     UnimplementedError
-        It has none.
+        The target is not registered.
     """
     _load_built_in()
     found = (extra or {}).get(target) or _TARGETS.get(target)
     if found is None:
-        hint = "cyxla.register_custom_call gives it one"
+        hint = "register it by cyxla.register_custom_call"
         if _PYTHON_CALLBACKS.search(target):
             hint = f"the Python function lives in the process that wrote the program; {hint}"
-        raise UnimplementedError(f"custom-call target {target!r} has no meaning here", hint=hint)
+        raise UnimplementedError(f"custom-call target {target!r} is not registered", hint=hint)
     return found
 
 
 def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
-    """Raise unless every custom call that the entry reaches has a meaning.
+    """Raise unless every custom call that the entry reaches is registered.
 
     Parameters
     ----------
     module : HloModule
-        The module.
+        The module to check.
     extra : iterable of str
-        Targets that the run will know besides the registered ones.
+        Further targets that the run will have.
 
     Raises
     ------
     UnimplementedError
-        A target has none; the message names it.
+        A target is not registered; the message names it.
     """
     known = set(extra)
     for computation in module.post_order():
@@ -117,11 +118,11 @@ def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
                 try:
                     find_custom_call(ins.attrs["custom_call_target"])
                 except UnimplementedError as error:
-                    place = module.places.get(ins.attrs["custom_call_target"])
-                    error.where = "; ".join(t for t in (place, f"{ins!r} of computation {computation.name}") if t)
+                    location = module.places.get(ins.attrs["custom_call_target"])
+                    error.where = "; ".join(t for t in (location, f"{ins!r} of computation {computation.name}") if t)
                     raise
 
 
 def options_of(ins: Instruction) -> dict[str, Any]:
-    """Read the options of a backend configuration: ``{uplo = 76 : ui8, left = true}`` or a JSON object of scalars."""
+    """Return the options of a backend configuration: ``{uplo = 76 : ui8, left = true}`` or a JSON object of scalars."""
     return read_options(ins.extras.get("backend_config"))

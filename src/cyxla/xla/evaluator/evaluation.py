@@ -1,4 +1,4 @@
-"""Running computations: an explicit stack of frames, each value freed at its last use."""
+"""Evaluation of computations with an explicit stack of frames; each value is freed after its last use."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ _POLL_EVERY = 1024  # instructions
 
 @dataclass
 class Options:
-    """How to run a module.
+    """Options of one evaluation.
 
     Attributes
     ----------
     max_trips : int or None
-        Most trips a `while` may take; more raise `DeadlineExceededError`. None is no limit.
+        Largest trip count of a `while`; more iterations raise `DeadlineExceededError`. None is no limit.
     poll : callable or None
-        Called now and then; raises to stop the run.
+        Function that is called periodically, and raises to stop the run.
     custom_calls : mapping of str to callable
-        Meaning of custom-call targets, before the built-in ones.
+        Implementations of custom-call targets, which take precedence over registered ones.
     flush_denormals : bool
-        Results of float arithmetic below the normal range become zeros, as on XLA's CPU backend.
+        True if results of float arithmetic below the normal range become zeros, as in XLA's CPU backend.
     seed : int
-        Start of the stateful random numbers.
+        Seed of the stateful random numbers.
     replica_count, num_partitions : int
-        How many copies of the program run together; at least as many as the module states.
+        Numbers of replicas and partitions that run together, at least those that the module states.
     replica, partition : int
-        Which of them this run is.
+        Numbers of this replica and this partition.
     rendezvous : callable or None
-        How a collective meets the other copies; None when there are none.
+        Exchange of operands with other devices in collectives; None if there are none.
     infeed, outfeed : list
-        Values that wait for `infeed`, and those that `outfeed` sent.
+        Values for `infeed`, and those that `outfeed` sent.
     """
 
     max_trips: int | None = None
@@ -68,7 +68,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Step:
-    """One instruction of a plan: where its operands lie, where its value goes, what is dead afterwards."""
+    """One instruction of a plan: slots of its operands and its value, and slots that are dead afterwards."""
 
     instruction: Instruction
     handler: Handler
@@ -79,7 +79,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """The order in which a computation's live instructions run."""
+    """The live instructions of a computation in evaluation order."""
 
     computation: Computation
     steps: tuple[Step, ...]
@@ -88,7 +88,7 @@ class Plan:
 
 
 class _Frame:
-    """A computation on its way: its plan, the next step, the values still needed, the handler that waits for a call."""
+    """A computation in evaluation: its plan, the next step, the live values, the handler that waits for a call."""
 
     __slots__ = ("args", "next", "plan", "values", "waiting")
 
@@ -104,11 +104,11 @@ class Evaluation:
     Attributes
     ----------
     options : Options
-        How to run.
+        Options of the run.
     state : dict
-        What opcodes with state keep during the run, under the opcode's name.
+        State of stateful opcodes during the run, by opcode.
     vectorises : dict
-        What `scalar_computations.vectorises` found out.
+        Cached results of `scalar_computations.vectorises`.
     """
 
     def __init__(self, options: Options | None = None) -> None:
@@ -126,21 +126,21 @@ class Evaluation:
         return self._run(computation, args, checked=True)
 
     def apply_batch(self, computation: Computation, args: tuple[Value, ...], root: Instruction | None = None) -> Value:
-        """Evaluate a computation of scalars, or one value in it, with arrays in the scalars' place."""
+        """Evaluate a computation of scalars, or one value in it, with arrays in place of the scalars."""
         return self._run(computation, args, checked=False, root=root)
 
     def apply_elementwise(self, computation: Computation, arrays: Sequence[Array]) -> list[Array]:
-        """Evaluate a computation of scalars on each element of arrays that share one shape.
+        """Evaluate a computation of scalars on each element of arrays of one shape.
 
         Returns
         -------
         list of array
-            One array of that shape for each result (a tuple root gives several).
+            One array of that shape for each result; a tuple root has several.
         """
         return apply_elementwise(self, computation, arrays)
 
     def scalar_function(self, computation: Computation) -> str | None:
-        """Name the opcode that a computation applies to its two scalar parameters, in order unless it commutes."""
+        """Return the opcode that a computation applies to its two scalar parameters, in order unless it commutes."""
         if computation not in self._scalar_names:
             self._scalar_names[computation] = scalar_function(computation)
         return self._scalar_names[computation]
@@ -150,7 +150,7 @@ class Evaluation:
         return self._args[number]
 
     def plan(self, computation: Computation, root: Instruction | None = None) -> Plan:
-        """Return the order of evaluation that leads to the root (or another instruction), made once a run."""
+        """Return the evaluation order for the root (or another instruction), cached during the run."""
         goal = root or computation.root
         found = self._plans.get(goal)
         if found is None:
@@ -191,13 +191,13 @@ class Evaluation:
             return True
         if not ins.called:
             return False
-        for callee in ins.called:  # callees first, so that none of this recurses
+        for callee in ins.called:  # callees first, to avoid recursion
             for comp in computations_post_order(callee) if callee not in self._effects else ():
                 if comp not in self._effects:
-                    self._effects[comp] = any(self._own_effect(i) for i in comp.instructions)
+                    self._effects[comp] = any(self._has_own_effect(i) for i in comp.instructions)
         return any(self._effects[c] for c in ins.called)
 
-    def _own_effect(self, ins: Instruction) -> bool:
+    def _has_own_effect(self, ins: Instruction) -> bool:
         direct = ins.row.side_effect or bool(ins.attrs.get("custom_call_has_side_effect"))
         return direct or any(self._effects[c] for c in ins.called)
 
@@ -232,7 +232,7 @@ class Evaluation:
         return _Frame(plan, args)
 
     def _advance(self, frame: _Frame, checked: bool) -> Request | None:
-        """Run steps until the computation ends (None) or a handler asks for a call."""
+        """Run steps until the computation ends (None) or a handler requests a call."""
         steps, values = frame.plan.steps, frame.values
         self._args = frame.args
         while frame.next < len(steps):
@@ -248,7 +248,7 @@ class Evaluation:
         return None
 
     def _resume(self, frame: _Frame, result: Value | None, checked: bool) -> Request | None:
-        """Send a call's result to the handler that waits; None when that was its last call."""
+        """Send a call's result to the handler that waits; return None if that was its last call."""
         assert frame.waiting is not None
         try:
             request: Request = frame.waiting.send(result)  # type: ignore[arg-type]  # None starts it
@@ -282,59 +282,59 @@ class Evaluation:
         frame.next += 1
 
 
-_CALLING = frozenset({"async-start", "call", "conditional", "fusion", "while"})  # their work is that of others
+_CALLERS = frozenset({"async-start", "call", "conditional", "fusion", "while"})  # opcodes that run other instructions
 _MANY_STEPS = frozenset({
     "cholesky", "convolution", "custom-call", "dot", "fft", "ragged-dot", "reduce-window", "select-and-scatter", "sort",
     "triangular-solve",
 })  # fmt: skip
-_LONG, _LONG_OF_MANY = 1 << 22, 1 << 16  # elements of operands and results; the latter, of many steps an element
-_OWN = __name__.rpartition(".")[0]
+_LONG, _LONG_MANY_STEPS = 1 << 22, 1 << 16  # elements; the latter for opcodes with many steps for each
+_EVALUATOR = __name__.rpartition(".")[0]
 
-# These give values of their operands, or none of their own.
+# Opcodes whose results are views of operands, or that allocate nothing.
 _VIEWS = frozenset({
     "after-all", "bitcast", "broadcast", "call", "conditional", "fusion", "get-tuple-element", "opt-barrier",
     "parameter", "reshape", "reverse", "slice", "transpose", "tuple", "while",
 })  # fmt: skip
-# These run whatever they give: they may have effects, or end in an error.
+# Opcodes that run even for empty results: they may have effects or raise.
 _ALWAYS_RUN = frozenset({"async-start", "call", "conditional", "custom-call", "fusion", "while"})
 
 
 def _handler(ins: Instruction) -> Handler:
-    """Return the opcode's handler; elementwise results of dynamic shape first cut operands to their common size."""
+    """Return the opcode's handler, wrapped for dynamic shapes, empty results, interruption and memory checks."""
     if _is_empty(ins.shape) and not ins.has_side_effect and ins.opcode not in _ALWAYS_RUN:
-        return _nothing
+        return _empty_result
     handler = handler_of(ins.opcode)
     if ins.row.elementwise and ins.shape.is_dynamic:
-        handler = _on_common_size(handler)
+        handler = _cut_to_common_size(handler)
     if _is_long(ins):
-        handler = _aside(handler)
+        handler = _on_thread(handler)
     size = 0 if ins.opcode in _VIEWS else sum(leaf.nbytes for leaf in _arrays(ins.shape))
     return handler if size < LARGE else _with_memory(handler, size)
 
 
 def _is_long(ins: Instruction) -> bool:
-    """Whether one call of a library may do all the work of an instruction, for more than a few milliseconds."""
-    if ins.opcode in _CALLING or ins.has_side_effect or (ins.opcode == "custom-call" and not _is_own(ins)):
+    """Return True if one library call may do all the work of an instruction for more than a few milliseconds."""
+    if ins.opcode in _CALLERS or ins.has_side_effect or (ins.opcode == "custom-call" and not _is_built_in(ins)):
         return False
     elements = sum(leaf.size for shape in (ins.shape, *(o.shape for o in ins.operands)) for leaf in _arrays(shape))
-    return elements > (_LONG_OF_MANY if ins.opcode in _MANY_STEPS else _LONG)
+    return elements > (_LONG_MANY_STEPS if ins.opcode in _MANY_STEPS else _LONG)
 
 
 def _arrays(shape: Shape) -> list[Shape]:
     return [leaf for leaf in shape.leaves() if leaf.is_array]
 
 
-def _is_own(ins: Instruction) -> bool:
-    """Whether a custom call is not of the user's, who may want to be called by the main thread."""
+def _is_built_in(ins: Instruction) -> bool:
+    """Return True unless a custom call is a user's, which may have to be called on the main thread."""
     try:
         found = find_custom_call(ins.attrs["custom_call_target"])
     except UnimplementedError:
         return False
-    return found.__module__.startswith(_OWN) and found.__module__ != f"{_OWN}.targets.c_calls"
+    return found.__module__.startswith(_EVALUATOR) and found.__module__ != f"{_EVALUATOR}.targets.c_calls"
 
 
-def _aside(handler: Handler) -> Handler:
-    """Let Ctrl-C be seen while a handler works."""
+def _on_thread(handler: Handler) -> Handler:
+    """Run a handler on another thread, so that Ctrl-C is handled while it works."""
 
     def run(ev: Evaluation, ins: Instruction, *operands: Value) -> Any:
         if ins.attrs.get("custom_call_target") in ev.options.custom_calls:
@@ -345,7 +345,7 @@ def _aside(handler: Handler) -> Handler:
 
 
 def _with_memory(handler: Handler, size: int) -> Handler:
-    """Refuse what there is no memory for, before the system ends the process for it."""
+    """Raise if there is not enough memory, before the system ends the process."""
 
     def checked(ev: Evaluation, ins: Instruction, *operands: Value) -> Any:
         require(size)
@@ -359,12 +359,12 @@ def _is_empty(shape: Shape) -> bool:
     return bool(leaves) and not shape.is_dynamic and all(leaf.is_array and not leaf.size for leaf in leaves)
 
 
-def _nothing(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """Make arrays without elements: the way there may lead over large ones, as in an iota of very many empty rows."""
+def _empty_result(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+    """Return arrays without elements without evaluation, which might need large operands, as an iota of empty rows."""
     return zeros(ins.shape)
 
 
-def _on_common_size(handler: Handler) -> Handler:
+def _cut_to_common_size(handler: Handler) -> Handler:
     def cut(ev: Evaluation, ins: Instruction, *operands: Array) -> Any:
         sizes = [min(n) for n in zip(*(x.shape for x in operands if x.ndim), strict=True)]
         common = tuple(map(slice, sizes))
@@ -374,18 +374,18 @@ def _on_common_size(handler: Handler) -> Handler:
 
 
 def _locate(error: Exception, ins: Instruction) -> None:
-    """Tell where an error came from, unless an instruction further in did; too little memory is one of cyxla's own."""
-    place = f"{ins!r} of computation {ins.computation.name}"
+    """Add the location to an error unless an inner instruction has; lack of memory becomes `ResourceExhaustedError`."""
+    location = f"{ins!r} of computation {ins.computation.name}"
     if isinstance(error, OpError):
-        error.where = error.where or place
+        error.where = error.where or location
     elif isinstance(error, MemoryError):
-        raise ResourceExhaustedError(str(error) or "out of memory", where=place) from error
+        raise ResourceExhaustedError(str(error) or "out of memory", where=location) from error
     elif not getattr(error, "__notes__", None):
-        error.add_note(f"while evaluating {place}")
+        error.add_note(f"while evaluating {location}")
 
 
 def _check(ins: Instruction, value: Value) -> None:
-    """Hold a handler to its promise: the value has the instruction's shape."""
+    """Raise if a value does not have the shape of its instruction."""
     if not isinstance(value, np.ndarray):
         return
     shape = ins.shape
@@ -399,27 +399,28 @@ def evaluate(module: HloModule, args: Sequence[Any], *, options: Options | None 
     Parameters
     ----------
     module : HloModule
-        What to run; it is taken to be well formed.
+        The module, which must be valid.
     args : sequence
         One value for each parameter: an array, or a tuple for a tuple.
     options : Options, optional
-        How to run it.
+        Options of the run.
 
     Returns
     -------
     array, tuple or Token
-        The root's value.
+        The value of the root.
 
     Raises
     ------
     InvalidArgumentError
         The arguments do not fit the parameters.
     UnimplementedError
-        An opcode or custom-call target that has no meaning here, or a program for more devices than the options say.
+        An opcode or custom-call target has no implementation, or the program is for more devices than the options
+        state.
     """
-    how, config = options or Options(), module.config
-    if config.replica_count > how.replica_count or config.num_partitions > how.num_partitions:
-        check_devices(module, how.replica_count, how.num_partitions)
+    chosen, config = options or Options(), module.config
+    if config.replica_count > chosen.replica_count or config.num_partitions > chosen.num_partitions:
+        check_devices(module, chosen.replica_count, chosen.num_partitions)
     return evaluate_computation(module.entry, args, options=options)
 
 
@@ -459,6 +460,6 @@ def evaluate_computation(computation: Computation, args: Sequence[Any], *, optio
     try:
         with np.errstate(all="ignore"):
             return export_value(Evaluation(options).apply(computation, *values))
-    except MemoryError as error:  # a result that was a view is stored when it is handed out
+    except MemoryError as error:  # a result that is a view is copied on return
         _locate(error, computation.root)
         raise

@@ -1,4 +1,4 @@
-"""Values of instructions that depend on nothing given at run time."""
+"""Values of instructions that do not depend on run-time inputs."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from cyxla.xla.evaluator.evaluation import evaluate_instruction
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.builder import XlaOp
 
-# What a value may not come from: what is given, random or outside of the program.
-_UNKNOWN = frozenset(
+# Opcodes whose results are inputs, random, or come from outside the program.
+_NOT_CONSTANT = frozenset(
     {
         "parameter", "rng", "rng-bit-generator", "rng-get-and-update-state", "custom-call", "infeed", "recv",
         "partition-id", "replica-id", "all-reduce", "all-gather", "all-to-all", "collective-permute",
         "collective-broadcast", "reduce-scatter", "ragged-all-to-all", "while", "call", "conditional",
     }
 )  # fmt: skip
-_MOST_ELEMENTS = 1 << 20
+_MAX_ELEMENTS = 1 << 20
 
 
 class ConstantEvaluator:
-    """Evaluates instructions of one computation, each at most once."""
+    """Evaluator of constant instructions of one computation, each at most once."""
 
     def __init__(self) -> None:
         self._values: dict[Instruction, Any] = {}
 
     def value(self, op: XlaOp) -> np.ndarray[Any, Any] | None:
-        """The value of an instruction, or None where it depends on the arguments of the program."""
+        """Return the value of an instruction, or None if it depends on the program's arguments."""
         if op.instruction is None:
             return None
         stack = [op.instruction]
@@ -38,7 +38,7 @@ class ConstantEvaluator:
                 stack.pop()
                 continue
             missing = [x for x in ins.operands if x not in self._values]
-            if ins.opcode in _UNKNOWN or any(self._values.get(x, 0) is None for x in ins.operands):
+            if ins.opcode in _NOT_CONSTANT or any(self._values.get(x, 0) is None for x in ins.operands):
                 self._values[ins] = None
             elif missing:
                 stack.extend(missing)
@@ -48,6 +48,6 @@ class ConstantEvaluator:
         return found if isinstance(found, np.ndarray) else None
 
     def _evaluate(self, ins: Instruction) -> Any:
-        if ins.shape.is_array and ins.shape.size > _MOST_ELEMENTS:
+        if ins.shape.is_array and ins.shape.size > _MAX_ELEMENTS:
             return None
         return evaluate_instruction(ins, *(self._values[x] for x in ins.operands))

@@ -1,4 +1,4 @@
-"""Which function evaluates which opcode."""
+"""Registry of the functions that evaluate opcodes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.opcode import lookup
 
 Request: TypeAlias = tuple[Computation, tuple[Value, ...]]
-Steps: TypeAlias = Generator[Request, Value, Value]  # asks for calls, gets their results, returns its own
+Steps: TypeAlias = Generator[Request, Value, Value]  # yields calls, is sent their results, returns a value
 Handler: TypeAlias = Callable[..., Any]  # (evaluation, instruction, *operands) -> Value or Steps
 
 EVALUATORS: dict[str, Handler] = {}
 
 
 def evaluates(*opcodes: str) -> Callable[[Handler], Handler]:
-    """Register a function as the meaning of opcodes.
+    """Register a function that evaluates opcodes.
 
-    The function gets the `Evaluation`, the instruction and the operands' values, and returns the value. One that calls
-    computations as programs (call, while, ..) is a generator: it yields ``(computation, arguments)``, is sent the
-    result, and returns its own value, so that no depth of nesting meets Python's recursion limit.
+    The function takes the `Evaluation`, the instruction and the operands' values, and returns the value. One that calls
+    computations (call, while, ..) is a generator: it yields ``(computation, arguments)``, is sent the result, and
+    returns
+    its own value, so that nesting does not use Python's stack.
 
     Raises
     ------
     AlreadyExistsError
-        The opcode has a meaning already.
+        An opcode is registered already.
     """
 
     def register(handler: Handler) -> Handler:
@@ -47,9 +48,9 @@ def handler_of(opcode: str) -> Handler:
     Raises
     ------
     UnimplementedError
-        There is none.
+        The opcode has no function.
     """
     try:
         return EVALUATORS[opcode]
     except KeyError:
-        raise UnimplementedError(f"the evaluator has no meaning for opcode {opcode}") from None
+        raise UnimplementedError(f"the evaluator has no function for opcode {opcode}") from None

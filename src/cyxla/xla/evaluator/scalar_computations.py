@@ -1,4 +1,4 @@
-"""Computations of scalars, evaluated on whole arrays at once."""
+"""Vectorised evaluation of computations of scalars on whole arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cyxla.xla.hlo.opcode import lookup
 if TYPE_CHECKING:
     from cyxla.xla.evaluator.evaluation import Evaluation
 
-# Opcodes besides the elementwise ones that mean the same on a batch of scalars.
+# Opcodes, besides element-wise ones, that apply to a batch of scalars unchanged.
 _ALSO = frozenset({
     "parameter", "constant", "tuple", "get-tuple-element", "copy", "opt-barrier", "call", "fusion", "broadcast",
     "reshape",
@@ -24,7 +24,7 @@ _ALSO = frozenset({
 
 
 def apply_elementwise(ev: Evaluation, computation: Computation, arrays: Sequence[Array]) -> list[Array]:
-    """See `Evaluation.apply_elementwise`."""
+    """Evaluate a computation of scalars on each element; see `Evaluation.apply_elementwise`."""
     shape = arrays[0].shape if arrays else ()
     if vectorises(ev, computation):
         return _flat(ev.apply_batch(computation, tuple(arrays)), shape)
@@ -33,7 +33,7 @@ def apply_elementwise(ev: Evaluation, computation: Computation, arrays: Sequence
 
 
 def vectorises(ev: Evaluation, computation: Computation) -> bool:
-    """Whether every instruction, in callees too, is a scalar operation that NumPy can do on a batch."""
+    """Return True if every instruction, in callees too, is a scalar operation that NumPy can vectorise."""
     known = ev.vectorises
     if computation not in known:
         for comp in computations_post_order(computation):
@@ -61,7 +61,7 @@ def _stack(columns: list[Value], computation: Computation, shape: tuple[int, ...
 
 
 def scalar_function(computation: Computation) -> str | None:
-    """See `Evaluation.scalar_function`."""
+    """Return the opcode that a computation applies; see `Evaluation.scalar_function`."""
     root, parameters = computation.root, computation.parameters
     if len(parameters) != 2 or len(root.operands) != 2 or not root.row.elementwise or root.attrs:
         return None

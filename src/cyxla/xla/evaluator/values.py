@@ -1,4 +1,4 @@
-"""What an instruction evaluates to: an array, a tuple of values, or a token."""
+"""Values of instructions: an array, a tuple of values, or a token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 class Token:
-    """The value of a token: there is one, `TOKEN_VALUE`, and it holds nothing."""
+    """The value of a token: a singleton without content, `TOKEN_VALUE`."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ def zeros(shape: Shape) -> Value:
 
 
 def import_value(value: Any, shape: Shape) -> Value:
-    """Take in what a caller passes for a parameter of this shape.
+    """Convert a caller's argument for a parameter of this shape.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def import_value(value: Any, shape: Shape) -> Value:
 
 
 def export_value(value: Value) -> Value:
-    """Hand out a value as arrays of the caller's own, in row-major order."""
+    """Return a value as new arrays in row-major order."""
     if isinstance(value, tuple):
         return tuple(map(export_value, value))
     if not isinstance(value, np.ndarray):
@@ -87,7 +87,7 @@ def export_value(value: Value) -> Value:
 
 
 def fits(dims: tuple[int, ...], shape: Shape) -> bool:
-    """Whether an array of these sizes is a value of the shape: equal sizes, and at most the bound where dynamic."""
+    """Return True if an array of these sizes has the shape; a dynamic dimension may be smaller than its bound."""
     if len(dims) != shape.rank:
         return False
     return all(
@@ -97,5 +97,5 @@ def fits(dims: tuple[int, ...], shape: Shape) -> bool:
 
 
 def is_narrow_float(dtype: ElementType) -> bool:
-    """Whether arithmetic in this type runs in a wider one and rounds once."""
+    """Return True if arithmetic in this type is done in a wider one and rounded once."""
     return dtype.is_float and dtype.bits < 32

@@ -1,1 +1,1 @@
-"""The oracle as a platform: any module, on NumPy."""
+"""The platform of the reference evaluator: any module, on NumPy."""

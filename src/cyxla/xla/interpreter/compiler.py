@@ -1,4 +1,4 @@
-"""The platform that evaluates: right before fast."""
+"""Compiler and executables of the platform ``interpreter``."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from cyxla.xla.service.evaluated import EvaluatedExecutable
 
 
 class InterpreterCompiler(Compiler):
-    """Compiles nothing: the executable evaluates the module as it came."""
+    """Compiler without code generation: the executable evaluates the module."""
 
     platform: ClassVar[str] = "interpreter"
 
     def run_hlo_passes(self, module: HloModule, options: CompileOptions) -> HloModule:
-        """No rewriting: the oracle runs what was written."""
+        """Return the module unchanged."""
         return module
 
     def run_backend(self, module: HloModule, options: CompileOptions) -> Executable:
-        """Wrap the module."""
+        """Return an executable that evaluates the module."""
         return InterpreterExecutable(module, options)
 
 
 class InterpreterExecutable(EvaluatedExecutable):
-    """Evaluates a module on NumPy arrays."""
+    """Executable that evaluates a module on NumPy arrays."""
 
     platform = "interpreter"

@@ -43,8 +43,11 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
     return Step(Kernel(text, 1, PYTHON_NS, 0, SLOW), tuple(reads), tuple(writes), functions=(ins,))
 
 
-def without_meaning(ins: Instruction, own: Container[str]) -> str | None:
-    """Why nobody can run a custom call; None for LAPACK, for what is registered and for the program's own targets."""
+def why_not_callable(ins: Instruction, own: Container[str]) -> str | None:
+    """Return the reason why native code cannot run a custom call, or None.
+
+    None is for LAPACK, for registered targets, and for the program's own targets.
+    """
     target = ins.attrs["custom_call_target"]
     if lapack.is_lapack(target):
         return "native code calls LAPACK's routine, not the program's own" if target in own else None

@@ -1,4 +1,4 @@
-"""Complex functions, with HLO's edges where they differ from NumPy's."""
+"""Complex functions, with HLO's special cases where they differ from NumPy's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyxla.xla.evaluator.values import Array
 
 
 def complex_of(real: Array, imag: Array) -> Array:
-    """Put parts together; ``real + 1j * imag`` would lose infinities and signed zeros."""
+    """Return complex numbers of two parts; ``real + 1j * imag`` would lose infinities and signed zeros."""
     real, imag = np.broadcast_arrays(real, imag)
     result = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
     result.real, result.imag = real, imag
@@ -19,7 +19,7 @@ def complex_of(real: Array, imag: Array) -> Array:
 
 
 def absolute(z: Array) -> Array:
-    """Return the modulus; a NaN part makes it NaN even beside an infinity."""
+    """Return the modulus; if a part is NaN, it is NaN even if the other is infinite."""
     return np.where(np.isnan(z.real) | np.isnan(z.imag), np.nan, np.abs(z)).astype(z.real.dtype)
 
 
@@ -36,7 +36,7 @@ def _multiply(x: Array, y: Array) -> Array:
 
 
 def _divide(x: Array, y: Array) -> Array:
-    """Divide as C99's Annex G: infinities and zeros give infinities and zeros, not NaN."""
+    """Divide as in C99's Annex G: infinities and zeros give infinities and zeros, not NaN."""
     a, b, c, d = x.real, x.imag, y.real, y.imag
     _, scale = np.frexp(np.fmax(np.abs(c), np.abs(d)))
     scale = np.where(np.isfinite(c) & np.isfinite(d), scale, 0)
@@ -44,15 +44,15 @@ def _divide(x: Array, y: Array) -> Array:
     norm = c * c + d * d
     real = np.ldexp((a * c + b * d) / norm, -scale)
     imag = np.ldexp((b * c - a * d) / norm, -scale)
-    lost = np.isnan(real) & np.isnan(imag)
-    by_zero = lost & (norm == 0) & (~np.isnan(a) | ~np.isnan(b))
+    undefined = np.isnan(real) & np.isnan(imag)
+    by_zero = undefined & (norm == 0) & (~np.isnan(a) | ~np.isnan(b))
     huge = np.copysign(np.inf, c)
     real, imag = np.where(by_zero, huge * a, real), np.where(by_zero, huge * b, imag)
-    from_infinity = lost & (np.isinf(a) | np.isinf(b)) & np.isfinite(c) & np.isfinite(d)
+    from_infinity = undefined & (np.isinf(a) | np.isinf(b)) & np.isfinite(c) & np.isfinite(d)
     ia, ib = np.copysign(np.isinf(a).astype(a.dtype), a), np.copysign(np.isinf(b).astype(b.dtype), b)
     real = np.where(from_infinity, np.inf * (ia * c + ib * d), real)
     imag = np.where(from_infinity, np.inf * (ib * c - ia * d), imag)
-    by_infinity = lost & (np.isinf(c) | np.isinf(d)) & np.isfinite(a) & np.isfinite(b)
+    by_infinity = undefined & (np.isinf(c) | np.isinf(d)) & np.isfinite(a) & np.isfinite(b)
     ic, id_ = np.copysign(np.isinf(c).astype(c.dtype), c), np.copysign(np.isinf(d).astype(d.dtype), d)
     real = np.where(by_infinity, 0.0 * (a * ic + b * id_), real)
     imag = np.where(by_infinity, 0.0 * (b * ic - a * id_), imag)
@@ -60,52 +60,52 @@ def _divide(x: Array, y: Array) -> Array:
 
 
 def _exponential(z: Array) -> Array:
-    """Of numbers in an unknown direction nothing is known, not even beside a power that is zero or infinite."""
-    lost = np.isinf(z.real) & ~np.isfinite(z.imag)
-    return np.where(lost, complex_of(np.full_like(z.real, np.nan), np.full_like(z.real, np.nan)), np.exp(z))
+    """Return exp(z), with NaN for an infinite real part and an imaginary part that is not finite."""
+    undefined = np.isinf(z.real) & ~np.isfinite(z.imag)
+    return np.where(undefined, complex_of(np.full_like(z.real, np.nan), np.full_like(z.real, np.nan)), np.exp(z))
 
 
 def _exponential_minus_one(z: Array) -> Array:
-    """Real numbers stay on their line."""
+    """Return exp(z) - 1, with an exact imaginary part for real numbers."""
     return np.where(z.imag == 0, complex_of(np.expm1(z.real), z.imag), np.expm1(z))
 
 
 def _logistic(z: Array) -> Array:
-    """Divide by the power that does not overflow."""
-    falls = z.real < 0
-    e = _exponential(np.where(falls, z, -z))
-    return _divide(np.where(falls, e, 1), 1 + e)
+    """Return 1 / (1 + exp(-z)), computed from the power that does not overflow."""
+    negative = z.real < 0
+    e = _exponential(np.where(negative, z, -z))
+    return _divide(np.where(negative, e, 1), 1 + e)
 
 
 def _cosh(z: Array) -> Array:
-    """Keep the sign of a product of zeros."""
+    """Return cosh(z), with the sign of a product of zeros."""
     zero = (z.real == 0) & (z.imag == 0)
     return np.where(zero, complex_of(np.ones_like(z.real), z.real * z.imag), np.cosh(z))
 
 
 def _rsqrt(z: Array) -> Array:
-    """Infinite numbers give zero, whatever the other part is."""
-    endless = np.isinf(z.real) | np.isinf(z.imag)
+    """Return 1 / sqrt(z), zero if either part is infinite."""
+    infinite = np.isinf(z.real) | np.isinf(z.imag)
     zero = complex_of(np.zeros_like(z.real), -np.copysign(np.zeros_like(z.imag), z.imag))
-    return np.where(endless, zero, 1 / np.sqrt(z))
+    return np.where(infinite, zero, 1 / np.sqrt(z))
 
 
 def _cbrt(z: Array) -> Array:
-    """Take the root of the size at a third of the angle."""
+    """Return the cube root of the modulus at a third of the angle."""
     size, angle = np.cbrt(np.abs(z)), np.arctan2(z.imag, z.real) / 3
     return complex_of(size * np.cos(angle), np.where(angle == 0, angle, size * np.sin(angle)))
 
 
 def _power(x: Array, y: Array) -> Array:
-    """Compute exp(y log(x)); zero to an exponent whose real part is positive is zero, and 0 to the 0 is 1."""
+    """Return exp(y log(x)); zero to an exponent with positive real part is zero, and 0 to the power of 0 is 1."""
     unknown = complex_of(np.full_like(x.real, np.nan), np.full_like(x.real, np.nan))
     of_zero = np.where(y.real > 0, 0, unknown)
-    made = _exponential(_multiply(y, np.log(np.where(x == 0, 1, x))))
-    return np.where(y == 0, 1, np.where(x == 0, of_zero, made))
+    value = _exponential(_multiply(y, np.log(np.where(x == 0, 1, x))))
+    return np.where(y == 0, 1, np.where(x == 0, of_zero, value))
 
 
 def _log_plus_one(z: Array) -> Array:
-    """Keep the real part accurate near zero: log|1 + z| = log1p(2 re + |z|^2) / 2."""
+    """Return log(1 + z) with an accurate real part near zero: log|1 + z| = log1p(2 re + |z|^2) / 2."""
     x, y = z.real, z.imag
     near = np.log1p(x * (2 + x) + y * y) / 2
     real = np.where(np.abs(x) + np.abs(y) < 0.5, near, np.log(1 + z).real)
@@ -113,10 +113,10 @@ def _log_plus_one(z: Array) -> Array:
 
 
 def _atan2(y: Array, x: Array) -> Array:
-    """Compute -i log((x + iy) / sqrt(x^2 + y^2))."""
+    """Return -i log((x + iy) / sqrt(x^2 + y^2))."""
     size = np.sqrt(_multiply(x, x) + _multiply(y, y))
-    made = np.log(_divide(complex_of(x.real - y.imag, x.imag + y.real), size))
-    return complex_of(made.imag, -made.real)
+    value = np.log(_divide(complex_of(x.real - y.imag, x.imag + y.real), size))
+    return complex_of(value.imag, -value.real)
 
 
 # fmt: off

@@ -1,4 +1,4 @@
-"""Real functions on NumPy floats: exact ones in the type given, smooth ones meant for a type wider than the result."""
+"""Real functions on NumPy floats: exact ones in the given type, others for a type wider than the result."""
 
 from __future__ import annotations
 

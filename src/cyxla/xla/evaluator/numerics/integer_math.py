@@ -1,7 +1,7 @@
 """Arithmetic on NumPy integers as HLO defines it: everything wraps, nothing traps.
 
-Each function takes the width in bits first: types below a byte come in bytes, sign-extended, and the caller cuts the
-result to its width.
+Each function takes the width in bits first: types below a byte are stored in bytes, sign-extended, and the caller
+truncates the result to its width.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def _remainder(bits: int, x: Array, y: Array) -> Array:
 
 
 def _power(bits: int, x: Array, y: Array) -> Array:
-    base, left = np.broadcast_arrays(x, unsigned(bits, y))
+    base, remaining = np.broadcast_arrays(x, unsigned(bits, y))
     result = np.ones_like(base)
-    while (left != 0).any():
-        result = np.where(left & left.dtype.type(1), result * base, result)
-        base, left = base * base, left >> left.dtype.type(1)
+    while (remaining != 0).any():
+        result = np.where(remaining & remaining.dtype.type(1), result * base, result)
+        base, remaining = base * base, remaining >> remaining.dtype.type(1)
     if x.dtype.kind == "u":
         return result
     odd = (y & y.dtype.type(1)) != 0
@@ -53,14 +53,14 @@ def _power(bits: int, x: Array, y: Array) -> Array:
 
 def _shift_left(bits: int, x: Array, y: Array) -> Array:
     amount = unsigned(bits, y)
-    far = amount >= bits
-    return np.asarray(np.where(far, x.dtype.type(0), x << np.where(far, 0, amount).astype(x.dtype)))
+    too_far = amount >= bits
+    return np.asarray(np.where(too_far, x.dtype.type(0), x << np.where(too_far, 0, amount).astype(x.dtype)))
 
 
 def _shift_right_logical(bits: int, x: Array, y: Array) -> Array:
     amount, value = unsigned(bits, y), unsigned(bits, x)
-    far = amount >= bits
-    return np.asarray(np.where(far, value.dtype.type(0), value >> np.where(far, 0, amount).astype(value.dtype)))
+    too_far = amount >= bits
+    return np.asarray(np.where(too_far, value.dtype.type(0), value >> np.where(too_far, 0, amount).astype(value.dtype)))
 
 
 def _shift_right_arithmetic(bits: int, x: Array, y: Array) -> Array:
@@ -70,14 +70,14 @@ def _shift_right_arithmetic(bits: int, x: Array, y: Array) -> Array:
 
 
 def _count_leading_zeros(bits: int, x: Array) -> Array:
-    left = unsigned(bits, x)
+    remaining = unsigned(bits, x)
     length = np.zeros(x.shape, np.int64)
     for step in (32, 16, 8, 4, 2, 1):
-        if step < 8 * left.dtype.itemsize:
-            high = left >= left.dtype.type(1 << step)
+        if step < 8 * remaining.dtype.itemsize:
+            high = remaining >= remaining.dtype.type(1 << step)
             length += np.where(high, step, 0)
-            left = np.where(high, left >> left.dtype.type(step), left)
-    return np.asarray(bits - (length + (left != 0)))
+            remaining = np.where(high, remaining >> remaining.dtype.type(step), remaining)
+    return np.asarray(bits - (length + (remaining != 0)))
 
 
 def _mulhi(bits: int, x: Array, y: Array) -> Array:
@@ -103,29 +103,29 @@ def _unsigned_mulhi64(x: Array, y: Array) -> Array:
     return np.asarray(x1 * y1 + (middle >> half) + (other >> half))
 
 
-def _plain(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+def _without_bits(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     return lambda bits, *operands: ufunc(*operands)
 
 
 # fmt: off
 INTEGER: dict[str, Callable[..., Any]] = {
-    "abs":                    _plain(np.abs),
-    "negate":                 _plain(np.negative),
-    "sign":                   _plain(np.sign),
-    "not":                    _plain(np.invert),
+    "abs":                    _without_bits(np.abs),
+    "negate":                 _without_bits(np.negative),
+    "sign":                   _without_bits(np.sign),
+    "not":                    _without_bits(np.invert),
     "popcnt":                 lambda bits, x: np.bitwise_count(unsigned(bits, x)),
     "count-leading-zeros":    _count_leading_zeros,
-    "add":                    _plain(np.add),
-    "subtract":               _plain(np.subtract),
-    "multiply":               _plain(np.multiply),
+    "add":                    _without_bits(np.add),
+    "subtract":               _without_bits(np.subtract),
+    "multiply":               _without_bits(np.multiply),
     "divide":                 _divide,
     "remainder":              _remainder,
     "power":                  _power,
-    "maximum":                _plain(np.maximum),
-    "minimum":                _plain(np.minimum),
-    "and":                    _plain(np.bitwise_and),
-    "or":                     _plain(np.bitwise_or),
-    "xor":                    _plain(np.bitwise_xor),
+    "maximum":                _without_bits(np.maximum),
+    "minimum":                _without_bits(np.minimum),
+    "and":                    _without_bits(np.bitwise_and),
+    "or":                     _without_bits(np.bitwise_or),
+    "xor":                    _without_bits(np.bitwise_xor),
     "shift-left":             _shift_left,
     "shift-right-arithmetic": _shift_right_arithmetic,
     "shift-right-logical":    _shift_right_logical,

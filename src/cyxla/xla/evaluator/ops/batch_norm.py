@@ -1,4 +1,4 @@
-"""Batch normalisation: for training, for inference, and its gradient."""
+"""Batch normalisation: training, inference, and gradient."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla.xla.evaluator.values import Array, Value, array_of
 from cyxla.xla.hlo.instruction import Instruction
 
 
-class _Norm:
+class _BatchNorm:
     """The attributes of a batch-norm, and its operands in double precision."""
 
     def __init__(self, ins: Instruction, *operands: Value) -> None:
@@ -22,31 +22,31 @@ class _Norm:
         self.axes = tuple(d for d in range(self.x.ndim) if d != self.feature)
         self.count = max(self.x.size // max(self.x.shape[self.feature], 1), 0)
 
-    def spread(self, column: Array) -> Array:
-        """Shape one value a feature so that it broadcasts over the operand."""
+    def broadcast(self, column: Array) -> Array:
+        """Reshape one value for each feature so that it broadcasts over the operand."""
         shape = [1] * self.x.ndim
         shape[self.feature] = -1
         return column.reshape(shape)
 
     def total(self, x: Array) -> Array:
-        """Sum over everything but the features."""
+        """Sum over all dimensions but the features."""
         return np.asarray(x.sum(axis=self.axes))
 
 
-def _rounded(shape: Shape, *arrays: Array) -> Value:
+def _results(shape: Shape, *arrays: Array) -> Value:
     return tuple(convert_array(a, e.dtype) for a, e in zip(arrays, shape.elements, strict=True))
 
 
 @evaluates("batch-norm-training")
 def batch_norm_training(ev: Evaluation, ins: Instruction, x: Value, scale: Value, offset: Value) -> Value:
-    """(normalised, mean, biased variance)."""
-    norm = _Norm(ins, x, scale, offset)
+    """Return (normalised, mean, biased variance)."""
+    norm = _BatchNorm(ins, x, scale, offset)
     gain, shift = norm.columns
     mean = norm.total(norm.x) / norm.count
-    centred = norm.x - norm.spread(mean)
+    centred = norm.x - norm.broadcast(mean)
     variance = norm.total(centred * centred) / norm.count
-    y = centred / norm.spread(np.sqrt(variance + norm.epsilon)) * norm.spread(gain) + norm.spread(shift)
-    return _rounded(ins.shape, y, mean, variance)
+    y = centred / norm.broadcast(np.sqrt(variance + norm.epsilon)) * norm.broadcast(gain) + norm.broadcast(shift)
+    return _results(ins.shape, y, mean, variance)
 
 
 @evaluates("batch-norm-inference")
@@ -54,11 +54,11 @@ def batch_norm_inference(
     ev: Evaluation, ins: Instruction, x: Value, scale: Value, offset: Value, mean: Value, variance: Value
 ) -> Value:
     """Normalise with a given mean and variance."""
-    norm = _Norm(ins, x, scale, offset, mean, variance)
-    gain, shift, centre, spread = norm.columns
-    y = (norm.x - norm.spread(centre)) / norm.spread(np.sqrt(spread + norm.epsilon)) * norm.spread(gain) + norm.spread(
-        shift
-    )
+    norm = _BatchNorm(ins, x, scale, offset, mean, variance)
+    gain, shift, centre, var = norm.columns
+    y = (norm.x - norm.broadcast(centre)) / norm.broadcast(np.sqrt(var + norm.epsilon)) * norm.broadcast(
+        gain
+    ) + norm.broadcast(shift)
     return convert_array(np.asarray(y), ins.shape.dtype)
 
 
@@ -66,13 +66,13 @@ def batch_norm_inference(
 def batch_norm_grad(
     ev: Evaluation, ins: Instruction, x: Value, scale: Value, mean: Value, variance: Value, grad: Value
 ) -> Value:
-    """(gradient of x, of scale, of offset) of the training form."""
-    norm = _Norm(ins, x, scale, mean, variance)
-    gain, centre, spread = norm.columns
+    """Return the gradients of x, scale and offset of the training form."""
+    norm = _BatchNorm(ins, x, scale, mean, variance)
+    gain, centre, var = norm.columns
     dy = array_of(grad).astype(np.float64)
-    inverse = 1.0 / np.sqrt(spread + norm.epsilon)
-    unit = (norm.x - norm.spread(centre)) * norm.spread(inverse)
+    inverse = 1.0 / np.sqrt(var + norm.epsilon)
+    unit = (norm.x - norm.broadcast(centre)) * norm.broadcast(inverse)
     d_scale, d_offset = norm.total(dy * unit), norm.total(dy)
-    share = norm.spread(d_offset / norm.count) + unit * norm.spread(d_scale / norm.count)
-    dx = norm.spread(gain * inverse) * (dy - share)
-    return _rounded(ins.shape, dx, d_scale, d_offset)
+    mean_part = norm.broadcast(d_offset / norm.count) + unit * norm.broadcast(d_scale / norm.count)
+    dx = norm.broadcast(gain * inverse) * (dy - mean_part)
+    return _results(ins.shape, dx, d_scale, d_offset)

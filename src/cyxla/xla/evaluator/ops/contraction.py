@@ -17,14 +17,14 @@ from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype
 from cyxla.xla.hlo.instruction import Instruction
 
-# Above so many multiplications single precision accumulates in itself: twice the speed, half the memory.
+# With more multiplications than this, f32 accumulates in f32: twice the speed, half the memory.
 WIDE_LIMIT = 2**30
 _EXACT = 2**53  # integers below it are exact in double precision
 
 
 @dataclass(frozen=True)
 class DotDims:
-    """Which dimensions a dot pairs up; the other ones are free."""
+    """The batch and contracting dimensions of a dot; the others are free."""
 
     lhs_batch: tuple[int, ...]
     lhs_contracting: tuple[int, ...]
@@ -33,28 +33,29 @@ class DotDims:
 
     @staticmethod
     def of(ins: Instruction) -> DotDims:
-        """Read the dimension numbers of a dot, ragged-dot or scaled-dot."""
+        """Return the dimension numbers of a dot, ragged-dot or scaled-dot."""
         sides = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
         return DotDims(*(tuple(ins.attrs[s]) for s in sides))
 
     def lhs_free(self, rank: int) -> tuple[int, ...]:
-        """Left dimensions that are neither batch nor contracting."""
-        return _others(rank, self.lhs_batch + self.lhs_contracting)
+        """Return the left dimensions that are neither batch nor contracting."""
+        return _other_dims(rank, self.lhs_batch + self.lhs_contracting)
 
     def rhs_free(self, rank: int) -> tuple[int, ...]:
-        """Right dimensions that are neither batch nor contracting."""
-        return _others(rank, self.rhs_batch + self.rhs_contracting)
+        """Return the right dimensions that are neither batch nor contracting."""
+        return _other_dims(rank, self.rhs_batch + self.rhs_contracting)
 
 
-def _others(rank: int, taken: Sequence[int]) -> tuple[int, ...]:
+def _other_dims(rank: int, taken: Sequence[int]) -> tuple[int, ...]:
     return tuple(d for d in range(rank) if d not in taken)
 
 
 def accumulator(lhs: Array, rhs: Array, result: ElementType, products: int) -> ElementType:
-    """Choose the type in which so many products are summed.
+    """Return the type in which `products` products are summed.
 
-    Integers wrap in the result type. Floats run in double precision, except that single precision stays in single
-    precision when there are more than `WIDE_LIMIT` products.
+    Integers wrap in the result type. Floats are summed in double precision, except that f32 is summed in f32 with more
+    than
+    `WIDE_LIMIT` products.
     """
     if not (result.is_float or result.is_complex):
         return result
@@ -67,7 +68,7 @@ def accumulator(lhs: Array, rhs: Array, result: ElementType, products: int) -> E
 
 
 def batched_product(lhs: Array, rhs: Array, result: ElementType) -> Array:
-    """``lhs[b, m, k] @ rhs[b, k, n]``, rounded once to `result`; of predicates it is "or" of "and"."""
+    """Return ``lhs[b, m, k] @ rhs[b, k, n]``, rounded once to `result`; for predicates, "or" of "and"."""
     if result is ElementType.PRED:
         return np.asarray(np.matmul(lhs.astype(np.float32), rhs.astype(np.float32)) != 0)
     if result.is_integer:
@@ -80,7 +81,7 @@ def batched_product(lhs: Array, rhs: Array, result: ElementType) -> Array:
 def _integer_product(lhs: Array, rhs: Array, result: ElementType) -> Array:
     if lhs.size == 0 or rhs.size == 0:
         return np.zeros((lhs.shape[0], lhs.shape[1], rhs.shape[2]), result.numpy_dtype)
-    # Bits above those of the result never matter, so 64 of them are enough whatever the signs.
+    # Bits above those of the result have no effect, so 64 bits are enough, whatever the signs.
     a, b = (x.astype(np.int64, copy=False) for x in (lhs, rhs))
     if lhs.shape[2] * _largest(a) * _largest(b) < _EXACT:
         exact = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
@@ -94,7 +95,7 @@ def _largest(x: Array) -> int:
 
 
 def contract(lhs: Array, rhs: Array, dims: DotDims, result: ElementType) -> Array:
-    """Multiply two arrays: batch dimensions come first, then the free ones of the left and of the right."""
+    """Multiply two arrays: batch dimensions come first, then the free ones of lhs, then those of rhs."""
     lhs_free, rhs_free = dims.lhs_free(lhs.ndim), dims.rhs_free(rhs.ndim)
     batch = [lhs.shape[d] for d in dims.lhs_batch]
     rows, columns = [lhs.shape[d] for d in lhs_free], [rhs.shape[d] for d in rhs_free]
@@ -107,7 +108,7 @@ def contract(lhs: Array, rhs: Array, dims: DotDims, result: ElementType) -> Arra
 
 @evaluates("dot")
 def dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value) -> Value:
-    """Contract pairs of dimensions. An algorithm or precision asks for the least that will do; more is always right."""
+    """Contract pairs of dimensions. Algorithm and precision are lower bounds of accuracy, so they are ignored."""
     return contract(array_of(lhs), array_of(rhs), DotDims.of(ins), ins.shape.dtype)
 
 
@@ -131,7 +132,7 @@ def _scaled(x: Array, scale: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Group:
-    """One piece of a ragged dot: a coordinate of the leading dimensions, a group, the rows it owns."""
+    """One part of a ragged dot: an index of the leading dimensions, a group, and its rows."""
 
     prefix: tuple[int, ...]
     number: int
@@ -139,7 +140,7 @@ class _Group:
 
 
 def _groups(sizes: Array, prefix_shape: tuple[int, ...], extent: int) -> Iterator[_Group]:
-    """Lay groups one after the other along the ragged dimension; what lies beyond its end is cut off."""
+    """Yield the groups, one after the other along the ragged dimension and clipped at its end."""
     shape = prefix_shape if sizes.ndim > 1 else ()
     table = sizes.astype(np.int64).reshape(*shape, sizes.shape[-1])
     for prefix in np.ndindex(shape):
@@ -150,7 +151,7 @@ def _groups(sizes: Array, prefix_shape: tuple[int, ...], extent: int) -> Iterato
 
 @evaluates("ragged-dot")
 def ragged_dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value, group_sizes: Value) -> Value:
-    """Contract in pieces: a left dimension is cut into groups, each with a right operand or a result of its own."""
+    """Contract in parts: a left dimension is split into groups, each with its own right operand or result."""
     dims, a, b = DotDims.of(ins), array_of(lhs), array_of(rhs)
     if len(ins.attrs["lhs_ragged_dims"]) != 1:
         raise UnimplementedError("ragged-dot takes one ragged dimension")
@@ -164,16 +165,16 @@ def ragged_dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value, group_s
     return out
 
 
-def _at(rank: int, places: dict[int, slice]) -> tuple[slice, ...]:
-    return tuple(places.get(d, slice(None)) for d in range(rank))
+def _slices(rank: int, slices: dict[int, slice]) -> tuple[slice, ...]:
+    return tuple(slices.get(d, slice(None)) for d in range(rank))
 
 
-def _unit(i: int) -> slice:
+def _single(i: int) -> slice:
     return slice(i, i + 1)
 
 
 def _ragged_free(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Array, out: Array) -> None:
-    """``l[b, m, k] x r[g, b, k, n] -> [b, m, n]``: each block of rows meets the right operand of its group."""
+    """Compute ``l[b, m, k] x r[g, b, k, n] -> [b, m, n]``: rows of each group are multiplied by its right operand."""
     ragged, (group_dim,) = ins.attrs["lhs_ragged_dims"][0], ins.attrs["rhs_group_dims"]
     free = dims.lhs_free(a.ndim)
     outer = dims.lhs_batch + free[: free.index(ragged)]  # these come first in the result, too
@@ -184,35 +185,37 @@ def _ragged_free(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Arr
         tuple(d - (d > group_dim) for d in dims.rhs_contracting),
     )
     for group in _groups(sizes, tuple(a.shape[d] for d in outer), a.shape[ragged]):
-        places = [_unit(i) for i in group.prefix]
-        left = a[_at(a.ndim, {**dict(zip(outer, places, strict=False)), ragged: group.rows})]
+        slices = [_single(i) for i in group.prefix]
+        left = a[_slices(a.ndim, {**dict(zip(outer, slices, strict=False)), ragged: group.rows})]
         right = b.take(group.number, group_dim)
-        right = right[_at(right.ndim, dict(zip(inner.rhs_batch, places, strict=False)))]
-        target = _at(out.ndim, {**dict(enumerate(places)), len(outer): group.rows})
+        right = right[_slices(right.ndim, dict(zip(inner.rhs_batch, slices, strict=False)))]
+        target = _slices(out.ndim, {**dict(enumerate(slices)), len(outer): group.rows})
         out[target] = contract(left, right, inner, ins.shape.dtype)
 
 
 def _ragged_contracting(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Array, out: Array) -> None:
-    """``l[b, m, k] x r[b, k, n] -> [g, b, m, n]``: each group sums over its own part of k."""
+    """Compute ``l[b, m, k] x r[b, k, n] -> [g, b, m, n]``: each group sums over its own part of k."""
     ragged = ins.attrs["lhs_ragged_dims"][0]
     number = dims.lhs_contracting.index(ragged)
     outer = dims.lhs_batch + dims.lhs_contracting[:number]
     outer_rhs = dims.rhs_batch + dims.rhs_contracting[:number]
     for group in _groups(sizes, tuple(a.shape[d] for d in outer), a.shape[ragged]):
-        places = [_unit(i) for i in group.prefix]
-        left = a[_at(a.ndim, {**dict(zip(outer, places, strict=False)), ragged: group.rows})]
-        right = b[_at(b.ndim, {**dict(zip(outer_rhs, places, strict=False)), dims.rhs_contracting[number]: group.rows})]
-        batch = dict(enumerate(places[: len(dims.lhs_batch)], start=1))
-        target = _at(out.ndim, {0: _unit(group.number), **batch})
+        slices = [_single(i) for i in group.prefix]
+        left = a[_slices(a.ndim, {**dict(zip(outer, slices, strict=False)), ragged: group.rows})]
+        right = b[
+            _slices(b.ndim, {**dict(zip(outer_rhs, slices, strict=False)), dims.rhs_contracting[number]: group.rows})
+        ]
+        batch = dict(enumerate(slices[: len(dims.lhs_batch)], start=1))
+        target = _slices(out.ndim, {0: _single(group.number), **batch})
         part = contract(left, right, dims, ins.shape.dtype)[None]
-        out[target] = _plus(out[target], part, ins.shape.dtype)
+        out[target] = _add(out[target], part, ins.shape.dtype)
 
 
-def _plus(x: Array, y: Array, dtype: ElementType) -> Array:
+def _add(x: Array, y: Array, dtype: ElementType) -> Array:
     wide = x.astype(np.float64) + y.astype(np.float64) if dtype.is_float else x + y
     return convert_array(np.asarray(wide), dtype)
 
 
 def _ragged_batch(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Array, out: Array) -> None:
-    """``l[b, m, k] x r[b, k, n] -> [b, m, n]``: batch entries meet alone anyway, so the groups change nothing."""
+    """Compute ``l[b, m, k] x r[b, k, n] -> [b, m, n]``: batch entries are independent, so groups have no effect."""
     out[...] = contract(a, b, dims, ins.shape.dtype)

@@ -1,4 +1,4 @@
-"""From one element type to another: values (`convert`), bits (`bitcast-convert`), and rounding to fewer bits."""
+"""Conversions of element types: values (`convert`), bits (`bitcast-convert`), and rounding to fewer bits."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def convert(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 def convert_array(x: Array, to: ElementType) -> Array:
     """Convert values as HLO does.
 
-    Floats become integers by truncation, held at the ends of the range, NaN becomes 0. Integers keep their low bits.
-    What becomes a float is rounded once, to nearest even. Complex numbers lose their imaginary part where the result is
-    real.
+    Floats become integers by truncation with saturation, and NaN becomes 0. Integers keep their low bits. Conversions
+    to
+    floats are rounded once, to nearest even. Complex numbers lose their imaginary part if the result is real.
     """
     source = from_numpy(x.dtype)
     if source is to:
@@ -55,7 +55,7 @@ def _to_pred(x: Array, source: ElementType) -> Array:
 
 
 def widen_integer(x: Array) -> Array:
-    """Give integers below a byte (and booleans) a byte each; others stay."""
+    """Store integers below a byte (and booleans) in a byte each; others are returned as they are."""
     element = from_numpy(x.dtype)
     if element.bits >= 8 and element is not ElementType.PRED:
         return x
@@ -77,7 +77,7 @@ def wrap_integer(x: Array, to: ElementType) -> Array:
 def _float_to_integer(x: Array, to: ElementType) -> Array:
     whole = np.trunc(x.astype(np.float64))
     low, high = integer_range(to)
-    # high + 1 is a power of two, so it is exact as a float where high may not be
+    # high + 1 is a power of two, so it is exact as a float, unlike high
     inside = (whole >= float(low)) & (whole < float(high + 1))
     wide = np.int64 if to.is_signed else np.uint64
     kept = np.where(inside, whole, 0.0).astype(wide)
@@ -101,7 +101,7 @@ def _integer_to_float(x: Array, source: ElementType, to: ElementType) -> Array:
 
 
 def _odd_float64(x: Array) -> Array:
-    """Round 64-bit integers to odd, so that a second rounding to a narrow float is as good as the only one."""
+    """Round 64-bit integers to odd, so that a second rounding to a narrow float is correct."""
     edge, cut = x.dtype.type(1 << 53), x & x.dtype.type(0xFFF)
     sticky = x - cut + x.dtype.type(0x800)
     large = (x > edge) | (x < -np.int64(edge)) if x.dtype.kind == "i" else x > edge
@@ -109,7 +109,7 @@ def _odd_float64(x: Array) -> Array:
 
 
 def round_float(x: Array, to: ElementType) -> Array:
-    """Round real floats of any width (long double too) once, to nearest even; overflow as the target type has it."""
+    """Round real floats of any width (long double too) once, to nearest even; overflow depends on the target type."""
     target = dtype_of(to)
     if to in (ElementType.F32, ElementType.F64, ElementType.F16) and x.dtype.char != "g":
         return x.astype(target)
@@ -121,7 +121,7 @@ def round_float(x: Array, to: ElementType) -> Array:
 
 
 def _odd_float32(x: Array) -> Array:
-    """Round to odd: toward zero, with the last bit set where anything was lost."""
+    """Round to odd: toward zero, with the last bit set if the result is inexact."""
     near = x.astype(np.float32)
     short = np.where(np.abs(near.astype(np.float64)) > np.abs(x), np.nextafter(near, np.float32(0)), near)
     lost = (short.astype(np.float64) != x) & ~np.isnan(x)
@@ -133,7 +133,7 @@ def _odd_float32(x: Array) -> Array:
 
 @evaluates("bitcast-convert")
 def bitcast_convert(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Reinterpret bits; a change of width adds or drops a last dimension, little end first."""
+    """Reinterpret bits; a change of width adds or drops a last dimension, in little-endian order."""
     return bitcast_array(x, ins.shape.dtype)
 
 
@@ -155,7 +155,7 @@ def _bitcast_bytes(x: Array, source: ElementType, to: ElementType) -> Array:
 
 
 def _bitcast_bits(x: Array, source: ElementType, to: ElementType) -> Array:
-    """Take the way through single bits, for types below a byte."""
+    """Reinterpret bits through an array of single bits, for types below a byte."""
     bits: Array = np.unpackbits(np.ascontiguousarray(x).reshape(-1).view(np.uint8), bitorder="little")
     stored = 8 * x.dtype.itemsize
     bits = bits.reshape(-1, stored)[:, : source.bits].reshape(-1, to.bits)
@@ -178,7 +178,7 @@ def reduce_precision(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     """Round to fewer bits of exponent and mantissa, in the same type."""
     element = from_numpy(x.dtype)
     exponent, mantissa = int(ins.attrs["exponent_bits"]), int(ins.attrs["mantissa_bits"])
-    if element not in _MANTISSA:  # an 8-bit float: every value of it is one of f16 or f32
+    if element not in _MANTISSA:  # an 8-bit float, whose values are all in f16 or f32
         return round_float(_reduce(x.astype(np.float32), ElementType.F32, exponent, mantissa), element)
     return _reduce(x, element, exponent, mantissa)
 
@@ -205,7 +205,7 @@ def _round_bits(bits: Array, drop: int) -> Array:
 
 
 def _clip_exponent(bits: Array, element: ElementType, exponent: int, mantissa: int, exponent_bits: int) -> Array:
-    """Overflow goes to infinity, and what the smaller format has no normal number for goes to zero."""
+    """Turn overflow into infinity, and numbers below the smaller format's normal range into zero."""
     kind = bits.dtype.type
     bias, small_bias = (1 << (exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
     infinity = ((1 << exponent) - 1) << mantissa
@@ -216,7 +216,7 @@ def _clip_exponent(bits: Array, element: ElementType, exponent: int, mantissa: i
 
 @evaluates("stochastic-convert")
 def stochastic_convert(ev: Evaluation, ins: Instruction, x: Array, random: Array) -> Array:
-    """Truncate, then step away from zero where the fraction, read as bits, is more than the random bits."""
+    """Truncate, and step away from zero if the fraction, as bits, is greater than the random bits."""
     wide = np.abs(x.astype(np.float64))
     whole = np.floor(wide)
     bits = from_numpy(random.dtype).bits

@@ -1,6 +1,6 @@
-"""Opcodes that make arrays or move their elements about.
+"""Opcodes that create arrays or move elements.
 
-An array whose shape has dynamic dimensions is, at run time, simply an array of its present sizes.
+At run time, an array with dynamic dimensions is a NumPy array of its present sizes.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ def iota(ev: Evaluation, ins: Instruction) -> Array:
 
 @evaluates("broadcast")
 def broadcast(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Put operand dimension i at result dimension ``dimensions[i]`` and repeat along the others."""
-    where = ins.attrs["dimensions"]
-    if x.ndim > len(where):  # in a computation of scalars, run on arrays, x has the shape of the batch
+    """Map operand dimension i to result dimension ``dimensions[i]``, and repeat along the others."""
+    dimensions = ins.attrs["dimensions"]
+    if x.ndim > len(dimensions):  # in a vectorised computation of scalars, x has the shape of the batch
         return x
-    order = sorted(range(len(where)), key=lambda i: where[i])
+    order = sorted(range(len(dimensions)), key=lambda i: dimensions[i])
     sizes = list(ins.shape.dims)
-    for i, d in enumerate(where):
+    for i, d in enumerate(dimensions):
         sizes[d] = x.shape[i]
-    spread = [sizes[d] if d in where else 1 for d in range(len(sizes))]
+    spread = [sizes[d] if d in dimensions else 1 for d in range(len(sizes))]
     return np.broadcast_to(x.transpose(order).reshape(spread), sizes)
 
 
 @evaluates("reshape")
 def reshape(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Keep the row-major order of elements."""
+    """Change the sizes; elements keep their row-major order."""
     if not ins.shape.rank and not ins.operands[0].shape.rank:
-        return x  # in a computation of scalars, run on arrays
+        return x  # in a vectorised computation of scalars
     return x.reshape(_present_sizes(ins.shape, x))
 
 
 def _present_sizes(shape: Shape, x: Array) -> tuple[int, ...]:
-    """Return the sizes of a reshape's result; dynamic dimensions take what the operand lacks to its bound."""
+    """Return the present sizes of a reshape's result; dynamic dimensions shrink with the operand."""
     if x.size == shape.size or not shape.is_dynamic:
         return shape.dims
-    moving = [d for d, is_dynamic in enumerate(shape.dynamic) if is_dynamic]
-    fixed = int(np.prod([n for d, n in enumerate(shape.dims) if d not in moving], dtype=np.int64))
+    dynamic = [d for d, is_dynamic in enumerate(shape.dynamic) if is_dynamic]
+    fixed = int(np.prod([n for d, n in enumerate(shape.dims) if d not in dynamic], dtype=np.int64))
     sizes, left = list(shape.dims), x.size // fixed if fixed else 0
-    for d in moving[:-1]:  # all but one keep the operand's size of the same bound, if there is one
+    for d in dynamic[:-1]:  # all but the last keep the operand's size of the same bound, if there is one
         sizes[d] = next((n for n in x.shape if n <= sizes[d] and left % max(n, 1) == 0), sizes[d])
         left //= max(sizes[d], 1)
-    sizes[moving[-1]] = left
+    sizes[dynamic[-1]] = left
     return tuple(sizes)
 
 
@@ -74,7 +74,7 @@ def dynamic_reshape(ev: Evaluation, ins: Instruction, x: Array, *sizes: Array) -
 
 @evaluates("bitcast")
 def bitcast(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Read the operand's memory, which lies as its layout says, in the result's layout."""
+    """Reinterpret the operand's memory, which is in the layout of the operand, in the result's layout."""
     source, target = ins.operands[0].shape, ins.shape
     memory = x.transpose(source.minor_to_major[::-1]).reshape(-1)
     if source.dtype is not target.dtype:
@@ -90,38 +90,38 @@ def _reinterpret(memory: Array, to: ElementType) -> Array:
 
 @evaluates("transpose")
 def transpose(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Make result dimension i from operand dimension ``dimensions[i]``."""
+    """Map operand dimension ``dimensions[i]`` to result dimension i."""
     return x.transpose(ins.attrs["dimensions"])
 
 
 @evaluates("reverse")
 def reverse(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Turn the order round along some dimensions."""
+    """Reverse the order along some dimensions."""
     return np.flip(x, tuple(ins.attrs["dimensions"]))
 
 
 @evaluates("slice")
 def slice_(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Cut out start, start + stride, .. below limit in each dimension."""
+    """Take elements start, start + stride, .. below limit in each dimension."""
     cuts = zip(ins.attrs["slice"], ins.operands[0].shape.dims, strict=True)
     return x[tuple(slice(c.start, None if c.limit == full else c.limit, c.stride) for c, full in cuts)]
 
 
 @evaluates("pad")
 def pad(ev: Evaluation, ins: Instruction, x: Array, value: Array) -> Array:
-    """Spread elements apart, then add to, or cut from, both ends."""
+    """Pad with interior elements, then add to, or remove from, both ends."""
     return pad_array(x, value, ins.attrs["padding"])
 
 
 def pad_array(x: Array, value: Array, padding: Sequence[PaddingDim]) -> Array:
-    """Pad as `pad`: interior elements first, then the edges; negative edges cut."""
+    """Pad as `pad`: interior elements first, then the edges; negative edges remove elements."""
     spread = [n + max(n - 1, 0) * p.interior for n, p in zip(x.shape, padding, strict=True)]
     sizes = [max(n + p.low + p.high, 0) for n, p in zip(spread, padding, strict=True)]
     result = np.full(sizes, value, x.dtype)
     into, taken = [], []
     for n, size, p in zip(x.shape, sizes, padding, strict=True):
         step = p.interior + 1
-        first = max(0, -(p.low // step))  # the first element that lands at 0 or later
+        first = max(0, -(p.low // step))  # the first element with an index of at least 0
         last = min(n - 1, (size - 1 - p.low) // step)
         count = max(0, last - first + 1)
         at = p.low + first * step
@@ -133,40 +133,40 @@ def pad_array(x: Array, value: Array, padding: Sequence[PaddingDim]) -> Array:
 
 @evaluates("concatenate")
 def concatenate(ev: Evaluation, ins: Instruction, *parts: Array) -> Array:
-    """Join along one dimension."""
+    """Concatenate along one dimension."""
     return np.concatenate(parts, axis=int(ins.attrs["dimensions"][0]))
 
 
 @evaluates("dynamic-slice")
 def dynamic_slice(ev: Evaluation, ins: Instruction, x: Array, *starts: Array) -> Array:
-    """Cut a block out where the start, held so that the block fits, says."""
+    """Take a block at a start index that is clamped so that the block fits."""
     sizes = ins.attrs["dynamic_slice_sizes"]
     return x[_block(x.shape, sizes, starts)]
 
 
 @evaluates("dynamic-update-slice")
 def dynamic_update_slice(ev: Evaluation, ins: Instruction, x: Array, update: Array, *starts: Array) -> Array:
-    """Put a block in where the start, held so that the block fits, says."""
+    """Replace a block at a start index that is clamped so that the block fits."""
     result = x.copy()
     result[_block(x.shape, update.shape, starts)] = update
     return result
 
 
 def _block(dims: Sequence[int], sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:
-    places = [int(i) for i in (starts[0] if len(starts) == 1 and starts[0].ndim else starts)]
-    held = [max(0, min(at, n - size)) for at, n, size in zip(places, dims, sizes, strict=True)]
-    return tuple(slice(at, at + size) for at, size in zip(held, sizes, strict=True))
+    indices = [int(i) for i in (starts[0] if len(starts) == 1 and starts[0].ndim else starts)]
+    clamped = [max(0, min(at, n - size)) for at, n, size in zip(indices, dims, sizes, strict=True)]
+    return tuple(slice(at, at + size) for at, size in zip(clamped, sizes, strict=True))
 
 
 @evaluates("get-dimension-size")
 def get_dimension_size(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Tell the present size of one dimension."""
+    """Return the present size of one dimension."""
     return np.array(x.shape[ins.attrs["dimensions"][0]], np.int32)
 
 
 @evaluates("set-dimension-size")
 def set_dimension_size(ev: Evaluation, ins: Instruction, x: Value, size: Value) -> Array:
-    """Cut a dimension to a size, or, back towards its bound, fill up with zeros."""
+    """Shrink a dimension to a size, or grow it towards its bound with zeros."""
     array, along = array_of(x), int(ins.attrs["dimensions"][0])
     wanted = max(0, min(int(array_of(size)), ins.shape.dims[along]))
     missing = wanted - array.shape[along]

@@ -1,8 +1,10 @@
-"""Opcodes that work element by element.
+"""Opcodes that apply to each element.
 
-Each is one rounding in its declared type. Floats below 32 bits compute in f32 (arithmetic) or f64 (functions), f32
-functions in f64 and f64 functions in long double, so that the last rounding is nearly always the only error.
-Operands may also be rank 0 beside arrays: computations of scalars are run on whole arrays that way.
+Each rounds once to its declared type. Floats below 32 bits compute in f32 (arithmetic) or f64 (functions), f32
+functions
+in f64, and f64 functions in long double, so that the last rounding is nearly always the only error.
+
+Operands may have rank 0 beside arrays: computations of scalars are vectorised that way.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ _BY_NAME = sorted({*INTEGER, *PREDICATE, *EXACT, *SMOOTH, *COMPLEX} - {"real", "
 
 
 @evaluates(*_BY_NAME)
-def by_name(ev: Evaluation, ins: Instruction, *operands: Array) -> Array:
-    """Apply an opcode whose meaning follows from its name and element type alone."""
+def apply_by_name(ev: Evaluation, ins: Instruction, *operands: Array) -> Array:
+    """Apply an opcode that is implemented by name and element type alone."""
     result = apply_named(ins.opcode, ins.shape.dtype, *operands)
     flushes = ev.options.flush_denormals and ins.shape.dtype in _FLUSHED and ins.opcode not in _COPIES
     return flush_denormals(result) if flushes else result
@@ -38,30 +40,30 @@ _COPIES = ("negate", "maximum", "minimum")
 
 
 def flush_denormals(x: Array) -> Array:
-    """Turn numbers below the normal range into zeros of their sign."""
+    """Replace numbers below the normal range by zeros of their sign."""
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     small = np.abs(wide) < np.finfo(wide.dtype).tiny
     return np.where(small, np.copysign(wide.dtype.type(0), wide).astype(x.dtype), x) if small.any() else x
 
 
 def apply_named(name: str, element: ElementType, *operands: Array) -> Array:
-    """Apply an elementwise opcode to arrays of one element type.
+    """Apply an element-wise opcode to arrays of one element type.
 
     Parameters
     ----------
     name : str
-        The opcode.
+        Name of the opcode.
     element : ElementType
         Type of the operands and the result.
     operands : array
-        Equal shapes, or rank 0.
+        Operands of equal shapes, or rank 0.
 
     Raises
     ------
     UnimplementedError
-        The opcode has no meaning for the type.
+        The opcode is not defined for the type.
     """
-    apply = _KINDS.get(element.kind)
+    apply = _APPLY.get(element.kind)
     result = apply(name, element, operands) if apply is not None else None
     if result is None:
         raise UnimplementedError(f"the evaluator has no {name} of {element}")
@@ -69,15 +71,15 @@ def apply_named(name: str, element: ElementType, *operands: Array) -> Array:
 
 
 def _apply_pred(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
-    meaning = PREDICATE.get(name)
-    return None if meaning is None else meaning(*operands)
+    function = PREDICATE.get(name)
+    return None if function is None else function(*operands)
 
 
 def _apply_integer(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
-    meaning = INTEGER.get(name)
-    if meaning is None:
+    function = INTEGER.get(name)
+    if function is None:
         return None
-    result = np.asarray(meaning(element.bits, *map(widen_integer, operands)))
+    result = np.asarray(function(element.bits, *map(widen_integer, operands)))
     return wrap_integer(result, element)
 
 
@@ -94,16 +96,16 @@ def _apply_float(name: str, element: ElementType, operands: tuple[Array, ...]) -
 
 
 def _apply_complex(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
-    meaning = COMPLEX.get(name)
-    if meaning is None:
+    function = COMPLEX.get(name)
+    if function is None:
         return None
-    if name in EXACT and name not in ("sqrt", "sign"):  # these have a size, which may be larger than the parts' type
-        return np.asarray(meaning(*operands)).astype(dtype_of(element))
+    if name in EXACT and name not in ("sqrt", "sign"):  # the others need the modulus, which may overflow
+        return np.asarray(function(*operands)).astype(dtype_of(element))
     wide = np.clongdouble if element is ElementType.C128 else np.complex128
-    return np.asarray(meaning(*(x.astype(wide) for x in operands))).astype(dtype_of(element))
+    return np.asarray(function(*(x.astype(wide) for x in operands))).astype(dtype_of(element))
 
 
-_KINDS = {
+_APPLY = {
     Kind.PRED: _apply_pred,
     Kind.SIGNED: _apply_integer,
     Kind.UNSIGNED: _apply_integer,
@@ -114,7 +116,7 @@ _KINDS = {
 
 @evaluates("abs")
 def absolute_value(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Return the absolute value; of a complex number, the real modulus."""
+    """Return the absolute value; for a complex number, the modulus."""
     if from_numpy(x.dtype).is_complex:
         wide = np.clongdouble if x.dtype == np.complex128 else np.complex128
         return absolute(x.astype(wide)).astype(dtype_of(ins.shape.dtype))
@@ -123,7 +125,7 @@ def absolute_value(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 
 @evaluates("real")
 def real(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Return the real part; a real number is its own."""
+    """Return the real part."""
     return x.real.copy() if from_numpy(x.dtype).is_complex else x
 
 
@@ -135,25 +137,25 @@ def imag(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 
 @evaluates("complex")
 def make_complex(ev: Evaluation, ins: Instruction, x: Array, y: Array) -> Array:
-    """Put a real and an imaginary part together."""
+    """Return complex numbers of two parts."""
     return complex_of(x, y)
 
 
 @evaluates("is-finite")
 def is_finite(ev: Evaluation, ins: Instruction, x: Array) -> Array:
-    """Tell which elements are neither infinite nor NaN."""
+    """Return a pred: elements are neither infinite nor NaN."""
     return np.isfinite(x.astype(np.float64))
 
 
 @evaluates("select")
-def select(ev: Evaluation, ins: Instruction, which: Array, yes: Array, no: Array) -> Array:
-    """Take the second operand where the predicate holds, else the third."""
-    return np.where(which, yes, no)
+def select(ev: Evaluation, ins: Instruction, pred: Array, on_true: Array, on_false: Array) -> Array:
+    """Select the second operand where the predicate is true, else the third."""
+    return np.where(pred, on_true, on_false)
 
 
 @evaluates("clamp")
 def clamp(ev: Evaluation, ins: Instruction, low: Array, x: Array, high: Array) -> Array:
-    """Compute min(max(x, low), high), so that bounds the wrong way round give the high one."""
+    """Return min(max(x, low), high); if low > high, the result is high."""
     element = ins.shape.dtype
     return apply_named("minimum", element, apply_named("maximum", element, x, low), high)
 
@@ -178,7 +180,7 @@ def compare_arrays(direction: str, order: str, x: Array, y: Array) -> Array:
 
 
 def comparable(x: Array) -> Array:
-    """Return the elements in a type that NumPy orders."""
+    """Return the elements in a type that NumPy can compare."""
     element = from_numpy(x.dtype)
     if element.is_integer:
         return widen_integer(x)
@@ -186,15 +188,15 @@ def comparable(x: Array) -> Array:
 
 
 def total_order_key(x: Array) -> Array:
-    """Return integers that stand in the total order of the elements: -NaN < -inf < .. < -0 < +0 < .. < inf < NaN."""
+    """Return integers in the total order of the elements: -NaN < -inf < .. < -0 < +0 < .. < inf < NaN."""
     element = from_numpy(x.dtype)
     if not element.is_float:
         return comparable(x)
     size = x.dtype.itemsize
     bits = np.ascontiguousarray(x).reshape(x.shape).view(f"i{size}") << (8 * size - element.bits)
-    if element is ElementType.F8E8M0FNU:  # has no sign
+    if element is ElementType.F8E8M0FNU:  # without a sign
         return bits.view(np.uint8)
-    if element.text.endswith("fnuz"):  # the only NaN has the bits of -0, and comes first
+    if element.text.endswith("fnuz"):  # the only NaN has the bits of -0, and is the least
         return np.where(bits == -128, np.int16(-129), np.where(bits < 0, bits ^ np.int8(127), bits))
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 

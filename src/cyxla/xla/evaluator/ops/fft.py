@@ -17,7 +17,7 @@ _FUNCTIONS = {"FFT": "fftn", "IFFT": "ifftn", "RFFT": "rfftn", "IRFFT": "irfftn"
 
 @evaluates("fft")
 def fft(ev: Evaluation, ins: Instruction, operand: Value) -> Value:
-    """Transform in double precision and round once; the inverse ones scale by 1/n."""
+    """Transform in double precision, and round once; inverse transforms scale by 1/n."""
     from scipy import fft as scipy_fft
 
     x, dtype = array_of(operand), numpy_dtype(ins.shape)

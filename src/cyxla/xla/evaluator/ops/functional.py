@@ -18,7 +18,7 @@ from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 
-_IN_ORDER = 2048  # reductions up to this long go element by element, longer ones pair by pair
+_MAX_SEQUENTIAL = 2048  # longest reductions in element order; longer ones are pairwise
 
 
 @evaluates("map")
@@ -32,7 +32,7 @@ def map_(ev: Evaluation, ins: Instruction, *arrays: Array) -> Array:
 
 @evaluates("reduce")
 def reduce(ev: Evaluation, ins: Instruction, *operands: Array) -> Value:
-    """Fold dimensions away with a computation of (accumulators, elements)."""
+    """Reduce dimensions by a computation of (accumulators, elements)."""
     half = len(operands) // 2
     dims = tuple(ins.attrs["dimensions"])
     results = reduce_arrays(ev, ins.called[0], operands[:half], operands[half:], dims)
@@ -42,63 +42,65 @@ def reduce(ev: Evaluation, ins: Instruction, *operands: Array) -> Value:
 def reduce_arrays(
     ev: Evaluation, computation: Computation, arrays: Sequence[Array], inits: Sequence[Array], dims: Sequence[int]
 ) -> list[Array]:
-    """Fold dimensions of arrays of one shape away; each init takes part once in every result element.
+    """Reduce dimensions of arrays of one shape; each init is combined once with every result element.
 
-    Without dimensions the arrays come back as they are.
+    Without dimensions, the arrays are returned as they are.
 
     Parameters
     ----------
     computation : Computation
-        n accumulators, n elements -> n accumulators.
+        Computation of n accumulators and n elements that returns n accumulators.
     arrays, inits : sequence of array
         n arrays of one shape; n scalars.
     dims : sequence of int
-        Dimensions to fold away.
+        Dimensions to reduce.
     """
     if not dims:
         return list(arrays)
     rows = [_rows(a, dims) for a in arrays]
     kept = rows[0].shape[1:]
-    name = folding(ev, computation) if len(arrays) == 1 else None
-    fold = _FOLDS.get((name or "", from_numpy(arrays[0].dtype).kind))
+    name = combining_opcode(ev, computation) if len(arrays) == 1 else None
+    reducer = _REDUCERS.get((name or "", from_numpy(arrays[0].dtype).kind))
     if len(rows[0]) == 0:
         return [np.broadcast_to(i, kept) for i in inits]
-    if fold is not None and name is not None:
+    if reducer is not None and name is not None:
         element = from_numpy(arrays[0].dtype)
-        return [np.broadcast_to(fold(name, element, rows[0], inits[0]), kept)]
-    return _fold_any(ev, computation, rows, inits)
+        return [np.broadcast_to(reducer(name, element, rows[0], inits[0]), kept)]
+    return _reduce_any(ev, computation, rows, inits)
 
 
-def folding(ev: Evaluation, computation: Computation) -> str | None:
-    """Name the opcode that folds one array; one in a wider float type, converts around it, counts as that opcode."""
+def combining_opcode(ev: Evaluation, computation: Computation) -> str | None:
+    """Return the opcode of a reduction of one array; a combiner in a wider float type, between converts, counts."""
     return ev.scalar_function(computation) or combiner(computation)
 
 
 def _rows(x: Array, dims: Sequence[int]) -> Array:
-    """Bring the folded dimensions together at the front, as one."""
+    """Move the reduced dimensions to the front, merged into one."""
     kept = [d for d in range(x.ndim) if d not in dims]
     moved = x.transpose([*sorted(dims), *kept])
     count = int(np.prod([x.shape[d] for d in dims], dtype=np.int64))
     return moved.reshape(count, *(x.shape[d] for d in kept))
 
 
-def _fold_any(ev: Evaluation, computation: Computation, rows: list[Array], inits: Sequence[Array]) -> list[Array]:
-    """Fold in order where that is short; else halve, pairing neighbours, which HLO allows and NumPy likes."""
-    while len(rows[0]) > _IN_ORDER:
+def _reduce_any(ev: Evaluation, computation: Computation, rows: list[Array], inits: Sequence[Array]) -> list[Array]:
+    """Reduce short arrays in order, and long ones by halves, combining neighbours; HLO allows any order."""
+    while len(rows[0]) > _MAX_SEQUENTIAL:
         pairs = len(rows[0]) // 2
         halves = [r[: 2 * pairs : 2] for r in rows] + [r[1 : 2 * pairs : 2] for r in rows]
         tails = [r[2 * pairs :] for r in rows]
-        folded = ev.apply_elementwise(computation, halves)
-        rows = [np.concatenate([f, t]) for f, t in zip(folded, tails, strict=True)]
+        reduced = ev.apply_elementwise(computation, halves)
+        rows = [np.concatenate([f, t]) for f, t in zip(reduced, tails, strict=True)]
     state = [np.broadcast_to(i, r.shape[1:]) for i, r in zip(inits, rows, strict=True)]
     for n in range(len(rows[0])):
         state = ev.apply_elementwise(computation, [*state, *(r[n, ...] for r in rows)])
     return state
 
 
-def _fold_pred(name: str, element: ElementType, rows: Array, init: Array) -> Array:
-    folded = {"or": np.logical_or, "and": np.logical_and, "xor": np.logical_xor}[_PRED_NAMES[name]].reduce(rows, axis=0)
-    return apply_named(name, element, init, np.asarray(folded))
+def _reduce_pred(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+    reduced = {"or": np.logical_or, "and": np.logical_and, "xor": np.logical_xor}[_PRED_NAMES[name]].reduce(
+        rows, axis=0
+    )
+    return apply_named(name, element, init, np.asarray(reduced))
 
 
 _PRED_NAMES = {
@@ -112,37 +114,37 @@ _PRED_NAMES = {
 }
 
 
-def _fold_integer(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+def _reduce_integer(name: str, element: ElementType, rows: Array, init: Array) -> Array:
     wide = widen_integer(rows)
-    folded = _UFUNCS[name].reduce(wide, axis=0, dtype=wide.dtype)
-    return apply_named(name, element, init, wrap_integer(np.asarray(folded), element))
+    reduced = _UFUNCS[name].reduce(wide, axis=0, dtype=wide.dtype)
+    return apply_named(name, element, init, wrap_integer(np.asarray(reduced), element))
 
 
-def _fold_float(name: str, element: ElementType, rows: Array, init: Array) -> Array:
-    """Fold in f64, f64 in long double, rounding once: XLA sums narrow floats in f32, where they would get stuck."""
+def _reduce_float(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+    """Reduce in f64, f64 in long double, rounding once: in f32, as in XLA, sums of narrow floats lose small terms."""
     wide = np.dtype(np.longdouble if element is ElementType.F64 else np.float64)
     ufunc = _UFUNCS[name]
-    unit = -0.0 if name == "add" else 1.0  # NumPy would begin with +0, and make -0 + -0 come out as +0
-    folded = ufunc(init.astype(wide), ufunc.reduce(rows.astype(wide), axis=0, initial=unit))
-    return round_float(np.asarray(folded), element)
+    unit = -0.0 if name == "add" else 1.0  # NumPy's initial value is +0, which would turn -0 + -0 into +0
+    reduced = ufunc(init.astype(wide), ufunc.reduce(rows.astype(wide), axis=0, initial=unit))
+    return round_float(np.asarray(reduced), element)
 
 
-def _fold_extremum(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+def _reduce_extremum(name: str, element: ElementType, rows: Array, init: Array) -> Array:
     if not element.is_float:
-        return _fold_integer(name, element, rows, init)
+        return _reduce_integer(name, element, rows, init)
     wide = rows.astype(np.float32) if element.bits < 32 else rows
     found = np.asarray(_UFUNCS[name].reduce(wide, axis=0))
     is_maximum = name == "maximum"
-    wins = ((wide == 0) & (np.signbit(wide) != is_maximum)).any(axis=0)  # +0 is the greater zero, -0 the less
+    wins = ((wide == 0) & (np.signbit(wide) != is_maximum)).any(axis=0)  # +0 is greater than -0
     zero = np.where(wins != is_maximum, -0.0, 0.0).astype(wide.dtype)
     return apply_named(name, element, init, round_float(np.where(found == 0, zero, found), element))
 
 
-def _fold_complex(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+def _reduce_complex(name: str, element: ElementType, rows: Array, init: Array) -> Array:
     wide = np.dtype(np.clongdouble if element is ElementType.C128 else np.complex128)
     unit = complex(-0.0, -0.0) if name == "add" else 1
-    folded = _UFUNCS[name](init.astype(wide), _UFUNCS[name].reduce(rows.astype(wide), axis=0, initial=unit))
-    return np.asarray(folded).astype(rows.dtype)
+    reduced = _UFUNCS[name](init.astype(wide), _UFUNCS[name].reduce(rows.astype(wide), axis=0, initial=unit))
+    return np.asarray(reduced).astype(rows.dtype)
 
 
 _UFUNCS: dict[str, Any] = {
@@ -150,13 +152,13 @@ _UFUNCS: dict[str, Any] = {
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
 }  # fmt: skip
 
-_Fold = Callable[[str, ElementType, Array, Array], Array]
-_FOLDS: dict[tuple[str, Kind], _Fold] = {
-    **{(name, Kind.PRED): _fold_pred for name in _PRED_NAMES},
-    **{(name, kind): _fold_integer for name in _UFUNCS for kind in (Kind.SIGNED, Kind.UNSIGNED)},
-    **{(name, Kind.FLOAT): _fold_float for name in ("add", "multiply")},
-    **{(name, Kind.FLOAT): _fold_extremum for name in ("maximum", "minimum")},
-    **{(name, Kind.COMPLEX): _fold_complex for name in ("add", "multiply")},
+_Reducer = Callable[[str, ElementType, Array, Array], Array]
+_REDUCERS: dict[tuple[str, Kind], _Reducer] = {
+    **{(name, Kind.PRED): _reduce_pred for name in _PRED_NAMES},
+    **{(name, kind): _reduce_integer for name in _UFUNCS for kind in (Kind.SIGNED, Kind.UNSIGNED)},
+    **{(name, Kind.FLOAT): _reduce_float for name in ("add", "multiply")},
+    **{(name, Kind.FLOAT): _reduce_extremum for name in ("maximum", "minimum")},
+    **{(name, Kind.COMPLEX): _reduce_complex for name in ("add", "multiply")},
 }
 
 
@@ -165,7 +167,7 @@ _FOLDS: dict[tuple[str, Kind], _Fold] = {
 
 @evaluates("scan")
 def scan(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
-    """Step along a dimension: (elements, carries) -> (outs, carries); gives the stacked outs, then the last carries."""
+    """Step along a dimension by (elements, carries) -> (outs, carries); return stacked outs, then the last carries."""
     carried = int(ins.attrs["num_carries"])
     split = len(operands) - carried
     inputs, carries = [array_of(x) for x in operands[:split]], operands[split:]

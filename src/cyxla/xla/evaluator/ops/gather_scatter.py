@@ -1,4 +1,4 @@
-"""gather and scatter: index vectors that say where slices come from or go to."""
+"""gather and scatter: slices at the indices in an array."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _FAR = np.int64(2**62)  # beyond any dimension, and safe to add to
 
 @dataclass(frozen=True)
 class Indexing:
-    """What gather and scatter share: which slice of an array belongs to which index vector.
+    """Common parts of gather and scatter: the slice of an array for each index vector.
 
     Attributes
     ----------
     vector_dims : tuple of int
-        Dimension of the array that each component of an index vector counts.
+        Dimension of the array for each component of an index vector.
     vector_dim : int
         Dimension of the indices that holds the vector; their rank if the indices are scalars.
     batching : tuple of (int, int)
-        Dimensions of the array and of the indices that run together.
+        Pairs of batching dimensions of the array and of the indices.
     dropped : tuple of int
-        Dimensions of the array that slices lack.
+        Dimensions of the array that slices do not have.
     """
 
     vector_dims: tuple[int, ...]
@@ -40,17 +40,17 @@ class Indexing:
 
     @staticmethod
     def of(ins: Instruction, vector: str, batching: str, index_batching: str, dropped: str) -> Indexing:
-        """Read the attributes, which gather and scatter name differently."""
+        """Return the indexing of an instruction; gather and scatter have different attribute names."""
         attrs = ins.attrs
         pairs = tuple(zip(attrs[batching], attrs[index_batching], strict=True))
         return Indexing(attrs[vector], attrs["index_vector_dim"], pairs, attrs[dropped])
 
     def batch(self, indices: Array) -> tuple[int, ...]:
-        """Sizes of the indices without the vector."""
+        """Return the sizes of the indices without the vector."""
         return tuple(n for d, n in enumerate(indices.shape) if d != self.vector_dim)
 
     def starts(self, indices: Array, rank: int) -> list[Array | None]:
-        """Where slices start in each dimension of the array, shaped for the batch dimensions; None is always 0."""
+        """Return start indices in each dimension of the array, with the batch's shape; None is always 0."""
         vectors = indices[..., None] if self.vector_dim == indices.ndim else np.moveaxis(indices, self.vector_dim, -1)
         batch = vectors.shape[:-1]
         starts: list[Array | None] = [None] * rank
@@ -64,7 +64,7 @@ class Indexing:
         return starts
 
     def window_dims(self, rank: int) -> list[int]:
-        """Dimensions of the array that slices keep, in order."""
+        """Return the dimensions of the array that slices keep, in order."""
         gone = {*self.dropped, *(d for d, _ in self.batching)}
         return [d for d in range(rank) if d not in gone]
 
@@ -75,8 +75,8 @@ def _as_int64(x: Array) -> Array:
     return np.asarray(np.clip(x.astype(np.int64), -_FAR, _FAR))
 
 
-def _place(batch: Sequence[int], window: Sequence[int]) -> list[int]:
-    """Order that moves dimensions from (batch.., window..) to where they stand in the result."""
+def _permutation(batch: Sequence[int], window: Sequence[int]) -> list[int]:
+    """Return the permutation of (batch.., window..) to dimensions `batch` and `window` of the result."""
     order = [0] * (len(batch) + len(window))
     for n, d in enumerate((*batch, *window)):
         order[d] = n
@@ -85,30 +85,32 @@ def _place(batch: Sequence[int], window: Sequence[int]) -> list[int]:
 
 @evaluates("gather")
 def gather(ev: Evaluation, ins: Instruction, operand: Value, indices: Value) -> Value:
-    """Slices of the operand, moved so that they fit, stacked in the shape of the indices."""
+    """Gather slices of the operand, clamped so that they fit, in the shape of the indices."""
     x, index = array_of(operand), array_of(indices)
     sizes, offset_dims = ins.attrs["slice_sizes"], ins.attrs["offset_dims"]
-    how = Indexing.of(
+    indexing = Indexing.of(
         ins, "start_index_map", "operand_batching_dims", "start_indices_batching_dims", "collapsed_slice_dims"
     )
-    kept = how.window_dims(x.ndim)
-    whole = [d for d in kept if sizes[d] == x.shape[d]]  # a slice of everything can only start at 0
+    kept = indexing.window_dims(x.ndim)
+    whole = [d for d in kept if sizes[d] == x.shape[d]]  # a slice of a whole dimension starts at 0
     windowed = [d for d in kept if d not in whole]
     parts = [d for d in range(x.ndim) if d not in whole]
-    starts = [s if s is None else np.clip(s, 0, x.shape[d] - sizes[d]) for d, s in enumerate(how.starts(index, x.ndim))]
-    stacked = (*how.batch(index), *(sizes[d] for d in windowed))
-    at = _coordinates(parts, windowed, starts, sizes, len(how.batch(index)))
+    starts = [
+        s if s is None else np.clip(s, 0, x.shape[d] - sizes[d]) for d, s in enumerate(indexing.starts(index, x.ndim))
+    ]
+    stacked = (*indexing.batch(index), *(sizes[d] for d in windowed))
+    at = _coordinates(parts, windowed, starts, sizes, len(indexing.batch(index)))
     slices = x.transpose(*parts, *whole)[tuple(np.broadcast_to(c, stacked) for c in at)] if parts else x
     slices = np.broadcast_to(slices, stacked + tuple(x.shape[d] for d in whole))
     batch = [d for d in range(ins.shape.rank) if d not in offset_dims]
     offsets = [offset_dims[kept.index(d)] for d in (*windowed, *whole)]
-    return np.ascontiguousarray(slices.transpose(_place(batch, offsets))) if slices.ndim else slices
+    return np.ascontiguousarray(slices.transpose(_permutation(batch, offsets))) if slices.ndim else slices
 
 
 def _coordinates(
     dims: Sequence[int], windowed: Sequence[int], starts: Sequence[Array | None], sizes: Sequence[int], batch_rank: int
 ) -> tuple[Array, ...]:
-    """Make index arrays that broadcast to [batch.., window..], one for each of `dims`; `windowed` run in the window."""
+    """Return one index array for each of `dims` that broadcasts to [batch.., window..]; `windowed` vary in a window."""
     found = []
     for d in dims:
         start = starts[d]
@@ -129,7 +131,7 @@ def _widen(x: Array, extra: int) -> Array:
 
 @evaluates("scatter")
 def scatter(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """Combine updates into the operands, in the order of the indices; a slice that does not fit whole is skipped."""
+    """Combine updates into the operands, in the order of the indices; a slice that is not fully inside is skipped."""
     number = len(operands) // 2
     arrays = [array_of(o) for o in operands[:number]]
     updates = [array_of(o) for o in operands[number + 1 :]]
@@ -145,9 +147,9 @@ def scatter(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
 def _targets(
     ins: Instruction, shape: tuple[int, ...], index: Array, update_shape: tuple[int, ...]
 ) -> tuple[Array, Array, list[int]]:
-    """Find the row-major place of each update element, whether its slice fits, and the order (batch.., window..)."""
+    """Return the row-major index of each update element, a mask of slices inside, and the order (batch.., window..)."""
     attrs, rank = ins.attrs, len(shape)
-    how = Indexing.of(
+    indexing = Indexing.of(
         ins,
         "scatter_dims_to_operand_dims",
         "input_batching_dims",
@@ -156,11 +158,11 @@ def _targets(
     )
     window = list(attrs["update_window_dims"])
     batch = [d for d in range(len(update_shape)) if d not in window]
-    kept = how.window_dims(rank)
+    kept = indexing.window_dims(rank)
     sizes = [1] * rank
     for d, u in zip(kept, window, strict=True):
         sizes[d] = update_shape[u]
-    starts = how.starts(index, rank)
+    starts = indexing.starts(index, rank)
     full = tuple(update_shape[d] for d in (*batch, *window))
     fits = np.ones((1,) * len(full), np.bool_)
     for d, start in enumerate(starts):
@@ -181,57 +183,57 @@ _UFUNCS = {
 def combine_at(
     ev: Evaluation, body: Computation, arrays: list[Array], where: Array, updates: list[Array]
 ) -> list[Array]:
-    """Replace ``array[where]`` by ``body(array[where], update)`` for one update after the other.
+    """Replace ``array[where]`` by ``body(array[where], update)``, one update after the other.
 
     Parameters
     ----------
     arrays : list of array
-        Rank 1; they may be written to.
+        Arrays of rank 1, which may be modified.
     where : array
-        Places, which may repeat.
+        Indices, which may repeat.
     updates : list of array
-        One value a place for each array.
+        One value for each index, for each array.
     """
     if where.size == 0:
         return arrays
     name = ev.scalar_function(body) if len(arrays) == 1 else None
     ufunc = _UFUNCS.get(name or "")
-    if _overwrites(body) and len(arrays) == len(updates):
+    if _is_overwrite(body) and len(arrays) == len(updates):
         for a, u in zip(arrays, updates, strict=True):
-            a[where] = u  # of equal places, the last wins
+            a[where] = u  # of equal indices, the last one is kept
         return arrays
-    if ufunc is not None and _adds_alike(name, arrays[0], where):
+    if ufunc is not None and _matches_ufunc(name, arrays[0], where):
         ufunc.at(arrays[0], where, updates[0])
         return arrays
-    return _in_rounds(ev, body, arrays, where, updates)
+    return _combine_in_rounds(ev, body, arrays, where, updates)
 
 
-def _overwrites(body: Computation) -> bool:
-    """Whether the body returns its second half of parameters, unchanged and in order."""
+def _is_overwrite(body: Computation) -> bool:
+    """Return True if the body returns the second half of its parameters, unchanged and in order."""
     parameters = body.parameters
     roots = list(body.root.operands) if body.root.opcode == "tuple" else [body.root]
     return roots == parameters[len(parameters) // 2 :]
 
 
-def _adds_alike(name: str | None, array: Array, where: Array) -> bool:
-    """Whether NumPy's own operation rounds, wraps and treats signed zeros as HLO's does."""
+def _matches_ufunc(name: str | None, array: Array, where: Array) -> bool:
+    """Return True if NumPy's ufunc rounds, wraps and treats signed zeros as HLO does."""
     dtype = from_numpy(array.dtype)
     if array.dtype.kind not in "biufc":
         return False
     return name in ("add", "multiply") or not (dtype.is_float or dtype.is_complex)
 
 
-def _in_rounds(
+def _combine_in_rounds(
     ev: Evaluation, body: Computation, arrays: list[Array], where: Array, updates: list[Array]
 ) -> list[Array]:
-    """Each round takes the next update of every place, so that within a round places differ."""
+    """Combine in rounds, each with the next update of every index, so that indices in a round are distinct."""
     order = np.argsort(where, kind="stable")
-    places, firsts, counts = np.unique(where[order], return_index=True, return_counts=True)
-    for turn in range(int(counts.max())):
-        active = counts > turn
-        picked = order[firsts[active] + turn]
-        at = places[active]
-        results = ev.apply_elementwise(body, [*(a[at] for a in arrays), *(u[picked] for u in updates)])
+    indices, firsts, counts = np.unique(where[order], return_index=True, return_counts=True)
+    for round_ in range(int(counts.max())):
+        active = counts > round_
+        chosen = order[firsts[active] + round_]
+        at = indices[active]
+        results = ev.apply_elementwise(body, [*(a[at] for a in arrays), *(u[chosen] for u in updates)])
         for a, r in zip(arrays, results, strict=True):
             a[at] = r
     return arrays

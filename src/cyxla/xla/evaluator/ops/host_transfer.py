@@ -1,4 +1,4 @@
-"""infeed, outfeed, send and recv: the host at the other end is a pair of queues in the options."""
+"""infeed, outfeed, send and recv: the host is a pair of queues in the options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def outfeed(ev: Evaluation, ins: Instruction, value: Value, token: Value) -> Val
 
 @evaluates("send", "send-done", "recv", "recv-done")
 def transfer(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """Nobody is at the other end of a channel."""
+    """Raise, since channels have no other end here."""
     raise UnimplementedError(
         f"{ins.opcode}: there is no other program or host at the end of channel {ins.attrs['channel_id']}",
         hint="infeed and outfeed reach the host",

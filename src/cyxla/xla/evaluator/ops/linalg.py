@@ -19,7 +19,7 @@ def _wide(x: Array) -> Array:
 
 @evaluates("triangular-solve")
 def triangular_solve(ev: Evaluation, ins: Instruction, a: Value, b: Value) -> Value:
-    """Solve ``op(a) x = b`` or ``x op(a) = b``; the other triangle is not read, nor a unit diagonal."""
+    """Solve ``op(a) x = b`` or ``x op(a) = b``; the other triangle and a unit diagonal are not read."""
     from scipy.linalg import blas
 
     attrs, lhs, rhs = ins.attrs, _wide(array_of(a)), _wide(array_of(b))
@@ -36,7 +36,7 @@ def triangular_solve(ev: Evaluation, ins: Instruction, a: Value, b: Value) -> Va
 
 @evaluates("cholesky")
 def cholesky(ev: Evaluation, ins: Instruction, a: Value) -> Value:
-    """One triangle is read, the other filled with zeros; a matrix that is not positive definite gives nan."""
+    """Factorise; one triangle is read, the other set to zero. A matrix that is not positive definite yields nan."""
     from scipy.linalg import lapack
 
     wide = _wide(array_of(a))

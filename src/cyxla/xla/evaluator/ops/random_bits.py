@@ -1,4 +1,4 @@
-"""Random numbers: the counter-based generators bit for bit, and the ones whose generator HLO leaves open.
+"""Random numbers: counter-based generators, bit for bit, and those that HLO does not define.
 
 References
 ----------
@@ -22,16 +22,16 @@ from cyxla.xla.hlo.instruction import Instruction
 
 _WORD: Final = 0xFFFFFFFF
 _STATE: Final = "rng-get-and-update-state"
-_FIRST_STATE: Final = 0x7012395  # where XLA's global state starts
+_FIRST_STATE: Final = 0x7012395  # initial value of XLA's global state
 
 
 def threefry(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds.
+    """Compute Threefry-2x32 with 20 rounds.
 
     Parameters
     ----------
     key, counter : pair of u32 arrays
-        Low and high words; the four broadcast.
+        Low and high words; the four arrays broadcast.
     """
     x, y = counter
     schedule = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
@@ -46,14 +46,14 @@ def threefry(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Ar
 
 
 def philox(key: int, counters: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-    """Philox-4x32 with 10 rounds.
+    """Compute Philox-4x32 with 10 rounds.
 
     Parameters
     ----------
     key : int
-        64 bits.
+        Key of 64 bits.
     counters : four u32 arrays
-        From the lowest word up.
+        Counter words, lowest first.
     """
     low, high = key & _WORD, key >> 32
     a, b, c, d = counters
@@ -82,7 +82,7 @@ def _threefry_blocks(key: int, counter: int, blocks: int) -> tuple[Array, Array]
 
 
 def _threefry_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
-    """Make (new state, words of the shape): the counter is a plain 64-bit number."""
+    """Return the new state, and words of the shape; the counter is a 64-bit number."""
     key, counter = (int(s) for s in state[:2])
     if shape.dtype.bits == 64:
         blocks = shape.size
@@ -101,7 +101,7 @@ def _threefry_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
 
 
 def _philox_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
-    """Make (new state, words of the shape): a 128-bit counter, of which a state of two words keeps the lower half."""
+    """Return the new state, and words of the shape; a state of two words has the lower half of the 128-bit counter."""
     key, low = int(state[0]), int(state[1])
     high = int(state[2]) if state.size > 2 else key
     wide = shape.dtype.bits == 64
@@ -122,7 +122,7 @@ _ALGORITHMS = {"rng_three_fry": _threefry_bits, "rng_philox": _philox_bits, "rng
 
 @evaluates("rng-bit-generator")
 def rng_bit_generator(ev: Evaluation, ins: Instruction, state: Value) -> Value:
-    """Make (new state, random bits): narrow results take the low bits of one 32-bit word each."""
+    """Return the new state and random bits; narrow results have the low bits of one 32-bit word each."""
     old = array_of(state)
     as_words = np.ascontiguousarray(old).reshape(-1).view(np.uint64)  # a state of u32 holds pairs, lower word first
     new_shape, shape = ins.shape.elements
@@ -139,7 +139,7 @@ def _narrowed(bits: Array, dtype: ElementType) -> Array:
 
 @evaluates("rng-get-and-update-state")
 def rng_get_and_update_state(ev: Evaluation, ins: Instruction) -> Value:
-    """Get the run's 128-bit state, lower half first, and add `delta` to it."""
+    """Return the run's 128-bit state, lower half first, and add `delta` to it."""
     state = int(ev.state.get(_STATE, _FIRST_STATE + (ev.options.seed << 64))) % 2**128
     ev.state[_STATE] = state + int(ins.attrs["delta"])
     return np.array([state % 2**64, state >> 64], np.uint64).reshape(ins.shape.dims)
@@ -147,7 +147,7 @@ def rng_get_and_update_state(ev: Evaluation, ins: Instruction) -> Value:
 
 @evaluates("rng")
 def rng(ev: Evaluation, ins: Instruction, first: Value, second: Value) -> Value:
-    """Draw from [first, second), or normally with mean `first` and deviation `second`; one seeded generator a run."""
+    """Draw from [first, second), or normally with mean `first` and deviation `second`; the generator is per run."""
     generator = ev.state.setdefault("rng", np.random.default_rng(ev.options.seed))
     dtype = ins.shape.dtype
     if dtype.is_complex:
@@ -163,7 +163,7 @@ def _uniform(generator: np.random.Generator, low: Array, high: Array, shape: Sha
     if shape.dtype.is_float:
         unit = np.asarray(generator.random(shape.dims))
         drawn = convert_array(unit * (float(high) - float(low)) + float(low), shape.dtype)
-        return np.where(drawn < high, drawn, low)  # rounding may have reached the end, which is not included
+        return np.where(drawn < high, drawn, low)  # rounding may have reached the end, which is excluded
     start, end = int(low), int(high)
     if shape.dtype is ElementType.PRED:
         return (

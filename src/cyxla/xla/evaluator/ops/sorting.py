@@ -1,4 +1,4 @@
-"""Sorting by any comparator, stably, and picking the greatest."""
+"""Stable sorting by any comparator, and top-k."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cyxla.xla.hlo.instruction import Instruction
 
 @evaluates("sort")
 def sort(ev: Evaluation, ins: Instruction, *arrays: Array) -> Value:
-    """Order the operands together along one dimension, by a comparator of (a0, b0, a1, b1, ..)."""
+    """Sort the operands together along one dimension, by a comparator of (a0, b0, a1, b1, ..)."""
     along = int(ins.attrs["dimensions"][0])
     moved = [np.moveaxis(a, along, -1) for a in arrays]
     order = _order_by_key(ev, ins.called[0], moved)
@@ -31,19 +31,19 @@ def sort(ev: Evaluation, ins: Instruction, *arrays: Array) -> Value:
 
 @evaluates("topk")
 def topk(ev: Evaluation, ins: Instruction, x: Array) -> Value:
-    """Give the k greatest (or least) along the last dimension and their places."""
+    """Return the k greatest (or least) elements along the last dimension, and their indices."""
     return top(x, int(ins.attrs["k"]), largest=bool(ins.attrs["largest"]))
 
 
 def top(x: Array, k: int, *, largest: bool) -> tuple[Array, Array]:
-    """Find the k greatest or least along the last dimension and their places, in total order, ties by place."""
+    """Return the k greatest or least elements along the last dimension, in total order, and their indices."""
     key = total_order_key(x)
     order = (_descending(key) if largest else np.argsort(key, axis=-1, kind="stable"))[..., :k]
     return np.take_along_axis(x, order, axis=-1), order.astype(np.int32)
 
 
 def _descending(key: Array) -> Array:
-    """Argsort from the greatest down, equal ones staying in order."""
+    """Argsort in descending order; equal elements stay in order."""
     backwards = np.argsort(key[..., ::-1], axis=-1, kind="stable")[..., ::-1]
     return np.asarray(key.shape[-1] - 1 - backwards)
 
@@ -52,7 +52,7 @@ def _descending(key: Array) -> Array:
 
 
 def _order_by_key(ev: Evaluation, comparator: Computation, arrays: list[Array]) -> Array | None:
-    """Sort by key where the comparator is ``f(a) < f(b)`` (or ``>``) for one operand; None where it is not."""
+    """Sort by key if the comparator is ``f(a) < f(b)`` (or ``>``) for one operand; else return None."""
     root = comparator.root
     if root.opcode != "compare" or root.attrs["direction"] not in ("LT", "GT") or not vectorises(ev, comparator):
         return None
@@ -82,27 +82,29 @@ def _merge_sort(ev: Evaluation, comparator: Computation, rows: list[Array]) -> A
 
 def _merge_level(ev: Evaluation, comparator: Computation, rows: list[Array], order: Array, width: int) -> None:
     count, length = order.shape
-    places = np.arange(length)
-    middle = (places // (2 * width)) * 2 * width + width
-    left = places[(places < middle) & (middle < length)]  # left runs that have a right run
+    positions = np.arange(length)
+    middle = (positions // (2 * width)) * 2 * width + width
+    left = positions[(positions < middle) & (middle < length)]  # left runs that have a right run
     start, end = middle[left], np.minimum(middle[left] + width, length)
     low, high = np.broadcast_to(start, (count, len(left))).copy(), np.broadcast_to(end, (count, len(left))).copy()
-    mine = order[:, left]
+    left_elements = order[:, left]
     while (low < high).any():
         probe = (low + high) // 2
-        theirs = np.take_along_axis(order, np.minimum(probe, length - 1), axis=1)
-        args = [side for r in rows for side in (np.take_along_axis(r, theirs, 1), np.take_along_axis(r, mine, 1))]
+        probed = np.take_along_axis(order, np.minimum(probe, length - 1), axis=1)
+        args = [
+            side for r in rows for side in (np.take_along_axis(r, probed, 1), np.take_along_axis(r, left_elements, 1))
+        ]
         before = ev.apply_elementwise(comparator, args)[0] & (low < high)
         high = np.where(before, high, probe)
         low = np.where(before, probe + 1, low)
-    _weave(order, left, left + low - start)
+    _scatter_runs(order, left, left + low - start)
 
 
-def _weave(order: Array, left: Array, target: Array) -> None:
-    """Put the left runs' elements where they go; all others fill the places between, in their order."""
-    mine = order[:, left]
+def _scatter_runs(order: Array, left: Array, target: Array) -> None:
+    """Write the left runs' elements to `target`; all others fill the remaining positions in order."""
+    left_elements = order[:, left]
     others = np.delete(order, left, axis=1)
-    free = np.ones(order.shape, bool)
-    np.put_along_axis(free, target, False, axis=1)
-    np.put_along_axis(order, target, mine, axis=1)
-    order[free] = others.reshape(-1)
+    is_free = np.ones(order.shape, bool)
+    np.put_along_axis(is_free, target, False, axis=1)
+    np.put_along_axis(order, target, left_elements, axis=1)
+    order[is_free] = others.reshape(-1)

@@ -1,1 +1,1 @@
-"""Custom-call targets: those that cyxla knows, LAPACK's, and C functions that users register."""
+"""Custom-call targets: built-in ones, LAPACK's, and C functions that users register."""

@@ -1,4 +1,4 @@
-"""Custom-call targets that cyxla knows besides LAPACK: annotations, expanded operations, sparse products."""
+"""Built-in custom-call targets other than LAPACK: annotations, expanded operations, sparse products."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cyxla.xla.hlo.instruction import Instruction
 
 _ = _lapack
 
-# What annotates a value, for a compiler that places or partitions it.
+# Targets that annotate a value for a compiler that places or partitions it.
 _IDENTITIES = (
     "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost", "MoveToDevice", "Pin",
     "Unpin", "PinToDevice", "PinToDeviceSram", "annotate_device_placement", "xla.sdy.FuncResultSharding",
@@ -58,18 +58,18 @@ for _name in _ELEMENTWISE:
 @register_custom_call("TopK")
 @register_custom_call("mhlo.topk")
 def _top_k(ev: Evaluation, ins: Instruction, x: Value) -> Value:
-    """(values, places): the greatest of the last dimension, or the least if the comparator or an option says so."""
+    """Return values and indices of the greatest (by comparator or option, least) elements of the last dimension."""
     direction = ins.called[0].root.attrs.get("direction", "GT") if ins.called else "GT"
     largest = bool(options_of(ins).get("largest", direction in ("GT", "GE")))
     values, places = top(array_of(x), ins.shape.elements[0].dims[-1], largest=largest)
     return values, convert_array(places, ins.shape.elements[1].dtype)
 
 
-# --- factorisations that XLA expands by itself ---
+# --- factorisations that XLA expands ---
 
 
 def _each(ins: Instruction, function: Callable[..., tuple[Any, ...]], *operands: Value) -> Value:
-    """Run a function of wide matrices over the leading dimensions of its operands; the first is a matrix."""
+    """Apply a function of wide matrices over the leading dimensions of the operands; the first operand is a matrix."""
     arrays = [_wide(array_of(o)) for o in operands]
     leaves = ins.shape.leaves()
     results = [np.zeros(leaf.dims, np.complex128 if leaf.dtype.is_complex else np.float64) for leaf in leaves]
@@ -93,19 +93,19 @@ def _lapack_of(a: Array, real: str, complex_: str) -> Any:
 
 @register_custom_call("Qr")
 def _qr(ev: Evaluation, ins: Instruction, a: Value) -> Value:
-    """(R above the Householder vectors, their factors)."""
+    """Return (R above the Householder vectors, their factors)."""
     return _each(ins, lambda m: _lapack_of(m, "geqrf", "geqrf")(m)[:2], a)
 
 
 @register_custom_call("ProductOfElementaryHouseholderReflectors")
 def _householder_product(ev: Evaluation, ins: Instruction, a: Value, taus: Value) -> Value:
-    """Multiply reflectors; the first columns of the product."""
+    """Return the first columns of a product of reflectors."""
     return _each(ins, lambda m, t: _lapack_of(m, "orgqr", "ungqr")(m, t)[:1], a, taus)
 
 
 @register_custom_call("LuDecomposition")
 def _lu(ev: Evaluation, ins: Instruction, a: Value) -> Value:
-    """(L and U, pivots, permutation), counted from 0."""
+    """Return (L and U, pivots, permutation), counted from 0."""
 
     def factor(m: Array) -> tuple[Any, ...]:
         lu, pivots, _ = _lapack_of(m, "getrf", "getrf")(m)
@@ -119,7 +119,7 @@ def _lu(ev: Evaluation, ins: Instruction, a: Value) -> Value:
 
 @register_custom_call("Eigh")
 def _eigh(ev: Evaluation, ins: Instruction, a: Value) -> Value:
-    """(eigenvectors, eigenvalues in ascending order); the configuration starts with 1 for the lower triangle."""
+    """Return (eigenvectors, eigenvalues in ascending order); the configuration begins with 1 for the lower triangle."""
     lower = not str(ins.extras.get("backend_config", "1")).strip('" ').startswith("0")
 
     def factor(m: Array) -> tuple[Any, ...]:
@@ -135,7 +135,7 @@ def _eigh(ev: Evaluation, ins: Instruction, a: Value) -> Value:
 def _csr_times_dense(
     ev: Evaluation, ins: Instruction, data: Value, row_starts: Value, columns: Value, dense: Value
 ) -> Value:
-    """Multiply a matrix of compressed rows by a matrix or vector."""
+    """Multiply a matrix in CSR format by a matrix or vector."""
     values, starts, places, right = (array_of(o) for o in (data, row_starts, columns, dense))
     wide = accumulator(values, right, ins.shape.dtype, 0).numpy_dtype
     rows = np.repeat(np.arange(len(starts) - 1), starts[1:].astype(np.int64) - starts[:-1])

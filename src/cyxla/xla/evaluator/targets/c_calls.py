@@ -1,6 +1,6 @@
-"""C functions that custom calls of a program may name: include/cyxla/call.h is the contract.
+"""C functions as custom-call targets, with the ABI of include/cyxla/call.h.
 
-A name means what was registered under it in this process, and nothing else: no symbol is ever looked up.
+A target is the function that was registered under its name in this process; symbols are never looked up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _POINTERS = ctypes.POINTER(ctypes.c_void_p)
 
 
 class Array(ctypes.Structure):
-    """``cyxla_array``."""
+    """Mirror of the C struct ``cyxla_array``."""
 
     _fields_ = (
         ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32), ("dims", ctypes.POINTER(ctypes.c_int64)),
@@ -33,7 +33,7 @@ class Array(ctypes.Structure):
 
 
 class Info(ctypes.Structure):
-    """``cyxla_call_info``."""
+    """Mirror of the C struct ``cyxla_call_info``."""
 
     _fields_ = (
         ("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("inputs", ctypes.c_int32),
@@ -52,9 +52,9 @@ class CCall:
     Attributes
     ----------
     address : int
-        Where it lies.
+        Address of the function.
     keep : object
-        What must live as long as it may be called.
+        An object to keep alive as long as the function may be called.
     """
 
     address: int
@@ -66,43 +66,43 @@ _lock = new_lock()
 
 
 def register(target: str, address: int, keep: Any = None, *, replace: bool = False) -> None:
-    """Give a custom-call target a C function.
+    """Register a C function as a custom-call target.
 
     Raises
     ------
     AlreadyExistsError
-        The target has a meaning, and `replace` is false.
+        The target is registered, and `replace` is false.
     """
     call = CCall(address, keep)
     function = SIGNATURE(address)
 
-    def meaning(evaluation: Any, ins: Instruction, *operands: Any) -> Any:
+    def implementation(evaluation: Any, ins: Instruction, *operands: Any) -> Any:
         return run(function, ins, operands)
 
     with _lock:
-        register_custom_call(target, meaning, replace=replace)
+        register_custom_call(target, implementation, replace=replace)
         _CALLS[target] = call
 
 
 def unregister(target: str) -> None:
-    """Take back what `register` gave."""
+    """Remove a target of `register`."""
     with _lock:
         unregister_custom_call(target)
         _CALLS.pop(target, None)
 
 
 def is_registered(target: str) -> bool:
-    """Whether a target is a C function, and no Python function took its place."""
+    """Return True if a target is a C function that no Python function has replaced."""
     return target in _CALLS and find_custom_call(target).__module__ == __name__
 
 
 def address(target: str) -> int:
-    """Where a registered function lies.
+    """Return the address of a registered function.
 
     Raises
     ------
     UnimplementedError
-        It is not registered in this process.
+        The target is not registered in this process.
     """
     found = _CALLS.get(target)
     if found is None:
@@ -111,7 +111,7 @@ def address(target: str) -> int:
 
 
 def opaque_of(ins: Instruction) -> bytes:
-    """The text that a custom call came with."""
+    """Return the configuration of a custom call as bytes."""
     config = ins.extras.get("backend_config") or b""
     return config if isinstance(config, bytes) else str(config).encode()
 
@@ -120,7 +120,7 @@ def run(function: Any, ins: Instruction, operands: Sequence[Any]) -> Any:
     """Call a C function on the values of an instruction's operands."""
     arrays = [np.ascontiguousarray(v) for v in _leaves(operands)]
     results = call(function, ins.attrs["custom_call_target"], arrays, list(ins.shape.leaves()), opaque_of(ins))
-    return _built(ins.shape, iter(results))
+    return _unflatten(ins.shape, iter(results))
 
 
 def call(
@@ -135,7 +135,7 @@ def call(
     """
     made = [np.zeros(s.static.dims, s.static.dtype.numpy_dtype) for s in results]
     message = ctypes.create_string_buffer(MESSAGE_BYTES)
-    inputs, outputs = _described([Shape.of(a) for a in arrays]), _described(results)
+    inputs, outputs = _descriptors([Shape.of(a) for a in arrays]), _descriptors(results)
     info = Info(
         VERSION, ctypes.sizeof(Info), len(arrays), len(made), inputs, outputs, opaque, len(opaque),
         ctypes.cast(message, ctypes.c_char_p),
@@ -150,11 +150,16 @@ def _pointers(arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
 
 
-def _described(shapes: Sequence[Shape]) -> Any:
+def _descriptors(shapes: Sequence[Shape]) -> Any:
     made = (Array * max(1, len(shapes)))()
-    for place, shape in zip(made, shapes, strict=False):
+    for descriptor, shape in zip(made, shapes, strict=False):
         dims = (ctypes.c_int64 * max(1, shape.rank))(*shape.dims)
-        place.dtype, place.rank, place.dims, place.size = shape.dtype.value, shape.rank, dims, shape.size
+        descriptor.dtype, descriptor.rank, descriptor.dims, descriptor.size = (
+            shape.dtype.value,
+            shape.rank,
+            dims,
+            shape.size,
+        )
     return made
 
 
@@ -162,5 +167,5 @@ def _leaves(value: Any) -> list[Any]:
     return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, tuple) else [value]
 
 
-def _built(shape: Shape, results: Any) -> Any:
-    return tuple([_built(e, results) for e in shape.elements]) if shape.is_tuple else next(results)
+def _unflatten(shape: Shape, results: Any) -> Any:
+    return tuple([_unflatten(e, results) for e in shape.elements]) if shape.is_tuple else next(results)

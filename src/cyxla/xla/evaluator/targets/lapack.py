@@ -1,7 +1,7 @@
-"""The LAPACK custom calls that JAX emits for the CPU, run by SciPy's LAPACK.
+"""LAPACK custom calls that JAX emits for the CPU, run by SciPy's LAPACK.
 
-A target is ``lapack_<s|d|c|z><routine>_ffi``. Each routine below works on one problem; `_batched` runs it over the
-leading dimensions. Options arrive as the character codes LAPACK takes, so ``uplo = 76`` is "L".
+A target is ``lapack_<s|d|c|z><routine>_ffi``. Each routine below solves one problem; `_batched` applies it over the
+leading dimensions. Options are LAPACK's character codes, so ``uplo = 76`` is "L".
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from cyxla.xla.hlo.instruction import Instruction
 
 @dataclass(frozen=True)
 class _Call:
-    """One call: the options and the element type's letter.
+    """Options and element type of one call.
 
     Attributes
     ----------
     letter : str
-        s, d, c or z.
+        Letter of the element type: s, d, c or z.
     options : dict
-        Of the backend configuration.
+        Options of the backend configuration.
     """
 
     letter: str
     options: dict[str, Any]
 
     def routine(self, name: str) -> Callable[..., Any]:
-        """SciPy's wrapper of a LAPACK or BLAS routine, named without its letter."""
+        """Return SciPy's wrapper of a LAPACK or BLAS routine, named without its letter."""
         from scipy.linalg import blas, lapack
 
         full = self.letter + name
@@ -42,11 +42,11 @@ class _Call:
 
     @property
     def is_complex(self) -> bool:
-        """Whether elements are complex."""
+        """True if elements are complex."""
         return self.letter in "cz"
 
     def is_set(self, option: str, character: str) -> bool:
-        """Whether an option holds this character."""
+        """Return True if an option has this character."""
         value = self.options.get(option, 0)
         return bool(value == (character if isinstance(value, str) else ord(character)))
 
@@ -86,14 +86,14 @@ def lapack(name: str, *ranks: int, letters: str = "sdcz") -> Callable[[Routine],
 
 @lapack("potrf", 2)
 def _potrf(call: _Call, a: Array) -> Results:
-    """(factor in its triangle, the other as it was; info)."""
+    """Return (factor in its triangle, the other triangle unchanged; info)."""
     factor, info = call.routine("potrf")(a, lower=int(call.is_set("uplo", "L")), clean=0)
     return factor, info
 
 
 @lapack("trsm", 2, 2)
 def _trsm(call: _Call, a: Array, b: Array) -> Results:
-    """(solution,)."""
+    """Return (solution,)."""
     transposed = 2 if call.is_set("trans_x", "C") else int(call.is_set("trans_x", "T"))
     solve = call.routine("trsm")
     return (
@@ -106,28 +106,28 @@ def _trsm(call: _Call, a: Array, b: Array) -> Results:
 
 @lapack("getrf", 2)
 def _getrf(call: _Call, a: Array) -> Results:
-    """(L and U, pivots counted from 1, info)."""
+    """Return (L and U, pivots counted from 1, info)."""
     lu, pivots, info = call.routine("getrf")(a)
     return lu, pivots + 1, info
 
 
 @lapack("geqrf", 2)
 def _geqrf(call: _Call, a: Array) -> Results:
-    """(R and reflectors, their factors)."""
+    """Return (R and reflectors, their factors)."""
     return tuple(call.routine("geqrf")(a)[:2])
 
 
 @lapack("orgqr", 2, 1, letters="sd")
 @lapack("ungqr", 2, 1, letters="cz")
 def _orgqr(call: _Call, a: Array, tau: Array) -> Results:
-    """(Q,)."""
+    """Return (Q,)."""
     return (call.routine("ungqr" if call.is_complex else "orgqr")(a, tau)[0],)
 
 
 @lapack("ormqr", 2, 1, 2, letters="sd")
 @lapack("unmqr", 2, 1, 2, letters="cz")
 def _ormqr(call: _Call, a: Array, tau: Array, c: Array) -> Results:
-    """(op(Q) c or c op(Q),)."""
+    """Return (op(Q) c or c op(Q),)."""
     if not tau.size:
         return (c,)
     left = bool(call.options.get("left", True))
@@ -143,7 +143,7 @@ def _multiply_q(call: _Call, a: Array, tau: Array, c: Array, *, left: bool, adjo
 
 @lapack("geqp3", 2, 1)
 def _geqp3(call: _Call, a: Array, fixed: Array) -> Results:
-    """(R and reflectors, column order counted from 1, factors); columns marked in `fixed` go to the front and stay."""
+    """Return (R and reflectors, column order from 1, factors); columns marked in `fixed` are moved to the front."""
     front_order = _marked_first(fixed)
     marked = int(np.count_nonzero(fixed))
     if marked == 0:
@@ -165,7 +165,7 @@ def _geqp3(call: _Call, a: Array, fixed: Array) -> Results:
 
 
 def _marked_first(fixed: Array) -> Array:
-    """Bring marked columns to the front, each by trading places with the first unmarked one, as LAPACK does."""
+    """Move marked columns to the front, each swapped with the first unmarked one, as in LAPACK."""
     order: Array = np.arange(fixed.size)
     for place, column in enumerate(np.flatnonzero(fixed).tolist()):
         order[[place, column]] = order[[column, place]]
@@ -176,13 +176,13 @@ def _is_finite(a: Array) -> bool:
     return bool(np.isfinite(a).all())
 
 
-_BAD_ARGUMENT = -4  # info where the matrix holds infinities or nan, on which LAPACK may not return
+_BAD_ARGUMENT = -4  # info for a matrix with infinities or nan, for which LAPACK may not return
 
 
 @lapack("syevd", 2, letters="sd")
 @lapack("heevd", 2, letters="cz")
 def _syevd(call: _Call, a: Array) -> Results:
-    """(eigenvectors, eigenvalues, info)."""
+    """Return (eigenvectors, eigenvalues, info)."""
     if not _is_finite(a):
         return np.nan, np.nan, _BAD_ARGUMENT
     name = "heevd" if call.is_complex else "syevd"
@@ -192,7 +192,7 @@ def _syevd(call: _Call, a: Array) -> Results:
 
 @lapack("geev", 2)
 def _geev(call: _Call, a: Array) -> Results:
-    """(eigenvalues: real and imaginary parts or complex; left and right eigenvectors, complex; info)."""
+    """Return (eigenvalues: real and imaginary parts or complex; left and right eigenvectors, complex; info)."""
     left, right = (call.is_set(side, "V") for side in ("compute_left", "compute_right"))
     if not _is_finite(a):
         return (*[np.nan] * (3 if call.is_complex else 4), _BAD_ARGUMENT)
@@ -203,7 +203,7 @@ def _geev(call: _Call, a: Array) -> Results:
 
 
 def _unpacked(packed: Array, imaginary: Array) -> Array:
-    """Complex eigenvectors from LAPACK's real ones: a conjugate pair shares two columns, real and imaginary part."""
+    """Return complex eigenvectors from LAPACK's packed form: two columns for a conjugate pair, real and imaginary."""
     vectors = packed.astype(np.complex128)
     first = np.flatnonzero(imaginary > 0)
     vectors[:, first] = packed[:, first] + 1j * packed[:, first + 1]
@@ -212,7 +212,7 @@ def _unpacked(packed: Array, imaginary: Array) -> Array:
 
 
 def _svd(call: _Call, a: Array, name: str) -> Results:
-    """(scratch, singular values, u, vt, info)."""
+    """Return (scratch, singular values, u, vt, info)."""
     if not _is_finite(a):
         return np.nan, np.nan, np.nan, np.nan, _BAD_ARGUMENT
     vectors, full = not call.is_set("mode", "N"), call.is_set("mode", "A")
@@ -232,7 +232,7 @@ def _gesvd(call: _Call, a: Array) -> Results:
 
 @lapack("gees", 2)
 def _gees(call: _Call, a: Array) -> Results:
-    """(T, Schur vectors, eigenvalues: real and imaginary parts or complex; 0; info). Nothing is sorted."""
+    """Return (T, Schur vectors, eigenvalues: real and imaginary parts or complex; 0; info), unsorted."""
     if not _is_finite(a):
         return (*[np.nan] * (3 if call.is_complex else 4), 0, _BAD_ARGUMENT)
     vectors = call.is_set("mode", "V")
@@ -242,7 +242,7 @@ def _gees(call: _Call, a: Array) -> Results:
 
 @lapack("gehrd", 2)
 def _gehrd(call: _Call, a: Array) -> Results:
-    """(H and reflectors, their factors, info)."""
+    """Return (H and reflectors, their factors, info)."""
     low, high = int(call.options.get("low") or 1) - 1, int(call.options.get("high") or a.shape[0]) - 1
     packed, tau, info = call.routine("gehrd")(a, lo=low, hi=high)
     return packed, tau[: a.shape[0] - 1], info
@@ -251,14 +251,14 @@ def _gehrd(call: _Call, a: Array) -> Results:
 @lapack("sytrd", 2, letters="sd")
 @lapack("hetrd", 2, letters="cz")
 def _sytrd(call: _Call, a: Array) -> Results:
-    """(reflectors, diagonal, off-diagonal, factors, info)."""
+    """Return (reflectors, diagonal, off-diagonal, factors, info)."""
     name = "hetrd" if call.is_complex else "sytrd"
     return tuple(call.routine(name)(a, lower=int(call.is_set("uplo", "L"))))
 
 
 @lapack("gtsv", 1, 1, 1, 2)
 def _gtsv(call: _Call, lower: Array, diagonal: Array, upper: Array, b: Array) -> Results:
-    """(three diagonals of U, solution, info); `lower` starts, and `upper` ends, with an element that is not used."""
+    """Return (diagonals of U, solution, info); the first element of `lower` and the last of `upper` are not used."""
     if diagonal.size == 1:
         singular = bool(diagonal[0] == 0)
         return lower, diagonal, upper, b if singular else b / diagonal, int(singular)
@@ -268,7 +268,7 @@ def _gtsv(call: _Call, lower: Array, diagonal: Array, upper: Array, b: Array) ->
 
 @register_custom_call("tridiagonal_solve_perturbed_ffi")
 def tridiagonal_solve_perturbed(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """Solve a tridiagonal system, moving pivots away from zero so that a singular one has a finite solution."""
+    """Solve a tridiagonal system, perturbing small pivots so that a singular one has a finite solution."""
     lower, diagonal, upper, b = (array_of(o) for o in operands)
     x = np.zeros(ins.shape.dims, numpy_dtype(ins.shape))
     if x.size:
@@ -278,7 +278,7 @@ def tridiagonal_solve_perturbed(ev: Evaluation, ins: Instruction, *operands: Val
 
 
 def _perturbed(lower: Array, diagonal: Array, upper: Array, b: Array) -> Array:
-    """LU with partial pivoting; ``eps * max |U|`` is added to a pivot too small to divide by."""
+    """Solve by LU with partial pivoting; ``eps * max |U|`` is added to a pivot that is too small to divide by."""
     n = diagonal.size
     d, u, x, second = diagonal.copy(), np.append(upper[:-1], 0 * upper[-1:]), b.copy(), np.zeros_like(upper)
     for i in range(n - 1):
@@ -302,8 +302,8 @@ def _perturbed(lower: Array, diagonal: Array, upper: Array, b: Array) -> Array:
 
 
 def _away_from_zero(pivot: Any, floor: float, amount: float) -> Any:
-    """Move a pivot out, by ever larger amounts, until what is divided by it stays finite."""
+    """Perturb a pivot by increasing amounts until the quotient is finite."""
     step = -amount if np.signbit(pivot.real) else amount
-    while abs(pivot) <= floor < np.inf:  # beside infinity, no pivot is far enough
+    while abs(pivot) <= floor < np.inf:  # with infinities, no pivot is large enough
         pivot, step = pivot + step, 2 * step
     return pivot

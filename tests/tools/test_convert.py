@@ -39,7 +39,7 @@ def test_graphs_become_programs(tmp_path, capsys):
     assert (tmp_path / "again.pbtxt").read_text() == path.read_text()
 
 
-@pytest.mark.parametrize("output, message", [("a.xyz", "says no form"), ("a.pbtxt", "is no graph")])
+@pytest.mark.parametrize("output, message", [("a.xyz", "unknown suffix"), ("a.pbtxt", "is not a graph")])
 def test_what_cannot_be_written(output, message, tmp_path, capsys):
     first = tmp_path / "first.hlo"
     first.write_text(PROGRAM)

@@ -1,1 +1,1 @@
-"""The compiled modules, and the slow path of a call that they share."""
+"""The compiled extension modules, and the slow path of a call, which they share."""

@@ -1,8 +1,8 @@
-"""The slow path of a call: arguments that are not exactly what the program declared.
+"""The slow path of a call: conversion of arguments that do not have exactly the declared type.
 
-What can be converted without loss of meaning is; anything else is an error that names the argument, what came and what
-was wanted. Typed values (arrays, NumPy scalars) must have the declared dtype, as in XLA; Python numbers, and lists of
-them, take it on.
+Arguments that can be converted without loss of meaning are; any other is an error that names the argument and both
+types. Typed values (arrays, NumPy scalars) must have the declared dtype, as in XLA; Python numbers, and lists of them,
+are converted to it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 UNTYPED = (bool, int, float, complex, list, tuple)
-KINDS = "buifc"  # a Python number may become any kind that stands at or after its own; i and u count as one
-LONGEST_REPR = 60
-MOST_WORK = 10_000  # steps that finding out whether two arrays share memory may take
+KINDS = "buifc"  # a Python number converts to its own and any later kind; i and u count as one
+MAX_REPR = 60
+MAX_WORK = 10_000  # steps of the exact check for shared memory
 
-# Numbers that any dtype of four bytes or more and of these kinds can hold.
+# Pairs of a Python type and a dtype kind: every such dtype of four bytes or more represents these numbers, up to
+# rounding of floats, if their absolute value is below PLAIN_BELOW.
 PLAIN = {(float, "f"), (float, "c"), (int, "f"), (int, "c"), (int, "i"), (bool, "i"), (bool, "f")}
 PLAIN_BELOW = 2**31
 
-# An argument's name, or how to find it if it comes to that: the trees of the parameters, and which of their leaves.
+# An argument's name, or the trees of the parameters and the number of the leaf, from which `name` computes it.
 Where = str | tuple[tuple[Any, ...], int]
 
 
@@ -37,7 +38,7 @@ def leaves(tree: Any) -> list[int]:
 
 
 def build(tree: Any, values: Sequence[Any]) -> Any:
-    """Put values into the places that a tree names."""
+    """Replace the leaf numbers of a tree by values."""
     return values[tree] if isinstance(tree, int) else tuple([build(part, values) for part in tree])
 
 
@@ -59,12 +60,12 @@ def _flatten(value: Any, tree: Any, where: str) -> Iterator[Any]:
 
 
 def count(parameters: tuple[Any, ...]) -> str:
-    """Say how many arguments a call takes."""
+    """Return the number of arguments of a call as text."""
     return "1 argument" if len(parameters) == 1 else f"{len(parameters)} arguments"
 
 
 def name(where: Where) -> str:
-    """Name an argument, such as ``argument 2[0][1]``."""
+    """Return the name of an argument, such as ``argument 2[0][1]``."""
     if isinstance(where, str):
         return where
     parameters, position = where
@@ -78,25 +79,25 @@ def _paths(tree: Any, path: str) -> list[str]:
 
 
 def signature(dtype: np.dtype[Any], dims: Sequence[int]) -> str:
-    """Write an array's type: ``float32[2,3]``."""
+    """Return the type of an array as text: ``float32[2,3]``."""
     return f"{dtype}[{','.join(map(str, dims))}]"
 
 
 def describe(value: Any) -> str:
-    """Say what came: the type of an array, else the value itself if it is short."""
+    """Return the type of an array, or the repr of another value if it is short."""
     if isinstance(value, (np.ndarray, np.generic)):
         return signature(value.dtype, value.shape)
     text = repr(value) if isinstance(value, UNTYPED) else ""
-    return text if text and len(text) <= LONGEST_REPR else f"a {type(value).__name__}"
+    return text if text and len(text) <= MAX_REPR else f"a {type(value).__name__}"
 
 
 def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: Where) -> NDArray[Any]:
-    """Make the C-contiguous native array of the declared type that an argument stands for.
+    """Convert an argument to a C-contiguous array of the declared type in native byte order.
 
     Raises
     ------
     ShapeError, DTypeError, InvalidArgumentError
-        The argument is no array, or one of another shape or dtype, or the declared dtype cannot hold its numbers.
+        The argument is not an array, has another shape or dtype, or does not fit in the declared dtype.
     """
     if not dims and (type(value), dtype.kind) in PLAIN and dtype.itemsize >= 4 and -PLAIN_BELOW < value < PLAIN_BELOW:
         return np.array(value, dtype)
@@ -124,12 +125,12 @@ def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: Wher
 
 
 def require_values_alone(value: Any, what: str) -> None:
-    """Refuse arrays that say more than their values: a mask, or labels.
+    """Raise for arrays that carry more than values, such as a mask or labels.
 
     Raises
     ------
     DTypeError
-        It is one.
+        The value is a masked array, or an object of pandas and the like.
     """
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         raise with_own_operators(value, what)
@@ -141,7 +142,7 @@ def require_values_alone(value: Any, what: str) -> None:
 
 
 def with_own_operators(value: Any, what: str) -> errors.DTypeError:
-    """The error of a masked array or matrix as an argument."""
+    """Return the error for a masked array or matrix as an argument."""
     return errors.DTypeError(
         f"{what} is a {type(value).__name__}, whose operators do not mean what an array's do",
         hint="give an array: np.asarray(x), or x.filled(0) for masked arrays",
@@ -149,7 +150,7 @@ def with_own_operators(value: Any, what: str) -> errors.DTypeError:
 
 
 def is_dlpack_alone(value: Any) -> bool:
-    """Whether something is an array by the DLPack protocol and by none of NumPy's."""
+    """Return True for arrays that support the DLPack protocol, but none of NumPy's protocols."""
     if not hasattr(value, "__dlpack__") or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
         return False
     try:
@@ -164,7 +165,7 @@ def _is_untyped(value: Any) -> bool:
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
-    """Return b, i, u, f or c; the dtypes of ml_dtypes say V or f and are told apart by what they can hold."""
+    """Return b, i, f or c; the dtypes of ml_dtypes have kind V or f, and are classified by their names."""
     if dtype.kind in KINDS:
         return "i" if dtype.kind == "u" else dtype.kind
     return "i" if "int" in dtype.name else "f"
@@ -177,7 +178,7 @@ def _may_become(array: NDArray[Any], dtype: np.dtype[Any]) -> bool:
 
 
 def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """Convert numbers; None if an integer comes back as another one. A float loses digits, as ever."""
+    """Convert numbers; None if an integer changes its value. Floats are rounded."""
     with np.errstate(all="ignore"):
         cast = array.astype(dtype)
         fits = _kind(dtype) != "i" or bool((cast.astype(array.dtype) == array).all())
@@ -185,7 +186,7 @@ def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
 
 
 def match_out(out: Any, results: Any, outputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> list[Any]:
-    """List the arrays of `out=` by output number; None where the call is to make one."""
+    """Return the arrays of `out=` by output number; None for results that the call allocates."""
     given: list[Any] = [None] * len(outputs)
     for path, leaf, array in _match_out(out, results, "out"):
         if array is not None:
@@ -227,43 +228,43 @@ def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: st
 
 
 def _share_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether two arrays have bytes in common; True also where that takes long to find out."""
+    """Return True if two arrays share memory, or if an exact check takes more than `MAX_WORK` steps."""
     if not np.may_share_memory(one, other):
         return False
     try:
-        return np.shares_memory(one, other, max_work=MOST_WORK)  # type: ignore[arg-type]  # any number of steps
+        return np.shares_memory(one, other, max_work=MAX_WORK)  # type: ignore[arg-type]  # any number of steps
     except (np.exceptions.TooHardError, OverflowError):
         return True
 
 
 def _overlaps_itself(array: NDArray[Any]) -> bool:
-    """Whether several elements have bytes in common."""
+    """Return True if elements of an array overlap."""
     if array.size < 2:
         return False
-    end = array.itemsize  # of what the smaller steps reach
+    end = array.itemsize  # bytes covered by the smaller strides
     for step, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if step < end:
-            return _has_equal_places(array)
+            return _has_overlapping_offsets(array)
         end += step * (size - 1)
     return False
 
 
-def _has_equal_places(array: NDArray[Any]) -> bool:
-    """The same, by the place of each element."""
-    places: Any = np.zeros((), np.intp)
+def _has_overlapping_offsets(array: NDArray[Any]) -> bool:
+    """Return True if elements of an array overlap, by comparing the offsets of all elements."""
+    offsets: Any = np.zeros((), np.intp)
     for step, size in zip(array.strides, array.shape, strict=True):
-        places = places[..., None] + np.arange(size) * step
-    found = np.sort(places, axis=None)
+        offsets = offsets[..., None] + np.arange(size) * step
+    found = np.sort(offsets, axis=None)
     return bool((np.diff(found) < array.itemsize).any())
 
 
 def not_donated(where: Where, why: str) -> NoReturn:
-    """Raise for a donated argument whose memory cannot be taken."""
+    """Raise for a donated argument whose memory cannot be reused."""
     raise errors.InvalidArgumentError(f"{name(where)} is donated: {why}")
 
 
 def check_out_apart(given: Sequence[Any], computed: Sequence[Any], donors: Mapping[int, Any]) -> None:
-    """Raise where an array of `out=` shares memory with a donated argument that becomes another result."""
+    """Raise if an array of `out=` shares memory with a donated argument that becomes another result."""
     for n, out in enumerate(given):
         for k in donors:
             if out is not None and k != n and np.may_share_memory(out, computed[k]):
@@ -271,12 +272,12 @@ def check_out_apart(given: Sequence[Any], computed: Sequence[Any], donors: Mappi
 
 
 def out_of_memory(size: int) -> NoReturn:
-    """Raise for memory that the system did not give."""
+    """Raise for a failed allocation."""
     raise errors.ResourceExhaustedError(f"cannot allocate {size} bytes")
 
 
 def failed(status: int, message: str) -> NoReturn:
-    """Raise for a status that a program returned."""
+    """Raise the error of a status that a program returned."""
     error = errors.from_code(status, message)
     if not message:
         error = errors.from_code(status, f"the program stopped with {error.code}")

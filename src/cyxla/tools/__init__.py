@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: ``cyxla VERB``, one module per verb."""

@@ -1,4 +1,4 @@
-"""``cyxla cache``: the programs kept on disk."""
+"""``cyxla cache``: the disk cache of compiled programs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cyxla.xla.cpu.native import cache
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("action", choices=("info", "clear", "verify"), nargs="?", default="info")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the verb; 1 if entries were damaged."""
+    """Run the verb; the status is 1 if entries were damaged."""
     store = cache.open_cache()
     if store is None:
         print("the disk cache is off")

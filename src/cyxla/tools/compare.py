@@ -1,4 +1,4 @@
-"""Comparing the results of two platforms."""
+"""Comparison of the results of two platforms."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 
 from cyxla.types import from_numpy
 
-ULPS = 256  # of the largest element; sums and whole programs may differ by so much
+ULPS = 256  # of the largest element: the tolerance for sums and whole programs
 
 
 class Difference(NamedTuple):
-    """How two arrays differ: a reason when they do, and the largest difference as a part of the largest element."""
+    """The difference of two arrays: a reason if they differ, and the largest error relative to the largest element."""
 
     problem: str
     relative: float
 
 
 def flatten(value: Any) -> list[Any]:
-    """The arrays of a nested tuple, in order."""
+    """Return the arrays of a nested tuple, in order."""
     return [leaf for part in value for leaf in flatten(part)] if isinstance(value, tuple) else [value]
 
 
 def difference(got: Any, want: Any) -> Difference:
-    """Compare two arrays: integers exactly, floats by the scale of the expected ones."""
+    """Compare two arrays: integers exactly, floats relative to the largest expected element."""
     if not isinstance(want, np.ndarray):
         return Difference("", 0.0)
     if got.shape != want.shape or got.dtype != want.dtype:

@@ -1,4 +1,4 @@
-"""``cyxla convert``: programs from one form into another."""
+"""``cyxla convert``: conversion of programs and graphs to another form."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ FORMS = ("hlo", "stablehlo", "proto", "graphdef")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("file", help="HLO or StableHLO text, a proto (.pb), a graph (.pb, .pbtxt), or - for HLO text")
-    parser.add_argument("output", help="where to write it, - for standard output; its name says the form")
-    parser.add_argument("--to", choices=FORMS, help="the form, if the name does not say it")
+    parser.add_argument("output", help="output file, whose suffix selects the form, or -")
+    parser.add_argument("--to", choices=FORMS, help="output form, if the suffix does not select it")
     parser.add_argument("--feed", action="append", default=[], help="NAME=FILE.npy or NAME=VALUE: an input of a graph")
-    parser.add_argument("--fetch", action="append", default=[], help="what to compute of a graph (default: its ends)")
+    parser.add_argument(
+        "--fetch", action="append", default=[], help="tensor of a graph to compute (default: all unused outputs)"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Run the verb."""
     form = args.to or _SUFFIXES.get(Path(args.output).suffix)
     if form is None:
-        raise InvalidArgumentError(f"{args.output}: its name says no form", hint=f"--to {', '.join(FORMS)}")
+        raise InvalidArgumentError(f"{args.output}: unknown suffix", hint=f"--to {', '.join(FORMS)}")
     graph = load_graph(args.file) if is_graph(args) else None
     if form == "graphdef":
         if graph is None:
-            raise InvalidArgumentError(f"{args.file} is no graph, and programs do not become one")
+            raise InvalidArgumentError(f"{args.file} is not a graph, and a program cannot be converted to one")
         _write(args.output, str(graph.to_graph_def()))
         return 0
     module = read_module(args.file) if graph is None else lowered(graph, args.feed, args.fetch)
@@ -62,7 +64,7 @@ _FORMS: dict[str, Callable[[HloModule], str | bytes]] = {
 
 
 def lowered(graph: Graph, feeds: list[str], fetches: list[str]) -> HloModule:
-    """A graph as a program: placeholders become parameters of the sizes that they have or were given.
+    """Compile a graph to a module; placeholders become parameters of their own or their fed shapes.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``cyxla devices``: what sessions run on."""
+"""``cyxla devices``: the devices of sessions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb: none."""
+    """Add the arguments of the verb: none."""
 
 
 def main(args: argparse.Namespace) -> int:

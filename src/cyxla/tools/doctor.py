@@ -1,4 +1,4 @@
-"""``cyxla doctor``: what there is on this machine."""
+"""``cyxla doctor``: versions, compiler and settings on this machine, and a self test."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ ENTRY e {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument(
         "--self-test", action="store_true", help="compile a small program and check it against the interpreter"
     )
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the verb; 1 if the self test fails."""
+    """Run the verb; the status is 1 if a setting is wrong or the self test fails."""
     for name, value in facts().items():
         print(f"{name:16s} {value}")
     try:
@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def facts() -> dict[str, str]:
-    """What was found."""
+    """Return versions, compiler, instruction set, threads and cache folder."""
     from cyxla.xla.cpu.native import cache, toolchain
     from cyxla.xla.cpu.native import library as native
 
@@ -79,17 +79,17 @@ def _version(package: str) -> str:
 
 
 def self_test() -> int:
-    """Compile, run, compare."""
+    """Compile and run a small program, and compare its result with the interpreter's."""
     from cyxla.xla.cpu.native import toolchain
 
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((64, 48), np.float32), rng.standard_normal((48, 32), np.float32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # that there is no compiler was said above
+        warnings.simplefilter("ignore", RuntimeWarning)  # a missing compiler was reported above
         executable = compile_program(SELF_TEST, platform="cpu", cache=False)
     got = executable(a, b)
     want = compile_program(SELF_TEST, platform="interpreter")(a, b)
     found = difference(got, want)
-    passed = "passed" if toolchain.find() else "passed, evaluated for want of a C compiler"
+    passed = "passed" if toolchain.find() else "passed, evaluated because there is no C compiler"
     print(f"{'self test':16s} {found.problem or passed}")
     return 1 if found.problem else 0

@@ -1,4 +1,4 @@
-"""``cyxla dump``: a program at one stage."""
+"""``cyxla dump``: a program at one stage of its compilation."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ STAGES: dict[str, Callable[[Executable], str]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("file", help="HLO text, a .pb proto, or - for standard input")
-    parser.add_argument("--stage", choices=STAGES, default="optimized", help="what to print (default optimized)")
-    parser.add_argument("--platform", default="cpu", help="whose compilation (default cpu)")
+    parser.add_argument("--stage", choices=STAGES, default="optimized", help="stage to print (default optimized)")
+    parser.add_argument("--platform", default="cpu", help="platform to compile for (default cpu)")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -54,7 +54,7 @@ What differs from NumPy:
 
 
 class Entry(NamedTuple):
-    """A line of the list."""
+    """An entry of the list: a function with its subject and a note on limits."""
 
     subject: str
     name: str
@@ -62,10 +62,10 @@ class Entry(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("pattern", nargs="?", default="*", help="show names of this pattern, such as 'linalg.*'")
-    parser.add_argument("--count", action="store_true", help="only say how many")
-    parser.add_argument("--markdown", action="store_true", help="the whole list as docs/numpy.md")
+    parser.add_argument("--count", action="store_true", help="only print the number of functions")
+    parser.add_argument("--markdown", action="store_true", help="print the whole list as docs/numpy.md")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def entries() -> list[Entry]:
-    """Every function, by subject and name."""
+    """Return all functions, sorted by subject and name."""
     return sorted({*_functions(), *_ufuncs(), *_special()})
 
 
@@ -107,7 +107,7 @@ def _special() -> Iterator[Entry]:
 
 
 def markdown() -> str:
-    """The list as a page."""
+    """Return the list as a page."""
     found = entries()
     lines = [HEAD, f"## The {len(found)} functions", ""]
     for subject in dict.fromkeys(entry.subject for entry in found):

@@ -1,4 +1,4 @@
-"""``cyxla kernels``: what is registered to compute ops."""
+"""``cyxla kernels``: the registered kernels of ops."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument("name", nargs="?", help="of an op; all by default")
-    parser.add_argument("--device", metavar="TYPE", help="only those for a type of device, such as CPU")
+    """Add the arguments of the verb."""
+    parser.add_argument("name", nargs="?", help="name of an op; all ops by default")
+    parser.add_argument("--device", metavar="TYPE", help="only kernels for a type of device, such as CPU")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -21,11 +21,11 @@ def main(args: argparse.Namespace) -> int:
     registry.load()
     XlaOpRegistry.global_().register_compilation_kernels(registry)
     if args.name:
-        OpRegistry.global_().look_up(args.name)  # an unknown name is an error, and names near ones
+        OpRegistry.global_().look_up(args.name)  # raises for an unknown name, with similar names as a hint
         found = registry.get_registered_kernels_for_op(args.name)
     else:
         found = registry.get_all_registered_kernels()
-    for kernel_def in sorted(found, key=lambda k: k.device_type.endswith("_JIT")):  # those that compile come last
+    for kernel_def in sorted(found, key=lambda k: k.device_type.endswith("_JIT")):  # compiling kernels last
         if args.device in (None, kernel_def.device_type):
             print(f"{kernel_def.op}: {kernel_def}")
     return 0

@@ -1,4 +1,4 @@
-"""The ``cyxla`` command: one file a verb, listed here."""
+"""The ``cyxla`` command, with the table of its verbs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USAGE_ERROR, PROGRAM_ERROR = 2, 1
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command."""
+    """Return the parser of the whole command."""
     top = argparse.ArgumentParser(prog="cyxla", description="Run HLO programs and TensorFlow graphs on CPUs.")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, summary in VERBS.items():
@@ -45,7 +45,7 @@ def _module(verb: str) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status: 0, 1 for an error of the program, 2 for wrong usage."""
+    """Run the command, and return the exit status: 0, 1 for an error of the program, 2 for a usage error."""
     args = parser().parse_args(argv)
     try:
         status: int = _module(args.verb).main(args)
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OpError as error:
         print(f"cyxla {args.verb}: {error.code}: {error}", file=sys.stderr)
         return PROGRAM_ERROR
-    except BrokenPipeError:  # the reader of our output left; what is still in the buffer has nowhere to go
+    except BrokenPipeError:  # the reader closed the pipe: discard the rest of the output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

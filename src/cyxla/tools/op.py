@@ -1,4 +1,4 @@
-"""``cyxla op``: one declaration."""
+"""``cyxla op``: the declaration of an op."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _FLAGS = ("is_stateful", "is_commutative", "is_aggregate", "allows_uninitialized
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument("name", help="of an op, such as MatMul")
-    parser.add_argument("--pbtxt", action="store_true", help="as an OpDef message in text format")
+    """Add the arguments of the verb."""
+    parser.add_argument("name", help="name of an op, such as MatMul")
+    parser.add_argument("--pbtxt", action="store_true", help="print an OpDef message in text format")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def describe(op_def: OpDef) -> str:
-    """A declaration for a reader."""
+    """Return a declaration in readable form."""
     lines = [summarize_op_def(op_def)]
     lines += [f"summary: {op_def.summary}"] if op_def.summary else []
     lines += [f"description: {op_def.description}"] if op_def.description else []

@@ -1,4 +1,4 @@
-"""``cyxla opcodes``: the opcodes."""
+"""``cyxla opcodes``: the opcodes of HLO."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cyxla.xla.hlo import OPCODES, Opcode, lookup
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("name", nargs="?", help="show this opcode")
-    parser.add_argument("--markdown", action="store_true", help="the whole table as docs/opcodes.md")
+    parser.add_argument("--markdown", action="store_true", help="print the whole table as docs/opcodes.md")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def describe(row: Opcode) -> str:
-    """Everything the registry knows of an opcode."""
+    """Return operands, types, attributes and constraints of an opcode."""
     attrs = [f"  {a.name} ({a.kind}{'' if a.required else f', default {a.default!r}'})" for a in row.attrs]
     calls = [f"  {name} (computation)" for name in row.calls]
     rule = inspect.getdoc(row.rule) or "" if row.rule else ""
@@ -41,7 +41,7 @@ def describe(row: Opcode) -> str:
 
 
 def markdown() -> str:
-    """The table of opcodes."""
+    """Return the table of opcodes as a page."""
     lines = [
         "# Opcodes", "", "Written by `cyxla opcodes --markdown`.", "",
         "| opcode | operands | element types | attributes | calls | constraints |", "|---|---|---|---|---|---|",
@@ -56,13 +56,13 @@ def markdown() -> str:
 
 
 def arity(row: Opcode) -> str:
-    """Number of operands: ``2``, ``1+``, ``3-4``."""
+    """Return the number of operands as text: ``2``, ``1+``, ``3-4``."""
     low, high = row.arity
     return f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"
 
 
 def types(accepted: Iterable[ElementType]) -> str:
-    """Element types by group: ``pred, s*, u*, f*, c*``."""
+    """Return element types as text, by group: ``pred, s*, u*, f*, c*``."""
     chosen = set(accepted)
     groups = {
         "pred": {ElementType.PRED},

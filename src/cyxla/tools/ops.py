@@ -1,4 +1,4 @@
-"""``cyxla ops``: the ops that are declared."""
+"""``cyxla ops``: the declared ops."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cyxla.core.framework.declarations.op_def import ArgDef
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("pattern", nargs="?", default="*", help="show names of this pattern, such as 'Mat*'")
-    parser.add_argument("--internal", action="store_true", help="those too whose names begin with _")
-    parser.add_argument("--count", action="store_true", help="only say how many")
+    parser.add_argument("--internal", action="store_true", help="include ops whose names begin with _")
+    parser.add_argument("--count", action="store_true", help="only print the number of ops")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``cyxla opt``: parse, verify, rewrite, print."""
+"""``cyxla opt``: parse a program, verify it, run passes, print it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ = _platforms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("file", help="HLO text, a .pb proto, or - for standard input")
     parser.add_argument("--platform", help="run the passes of this platform")
     parser.add_argument("--fingerprint", action="store_true", help="print the fingerprint only")
-    parser.add_argument("--output", metavar="FILE", help="write here; a .pb name writes a proto")
+    parser.add_argument("--output", metavar="FILE", help="output file; the suffix .pb selects a proto")
 
 
 def main(args: argparse.Namespace) -> int:

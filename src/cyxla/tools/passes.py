@@ -1,4 +1,4 @@
-"""``cyxla passes``: what rewrites graphs before they run."""
+"""``cyxla passes``: the passes over graphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyxla.core.runtime.optimization_registry import OptimizationPassRegistry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb: none."""
+    """Add the arguments of the verb: none."""
 
 
 def main(args: argparse.Namespace) -> int:

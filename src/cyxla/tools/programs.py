@@ -1,4 +1,4 @@
-"""Reading programs and arrays from files."""
+"""Input of programs and arrays from files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def read_module(path: str) -> HloModule:
-    """The module in a file: a proto if the name ends in .pb, else HLO text; ``-`` is standard input."""
+    """Read a module from a file, a proto if the suffix is .pb, else HLO text; ``-`` is standard input."""
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     if path.endswith(".pb"):
         return read_program(data)
@@ -30,7 +30,7 @@ def read_module(path: str) -> HloModule:
 
 
 def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> list[Any]:
-    """Arguments from .npy and .npz files in order; random ones where there is no file.
+    """Read arguments from .npy and .npz files in order; the remaining ones are random.
 
     Raises
     ------
@@ -48,12 +48,12 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
 
 
 def read_arrays(path: str) -> list[Array]:
-    """The arrays in an .npy or .npz file.
+    """Read the arrays of an .npy or .npz file.
 
     Raises
     ------
     InvalidArgumentError
-        It holds none.
+        The file holds no arrays.
     """
     try:
         with Path(path).open("rb") as file:
@@ -64,7 +64,7 @@ def read_arrays(path: str) -> list[Array]:
 
 
 def _typed(array: Array, shape: Shape) -> Array:
-    """Arrays of types that NumPy cannot store come as raw bits."""
+    """Reinterpret an array of raw bits, as which NumPy stores types of ml_dtypes, as the declared type."""
     wanted = shape.dtype.numpy_dtype
     if (
         wanted is not None
@@ -77,7 +77,7 @@ def _typed(array: Array, shape: Shape) -> Array:
 
 
 def random_value(shape: Shape, rng: np.random.Generator) -> Any:
-    """A random argument: floats around 0, small integers, coin tosses."""
+    """Return a random argument: normally distributed floats, integers up to 10, fair booleans."""
     if shape.is_tuple:
         return tuple(random_value(s, rng) for s in shape.elements)
     dtype = shape.dtype

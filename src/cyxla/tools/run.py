@@ -1,4 +1,4 @@
-"""``cyxla run``: a program or a graph on arrays."""
+"""``cyxla run``: execution of a program or a graph on arrays."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from cyxla.xla.service.profile import Profile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("file", help="HLO text, a .pb proto, a GraphDef (.pb, .pbtxt), or - for standard input")
     parser.add_argument(
         "--input",
         action="append",
         default=[],
         metavar="FILE",
-        help=".npy or .npz arguments, in order; the rest is random",
+        help=".npy or .npz file with arguments, in order; the remaining ones are random",
     )
     parser.add_argument(
         "--feed",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of a graph: an .npy file or a value like [1, 2]; placeholders without one get random numbers",
+        help="input of a graph: an .npy file or a value like [1, 2]; other placeholders get random numbers",
     )
     parser.add_argument(
         "--fetch",
         action="append",
         default=[],
         metavar="NAME",
-        help="of a graph: a tensor (node:0) or a node to run; all that no node takes by default",
+        help="tensor (node:0) or node of a graph to compute (default: all unused outputs)",
     )
-    parser.add_argument("--platform", default="cpu", help="where to run (default cpu)")
-    parser.add_argument("--check", metavar="PLATFORM", help="run there too and compare")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="calls to time; the best counts")
-    parser.add_argument("--seed", type=int, default=0, help="of the random arguments")
+    parser.add_argument("--platform", default="cpu", help="platform to run on (default cpu)")
+    parser.add_argument("--check", metavar="PLATFORM", help="also run on another platform and compare")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="number of timed calls; the best is printed")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random arguments")
     parser.add_argument("--output", metavar="FILE", help="write the results to an .npz file")
-    parser.add_argument("--profile", action="store_true", help="print what each kernel took")
-    parser.add_argument("--trace", metavar="FILE", help="write the calls of kernels for the trace viewer of Chrome")
+    parser.add_argument("--profile", action="store_true", help="print the time of each kernel")
+    parser.add_argument("--trace", metavar="FILE", help="write the calls of kernels for Chrome's trace viewer")
     parser.add_argument(
-        "--allow-file-access", action="store_true", help="let a graph touch files: only for graphs that you trust"
+        "--allow-file-access", action="store_true", help="allow a graph to access files: only for trusted graphs"
     )
     parser.add_argument("--quiet", action="store_true", help="do not print the results")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the verb; 1 if a check fails."""
+    """Run the verb; the status is 1 if the check fails."""
     if run_graph.is_graph(args):
         return run_graph.main(args)
     module = read_module(args.file)
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def report(profile: Profile, args: argparse.Namespace) -> None:
-    """Show what was measured, and write it down."""
+    """Print the profile and write the trace, as the options ask."""
     if args.profile:
         print(profile)
     if args.trace is not None:
@@ -85,7 +85,7 @@ def report(profile: Profile, args: argparse.Namespace) -> None:
 
 
 def check(module: Any, inputs: list[Any], results: list[Any], args: argparse.Namespace) -> int:
-    """Compare with another platform."""
+    """Compare the results with those of another platform; return 1 if they differ."""
     other = compile_program(module, platform=args.check)
     expected, seconds = best_of(lambda: other(*inputs), 1)
     print(f"{args.check}: ran in {seconds * 1e6:.1f} us")
@@ -102,7 +102,7 @@ def check(module: Any, inputs: list[Any], results: list[Any], args: argparse.Nam
 
 
 def show(results: list[Any]) -> None:
-    """Print results, long ones cut."""
+    """Print results, long ones abbreviated."""
     with np.printoptions(threshold=20, edgeitems=3, precision=6, suppress=True):
         for k, array in enumerate(results):
             kind = f"{array.dtype}{list(array.shape)}\n" if isinstance(array, np.ndarray) else ""

@@ -1,4 +1,4 @@
-"""``cyxla run`` for graphs: a GraphDef on arrays."""
+"""``cyxla run`` for graphs: execution of a GraphDef on arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 
 
 def is_graph(args: argparse.Namespace) -> bool:
-    """Whether a file is a graph: by its name, by the options given, or by what it holds."""
+    """Return True if a file is a graph: by its suffix, by the options, or by its contents."""
     if args.feed or args.fetch or args.file.endswith(_TEXT):
         return True
     if not args.file.endswith(".pb"):
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace, fetches: Sequence[str], values: list[Any], metadata: RunMetadata | None) -> None:
-    """Show and write what the options ask for."""
+    """Print and write the results, step stats and trace, as the options ask."""
     if not args.quiet:
         show(fetches, values)
     if args.output:
@@ -67,13 +67,13 @@ def report(args: argparse.Namespace, fetches: Sequence[str], values: list[Any], 
 
 
 def results(graph: Graph) -> list[Tensor]:
-    """The tensors that no node takes: what to fetch if nothing else is said."""
+    """Return the outputs that no node uses, which are the default fetches."""
     used = {t for node in graph.nodes.values() for t in node.inputs}
     return [t for node in graph.nodes.values() for t in node.outputs if t not in used and not t.dtype.is_ref]
 
 
 def read_feeds(graph: Graph, texts: Sequence[str], fetches: Sequence[str], seed: int) -> dict[str, Any]:
-    """Fed values by name of the tensor: those given, and random ones for placeholders that are needed.
+    """Return fed values by tensor name: the given ones, and random ones for other placeholders that are needed.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _needed_placeholders(graph: Graph, fetches: Sequence[str], feeds: dict[str, 
 
 
 def _random(node: Node, rng: np.random.Generator) -> Any:
-    """A random value for a placeholder: sizes that are not known are 1, numbers are small."""
+    """Return a random value for a placeholder; unknown sizes are 1, integers are below 10."""
     dims = [1 if d is None else d for d in node.output_shapes[0].dims or ()]
     dtype = node.output_types[0]
     if dtype == DataType.DT_STRING:
@@ -123,7 +123,7 @@ def _random(node: Node, rng: np.random.Generator) -> Any:
 
 
 def show(fetches: Sequence[str], values: list[Any]) -> None:
-    """Print results, long ones cut."""
+    """Print results, long ones abbreviated."""
     with np.printoptions(threshold=20, edgeitems=3, precision=6, suppress=True):
         for name, value in zip(fetches, values, strict=True):
             print(f"{name}: {'ran' if value is None else f'{value.dtype}{list(value.shape)}'}")

@@ -45,7 +45,7 @@ def markdown() -> str:
 
 
 def _text(value: object) -> str:
-    """Write a value as the variable would hold it."""
+    """Return a value as the text of its variable."""
     if isinstance(value, bool):
         return str(int(value))
     return ",".join(value) if isinstance(value, tuple) else str(value)

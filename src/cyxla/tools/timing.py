@@ -1,4 +1,4 @@
-"""How long calls take."""
+"""Timing of calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def best_of(call: Callable[[], Any], repeat: int) -> tuple[Any, float]:
-    """The result of a call, and the shortest of several times."""
+    """Call a function several times, and return its result and the shortest time in seconds."""
     best, result = float("inf"), None
     for _ in range(max(repeat, 1)):
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""``cyxla xla-ops``: the ops that compile."""
+"""``cyxla xla-ops``: the ops with an XLA kernel."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ _FLAGS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument("name", nargs="?", help="of an op: its XLA kernels and their types on every backend")
+    """Add the arguments of the verb."""
+    parser.add_argument("name", nargs="?", help="name of an op: show its XLA kernels and their types on every backend")
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--count", action="store_true", help="only how many ops compile")
-    choice.add_argument(
-        "--missing", action="store_true", help="the ops that have a kernel for processors but no XLA one"
-    )
-    choice.add_argument("--markdown", action="store_true", help="the whole table for a page")
+    choice.add_argument("--count", action="store_true", help="only print the number of ops with an XLA kernel")
+    choice.add_argument("--missing", action="store_true", help="list the ops that have a CPU kernel but no XLA kernel")
+    choice.add_argument("--markdown", action="store_true", help="print the whole table as a page")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -41,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     elif args.markdown:
         print(markdown(registry, ops), end="")
     elif args.name:
-        OpRegistry.global_().look_up(args.name)  # an unknown name is an error, and names near ones
+        OpRegistry.global_().look_up(args.name)  # raises for an unknown name, with similar names as a hint
         print(*describe(registry, args.name), sep="\n")
     else:
         for op in ops:
@@ -51,22 +49,22 @@ def main(args: argparse.Namespace) -> int:
 
 
 def missing(ops: Sequence[str]) -> list[str]:
-    """Ops that run on processors and do not compile."""
+    """Return the ops that have a CPU kernel but no XLA kernel."""
     eager = {k.op for k in KernelRegistry.global_().get_all_registered_kernels() if k.device_type == "CPU"}
     return sorted(eager - set(ops))
 
 
 def facts(row: XlaOpRegistration) -> list[str]:
-    """What a registration says, in words."""
-    said = [f"label {row.label}"] if row.label else []
-    said += [f"for {', '.join(row.devices)}"] if row.devices else []
-    said += [f"{attr} in {text(types)}" for attr, types in row.constraints.items()]
-    said += [f"constant: {', '.join(row.compile_time_constant_inputs)}"] if row.compile_time_constant_inputs else []
-    return said + [words for flag, words in _FLAGS.items() if getattr(row, flag)]
+    """Return the properties of a registration as phrases."""
+    phrases = [f"label {row.label}"] if row.label else []
+    phrases += [f"for {', '.join(row.devices)}"] if row.devices else []
+    phrases += [f"{attr} in {text(types)}" for attr, types in row.constraints.items()]
+    phrases += [f"constant: {', '.join(row.compile_time_constant_inputs)}"] if row.compile_time_constant_inputs else []
+    return phrases + [words for flag, words in _FLAGS.items() if getattr(row, flag)]
 
 
 def describe(registry: XlaOpRegistry, op: str) -> list[str]:
-    """The registrations of an op, and the kernels they are on each backend."""
+    """Return lines for the registrations of an op, and for its kernels on each backend."""
     lines = [f"{op}: {'; '.join(facts(row)) or 'every type of the op'}" for row in registry.registrations(op)]
     for backend in registry.backend_names():
         for kernel in registry.device_kernels(backend):
@@ -77,7 +75,7 @@ def describe(registry: XlaOpRegistry, op: str) -> list[str]:
 
 
 def markdown(registry: XlaOpRegistry, ops: Sequence[str]) -> str:
-    """The table of the ops that compile."""
+    """Return the table of the ops that compile as a page."""
     lines = [
         "# Ops that compile", "", f"Written by `cyxla xla-ops --markdown`: {len(ops)} ops.", "",
         "| op | constant inputs | types | notes |", "|---|---|---|---|",
@@ -93,5 +91,5 @@ def markdown(registry: XlaOpRegistry, ops: Sequence[str]) -> str:
 
 
 def text(types: Sequence[DataType]) -> str:
-    """Names of types."""
+    """Return the names of types."""
     return " ".join(t.text for t in types)

@@ -12,7 +12,7 @@ from cyxla.core.framework.types import DataType
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import XlaExpression
 from cyxla.tf2xla.xla_resource import XlaResource
-from cyxla.xla.evaluator.known_values import ConstantEvaluator
+from cyxla.xla.evaluator.constant_evaluator import ConstantEvaluator
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
 
 if TYPE_CHECKING:

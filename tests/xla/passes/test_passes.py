@@ -22,7 +22,7 @@ from cyxla.xla.passes.expand import narrow as expand_narrow
 from cyxla.xla.passes.expand import ragged_dot as expand_ragged_dot
 from cyxla.xla.passes.expand import scan as expand_scan
 from cyxla.xla.passes.expand import topk as expand_topk
-from cyxla.xla.passes.simplify import dce, inline, unshare
+from cyxla.xla.passes.simplify import dce, flatten_call_graph, inline
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
 NORM = "epsilon=0.01, feature_index=1"
@@ -60,7 +60,7 @@ ENTRY e {
   ROOT r = f32[4] negate(x)
 }"""),
     "a dead parameter stays": (dce, "sine", "ENTRY e { x = f32[4] parameter(0) y = f32[2] parameter(1) z = f32[2] sine(y) ROOT r = f32[4] negate(x) }"),
-    "shared bodies": (unshare, "", """
+    "shared bodies": (flatten_call_graph, "", """
 more { s = (s32[], f32[]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(3) ROOT p = pred[] compare(i, n), direction=LT }
 step {
   s = (s32[], f32[]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[] get-tuple-element(s), index=1
@@ -164,14 +164,14 @@ def test_a_clone_shares_nothing_that_changes():
 
 def test_unshared_loops_have_computations_of_their_own():
     module = clone(parse_module("HloModule m\n" + CASES["shared bodies"][2]))
-    unshare.run(module)
+    flatten_call_graph.run(module)
     called = [c for i in module.entry.instructions for c in i.called]
     assert len(called) == len(set(called)) == 4
 
 
 @pytest.fixture
 def few(monkeypatch):
-    for module in (inline, unshare):
+    for module in (inline, flatten_call_graph):
         monkeypatch.setattr(module, "MAX_INSTRUCTIONS", 2000)
 
 
@@ -218,7 +218,7 @@ def test_branches_that_explode_are_refused(few):
     module = exploding(40, "conditional")
     inline.run(module)
     with pytest.raises(ResourceExhaustedError, match="unfolds"):
-        unshare.run(module)
+        flatten_call_graph.run(module)
 
 
 def test_what_is_inlined_has_its_effects_once():

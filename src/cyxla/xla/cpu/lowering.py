@@ -35,7 +35,7 @@ from cyxla.xla.passes.expand import ragged_dot as expand_ragged_dot
 from cyxla.xla.passes.expand import scan as expand_scan
 from cyxla.xla.passes.expand import topk as expand_topk
 from cyxla.xla.passes.expand import window as expand_window
-from cyxla.xla.passes.simplify import dce, inline, simplification, sparse_dot, unshare
+from cyxla.xla.passes.simplify import dce, flatten_call_graph, inline, simplification, sparse_dot
 from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.donation import donated, resolve_donation
 
@@ -58,7 +58,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_topk", expand_topk.expand_unless(lambda ins: can_emit(ins) is None)),
     ("expand_window", expand_window.run),
     ("simplify", simplification.run),
-    ("unshare", unshare.run),
+    ("flatten_call_graph", flatten_call_graph.run),
     ("dce", dce.run),
 )
 #: What the planner takes care of without a kernel.

@@ -118,7 +118,7 @@ def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
                 try:
                     find_custom_call(ins.attrs["custom_call_target"])
                 except UnimplementedError as error:
-                    location = module.places.get(ins.attrs["custom_call_target"])
+                    location = module.custom_call_locations.get(ins.attrs["custom_call_target"])
                     error.where = "; ".join(t for t in (location, f"{ins!r} of computation {computation.name}") if t)
                     raise
 

@@ -42,18 +42,18 @@ class HloModule:
         The computation that runs first. Reading it before it is set raises `FailedPreconditionError`.
     config : ModuleConfig
         Layouts, aliases and the other module attributes.
-    places : dict of str to str
+    custom_call_locations : dict of str to str
         Source locations of custom calls in the text that was read, the first one of each target; for error messages.
     """
 
-    __slots__ = ("__weakref__", "_entry", "computations", "config", "name", "places")
+    __slots__ = ("__weakref__", "_entry", "computations", "config", "custom_call_locations", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.computations: dict[str, Computation] = {}
         self._entry: Computation | None = None
         self.config = ModuleConfig()
-        self.places: dict[str, str] = {}
+        self.custom_call_locations: dict[str, str] = {}
 
     @property
     def entry(self) -> Computation:

@@ -1,7 +1,8 @@
-"""StableHLO: the text form that other programs write, read into HLO; and HLO written as StableHLO.
+"""StableHLO text: a reader into HLO, and a writer.
 
 `lexer`, `types`, `dense`, `attributes`, `pretty` and `parser` read MLIR into the operations of `syntax`; `context`
-turns them into HLO, each by the function that `registry` has for its name. `writer` goes the other way, by the table of
+lowers
+them to HLO, each by the function that `registry` has for its name. `writer` does the reverse, by the table of
 `write_ops`.
 """
 
@@ -20,7 +21,7 @@ _MODULES = {"read_stablehlo": "reader", "write_stablehlo": "writer"}
 
 
 def __getattr__(name: str) -> Any:
-    """What reads and writes is imported when first used: programs in HLO do without."""
+    """Import reader and writer on first use: programs in HLO do not need them."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,7 +1,7 @@
 """MLIR's attributes and locations as plain Python values.
 
-Numbers, strings, booleans, lists and dictionaries are Python's own; ``array<...>`` is a tuple, ``dense<...>`` a
-`Dense`, a type a `Shape`, an enumeration's value or another bare word a `Keyword`.
+Numbers, strings, booleans, lists and dictionaries are Python's; ``array<...>`` is a tuple, ``dense<...>`` a `Dense`, a
+type a `Shape`, the value of an enumeration or another bare word a `Keyword`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from cyxla.errors import ResourceExhaustedError
 from cyxla.types import ElementType, Literal, Shape
-from cyxla.xla.stablehlo.dense import DenseError, elements_of, from_bytes, is_held, signed
+from cyxla.xla.stablehlo.dense import DenseError, elements_of, from_bytes, in_range, signed
 from cyxla.xla.stablehlo.lexer import Lexer, symbol, unquote
 from cyxla.xla.stablehlo.types import TypeReader, unsupported
 
@@ -22,7 +22,7 @@ _DENSE = re.compile(r'dense\s*+<(\s*+"[^"]*+"\s*+|[^">]*+)>', re.DOTALL)
 _RESOURCE = re.compile(r'(?m)^\s*([\w.\-"]+)\s*:\s*"0x([0-9A-Fa-f]*)"')
 _FLOAT = re.compile(r"-?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]{1,9})?")
 _HEX = re.compile(r"-?0x")
-_MANY = 1 << 18  # elements of an attribute
+_MAX_ELEMENTS = 1 << 18  # elements of an attribute
 
 
 class Symbol(str):
@@ -34,38 +34,38 @@ class Keyword(str):
 
 
 class Opaque(str):
-    """An attribute that is kept as its text."""
+    """An attribute that is kept as text."""
 
 
 class Dictionary(dict[str, Any]):
-    """A dictionary that knows how it was written."""
+    """A dictionary that keeps its text."""
 
     text: str = ""
 
 
 class Dense(NamedTuple):
-    """An array; the literal is a scalar where all elements are one."""
+    """An array; the literal is a scalar if the array is a splat."""
 
     shape: Shape
     literal: Literal
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
-        """All elements; for attributes, which are never as many as constants may have."""
-        if self.shape.size > _MANY:
+        """All elements; for attributes, which are smaller than constants may be."""
+        if self.shape.size > _MAX_ELEMENTS:
             raise ResourceExhaustedError(f"an attribute of {self.shape.size} elements")
         return np.broadcast_to(self.literal.array, self.shape.dims)
 
 
 class Record(NamedTuple):
-    """An attribute of a dialect that has fields, such as ``#stablehlo.gather<...>``."""
+    """An attribute of a dialect with fields, such as ``#stablehlo.gather<...>``."""
 
     name: str
     fields: dict[str, Any]
 
 
 class Location(NamedTuple):
-    """Where an operation comes from; `inner` is another one, or the alias of one."""
+    """Source location of an operation; `inner` is another one, or the alias of one."""
 
     name: str = ""
     file: str = ""
@@ -75,14 +75,14 @@ class Location(NamedTuple):
 
 
 class AttributeReader:
-    """Reads attributes.
+    """Parser of attributes.
 
     Parameters
     ----------
     lexer : Lexer
-        Where to read.
+        Lexer of the text.
     types : TypeReader
-        Reads types from there.
+        Parser of types on the same lexer.
     """
 
     def __init__(self, lexer: Lexer, types: TypeReader) -> None:
@@ -127,26 +127,26 @@ class AttributeReader:
         whole, is_hex = not token.count("."), _HEX.match(token) is not None
         value: int | float = int(token, 0) if is_hex else int(token) if whole else float(token)
         if not lexer.accept(":"):
-            return self._held(value, ElementType.S64, start) if whole else value
+            return self._checked_integer(value, ElementType.S64, start) if whole else value
         kind, is_signed = self._number_type()
         if kind.is_float and kind.numpy_dtype is not None and is_hex:
             if not 0 <= value < 1 << kind.bits:
                 raise lexer.error(f"{token[:40]} is out of the range of {kind}", start)
             return float(np.frombuffer(int(value).to_bytes(kind.itemsize, "little"), kind.numpy_dtype)[0])
         if kind.is_integer or kind is ElementType.PRED:
-            return self._held(value, kind, start, is_signed)
+            return self._checked_integer(value, kind, start, is_signed)
         return float(value) if kind.is_float and abs(value) < 1 << 1000 else value
 
-    def _held(self, value: float, kind: ElementType, start: int, is_signed: bool = False) -> int:
-        """An integer of a type, which must hold it; one beyond the largest of a signless type stands for its bits."""
+    def _checked_integer(self, value: float, kind: ElementType, start: int, is_signed: bool = False) -> int:
+        """Return an integer that its type can hold; one beyond the signed range of a signless type is reinterpreted."""
         if not isinstance(value, int):
             raise self.lexer.error(f"{value} is no integer", start)
-        if not is_held(value, 2 * value if is_signed else value, kind):
+        if not in_range(value, 2 * value if is_signed else value, kind):
             raise self.lexer.error(f"{str(value)[:40]} is out of the range of {kind}", start)
         return value != 0 if kind is ElementType.PRED else signed(value, kind)
 
     def list(self) -> list[Any]:
-        """Read ``[...]``."""
+        """Read a list ``[...]``."""
         lexer = self.lexer
         lexer.expect("[", "before a list")
         found: list[Any] = []
@@ -158,7 +158,7 @@ class AttributeReader:
         return found
 
     def dictionary(self) -> Dictionary:
-        """Read ``{...}``."""
+        """Read a dictionary ``{...}``."""
         lexer, start = self.lexer, self.lexer.start
         lexer.expect("{", "before a dictionary")
         found = Dictionary()
@@ -189,7 +189,7 @@ class AttributeReader:
         return self._typed(False) is True
 
     def _number_type(self) -> tuple[ElementType, bool]:
-        """The type of a number, and whether it says that it is signed."""
+        """Return the type of a number, and True if it is explicitly signed."""
         lexer = self.lexer
         start, is_signed, shape = lexer.start, lexer.token.startswith("si"), self.types.type()
         if not shape.is_array or shape.rank or shape.dtype.is_complex:
@@ -215,7 +215,7 @@ class AttributeReader:
             return lexer.next() == "true"
         if lexer.token.lstrip("-").isdecimal():
             value = lexer.integer("a number")
-            return value if kind.is_float else self._held(value, kind, start, is_signed)
+            return value if kind.is_float else self._checked_integer(value, kind, start, is_signed)
         if _FLOAT.fullmatch(lexer.token):
             return float(lexer.next())
         raise lexer.error(f"expected a number, found {lexer.seen()}")
@@ -258,7 +258,7 @@ class AttributeReader:
         word = self.lexer.next()
         return Opaque(word + (self.lexer.balanced(word) if self.lexer.token == "<" else ""))
 
-    def _unread(self) -> Any:
+    def _unsupported(self) -> Any:
         raise unsupported(self.lexer, f"an attribute {self.lexer.token}<...>", self.lexer.start)
 
     # Dialects
@@ -318,7 +318,7 @@ class AttributeReader:
         return found
 
     def value(self) -> Any:
-        """Read an attribute, or a bare word where one may stand."""
+        """Read an attribute, or a bare word."""
         token = self.lexer.token
         if (token[:1].isalpha() or token[:1] == "_") and token not in _WORDS and token not in ("tensor", "tuple"):
             return Keyword(self.lexer.next())
@@ -327,7 +327,7 @@ class AttributeReader:
         return self.attribute()
 
     def untyped(self) -> Any:
-        """Read a value of a short form: the types of the operation follow, not one of a number."""
+        """Read a value in a pretty form: the operation's types follow, but no type of a number."""
         lexer, token = self.lexer, self.lexer.token
         if token[:1] == '"':
             return unquote(lexer.next())
@@ -361,7 +361,7 @@ class AttributeReader:
     # Locations
 
     def location(self) -> Location | str:
-        """Read ``loc(...)``; what an alias stands for may come later, so it stays a name."""
+        """Read ``loc(...)``; an alias stays a name, because it may be defined later."""
         lexer = self.lexer
         lexer.expect("loc", "before a location")
         lexer.expect("(", "after loc")
@@ -424,12 +424,12 @@ _WORDS: dict[str, Any] = {
     "array": AttributeReader._array, "dense": AttributeReader.dense, "dense_resource": AttributeReader._resource,
     "loc": AttributeReader.location, "affine_map": AttributeReader._opaque_word,
     "affine_set": AttributeReader._opaque_word, "strided": AttributeReader._opaque_word,
-    "sparse": AttributeReader._unread, "distinct": AttributeReader._unread,
+    "sparse": AttributeReader._unsupported, "distinct": AttributeReader._unsupported,
 }  # fmt: skip
 
 
 def resolve(location: Location | str | None, aliases: dict[str, Any]) -> Location:
-    """A location's name, and the file and line of the innermost place that has them."""
+    """Return a location's name, and the file and line of the innermost location that has them."""
     name, seen = "", 0
     while location is not None and seen < 64:
         seen += 1

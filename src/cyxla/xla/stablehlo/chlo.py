@@ -1,4 +1,4 @@
-"""CHLO: functions above StableHLO, as HLO's own opcodes where it has them."""
+"""CHLO: functions above StableHLO, lowered to HLO opcodes or to functions of several."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cyxla.xla.stablehlo.syntax import Operation
 
 
 def _square(x: XlaOp) -> XlaOp:
-    """The square; of complex numbers by the product of sum and difference, which overflows where the result does."""
+    """Return the square; complex ones as (re - im)(re + im), which overflows only if the result does."""
     if not x.shape.dtype.is_complex:
         return x * x
     re, im = xla.real(x), xla.imag(x)
@@ -43,12 +43,12 @@ def _conj(x: XlaOp) -> XlaOp:
     return xla.complex_(xla.real(x), -xla.imag(x)) if x.shape.dtype.is_complex else x
 
 
-def _is(value: float) -> Callable[[XlaOp], XlaOp]:
+def _equals(value: float) -> Callable[[XlaOp], XlaOp]:
     return lambda x: xla.eq(x, full_like(x, value))
 
 
 def _zeta(x: XlaOp, q: XlaOp) -> XlaOp:
-    """Poles of even powers are infinite for all x, nothing has a value at infinity."""
+    """Return zeta with XLA's special values: poles of even powers are infinite for all x, infinity gives NaN."""
     nan, inf = full_like(x, np.nan), full_like(x, np.inf)
     half = x * full_like(x, 0.5)
     pole = xla.and_(xla.le(q, full_like(q, 0)), xla.eq(q, xla.floor(q)))
@@ -59,7 +59,7 @@ def _zeta(x: XlaOp, q: XlaOp) -> XlaOp:
 
 
 def _polygamma(n: XlaOp, x: XlaOp) -> XlaOp:
-    """Without a value at infinity, as `_zeta`, but for digamma."""
+    """Return polygamma, NaN at infinity as in `_zeta`, except for digamma."""
     inf = full_like(x, np.inf)
     unknown = xla.or_(xla.eq(n, inf), xla.and_(xla.eq(x, inf), xla.gt(n, full_like(n, 0))))
     return xla.select(unknown, full_like(x, np.nan), special_loops.polygamma(n, x))
@@ -73,8 +73,8 @@ _UNARY: dict[str, Callable[[XlaOp], XlaOp]] = {
     "erf_inv": in_f32(special.erfinv),
     "erfc": in_f32(special.erfc),
     "is_inf": lambda x: xla.eq(xla.abs_(x), full_like(x, np.inf)),
-    "is_neg_inf": _is(-np.inf),
-    "is_pos_inf": _is(np.inf),
+    "is_neg_inf": _equals(-np.inf),
+    "is_pos_inf": _equals(np.inf),
     "lgamma": in_f64(special.lgamma),
     "square": _square,
 }
@@ -120,7 +120,7 @@ def _constant_like(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("top_k")
 def _top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
-    return c.parts(xla.topk(xs[0], integer(op, "k")), 2)
+    return c.tuple_elements(xla.topk(xs[0], integer(op, "k")), 2)
 
 
 @handles("scan")
@@ -140,14 +140,14 @@ def _scan(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         "dimensions": (dimension,), "num_carries": carries, "is_reverse": flag(op, "is_reverse"),
         "is_associative": flag(op, "is_associative") if "is_associative" in op.attributes else None,
     }  # fmt: skip
-    return c.parts(c.builder.call("scan", xs, [body], attrs, stated), len(op.results))
+    return c.tuple_elements(c.builder.call("scan", xs, [body], attrs, stated), len(op.results))
 
 
 # Broadcasting forms
 
 
-def _together(op: Operation, xs: list[XlaOp]) -> list[XlaOp]:
-    """Operands repeated to one shape; without `broadcast_dimensions` their last dimensions go together."""
+def _broadcast_together(op: Operation, xs: list[XlaOp]) -> list[XlaOp]:
+    """Broadcast operands to one shape; without `broadcast_dimensions`, trailing dimensions are aligned."""
     sizes: tuple[int, ...] = ()
     for x in xs:
         sizes = broadcast_shape(sizes, x.shape.dims)
@@ -165,15 +165,15 @@ def _broadcasting(name: str) -> None:
     def _of(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         arity(op, xs, 2)
         if "broadcast_dimensions" in op.attributes and xs[0].shape.rank != xs[1].shape.rank:
-            xs = _placed(op, xs)
-        pair = _together(op, xs)
+            xs = _expand_dims(op, xs)
+        pair = _broadcast_together(op, xs)
         if name == "compare":
             return HANDLERS["compare"](c, op, pair)
         return c.builder.add(BINARY[name], pair) if name in BINARY else _BINARY[name](*pair)
 
 
-def _placed(op: Operation, xs: list[XlaOp]) -> list[XlaOp]:
-    """The operand of lower rank with sizes of 1 where `broadcast_dimensions` leave gaps."""
+def _expand_dims(op: Operation, xs: list[XlaOp]) -> list[XlaOp]:
+    """Expand the operand of lower rank by sizes of 1 in the gaps of `broadcast_dimensions`."""
     small = min((0, 1), key=lambda k: xs[k].shape.rank)
     places, rank = int_list(op, "broadcast_dimensions"), xs[1 - small].shape.rank
     x = xs[small]
@@ -194,4 +194,4 @@ for _name in (*BINARY, *_BINARY, "compare"):
 @handles("broadcast_select")
 def _broadcast_select(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 3)
-    return xla.select(*_together(op, xs))
+    return xla.select(*_broadcast_together(op, xs))

@@ -18,7 +18,7 @@ from cyxla.xla.stablehlo.syntax import Operation
 
 
 def _groups(op: Operation) -> ReplicaGroups:
-    """Groups of equal size; shorter ones are filled up with -1."""
+    """Return the groups of a collective; -1 pads shorter ones."""
     if "replica_groups" not in op.attributes:
         return ReplicaGroups()
     rows = matrix(op, "replica_groups")
@@ -32,14 +32,14 @@ def _common(op: Operation, *, ids: bool = True) -> dict[str, Any]:
     return found
 
 
-def _joined(c: Context, op: Operation, xs: list[XlaOp]) -> Computation:
+def _combiner(c: Context, op: Operation, xs: list[XlaOp]) -> Computation:
     return c.embed(only_region(op), [Shape.array(xs[0].shape.dtype)] * 2, op.kind)
 
 
 @handles("all_reduce", least=1)
 def _all_reduce(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    made = c.builder.call("all-reduce", xs, [_joined(c, op, xs)], _common(op))
-    return [made] if len(xs) == 1 else c.parts(made, len(xs))
+    made = c.builder.call("all-reduce", xs, [_combiner(c, op, xs)], _common(op))
+    return [made] if len(xs) == 1 else c.tuple_elements(made, len(xs))
 
 
 @handles("all_gather")
@@ -51,20 +51,20 @@ def _all_gather(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("reduce_scatter", least=1)
 def _reduce_scatter(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     attrs = {"dimensions": (integer(op, "scatter_dimension"),), **_common(op)}
-    return c.builder.call("reduce-scatter", xs, [_joined(c, op, xs)], attrs, c.stated(op))
+    return c.builder.call("reduce-scatter", xs, [_combiner(c, op, xs)], attrs, c.stated(op))
 
 
 @handles("all_to_all")
 def _all_to_all(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """HLO splits and joins along one dimension; another one to join along is a matter of moving dimensions."""
+    """Lower to HLO's all-to-all, which splits and joins along one dimension, and transposes for two dimensions."""
     attrs = _common(op, ids=False)
     split, concat, count = (integer(op, k) for k in ("split_dimension", "concat_dimension", "split_count"))
     if count < 1 or any(not 0 <= d < x.shape.rank for x in xs for d in (split, concat)):
         raise InvalidArgumentError(f"{op.name} of dimension {split} into {count} parts of dimension {concat}")
-    return [_exchanged(c, x, split, concat, count, attrs) for x in xs]
+    return [_all_to_all_array(c, x, split, concat, count, attrs) for x in xs]
 
 
-def _exchanged(c: Context, x: XlaOp, split: int, concat: int, count: int, attrs: dict[str, Any]) -> XlaOp:
+def _all_to_all_array(c: Context, x: XlaOp, split: int, concat: int, count: int, attrs: dict[str, Any]) -> XlaOp:
     made = c.builder.add("all-to-all", [x], {"dimensions": (split,), **attrs})
     if split == concat:
         return made
@@ -113,7 +113,7 @@ def _rng(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 3)
     stated = c.stated(op)
     if stated.is_dynamic:
-        stated = Shape.array(stated.dtype, c.numbers(xs[2], f"the result of {op.name}"))
+        stated = Shape.array(stated.dtype, c.constant_ints(xs[2], f"the result of {op.name}"))
     return xla.rng(xs[0], xs[1], stated, f"rng_{choice(op, 'rng_distribution', ('UNIFORM', 'NORMAL')).lower()}")
 
 
@@ -126,7 +126,7 @@ def _rng_bit_generator(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     name = keyword(op, "rng_algorithm")
     if name not in ALGORITHMS:
         raise InvalidArgumentError(f"{op.name} knows no algorithm {name[:40]!r}")
-    return c.parts(xla.rng_bit_generator(xs[0], c.stated(op, 1), ALGORITHMS[name]), 2)
+    return c.tuple_elements(xla.rng_bit_generator(xs[0], c.stated(op, 1), ALGORITHMS[name]), 2)
 
 
 @handles("uniform_quantize", "uniform_dequantize")

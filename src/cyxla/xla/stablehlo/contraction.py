@@ -12,7 +12,7 @@ from cyxla.xla.hlo.ops.contraction import DOT_ALGORITHMS
 from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.elementwise import arity
-from cyxla.xla.stablehlo.movement import numbers_of
+from cyxla.xla.stablehlo.movement import dimension_numbers
 from cyxla.xla.stablehlo.registry import (
     Results,
     choice,
@@ -34,7 +34,7 @@ _SIDES = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
 
 
 def _precision(op: Operation) -> tuple[str, ...]:
-    """Empty where all operands have the default."""
+    """Return the precisions of the operands, or an empty tuple if all are the default."""
     given = op.attributes.get("precision_config", ())
     if not isinstance(given, (list, tuple)):
         raise InvalidArgumentError(f"precision_config of {op.name} is to be a list")
@@ -48,7 +48,7 @@ _COUNTS = ("lhs_component_count", "rhs_component_count", "num_primitive_operatio
 
 
 def _algorithm(op: Operation) -> str | None:
-    """The name of a dot algorithm that is written as a record."""
+    """Return the name of a dot algorithm that is written as a record."""
     record = op.attributes.get("algorithm")
     if not isinstance(record, Record):
         return None
@@ -88,7 +88,7 @@ def _dot(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("dot_general")
 def _dot_general(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
-    fields = numbers_of(op, "dot_dimension_numbers").copy() if "dot_dimension_numbers" in op.attributes else {}
+    fields = dimension_numbers(op, "dot_dimension_numbers").copy() if "dot_dimension_numbers" in op.attributes else {}
     dims = [ints(fields.get(f"{s}_dimensions", op.attributes.get(f"{s}_dimensions", ())), s) for s in _SIDES]
     return xla.dot_general(
         xs[0], xs[1], lhs_batch_dims=dims[0], rhs_batch_dims=dims[1], lhs_contracting_dims=dims[2],
@@ -103,7 +103,7 @@ _RAGGED = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting",
 @handles("ragged_dot")
 def _ragged_dot(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 3)
-    fields = numbers_of(op, "ragged_dot_dimension_numbers")
+    fields = dimension_numbers(op, "ragged_dot_dimension_numbers")
     dims = [ints(fields.get(f"{name}_dimensions", ()), name) for name in _RAGGED]
     return xla.ragged_dot(
         *xs, lhs_batch_dims=dims[0], rhs_batch_dims=dims[1], lhs_contracting_dims=dims[2],
@@ -167,7 +167,7 @@ _RAW = (
 
 
 def _conv_dims(op: Operation) -> ConvDims:
-    fields = numbers_of(op, "dimension_numbers")
+    fields = dimension_numbers(op, "dimension_numbers")
     found: list[Any] = []
     for part, roles, raw in zip(("input", "kernel", "output"), _ROLES, _RAW, strict=True):
         if part in fields:
@@ -192,19 +192,19 @@ def _convolution(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         raise ShapeError(f"{op.name}: a kernel {xs[1].shape} does not have {n} spatial dimensions")
     padding = pairs(op, "padding", n)
     if dynamic:
-        flat = c.numbers(xs[2], f"the padding of {op.name}")
+        flat = c.constant_ints(xs[2], f"the padding of {op.name}")
         padding = list(zip(flat[::2], flat[1::2], strict=True))
     ones = [1] * n
     lists = [int_list(op, k, ones) for k in ("window_strides", "rhs_dilation", "lhs_dilation")]
     reverse = op.attributes.get("window_reversal", [False] * n)
-    turned = [bool(v) for v in (reverse.array.ravel() if hasattr(reverse, "array") else reverse)]
-    if {len(v) for v in (*lists, padding, turned)} != {n}:
+    reversal = [bool(v) for v in (reverse.array.ravel() if hasattr(reverse, "array") else reverse)]
+    if {len(v) for v in (*lists, padding, reversal)} != {n}:
         raise ShapeError(f"the window of {op.name} does not have {n} dimensions")
     sizes = [xs[1].shape.dims[d] for d in labels.kernel_spatial]
     window = tuple(
-        WindowDim(size, stride, low, high, holes, base, turn)
-        for size, stride, (low, high), holes, base, turn in zip(
-            sizes, lists[0], padding, *lists[1:], turned, strict=True
+        WindowDim(size, stride, low, high, dilation, base, reverse_)
+        for size, stride, (low, high), dilation, base, reverse_ in zip(
+            sizes, lists[0], padding, *lists[1:], reversal, strict=True
         )
     )
     return xla.convolution(
@@ -245,4 +245,4 @@ def _triangular_solve(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 def _batch_norm(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     attrs = {"epsilon": number(op, "epsilon"), "feature_index": integer(op, "feature_index")}
     made = c.builder.add(op.kind.replace("_", "-"), xs, attrs)
-    return made if op.kind == "batch_norm_inference" else c.parts(made, 3)
+    return made if op.kind == "batch_norm_inference" else c.tuple_elements(made, 3)

@@ -1,4 +1,4 @@
-"""Operations that run regions or functions as programs, and those that reach outside."""
+"""Operations that run regions or functions, and operations with effects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cyxla.xla.stablehlo.syntax import Operation, Region
 
 @handles("while")
 def _while(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """The state is what the loop is given, then what its regions use from around them."""
+    """Lower a while loop; the state is its operands, then the values that its regions capture."""
     condition, body = only_region(op, 0), only_region(op, 1)
     captured = c.captures(op.regions)
     state = [*xs, *(c.value(v) for v in captured)]
@@ -47,11 +47,11 @@ def _while(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
             made += [inside.value(v) for v in captured]
         elif len(made) != 1:
             raise InvalidArgumentError(f"{op.name}: its condition returns {len(made)} values")
-        return inside.builder.finish(inside.bundle(made))
+        return inside.builder.finish(inside.tuple_or_single(made))
 
     called = [region(body, "body", True), region(condition, "condition", False)]
-    made = c.builder.call("while", [c.bundle(state)], called)
-    return c.parts(made, len(xs)) if len(state) != 1 else [made]
+    made = c.builder.call("while", [c.tuple_or_single(state)], called)
+    return c.tuple_elements(made, len(xs)) if len(state) != 1 else [made]
 
 
 @handles("if", "case")
@@ -66,10 +66,10 @@ def _branches(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         given = [c.value(v) for v in captured]
         inside = c.on_tuple("branch", captured, [x.shape for x in given])
         made = inside.run(region)
-        called.append(inside.builder.finish(inside.bundle(made)))
-        operands.append(c.bundle(given))
+        called.append(inside.builder.finish(inside.tuple_or_single(made)))
+        operands.append(c.tuple_or_single(given))
     made_op = c.builder.call("conditional", [xs[0], *operands], called)
-    return [made_op] if len(op.results) == 1 else c.parts(made_op, len(op.results))
+    return [made_op] if len(op.results) == 1 else c.tuple_elements(made_op, len(op.results))
 
 
 # Functions
@@ -89,21 +89,21 @@ def _composite(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 def _custom_call(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     target = str(required(op, "call_target_name"))
     special = _TARGETS.get(target)
-    return special(c, op, xs) if special is not None else _foreign(c, op, xs, target)
+    return special(c, op, xs) if special is not None else _call_target(c, op, xs, target)
 
 
-def _foreign(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Results:
-    config, (xs, results) = _config(op), _sized(c, op, xs)
+def _call_target(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Results:
+    config, (xs, results) = _config(op), _split_shape_operands(c, op, xs)
     layouts = op.attributes.get("result_layouts")
     if isinstance(layouts, list):
-        results = _laid_out(op, results, layouts)
+        results = _with_layouts(op, results, layouts)
     shape = results[0] if len(results) == 1 else Shape.tuple(results)
     layouts = op.attributes.get("operand_layouts")
     constraints = None
     if isinstance(layouts, list):
         dropped = ints(op.attributes.get("indices_of_shape_operands", ()))
         constraints = tuple(
-            _laid_out(op, [x.shape for x in xs], [v for k, v in enumerate(layouts) if k not in dropped])
+            _with_layouts(op, [x.shape for x in xs], [v for k, v in enumerate(layouts) if k not in dropped])
         )
     attrs: dict[str, Any] = {
         "custom_call_target": target, "custom_call_has_side_effect": flag(op, "has_side_effect"),
@@ -114,21 +114,21 @@ def _foreign(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Results
         attrs["schedule"] = _SCHEDULES.get(integer(op, "custom_call_schedule"), "SCHEDULE_NONE")
     extras = {"backend_config": config} if config else {}
     called = [_callee(c, name) for name in op.attributes.get("called_computations", ())]
-    c.converter.remember(op, target)
+    c.converter.record_location(op, target)
     with c.builder.attributes(**extras):
         made = c.builder.call("custom-call", xs, called, attrs, shape)
-    return [made] if len(results) == 1 else c.parts(made, len(results))
+    return [made] if len(results) == 1 else c.tuple_elements(made, len(results))
 
 
-def _sized(c: Context, op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[Shape]]:
-    """Operands, and types of results; some operands may be nothing but the sizes of results."""
+def _split_shape_operands(c: Context, op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[Shape]]:
+    """Return operands and result types of a custom call; operands that are sizes of results are removed."""
     results = [v.type for v in op.results]
     given = op.attributes.get("indices_of_shape_operands")
     if given is not None:
         places = ints(given, "indices_of_shape_operands")
         if len(places) != len(results) or any(not 0 <= p < len(xs) for p in places):
             raise InvalidArgumentError(f"{op.name}: {list(places)} do not say the sizes of {len(results)} results")
-        sizes = [c.numbers(xs[p], f"a result of {op.name}") for p in places]
+        sizes = [c.constant_ints(xs[p], f"a result of {op.name}") for p in places]
         results = [r if not r.is_dynamic else r.with_dims(s) for r, s in zip(results, sizes, strict=True)]
         xs = [x for k, x in enumerate(xs) if k not in places]
     if any(UNBOUNDED in r.dims for r in results):
@@ -156,7 +156,7 @@ _SCHEDULES = {1: "SCHEDULE_LATEST", 2: "SCHEDULE_EARLIEST"}
 
 
 def _config(op: Operation) -> str:
-    """Text of the options, as it was written."""
+    """Return the text of the options, as written."""
     for name in ("mhlo.backend_config", "backend_config"):
         value = op.attributes.get(name)
         if isinstance(value, Dictionary):
@@ -166,8 +166,8 @@ def _config(op: Operation) -> str:
     return ""
 
 
-def _laid_out(op: Operation, shapes: list[Shape], layouts: list[Any]) -> list[Shape]:
-    """Shapes in layouts that are written with the fastest dimension first."""
+def _with_layouts(op: Operation, shapes: list[Shape], layouts: list[Any]) -> list[Shape]:
+    """Return shapes with layouts, which are written with the minor dimension first."""
     flat = shapes[0].elements if len(shapes) == 1 and shapes[0].is_tuple else tuple(shapes)
     if len(flat) != len(layouts):
         raise InvalidArgumentError(f"{op.name} has {len(layouts)} layouts for {len(flat)} values")
@@ -194,7 +194,7 @@ def _aliases(op: Operation) -> tuple[Alias, ...]:
 
 
 def _identity(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """Of one device, all shardings are the same."""
+    """Return the operands; on one device, shardings have no effect."""
     if len(xs) != len(op.results) or not all(fits(x.shape, r.type) for x, r in zip(xs, op.results, strict=True)):
         raise UnimplementedError(
             f"{op.attributes.get('call_target_name', op.name)} to another shape needs more devices"
@@ -203,10 +203,10 @@ def _identity(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 
 def _approximate_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """Exactly: all sorted by the comparator, the first ones taken."""
+    """Lower ApproxTopK exactly: sort by the comparator, and take the first elements."""
     names = op.attributes.get("called_computations", ())
     config = op.attributes.get("mhlo.backend_config", op.attributes.get("backend_config"))
-    xs, results = _sized(c, op, xs)
+    xs, results = _split_shape_operands(c, op, xs)
     n = len(xs) // 2
     if len(names) != 1 or not isinstance(config, Dictionary) or not n:
         raise UnimplementedError("ApproxTopK without a comparator or options")
@@ -214,7 +214,7 @@ def _approximate_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if not results or not results[0].is_array or results[0].rank <= axis:
         raise InvalidArgumentError(f"ApproxTopK gives arrays with a dimension {axis}")
     attrs = {"dimensions": (axis,), "is_stable": True}
-    found = c.parts(c.builder.call("sort", xs[:n], [_callee(c, names[0])], attrs), n)
+    found = c.tuple_elements(c.builder.call("sort", xs[:n], [_callee(c, names[0])], attrs), n)
     size = results[0].dims[axis]
     return [xla.slice_in_dim(x, 0, size, 1, axis) for x in found]
 
@@ -224,35 +224,35 @@ def _top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     k, largest = config.get("k"), config.get("largest", True)
     if len(xs) != 1 or not isinstance(k, int):
         raise UnimplementedError("mhlo.topk without its k")
-    return c.parts(c.builder.add("topk", xs, {"k": k, "largest": bool(largest)}), 2)
+    return c.tuple_elements(c.builder.add("topk", xs, {"k": k, "largest": bool(largest)}), 2)
 
 
 def _dynamic_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    (k,) = c.numbers(xs[1], "k of a top-k")
-    return c.parts(xla.topk(xs[0], k), 2)
+    (k,) = c.constant_ints(xs[1], "k of a top-k")
+    return c.tuple_elements(xla.topk(xs[0], k), 2)
 
 
 def _dynamic_reduce_window(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """Arrays, initial values, then window, strides, dilations of both sides and padding."""
+    """Lower the operands: arrays, initial values, then window, strides, dilations of both sides and padding."""
     n = (len(xs) - 5) // 2
     names = op.attributes.get("called_computations", ())
     if n < 1 or len(xs) != 2 * n + 5 or len(names) != 1:
         raise InvalidArgumentError(f"{op.attributes['call_target_name']} has {len(xs)} operands")
-    sizes, strides, base, holes, padding = (c.numbers(x, "a window") for x in xs[2 * n :])
-    parts = zip(sizes, strides, padding[::2], padding[1::2], holes, base, strict=True)
+    sizes, strides, base, dilation, padding = (c.constant_ints(x, "a window") for x in xs[2 * n :])
+    parts = zip(sizes, strides, padding[::2], padding[1::2], dilation, base, strict=True)
     window = tuple(WindowDim(*part) for part in parts)
-    return c.parts(c.builder.call("reduce-window", xs[: 2 * n], [_callee(c, names[0])], {"window": window}), n)
+    return c.tuple_elements(c.builder.call("reduce-window", xs[: 2 * n], [_callee(c, names[0])], {"window": window}), n)
 
 
 def _dynamic_rng_bit_generator(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     stated = c.stated(op, 1)
-    shape = Shape.array(stated.dtype, c.numbers(xs[1], "the number of random bits"))
-    return c.parts(xla.rng_bit_generator(xs[0], shape, ALGORITHMS[keyword(op, "rng_algorithm", "DEFAULT")]), 2)
+    shape = Shape.array(stated.dtype, c.constant_ints(xs[1], "the number of random bits"))
+    return c.tuple_elements(xla.rng_bit_generator(xs[0], shape, ALGORITHMS[keyword(op, "rng_algorithm", "DEFAULT")]), 2)
 
 
 def _shape_assertion(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """What an exporter states about open sizes, which are known here."""
-    values = [c.array(x) for x in xs]
+    """Check an exporter's assertion about dynamic sizes, which are known here."""
+    values = [c.constant_value(x) for x in xs]
     if not values or any(v is None for v in values):
         raise UnimplementedError("an assertion about shapes depends on values of the arguments")
     if not bool(values[0]):
@@ -288,8 +288,8 @@ _TARGETS: dict[str, Handler] = {
 def _barrier(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if not xs:
         return []
-    made = xla.opt_barrier(c.bundle(xs))
-    return [made] if len(xs) == 1 else c.parts(made, len(xs))
+    made = xla.opt_barrier(c.tuple_or_single(xs))
+    return [made] if len(xs) == 1 else c.tuple_elements(made, len(xs))
 
 
 @handles("after_all", "create_token")
@@ -302,8 +302,8 @@ def _infeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     data = [v.type for v in op.results[:-1]]
     shape = Shape.tuple(data)
     made = xla.infeed(xs[-1], shape, keyword(op, "infeed_config", ""))
-    both = c.parts(made, 2)
-    return [*c.parts(both[0], len(data)), both[1]]
+    both = c.tuple_elements(made, 2)
+    return [*c.tuple_elements(both[0], len(data)), both[1]]
 
 
 @handles("outfeed", least=1)
@@ -315,7 +315,7 @@ def _outfeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("send", least=1)
 def _send(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     host = flag(op, "is_host_transfer")
-    data = c.bundle(xs[:-1])
+    data = c.tuple_or_single(xs[:-1])
     return xla.send_done(xla.send(data, xs[-1], channel_of(op), host), channel_of(op), host)
 
 
@@ -324,8 +324,8 @@ def _recv(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     host = flag(op, "is_host_transfer")
     data = [v.type for v in op.results[:-1]]
     shape = data[0] if len(data) == 1 else Shape.tuple(data)
-    both = c.parts(xla.recv_done(xla.recv(xs[-1], shape, channel_of(op), host), channel_of(op), host), 2)
-    return [*([both[0]] if len(data) == 1 else c.parts(both[0], len(data))), both[1]]
+    both = c.tuple_elements(xla.recv_done(xla.recv(xs[-1], shape, channel_of(op), host), channel_of(op), host), 2)
+    return [*([both[0]] if len(data) == 1 else c.tuple_elements(both[0], len(data))), both[1]]
 
 
 @handles("trace")
@@ -343,7 +343,7 @@ def _sharding_constraint(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 @handles("manual_computation")
 def _manual_computation(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """On one device each part is the whole."""
+    """Lower the region; on one device each part is the whole."""
     region = only_region(op)
     if len(region.arguments) != len(xs) or any(
         a.type is not x.shape for a, x in zip(region.arguments, xs, strict=True)

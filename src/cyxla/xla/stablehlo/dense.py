@@ -1,4 +1,4 @@
-"""The elements of ``dense<...>``: numbers in brackets, one number for all, or bytes as hex digits."""
+"""The elements of ``dense<...>``: numbers in brackets, a splat, or bytes as hex digits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cyxla.types import ElementType, Shape
 Array = np.ndarray[Any, Any]
 _BLANKS = re.compile(r"\s+|//[^\n]*")
 _PAIR = re.compile(r"\(([^()]*),([^()]*)\)")
-_MARKS = {c: None for c in range(128) if chr(c) not in "[],"}  # leaves what shows the nesting
+_MARKS = {c: None for c in range(128) if chr(c) not in "[],"}  # keeps the brackets and commas
 _FLAT = {ord(c): None for c in "[]()"}
 _WORDS = {"true": 1, "false": 0}
 _HEX = re.compile(r"-?0[xX]")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?")
 _FLOATS = re.compile(r"(?:-?+[0-9]++(?:\.[0-9]*+(?:[eE][-+]?+[0-9]++)?+)?+(?:,(?!\Z)|\Z))++")
-_LONGEST = 4096  # digits of one number
+_MAX_DIGITS = 4096  # digits of one number
 
 
 class DenseError(ValueError):
@@ -26,19 +26,19 @@ class DenseError(ValueError):
 
 
 def elements_of(content: str, shape: Shape) -> Array:
-    """The array that a dense attribute stands for; of rank 0 where all elements are one.
+    """Return the array of a dense attribute, of rank 0 for a splat.
 
     Parameters
     ----------
     content : str
-        What stands between ``<`` and ``>``.
+        Text between ``<`` and ``>``.
     shape : Shape
-        Its type.
+        Type of the attribute.
 
     Raises
     ------
     DenseError
-        They do not fit.
+        The elements do not fit the type.
     """
     if shape.is_dynamic:
         raise DenseError("a constant needs a type of known sizes")
@@ -59,7 +59,7 @@ def elements_of(content: str, shape: Shape) -> Array:
     array = _numbers(flat, shape.dtype)
     if splat and array.size != 1:
         raise DenseError(f"{array.size} elements without brackets")
-    if not splat and array.size != shape.size:  # brackets of no elements look like those of one
+    if not splat and array.size != shape.size:  # brackets without elements look like those of one
         raise DenseError(f"{array.size} elements for {shape}")
     return array.reshape(() if splat else shape.dims)
 
@@ -74,7 +74,7 @@ def _bytes_of(text: str) -> bytes:
 
 
 def from_bytes(data: bytes, shape: Shape) -> Array:
-    """Elements from little-endian bytes: of all of them, or of one for all."""
+    """Return elements from little-endian bytes: of all elements, or of a splat."""
     dtype = shape.dtype.numpy_dtype
     assert dtype is not None  # an array
     if shape.dtype is ElementType.PRED and len(data) not in (1, shape.size) and len(data) == (shape.size + 7) // 8:
@@ -94,7 +94,7 @@ def _check_brackets(text: str, shape: Shape) -> None:
     marks = marks.translate(_MARKS)
     wanted = ""
     for n in reversed(shape.dims):
-        if n * (len(wanted) + 1) > len(marks):  # more than there is, and maybe than there is memory
+        if n * (len(wanted) + 1) > len(marks):  # longer than the text, and maybe than memory
             wanted = ""
             break
         wanted = "[" + ",".join([wanted] * n) + "]"
@@ -103,7 +103,7 @@ def _check_brackets(text: str, shape: Shape) -> None:
 
 
 def _numbers(flat: str, dtype: ElementType) -> Array:
-    """Numbers between commas, those of a complex one after each other."""
+    """Return the numbers between commas; the parts of a complex number follow each other."""
     if dtype.is_complex:
         parts = _numbers(flat, dtype.real_part)
         found: Array = parts.view(dtype.numpy_dtype) if parts.size % 2 == 0 else np.zeros(0)
@@ -114,7 +114,7 @@ def _numbers(flat: str, dtype: ElementType) -> Array:
         with np.errstate(over="ignore"):
             return np.fromstring(flat, np.float64, sep=",").astype(dtype.numpy_dtype)
     words = flat.split(",")
-    if max(map(len, words)) > _LONGEST:
+    if max(map(len, words)) > _MAX_DIGITS:
         raise DenseError("a number of too many digits")
     try:
         if dtype is ElementType.PRED:
@@ -149,7 +149,7 @@ def _floats(words: list[str], dtype: ElementType) -> Array:
 
 def _integers(words: list[str], dtype: ElementType) -> Array:
     values = [int(w, 0) if w[:1] != "0" or w[1:2] in "xX" else int(w) for w in words]
-    if values and not is_held(min(values), max(values), dtype):
+    if values and not in_range(min(values), max(values), dtype):
         raise DenseError(f"an element out of the range of {dtype}")
     if dtype.is_signed and values and max(values) >= 1 << (dtype.bits - 1):  # the bits of a signless integer
         values = [signed(v, dtype) for v in values]
@@ -157,12 +157,12 @@ def _integers(words: list[str], dtype: ElementType) -> Array:
     return wide.astype(dtype.numpy_dtype)
 
 
-def is_held(least: int, most: int, dtype: ElementType) -> bool:
-    """Whether a type of integers holds all from `least` to `most`, one that is signless both as signed and unsigned."""
+def in_range(least: int, most: int, dtype: ElementType) -> bool:
+    """Return True if an integer type can hold `least` to `most`; a signless type holds signed and unsigned values."""
     bits = 1 if dtype is ElementType.PRED else dtype.bits
     return (0 if dtype.is_unsigned else -(1 << (bits - 1))) <= least and most < 1 << bits
 
 
 def signed(value: int, dtype: ElementType) -> int:
-    """The number that a signless integer's bits are."""
+    """Return the signed number with the bits of a signless integer."""
     return value - (1 << dtype.bits) if dtype.is_signed and value >= 1 << (dtype.bits - 1) else value

@@ -1,4 +1,4 @@
-"""Telling StableHLO from HLO by how a text begins."""
+"""Detection of StableHLO by the beginning of a text."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _START: Final = re.compile(
 
 
 def is_stablehlo(text: str) -> bool:
-    """Whether a text begins as MLIR does, after blanks and comments."""
+    """Return True if a text begins as MLIR does, after blanks and comments."""
     return _START.match(text) is not None

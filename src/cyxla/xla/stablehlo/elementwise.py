@@ -1,4 +1,4 @@
-"""Operations that work element by element."""
+"""Operations on each element."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BINARY: Final = {row.identifier: row.name for row in _PLAIN if row.arity == (2, 
 
 
 def arity(op: Operation, xs: list[XlaOp], *counts: int) -> None:
-    """Refuse another number of operands."""
+    """Raise if the number of operands is not one of `counts`."""
     if len(xs) not in counts:
         raise InvalidArgumentError(f"{op.name} takes {' or '.join(map(str, counts))} operands, not {len(xs)}")
 
@@ -78,7 +78,7 @@ def _convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 @handles("bitcast_convert")
 def _bitcast_convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """HLO's pred is a byte; here it is one bit, an unsigned integer of which does."""
+    """Lower bitcast_convert; a pred is a byte in HLO and one bit in StableHLO, so it is converted from or to u1."""
     arity(op, xs, 1)
     x, wanted = xs[0], c.stated(op).dtype
     if (x.shape.dtype is ElementType.PRED) is (wanted is ElementType.PRED):

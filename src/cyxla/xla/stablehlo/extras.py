@@ -1,4 +1,4 @@
-"""Attributes that any operation may carry: shardings and attributes for the frontend."""
+"""Attributes that any operation may carry: shardings and frontend attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NONE: dict[str, Any] = {}
 
 
 def extras_of(attributes: dict[str, Any]) -> dict[str, Any]:
-    """What an operation's attributes say that HLO keeps beside the attributes of its opcode."""
+    """Return the attributes of an operation that HLO keeps outside of the opcode's attributes."""
     if "mhlo.sharding" not in attributes and "mhlo.frontend_attributes" not in attributes:
         return _NONE
     found: dict[str, Any] = {}
@@ -27,10 +27,10 @@ def extras_of(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def sharding_of(text: Any) -> Sharding | None:
-    """The sharding that a string spells; None for none, and for a spelling that HLO does not have."""
+    """Return the sharding in a string; None if there is none, or its form is unknown to HLO."""
     if not isinstance(text, str):
         return None
     try:
         return read_sharding(Cursor(text))
-    except HloParseError:  # shardings are carried, never acted upon
+    except HloParseError:  # shardings are carried along and have no effect
         return None

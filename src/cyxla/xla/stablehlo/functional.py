@@ -1,4 +1,4 @@
-"""Operations that run a region for each element."""
+"""Operations that apply a region to elements."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from cyxla.xla.hlo.attributes import Window, WindowDim
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.elementwise import BINARY
-from cyxla.xla.stablehlo.movement import gather_dims, numbers_of
+from cyxla.xla.stablehlo.movement import dim_lists, dimension_numbers
 from cyxla.xla.stablehlo.registry import Results, field_int, flag, handles, int_list, integer, pairs
 from cyxla.xla.stablehlo.syntax import Operation, Region
 
 
 def only_region(op: Operation, index: int = 0) -> Region:
-    """A region that must be there."""
+    """Return a region that must exist."""
     if index >= len(op.regions):
         raise InvalidArgumentError(f"{op.name} needs {index + 1} regions, it has {len(op.regions)}")
     return op.regions[index]
 
 
 def scalars(xs: Sequence[XlaOp]) -> list[Shape]:
-    """The shapes of single elements."""
+    """Return the shapes of single elements."""
     return [Shape.array(x.shape.dtype) for x in xs]
 
 
-def halves(op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
-    """Arrays, and as many initial values."""
+def split_operands(op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
+    """Return arrays, and the same number of initial values."""
     n = len(xs) // 2
     if not n or len(xs) != 2 * n:
         raise InvalidArgumentError(f"{op.name} has {len(xs)} operands, which are no arrays and initial values")
     return xs[:n], xs[n:]
 
 
-def _applied(c: Context, op: Operation, xs: Sequence[XlaOp], inits: Sequence[XlaOp]) -> Computation:
-    """The computation that joins two elements."""
+def _combiner(c: Context, op: Operation, xs: Sequence[XlaOp], inits: Sequence[XlaOp]) -> Computation:
+    """Return the computation that combines two elements."""
     name = str(op.attributes["applies"]) if "applies" in op.attributes else ""
     if not name:
         given = [Shape.array(a.type.dtype) for a in only_region(op).arguments]
@@ -50,14 +50,14 @@ def _applied(c: Context, op: Operation, xs: Sequence[XlaOp], inits: Sequence[Xla
 
 @handles("reduce")
 def _reduce(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    arrays, inits = halves(op, xs)
-    joined = _applied(c, op, arrays, inits)
-    made = c.builder.call("reduce", xs, [joined], {"dimensions": int_list(op, "dimensions")})
-    return c.parts(made, len(arrays))
+    arrays, inits = split_operands(op, xs)
+    combiner = _combiner(c, op, arrays, inits)
+    made = c.builder.call("reduce", xs, [combiner], {"dimensions": int_list(op, "dimensions")})
+    return c.tuple_elements(made, len(arrays))
 
 
 def window_of(op: Operation, rank: int) -> Window:
-    """The window of an operation over arrays of a rank."""
+    """Return the window of an operation on arrays of a rank."""
     ones = [1] * rank
     names = ("window_strides", "window_dilations", "base_dilations")
     sizes, lists = int_list(op, "window_dimensions"), [int_list(op, k, ones) for k in names]
@@ -65,17 +65,17 @@ def window_of(op: Operation, rank: int) -> Window:
     if {len(sizes), *map(len, lists)} != {rank}:
         raise ShapeError(f"the window of {op.name} does not have {rank} dimensions")
     return tuple(
-        WindowDim(size, stride, low, high, holes, base)
-        for size, stride, holes, base, (low, high) in zip(sizes, *lists, padding, strict=True)
+        WindowDim(size, stride, low, high, dilation, base)
+        for size, stride, dilation, base, (low, high) in zip(sizes, *lists, padding, strict=True)
     )
 
 
 @handles("reduce_window")
 def _reduce_window(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    arrays, inits = halves(op, xs)
+    arrays, inits = split_operands(op, xs)
     window = window_of(op, arrays[0].shape.rank)
-    joined = _applied(c, op, arrays, inits)
-    return c.parts(c.builder.call("reduce-window", xs, [joined], {"window": window}), len(arrays))
+    combiner = _combiner(c, op, arrays, inits)
+    return c.tuple_elements(c.builder.call("reduce-window", xs, [combiner], {"window": window}), len(arrays))
 
 
 @handles("select_and_scatter")
@@ -101,7 +101,7 @@ def _sort(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if dimension < 0 and xs:
         dimension += xs[0].shape.rank
     attrs = {"dimensions": (dimension,), "is_stable": flag(op, "is_stable")}
-    return c.parts(c.builder.call("sort", xs, [called], attrs), len(xs))
+    return c.tuple_elements(c.builder.call("sort", xs, [called], attrs), len(xs))
 
 
 _SCATTER = (
@@ -116,16 +116,16 @@ def _scatter(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if not n or len(xs) != 2 * n + 1:
         raise InvalidArgumentError(f"{op.name} has {len(xs)} operands, which are no arrays, indices and updates")
     name = "scatter_dimension_numbers"
-    fields = numbers_of(op, name)
+    fields = dimension_numbers(op, name)
     called = c.embed(only_region(op), scalars([*xs[:n], *xs[:n]]), "scatter")
     attrs = {
-        **gather_dims(fields, _SCATTER), "index_vector_dim": field_int(fields, "index_vector_dim"),
+        **dim_lists(fields, _SCATTER), "index_vector_dim": field_int(fields, "index_vector_dim"),
         "indices_are_sorted": flag(op, "indices_are_sorted"), "unique_indices": flag(op, "unique_indices"),
     }  # fmt: skip
-    return c.parts(c.builder.call("scatter", xs, [called], attrs), n)
+    return c.tuple_elements(c.builder.call("scatter", xs, [called], attrs), n)
 
 
 @handles("topk")
 def _topk(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """``mhlo.topk``."""
-    return c.parts(c.builder.add("topk", xs, {"k": integer(op, "k"), "largest": flag(op, "largest", True)}), 2)
+    """Lower ``mhlo.topk``."""
+    return c.tuple_elements(c.builder.add("topk", xs, {"k": integer(op, "k"), "largest": flag(op, "largest", True)}), 2)

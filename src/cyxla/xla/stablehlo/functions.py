@@ -1,4 +1,4 @@
-"""The functions of a module, in the order in which they can be built."""
+"""The functions of a module, in the order in which they are built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cyxla.xla.stablehlo.syntax import Operation, Region
 from cyxla.xla.stablehlo.types import FunctionType
 
 _CALLS = ("callee", "decomposition", "called_computations")
-_FEW = 1 << 12  # operations that any program may have made again
+_MIN_RESPECIALISED = 1 << 12  # operations that may be specialised again in any program
 
 
 @dataclass(slots=True, eq=False)
@@ -24,17 +24,17 @@ class Function:
     Attributes
     ----------
     name : str
-        Without ``@``.
+        Name, without ``@``.
     op : Operation
-        ``func.func``.
+        The operation ``func.func``.
     type : FunctionType
-        What it takes and gives.
+        Types of arguments and results.
     calls : list of str
-        Functions that it names.
+        Names of the functions that it calls.
     is_dynamic : bool
-        Some size in it depends on its arguments.
+        True if a size in it depends on its arguments.
     size : int
-        Operations.
+        Number of operations.
     """
 
     name: str
@@ -46,12 +46,12 @@ class Function:
 
     @property
     def body(self) -> Region:
-        """The operations.
+        """The region with the operations.
 
         Raises
         ------
         UnimplementedError
-            The function is only declared.
+            The function has a declaration only.
         """
         if not self.op.regions:
             raise UnimplementedError(f"function @{self.name} has no body", hint="export the module as a whole")
@@ -59,7 +59,7 @@ class Function:
 
     @property
     def is_private(self) -> bool:
-        """Whether only other functions may call it."""
+        """True if only other functions may call it."""
         return self.op.attributes.get("sym_visibility") in ("private", "nested")
 
 
@@ -69,7 +69,7 @@ class Functions:
     Parameters
     ----------
     lexer : Lexer
-        For the line of an error.
+        Lexer of the text, for the line of an error.
     """
 
     def __init__(self, lexer: Lexer) -> None:
@@ -77,7 +77,7 @@ class Functions:
         self._all: dict[str, Function] = {}
 
     def add(self, op: Operation) -> None:
-        """Take in a ``func.func``."""
+        """Add a ``func.func``."""
         name, type_ = op.attributes.get("sym_name"), op.attributes.get("function_type")
         if not isinstance(name, str) or not isinstance(type_, FunctionType):
             raise self._lexer.error("a function needs a name and a type", op.at)
@@ -91,23 +91,23 @@ class Functions:
         for inner in _walk(op):
             function.size += 1
             function.calls += (s for key in _CALLS for s in _symbols(inner.attributes.get(key)))
-            function.is_dynamic = function.is_dynamic or any(_is_open(v.type) for v in inner.results)
-        function.is_dynamic = function.is_dynamic or any(map(_is_open, type_.inputs + type_.results))
+            function.is_dynamic = function.is_dynamic or any(_is_dynamic(v.type) for v in inner.results)
+        function.is_dynamic = function.is_dynamic or any(map(_is_dynamic, type_.inputs + type_.results))
         self._all[name] = function
 
     @property
-    def most_again(self) -> int:
-        """Operations to make again for other sizes: enough for each function to be made once for every call."""
+    def max_respecialised(self) -> int:
+        """Limit of operations in repeated specialisations: enough to specialise each function once for every call."""
         calls = sum(len(f.calls) for f in self._all.values())
-        return _FEW + calls * sum(f.size for f in self._all.values())
+        return _MIN_RESPECIALISED + calls * sum(f.size for f in self._all.values())
 
     def find(self, name: str) -> Function:
-        """The function of a name.
+        """Return the function of a name.
 
         Raises
         ------
         InvalidArgumentError
-            There is none.
+            There is no such function.
         """
         found = self._all.get(name)
         if found is None:
@@ -115,7 +115,7 @@ class Functions:
         return found
 
     def entry(self) -> Function:
-        """``@main``, or the only function that others may call."""
+        """Return ``@main``, or the only public function."""
         if "main" in self._all:
             return self._all["main"]
         public = [f for f in self._all.values() if not f.is_private]
@@ -131,7 +131,7 @@ class Functions:
         return self._lexer.error(f"none of the {len(self._all)} functions is @main")
 
     def in_order(self, entry: Function) -> list[Function]:
-        """The functions that the entry needs, callees first, the entry last.
+        """Return the functions that the entry needs, callees first, the entry last.
 
         Raises
         ------
@@ -171,5 +171,5 @@ def _symbols(value: Any) -> list[str]:
     return [str(v) for v in value if isinstance(v, Symbol)] if isinstance(value, list) else []
 
 
-def _is_open(shape: Shape) -> bool:
-    return UNBOUNDED in shape.dims or (shape.is_tuple and shape.is_dynamic and any(map(_is_open, shape.elements)))
+def _is_dynamic(shape: Shape) -> bool:
+    return UNBOUNDED in shape.dims or (shape.is_tuple and shape.is_dynamic and any(map(_is_dynamic, shape.elements)))

@@ -1,4 +1,4 @@
-"""A cursor over MLIR text, one token ahead; errors carry line and column."""
+"""A lexer of MLIR text with one token of lookahead; errors have line and column."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from cyxla.errors import HloParseError
 
-MAX_NESTING: Final = 64  # of regions and attributes; every level takes several frames of Python's stack
+MAX_NESTING: Final = 64  # of regions and attributes; each level takes several frames of Python's stack
 _BLANKS: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 _TOKEN = re.compile(
     _BLANKS
@@ -22,21 +22,21 @@ _TOKEN = re.compile(
     | \Z)""",
     re.ASCII | re.VERBOSE | re.DOTALL,
 )
-_SHUT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|->|[<>(){}\[\]]', re.DOTALL)
-_PARTNER = {")": "(", "]": "[", "}": "{", ">": "<"}
+_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*+"|->|[<>(){}\[\]]', re.DOTALL)
+_OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
 class Lexer:
-    """A place in a text.
+    """A position in a text.
 
     Attributes
     ----------
     text : str
-        All of it.
+        The whole text.
     token : str
-        What stands next; empty at the end.
+        Next token; empty at the end.
     start, end : int
-        Where the token begins and ends.
+        Positions of the beginning and the end of the token.
     """
 
     __slots__ = ("depth", "end", "start", "text", "token")
@@ -47,7 +47,7 @@ class Lexer:
         self.jump(0)
 
     def jump(self, position: int) -> None:
-        """Go on reading at a position."""
+        """Continue at a position."""
         m = _TOKEN.match(self.text, position)
         assert m is not None  # any character is a token, and so is the end
         self.start, self.end = m.span(1)
@@ -63,32 +63,32 @@ class Lexer:
         return found
 
     def peek(self) -> str:
-        """The token after the next one."""
+        """Return the token after the next one."""
         m = _TOKEN.match(self.text, self.end)
         assert m is not None
         return m.group(1)
 
     def error(self, message: str, at: int | None = None, hint: str = "") -> HloParseError:
-        """An error at a position, by default at the next token."""
-        return HloParseError(message, *self.place(self.start if at is None else at), hint=hint)
+        """Return an error at a position, by default at the next token."""
+        return HloParseError(message, *self.line_and_column(self.start if at is None else at), hint=hint)
 
-    def place(self, position: int) -> tuple[int, int]:
-        """Line and column, both from 1."""
+    def line_and_column(self, position: int) -> tuple[int, int]:
+        """Return line and column, both from 1."""
         return self.text.count("\n", 0, position) + 1, position - self.text.rfind("\n", 0, position)
 
     def seen(self) -> str:
-        """What stands next, for messages."""
+        """Return the next token, for messages."""
         return repr(self.token[:40]) if self.token else "the end"
 
     def accept(self, mark: str) -> bool:
-        """Move past a mark if it stands next."""
+        """Move past a mark if it is next."""
         if self.token != mark:
             return False
         self.next()
         return True
 
     def expect(self, mark: str, where: str) -> None:
-        """Move past a mark, which must stand next."""
+        """Move past a mark, or raise if it is not next."""
         if self.token != mark:
             raise self.error(f"expected {mark!r} {where}, found {self.seen()}")
         self.next()
@@ -116,24 +116,24 @@ class Lexer:
         return int(token)
 
     def enter(self) -> None:
-        """Count one more level of nesting."""
+        """Enter a level of nesting."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise self.error("nested too deep")
 
     def leave(self) -> None:
-        """Undo one `enter`."""
+        """Leave a level of nesting."""
         self.depth -= 1
 
     def balanced(self, what: str) -> str:
-        """Move past brackets and all that they hold; returns their text."""
+        """Move past balanced brackets, and return their text."""
         begin, open_ = self.start, []
-        for m in _SHUT.finditer(self.text, begin):
+        for m in _BRACKETS.finditer(self.text, begin):
             mark = m.group()
             if mark in "(<[{":
                 open_.append(mark)
             elif mark in ")>]}":
-                if not open_ or open_.pop() != _PARTNER[mark]:
+                if not open_ or open_.pop() != _OPENING[mark]:
                     raise self.error(f"brackets of {what} do not match", m.start())
                 if not open_:
                     self.jump(m.end())
@@ -146,7 +146,7 @@ _LETTERS = {"n": "\n", "t": "\t"}
 
 
 def unquote(token: str) -> str:
-    """The text that a quoted string stands for; escapes are a letter, or two hex digits of UTF-8."""
+    """Return the text of a quoted string; escapes are a letter, or two hex digits of UTF-8."""
     inner = token[1:-1]
     if "\\" not in inner:
         return inner
@@ -161,6 +161,6 @@ def unquote(token: str) -> str:
 
 
 def symbol(token: str) -> str:
-    """The name in a symbol reference such as ``@main`` or ``@"a b"``."""
+    """Return the name of a symbol reference such as ``@main`` or ``@"a b"``."""
     name = token.rsplit("::", 1)[-1][1:]
     return unquote(name) if name.startswith('"') else name

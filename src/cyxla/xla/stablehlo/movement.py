@@ -1,4 +1,4 @@
-"""Operations that move elements, also to sizes that operands say."""
+"""Operations that move elements, also with sizes that are operands."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cyxla.xla.stablehlo.syntax import Operation
 
 
 def result_dims(c: Context, op: Operation, sizes: XlaOp) -> tuple[int, ...]:
-    """Sizes of a result: those that the text states, else what an operand says."""
+    """Return the sizes of a result: the stated ones, else the values of an operand."""
     stated = c.stated(op)
-    return stated.dims if not stated.is_dynamic else c.numbers(sizes, f"the result of {op.name}")
+    return stated.dims if not stated.is_dynamic else c.constant_ints(sizes, f"the result of {op.name}")
 
 
 @handles("broadcast")
@@ -39,7 +39,7 @@ def _broadcast_in_dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 
 def broadcast(x: XlaOp, dims: Sequence[int], places: Sequence[int]) -> XlaOp:
-    """Repeat an array; scalars, and sizes of 1, along the dimensions that are missing."""
+    """Broadcast an array; scalars and sizes of 1 are repeated along missing dimensions."""
     if x.shape.dims == tuple(dims) and list(places) == list(range(len(dims))):
         return x
     return xla.broadcast_in_dim(x, dims, places)
@@ -64,7 +64,7 @@ def _reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 def _dynamic_reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
     stated = c.stated(op)
-    if not stated.is_dynamic or c.array(xs[1]) is not None:
+    if not stated.is_dynamic or c.constant_value(xs[1]) is not None:
         return xla.reshape(xs[0], result_dims(c, op, xs[1]))
     if UNBOUNDED in stated.dims:
         raise UnimplementedError(f"the result of {op.name} has no bounds")
@@ -111,28 +111,28 @@ def _slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 def _real_dynamic_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 4)
     stated = c.stated(op)
-    known = [c.array(x) for x in xs[1:]]
+    known = [c.constant_value(x) for x in xs[1:]]
     if all(k is not None for k in known):
-        starts, limits, strides = (c.numbers(x, op.name) for x in xs[1:])
+        starts, limits, strides = (c.constant_ints(x, op.name) for x in xs[1:])
         return xla.slice_(xs[0], starts, limits, strides)
-    sizes = stated.dims if not stated.is_dynamic else _span(c, xs[1], xs[2])
+    sizes = stated.dims if not stated.is_dynamic else _slice_sizes(c, xs[1], xs[2])
     if sizes is None or known[2] is None or any(s != 1 for s in known[2].ravel()):
         raise UnimplementedError(f"the sizes of {op.name} depend on the arguments of the program")
     return xla.dynamic_slice(xs[0], _scalars(xs[1], stated.rank), sizes)
 
 
-def _span(c: Context, start: XlaOp, limit: XlaOp) -> tuple[int, ...] | None:
-    """The sizes of a slice that ends a known way from where it starts."""
+def _slice_sizes(c: Context, start: XlaOp, limit: XlaOp) -> tuple[int, ...] | None:
+    """Return the sizes of a slice whose limits are the starts plus constants, else None."""
     end = limit.instruction
     if end is None or end.opcode != "add" or start.instruction not in end.operands or not start.shape.dtype.is_integer:
         return None
     added = end.operands[1 if end.operands[0] is start.instruction else 0]
-    found = c.array(XlaOp(limit.builder, added))
+    found = c.constant_value(XlaOp(limit.builder, added))
     return None if found is None else tuple(found.ravel().tolist())
 
 
 def _scalars(x: XlaOp, count: int) -> list[XlaOp]:
-    """The elements of a vector."""
+    """Return the elements of a vector."""
     return [xla.reshape(xla.slice_in_dim(x, k, k + 1), ()) for k in range(count)]
 
 
@@ -156,7 +156,7 @@ def _pad(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("dynamic_pad")
 def _dynamic_pad(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 5)
-    low, high, interior = (c.numbers(x, f"the padding of {op.name}") for x in xs[2:])
+    low, high, interior = (c.constant_ints(x, f"the padding of {op.name}") for x in xs[2:])
     return _padded(xs[:2], low, high, interior)
 
 
@@ -169,16 +169,16 @@ def _padded(xs: list[XlaOp], *parts: Sequence[int]) -> XlaOp:
 # Gather and scatter
 
 
-def numbers_of(op: Operation, name: str) -> dict[str, Any]:
-    """The fields of dimension numbers."""
+def dimension_numbers(op: Operation, name: str) -> dict[str, Any]:
+    """Return the fields of dimension numbers."""
     value = required(op, name)
     if not isinstance(value, Record):
         raise InvalidArgumentError(f"attribute {name} of {op.name} is to be dimension numbers")
     return value.fields
 
 
-def gather_dims(fields: dict[str, Any], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Lists of dimensions, none where a field is missing."""
+def dim_lists(fields: dict[str, Any], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return lists of dimensions, empty for missing fields."""
     return {name: ints(fields.get(name, ()), name) for name in names}
 
 
@@ -191,17 +191,17 @@ _GATHER = (
 def _gather(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     dynamic = op.kind == "dynamic_gather"
     arity(op, xs, 3 if dynamic else 2)
-    sizes = c.numbers(xs[2], f"the slices of {op.name}") if dynamic else int_list(op, "slice_sizes")
-    fields = numbers_of(op, "dimension_numbers")
+    sizes = c.constant_ints(xs[2], f"the slices of {op.name}") if dynamic else int_list(op, "slice_sizes")
+    fields = dimension_numbers(op, "dimension_numbers")
     return xla.gather(
-        xs[0], xs[1], **gather_dims(fields, _GATHER), index_vector_dim=field_int(fields, "index_vector_dim"),
+        xs[0], xs[1], **dim_lists(fields, _GATHER), index_vector_dim=field_int(fields, "index_vector_dim"),
         slice_sizes=sizes, indices_are_sorted=flag(op, "indices_are_sorted"),
     )  # fmt: skip
 
 
 @handles("torch_index_select")
 def _torch_index_select(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """Slices of dimension `dim` at indices, whose leading dimensions walk along with those of the array."""
+    """Lower to a gather along dimension `dim`; leading batch dimensions are shared by array and indices."""
     arity(op, xs, 2)
     x, indices = xs[0].shape, xs[1].shape
     dim, batch = integer(op, "dim"), integer(op, "batch_dims", 0)
@@ -246,7 +246,7 @@ def _set_dimension_size(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
     dimension, stated = integer(op, "dimension"), c.stated(op)
     if 0 <= dimension < stated.rank and not stated.dynamic[dimension]:
-        known = c.array(xs[1])
+        known = c.constant_value(xs[1])
         if known is not None and int(known) == xs[0].shape.dims[dimension]:
             return xs[0]
     return xla.set_dimension_size(xs[0], xs[1], dimension)
@@ -254,9 +254,9 @@ def _set_dimension_size(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 @handles("dim")
 def _dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """``tensor.dim`` of a size that is known."""
+    """Lower ``tensor.dim`` of a static size."""
     arity(op, xs, 2)
-    (dimension,) = c.numbers(xs[1], f"the dimension of {op.name}")
+    (dimension,) = c.constant_ints(xs[1], f"the dimension of {op.name}")
     if not 0 <= dimension < xs[0].shape.rank or xs[0].shape.dynamic[dimension]:
         raise UnimplementedError(f"{op.name} of a size that is not known")
     return xla.constant(c.builder, xs[0].shape.dims[dimension], ElementType.S64)

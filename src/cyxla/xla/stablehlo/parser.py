@@ -1,4 +1,4 @@
-"""MLIR text to operations."""
+"""Parser of MLIR text into operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyxla.xla.stablehlo.pretty import read_pretty
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 from cyxla.xla.stablehlo.types import TypeReader, unsupported
 
-Argument = tuple[int, str, Value]  # where it stands, its name, the value
+Argument = tuple[int, str, Value]  # position, name, value
 
 _TERMINATORS = ("return", "func.return", "stablehlo.return", "mhlo.return", "chlo.return", "sdy.return")
 _BARE = {"return": "func.return", "call": "func.call", "module": "builtin.module"}
@@ -29,14 +29,14 @@ class _Scope:
 
 
 class Parser:
-    """Reads one text.
+    """Parser of one text.
 
     Attributes
     ----------
     lexer : Lexer
-        Where reading stands.
+        Lexer of the text.
     types, attributes : TypeReader, AttributeReader
-        Read parts of operations.
+        Parsers of parts of operations.
     """
 
     def __init__(self, text: str) -> None:
@@ -46,7 +46,7 @@ class Parser:
         self._scopes: list[_Scope] = []
 
     def read(self) -> Region:
-        """Read everything: the operations at the outermost level."""
+        """Read the text, and return a region of its top-level operations."""
         lexer, top = self.lexer, Region()
         self._scopes.append(_Scope(top, True))
         while lexer.token and lexer.token != "{-#":
@@ -68,7 +68,7 @@ class Parser:
     # Values
 
     def use(self) -> Value:
-        """Read a value that is defined before."""
+        """Read a value that is already defined."""
         lexer, at = self.lexer, self.lexer.start
         return self._find(lexer.wanted("%", "a value"), at)
 
@@ -97,7 +97,7 @@ class Parser:
         names[name] = values
 
     def check_types(self, op: Operation, types: list[Shape], at: int) -> None:
-        """Refuse types that are not those of an operation's operands."""
+        """Raise if types are not those of an operation's operands."""
         if len(types) != len(op.operands):
             raise self.lexer.error(f"{op.name} has {len(op.operands)} operands, but {len(types)} types", at)
         for k, (value, stated) in enumerate(zip(op.operands, types, strict=True)):
@@ -195,7 +195,7 @@ class Parser:
     # Regions
 
     def region(self, arguments: list[Argument], *, isolated: bool = False) -> Region:
-        """Read ``{...}``; arguments that a short form has named already come first."""
+        """Read ``{...}``; arguments that a pretty form has named already come first."""
         lexer, found = self.lexer, Region()
         lexer.enter()
         lexer.expect("{", "before a region")

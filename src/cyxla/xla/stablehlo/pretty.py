@@ -1,7 +1,8 @@
-"""The short forms of operations, which differ in the names of their attributes and little else.
+"""The pretty forms of operations, which differ mostly in the names of their attributes.
 
-A short form is operands, words and ``key = value`` in any order, a dictionary, and types after a colon. What does not
-fit that has a function of its own.
+A pretty form is operands, words and ``key = value`` in any order, a dictionary, and types after a colon. Other forms
+have
+functions of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cyxla.xla.stablehlo.parser import Argument, Parser
 
 # fmt: off
-#: name of an attribute in the short form, and its own, for each operation.
+#: Attribute name by name in the pretty form, for each operation.
 KEYS: Final[dict[str, dict[str, str]]] = {
     "broadcast":                {"sizes": "broadcast_sizes"},
     "broadcast_in_dim":         {"dims": "broadcast_dimensions"},
@@ -43,18 +44,18 @@ KEYS: Final[dict[str, dict[str, str]]] = {
     "transpose":                {"dims": "permutation"},
     "unary_einsum":             {"config": "einsum_config"},
 }
-#: attributes that bare words and strings are, in order.
+#: Attributes of bare words and strings, in order.
 WORDS: Final[dict[str, tuple[str, ...]]] = {
     "compare": ("comparison_direction", "compare_type"), "broadcast_compare": ("comparison_direction", "compare_type"),
     "composite": ("name",), "trace": ("tag",),
 }
 # fmt: on
 _BATCH = {"batching_dims": "batching_dimensions", "contracting_dims": "contracting_dimensions"}
-_GLUE = ("(", ")", ",")
+_PUNCTUATION = ("(", ")", ",")
 
 
 def read_pretty(parser: Parser, op: Operation) -> list[Shape]:
-    """Read what follows the name of an operation; returns the types of its results."""
+    """Read an operation after its name, and return the types of its results."""
     special = _SPECIAL.get(op.name.partition(".")[2] if op.name.partition(".")[0] in _DIALECTS else op.name)
     if special is not None:
         return special(parser, op)
@@ -69,7 +70,7 @@ def _items(parser: Parser, op: Operation) -> None:
     lexer, words, open_ = parser.lexer, list(WORDS.get(op.kind, ())), 0
     while True:
         token = lexer.token
-        if token in _GLUE:
+        if token in _PUNCTUATION:
             open_ += (token == "(") - (token == ")")
             if open_ < 0:
                 raise lexer.error(f"')' without '(' in {op.name}")
@@ -84,7 +85,7 @@ def _items(parser: Parser, op: Operation) -> None:
 
 
 def _item(parser: Parser, op: Operation, words: list[str]) -> bool:
-    """Read an operand, an attribute or a word; False where none of these stands."""
+    """Read an operand, an attribute or a word; return False if none is next."""
     lexer = parser.lexer
     first = lexer.token[:1]
     named = first.isalpha() or first == "_"
@@ -94,7 +95,7 @@ def _item(parser: Parser, op: Operation, words: list[str]) -> bool:
         key = "call_target_name" if op.kind == "custom_call" else "callee"
         op.attributes[key] = Symbol(symbol(lexer.next()))
     elif named and lexer.peek() == "=":
-        _keyed(parser, op)
+        _key_value(parser, op)
     elif words and (named or first == '"'):
         op.attributes[words.pop(0)] = Keyword(lexer.next()) if named else unquote(lexer.next())
     else:
@@ -110,7 +111,7 @@ def _dictionary(parser: Parser, op: Operation) -> None:
         op.attributes[key] = value
 
 
-def _keyed(parser: Parser, op: Operation) -> None:
+def _key_value(parser: Parser, op: Operation) -> None:
     lexer, at = parser.lexer, parser.lexer.start
     key = lexer.next()
     lexer.expect("=", f"after {key[:40]}")
@@ -131,7 +132,7 @@ def _keyed(parser: Parser, op: Operation) -> None:
 
 
 def _words(parser: Parser) -> list[Any]:
-    """``[DEFAULT, HIGHEST]``."""
+    """Read a list of words, such as ``[DEFAULT, HIGHEST]``."""
     lexer = parser.lexer
     lexer.expect("[", "before a list")
     found = []
@@ -162,7 +163,7 @@ def _window(parser: Parser) -> dict[str, Any]:
 
 
 def signature(parser: Parser) -> tuple[list[Shape], list[Shape] | None]:
-    """Read types after a colon: of operands, and of results where there is an arrow."""
+    """Read types after a colon: of operands, and of results if there is an arrow."""
     lexer, types = parser.lexer, parser.types
     given = types.type_list() if lexer.token == "(" else types.types()
     return given, types.results() if lexer.accept("->") else None
@@ -193,7 +194,7 @@ def _signature(parser: Parser, op: Operation) -> list[Shape]:
     return given[-1:]
 
 
-# Operations of their own kind
+# Operations with pretty forms of their own
 
 
 def _constant(parser: Parser, op: Operation) -> list[Shape]:

@@ -1,4 +1,4 @@
-"""StableHLO text to HLO modules."""
+"""Reader of StableHLO text into HLO modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cyxla.xla.stablehlo.parser import Parser
 from cyxla.xla.stablehlo.syntax import Operation, Region
 from cyxla.xla.stablehlo.types import unsupported
 
-_ = (chlo, collective, contraction, control, elementwise, functional, movement)  # importing one registers its handlers
+_ = (chlo, collective, contraction, control, elementwise, functional, movement)  # registers handlers
 
 
 def read_stablehlo(text: str, arguments: Sequence[Shape] | None = None) -> HloModule:
@@ -28,23 +28,23 @@ def read_stablehlo(text: str, arguments: Sequence[Shape] | None = None) -> HloMo
     Parameters
     ----------
     text : str
-        A module, or functions alone. `@main` is what runs, or the only function that is not private.
+        A module, or functions. The entry is `@main`, or the only function that is not private.
     arguments : sequence of Shape, optional
-        Shapes of the arguments, for a program that leaves sizes open.
+        Shapes of the arguments, for a program with dynamic sizes.
 
     Returns
     -------
     HloModule
-        Of one result the value, of several a tuple.
+        The module; several results are a tuple.
 
     Raises
     ------
     HloParseError
         The text is not MLIR; the error has line and column.
     InvalidArgumentError
-        It breaks a rule of StableHLO; `where` names the operation and its line.
+        The text violates a rule of StableHLO; `where` names the operation and its line.
     UnimplementedError
-        It uses what this release does not read; the message names it.
+        The text uses an unsupported feature, which the message names.
 
     Examples
     --------
@@ -56,12 +56,12 @@ def read_stablehlo(text: str, arguments: Sequence[Shape] | None = None) -> HloMo
     parser = Parser(text.removeprefix(BYTE_ORDER_MARK))
     try:
         top = parser.read()
-        return _converted(parser, top, arguments)
-    except RecursionError:  # the caller had used up most of the stack
+        return _convert(parser, top, arguments)
+    except RecursionError:  # the caller used most of the stack
         raise parser.lexer.error("nested too deep") from None
 
 
-def _converted(parser: Parser, top: Region, arguments: Sequence[Shape] | None) -> HloModule:
+def _convert(parser: Parser, top: Region, arguments: Sequence[Shape] | None) -> HloModule:
     module, body = _module_of(parser, top)
     functions = Functions(parser.lexer)
     for op in _functions(parser, body):
@@ -69,14 +69,16 @@ def _converted(parser: Parser, top: Region, arguments: Sequence[Shape] | None) -
     entry = functions.entry()
     name = module.attributes.get("sym_name") if module is not None else None
     converter = Converter(parser.lexer, functions, parser.attributes.aliases, str(name or entry.name))
-    converter.is_open = entry.is_dynamic
+    converter.is_dynamic = entry.is_dynamic
     try:
         for function in functions.in_order(entry)[:-1]:
-            if function.op.regions and not function.is_dynamic:  # others are made for the sizes of each call
-                _compute(converter, function, function.type.inputs, [])
-        _compute(converter, entry, _settled(entry, arguments), entry.op.attributes.get("arg_attrs") or [])
+            if function.op.regions and not function.is_dynamic:  # dynamic ones are specialised for each call
+                _build_function(converter, function, function.type.inputs, [])
+        _build_function(
+            converter, entry, _argument_shapes(entry, arguments), entry.op.attributes.get("arg_attrs") or []
+        )
     except OpError as e:
-        raise converter.located(e, entry.op)  # noqa: B904 - the same error
+        raise converter.with_location(e, entry.op)  # noqa: B904 - the same error
     made = converter.shared.module
     made.entry = converter.computations[entry.name]
     made.computations = {c.name: c for c in made.post_order()}
@@ -96,7 +98,7 @@ def _module_of(parser: Parser, top: Region) -> tuple[Operation | None, Region]:
     return modules[0], modules[0].regions[0]
 
 
-_BESIDE = frozenset({"sdy.mesh", "ml_program.global"})
+_IGNORED = frozenset({"sdy.mesh", "ml_program.global"})
 
 
 def _functions(parser: Parser, body: Region) -> Iterator[Operation]:
@@ -105,12 +107,14 @@ def _functions(parser: Parser, body: Region) -> Iterator[Operation]:
             yield op
         elif op.name == "builtin.module":
             raise unsupported(parser.lexer, "a module inside a module", op.at)
-        elif op.name not in _BESIDE:
+        elif op.name not in _IGNORED:
             raise parser.lexer.error(f"expected a function, found {op.name[:40]}", op.at)
 
 
-def _compute(converter: Converter, function: Function, shapes: Sequence[Shape], attributes: Sequence[Any]) -> None:
-    """Make a function a computation; the attributes are those of its arguments."""
+def _build_function(
+    converter: Converter, function: Function, shapes: Sequence[Shape], attributes: Sequence[Any]
+) -> None:
+    """Build the computation of a function; the attributes are those of its arguments."""
     context, body = Context(converter, function.name), function.body
     for k, (argument, shape) in enumerate(zip(body.arguments, shapes, strict=True)):
         given = attributes[k] if k < len(attributes) else None
@@ -120,7 +124,7 @@ def _compute(converter: Converter, function: Function, shapes: Sequence[Shape], 
     results = context.run(body)
     _check_results(function, [r.shape for r in results])
     context.builder.describe((), {})
-    converter.computations[function.name] = context.builder.finish(context.bundle(results))
+    converter.computations[function.name] = context.builder.finish(context.tuple_or_single(results))
 
 
 def _check_results(function: Function, shapes: list[Shape]) -> None:
@@ -130,8 +134,8 @@ def _check_results(function: Function, shapes: list[Shape]) -> None:
         raise InvalidArgumentError(f"@{function.name[:60]} returns ({spelled[0]}), but its type is ({spelled[1]})")
 
 
-def _settled(entry: Function, arguments: Sequence[Shape] | None) -> Sequence[Shape]:
-    """The shapes of the entry's arguments, none of them open."""
+def _argument_shapes(entry: Function, arguments: Sequence[Shape] | None) -> Sequence[Shape]:
+    """Return the shapes of the entry's arguments, all of them static."""
     stated = entry.type.inputs
     given = stated if arguments is None else arguments
     if len(given) != len(stated):
@@ -148,7 +152,7 @@ def _settled(entry: Function, arguments: Sequence[Shape] | None) -> Sequence[Sha
 
 
 def _configure(module: HloModule, attributes: dict[str, Any], entry: Function) -> None:
-    """What the attributes of the module and of the entry's arguments say besides the operations."""
+    """Set the module's configuration from the attributes of the module and of the entry's arguments."""
     config = module.config
     for name, field in (("mhlo.num_replicas", "replica_count"), ("mhlo.num_partitions", "num_partitions")):
         count = attributes.get(name)

@@ -1,4 +1,4 @@
-"""Which function makes HLO of which operation."""
+"""Registry of the functions that lower operations to HLO, and access to attributes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Results = XlaOp | Sequence[XlaOp]
 Handler = Callable[["Context", Operation, list[XlaOp]], Results]
 
 HANDLERS: Final[dict[str, Handler]] = {}
-LEAST: Final[dict[str, int]] = {}  # operands that an operation has at least
+MIN_OPERANDS: Final[dict[str, int]] = {}  # least number of operands of each operation
 
 
 def handles(*names: str, least: int = 0) -> Callable[[Handler], Handler]:
-    """Register a function for operations of at least so many operands."""
+    """Register a function for operations of at least `least` operands."""
 
     def register(handler: Handler) -> Handler:
         for name in names:
-            HANDLERS[name], LEAST[name] = handler, least
+            HANDLERS[name], MIN_OPERANDS[name] = handler, least
         return handler
 
     return register
@@ -35,14 +35,14 @@ def handles(*names: str, least: int = 0) -> Callable[[Handler], Handler]:
 
 
 def required(op: Operation, name: str) -> Any:
-    """An attribute that must be there."""
+    """Return an attribute that must exist."""
     if name not in op.attributes:
         raise InvalidArgumentError(f"{op.name} needs an attribute {name!r}")
     return op.attributes[name]
 
 
 def ints(value: Any, what: str = "a list") -> tuple[int, ...]:
-    """Integers of ``array<i64: ..>``, ``dense<..>`` or ``[..]``."""
+    """Return the integers of ``array<i64: ..>``, ``dense<..>`` or ``[..]``."""
     if isinstance(value, Dense):
         value = value.array.ravel().tolist()
     if not isinstance(value, (tuple, list)) or not all(isinstance(v, int) for v in value):
@@ -51,14 +51,14 @@ def ints(value: Any, what: str = "a list") -> tuple[int, ...]:
 
 
 def int_list(op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
-    """An attribute of integers."""
+    """Return an attribute that is a list of integers."""
     if default is not None and name not in op.attributes:
         return tuple(default)
     return ints(required(op, name), f"attribute {name}")
 
 
 def integer(op: Operation, name: str, default: int | None = None) -> int:
-    """An attribute that is an integer."""
+    """Return an attribute that is an integer."""
     if default is not None and name not in op.attributes:
         return default
     value = required(op, name)
@@ -70,7 +70,7 @@ def integer(op: Operation, name: str, default: int | None = None) -> int:
 
 
 def number(op: Operation, name: str) -> float:
-    """An attribute that is a number."""
+    """Return an attribute that is a number."""
     value = required(op, name)
     if not isinstance(value, (int, float)):
         raise InvalidArgumentError(f"attribute {name} of {op.name} is to be a number")
@@ -78,7 +78,7 @@ def number(op: Operation, name: str) -> float:
 
 
 def flag(op: Operation, name: str, default: bool = False) -> bool:
-    """An attribute that is true or false."""
+    """Return an attribute that is true or false."""
     value = op.attributes.get(name, default)
     if isinstance(value, Dense) and value.shape.size == 1:
         value = bool(value.array.ravel()[0])
@@ -88,21 +88,21 @@ def flag(op: Operation, name: str, default: bool = False) -> bool:
 
 
 def keyword(op: Operation, name: str, default: str | None = None) -> str:
-    """An attribute that is one word of several."""
+    """Return an attribute that is a word."""
     if default is not None and name not in op.attributes:
         return default
     return word(required(op, name), f"attribute {name} of {op.name}")
 
 
 def word(value: Any, what: str) -> str:
-    """One word, also in quotes as old texts have it."""
+    """Return a word, which older text has in quotes."""
     if not isinstance(value, (Keyword, str)):
         raise InvalidArgumentError(f"{what} is to be a word")
     return str(value)
 
 
 def pairs(op: Operation, name: str, count: int) -> list[tuple[int, int]]:
-    """Two integers for each dimension, none of them by default."""
+    """Return two integers for each dimension, zeros by default."""
     if name not in op.attributes:
         return [(0, 0)] * count
     value = op.attributes[name]
@@ -116,7 +116,7 @@ def pairs(op: Operation, name: str, count: int) -> list[tuple[int, int]]:
 
 
 def matrix(op: Operation, name: str) -> tuple[tuple[int, ...], ...]:
-    """Rows of integers."""
+    """Return an attribute that is rows of integers."""
     value = required(op, name)
     if isinstance(value, list):
         return tuple(ints(row, f"attribute {name}") for row in value)
@@ -126,14 +126,14 @@ def matrix(op: Operation, name: str) -> tuple[tuple[int, ...], ...]:
 
 
 def channel_of(op: Operation) -> int | None:
-    """The number of a channel, if there is one."""
+    """Return the number of a channel, or None."""
     handle = op.attributes.get("channel_handle")
     found = handle.fields.get("handle") if isinstance(handle, Record) else op.attributes.get("channel_id")
     return found if isinstance(found, int) and found > 0 else None
 
 
 def choice(op: Operation, name: str, words: Sequence[str], default: str | None = None) -> str:
-    """An attribute that is one of these words."""
+    """Return an attribute that is one of these words."""
     found = keyword(op, name, default)
     if found not in words:
         raise InvalidArgumentError(f"attribute {name} of {op.name} is {found[:40]!r}, not one of {', '.join(words)}")
@@ -141,7 +141,7 @@ def choice(op: Operation, name: str, words: Sequence[str], default: str | None =
 
 
 def field_int(fields: Mapping[str, Any], name: str, default: int = 0) -> int:
-    """A field that is an integer."""
+    """Return a field that is an integer."""
     value = fields.get(name, default)
     if not isinstance(value, int):
         raise InvalidArgumentError(f"field {name} is to be an integer")

@@ -1,4 +1,4 @@
-"""What the text of a module says, before any of it is HLO: operations, regions, values."""
+"""Syntax tree of a module's text: operations, regions, values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Value:
     Attributes
     ----------
     type : Shape
-        As the text states it.
+        The stated type.
     owner : Operation or None
-        What it is a result of.
+        The operation whose result it is, or None for an argument.
     """
 
     __slots__ = ("owner", "type")
@@ -34,11 +34,11 @@ class Region:
     Attributes
     ----------
     arguments : list of Value
-        What it is given.
+        Arguments of the region.
     operations : list of Operation
-        The last one says what it returns.
+        Operations; the last one returns the results.
     captures : dict of Value to None
-        What it uses from around it, in order of first use.
+        Values of outer regions that it uses, in order of first use.
     """
 
     arguments: list[Value] = field(default_factory=list)
@@ -53,19 +53,19 @@ class Operation:
     Attributes
     ----------
     name : str
-        With its dialect, such as ``stablehlo.add``.
+        Name with its dialect, such as ``stablehlo.add``.
     at : int
-        Where in the text.
+        Position in the text.
     operands, results : list of Value
-        What it takes and gives.
+        Operands and results.
     attributes : dict
-        By name; inherent and other ones together.
+        Attributes by name, inherent and discardable.
     regions : list of Region
-        What it may run.
+        Regions that it may run.
     location : Location, str or None
-        Where the program's author wrote it.
+        Source location of the operation.
     kind : str
-        The name without its dialect.
+        Name without its dialect.
     """
 
     name: str

@@ -11,27 +11,27 @@ from cyxla.types.shape import UNBOUNDED
 from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.stablehlo.lexer import MAX_NESTING, Lexer
 
-MAX_PARTS: Final = 1 << 16  # of a tuple, and of those in it
+MAX_PARTS: Final = 1 << 16  # of a tuple, nested ones included
 _TENSOR = re.compile(
     r"tensor\s*+<\s*+((?:(?:[0-9]++|\?)\s*+x\s*+)*+)(complex\s*+<\s*+\w++\s*+>|[A-Za-z]\w*+)\s*+([,>])", re.ASCII
 )
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds\s*<([^<>]*)>|type_extensions\s*<\s*bounds\s*=\s*\[([^\]]*)\])")
 _COMPLEX = re.compile(r"complex\s*+<\s*+(\w++)\s*+>")
 _INTEGER = re.compile(r"(s|u|)i([0-9]++)")
-_KNOWN = re.compile(r"complex\s*<.*>|[su]?i[0-9]+|tf32|f[0-9]+\w*")  # to MLIR
+_KNOWN = re.compile(r"complex\s*<.*>|[su]?i[0-9]+|tf32|f[0-9]+\w*")  # valid in MLIR
 _SCALARS = {"index": ElementType.S64, "i1": ElementType.PRED}
 _TOKENS = ("!stablehlo.token", "!mhlo.token", "!chlo.token")
 
 
 class FunctionType(NamedTuple):
-    """What a function takes and returns."""
+    """Types of a function's arguments and results."""
 
     inputs: tuple[Shape, ...]
     results: tuple[Shape, ...]
 
 
 def element(name: str) -> ElementType | None:
-    """The element type that MLIR spells this way; signless integers are signed."""
+    """Return the element type of an MLIR name; signless integers are signed."""
     if name in _SCALARS:
         return _SCALARS[name]
     m = _INTEGER.fullmatch(name)
@@ -42,7 +42,7 @@ def element(name: str) -> ElementType | None:
 
 
 def element_of(lexer: Lexer, text: str, at: int) -> ElementType:
-    """An element type that must be known."""
+    """Return the element type of a text, or raise if it is unknown."""
     m = _COMPLEX.fullmatch(text)
     found = element(m[1] if m else text)
     if m:
@@ -55,33 +55,33 @@ def element_of(lexer: Lexer, text: str, at: int) -> ElementType:
 
 
 def unsupported(lexer: Lexer, what: str, at: int, hint: str = "") -> UnimplementedError:
-    """The error for something that MLIR knows and cyxla does not."""
-    line, column = lexer.place(at)
+    """Return the error for a part of MLIR that cyxla does not support."""
+    line, column = lexer.line_and_column(at)
     return UnimplementedError(f"{line}:{column}: {what} is not read by this release", where=f"line {line}", hint=hint)
 
 
 class TypeReader:
-    """Reads types, each spelling of a tensor once.
+    """Parser of types; equal texts of tensors are parsed once.
 
     Parameters
     ----------
     lexer : Lexer
-        Where to read.
+        Lexer of the text.
 
     Attributes
     ----------
     aliases : dict
-        Types that the text has named, by ``!name``.
+        Types that the text has defined, by ``!name``.
     """
 
     def __init__(self, lexer: Lexer) -> None:
         self.lexer = lexer
         self.aliases: dict[str, Shape | FunctionType] = {}
         self._tensors: dict[str, Shape] = {}
-        self._extents: dict[Shape, tuple[int, int]] = {}  # of tuples, how many parts and how deep
+        self._extents: dict[Shape, tuple[int, int]] = {}  # number of parts and depth of each tuple
 
     def type(self) -> Shape:
-        """Read a type of a value."""
+        """Read the type of a value."""
         lexer, token = self.lexer, self.lexer.token
         if token == "tensor":
             return self._tensor()
@@ -114,7 +114,7 @@ class TypeReader:
         return found
 
     def alias(self) -> Shape | FunctionType:
-        """Read the name of a type that the text has defined before."""
+        """Read the name of a type that the text has defined."""
         found = self.aliases.get(self.lexer.token)
         if found is None:
             raise self.lexer.error(f"{self.lexer.token[:40]} is not defined")
@@ -130,7 +130,7 @@ class TypeReader:
         self.aliases[name] = self.any()
 
     def any(self) -> Shape | FunctionType:
-        """Read a type of a value, or one of a function."""
+        """Read the type of a value or of a function."""
         if self.lexer.token == "(":
             return self.function_type()
         return self.alias() if self.lexer.token in self.aliases else self.type()
@@ -167,12 +167,12 @@ class TypeReader:
         if any(len(s) > 19 for s in sizes):
             raise self.lexer.error("a tensor of more than 2^63 - 1 elements", start)
         dims = [UNBOUNDED if s == "?" else int(s) for s in sizes]
-        moving = [s == "?" for s in sizes]
+        dynamic = [s == "?" for s in sizes]
         bounds = _BOUNDS.search(whole)
         if bounds is not None:
             dims = self._bounded(dims, bounds[1] if bounds[1] is not None else bounds[2], start)
         try:
-            return Shape.array(dtype, dims, dynamic=moving)
+            return Shape.array(dtype, dims, dynamic=dynamic)
         except OpError as e:
             raise self.lexer.error(e.message, start) from None
 
@@ -196,7 +196,7 @@ class TypeReader:
         return found
 
     def _extent(self, shape: Shape, start: int) -> tuple[int, int]:
-        """How many parts a tuple has, and how deep they are; few names may stand for any number of them."""
+        """Return the number of parts and the depth of a tuple, which a few aliases can make huge."""
         inner = [self._extents.get(e, (1, 0)) for e in shape.elements]
         parts, depth = 1 + sum(n for n, _ in inner), 1 + max((d for _, d in inner), default=0)
         if parts > MAX_PARTS or depth > MAX_NESTING:
@@ -205,7 +205,7 @@ class TypeReader:
         return parts, depth
 
     def types(self) -> list[Shape]:
-        """Read types between commas."""
+        """Read types separated by commas."""
         found = [self.type()]
         while self.lexer.accept(","):
             found.append(self.type())

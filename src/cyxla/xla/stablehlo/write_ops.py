@@ -1,4 +1,4 @@
-"""How each opcode is written as StableHLO: a table, filled by functions for what has attributes."""
+"""Writers of opcodes as StableHLO: a table, and functions for those with attributes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from cyxla.xla.stablehlo.write_values import (
     type_of,
     word,
 )
-from cyxla.xla.stablehlo.writer import Attributes, Block, Region, Value, leaves, listed, shapes_of
+from cyxla.xla.stablehlo.writer import Attributes, Block, Region, Value, leaves, result_types, shapes_of
 
 Write = Callable[[Block, Instruction], Value]
 WRITERS: dict[str, Write] = {}
 
 
 def writes(*opcodes: str) -> Callable[[Write], Write]:
-    """Register a function for opcodes."""
+    """Register a writer of opcodes."""
 
     def register(write: Write) -> Write:
         WRITERS.update(dict.fromkeys(opcodes, write))
@@ -44,7 +44,7 @@ def writes(*opcodes: str) -> Callable[[Write], Write]:
 
 
 def _plain(name: str, attributes: Callable[[Instruction], Attributes] | None = None) -> Write:
-    """An operation with attributes of its instruction alone."""
+    """Return the writer of an operation with attributes of its instruction only."""
     return lambda block, ins: block.emit(name, ins, attributes(ins) if attributes is not None else None)
 
 
@@ -52,7 +52,7 @@ def _plain(name: str, attributes: Callable[[Instruction], Attributes] | None = N
 
 
 def _short(name: str) -> Write:
-    """Operations of one type are written in the short form."""
+    """Return a writer in the pretty form, for operations with one type."""
 
     def write(block: Block, ins: Instruction) -> Value:
         if any(o.shape.logical is not ins.shape.logical for o in ins.operands):
@@ -105,7 +105,7 @@ def _reduce_precision(ins: Instruction) -> Attributes:
 
 @writes("bitcast-convert")
 def _bitcast_convert(block: Block, ins: Instruction) -> Value:
-    """A pred is a byte in HLO and one bit here: its byte is a number."""
+    """Write bitcast_convert; a pred is a byte in HLO and one bit in StableHLO, so its byte is a u8."""
     value, of, to = block.values[ins.operands[0]], ins.operands[0].shape.logical, ins.shape.logical
     if (of.dtype is ElementType.PRED) is (to.dtype is ElementType.PRED):
         return block.emit("stablehlo.bitcast_convert", ins)
@@ -122,7 +122,7 @@ def _bitcast_convert(block: Block, ins: Instruction) -> Value:
 
 @writes("bitcast")
 def _bitcast(block: Block, ins: Instruction) -> Value:
-    """The operand's elements in the order of memory, as other ones, in the order of the result's memory."""
+    """Write a bitcast as transposes and a bitcast_convert between the memory orders of operand and result."""
     operand, result = ins.operands[0].shape, ins.shape
     had, gets = operand.dtype, result.dtype
     if operand.is_dynamic or result.is_dynamic or had.is_complex != gets.is_complex:
@@ -140,13 +140,13 @@ def _bitcast(block: Block, ins: Instruction) -> Value:
 
 
 def _ratio(wide: ElementType, narrow: ElementType) -> list[int]:
-    """The dimension that elements have as parts of wider ones."""
+    """Return the extra dimension of elements that are parts of wider ones."""
     return [wide.bits // narrow.bits] if wide.bits > narrow.bits else []
 
 
 @dataclass
 class _Steps:
-    """Several operations that stand for one instruction of one operand."""
+    """Several operations that implement an instruction with one operand."""
 
     block: Block
     ins: Instruction
@@ -210,7 +210,7 @@ def _dimension(ins: Instruction) -> Attributes:
     return {"dimension": number(ins.attrs["dimensions"][0])}
 
 
-# What applies a computation
+# Operations that apply a computation
 
 
 @writes("scatter")
@@ -295,7 +295,7 @@ def _dot(ins: Instruction) -> Attributes:
 
 
 def _algorithm(ins: Instruction) -> Attributes:
-    """``dot_bf16_bf16_f32_x3`` as a record."""
+    """Return ``dot_bf16_bf16_f32_x3`` as a record."""
     name = ins.attrs["algorithm"]
     if name is None:
         return {}
@@ -384,7 +384,7 @@ def _element(block: Block, ins: Instruction) -> Value:
 @writes("call", "fusion")
 def _call(block: Block, ins: Instruction) -> Value:
     given = ", ".join(type_of(s) for o in ins.operands for s in shapes_of(o.shape))
-    types = listed([type_of(s) for s in shapes_of(ins.shape)])
+    types = result_types([type_of(s) for s in shapes_of(ins.shape)])
     name = block.writer.callee(ins.called[0])
     return block.assign(f"func.call @{name}({', '.join(block.operands(ins))}) : ({given}) -> {types}", ins.shape)
 
@@ -397,7 +397,7 @@ def _while(block: Block, ins: Instruction) -> Value:
 
 @writes("conditional")
 def _conditional(block: Block, ins: Instruction) -> Value:
-    """Branches take nothing: they read the values around them."""
+    """Write branches, whose regions have no arguments and use values of the outer block."""
     selector, *operands = ins.operands
 
     def branch(k: int) -> Region:
@@ -447,7 +447,7 @@ def _alias(alias: Any) -> str:
 
 
 def _layouts(shapes: Iterable[Shape]) -> str:
-    """The fastest dimension first."""
+    """Return the text of layouts, minor dimension first."""
     orders = [s.layout.minor_to_major if s.layout is not None else tuple(reversed(range(s.rank))) for s in shapes]
     return brackets(f"dense<{brackets(o) if o else ''}> : tensor<{len(o)}xindex>" for o in orders)
 
@@ -473,7 +473,7 @@ def _topk(block: Block, ins: Instruction) -> Value:
         return block.emit("mhlo.topk", ins, {"k": number(ins.attrs["k"]), "largest": "false"})
     (name,), types = block.operands(ins), [type_of(s) for s in shapes_of(ins.shape)]
     operand = type_of(ins.operands[0].shape)
-    return block.assign(f"chlo.top_k({name}, k = {ins.attrs['k']}) : {operand} -> {listed(types)}", ins.shape)
+    return block.assign(f"chlo.top_k({name}, k = {ins.attrs['k']}) : {operand} -> {result_types(types)}", ins.shape)
 
 
 # fmt: off

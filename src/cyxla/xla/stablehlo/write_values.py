@@ -1,4 +1,4 @@
-"""Types, constants and attributes as StableHLO text."""
+"""Text of types, constants and attributes in StableHLO."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cyxla.errors import UnimplementedError
 from cyxla.types import UNBOUNDED, ElementType, Literal, Shape
 
 _NAMES = {"pred": "i1", "c64": "complex<f32>", "c128": "complex<f64>"}
-_FEW = 32  # elements that are written one by one
+_MIN_RESPECIALISED = 32  # elements that are written one by one
 
 
 def element_name(dtype: ElementType) -> str:
-    """``f32``, ``i8``, ``ui8``, ``f8E4M3FN``, ``complex<f64>``."""
+    """Return the name of an element type: ``f32``, ``i8``, ``ui8``, ``f8E4M3FN``, ``complex<f64>``."""
     text = dtype.text
     if text in _NAMES:
         return _NAMES[text]
@@ -25,71 +25,73 @@ def element_name(dtype: ElementType) -> str:
 
 
 def type_of(shape: Shape) -> str:
-    """A type; tuples as StableHLO has them."""
+    """Return the text of a type, with StableHLO's tuples."""
     if shape.is_tuple:
         return f"tuple<{', '.join(map(type_of, shape.elements))}>"
     if not shape.is_array:
         return "!stablehlo.token"
     if not shape.is_dynamic:
         return f"tensor<{''.join(f'{n}x' for n in shape.dims)}{element_name(shape.dtype)}>"
-    sizes = ["?" if moving else str(n) for n, moving in zip(shape.dims, shape.dynamic, strict=True)]
-    bounds = [str(n) if moving and n != UNBOUNDED else "?" for n, moving in zip(shape.dims, shape.dynamic, strict=True)]
+    sizes = ["?" if dynamic else str(n) for n, dynamic in zip(shape.dims, shape.dynamic, strict=True)]
+    bounds = [
+        str(n) if dynamic and n != UNBOUNDED else "?" for n, dynamic in zip(shape.dims, shape.dynamic, strict=True)
+    ]
     encoding = f", #stablehlo.bounds<{', '.join(bounds)}>" if set(bounds) != {"?"} else ""
     return f"tensor<{''.join(f'{n}x' for n in sizes)}{element_name(shape.dtype)}{encoding}>"
 
 
 def ints(values: Iterable[int]) -> str:
-    """``array<i64: 1, 2>``."""
+    """Return ``array<i64: 1, 2>``."""
     listed = ", ".join(map(str, values))
     return f"array<i64: {listed}>" if listed else "array<i64>"
 
 
 def flags(values: Iterable[bool]) -> str:
-    """``array<i1: true, false>``."""
+    """Return ``array<i1: true, false>``."""
     listed = ", ".join(map(flag, values))
     return f"array<i1: {listed}>" if listed else "array<i1>"
 
 
 def flag(value: Any) -> str:
-    """``true`` or ``false``."""
+    """Return ``true`` or ``false``."""
     return "true" if value else "false"
 
 
 def number(value: int, bits: int = 64) -> str:
-    """``3 : i64``."""
+    """Return ``3 : i64``."""
     return f"{value} : i{bits}"
 
 
 def word(kind: str, value: str) -> str:
-    """``#stablehlo<precision HIGH>``."""
+    """Return ``#stablehlo<precision HIGH>``."""
     return f"#stablehlo<{kind} {value}>"
 
 
 def brackets(values: Iterable[Any]) -> str:
-    """``[1, 2]``."""
+    """Return ``[1, 2]``."""
     return f"[{', '.join(map(str, values))}]"
 
 
 def record(kind: str, **fields: Any) -> str:
-    """``#stablehlo.gather<offset_dims = [1]>``; empty lists are left out."""
+    """Return ``#stablehlo.gather<offset_dims = [1]>``; empty lists are omitted."""
     parts = [f"{k} = {brackets(v) if isinstance(v, (tuple, list)) else v}" for k, v in fields.items() if v != ()]
     return f"#stablehlo.{kind}<{', '.join(parts)}>"
 
 
 def rows(values: Sequence[Sequence[int]], columns: int) -> str:
-    """``dense<[[1, 2]]> : tensor<1x2xi64>``."""
+    """Return ``dense<[[1, 2]]> : tensor<1x2xi64>``."""
     body = brackets(brackets(row) for row in values) if values and columns else ""
     return f"dense<{body}> : tensor<{len(values)}x{columns}xi64>"
 
 
 def quoted(text: str) -> str:
-    """A string in quotes; what is not printable ASCII as two hex digits a byte."""
+    """Return a string in quotes; bytes other than printable ASCII are two hex digits."""
     plain = (chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\{b:02X}" for b in text.encode())
     return f'"{"".join(plain)}"'
 
 
 def dense(literal: Literal) -> str:
-    """A constant with its type."""
+    """Return the text of a constant with its type."""
     if literal.is_tuple:
         raise UnimplementedError("a constant tuple has no form in StableHLO")
     return f"dense<{_elements(literal.array, literal.shape.dtype)}> : {type_of(literal.shape)}"
@@ -102,7 +104,7 @@ def _elements(array: np.ndarray[Any, Any], dtype: ElementType) -> str:
     raw = flat.view(np.uint8).reshape(flat.size, -1)
     if (raw == raw[0]).all():
         return _element(flat[0], dtype)
-    if array.size > _FEW and dtype is not ElementType.PRED and dtype.bits >= 8:
+    if array.size > _MIN_RESPECIALISED and dtype is not ElementType.PRED and dtype.bits >= 8:
         return f'"0x{_little(flat).tobytes().hex().upper()}"'
     return _nested([_element(x, dtype) for x in flat], array.shape)
 
@@ -126,7 +128,7 @@ def _element(value: Any, dtype: ElementType) -> str:
 
 
 def _real(value: Any, dtype: ElementType) -> str:
-    """The shortest decimal number that reads as this one; what is no number by its bits."""
+    """Return the shortest decimal that parses to the same number; the bits if it is not finite."""
     kind = dtype.numpy_dtype
     assert kind is not None  # a float
     if not np.isfinite(np.float64(value)):

@@ -1,6 +1,6 @@
-"""HLO as StableHLO text: functions of operations, mostly in MLIR's generic form, which every reader of it takes.
+"""Writer of HLO as StableHLO text: functions, mostly in MLIR's generic form, which every reader accepts.
 
-Tuples disappear: a value of a tuple is a list of values, loops carry several of them, functions return several.
+Tuples are flattened: a tuple is a list of values, loops carry and functions return several.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Attributes: TypeAlias = dict[str, str]
 
 
 def write_stablehlo(module: HloModule) -> str:
-    """A module as StableHLO text.
+    """Return the StableHLO text of a module.
 
     Parameters
     ----------
     module : HloModule
-        Verified.
+        A verified module.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def write_stablehlo(module: HloModule) -> str:
     Raises
     ------
     UnimplementedError
-        An operation has no form in StableHLO; the message names it.
+        An opcode has no form in StableHLO; the message names it.
     """
     writer = Writer()
     entry = writer.function(module.entry, "main", public=True)
@@ -53,17 +53,17 @@ def _symbol(text: str) -> str:
 
 
 def leaves(value: Value) -> list[str]:
-    """The values in a nested list."""
+    """Return the values in a nested list."""
     return [value] if isinstance(value, str) else [leaf for part in value for leaf in leaves(part)]
 
 
 def shapes_of(shape: Shape) -> list[Shape]:
-    """The shapes of the values in a tuple, however nested."""
+    """Return the shapes of the values in a tuple, also nested ones."""
     return [s for e in shape.elements for s in shapes_of(e)] if shape.is_tuple else [shape]
 
 
 def nested(shape: Shape, names: Iterable[str]) -> Value:
-    """Names as the parts of a tuple."""
+    """Return names as the elements of a nested tuple."""
     rest = iter(names)
 
     def build(part: Shape) -> Value:
@@ -72,28 +72,28 @@ def nested(shape: Shape, names: Iterable[str]) -> Value:
     return build(shape)
 
 
-def listed(types: Sequence[str]) -> str:
-    """Result types of a function type."""
+def result_types(types: Sequence[str]) -> str:
+    """Return the result types of a function type."""
     return types[0] if len(types) == 1 else f"({', '.join(types)})"
 
 
 @dataclass
 class Writer:
-    """Names functions, and writes them one by one.
+    """Writer of a module, one function at a time.
 
     Attributes
     ----------
     functions : dict of Computation to str
-        Those that are called, by name.
+        Names of the functions that are called.
     pending : list of Computation
-        Those not written yet.
+        Functions that are not written yet.
     """
 
     functions: dict[Computation, str] = field(default_factory=dict)
     pending: list[Computation] = field(default_factory=list)
 
     def callee(self, computation: Computation) -> str:
-        """Name of a function, which will be written."""
+        """Return the name of a function, and schedule it for writing."""
         if computation not in self.functions:
             name = _symbol(computation.name) or "function"
             taken = {"main", *self.functions.values()}
@@ -103,7 +103,7 @@ class Writer:
         return self.functions[computation]
 
     def function(self, computation: Computation, name: str, *, public: bool) -> str:
-        """The text of a function."""
+        """Return the text of a function."""
         block = Block(self, "    ")
         parameters: list[str] = []
         given: list[Value] = []
@@ -125,26 +125,26 @@ class Block:
     Parameters
     ----------
     writer : Writer
-        Where functions are named.
+        Writer of the module, which names functions.
     indent : str
-        Blanks before each line.
-    around : Block, optional
-        The block that the region stands in, whose names are taken.
+        Indentation of each line.
+    outer : Block, optional
+        The outer block, whose names are taken.
     """
 
-    def __init__(self, writer: Writer, indent: str, around: Block | None = None) -> None:
+    def __init__(self, writer: Writer, indent: str, outer: Block | None = None) -> None:
         self.writer, self.indent = writer, indent
         self.lines: list[str] = []
         self.values: dict[Instruction, Value] = {}
-        self.counter: list[int] = around.counter if around is not None else [0]
+        self.counter: list[int] = outer.counter if outer is not None else [0]
 
     def fresh(self) -> str:
-        """A name that nothing has."""
+        """Return an unused name."""
         self.counter[0] += 1
         return f"%{self.counter[0] - 1}"
 
     def run(self, computation: Computation, parameters: Sequence[Value]) -> Value:
-        """Write the operations of a computation; gives its result."""
+        """Write the operations of a computation, and return its result."""
         for ins in computation.post_order():
             if ins.opcode == "parameter":
                 self.values[ins] = parameters[ins.attrs["parameter_number"]]
@@ -161,7 +161,7 @@ class Block:
         return write(self, ins)
 
     def operands(self, ins: Instruction) -> list[str]:
-        """Names of what an instruction takes, tuples taken apart."""
+        """Return the names of an instruction's operands, with tuples flattened."""
         return [leaf for o in ins.operands for leaf in leaves(self.values[o])]
 
     def emit(
@@ -173,17 +173,17 @@ class Block:
         Parameters
         ----------
         name : str
-            With its dialect.
+            Name with its dialect.
         ins : Instruction
-            What it stands for: operands and results are its own where they are not given.
+            The instruction, whose operands and result shape are the defaults.
         attributes : dict, optional
-            Texts by name.
+            Texts of attributes by name.
         regions : sequence of Region
-            Computations that it holds.
+            Regions of the operation.
         operands : sequence of (str, Shape), optional
-            Names and shapes.
+            Names and shapes of the operands.
         result : Shape, optional
-            A tuple for several results.
+            Result shape, a tuple for several results.
         """
         given = operands if operands is not None else [
             (n, s) for o in ins.operands for n, s in zip(leaves(self.values[o]), shapes_of(o.shape), strict=True)
@@ -193,7 +193,7 @@ class Block:
         written = ", ".join(f"{k} = {v}" if v else k for k, v in (attributes or {}).items())
         parts = [
             f'"{name}"({", ".join(n for n, _ in given)})', f" <{{{written}}}>" if written else "",
-            self._regions(regions), f" : ({', '.join(type_of(s) for _, s in given)}) -> {listed(types)}",
+            self._regions(regions), f" : ({', '.join(type_of(s) for _, s in given)}) -> {result_types(types)}",
         ]  # fmt: skip
         return self.assign("".join(parts), shape)
 
@@ -225,16 +225,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Region:
-    """A computation inside of an operation.
+    """A computation as a region of an operation.
 
     Attributes
     ----------
     computation : Computation
-        Its operations.
+        Computation with the region's operations.
     arguments : sequence of Shape
-        What the region takes.
+        Shapes of the region's arguments.
     parameters : callable
-        From the names of those to the parameters of the computation.
+        Function from the names of the arguments to the parameters of the computation.
     """
 
     computation: Computation
@@ -243,7 +243,7 @@ class Region:
 
     @staticmethod
     def of(computation: Computation) -> Region:
-        """Takes what the computation takes, tuples taken apart."""
+        """Return a region with the parameters of the computation as arguments, tuples flattened."""
         shapes = [p.shape for p in computation.parameters]
         flat = [s for shape in shapes for s in shapes_of(shape)]
 

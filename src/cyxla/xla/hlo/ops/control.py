@@ -93,9 +93,9 @@ def custom_call(site: Site) -> Shape:
             fits, "C2", f"operand_layout_constraints {', '.join(map(str, constraints))} are not the operands' shapes"
         )
     _aliases(site, "C3", result)
-    from cyxla.xla.hlo.known_calls import check_known_call  # most programs have none
+    from cyxla.xla.hlo.custom_call_signatures import check_signature  # most programs have none
 
-    check_known_call(site)
+    check_signature(site)
     return result
 
 

@@ -93,7 +93,7 @@ class Cursor:
         line = self.text.count("\n", 0, where) + 1
         return HloParseError(message, line, where - self.text.rfind("\n", 0, where), hint=hint)
 
-    def place(self, at: int) -> str:
+    def line_and_column(self, at: int) -> str:
         """Return line and column of a position, for messages."""
         return f"line {self.text.count(chr(10), 0, at) + 1}, column {at - self.text.rfind(chr(10), 0, at)}"
 

@@ -482,7 +482,7 @@ class _Parser:
         word = c.name("a word")
         if word not in IGNORED_VALUES[row.name][name]:
             what = f"{row.name} with {name}={word[:40]}"
-            raise UnimplementedError(f"{what} is not read by this release", where=c.place(at))
+            raise UnimplementedError(f"{what} is not read by this release", where=c.line_and_column(at))
 
     def _control(self, scope: _Scope) -> tuple[Instruction, ...]:
         c = self.cursor

@@ -63,7 +63,7 @@ def clone(module: HloModule) -> HloModule:
     Names, metadata and configuration are kept; computations come callees first.
     """
     twin = HloModule(module.name)
-    twin.config, twin.places = replace(module.config), module.places
+    twin.config, twin.custom_call_locations = replace(module.config), module.custom_call_locations
     made: dict[Computation, Computation] = {}
     for source in module.post_order():
         target = Computation(source.name)

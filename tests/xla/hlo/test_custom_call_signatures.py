@@ -11,7 +11,7 @@ from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, 
 from cyxla.types import Shape
 from cyxla.xla.cpu.calls import lapack
 from cyxla.xla.evaluator.custom_calls import custom_call_targets
-from cyxla.xla.hlo.known_calls import known_targets
+from cyxla.xla.hlo.custom_call_signatures import targets_with_signature
 
 PLATFORMS = ["cpu", "interpreter"]
 NUMPY = {"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16", "s32": "i4"}
@@ -234,7 +234,7 @@ EACH = [pytest.param(*row, id=f"{row[0]}-{row[1]}-{k}") for k, row in enumerate(
 
 def test_every_target_has_a_signature():
     """So has the table above, and what has native code."""
-    known = set(known_targets())
+    known = set(targets_with_signature())
     assert {t for t in custom_call_targets() if t.startswith("lapack_")} | set(OWN) == known
     assert known - set(OWN) == {t for t in known if lapack.is_lapack(t)}
     covered = {full(x + name) for name, letters, *_ in FITTING if full(name) not in OWN for x in letters}

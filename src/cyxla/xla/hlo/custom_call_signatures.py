@@ -118,12 +118,12 @@ _xla_target("Eigh",                                     "T[n,n]",       "T[n,n] 
 # fmt: on
 
 
-def known_targets() -> list[str]:
+def targets_with_signature() -> list[str]:
     """Return all targets that have a signature, sorted."""
     return sorted(_SIGNATURES)
 
 
-def check_known_call(site: Site) -> None:
+def check_signature(site: Site) -> None:
     """Raise unless the shapes and options of a custom call fit its routine; other targets pass.
 
     Raises

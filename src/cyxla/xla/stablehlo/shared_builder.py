@@ -1,4 +1,4 @@
-"""Builders that share one module: each collects a computation of it."""
+"""Builders that share one module, each for one of its computations."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ class SharedModule:
     def __init__(self, name: str) -> None:
         self.module = HloModule(name)
         self.copies: dict[XlaComputation, Computation] = {}
-        self._numbers: dict[str, int] = {}
+        self._suffixes: dict[str, int] = {}
 
     def unique(self, name: str) -> str:
-        """A name that no computation has."""
+        """Return a name that no computation has."""
         found = name
         while found in self.module.computations:
-            self._numbers[name] = self._numbers.get(name, 0) + 1
-            found = f"{name}.{self._numbers[name]}"
+            self._suffixes[name] = self._suffixes.get(name, 0) + 1
+            found = f"{name}.{self._suffixes[name]}"
         return found
 
 
-class Scope(XlaBuilder):
-    """Collects a computation of a shared module, and raises errors at once.
+class SharedBuilder(XlaBuilder):
+    """Builder of a computation in a shared module, which raises errors at once.
 
     Parameters
     ----------
     shared : SharedModule
-        Where the computation belongs.
+        Module of the computation.
     name : str
-        Wished name.
+        Suggested name.
     """
 
     def __init__(self, shared: SharedModule, name: str) -> None:
         super().__init__(shared.unique(name))
         self._module = shared.module
         self._computation = shared.module.new_computation(self.name)
-        self._copies = shared.copies
+        self._imported = shared.copies
 
     def _import(self, computation: XlaComputation | Computation) -> Computation:
         return computation if isinstance(computation, Computation) else super()._import(computation)
@@ -58,20 +58,20 @@ class Scope(XlaBuilder):
         shape: Shape | None = None,
     ) -> XlaOp:
         """Append an instruction that calls computations of the same module."""
-        # `add` hands them to `_import` above, which takes these as they are.
+        # `add` passes them to `_import` above, which returns them unchanged.
         return self.add(opcode, operands, attrs, called=cast("Sequence[XlaComputation]", called), shape=shape)
 
     def report(self, error: OpError, what: str = "") -> XlaOp:
-        """Raise the error; the reader knows the line it belongs to."""
+        """Raise the error; the reader adds the line."""
         raise error
 
     def describe(self, metadata: Metadata, extras: dict[str, Any]) -> None:
-        """Let the instructions that follow say where they come from."""
+        """Set metadata and extras of the instructions that follow."""
         self._metadata, self._extras = metadata, extras
 
     def finish(self, root: XlaOp) -> Computation:
-        """The computation, whose result is `root`."""
-        assert root.instruction is not None  # errors are raised
+        """Return the computation with the result `root`."""
+        assert root.instruction is not None  # errors are raised at once
         self._computation.root = root.instruction
         self._built = True
         return self._computation

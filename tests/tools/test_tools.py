@@ -174,6 +174,7 @@ STAGES = [
     ("input",     "HloModule small"),
     ("optimized", "HloModule small"),
     ("plan",      "1 kernels"),
+    ("kernels",   '"kernels": ['),
     ("c",         "cyx_status"),
     ("memory",    "arguments: 32 bytes\nresults: 32 bytes\n"),
 ]

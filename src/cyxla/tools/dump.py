@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 
 from cyxla.tools.programs import read_module
@@ -13,6 +14,7 @@ STAGES: dict[str, Callable[[Executable], str]] = {
     "input": lambda e: e.hlo("input"),
     "optimized": lambda e: e.hlo("optimized"),
     "plan": lambda e: e.explain(),
+    "kernels": lambda e: json.dumps(e.explanation().as_dict(), indent=2),
     "c": lambda e: e.c_source,
     "memory": lambda e: "\n".join(f"{use}: {size} bytes" for use, size in e.memory.items()),
 }

@@ -270,6 +270,7 @@ ENTRY e { x = f32[4] parameter(0) ROOT r = f32[4] call(x), to_apply=f }"""
             "02_simplify.dce.hlo",
             "02_simplify.dce.rewrites.txt",
             "buffers.txt",
+            "explain.json",
             "explain.txt",
             "k0.loops.txt",
             "seconds.json",

@@ -127,6 +127,18 @@ class CpuCompiler(Compiler):
             target = _Target(build, store.open_cache() if options.cache else None)
             return self._finish(module, module, options, _dump(module), target)
 
+    def not_prebuilt(self, module: HloModule, options: CompileOptions) -> str:
+        """Return the reason for which prebuilt functions cannot run a module meanwhile; empty if they can."""
+        from cyxla.xla.cpu.prebuilt.program import NotCoveredError, prebuilt_program
+
+        if len(module.entry.instructions) > MAX_PREBUILT_INSTRUCTIONS:
+            return f"it has more than {MAX_PREBUILT_INSTRUCTIONS} instructions"
+        try:
+            prebuilt_program(module, options, MAX_PREBUILT_NS)
+        except NotCoveredError as error:
+            return str(error)
+        return ""
+
     def emit(self, module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:
         """Plan a module that went through `run_hlo_passes` and write its C.
 
@@ -164,7 +176,9 @@ class CpuCompiler(Compiler):
             dump.note(f"unit{number}.c", seconds)
         executable = _executable(module, library, manifest, constants, options, called)
         if dump.active:
-            dump.text("explain.txt", executable.explain() + "\n")
+            from cyxla.xla.cpu.run.explain import explain  # most programs are not dumped
+
+            dump.explanation(explain(planned, buffers, source, module, options, self.not_prebuilt(module, options)))
         return executable
 
 
@@ -208,13 +222,13 @@ def _executable(
     options: CompileOptions,
     called: Sequence[Instruction] = (),
 ) -> CpuExecutable:
-    compile = CpuCompiler().compile
+    compiler = CpuCompiler()
     if not called and not manifest.has_tokens:
-        return CpuExecutable(program, library, manifest, constants, options, compile=compile)
+        return CpuExecutable(program, library, manifest, constants, options, compiler=compiler)
     from cyxla.xla.cpu.run.python_calls import HostedExecutable, PythonCalls
 
     calls = PythonCalls(called, options) if called else None
-    return HostedExecutable(program, library, manifest, constants, options, calls=calls, compile=compile)
+    return HostedExecutable(program, library, manifest, constants, options, calls=calls, compiler=compiler)
 
 
 def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:

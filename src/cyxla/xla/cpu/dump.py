@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from cyxla import config
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.hlo.text.printer import names_of
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.kernel.kernel import Kernel
     from cyxla.xla.cpu.memory.buffers import Buffers
     from cyxla.xla.passes.engine.observer import Observer
+    from cyxla.xla.service.explanation import Explanation
 
 
 class Dump:
@@ -65,10 +65,17 @@ class Dump:
     def loops(self, kernels: Iterable[tuple[str, Kernel]], module: HloModule) -> None:
         """Write the loop IR of each kernel; names of instructions are those in the text of the module."""
         if self.folder is not None:
+            from cyxla.xla.hlo.text.printer import names_of  # most programs are not dumped
+
             names = names_of(module)
             for name, kernel in kernels:
                 if kernel.loops:
                     self.text(f"{name}.loops.txt", "\n".join(listing(names) for listing in kernel.loops))
+
+    def explanation(self, explanation: Explanation) -> None:
+        """Write the explanation for people and for tools."""
+        self.text("explain.txt", f"{explanation}\n")
+        self.text("explain.json", json.dumps(explanation.as_dict(), indent=2) + "\n")
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

@@ -6,6 +6,7 @@ An emitter is imported when the first program needs it: together they take longe
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -98,15 +99,16 @@ def emit(group: Group) -> list[Step]:
     UnimplementedError
         Nobody writes kernels for this.
     """
+    steps = _emit(group)
+    return [s if s.groups else replace(s, groups=(group,)) for s in (steps if isinstance(steps, list) else [steps])]
+
+
+def _emit(group: Group) -> Steps:
     _register(group.kind)
     if group.kind in _GROUP_EMITTERS:
-        return _as_list(_GROUP_EMITTERS[group.kind](group))
+        return _GROUP_EMITTERS[group.kind](group)
     (ins,) = group.instructions
     _register(ins.opcode)
     if ins.opcode not in _EMITTERS:
         raise UnimplementedError(f"no kernel for {ins.opcode} in compiled programs", where=repr(ins))
-    return _as_list(_EMITTERS[ins.opcode](ins))
-
-
-def _as_list(steps: Steps) -> list[Step]:
-    return steps if isinstance(steps, list) else [steps]
+    return _EMITTERS[ins.opcode](ins)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from cyxla.xla.service.donation import resolve_donation
 from cyxla.xla.service.executable import Executable
 from cyxla.xla.service.options import CompileOptions
 from cyxla.xla.service.pickling import reduce_executable
+
+if TYPE_CHECKING:
+    from cyxla.xla.service.explanation import Explanation
 
 
 class EvaluatedExecutable(Executable):
@@ -72,6 +75,13 @@ class EvaluatedExecutable(Executable):
     def explain(self) -> str:
         """Return a description of the execution."""
         return f"{self._module!r} evaluated instruction by instruction on NumPy"
+
+    def explanation(self) -> Explanation:
+        """Return one kernel for each opcode and shape of the entry computation."""
+        from cyxla.xla.service.explanation import Explanation, instruction_reports
+
+        kernels = instruction_reports((i.opcode, i) for i in self._module.entry.instructions if i.operands)
+        return Explanation(self.platform, self.tier, self.explain(), kernels)
 
 
 def _numbered(shape: Shape, start: int) -> Any:

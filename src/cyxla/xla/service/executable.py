@@ -11,6 +11,7 @@ from cyxla.errors import InvalidArgumentError, UnimplementedError
 
 if TYPE_CHECKING:
     from cyxla.types import Shape
+    from cyxla.xla.service.explanation import Explanation
     from cyxla.xla.service.profile import Profile
 
 
@@ -143,7 +144,13 @@ class Executable(ABC):
 
     @abstractmethod
     def explain(self) -> str:
-        """Return a readable description of the kernels, with the reasons why they were not fused further."""
+        """Describe for people the kernels that run, the reasons for their extent, and the refusals."""
+
+    def explanation(self) -> Explanation:
+        """Return what `explain` describes as dataclasses; a platform without kernels has a summary alone."""
+        from cyxla.xla.service.explanation import Explanation
+
+        return Explanation(self.platform, self.tier, self.explain())
 
 
 class WrappedExecutable(Executable):
@@ -183,8 +190,12 @@ class WrappedExecutable(Executable):
         return self._whole.profile(reset=reset)
 
     def explain(self) -> str:
-        """Return the description of the whole program."""
+        """Describe the kernels of the whole program; see `Executable.explain`."""
         return self._whole.explain()
+
+    def explanation(self) -> Explanation:
+        """Return the kernels and refusals of the whole program; see `Executable.explanation`."""
+        return self._whole.explanation()
 
 
 class BoundExecutable(WrappedExecutable):

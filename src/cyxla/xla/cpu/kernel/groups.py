@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.hlo import OPCODES, Instruction
+from cyxla.xla.service.refusal import Refusal
 
 MOVEMENT = frozenset({
     "broadcast", "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice",
@@ -52,8 +53,10 @@ class Group:
         Instructions computed here, operands first; a cheap one may be computed in several groups.
     outputs : list of Instruction
         Instructions whose results are written to memory, starting with the one the group was created for.
-    reasons : list of str
-        Instructions that were not fused into the group, each with the reason.
+    reasons : list of Refusal
+        Instructions that were not fused into the group.
+    stored : list of Refusal
+        Outputs, each with the reason for which it is in memory.
     parts : list of Group
         Groups that a ``row`` group was made of, in order; together they compute the same.
     """
@@ -61,8 +64,9 @@ class Group:
     kind: str
     instructions: list[Instruction] = field(default_factory=list)
     outputs: list[Instruction] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[Refusal] = field(default_factory=list)
     parts: list[Group] = field(default_factory=list)
+    stored: list[Refusal] = field(default_factory=list)
 
     @property
     def root(self) -> Instruction:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, Instruction
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.kernel.groups import Group
 
 STATE_BYTES = 64  # u64 each: the global state, lower half first; the seed; number of blocks that `rng` has drawn
 
@@ -107,6 +111,8 @@ class Step:
         True if the last of ``bufs`` is the state of the random numbers (`STATE_BYTES`), one for all kernels of a call.
     context : bool
         True if the last of ``bufs`` is the `cyx_ctx` of the call: the kernel has one task, runs long and polls.
+    groups : tuple of Group
+        Groups of instructions that the step computes, or takes part in computing; for explanations.
     """
 
     kernel: Kernel
@@ -117,3 +123,4 @@ class Step:
     functions: tuple[str | Instruction, ...] = field(default=())
     state: bool = False
     context: bool = False
+    groups: tuple[Group, ...] = field(default=(), compare=False, repr=False)

@@ -1,16 +1,17 @@
 """Fusion: groups of instructions over one iteration space, found in a sweep from results to parameters.
 
-An instruction is computed inside the groups of its readers where that is right and cheap, becomes one more output of a
-group that walks through the same elements anyway, or starts a group of its own. `Group.reasons` says why something was
-not fused.
+An instruction is computed inside the groups of its readers where that is correct and cheap; otherwise its result is
+stored, by a group that iterates over the same elements or by a group of its own. `Group.reasons` holds the instructions
+that a group did not take in, `Group.stored` the reason for each stored result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
+from typing import TypeAlias
 
 from cyxla.xla.cpu.emitters import fusible
 from cyxla.xla.cpu.kernel import cost
@@ -21,82 +22,88 @@ from cyxla.xla.cpu.plan.row_groups import merge_rows
 from cyxla.xla.cpu.reduce.window_size import is_elementwise_select_and_scatter
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
 from cyxla.xla.hlo.attributes import Window
+from cyxla.xla.service.refusal import Refusal
 
 MAX_INSTRUCTIONS = 200
-MAX_COSTLY = 50  # of them transcendental functions and the like: gcc's time grows with these
+MAX_COSTLY = 50  # transcendental functions and the like in one group: the time of gcc grows with these
 MAX_OUTPUTS = 8
-MAX_COPIES = 8  # how often one instruction may stand in one body
-MAX_RECOMPUTED = (
-    16  # operations an element that may be repeated for an array of size, by an instruction and its operands
-)
-_SMALL = 2048  # elements that may be computed again at any number of places
-_LONG_ROW = 256  # what varies only outside loops of this length costs nothing inside
+MAX_MERGED = 4  # readers of one instruction that are merged into one group
+MAX_COPIES = 8  # copies of one instruction in one body
+MAX_RECOMPUTED = 16  # operations per element that an instruction and its operands may repeat for a large array
+_SMALL = 2048  # elements that may be recomputed any number of times
+_LONG_ROW = 256  # trip count of an inner loop from which values computed outside of it cost nothing
 _MAX_VISITS = 400
 
-_REDUCTIONS = frozenset({"reduce", "reduce-window"})  # that may have an epilogue
+_REDUCTIONS = frozenset({"reduce", "reduce-window"})  # with an epilogue
 _KINDS = {"dynamic-update-slice": "update"}
-_PERMUTING = frozenset({"transpose", "reverse", "gather"})  # what an epilogue is not made for
+_PERMUTING = frozenset({"transpose", "reverse", "gather"})  # opcodes that an epilogue does not take
 _LEAVES = frozenset({"parameter", "constant"})
 
 
-def fuse(computation: Computation, *, materialised: set[Instruction] | None = None) -> list[Group]:
-    """Cut a computation into groups, in an order in which they can run.
+def fuse(computation: Computation, *, materialised: Mapping[Instruction, str] | None = None) -> list[Group]:
+    """Partition a computation into groups, in an order in which they can run.
 
     Parameters
     ----------
     computation : Computation
-        Without calls and fusions.
-    materialised : set of Instruction, optional
-        Whose results must be in memory, besides the computation's own result.
+        Computation without calls and fusions.
+    materialised : mapping of Instruction to str, optional
+        Instructions whose results must be in memory, besides the computation's own result, with the reason.
     """
-    return Fuser(computation, materialised or set()).run()
+    return Fuser(computation, materialised or {}).run()
 
 
 # ----------------------------------------------------------------------------------------------------------- the sweep
 _FUSED = frozenset({"loop", "reduce", "reduce-window", "update", "window-scatter", *CONTRACTIONS})
-_MUST_MATERIALISE = 1 << 30  # more than any number of operations: has to be in memory
-_IDENTITY = 0  # the chain of what is asked for at the loop's own index
+_MUST_MATERIALISE = 1 << 30  # above any number of operations: the reader takes the operand from memory
+_IDENTITY = 0  # chain of the values requested at the loop's own index
 
 
 @dataclass(eq=False)
 class Draft:
-    """A group on its way. `demand` says for each instruction inside by which chains of index maps it is asked for."""
+    """Group under construction; `inside` maps each instruction to the chains of index maps that request it."""
 
     kind: str
     size: int
     number: int
     inside: dict[Instruction, frozenset[int]] = field(default_factory=dict)
-    outputs: dict[Instruction, None] = field(default_factory=dict)
+    outputs: dict[Instruction, str] = field(default_factory=dict)  # stored results, with the reason
     needs: dict[Draft, None] = field(default_factory=dict)
     root: Instruction | None = None
     first: int = 0
     merged: Draft | None = None
-    reasons: list[str] = field(default_factory=list)
-    costly: int = 0  # instructions that take long, see MAX_COSTLY
+    reasons: list[Refusal] = field(default_factory=list)
+    costly: int = 0  # number of costly instructions, see MAX_COSTLY
     parts: list[Draft] = field(default_factory=list)
-    # operations repeated so far on the way to an instruction
-    spent: dict[Instruction, int] = field(default_factory=dict)
+    spent: dict[Instruction, int] = field(default_factory=dict)  # operations repeated on the way to an instruction
+
+    def refuse(self, ins: Instruction, reason: str) -> None:
+        """Note an instruction that is not taken in."""
+        self.reasons.append(_refusal(ins, reason))
+
+
+#: Groups that read an instruction: the chains by which, and the operations repeated on the way to it.
+_Asked: TypeAlias = "dict[Draft, tuple[frozenset[int], int]]"
 
 
 class Fuser:
-    """The sweep over one computation; see `fuse`."""
+    """Sweep over one computation; see `fuse`."""
 
-    def __init__(self, computation: Computation, materialised: set[Instruction]) -> None:
+    def __init__(self, computation: Computation, materialised: Mapping[Instruction, str]) -> None:
         self.order = [i for i in computation.post_order() if not is_forwarding(i)]
         self.number = {ins: n for n, ins in enumerate(self.order)}
         self.sources = {ins: _sources(ins) for ins in self.order}
-        self.forced: set[Instruction] = {v.instruction for v in leaves(computation.root)}
-        for ins in materialised:
-            self.forced.update(v.instruction for v in leaves(ins))
+        self.forced = {v.instruction: reason for ins, reason in materialised.items() for v in leaves(ins)}
+        self.forced.update((v.instruction, "it is a result") for v in leaves(computation.root))
         self.users: dict[Instruction, list[Instruction]] = {}
         self.drafts: list[Draft] = []
-        self.computed_in: dict[Instruction, list[Draft]] = {}  # where an instruction is computed
+        self.computed_in: dict[Instruction, list[Draft]] = {}  # groups that compute an instruction
         self.chains: dict[tuple[int, Instruction, int], int] = {}
-        self.asked: dict[int, int] = {}  # how many elements are asked for by a chain, at most
+        self.asked: dict[int, int] = {}  # upper bound of the number of elements that a chain requests
         self.loopable: dict[Instruction, bool] = {}
 
     def run(self) -> list[Group]:
-        """Sweep, then put the groups in order."""
+        """Sweep, then order the groups."""
         for ins in self.order:
             for source in dict.fromkeys(v.instruction for _, v in self.sources[ins]):
                 self.users.setdefault(source, []).append(ins)
@@ -116,18 +123,30 @@ class Fuser:
     def _assign(self, ins: Instruction) -> None:
         self.loopable[ins] = is_loopable(ins)
         asked = self._demand(ins)
-        must = ins in self.forced or any(
-            d.kind not in _FUSED or spent >= _MUST_MATERIALISE for d, (_, spent) in asked.items()
-        )
-        if ins.opcode in CONTRACTIONS and self._inline_contraction(ins, asked):
-            return
-        if not must and asked and self._inline(ins, asked):
-            return
-        self._materialise(ins, asked)
+        if ins.opcode in CONTRACTIONS:
+            refused = self._inline_contraction(ins, asked)
+            reason = refused and (self._memory_reason(ins, asked) or refused)
+        else:
+            reason = self._memory_reason(ins, asked) or self._inline(ins, asked)
+        if reason is not None:
+            self._materialise(ins, asked, reason)
 
-    def _demand(self, ins: Instruction) -> dict[Draft, tuple[frozenset[int], int]]:
-        """Per group that reads an instruction: the chains by which, and the operations repeated on the way."""
-        asked: dict[Draft, tuple[frozenset[int], int]] = {}
+    def _memory_reason(self, ins: Instruction, asked: _Asked) -> str | None:
+        """Return the reason for which an instruction must be in memory; None if it need not be."""
+        if ins in self.forced:
+            return self.forced[ins]
+        if not asked:
+            return "it has side effects"
+        for draft, (_, spent) in asked.items():
+            if draft.kind not in _FUSED:
+                return f"{article(draft.kind)} reads its operands from memory"
+            if spent >= _MUST_MATERIALISE:
+                return f"{article(draft.root.opcode if draft.root is not None else draft.kind)} reads it from memory"
+        return None
+
+    def _demand(self, ins: Instruction) -> _Asked:
+        """Return the groups that read an instruction, each with the chains and the operations repeated on the way."""
+        asked: _Asked = {}
         for user in self.users.get(ins, ()):
             for draft in dict.fromkeys(_final(d) for d in self.computed_in.get(user, ())):
                 chains, spent = asked.get(draft, (frozenset(), 0))
@@ -165,26 +184,26 @@ class Fuser:
         return chain
 
     # ------------------------------------------------------------------------------------------------ into its readers
-    def _inline(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
+    def _inline(self, ins: Instruction, asked: _Asked) -> str | None:
+        """Compute an instruction inside the groups that read it, or return the reason for which that is not done."""
         if ins.opcode in ROOTS:
             return self._inline_root(ins, asked)
         if not self.loopable[ins]:
-            return False
+            return f"{article(ins.opcode)} has no epilogue"
         drafts = list(asked)
         if len(drafts) > 1 and not self._cheap_everywhere(ins, len(drafts)):
             merged = self._merge(drafts, asked)
-            if merged is None:
-                return False
+            if isinstance(merged, str):
+                return f"{len(drafts)} kernels read it, which cannot be one, since {merged}"
             asked, drafts = {merged: (frozenset((_IDENTITY,)), 0)}, [merged]
-        why = [self._refusal(ins, d, *asked[d]) for d in drafts]
-        for draft, reason in zip(drafts, why, strict=True):
-            if reason is not None:
-                draft.reasons.append(f"{ins.opcode} {ins.shape.static}: {reason}")
-        if any(why):
-            return False
+        found = {d: reason for d in drafts if (reason := self._refusal(ins, d, *asked[d])) is not None}
+        for draft, reason in found.items():
+            draft.refuse(ins, reason)
+        if found:
+            return next(iter(found.values()))
         for draft in drafts:
             self._add(ins, draft, *asked[draft])
-        return True
+        return None
 
     def _refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
         if len(draft.inside) >= MAX_INSTRUCTIONS:
@@ -192,13 +211,13 @@ class Fuser:
         if draft.costly >= MAX_COSTLY and _is_costly(ins):
             return f"the group has {MAX_COSTLY} costly instructions"
         if len(chains) > MAX_COPIES:
-            return f"it would be computed at {len(chains)} places"
+            return f"it would be computed at {len(chains)} indices"
         if len(chains) > 1 and cost.flops(ins) > cost.CHEAP_FLOPS and ins.shape.size > 1:
-            return f"too costly to compute at {len(chains)} places"
+            return f"it is too costly to compute at {len(chains)} indices"
         if len(chains) > 1 and ins.shape.size >= _SMALL and self._repeated(ins, chains) > MAX_RECOMPUTED:
-            return f"too much would be computed again at {len(chains)} places"
+            return f"too much would be recomputed at {len(chains)} indices"
         if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
-            return "each element is read several times and too costly to repeat"
+            return "each element is read several times and too costly to recompute"
         if draft.kind in CONTRACTIONS and ins.opcode in _PERMUTING and ins.shape.size > 1:
             return "the epilogue of a contraction does not permute its other operands"
         if draft.kind == "update" and draft.root is not None and self._reads_target(ins, draft.root):
@@ -206,12 +225,12 @@ class Fuser:
         return None
 
     def _repeated(self, ins: Instruction, chains: frozenset[int]) -> float:
-        """Operations an element that an instruction and what it is made of would be repeated."""
+        """Return the operations per element that would be repeated for an instruction and its operands."""
         asked = sum(min(self.asked.get(c, ins.shape.size), ins.shape.size) for c in chains) / ins.shape.size
         return (asked - 1) * self._depth(ins) if asked > 1 else 0.0
 
     def _depth(self, ins: Instruction) -> int:
-        """Operations an element of an instruction and of all that would be computed with it, up to a limit."""
+        """Return the operations per element of an instruction and of its fused operands, up to a limit."""
         seen, stack, total = {ins}, [ins], 0
         while stack and total <= MAX_RECOMPUTED:
             now = stack.pop()
@@ -239,8 +258,8 @@ class Fuser:
         arrays = sum(v.shape.size > 1 for _, v in self.sources[ins])
         return (flops == 0 and arrays <= 1) or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and places <= 4)
 
-    def _inline_root(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
-        """A reduction goes into the element-wise group that alone reads it, element by element: its epilogue."""
+    def _inline_root(self, ins: Instruction, asked: _Asked) -> str | None:
+        """Make the only reader of a reduction its epilogue, if it reads element by element, or return a reason."""
         (draft, (chains, spent)), *others = asked.items()
         if (
             is_elementwise_select_and_scatter(ins)
@@ -251,25 +270,23 @@ class Fuser:
         ):
             draft.kind, draft.root = "window-scatter", ins
             self._add(ins, draft, chains, 0)
-            return True
-        if others or ins.opcode not in _REDUCTIONS or draft.kind != "loop" or chains != {_IDENTITY}:
-            return False
-        if (
-            not ins.shape.is_array
-            or draft.size != ins.shape.size
-            or not is_static(ins)
-            or len(draft.inside) >= MAX_INSTRUCTIONS
-        ):
-            return False
-        draft.kind, draft.root = ins.opcode, ins
-        self._add(ins, draft, chains, 0)
-        return True
+            return None
+        if others:
+            return f"{len(asked)} kernels read it"
+        if ins.opcode not in _REDUCTIONS:
+            return f"{article(ins.opcode)} has no epilogue"
+        reason = _epilogue_refusal(ins, draft, chains)
+        if reason is None:
+            draft.kind, draft.root = ins.opcode, ins
+            self._add(ins, draft, chains, 0)
+        return reason
 
-    def _inline_contraction(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
-        """A contraction goes into an element-wise group that reads it element by element: its epilogue.
+    def _inline_contraction(self, ins: Instruction, asked: _Asked) -> str | None:
+        """Make an element-wise group the epilogue of a contraction, if it reads element by element, or return a reason.
 
-        If others want the result too, it is one more output of that group.
+        If other groups read the result too, it is one more output of that group.
         """
+        refused = f"{article(ins.opcode)} has a kernel of its own"
         for draft, (chains, spent) in asked.items():
             if draft.kind not in ("loop", "reduce", "reduce-window"):
                 continue
@@ -280,27 +297,25 @@ class Fuser:
             if reason is None and (others or ins in self.forced) and len(draft.outputs) >= MAX_OUTPUTS:
                 reason = f"the group has {MAX_OUTPUTS} outputs"
             if reason is not None:
-                draft.reasons.append(f"{ins.opcode} {ins.shape.static}: {reason}")
+                draft.refuse(ins, reason)
+                refused = reason
                 continue
             draft.kind, draft.root = ins.opcode, ins
             self._add(ins, draft, frozenset((_IDENTITY,)), 0)
             if others or ins in self.forced:
-                draft.outputs[ins] = None
+                draft.outputs[ins] = self.forced.get(ins, f"{len(asked)} kernels read it")
             for reader in others:
                 reader.needs[draft] = None
-            return True
-        return False
+            return None
+        return refused
 
     def _contraction_refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
-        """Why a group cannot be the epilogue of a contraction."""
-        if draft.kind != "loop":
-            return f"it is read by a {draft.kind}"
-        if chains != {_IDENTITY} or draft.size != ins.shape.size:
-            return "its elements are not read in their order"
-        if not is_static(ins) or ins.control_predecessors or spent >= _MUST_MATERIALISE:
+        """Return the reason for which a group cannot be the epilogue of a contraction; None if it can."""
+        if ins.control_predecessors or spent >= _MUST_MATERIALISE:
             return "it has to be in memory"
-        if len(draft.inside) >= MAX_INSTRUCTIONS:
-            return f"the group has {MAX_INSTRUCTIONS} instructions"
+        reason = _epilogue_refusal(ins, draft, chains)
+        if reason is not None:
+            return reason
         if any(i.opcode in _PERMUTING and i.shape.size > 1 for i in draft.inside):
             return "the group permutes other operands"
         return None
@@ -313,7 +328,7 @@ class Fuser:
         draft.first = self.number[ins]
 
     # ------------------------------------------------------------------------------------------------ into memory
-    def _materialise(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> None:
+    def _materialise(self, ins: Instruction, asked: _Asked, reason: str) -> None:
         draft = self._host(ins, asked)
         if draft is None:
             kind = "loop" if self.loopable[ins] else _kind(ins)
@@ -321,13 +336,13 @@ class Fuser:
             draft.root = ins if ins.opcode in ROOTS else None
             self.drafts.append(draft)
         self._add(ins, draft, frozenset((_IDENTITY,)), 0)
-        draft.outputs[ins] = None
+        draft.outputs[ins] = reason
         for reader in asked:
             if reader is not draft:
                 reader.needs[draft] = None
 
-    def _host(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> Draft | None:
-        """A group that walks through the elements of an instruction anyway and may write them."""
+    def _host(self, ins: Instruction, asked: _Asked) -> Draft | None:
+        """Return a group that iterates over the elements of an instruction and may store them; None without one."""
         if not self.loopable[ins]:
             return None
         for draft, (chains, _) in asked.items():
@@ -341,23 +356,27 @@ class Fuser:
                 return draft
         return None
 
-    def _merge(self, drafts: list[Draft], asked: dict[Draft, tuple[frozenset[int], int]]) -> Draft | None:
-        """One group of several that read an instruction element by element, if no path leads from one to another."""
+    def _merge(self, drafts: list[Draft], asked: _Asked) -> Draft | str:
+        """Merge the groups that read an instruction into the first, or return the reason for which that is not done."""
         first, *others = drafts
-        same = all(d.kind == "loop" and d.size == first.size and asked[d][0] == {_IDENTITY} for d in drafts)
-        total, outputs = sum(len(d.inside) for d in drafts), sum(len(d.outputs) for d in drafts)
+        if not all(d.kind == "loop" and d.size == first.size and asked[d][0] == {_IDENTITY} for d in drafts):
+            return "they do not all iterate over its elements in their order"
+        if len(drafts) > MAX_MERGED:
+            return f"they are more than {MAX_MERGED}"
+        if sum(len(d.inside) for d in drafts) >= MAX_INSTRUCTIONS:
+            return f"it would have {MAX_INSTRUCTIONS} instructions"
         if sum(d.costly for d in drafts) > MAX_COSTLY:
-            return None
-        if not same or total >= MAX_INSTRUCTIONS or outputs > MAX_OUTPUTS or len(drafts) > 4:
-            return None
+            return f"it would have more than {MAX_COSTLY} costly instructions"
+        if sum(len(d.outputs) for d in drafts) > MAX_OUTPUTS:
+            return f"it would have more than {MAX_OUTPUTS} outputs"
         if any(self._depends(a, b) for a in drafts for b in drafts if a is not b):
-            return None
+            return "one depends on another"
         for other in others:
             _absorb(first, other)
         return first
 
     def _depends(self, a: Draft, b: Draft) -> bool:
-        """Whether a group needs another, directly or through others; in doubt yes."""
+        """Return whether a group depends on another, directly or through others; True in doubt."""
         seen: set[Draft] = set()
         stack = [a]
         while stack:
@@ -371,16 +390,16 @@ class Fuser:
 
     # ------------------------------------------------------------------------------------------------ rows
     def _edges(self, drafts: list[Draft]) -> dict[Draft, list[Draft]]:
-        """What must run before each group."""
+        """Return the groups that must run before each group."""
         after = self._side_effects(drafts)
         return {d: self._before(d, after) for d in drafts}
 
     def _join_rows(self, drafts: list[Draft]) -> None:
-        """Make one group of some that walk through the same rows."""
+        """Make one group of some that iterate over the same rows."""
         joint = Draft("row", drafts[-1].size, drafts[0].number, parts=list(drafts))
         members = set(drafts)
         for draft in drafts:
-            joint.outputs.update((o, None) for o in draft.outputs if self.is_read_outside(o, members))
+            joint.outputs.update((o, why) for o, why in draft.outputs.items() if self.is_read_outside(o, members))
         for draft in drafts:
             joint.inside.update(draft.inside)
             joint.needs.update((d, None) for d in map(_final, draft.needs) if d not in members)
@@ -390,7 +409,7 @@ class Fuser:
         self.drafts.append(joint)
 
     def is_read_outside(self, ins: Instruction, members: set[Draft]) -> bool:
-        """Whether others than some groups want the result of an instruction in memory."""
+        """Return whether the result of an instruction is read outside of some groups, or is a result."""
         drafts = [_final(d) for u in self.users.get(ins, ()) for d in self.computed_in.get(u, ())]
         return ins in self.forced or any(d not in members for d in drafts)
 
@@ -416,7 +435,7 @@ class Fuser:
         return sorted([*needs, *after.get(draft, ())], key=lambda d: d.number)
 
     def _side_effects(self, live: list[Draft]) -> dict[Draft, list[Draft]]:
-        """What must come before a group for other reasons than data: side effects in their order, control edges."""
+        """Return the groups that come before each for other reasons than data: side effects, control edges."""
         after: dict[Draft, list[Draft]] = {}
         acting = sorted((d for d in live if any(o.has_side_effect for o in d.outputs)), key=lambda d: d.number)
         for before, draft in pairwise(acting):
@@ -431,7 +450,30 @@ class Fuser:
     def _finish(self, draft: Draft) -> Group:
         instructions = sorted(draft.inside, key=self.number.__getitem__)
         parts = [self._finish(d) for d in draft.parts]
-        return Group(draft.kind, instructions, list(draft.outputs), draft.reasons, parts)
+        stored = [_refusal(ins, reason) for ins, reason in draft.outputs.items()]
+        return Group(draft.kind, instructions, list(draft.outputs), draft.reasons, parts, stored)
+
+
+def article(name: str) -> str:
+    """Return a word with its indefinite article."""
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _refusal(ins: Instruction, reason: str) -> Refusal:
+    return Refusal("fusion", f"{ins.opcode} {ins.shape.static}", reason)
+
+
+def _epilogue_refusal(ins: Instruction, draft: Draft, chains: frozenset[int]) -> str | None:
+    """Return the reason for which a group is no epilogue of an instruction; None if it can be one."""
+    if draft.kind != "loop":
+        return f"it is read by {article(draft.kind)}"
+    if chains != {_IDENTITY} or not ins.shape.is_array or draft.size != ins.shape.size:
+        return "its elements are not read in their order"
+    if not is_static(ins):
+        return "it has dynamic sizes"
+    if len(draft.inside) >= MAX_INSTRUCTIONS:
+        return f"the group has {MAX_INSTRUCTIONS} instructions"
+    return None
 
 
 def _final(draft: Draft) -> Draft:
@@ -452,7 +494,7 @@ def _absorb(into: Draft, other: Draft) -> None:
 
 
 def _sources(ins: Instruction) -> list[tuple[int, Value]]:
-    """The arrays that an instruction reads, each with the number of the operand."""
+    """Return the arrays that an instruction reads, each with the number of the operand."""
     found = []
     for position, operand in enumerate(ins.operands):
         if operand.shape.is_array:
@@ -463,7 +505,7 @@ def _sources(ins: Instruction) -> list[tuple[int, Value]]:
 
 
 def _token_sources(ins: Instruction) -> Iterator[Instruction]:
-    """Instructions behind the tokens that an instruction takes."""
+    """Yield the instructions behind the tokens that an instruction takes."""
     stack = [o for o in ins.operands if not o.shape.is_array]
     stack += [o for o in ins.operands if o.opcode == "add-dependency"]
     seen = set()
@@ -491,7 +533,7 @@ def _same_size(user: Instruction, ins: Instruction) -> bool:
 
 
 def _repeats(user: Instruction, position: int, ins: Instruction, *, at_root: bool) -> bool:
-    """Whether a reader asks for elements of an instruction more than once each, deep in the loops."""
+    """Return whether a reader requests elements of an instruction more than once each, deep in the loops."""
     if not ins.shape.is_array or ins.shape.size == 1:
         return False
     if user.opcode in ("reduce", "dynamic-update-slice"):

@@ -13,6 +13,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
 from cyxla.xla.cpu.plan.schedule import writes_of
+from cyxla.xla.service.refusal import Refusal
 
 MAX_BYTES = 4096  # written by one part
 MAX_PARTS = 32
@@ -58,15 +59,15 @@ def refusal(node: Node) -> str | None:
     return None
 
 
-def fuse_small_kernels(nodes: Sequence[Node], reasons: list[str]) -> list[Node]:
+def fuse_small_kernels(nodes: Sequence[Node], reasons: list[Refusal]) -> list[Node]:
     """Fuse small kernels with earlier ones that they do not depend on.
 
     Parameters
     ----------
     nodes : sequence of Node
         Nodes in an order in which they can run.
-    reasons : list of str
-        List to append to: the number of small kernels that were not fused, and why.
+    reasons : list of Refusal
+        List to append to: the number of small kernels that were not fused.
     """
     made: dict[Value, int] = {}  # position of the node that defines an array
     bundles: list[_Bundle] = []
@@ -86,7 +87,7 @@ def fuse_small_kernels(nodes: Sequence[Node], reasons: list[str]) -> list[Node]:
             made.update(dict.fromkeys(writes_of(node), place))
     alone = sum(len(b.steps) == 1 for b in bundles)
     if alone and len(bundles) > alone:
-        reasons.append(f"{alone} small kernels depend on each other")
+        reasons.append(Refusal("horizontal fusion", f"{alone} small kernels", "they depend on each other"))
     return _with_bundles(nodes, bundles)
 
 
@@ -126,9 +127,10 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
             c.line(f"{test}{{ void *const b[] = {{{bufs}}}; {call} }}")
         c.line("(void)from; (void)to; (void)s;")
         c.line("return CYX_OK;")
+    groups = tuple(g for s in steps for g in s.groups)
     loops = tuple(listing for s in steps for listing in s.kernel.loops)
     kernel = Kernel(c.text(), tasks, total, kind="bundle", loops=loops)
-    return Step(kernel, reads, writes, in_place=_in_place(steps, slots))
+    return Step(kernel, reads, writes, _in_place(steps, slots), groups=groups)
 
 
 def _in_place(steps: Sequence[Step], slots: dict[Value, int]) -> tuple[tuple[int, int], ...]:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.service.refusal import Refusal
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +92,15 @@ class Plan:
         Array leaves of all parameters, in order.
     results : list of Value
         Array leaves of the root, in order; a leaf may be a parameter or a constant, and may occur twice.
-    reasons : list of str
-        Instructions that were not fused, each with the reason.
+    reasons : list of Refusal
+        Instructions that were not fused, loops that are not one kernel.
     """
 
     computation: Computation
     nodes: list[Node]
     parameters: list[Value]
     results: list[Value]
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[Refusal] = field(default_factory=list)
 
     @property
     def cost(self) -> float:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cyxla.xla.cpu.emitters import emit
+from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.blocked_while import emit_blocked_while
 from cyxla.xla.cpu.loops.local_while import emit_local_while
-from cyxla.xla.cpu.plan.fusion import fuse
+from cyxla.xla.cpu.plan.fusion import article, fuse
 from cyxla.xla.cpu.plan.horizontal_fusion import fuse_small_kernels
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.plan.schedule import defer_overwriters
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.service.refusal import Refusal
 
 MAX_NESTING = 100  # of loops and branches
 
@@ -30,12 +34,12 @@ def plan(computation: Computation) -> Plan:
         Some instruction has no native code.
     """
     nodes: list[Node] = []
-    reasons: list[str] = []
+    reasons: list[Refusal] = []
     for group in fuse(computation, materialised=_materialised(computation)):
         first = group.instructions[0]
         reasons += group.reasons
         if first.opcode == "while":
-            nodes.append(_while(first, reasons))
+            nodes.append(_while(group, reasons))
         elif first.opcode == "conditional":
             nodes.append(_conditional(first))
         else:
@@ -45,14 +49,17 @@ def plan(computation: Computation) -> Plan:
     return Plan(computation, ordered, parameters, leaves(computation.root), reasons)
 
 
-def _while(ins: Instruction, reasons: list[str]) -> Node:
+def _while(group: Group, reasons: list[Refusal]) -> Node:
+    (ins,) = group.instructions
     small = emit_local_while(ins)
     if isinstance(small, Step):
-        return KernelNode(small)
+        return KernelNode(replace(small, groups=(group,)))
     lanes = emit_blocked_while(ins)
     if isinstance(lanes, Step):
-        return KernelNode(lanes)
-    reasons.append(f"while {ins.shape.static}: not in locals: {small}; not block by block: {lanes}")
+        return KernelNode(replace(lanes, groups=(group,)))
+    subject = f"while {ins.shape.static}"
+    reasons.append(Refusal("loop", subject, f"not one kernel with the state in locals, since: {small}"))
+    reasons.append(Refusal("loop", subject, f"not one kernel of blocks, since: {lanes}"))
     body, condition = ins.called
     return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition), plan(body))
 
@@ -63,10 +70,11 @@ def _conditional(ins: Instruction) -> ConditionalNode:
     return ConditionalNode(resolve(ins.operands[0]), branches, arguments, own_leaves(ins))
 
 
-def _materialised(computation: Computation) -> set[Instruction]:
-    """Return the instructions to keep in memory: results, and operands of loops, branches and barriers."""
-    wanted = {v.instruction for v in leaves(computation.root)}
+def _materialised(computation: Computation) -> dict[Instruction, str]:
+    """Return the operands of loops, branches and barriers, which are kept in memory, with the reason."""
+    wanted: dict[Instruction, str] = {}
     for ins in computation.instructions:
         if ins.opcode in CONTROL_FLOW or ins.opcode == "opt-barrier":
-            wanted.update(v.instruction for o in ins.operands for v in leaves(o))
+            reason = f"{article(ins.opcode)} takes it from memory"
+            wanted.update((v.instruction, reason) for o in ins.operands for v in leaves(o))
     return wanted

@@ -16,6 +16,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.reduce.rows.row_shape import Rows, rows_of
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.service.refusal import Refusal
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.plan.fusion import Draft, Fuser
@@ -90,7 +91,7 @@ class _Merger:
         if reason is not None:
             one.refused.add(other)
             if reason:
-                reader.reasons.append(f"rows {rows[0]}x{rows[1]}: {reason}")
+                reader.reasons.append(Refusal("row fusion", f"rows {rows[0]}x{rows[1]}", reason))
             return
         joint = _Cluster(one.drafts + other.drafts, rows, min(one.low, other.low), max(one.high, other.high))
         for draft in joint.drafts:

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
-from math import prod
-from typing import Any, Final
+from math import inf, prod
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.bound import private_copy
+
+if TYPE_CHECKING:
+    from cyxla.xla.service.explanation import Explanation
 
 TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
 STEP_NS: Final = 60.0
@@ -61,8 +64,19 @@ class PrebuiltExecutable(CpuExecutable):
         fixed = self._to_fix(arguments)
         return self.with_fixed(self._bound | {k: private_copy(v) for k, v in fixed.items()}) if fixed else self
 
+    def explanation(self) -> Explanation:
+        """Return one kernel for each prebuilt function and shape."""
+        from cyxla.xla.service.explanation import Explanation, instruction_reports
+
+        writer = _RecordingWriter(self._module, inf, prebuilt_numbers.suffix() or "")
+        writer.write()
+        names = {number: name.rpartition("_")[0] for name, number in library.numbers.items()}
+        calls = [(names[number], ins) for number, ins in writer.calls]
+        kernels = instruction_reports(calls, "prebuilt", "an instruction is one call, without compilation")
+        return Explanation("cpu", self.tier, self.explain().split("\n")[0], kernels)
+
     def explain(self) -> str:
-        """Say what is called, and how often."""
+        """Describe the functions that are called, and the number of calls of each."""
         names = {number: name.rpartition("_")[0] for name, number in library.numbers.items()}
         calls = Counter(names[number] for number in library.called(self.library.recipe or b""))
         lines = [
@@ -129,6 +143,7 @@ class _Writer:
 
     def __init__(self, module: HloModule, most_ns: float, suffix: str) -> None:
         self.module, self.most_ns, self._suffix = module, most_ns, suffix
+        self.current = module.entry.root  # instruction that is written
         self.cost, self.arena_bytes = 0.0, 0
         self.constants: list[tuple[Shape, np.ndarray[Any, Any]]] = []
         root = module.entry.root
@@ -150,6 +165,7 @@ class _Writer:
         dying = self._survey()
         for at, ins in enumerate(self.order):
             if self.source[ins] is ins:
+                self.current = ins
                 _WRITERS[ins.opcode](self, ins)
                 if self.cost > self.most_ns:
                     raise NotCoveredError(f"more than {self.most_ns:.0f} ns of work")
@@ -439,6 +455,18 @@ class _Writer:
         function = self._function(f"move_{size}")
         numbers = [first, to, len(loops), *(n for loop in loops for n in loop)]
         self._call(function, 1, places, numbers, prod(dims) * (0.5 + size * BYTE_NS))
+
+
+class _RecordingWriter(_Writer):
+    """Writer that notes the prebuilt function and the instruction of each call."""
+
+    def __init__(self, module: HloModule, most_ns: float, suffix: str) -> None:
+        super().__init__(module, most_ns, suffix)
+        self.calls: list[tuple[int, Instruction]] = []
+
+    def _call(self, function: int, tasks: int, places: Sequence[int], numbers: Sequence[int], ns: float) -> None:
+        self.calls.append((function, self.current))
+        super()._call(function, tasks, places, numbers, ns)
 
 
 def _is_inexact(ins: Instruction) -> bool:

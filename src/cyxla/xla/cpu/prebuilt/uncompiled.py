@@ -6,9 +6,10 @@ The first program of a process that is evaluated says so.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cache
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Executable
 from cyxla.xla.service.evaluated import EvaluatedExecutable
+
+if TYPE_CHECKING:
+    from cyxla.xla.service.explanation import Explanation
 
 #: A program with anything else in it, or longer than this, is not worth planning: it has kernels that are not prebuilt.
 _PREBUILT: Final = frozenset({
@@ -75,9 +79,13 @@ class SteppedExecutable(PrebuiltExecutable):
 class PlannedExecutable(PrebuiltExecutable):
     """A program that was planned like any other, with kernels that are all prebuilt."""
 
+    def explanation(self) -> Explanation:
+        """Return the kernels of the plan."""
+        return replace(CpuExecutable.explanation(self), tier=self.tier)
+
     def explain(self) -> str:
         """Say how the program runs."""
-        return f"{NO_COMPILER}: not for this program, whose kernels are prebuilt\n{CpuExecutable.explain(self)}"
+        return f"{NO_COMPILER}: not for this program, whose kernels are prebuilt\n{self.explanation()}"
 
 
 class UncompiledExecutable(EvaluatedExecutable):

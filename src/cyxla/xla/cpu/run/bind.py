@@ -8,19 +8,21 @@ the main program, too. The values are copied while binding: what becomes of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from cyxla.xla.cpu.run.executable import Compile, CpuExecutable
+from cyxla.xla.cpu.run.executable import CpuExecutable
 from cyxla.xla.cpu.run.pack_weights import pack
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes.specialise.prologue import Specialised, specialise
-from cyxla.xla.service import CompileOptions
+from cyxla.xla.service import CompileOptions, Executable
 from cyxla.xla.service.bound import aligned_copy, private_copy
 from cyxla.xla.service.donation import resolve_donation
+
+Compile: TypeAlias = "Callable[[HloModule, CompileOptions], Executable]"
 
 #: Element operations from which compiling a prologue costs less than having it evaluated.
 COMPILE_ABOVE: Final = 1 << 31

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.run.profile import Recorder
     from cyxla.xla.cpu.run.python_calls import PythonCalls
     from cyxla.xla.hlo import HloModule
+    from cyxla.xla.service.explanation import Explanation
     from cyxla.xla.service.profile import Profile
 
 WATCHED_ABOVE = 50e6  # ns of estimated work that a thread of its own does, for some 50 us, so that Ctrl-C is seen
@@ -31,7 +31,14 @@ DEAF_ABOVE = 5e6  # ns of estimated work in which it does not see itself that it
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
 
 
-Compile: TypeAlias = "Callable[[HloModule, CompileOptions], Executable]"
+class Compiling(Protocol):
+    """The compiler, as its executables need it."""
+
+    def compile(self, module: HloModule, options: CompileOptions) -> Executable:
+        """Compile a module."""
+
+    def not_prebuilt(self, module: HloModule, options: CompileOptions) -> str:
+        """Return the reason for which prebuilt functions cannot run a module; empty if they can."""
 
 
 class Manifest(NamedTuple):
@@ -110,8 +117,8 @@ class CpuExecutable(Program, Executable):
     ----------
     program : HloModule or callable
         The module, or how to get it: a program from the disk cache is read when somebody asks what is in it.
-    compile : callable, optional
-        Compiles what is left of the program when `bind` has fixed arguments.
+    compiler : Compiling, optional
+        Compiler of the program, which compiles the rest of it when `bind` has fixed arguments.
     """
 
     platform, tier = "cpu", "native"
@@ -126,11 +133,11 @@ class CpuExecutable(Program, Executable):
         bound: Mapping[int, Any] | None = None,
         calls: PythonCalls | None = None,
         given: HloModule | None = None,
-        compile: Compile | None = None,
+        compiler: Compiling | None = None,
     ) -> None:
         self._calls = calls
         self._source = given
-        self._compile = compile
+        self._compiler = compiler
         self._program, self._manifest, self._constants = program, manifest, constants
         self.options, self._bound = options, dict(bound or {})
         trees = signature.trees(manifest.parameters)
@@ -176,8 +183,8 @@ class CpuExecutable(Program, Executable):
         fixed = self._to_fix(arguments)
         if not fixed:
             return self
-        assert self._compile is not None
-        return bind(self, self._bound, fixed, self._compile)
+        assert self._compiler is not None
+        return bind(self, self._bound, fixed, self._compiler.compile)
 
     def _to_fix(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
         """Arguments that are to be fixed, by parameter of the module that runs."""
@@ -206,7 +213,7 @@ class CpuExecutable(Program, Executable):
             fixed,
             self._calls,
             given or self._source,
-            self._compile,
+            self._compiler,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -298,21 +305,15 @@ class CpuExecutable(Program, Executable):
         return found
 
     def explain(self) -> str:
-        """A line for each distinct kernel (name, kind, calls, tasks, time, bytes), and what was not fused and why."""
-        plan, buffers, source = self._emitted
-        names = {kernel.text: name for name, kernel in source.kernels}
-        calls = Counter(names[s.kernel.text] for s in plan.steps())
-        moved = {names[s.kernel.text]: sum(v.shape.nbytes for v in (*s.reads, *s.writes)) for s in plan.steps()}
-        copies = sum(c.nbytes for some in buffers.copies.values() for c in some)
-        lines = [
-            f"{len(source.kernels)} kernels, {sum(calls.values())} calls, {buffers.arena_bytes} bytes of temporaries, "
-            f"{copies} bytes copied"
-        ]
-        lines.append(f"{'kernel':8} {'kind':14} {'calls':>6} {'tasks':>6} {'us':>10} {'bytes':>12}")
-        for name, k in source.kernels:
-            lines.append(f"{name:8} {k.kind:14} {calls[name]:6} {k.tasks:6} {k.cost / 1000:10.3f} {moved[name]:12}")
-        reasons = [reason for inner in plan.inner() for reason in inner.reasons]
-        return "\n".join([*lines, *(["not computed together:", *(f"  {r}" for r in reasons)] if reasons else [])])
+        """Return a table of the kernels, the reasons for the extent of each, and the refusals."""
+        return str(self.explanation())
+
+    def explanation(self) -> Explanation:
+        """Return the kernels with their reasons, and all refusals."""
+        from cyxla.xla.cpu.run.explain import explain  # few programs are explained
+
+        reason = self._compiler.not_prebuilt(self._module, self.options) if self._compiler is not None else ""
+        return explain(*self._emitted, self._module, self.options, reason)
 
 
 def _addresses(names: Sequence[str], calls: PythonCalls | None) -> list[int]:

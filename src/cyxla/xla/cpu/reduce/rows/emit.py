@@ -29,6 +29,7 @@ from cyxla.xla.cpu.reduce.rows.passes import Passes, RowReduction, write_rows
 from cyxla.xla.cpu.reduce.rows.row_shape import MIN_ROW_LENGTH, Rows, rows_of
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
+from cyxla.xla.service.refusal import Refusal
 
 _BUFFER_BYTES = 32 << 10  # limit of a row's temporaries
 
@@ -43,7 +44,7 @@ def row(group: Group) -> list[Step]:
     try:
         return [_step(group)]
     except _NotByRowsError as error:
-        group.reasons.append(f"row group in {len(group.parts)} kernels: {error}")
+        group.reasons.append(Refusal("row fusion", f"row group of {len(group.parts)} kernels", str(error)))
         return [step for part in group.parts for step in emit(part)]
 
 

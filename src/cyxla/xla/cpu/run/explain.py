@@ -1,0 +1,223 @@
+"""Explanation of a planned program: kernels with their reasons, memory, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from cyxla import config
+from cyxla.xla.cpu.entry.module import Source
+from cyxla.xla.cpu.kernel import prebuilt_numbers
+from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, Group
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.prebuilt_calls import MIN_PREBUILT_NS
+from cyxla.xla.cpu.kernel.values import leaves
+from cyxla.xla.cpu.memory import in_place
+from cyxla.xla.cpu.memory.buffers import Buffers
+from cyxla.xla.cpu.plan.fusion import article
+from cyxla.xla.cpu.plan.nodes import Plan
+from cyxla.xla.cpu.reduce.emit import combines_in_order
+from cyxla.xla.cpu.reduce.rows.row_shape import rows_of
+from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.service import CompileOptions
+from cyxla.xla.service.donation import donated, resolve_donation
+from cyxla.xla.service.explanation import Explanation, KernelReport
+from cyxla.xla.service.operations import operations
+from cyxla.xla.service.refusal import Refusal
+
+#: Kinds of kernels of which the library has functions.
+_PREBUILT_KINDS = frozenset({"dot", "convolution", "fft", "sort", "topk"})
+_SEQUENTIAL = {
+    "scan": "each result depends on the one before",
+    "small loop": "each iteration depends on the one before",
+}
+
+
+def explain(
+    plan: Plan, buffers: Buffers, source: Source, module: HloModule, options: CompileOptions, not_prebuilt: str = ""
+) -> Explanation:
+    """Return the explanation of a program.
+
+    Parameters
+    ----------
+    plan, buffers, source
+        Results of `lowering.emit`.
+    module : HloModule
+        Program as given.
+    options : CompileOptions
+        Options of its compilation.
+    not_prebuilt : str
+        Reason for which prebuilt functions cannot run the program without compilation; empty if they can.
+    """
+    calls: dict[str, list[Step]] = {name: [] for name, _ in source.kernels}
+    names = {kernel.text: name for name, kernel in source.kernels}
+    for step in plan.steps():
+        calls[names[step.kernel.text]].append(step)
+    reused = in_place.refusals(plan, buffers)
+    kernels = tuple(_report(name, kernel, calls[name], reused) for name, kernel in source.kernels)
+    count = sum(map(len, calls.values()))
+    copies = sum(c.nbytes for some in buffers.copies.values() for c in some)
+    summary = (
+        f"{len(kernels)} kernels, {count} calls, {buffers.arena_bytes} bytes of temporaries, {copies} bytes copied"
+    )
+    of_kernels = [r for k in kernels for r in (*k.stored, *k.refusals)]
+    of_plan = [reason for inner in plan.inner() for reason in inner.reasons]
+    others = [*_donation_refusals(module, options, buffers)]
+    if not_prebuilt:
+        others.append(Refusal("prebuilt", "the program", f"not for prebuilt functions alone: {not_prebuilt}"))
+    return Explanation("cpu", "native", summary, kernels, tuple(dict.fromkeys([*of_kernels, *of_plan, *others])))
+
+
+def _report(name: str, kernel: Kernel, steps: Sequence[Step], reused: Mapping[Value, Refusal]) -> KernelReport:
+    first = steps[0]
+    groups = dict.fromkeys(g for s in steps for g in s.groups)
+    instructions = [i for g in first.groups for i in g.instructions]
+    refusals = [r for g in groups for r in g.reasons]
+    refusals += [reused[w] for s in steps for w in s.writes if w in reused]
+    refusals += [*_prebuilt_refusals(kernel, first), *_vector_refusals(kernel, first)]
+    return KernelReport(
+        name,
+        kernel.kind,
+        "prebuilt" if _is_prebuilt(kernel) else "compiled",
+        len(steps),
+        kernel.tasks,
+        kernel.cost,
+        sum(v.shape.nbytes for v in first.reads),
+        sum(v.shape.nbytes for v in first.writes),
+        _operations(first, instructions),
+        tuple(map(_described, instructions)),
+        _why(kernel, first),
+        tuple(dict.fromkeys(r for g in groups for r in g.stored)) if not _temporaries(first.writes) else (),
+        tuple(dict.fromkeys(refusals)),
+    )
+
+
+def _described(ins: Instruction) -> str:
+    return f"{ins.opcode} {ins.shape.static}"
+
+
+def _operations(step: Step, instructions: Sequence[Instruction]) -> int:
+    """Return the operations of a call; of a group in two parts, the last combines the results of the first."""
+    between = _temporaries(step.reads)
+    return sum(v.shape.size for v in between) if between else sum(map(operations, instructions))
+
+
+def _temporaries(values: Sequence[Value]) -> list[Value]:
+    """Return the arrays between the parts of one group; their instructions are in no computation."""
+    return [v for v in values if v.instruction not in v.instruction.computation.instructions]
+
+
+def _is_prebuilt(kernel: Kernel) -> bool:
+    return kernel.call is not None or ")cyx_prebuilt[" in kernel.text
+
+
+# ------------------------------------------------------------------------------------------------------------- reasons
+def _why(kernel: Kernel, step: Step) -> str:
+    """Return the reason for which the instructions of a step are one kernel."""
+    if kernel.kind == "bundle":
+        return f"{len(step.groups)} small kernels that do not depend on each other are one call"
+    (group,) = step.groups
+    reason = _LOOPS[kernel.kind] if kernel.kind in _LOOPS else _WORDS.get(group.kind, _own_kernel)(group)
+    if _temporaries(step.reads):
+        return f"last part of: {reason}"
+    return f"first part of: {reason}" if _temporaries(step.writes) else reason
+
+
+def _own_kernel(group: Group) -> str:
+    return f"{article(group.root.opcode)} has a kernel of its own"
+
+
+def _loop(group: Group) -> str:
+    shape, count = group.outputs[0].shape.static, len(group.instructions)
+    if count == 1:
+        return f"{article(group.root.opcode)} is one loop over {shape}"
+    several = len(group.outputs) > 1
+    kept = f"the loop stores {len(group.outputs)} of the results" if several else "only the last is stored"
+    return f"{count} instructions are computed element by element in one loop over {shape}; {kept}"
+
+
+def _update(group: Group) -> str:
+    inner = len(group.instructions) - 1
+    new = f"; {_count(inner)} computed as the elements are stored" if inner else ""
+    return f"the elements of the update are stored into the array{new}"
+
+
+def _reduction(group: Group) -> str:
+    before, after = _around(group)
+    reason = f"{article(group.root.opcode)} combines elements as they are loaded"
+    if before:
+        reason = f"{_count(before)} computed as the {group.root.opcode} combines their elements"
+    return f"{reason}; {_count(after)} computed from its results before they are stored" if after else reason
+
+
+def _contraction(group: Group) -> str:
+    _, after = _around(group)
+    if not after:
+        return _own_kernel(group)
+    return f"{_count(after)} the epilogue of the {group.kind}: computed from its results before they are stored"
+
+
+def _row(group: Group) -> str:
+    rows = rows_of(next(i for i in group.instructions if i.opcode == "reduce"))
+    over = f"{rows[0]} rows of {rows[1]} elements" if rows is not None else "the same rows"
+    return f"{len(group.parts)} groups iterate over {over}, which stay in the L1 cache between them"
+
+
+def _count(number: int) -> str:
+    return f"{number} instructions are" if number > 1 else "1 instruction is"
+
+
+def _around(group: Group) -> tuple[int, int]:
+    """Return the number of instructions before and after the root of a group."""
+    after: set[Instruction] = {group.root}
+    for ins in group.instructions:
+        if any(v.instruction in after for o in ins.operands for v in leaves(o)):
+            after.add(ins)
+    return len(group.instructions) - len(after), len(after) - 1
+
+
+_WORDS: dict[str, Callable[[Group], str]] = {
+    "loop": _loop,
+    "update": _update,
+    "row": _row,
+    "reduce": _reduction,
+    "reduce-window": _reduction,
+    "window-scatter": _reduction,
+    **dict.fromkeys(CONTRACTIONS, _contraction),
+}
+_LOOPS = {
+    "small loop": "all iterations of the while run in one kernel, with the state in locals",
+    "lane loop": "each block of elements runs through all iterations of the while, in the L1 cache",
+}
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+def _prebuilt_refusals(kernel: Kernel, step: Step) -> Iterator[Refusal]:
+    """Yield the reason for which a kernel is compiled although the library has functions of its kind."""
+    if kernel.kind not in _PREBUILT_KINDS or _is_prebuilt(kernel):
+        return
+    (group,) = step.groups
+    if config.get("SANITIZE"):
+        reason = "CYXLA_SANITIZE is set"
+    elif prebuilt_numbers.suffix() is None:
+        reason = "CYXLA_PREBUILT=0"
+    elif kernel.cost < MIN_PREBUILT_NS:
+        reason = f"with less than {MIN_PREBUILT_NS:.0f} ns of work, sizes known at compile time make it faster"
+    elif len(group.instructions) > 1:
+        reason = "the library has no function that takes its epilogue"
+    else:
+        reason = "the library has no function for its types and sizes"
+    yield Refusal("prebuilt", _described(group.root), reason)
+
+
+def _vector_refusals(kernel: Kernel, step: Step) -> Iterator[Refusal]:
+    for group in step.groups:
+        root = group.root
+        if kernel.kind in _SEQUENTIAL:
+            yield Refusal("vectorisation", _described(root), _SEQUENTIAL[kernel.kind])
+        elif root.opcode in ("reduce", "reduce-window") and combines_in_order(root):
+            yield Refusal("vectorisation", _described(root), "its computation is applied in the order of the elements")
+
+
+def _donation_refusals(module: HloModule, options: CompileOptions, buffers: Buffers) -> Iterator[Refusal]:
+    for number in sorted(donated(module, resolve_donation(options, module).donate).keys() - buffers.donations.keys()):
+        yield Refusal("donation", f"array {number} of the arguments", "no result is left that has its size")

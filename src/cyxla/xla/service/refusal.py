@@ -1,0 +1,28 @@
+"""Refusals of the compiler: optimisations that it did not apply, with the reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Optimisation that was not applied.
+
+    Attributes
+    ----------
+    stage : str
+        Part of the compiler: ``fusion``, ``row fusion``, ``horizontal fusion``, ``loop``, ``in place``, ``donation``,
+        ``prebuilt``, ``vectorisation`` or ``native code``.
+    subject : str
+        Opcode and shape of the instruction, or a few words.
+    reason : str
+        Clause that completes "not .., since".
+    """
+
+    stage: str
+    subject: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.reason}"

@@ -37,7 +37,7 @@ std::map<std::string, std::uint64_t> pool_stats() {
 }
 
 // The highest x86-64 psABI level whose every feature both the processor and the system support; "" elsewhere.
-std::string isa_level() {
+std::string detected_isa_level() {
 #if defined(__x86_64__)
   __builtin_cpu_init();  // these checks include the system's support for the registers
   unsigned a, b, c = 0, d, ext_c = 0;
@@ -56,6 +56,12 @@ std::string isa_level() {
 #else
   return "";
 #endif
+}
+
+// Detected once: cpuid takes some 10 us each time where a hypervisor intercepts it, and compilers ask for every kernel.
+std::string isa_level() {
+  static const std::string level = detected_isa_level();
+  return level;
 }
 
 }  // namespace

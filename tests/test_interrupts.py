@@ -16,7 +16,7 @@ from cyxla._native import _rt
 from cyxla.interrupts import interruptible
 from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.lowering import emit, run_passes
-from cyxla.xla.cpu.run.executable import DEAF_ABOVE, WATCHED_ABOVE
+from cyxla.xla.cpu.run.executable import ABANDONABLE_ABOVE, WATCHED_ABOVE
 from cyxla.xla.evaluator.evaluation import _is_long
 from cyxla.xla.service import CompileOptions
 
@@ -149,14 +149,14 @@ def plan_of(module):
 @pytest.mark.parametrize("name", LONG)
 def test_long_programs_are_watched(name):
     plan = plan_of(module_of(*LONG[name]))
-    assert plan.longest > DEAF_ABOVE or plan.cost > WATCHED_ABOVE
+    assert plan.longest > ABANDONABLE_ABOVE or plan.cost > WATCHED_ABOVE
     assert 0 < plan.longest <= plan.cost
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_short_programs_are_not(name):
     plan = plan_of(module_of(*SHORT[name]))
-    assert plan.longest <= DEAF_ABOVE
+    assert plan.longest <= ABANDONABLE_ABOVE
     assert plan.cost <= WATCHED_ABOVE
 
 

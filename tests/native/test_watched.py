@@ -90,13 +90,13 @@ def flag():
 
 
 @pytest.fixture(params=[DEAF, DEAF_TASKS], ids=["serial", "tasks"])
-def deaf(request, program, flag):
-    return deaf_program(program, flag, request.param)
+def abandonable(request, program, flag):
+    return abandonable_program(program, flag, request.param)
 
 
-def deaf_program(program, flag, body=DEAF, **options):
+def abandonable_program(program, flag, body=DEAF, **options):
     return program(
-        body, [("i8", (2,)), F3], [F3], bound={0: flag}, watched=True, deaf=True, arena_bytes=1 << 20, **options
+        body, [("i8", (2,)), F3], [F3], bound={0: flag}, watched=True, abandonable=True, arena_bytes=1 << 20, **options
     )
 
 
@@ -115,11 +115,11 @@ def interrupted(call, flag):
 
 
 @pytest.mark.usefixtures("interrupting")
-def test_what_does_not_stop_is_abandoned_and_kept_alive(deaf, flag):
+def test_what_does_not_stop_is_abandoned_and_kept_alive(abandonable, flag):
     before = native.pool_stats()["in_use_bytes"]
     given = [X.copy()]
     gone = weakref.ref(given[0])
-    interrupted(lambda: deaf(given.pop()), flag)
+    interrupted(lambda: abandonable(given.pop()), flag)
     gc.collect()
     assert flag[1] == 0  # it is still working
     assert _rt.abandoned_runs() == 1
@@ -128,12 +128,12 @@ def test_what_does_not_stop_is_abandoned_and_kept_alive(deaf, flag):
     flag[1] = 1
     until(lambda: _rt.abandoned_runs() == 0 and gone() is None)
     assert native.pool_stats()["in_use_bytes"] == before
-    np.testing.assert_array_equal(deaf(X), X + 1)
+    np.testing.assert_array_equal(abandonable(X), X + 1)
 
 
 @pytest.mark.usefixtures("interrupting")
-def test_other_programs_run_on_all_threads_meanwhile(deaf, flag, program):
-    interrupted(lambda: deaf(X), flag)
+def test_other_programs_run_on_all_threads_meanwhile(abandonable, flag, program):
+    interrupted(lambda: abandonable(X), flag)
     squares = program(SQUARES, [], [("f8", (500,))])
     np.testing.assert_array_equal(squares(), np.arange(500.0) ** 2)
     before = native.threads()
@@ -145,19 +145,19 @@ def test_other_programs_run_on_all_threads_meanwhile(deaf, flag, program):
 
 
 @pytest.mark.usefixtures("interrupting")
-def test_arrays_of_the_caller_are_not_written_after_an_interruption(deaf, flag):
+def test_arrays_of_the_caller_are_not_written_after_an_interruption(abandonable, flag):
     out = np.full(3, 7.0)
-    interrupted(lambda: deaf(X, out=out), flag)
+    interrupted(lambda: abandonable(X, out=out), flag)
     flag[1] = 1
     until(lambda: _rt.abandoned_runs() == 0)
     np.testing.assert_array_equal(out, [7.0] * 3)
-    assert deaf(X, out=out) is out
+    assert abandonable(X, out=out) is out
     np.testing.assert_array_equal(out, X + 1)
 
 
 @pytest.mark.usefixtures("interrupting")
 def test_donated_memory_is_waited_for(program, flag):
-    donating = deaf_program(program, flag, donations={1: 0})
+    donating = abandonable_program(program, flag, donations={1: 0})
     released = []
 
     def release():
@@ -204,7 +204,7 @@ def test_errors_come_with_their_message(program):
 
 
 def test_a_handler_that_does_not_raise_changes_nothing(program, flag):
-    deaf, seen = deaf_program(program, flag), []
+    abandonable, seen = abandonable_program(program, flag), []
 
     def note(*_):
         seen.append(True)
@@ -213,16 +213,16 @@ def test_a_handler_that_does_not_raise_changes_nothing(program, flag):
     before = signal.signal(signal.SIGALRM, note)
     try:
         with alarm():
-            np.testing.assert_array_equal(deaf(X), X + 1)
+            np.testing.assert_array_equal(abandonable(X), X + 1)
     finally:
         signal.signal(signal.SIGALRM, before)
     assert seen == [True]
 
 
 def test_other_threads_run_it_themselves(program, flag):
-    deaf, made = deaf_program(program, flag), []
+    abandonable, made = abandonable_program(program, flag), []
     flag[1] = 1
-    threads = [threading.Thread(target=lambda: made.append(deaf(X))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: made.append(abandonable(X))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -234,15 +234,15 @@ def test_other_threads_run_it_themselves(program, flag):
 @pytest.mark.usefixtures("interrupting")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_none_of_the_abandoned_runs(program, flag):
-    deaf = deaf_program(program, flag)
-    interrupted(lambda: deaf(X), flag)
+    abandonable = abandonable_program(program, flag)
+    interrupted(lambda: abandonable(X), flag)
     child = os.fork()
     if child == 0:
         code = 1
         with contextlib.suppress(BaseException):
             assert _rt.abandoned_runs() == 0
             flag[1] = 1
-            np.testing.assert_array_equal(deaf(X), X + 1)
+            np.testing.assert_array_equal(abandonable(X), X + 1)
             code = 0
         os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
@@ -260,10 +260,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 flag = np.zeros(2, np.int64)
 library = native.build_library([toolchain.abi_header() + "\\nCYX_LIBRARY\\n" + {body!r}])
 types = [("i8", (2,)), ("f8", (3,))], [("f8", (3,))]
-deaf = native.Program(library, "entry", *types, 0, bound={{0: flag}}, watched=True)
+abandonable = native.Program(library, "entry", *types, 0, bound={{0: flag}}, watched=True)
 try:
     with sending(signal.SIGINT, lambda: flag[0]):
-        deaf(np.ones(3))
+        abandonable(np.ones(3))
 except KeyboardInterrupt:
     print("interrupted", _rt.abandoned_runs(), end="")
 sys.exit(3)

@@ -1,4 +1,4 @@
-"""The contract of include/cyxla/abi.h, and what the C++ side offers, for cimport."""
+"""Declarations of include/cyxla/abi.h and of the C++ runtime, for cimport."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 

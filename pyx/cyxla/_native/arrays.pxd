@@ -1,4 +1,4 @@
-"""NumPy's C API, as much of it as calls take, for cimport; each module that uses it runs `_import_array` first."""
+"""The part of NumPy's C API that calls use, for cimport; each module that uses it runs `_import_array` first."""
 
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject

@@ -1,7 +1,8 @@
-"""Calls of traced functions: which compiled program an argument list belongs to, found without leaving C.
+"""Calls of traced functions: dispatch of an argument list to its compiled program, entirely in C.
 
-A way is a signature as it is passed: a tree of nodes for each argument, positional ones first. The way used last is
-tried first, then those under the same hash; what fits none goes to Python, which compiles and leaves a way behind.
+A call signature is a tree of nodes for each argument, positional ones first. The signature of the last call is tried
+first, then those with the same hash. Arguments that match none go to Python, which compiles a program and adds a
+signature.
 """
 
 cimport cython
@@ -39,7 +40,7 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     """
-    /* Python types whose calls skip the tuple of arguments: what a class statement does not hand on before 3.12. */
+    /* Enables vectorcall for a Python subclass, which does not inherit it before Python 3.12. */
     static void cyx_set_vectorcall(PyTypeObject *type, Py_ssize_t offset) {
         type->tp_vectorcall_offset = offset;
         type->tp_call = PyVectorcall_Call;
@@ -52,17 +53,17 @@ cdef extern from *:
 _import_array()
 
 cdef enum:
-    INLINE = 64  # programs with more buffers, or ways with more leaves, go by way of lists
+    INLINE = 64  # programs with more buffers, or signatures with more leaves, take the slow path
     CELL = 16  # bytes of the largest number
-    DEEPEST = 32  # how far a hash looks into containers
-    MOST_HASHED = 1 << 16  # values that it looks at: a container may contain itself several times
-    MOST_WAYS = 4096
-    MOST_DIMENSIONS = 64  # of NumPy's arrays
+    MAX_DEPTH = 32  # of containers that a hash includes
+    MAX_HASHED = 1 << 16  # number of values that a hash includes: a container may contain itself several times
+    MAX_SIGNATURES = 4096
+    MAX_DIMENSIONS = 64  # of NumPy's arrays
 
 
 cpdef enum Node:
-    ARRAY  # of a dtype and sizes
-    SCALAR  # of NumPy's, by its dtype
+    ARRAY  # a NumPy array, by its dtype and sizes
+    SCALAR  # a NumPy scalar, by its dtype
     FLOAT
     INT
     BOOL
@@ -73,14 +74,14 @@ cpdef enum Node:
     DICT
     NAMED  # a named tuple, by its type
     RECORD  # a dataclass, by its type and the names of its fields
-    STATIC  # equal to a string, bytes or an int
-    STATIC_KEY  # the same, or of equal `static_key`
-    RECEIVER  # what a method is called on: that object and no other
+    STATIC  # a string, bytes or an int, by its value
+    STATIC_KEY  # any other static value, by identity or by its `static_key`
+    RECEIVER  # the object of a bound method, by identity
     OUT
 
 
-cdef struct Place:
-    # A node of a way; what it points to belongs to the Way.
+cdef struct SignatureNode:
+    # A node of a call signature; its pointers belong to the CallSignature.
     int kind
     int count
     Py_ssize_t slot
@@ -90,57 +91,57 @@ cdef struct Place:
     int type_num
     int ndim
     npy_intp *dims
-    npy_intp *axes  # the order in which the dimensions lie in memory; NULL for row-major order
+    npy_intp *axes  # the dimensions from the slowest to the fastest varying; NULL for row-major order
 
 
-cdef int traces = 0  # functions that are being traced now, by any thread
+cdef int traces = 0  # number of functions being traced, on all threads
 cdef object current_trace = None
 cdef object static_key = None
 cdef object trim = None
 
 
 def install(current, key_of, trimmed):
-    """Lend C the functions of Python that it cannot do without.
+    """Set the Python functions that the dispatcher calls.
 
     Parameters
     ----------
     current : callable
-        Tells whether this thread is tracing.
+        Function that returns the trace of this thread, or None.
     key_of : callable
-        From a static value to what two of them are compared by.
+        Function that returns the key by which static values are compared.
     trimmed : callable
-        Takes frames out of an exception's traceback.
+        Function that returns an exception's traceback without the frames of this package.
     """
     global current_trace, static_key, trim
     current_trace, static_key, trim = current, key_of, trimmed
 
 
 def begin_trace():
-    """One more function is being traced."""
+    """Increment the number of functions being traced."""
     global traces
     traces += 1
 
 
 def end_trace():
-    """One less."""
+    """Decrement the number of functions being traced."""
     global traces
     traces -= 1
 
 
 def set_traces(int count):
-    """Say how many functions are being traced, in a forked child."""
+    """Set the number of functions being traced, in a forked child."""
     global traces
     traces = count
 
 
 @cython.final
 cdef class Receiver:
-    """What a method is called on, where it is no container: static, by identity.
+    """The object of a bound method that is not a container; it is static, and compared by identity.
 
     Parameters
     ----------
     value : object
-        The object.
+        Object on which the method is called.
     """
 
     cdef readonly object value
@@ -150,39 +151,39 @@ cdef class Receiver:
 
 
 cdef class Compiled:
-    """What is compiled for one signature, whichever way the arguments come.
+    """The compiled program of one signature, for all forms in which its arguments can be passed.
 
-    A subclass has the methods ``run_slowly(arguments, out)`` and ``fail(code, number)``.
+    A subclass defines the methods ``run_slowly(arguments, out)`` and ``fail(code, number)``.
 
     Parameters
     ----------
     executable : Executable
-        Takes the arrays and numbers among the arguments; gives one array, or a tuple.
+        Executable that takes the arrays and numbers among the arguments, and returns one array or a tuple.
     plan : tuple
-        How the container of the results is built: ``(0,)`` is a leaf, ``(1, parts)`` a tuple, ``(2, parts)`` a list,
+        Structure of the container of results: ``(0,)`` is a leaf, ``(1, parts)`` a tuple, ``(2, parts)`` a list,
         ``(3, keys, parts)`` a dict, ``(4,)`` is None, ``(5, build, key, parts)`` anything else.
     fails : bool
-        Whether the last result is a failure, s64[2].
+        True if the last result is a failure code, s64[2].
     rank0 : bytes
-        What each result is that has no dimensions: 0 for a NumPy scalar, 1 for an array, 2 for a Python number.
+        Type of each result of rank 0: 0 for a NumPy scalar, 1 for an array, 2 for a Python number.
     input_axes : tuple of (tuple of int or None), optional
-        For each input the order in which its dimensions go to the program; None for all or one as they are.
+        Permutation of each input's dimensions for the program; None for one or all inputs without a permutation.
     layouts : tuple of (tuple of int or None, bool), optional
-        For each result the order in which the dimensions of the program's come out, and whether it may be written to;
-        None where all are as the program makes them.
+        Permutation of each result's dimensions, and True if the result is writeable; None if all results are returned
+        as the program computes them.
     spectra : tuple of (int, int), optional
-        Complex results that become real arrays if all imaginary parts of another result are zero: the index of each,
-        and that of the other one.
+        Complex results that become real arrays if all imaginary parts of another result are zero: pairs of the index
+        of such a result and the index of that other result.
     """
 
     cdef readonly object executable
     cdef readonly tuple plan, input_axes, layouts, spectra
     cdef readonly bint fails
-    cdef Program program  # None where the executable is to be called as it is
+    cdef Program program  # None if the executable must be called from Python
     cdef Py_ssize_t n_results
     cdef bint single, flat
     cdef readonly bytes rank0
-    cdef public unsigned long long stamp  # of the last call, by the clock of the dispatcher
+    cdef public unsigned long long stamp  # time of the last call, on the clock of the dispatcher
 
     def __init__(
         self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None,
@@ -195,7 +196,7 @@ cdef class Compiled:
         self.use(executable)
 
     def use(self, executable):
-        """Run this from now on, which takes and gives the same; calls under way end with what they began with."""
+        """Replace the executable by an equivalent one; running calls finish with the old one."""
         cdef Program program = None
         if isinstance(executable, Program) and type(executable).__call__ is Program.__call__:
             program = executable
@@ -206,7 +207,7 @@ cdef class Compiled:
         self.executable, self.program = executable, program
 
     def __call__(self, list leaves, out=None):
-        """Run on the arrays and numbers among the arguments, in the order of the program."""
+        """Run on the arrays and numbers among the arguments, in the order of the program's parameters."""
         cdef Py_ssize_t k, count = len(leaves)
         cdef PyObject *inputs[INLINE]
         if self.input_axes is not None:
@@ -223,17 +224,17 @@ cdef class Compiled:
         return self.run_in_order(inputs, count, out)
 
     cdef object run_in_order(self, PyObject **inputs, Py_ssize_t count, object out):
-        """Run on inputs whose dimensions are in the order of the program's parameters."""
+        """Run on inputs whose dimensions are permuted already."""
         cdef void *bufs[INLINE]
         cdef char memory[(INLINE + 4) * CELL]
-        cdef Program program = self.program  # which may be another one before this ends
+        cdef Program program = self.program  # another thread may replace self.program meanwhile
         if program is None or out is not None:
             return self.run_slowly([<object> inputs[k] for k in range(count)], out)
         memcpy(bufs, program.template, program.n_buffers * sizeof(void *))
         return self.run_on(program, bufs, <char *> ((<uint64_t> memory + 63) & ~<uint64_t> 63), inputs)
 
     cdef object run_on(self, Program program, void **bufs, char *cells, PyObject **inputs):
-        """Run on buffers; numbers that come and go have cells of 16 bytes, each where its buffer has its number."""
+        """Run on buffers; the cell of 16 bytes with the number of a buffer holds its value if it has rank 0."""
         cdef Py_ssize_t k
         cdef Spec *spec
         cdef object held = None
@@ -253,22 +254,22 @@ cdef class Compiled:
             if spec[k].ndim == 0:
                 bufs[program.n_inputs + k] = cells + (program.n_inputs + k) * CELL
                 continue
-            made = new_array(&spec[k])
-            bufs[program.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> made)
+            array = new_array(&spec[k])
+            bufs[program.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
             if arrays is None:
                 arrays = []
-            arrays.append(made)
+            arrays.append(array)
         cdef int64_t *failure = <int64_t *> (cells + (program.n_inputs + self.n_results) * CELL)
         if self.fails:
             bufs[program.n_inputs + self.n_results] = failure
-        program.execute(bufs, None, None, None)  # no watched program
+        program.execute(bufs, None, None, None)  # the program is not a watched one
         if self.fails and failure[0] != 0:
             self.fail(failure[0], failure[1])
         if self.single:
             if spec.ndim:
                 if self.layouts is not None:
-                    arrays[0] = laid_out(arrays[0], self.layouts[0])
-                return arrays[0] if self.spectra is None else real_where_all_are(arrays, self.spectra)[0]
+                    arrays[0] = with_layout(arrays[0], self.layouts[0])
+                return arrays[0] if self.spectra is None else drop_zero_imaginary(arrays, self.spectra)[0]
             return self.unboxed(bufs[program.n_inputs], spec, 0)
         return self.container(program, bufs, arrays)
 
@@ -278,16 +279,16 @@ cdef class Compiled:
         cdef list leaves = []
         for k in range(self.n_results):
             if spec[k].ndim:
-                leaves.append(arrays[at] if self.layouts is None else laid_out(arrays[at], self.layouts[k]))
+                leaves.append(arrays[at] if self.layouts is None else with_layout(arrays[at], self.layouts[k]))
                 at += 1
             else:
                 leaves.append(self.unboxed(bufs[program.n_inputs + k], &spec[k], k))
         if self.spectra is not None:
-            real_where_all_are(leaves, self.spectra)
+            drop_zero_imaginary(leaves, self.spectra)
         return tuple(leaves) if self.flat else build(self.plan, iter(leaves))
 
     cdef object unboxed(self, void *cell, const Spec *spec, Py_ssize_t k):
-        """Result `k`, which has no dimensions, as NumPy would give it."""
+        """Return result `k`, of rank 0, as the type that NumPy returns."""
         cdef char rank0 = (<const char *> self.rank0)[k]
         if rank0 == 0:
             return PyArray_Scalar(cell, spec.descr, NULL)
@@ -298,8 +299,8 @@ cdef class Compiled:
         return array
 
 
-def laid_out(array, tuple layout):
-    """Hand out a result with its dimensions in another order, or read-only; see `Compiled`."""
+def with_layout(array, tuple layout):
+    """Return a result with permuted dimensions, or read-only; see `Compiled`."""
     axes, writeable = layout
     if axes is not None:
         array = array.transpose(axes)
@@ -308,7 +309,7 @@ def laid_out(array, tuple layout):
     return array
 
 
-def real_where_all_are(list results, tuple spectra):
+def drop_zero_imaginary(list results, tuple spectra):
     """Replace eigenvalues that are all real, and their eigenvectors, by real arrays; see `Compiled`."""
     cdef list real = [not results[by].imag.any() for _, by in spectra]
     for is_real, (k, _) in zip(real, spectra):
@@ -318,7 +319,7 @@ def real_where_all_are(list results, tuple spectra):
 
 
 def build(tuple plan, leaves):
-    """Put leaves, an iterator, together as a plan says; see `Compiled`."""
+    """Build the container of results from an iterator of leaves; see `plan` of `Compiled`."""
     cdef int kind = plan[0]
     if kind == 0:
         return next(leaves)
@@ -334,7 +335,7 @@ def build(tuple plan, leaves):
 
 
 cdef bint write_number(char *cell, PyObject *value, const Spec *spec) noexcept:
-    """Write a Python number of the kind that a type is for, or a NumPy scalar of the type itself; False for others."""
+    """Write a Python number, or a NumPy scalar of exactly the type, to a cell; return False for other values."""
     cdef object number = <object> value
     if PyFloat_CheckExact(number):
         (<double *> cell)[0] = PyFloat_AS_DOUBLE(number)
@@ -343,7 +344,7 @@ cdef bint write_number(char *cell, PyObject *value, const Spec *spec) noexcept:
     elif PyLong_CheckExact(number):
         (<int64_t *> cell)[0] = PyLong_AsLongLong(number)
     elif PyComplex_CheckExact(number):
-        # by its parts: re + im * I would lose signs of zeros, and infinities beside NaN
+        # part by part: re + im * I would lose signs of zeros, and infinities beside NaN
         (<double *> cell)[0] = PyComplex_RealAsDouble(number)
         (<double *> cell)[1] = PyComplex_ImagAsDouble(number)
     elif Py_TYPE(value) == spec.descr.typeobj and spec.type_num < NPY_USERDEF:
@@ -354,25 +355,25 @@ cdef bint write_number(char *cell, PyObject *value, const Spec *spec) noexcept:
 
 
 @cython.final
-cdef class Way:
-    """A form of call, and the compiled program of arguments that fit it.
+cdef class CallSignature:
+    """A signature of calls, with its compiled program.
 
     Parameters
     ----------
     compiled : Compiled
-        What to run.
+        Program of the signature.
     nargs : int
-        Positional arguments.
+        Number of positional arguments.
     kwnames : tuple of str
-        Names of the others.
+        Names of the keyword arguments.
     nodes : list of tuple
-        In the order in which the arguments come, containers before their parts: ``(kind, count, slot, key, names)``.
-        The key of an array is its ``(dtype, sizes, axes)``, see `axes_of`; `slot` is the number of an input of the program.
+        Nodes ``(kind, count, slot, key, names)`` in the order of the arguments, containers before their parts. The key
+        of an array is its ``(dtype, sizes, axes)``, see `axes_of`; `slot` is the number of an input of the program.
     inputs : int
-        Inputs of the program.
+        Number of inputs of the program.
     """
 
-    cdef Place *places
+    cdef SignatureNode *nodes
     cdef npy_intp *dims
     cdef Py_ssize_t nargs, inputs
     cdef tuple kwnames
@@ -382,37 +383,40 @@ cdef class Way:
     def __init__(self, Compiled compiled, Py_ssize_t nargs, tuple kwnames, list nodes, Py_ssize_t inputs):
         self.compiled, self.nargs, self.kwnames, self.inputs = compiled, nargs, kwnames, inputs
         self.kept = nodes
-        self.places = <Place *> PyMem_Calloc(len(nodes) + 1, sizeof(Place))
-        arrays = [node[3] for node in nodes if node[0] <= Node.SCALAR]
+        self.nodes = <SignatureNode *> PyMem_Calloc(len(nodes) + 1, sizeof(SignatureNode))
+        arrays = [row[3] for row in nodes if row[0] <= Node.SCALAR]
         self.dims = <npy_intp *> PyMem_Calloc(sum(2 * len(sizes) for _, sizes, _ in arrays) + 1, sizeof(npy_intp))
-        if self.places == NULL or self.dims == NULL:
+        if self.nodes == NULL or self.dims == NULL:
             raise MemoryError
         cdef npy_intp *dims_at = self.dims
-        cdef Place *place = self.places
+        cdef SignatureNode *node = self.nodes
         for kind, count, slot, key, names in nodes:
-            place.kind, place.count, place.slot = kind, count, slot
-            place.key, place.names = <PyObject *> key, <PyObject *> names
+            node.kind, node.count, node.slot = kind, count, slot
+            node.key, node.names = <PyObject *> key, <PyObject *> names
             if kind <= Node.SCALAR:
-                place.descr = <PyArray_Descr *> <PyObject *> key[0]
-                place.type_num, place.ndim, place.dims = key[0].num, len(key[1]), dims_at
+                node.descr = <PyArray_Descr *> <PyObject *> key[0]
+                node.type_num, node.ndim, node.dims = key[0].num, len(key[1]), dims_at
                 for size in key[1]:
                     dims_at[0] = size
                     dims_at += 1
                 if key[2] is not None:
-                    place.axes = dims_at
+                    node.axes = dims_at
                     for axis in key[2]:
                         dims_at[0] = axis
                         dims_at += 1
-            place += 1
+            node += 1
 
     def __dealloc__(self):
-        PyMem_Free(self.places)
+        PyMem_Free(self.nodes)
         PyMem_Free(self.dims)
 
-    cdef bint fits(self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs, Py_ssize_t room, PyObject **out):
-        """Tell whether arguments are of this form; if so `inputs` holds on to them, in the order of the program."""
+    cdef bint matches(
+        self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs, Py_ssize_t capacity,
+        PyObject **out,
+    ):
+        """Return True if arguments have this signature; `inputs` then owns them, in the order of the program."""
         cdef Py_ssize_t k, given = nargs
-        if nargs != self.nargs or self.inputs > room:
+        if nargs != self.nargs or self.inputs > capacity:
             return False
         if kwnames != NULL:
             if <PyObject *> self.kwnames != kwnames and self.kwnames != <tuple> kwnames:
@@ -421,44 +425,44 @@ cdef class Way:
         elif PyTuple_GET_SIZE(self.kwnames):
             return False
         memset(inputs, 0, self.inputs * sizeof(PyObject *))
-        cdef const Place *at = self.places
+        cdef const SignatureNode *at = self.nodes
         for k in range(given):
             if at.kind == Node.OUT:
                 out[0] = args[k]
                 at += 1
-            elif not walk(&at, args[k], inputs):
-                self.let_go(inputs)
+            elif not match_node(&at, args[k], inputs):
+                self.release_inputs(inputs)
                 return False
         return True
 
-    cdef void let_go(self, PyObject **inputs):
+    cdef void release_inputs(self, PyObject **inputs):
         cdef Py_ssize_t k
         for k in range(self.inputs):
             Py_XDECREF(inputs[k])
 
 
-cdef inline bint is_array(PyObject *value, const Place *place) noexcept:
+cdef inline bint is_array(PyObject *value, const SignatureNode *node) noexcept:
     cdef int k
     cdef npy_intp *dims
     if not PyArray_CheckExact(value):
         return False
-    if PyArray_DESCR(<PyArrayObject *> value) != place.descr and PyArray_TYPE(<PyArrayObject *> value) != place.type_num:
+    if PyArray_DESCR(<PyArrayObject *> value) != node.descr and PyArray_TYPE(<PyArrayObject *> value) != node.type_num:
         return False
-    if PyArray_NDIM(<PyArrayObject *> value) != place.ndim:
+    if PyArray_NDIM(<PyArrayObject *> value) != node.ndim:
         return False
     dims = PyArray_DIMS(<PyArrayObject *> value)
-    for k in range(place.ndim):
-        if dims[k] != place.dims[k]:
+    for k in range(node.ndim):
+        if dims[k] != node.dims[k]:
             return False
     if PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> value):
-        return place.axes == NULL
-    return place.ndim < 2 or lies_as(<PyArrayObject *> value, place.axes)
+        return node.axes == NULL
+    return node.ndim < 2 or has_axes(<PyArrayObject *> value, node.axes)
 
 
-cdef bint lies_as(PyArrayObject *array, const npy_intp *axes) noexcept:
-    """Whether the dimensions of an array lie in an order; NULL for row-major order."""
+cdef bint has_axes(PyArrayObject *array, const npy_intp *axes) noexcept:
+    """Return True if `axes` is the order of an array's dimensions in memory; NULL stands for row-major order."""
     cdef int k
-    cdef npy_intp found[MOST_DIMENSIONS]
+    cdef npy_intp found[MAX_DIMENSIONS]
     if not find_axes(array, found):
         return axes == NULL
     if axes == NULL:
@@ -470,9 +474,9 @@ cdef bint lies_as(PyArrayObject *array, const npy_intp *axes) noexcept:
 
 
 cdef bint find_axes(PyArrayObject *array, npy_intp *axes) noexcept:
-    """Find the order in which the dimensions of an array lie, outermost first; False for row-major order.
+    """Find the order of an array's dimensions in memory, slowest varying first; return False for row-major order.
 
-    Dimensions of size 1 come first, and an array whose elements share memory lies in row-major order.
+    Dimensions of size 1 come first, and an array with a stride of 0 counts as row-major.
     """
     cdef int k, at, n = 0, ndim = PyArray_NDIM(array)
     cdef bint other = False
@@ -503,39 +507,39 @@ cdef bint find_axes(PyArrayObject *array, npy_intp *axes) noexcept:
 
 
 def axes_of(array):
-    """Find the order in which the dimensions of an array lie in memory, outermost first; None for row-major order."""
-    cdef npy_intp axes[MOST_DIMENSIONS]
+    """Return the order of an array's dimensions in memory, slowest varying first; None for row-major order."""
+    cdef npy_intp axes[MAX_DIMENSIONS]
     cdef PyArrayObject *given = <PyArrayObject *> <PyObject *> array
     if not find_axes(given, axes):
         return None
     return tuple([axes[k] for k in range(PyArray_NDIM(given))])
 
 
-cdef bint walk(const Place **at, PyObject *value, PyObject **inputs) noexcept:
-    """Compare a value with the node that `at` points to, and go on to the one behind it and its parts."""
-    cdef const Place *place = at[0]
+cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **inputs) noexcept:
+    """Compare a value with the node that `at` points to, and advance `at` beyond the node and its parts."""
+    cdef const SignatureNode *node = at[0]
     at[0] += 1
-    cdef int kind = place.kind
+    cdef int kind = node.kind
     if kind == Node.ARRAY:
-        if not is_array(value, place):
+        if not is_array(value, node):
             return False
-        keep(inputs, place.slot, value)
+        keep(inputs, node.slot, value)
         return True
     if kind == Node.SCALAR:
-        if Py_TYPE(value) != place.descr.typeobj:
+        if Py_TYPE(value) != node.descr.typeobj:
             return False
-        keep(inputs, place.slot, value)
+        keep(inputs, node.slot, value)
         return True
     if kind <= Node.COMPLEX:
         if not is_number(value, kind):
             return False
-        keep(inputs, place.slot, value)
+        keep(inputs, node.slot, value)
         return True
     if kind == Node.NONE:
         return value == Py_None
     if kind <= Node.RECORD:
-        return walk_container(place, at, value, inputs)
-    return is_static(value, place)
+        return match_container(node, at, value, inputs)
+    return is_static(value, node)
 
 
 cdef inline void keep(PyObject **inputs, Py_ssize_t slot, PyObject *value) noexcept:
@@ -558,67 +562,73 @@ cdef bint is_number(PyObject *value, int kind) noexcept:
     return overflow == 0
 
 
-cdef bint walk_container(const Place *place, const Place **at, PyObject *value, PyObject **inputs) noexcept:
+cdef bint match_container(
+    const SignatureNode *node, const SignatureNode **at, PyObject *value, PyObject **inputs
+) noexcept:
     cdef int k
     cdef object container = <object> value
-    if place.kind == Node.DICT:
-        return walk_dict(place, at, container, inputs)
-    if place.kind == Node.RECORD:
-        return walk_record(place, at, value, inputs)
-    if place.kind == Node.LIST:
+    if node.kind == Node.DICT:
+        return match_dict(node, at, container, inputs)
+    if node.kind == Node.RECORD:
+        return match_record(node, at, value, inputs)
+    if node.kind == Node.LIST:
         if not PyList_CheckExact(container):
             return False
-        for k in range(place.count):
-            if k >= PyList_GET_SIZE(container) or not walk(at, PyList_GET_ITEM(container, k), inputs):
+        for k in range(node.count):
+            if k >= PyList_GET_SIZE(container) or not match_node(at, PyList_GET_ITEM(container, k), inputs):
                 return False
-        return PyList_GET_SIZE(container) == place.count
-    if place.kind == Node.TUPLE and not PyTuple_CheckExact(container):
+        return PyList_GET_SIZE(container) == node.count
+    if node.kind == Node.TUPLE and not PyTuple_CheckExact(container):
         return False
-    if place.kind == Node.NAMED and <PyObject *> Py_TYPE(value) != place.key:
+    if node.kind == Node.NAMED and <PyObject *> Py_TYPE(value) != node.key:
         return False
-    if PyTuple_GET_SIZE(container) != place.count:
+    if PyTuple_GET_SIZE(container) != node.count:
         return False
-    for k in range(place.count):
-        if not walk(at, PyTuple_GET_ITEM(container, k), inputs):
+    for k in range(node.count):
+        if not match_node(at, PyTuple_GET_ITEM(container, k), inputs):
             return False
     return True
 
 
-cdef bint walk_dict(const Place *place, const Place **at, object container, PyObject **inputs) noexcept:
-    """The keys count, and their order."""
+cdef bint match_dict(const SignatureNode *node, const SignatureNode **at, object container, PyObject **inputs) noexcept:
+    """Compare a dict with a node, by its keys in order and its values."""
     cdef Py_ssize_t position = 0
     cdef int k
     cdef PyObject *key
     cdef PyObject *value
-    if not PyDict_CheckExact(container) or PyDict_Size(container) != place.count:
+    cdef PyObject *wanted
+    if not PyDict_CheckExact(container) or PyDict_Size(container) != node.count:
         return False
-    for k in range(place.count):
+    for k in range(node.count):
         if not PyDict_Next(container, &position, &key, &value):
             return False
-        if key != PyTuple_GET_ITEM(<tuple> place.key, k) and not equal_keys(key, PyTuple_GET_ITEM(<tuple> place.key, k)):
+        wanted = PyTuple_GET_ITEM(<tuple> node.key, k)
+        if key != wanted and not equal_keys(key, wanted):
             return False
-        if not walk(at, value, inputs):
+        if not match_node(at, value, inputs):
             return False
     return True
 
 
 cdef bint equal_keys(PyObject *one, PyObject *other) noexcept:
-    """Whether keys are equal; of those whose comparison is code of somebody's, no two are."""
+    """Return True if two keys are equal strings or ints; other types could run arbitrary code in a comparison."""
     return (PyUnicode_CheckExact(<object> one) or PyLong_CheckExact(<object> one)) and equal(one, other)
 
 
-cdef bint walk_record(const Place *place, const Place **at, PyObject *value, PyObject **inputs) noexcept:
+cdef bint match_record(
+    const SignatureNode *node, const SignatureNode **at, PyObject *value, PyObject **inputs
+) noexcept:
     cdef int k
     cdef bint found
     cdef PyObject *part
-    if <PyObject *> Py_TYPE(value) != place.key:
+    if <PyObject *> Py_TYPE(value) != node.key:
         return False
-    for k in range(place.count):
-        part = PyObject_GetAttr(value, PyTuple_GET_ITEM(<tuple> place.names, k))
+    for k in range(node.count):
+        part = PyObject_GetAttr(value, PyTuple_GET_ITEM(<tuple> node.names, k))
         if part == NULL:
             PyErr_Clear()
             return False
-        found = walk(at, part, inputs)
+        found = match_node(at, part, inputs)
         Py_XDECREF(part)
         if not found:
             return False
@@ -626,7 +636,7 @@ cdef bint walk_record(const Place *place, const Place **at, PyObject *value, PyO
 
 
 cdef bint equal(PyObject *one, PyObject *other) noexcept:
-    """Whether two values are of one type and equal."""
+    """Return True if two values have the same type and are equal."""
     if Py_TYPE(one) != Py_TYPE(other):
         return False
     cdef int found = PyObject_RichCompareBool(one, other, Py_EQ)
@@ -635,95 +645,96 @@ cdef bint equal(PyObject *one, PyObject *other) noexcept:
     return found > 0
 
 
-cdef bint is_static(PyObject *value, const Place *place) noexcept:
-    if place.kind == Node.RECEIVER:
+cdef bint is_static(PyObject *value, const SignatureNode *node) noexcept:
+    if node.kind == Node.RECEIVER:
         if Py_TYPE(value) != <PyTypeObject *> Receiver:
             return False
-        referred = <object> place.key
-        return (referred() if place.count else referred) is (<Receiver> value).value
-    if place.kind == Node.STATIC:
-        return value == place.key or equal(value, place.key)
-    if place.names == value:
+        referred = <object> node.key
+        return (referred() if node.count else referred) is (<Receiver> value).value
+    if node.kind == Node.STATIC:
+        return value == node.key or equal(value, node.key)
+    if node.names == value:
         return True
     try:
-        return static_key(<object> value) == <object> place.key
+        return static_key(<object> value) == <object> node.key
     except Exception:
         return False
 
 
-cdef inline uint64_t mixed(uint64_t hash, uint64_t value) noexcept:
+cdef inline uint64_t mix(uint64_t hash, uint64_t value) noexcept:
     hash = (hash ^ value) * <uint64_t> 0x9E3779B97F4A7C15
     return hash ^ (hash >> 29)
 
 
-cdef uint64_t hashed(uint64_t hash, PyObject *value, int depth, int *left) noexcept:
-    """What equal signatures have in common; static parts inside of containers count by their types alone.
+cdef uint64_t hash_value(uint64_t hash, PyObject *value, int depth, int *left) noexcept:
+    """Return a hash that is equal for equal signatures; static parts of containers contribute only their types.
 
-    What comes after so many values that `left` is 0 does not count.
+    `left` is the number of values that still contribute.
     """
     cdef Py_ssize_t k, position = 0
     cdef PyObject *key
     cdef PyObject *part
     cdef object whole = <object> value
     if PyArray_CheckExact(value):
-        hash = mixed(hash, PyArray_TYPE(<PyArrayObject *> value) + 1)
+        hash = mix(hash, PyArray_TYPE(<PyArrayObject *> value) + 1)
         for k in range(PyArray_NDIM(<PyArrayObject *> value)):
-            hash = mixed(hash, PyArray_DIMS(<PyArrayObject *> value)[k] + 1)
-        return hash if PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> value) else hashed_axes(hash, <PyArrayObject *> value)
-    hash = mixed(hash, <uint64_t> Py_TYPE(value))
+            hash = mix(hash, PyArray_DIMS(<PyArrayObject *> value)[k] + 1)
+        return hash if PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> value) else hash_axes(hash, <PyArrayObject *> value)
+    hash = mix(hash, <uint64_t> Py_TYPE(value))
     left[0] -= 1
-    if depth == DEEPEST or left[0] < 0:
+    if depth == MAX_DEPTH or left[0] < 0:
         return hash
     if Py_TYPE(value) == <PyTypeObject *> Receiver:
-        return mixed(hash, <uint64_t> <PyObject *> (<Receiver> value).value)
+        return mix(hash, <uint64_t> <PyObject *> (<Receiver> value).value)
     if PyTuple_Check(whole):
         for k in range(PyTuple_GET_SIZE(whole)):
-            hash = hashed(hash, PyTuple_GET_ITEM(whole, k), depth + 1, left)
+            hash = hash_value(hash, PyTuple_GET_ITEM(whole, k), depth + 1, left)
     elif PyList_CheckExact(whole):
         for k in range(PyList_GET_SIZE(whole)):
-            hash = hashed(hash, PyList_GET_ITEM(whole, k), depth + 1, left)
+            hash = hash_value(hash, PyList_GET_ITEM(whole, k), depth + 1, left)
     elif PyDict_CheckExact(whole):
         while PyDict_Next(whole, &position, &key, &part):
-            hash = hashed(hashed_key(hash, key), part, depth + 1, left)
+            hash = hash_value(hash_key(hash, key), part, depth + 1, left)
     return hash
 
 
-cdef uint64_t hashed_axes(uint64_t hash, PyArrayObject *array) noexcept:
-    """The order of the dimensions in memory."""
+cdef uint64_t hash_axes(uint64_t hash, PyArrayObject *array) noexcept:
+    """Combine a hash with the order of an array's dimensions in memory."""
     cdef int k
-    cdef npy_intp axes[MOST_DIMENSIONS]
+    cdef npy_intp axes[MAX_DIMENSIONS]
     if find_axes(array, axes):
         for k in range(PyArray_NDIM(array)):
-            hash = mixed(hash, axes[k] + 1)
+            hash = mix(hash, axes[k] + 1)
     return hash
 
 
-cdef uint64_t hashed_key(uint64_t hash, PyObject *value) noexcept:
-    """The hash of a value that counts by itself."""
+cdef uint64_t hash_key(uint64_t hash, PyObject *value) noexcept:
+    """Combine a hash with the type and the hash of a value."""
     cdef Py_hash_t own = PyObject_Hash(value)
     if own == -1:
         PyErr_Clear()
-    return mixed(mixed(hash, <uint64_t> Py_TYPE(value)), <uint64_t> own)
+    return mix(mix(hash, <uint64_t> Py_TYPE(value)), <uint64_t> own)
 
 
 cdef class Dispatcher:
-    """A function that keeps a compiled program for each signature of its arguments.
+    """A function that caches a compiled program for each signature of its arguments.
 
-    A subclass has the method ``call_slowly(args, kwnames, hash)``, which gives the result, and may `learn` a way.
+    A subclass defines the method ``call_slowly(args, kwnames, hash)``, which returns the result, and adds
+    signatures.
 
     Parameters
     ----------
     static_positions : bytes
-        For each positional argument whether it is static.
+        Flag for each positional argument, 1 if it is static.
     static_rest : bool
-        Whether those behind them are.
+        True if all further positional arguments are static.
     static_names : set of str
-        Names of static arguments.
+        Names of static keyword arguments.
     """
 
     cdef vectorcallfunc vectorcall
-    cdef Way last
-    cdef dict ways  # hash -> list of Way
+    cdef CallSignature last
+    cdef dict signatures  # list of CallSignature by hash
     cdef Py_ssize_t count, most_inputs
     cdef bytes static_positions
     cdef bint static_rest
@@ -732,45 +743,47 @@ cdef class Dispatcher:
 
     def __cinit__(self):
         self.vectorcall = call
-        self.ways = {}
+        self.signatures = {}
 
     def set_static(self, bytes positions, bint rest, names):
-        """Say which arguments are static."""
+        """Set the static arguments."""
         self.static_positions, self.static_rest, self.static_names = positions, rest, names or None
 
-    def learn(self, uint64_t hash, Way way):
-        """Find a way by its hash from now on."""
-        if self.count >= MOST_WAYS:
+    def add_signature(self, uint64_t hash, CallSignature signature):
+        """Add a signature under its hash; all others are dropped first if there are too many."""
+        if self.count >= MAX_SIGNATURES:
             self.forget()
-        self.most_inputs = max(self.most_inputs, way.inputs)
-        self.ways.setdefault(hash, []).append(way)
+        self.most_inputs = max(self.most_inputs, signature.inputs)
+        self.signatures.setdefault(hash, []).append(signature)
         self.count += 1
 
     def forget(self, compiled=None):
-        """Drop the ways to a compiled program, or all of them."""
+        """Drop the signatures of a compiled program, or all of them."""
         self.last = None
-        kept = {h: [w for w in some if compiled is not None and w.compiled is not compiled] for h, some in self.ways.items()}
-        self.ways = {h: some for h, some in kept.items() if some}
-        self.count = sum(map(len, self.ways.values()))
+        kept = {} if compiled is None else {
+            hash: [s for s in some if s.compiled is not compiled] for hash, some in self.signatures.items()
+        }
+        self.signatures = {hash: some for hash, some in kept.items() if some}
+        self.count = sum(map(len, self.signatures.values()))
 
     cdef uint64_t hash_of(self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) noexcept:
         cdef Py_ssize_t k
         cdef uint64_t hash = nargs
-        cdef int left = MOST_HASHED
+        cdef int left = MAX_HASHED
         cdef PyObject *name
         for k in range(nargs):
             if self.is_static_position(k):
-                hash = hashed_key(hash, args[k])
+                hash = hash_key(hash, args[k])
             else:
-                hash = hashed(hash, args[k], 0, &left)
+                hash = hash_value(hash, args[k], 0, &left)
         if kwnames != NULL:
             for k in range(PyTuple_GET_SIZE(<tuple> kwnames)):
                 name = PyTuple_GET_ITEM(<tuple> kwnames, k)
-                hash = hashed_key(hash, name)
+                hash = hash_key(hash, name)
                 if self.static_names is not None and <object> name in self.static_names:
-                    hash = hashed_key(hash, args[nargs + k])
+                    hash = hash_key(hash, args[nargs + k])
                 else:
-                    hash = hashed(hash, args[nargs + k], 0, &left)
+                    hash = hash_value(hash, args[nargs + k], 0, &left)
         return hash
 
     cdef inline bint is_static_position(self, Py_ssize_t k) noexcept:
@@ -781,46 +794,48 @@ cdef class Dispatcher:
     cdef object invoke(self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames):
         cdef PyObject *inline[INLINE]
         cdef PyObject **inputs = inline
-        cdef Py_ssize_t room = max(INLINE, self.most_inputs)  # which other threads may raise meanwhile
-        if room > INLINE:
-            inputs = <PyObject **> PyMem_Malloc(room * sizeof(PyObject *))
+        cdef Py_ssize_t capacity = max(INLINE, self.most_inputs)  # read once: other threads may increase most_inputs
+        if capacity > INLINE:
+            inputs = <PyObject **> PyMem_Malloc(capacity * sizeof(PyObject *))
             if inputs == NULL:
                 raise MemoryError
         try:
-            return self.find(args, nargs, kwnames, inputs, room)
+            return self.dispatch(args, nargs, kwnames, inputs, capacity)
         finally:
             if inputs != inline:
                 PyMem_Free(inputs)
 
-    cdef object find(self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs, Py_ssize_t room):
+    cdef object dispatch(
+        self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs, Py_ssize_t capacity
+    ):
         cdef PyObject *out = NULL
-        cdef Way way = self.last
+        cdef CallSignature signature = self.last
         cdef uint64_t hash = 0
         if traces == 0 or current_trace() is None:
-            if way is not None and way.fits(args, nargs, kwnames, inputs, room, &out):
-                return self.follow(way, inputs, out)
+            if signature is not None and signature.matches(args, nargs, kwnames, inputs, capacity, &out):
+                return self.run(signature, inputs, out)
             hash = self.hash_of(args, nargs, kwnames)
-            for way in self.ways.get(hash, ()):
-                if way.fits(args, nargs, kwnames, inputs, room, &out):
-                    self.last = way
-                    return self.follow(way, inputs, out)
+            for signature in self.signatures.get(hash, ()):
+                if signature.matches(args, nargs, kwnames, inputs, capacity, &out):
+                    self.last = signature
+                    return self.run(signature, inputs, out)
         cdef Py_ssize_t k, given = nargs + (0 if kwnames == NULL else PyTuple_GET_SIZE(<tuple> kwnames))
         return self.call_slowly(
             tuple([<object> args[k] for k in range(given)]), () if kwnames == NULL else <tuple> kwnames, hash
         )
 
-    cdef object follow(self, Way way, PyObject **inputs, PyObject *out):
+    cdef object run(self, CallSignature signature, PyObject **inputs, PyObject *out):
         self.hits += 1
         self.clock += 1
-        way.compiled.stamp = self.clock
+        signature.compiled.stamp = self.clock
         try:
-            return way.compiled.run(inputs, way.inputs, None if out == NULL else <object> out)
+            return signature.compiled.run(inputs, signature.inputs, None if out == NULL else <object> out)
         finally:
-            way.let_go(inputs)
+            signature.release_inputs(inputs)
 
 
 cdef PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) noexcept:
-    """What Python calls; exceptions leave it without the frames of this file."""
+    """Implement vectorcall; exceptions propagate without the frames of this file."""
     cdef object result = None, error = None
     try:
         result = (<Dispatcher> self).invoke(args, PyVectorcall_NARGS(nargsf), kwnames)
@@ -838,7 +853,7 @@ cdef PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObje
 
 
 cdef void restore(object kind, object error, object trace) noexcept:
-    """Raise an exception with a traceback, None for none."""
+    """Raise an exception with a traceback, or without one if it is None."""
     cdef PyObject *frames = NULL if trace is None else <PyObject *> trace
     Py_INCREF(kind)
     Py_INCREF(error)
@@ -846,10 +861,10 @@ cdef void restore(object kind, object error, object trace) noexcept:
     PyErr_Restore(<PyObject *> kind, <PyObject *> error, frames)
 
 
-def skip_tuples(type cls):
-    """Let instances of a class be called without a tuple of the arguments being made."""
+def enable_vectorcall(type cls):
+    """Enable vectorcall for instances of a subclass of `Dispatcher`, so that calls create no tuple of arguments."""
     cdef Dispatcher sample = Dispatcher.__new__(Dispatcher)
     cyx_set_vectorcall(<PyTypeObject *> cls, <char *> &sample.vectorcall - <char *> <PyObject *> sample)
 
 
-skip_tuples(Dispatcher)
+enable_vectorcall(Dispatcher)

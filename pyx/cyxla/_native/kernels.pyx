@@ -1,6 +1,6 @@
-"""The functions that come compiled with the package: their numbers, their types, and the programs made of nothing else.
+"""The prebuilt functions: their numbers and types, and recipes, the programs that call nothing else.
 
-Which functions there are, the build has written down from the emitters; this module only hands them out.
+The build generates the table of functions from the emitters; this module only exposes it.
 """
 
 import struct
@@ -30,19 +30,19 @@ cdef extern from "recipe.h":
     const int RECIPE_COPY, RECIPE_CALL
 
 
-def _described(int k):
+def _fields(int k):
     return cyx_prebuilt_names[k].decode().split("|")
 
 
-#: Name of the library: it differs whenever one of its texts does.
+#: Digest of the source texts of the library.
 digest = cyx_prebuilt_digest.decode()
-#: Function, with its level -> its number.
-numbers = {_described(k)[0]: k for k in range(cyx_prebuilt_count)}
-#: By number, the C types of the result and of the arguments.
-types = [tuple(_described(k)[1:]) for k in range(cyx_prebuilt_count)]
-#: What stands at the start of a recipe, as two numbers.
+#: Number of each function, by its name with the instruction-set level.
+numbers = {_fields(k)[0]: k for k in range(cyx_prebuilt_count)}
+#: C types of the result and of the arguments of each function, by number.
+types = [tuple(_fields(k)[1:]) for k in range(cyx_prebuilt_count)]
+#: The first two numbers of a recipe.
 head = (RECIPE_MAGIC, int.from_bytes(bytes.fromhex(digest), "little", signed=True))
-#: Addresses: of the table of functions, and of the entry of recipes.
+#: Addresses of the table of functions, and of the entry point of recipes.
 table = <size_t> &cyx_prebuilt_functions[0]
 entry = <size_t> <void *> run_recipe
 
@@ -52,13 +52,13 @@ COPY, CALL = RECIPE_COPY, RECIPE_CALL
 
 
 def recipe(list words, int steps):
-    """Make a recipe of so many steps, one after the other as numbers."""
+    """Return a recipe of a number of steps, which are given as consecutive numbers."""
     numbers = [*head, RECIPE_HEAD + len(words), steps, *words]
     return struct.pack(f"<{len(numbers)}q", *numbers)
 
 
-def called(bytes recipe):
-    """List the numbers of the functions that a recipe calls, in order."""
+def called_functions(bytes recipe):
+    """Return the numbers of the functions that a recipe calls, in order."""
     words = struct.unpack(f"<{len(recipe) // 8}q", recipe)
     at, found = RECIPE_HEAD, []
     while at < len(words):
@@ -72,12 +72,12 @@ def called(bytes recipe):
 
 
 def is_recipe(bytes image):
-    """Tell whether some bytes are a recipe for these functions, with nothing wrong in it."""
+    """Return True if bytes are a valid recipe for these functions."""
     cdef const int64_t *words = <const int64_t *> PyBytes_AS_STRING(image)
     cdef int64_t size = PyBytes_GET_SIZE(image)
     return size % 8 == 0 and bool(check_recipe(words, size // 8, head[1], cyx_prebuilt_count))
 
 
 def address(bytes image):
-    """Where the numbers of a recipe lie, as long as the object lives."""
+    """Return the address of a recipe's numbers, which is valid as long as the object lives."""
     return <size_t> PyBytes_AS_STRING(image)

@@ -1,4 +1,4 @@
-"""Compiled programs, for the modules that call them from C."""
+"""Declarations of compiled programs, for modules that call them from C."""
 
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint32_t
@@ -8,7 +8,7 @@ from cyxla._native.arrays cimport *
 
 
 cdef struct Spec:
-    # One array of the signature; what it points to belongs to the Program.
+    # Type of one array of the signature; its pointers belong to the Program.
     PyArray_Descr *descr
     int type_num
     int ndim
@@ -25,19 +25,19 @@ cdef class Program:
     cdef Py_ssize_t n_inputs, n_outputs, n_buffers, n_leaves
     cdef Spec *specs  # inputs, then outputs
     cdef npy_intp *dims
-    cdef void **template  # constants and bound inputs in their places
+    cdef void **template  # buffers of a call, with those of constants and bound inputs filled in
     cdef void **functions
-    cdef int *slots  # leaf of a call, in order -> input
-    cdef bint nested, single, flat, release_gil, watched, deaf, complete
+    cdef int *slots  # number of the input for each leaf of a call
+    cdef bint nested, single, flat, release_gil, watched, abandonable
     cdef size_t arena_bytes
-    cdef size_t fresh_bytes  # the arena's and the results'
+    cdef size_t fresh_bytes  # size of the arena and the results
     cdef uint32_t cancel_epoch
     cdef cyx_call call
     cdef readonly object library
     cdef readonly tuple inputs, outputs, parameters
     cdef readonly object results
     cdef object kept, output_range
-    cdef dict donations  # None unless there are some
+    cdef dict donations  # None if there are none
 
     cdef int set_parameters(self, parameters, dict bound) except -1
     cdef int set_specs(self) except -1
@@ -52,6 +52,6 @@ cdef class Program:
     cdef object run_donating(self, void **bufs, tuple args, object out)
     cdef int check_apart(self, void **bufs) except -1
     cdef object result_over(self, object donor, Py_ssize_t index)
-    cdef bint direct(self, void **bufs, object out, Py_ssize_t index)
+    cdef bint may_write_to(self, void **bufs, object out, Py_ssize_t index)
     cdef int execute(self, void **bufs, object args, object held, object results) except -1
     cdef cyx_status execute_watched(self, void **bufs, cyx_call *call, tuple keep) noexcept

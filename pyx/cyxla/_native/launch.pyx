@@ -1,6 +1,6 @@
-"""Calls of compiled programs: NumPy arrays in, NumPy arrays out, through C alone when the arguments are as declared.
+"""Calls of compiled programs on NumPy arrays, entirely in C if the arguments have the declared types.
 
-It decides nothing: shapes, buffers and the order of work were all planned when the program was compiled.
+This module makes no decisions: shapes, buffers and the order of kernels are fixed when the program is compiled.
 """
 
 cimport cython
@@ -33,7 +33,7 @@ cdef extern from "dlfcn.h" nogil:
 
 cdef extern from *:
     """
-    /* Programs under way read it without the GIL. */
+    /* Running programs read it without the GIL. */
     static void next_epoch(uint32_t *epoch) { __atomic_fetch_add(epoch, 1, __ATOMIC_RELAXED); }
     """
     void next_epoch(uint32_t *) noexcept nogil
@@ -48,13 +48,13 @@ cdef size_t LARGE = memory.LARGE
 cdef object require_memory = memory.require
 
 cdef enum:
-    INLINE_BUFFERS = 64  # programs with more keep their pointers in the pool
+    INLINE_BUFFERS = 64  # programs with more buffers allocate the pointers from the memory pool
 
 
 @cython.final
 @cython.freelist(256)
 cdef class Block:
-    """Memory on loan from the pool, given back when the array over it dies."""
+    """Memory of the pool, which is released together with the array that uses it."""
 
     cdef void *data
     cdef size_t bytes
@@ -66,7 +66,7 @@ cdef class Block:
 
 @cython.final
 cdef class Library:
-    """A shared object in this process; closed when the last program of it dies. Or a recipe (`recipe.h`)."""
+    """A loaded shared object, which is closed when its last program is deallocated, or a recipe (`recipe.h`)."""
 
     cdef void *handle
     cdef readonly str path
@@ -89,12 +89,12 @@ cdef class Library:
 
     @staticmethod
     def from_bytes(bytes image):
-        """Load a library that is not, or not yet, a file."""
+        """Load a library from its image in memory."""
         if kernels.is_recipe(image):
             return Library.from_recipe(image)
         import tempfile
 
-        # A file with a name of its own: the loader takes an equal path, such as one of /proc/self/fd, for the same library.
+        # The file has a unique name: dlopen identifies libraries by path, so a reused one would return another library.
         with tempfile.NamedTemporaryFile(prefix="cyxla-", suffix=".so") as file:
             file.write(image)
             file.flush()
@@ -102,10 +102,10 @@ cdef class Library:
 
     @staticmethod
     cdef Library from_recipe(bytes recipe):
-        cdef Library made = Library.__new__(Library)
-        made.path = ""
-        made.recipe = recipe
-        return made
+        cdef Library library = Library.__new__(Library)
+        library.path = ""
+        library.recipe = recipe
+        return library
 
     cdef void *symbol(self, str name) except NULL:
         if self.recipe is not None:
@@ -121,12 +121,12 @@ cdef class Library:
 
 
 cdef list recipe_functions(bytes recipe):
-    """What the entry of recipes finds in `cyx_ctx.functions`."""
+    """Return the addresses for `cyx_ctx.functions` of a recipe."""
     return None if recipe is None else [kernels.address(recipe), kernels.table]
 
 
 cdef bytes read_recipe(str path):
-    """The recipe at the start of a file; None if there is something else, or no such file."""
+    """Return the recipe at the start of a file; None if the file does not exist or holds something else."""
     try:
         with open(path, "rb", buffering=0) as file:
             head = file.read(RECIPE_START)
@@ -135,18 +135,18 @@ cdef bytes read_recipe(str path):
             size = min(int.from_bytes(head[16:24], "little") * 8, os.fstat(file.fileno()).st_size)
             recipe = head + file.read(max(0, size - RECIPE_START))
     except OSError:
-        return None  # the system's loader knows more places, and says what is wrong
+        return None  # dlopen searches more folders, and reports the error
     if not kernels.is_recipe(recipe):
         raise OSError(f"{path} was made for other prebuilt functions")
     return recipe
 
 
 RECIPE_MAGIC = kernels.head[0].to_bytes(8, "little")
-RECIPE_START = 32  # bytes that say what it is, and how long
+RECIPE_START = 32  # bytes of the header, with the magic number and the length
 
 
 cdef bint matches(PyObject *value, const Spec *spec) noexcept:
-    """Tell whether an argument can be lent to the program as it is. Misaligned data is all right."""
+    """Return True if an argument can be passed to the program without a conversion. Misaligned data is allowed."""
     if not PyArray_CheckExact(value):
         return False
     cdef PyArrayObject *array = <PyArrayObject *> value
@@ -165,7 +165,7 @@ cdef bint matches(PyObject *value, const Spec *spec) noexcept:
 
 
 cdef object new_array(const Spec *spec):
-    """Make an array over memory of the pool; what stands in it is undefined."""
+    """Return an uninitialised array over memory of the pool."""
     cdef Block block = Block.__new__(Block)
     if spec.bytes >= LARGE:
         require_memory(spec.bytes)
@@ -183,42 +183,43 @@ cdef object new_array(const Spec *spec):
 
 
 cdef class Program:
-    """A compiled program, called like a function of arrays.
+    """A compiled program, which is called like a function of arrays.
 
     Parameters
     ----------
     library : Library or path
-        The shared object.
+        Shared object or recipe.
     entry : str
-        Its `cyx_entry` symbol.
+        Name of its `cyx_entry` symbol.
     inputs, outputs : sequence of (numpy dtype, dims)
-        The arrays that the entry takes and makes, flattened.
+        Types of the arrays that the entry reads and writes, flattened.
     results : int or nested tuple of int
-        The shape of what a call returns, with the numbers of outputs at the leaves.
+        Tree of the results of a call, with the numbers of outputs as leaves.
     parameters : tuple of int or nested tuples, optional
-        One tree per argument of a call, with the numbers of inputs at the leaves. By default argument k is input k.
+        One tree per argument of a call, with the numbers of inputs as leaves. By default argument k is input k.
     constants : sequence of C-contiguous arrays
-        Lent to every call, after the results.
+        Constant buffers, which follow the results in every call.
     bound : mapping of int to array, optional
-        Inputs fixed once and for all; they do not stand in `parameters`.
+        Values of fixed inputs, which are not part of `parameters`.
     arena_bytes : int
-        Temporaries of one call.
+        Size of the temporaries of one call.
     functions : sequence of int
-        Addresses for `cyx_ctx.functions`; `keep` holds whatever they need alive.
+        Addresses for `cyx_ctx.functions`; `keep` holds the objects that they need alive.
     release_gil : bool
-        False for programs of a microsecond or two.
+        False for programs that take a microsecond or two.
     watched : bool
-        True for programs that may take long: the main thread does not run them itself, but looks for Ctrl-C.
-    deaf : bool
-        Whether a watched program may go on for long after it was asked to stop: it never writes to arrays of the caller.
+        True for programs that may take long: another thread runs them, while the main thread watches for Ctrl-C.
+    abandonable : bool
+        True if a watched program may run on for long after it was cancelled, so that it must not write to arrays of the
+        caller.
     donations : mapping of int to int, optional
-        Inputs whose memory becomes that of an output, and of which: the entry finds these two in one place.
+        Donated inputs, with the output that takes the memory of each: both get the same buffer.
     """
 
     def __init__(
         self, library, str entry, inputs, outputs, results, *, parameters=None, constants=(), bound=None,
         Py_ssize_t arena_bytes=0, functions=(), keep=None, bint release_gil=True,
-        bint watched=False, bint deaf=False, donations=None,
+        bint watched=False, bint abandonable=False, donations=None,
     ):
         if self.entry != NULL:
             raise RuntimeError("a program is initialised once")
@@ -241,7 +242,7 @@ cdef class Program:
         for k in range(self.n_outputs):
             self.fresh_bytes += self.specs[self.n_inputs + k].bytes
         self.release_gil = release_gil
-        self.watched, self.deaf = watched, deaf
+        self.watched, self.abandonable = watched, abandonable
         self.call.ctx.version = CYX_ABI_VERSION
         self.call.ctx.size = sizeof(cyx_ctx)
         self.call.ctx.parallel_for = rt.parallel_for
@@ -283,7 +284,7 @@ cdef class Program:
         cdef Spec *spec
         for k, (dtype, dims) in enumerate(arrays):
             if not dtype.isnative or dtype.hasobject:
-                raise ValueError(f"no program works on {dtype!r}")
+                raise ValueError(f"programs do not support {dtype!r}")
             spec = &self.specs[k]
             spec.descr = <PyArray_Descr *> <PyObject *> dtype  # self.inputs and self.outputs keep it
             spec.type_num = dtype.num
@@ -325,15 +326,15 @@ cdef class Program:
             if k in bound or self.specs[k].bytes != self.specs[self.n_inputs + n].bytes:
                 raise ValueError(f"input {k} cannot become output {n}")
         if len(set(donations.values())) != len(donations):
-            raise ValueError(f"outputs of {donations} are there twice")
+            raise ValueError(f"an output of {donations} occurs twice")
         return 0
 
     def cancel(self):
-        """Make the calls that are under way, on any thread, end with CancelledError at their next poll."""
+        """Cancel the running calls on all threads; they end with CancelledError at their next poll."""
         next_epoch(&self.cancel_epoch)
 
     def __call__(self, *args, out=None):
-        """Run on the arguments; the results are new arrays, or those given in `out`."""
+        """Run on the arguments; the results are new arrays, or those of `out`."""
         if self.nested or PyTuple_GET_SIZE(args) != self.n_leaves:
             args = arguments.flatten(args, self.parameters)
         if self.n_buffers <= INLINE_BUFFERS:
@@ -352,7 +353,7 @@ cdef class Program:
         return self.run(bufs, args, out)
 
     cdef object run(self, void **bufs, tuple args, object out):
-        """Borrow the arguments, make the results, run, and hand the results out."""
+        """Set up the buffers of arguments and results, run, and return the results."""
         if self.entry == NULL:
             raise RuntimeError("the program was never initialised")
         memcpy(bufs, self.template, self.n_buffers * sizeof(void *))
@@ -376,7 +377,7 @@ cdef class Program:
         cdef Py_ssize_t k
         cdef int slot
         cdef PyObject *value
-        cdef object held = None  # typed: inference does not end on a tuple of itself
+        cdef object held = None  # typed, since type inference does not terminate on a tuple of itself
         for k in range(self.n_leaves):
             slot = self.slots[k]
             value = <PyObject *> PyTuple_GET_ITEM(args, k)
@@ -398,13 +399,13 @@ cdef class Program:
         return leaves
 
     cdef object run_into(self, void **bufs, object args, object held, object out):
-        """Write to the caller's arrays, by way of a new one where that one is strided or overlaps what is read.
+        """Run with results in the caller's arrays, by way of a new array if one is strided or overlaps an argument.
 
-        So do deaf programs, which may still write after the call was interrupted.
+        Abandonable programs always write to new arrays, since they may still write after the call was interrupted.
         """
-        if self.single and self.direct(bufs, out, 0):
+        if self.single and self.may_write_to(bufs, out, 0):
             bufs[self.n_inputs] = PyArray_DATA(<PyArrayObject *> <PyObject *> out)
-            self.execute(bufs, args, held, None)  # which writes memory of the caller
+            self.execute(bufs, args, held, None)  # writes to memory of the caller
             return out
         cdef list given = arguments.match_out(out, self.results, self.outputs)
         cdef list computed = []
@@ -412,11 +413,11 @@ cdef class Program:
         cdef object array
         for k in range(self.n_outputs):
             array = given[k]
-            if array is None or not self.direct(bufs, array, k):
+            if array is None or not self.may_write_to(bufs, array, k):
                 array = new_array(&self.specs[self.n_inputs + k])
             bufs[self.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
             computed.append(array)
-        self.execute(bufs, args, held, computed if self.deaf else None)
+        self.execute(bufs, args, held, computed if self.abandonable else None)
         for k in range(self.n_outputs):
             if given[k] is not None and given[k] is not computed[k]:
                 PyArray_CopyInto(<PyArrayObject *> <PyObject *> given[k], <PyArrayObject *> <PyObject *> computed[k])
@@ -425,7 +426,7 @@ cdef class Program:
         return arguments.build(self.results, given)
 
     cdef object run_donating(self, void **bufs, tuple args, object out):
-        """Run with results in the memory of donated arguments; each holds on to its argument."""
+        """Run with results in the memory of donated arguments; each result keeps its argument alive."""
         cdef Py_ssize_t k
         cdef int slot
         cdef object array
@@ -463,7 +464,7 @@ cdef class Program:
         return arguments.build(self.results, computed)
 
     cdef int check_apart(self, void **bufs) except -1:
-        """Raise unless the donated arguments share no memory with each other or with any other argument."""
+        """Raise if a donated argument shares memory with another argument."""
         cdef Py_ssize_t k, other
         cdef int slot
         cdef char *begin
@@ -482,7 +483,7 @@ cdef class Program:
         return 0
 
     cdef object result_over(self, object donor, Py_ssize_t index):
-        """Make the array of output `index` over the memory of an argument."""
+        """Return the array of output `index` over the memory of an argument."""
         cdef Spec *spec = &self.specs[self.n_inputs + index]
         cdef void *data = PyArray_DATA(<PyArrayObject *> <PyObject *> donor)
         Py_INCREF(<object> spec.descr)
@@ -494,9 +495,9 @@ cdef class Program:
         PyArray_SetBaseObject(<PyArrayObject *> <PyObject *> array, <PyObject *> donor)
         return array
 
-    cdef bint direct(self, void **bufs, object out, Py_ssize_t index):
-        """Tell whether result `index` may be written straight to `out`: as declared, and over no input or earlier result."""
-        if self.deaf or not matches(<PyObject *> out, &self.specs[self.n_inputs + index]):
+    cdef bint may_write_to(self, void **bufs, object out, Py_ssize_t index):
+        """Return True if result `index` can be written to `out`: its type matches, and it overlaps no other buffer."""
+        if self.abandonable or not matches(<PyObject *> out, &self.specs[self.n_inputs + index]):
             return False
         if not PyArray_ISWRITEABLE(<PyArrayObject *> <PyObject *> out):
             return False
@@ -509,9 +510,9 @@ cdef class Program:
         return True
 
     cdef int execute(self, void **bufs, object args, object held, object results) except -1:
-        """Run the entry on ready buffers, which lie in the other arguments; turn its status into an exception.
+        """Run the entry on the buffers, and raise the error of its status.
 
-        `results` is None where others than the results use their memory.
+        The other arguments are the objects that own the buffers. `results` is None if other objects share their memory.
         """
         cdef char message[CYX_MESSAGE_BYTES]
         cdef cyx_call call = self.call
@@ -543,6 +544,6 @@ cdef class Program:
         return -1
 
     cdef cyx_status execute_watched(self, void **bufs, cyx_call *call, tuple keep) noexcept:
-        """Run the entry by a thread of its own, which may be abandoned if what it uses is kept."""
+        """Run the entry on another thread, which may be abandoned if `keep` holds all its buffers alive."""
         cdef void *kept = NULL if keep is None else <void *> <PyObject *> keep
         return rt.run_watched(self.entry, bufs, self.n_buffers, call, self.arena_bytes, kept)

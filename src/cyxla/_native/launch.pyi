@@ -38,7 +38,7 @@ class Program:
         keep: object = None,
         release_gil: bool = True,
         watched: bool = False,
-        deaf: bool = False,
+        abandonable: bool = False,
         donations: Mapping[int, int] | None = None,
     ) -> None: ...
     def __call__(self, *args: Any, out: Any = None) -> Any: ...

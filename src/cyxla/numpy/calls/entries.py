@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from cyxla._native.dispatch import Compiled, build, laid_out, real_where_all_are
+from cyxla._native.dispatch import Compiled, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError
 from cyxla.numpy.calls.lowering import Lowered
@@ -110,7 +110,7 @@ class Entry(Compiled):
         made = zip(results, self.lowered.rank0, self.lowered.layouts, places, strict=True)
         given = [_unboxed(r, b, layout) if p is None else p for r, b, layout, p in made]
         if self.spectra is not None:
-            real_where_all_are(given, tuple([pair for pair in self.spectra if places[pair[0]] is None]))
+            drop_zero_imaginary(given, tuple([pair for pair in self.spectra if places[pair[0]] is None]))
         return build(self.plan, iter(given))
 
     def _out(self, places: list[Any] | None) -> Any:
@@ -158,7 +158,7 @@ def _in_memory(place: Any, layout: Layout) -> Any:
 
 def _unboxed(result: Any, rank0: Rank0, layout: Layout) -> Any:
     if result.ndim:
-        return result if layout == AS_MADE else laid_out(result, layout)
+        return result if layout == AS_MADE else with_layout(result, layout)
     if rank0 is Rank0.ARRAY:
         return result
     return result.item() if rank0 is Rank0.PYTHON else result[()]

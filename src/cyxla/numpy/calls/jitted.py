@@ -16,7 +16,7 @@ import numpy as np
 
 from cyxla import config
 from cyxla._native import dispatch
-from cyxla._native.dispatch import Dispatcher, Receiver, Way
+from cyxla._native.dispatch import CallSignature, Dispatcher, Receiver
 from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
 from cyxla.forking import new_lock
 from cyxla.numpy import functions as _functions
@@ -115,7 +115,9 @@ class Jitted(Dispatcher):
         call = read(binding, args)
         entry = self._entry(call)
         if call.plain:
-            self.learn(hash, Way(entry, len(args) - len(kwnames), kwnames, call.way(), len(call.leaves)))
+            self.add_signature(
+                hash, CallSignature(entry, len(args) - len(kwnames), kwnames, call.passed_nodes(), len(call.leaves))
+            )
         return entry(call.leaves, None if binding.out is None else args[binding.out])
 
     def _binding(self, nargs: int, kwnames: tuple[str, ...]) -> Binding:
@@ -505,4 +507,4 @@ def compile_function(
 
 
 hooks.jit = jit
-dispatch.skip_tuples(Jitted)
+dispatch.enable_vectorcall(Jitted)

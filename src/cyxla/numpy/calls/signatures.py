@@ -80,7 +80,7 @@ class Call:
     trees : list of Tree
         Structure of each argument.
     nodes : dict of int to list
-        Nodes of each value passed, for `Way`.
+        Nodes of each value passed, for `CallSignature`.
     inputs : list of range
         Indices of the inputs in each argument.
     plain : bool
@@ -101,7 +101,7 @@ class Call:
         """Key of the cache, equal for calls that one program serves."""
         return (self.binding.keywords, tuple(self.trees), tuple(self.specs))
 
-    def way(self) -> list[Any]:
+    def passed_nodes(self) -> list[Any]:
         """Return the nodes in the order of the values passed."""
         out = [(Node.OUT, 0, 0, None, None)]
         return [n for k in range(self.binding.passed) for n in (out if k == self.binding.out else self.nodes[k])]

@@ -55,4 +55,4 @@ def api_boundary(function: F) -> F:
     return cast("F", ApiBoundary(function))
 
 
-dispatch.skip_tuples(ApiBoundary)
+dispatch.enable_vectorcall(ApiBoundary)

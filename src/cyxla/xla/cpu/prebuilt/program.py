@@ -78,7 +78,7 @@ class PrebuiltExecutable(CpuExecutable):
     def explain(self) -> str:
         """Describe the functions that are called, and the number of calls of each."""
         names = {number: name.rpartition("_")[0] for name, number in library.numbers.items()}
-        calls = Counter(names[number] for number in library.called(self.library.recipe or b""))
+        calls = Counter(names[number] for number in library.called_functions(self.library.recipe or b""))
         lines = [
             f"{sum(calls.values())} calls of {len(calls)} prebuilt functions, {self._manifest.arena_bytes} bytes of "
             "temporaries"

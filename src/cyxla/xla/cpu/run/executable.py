@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cyxla.xla.service.profile import Profile
 
 WATCHED_ABOVE = 50e6  # ns of estimated work that a thread of its own does, for some 50 us, so that Ctrl-C is seen
-DEAF_ABOVE = 5e6  # ns of estimated work in which it does not see itself that it is to stop
+ABANDONABLE_ABOVE = 5e6  # ns of estimated work between two polls for cancellation
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
 
 
@@ -158,8 +158,8 @@ class CpuExecutable(Program, Executable):
             keep=(calls, self._recorder),
             donations=dict(manifest.donations),
             release_gil=manifest.loops or manifest.cost > RELEASE_GIL_ABOVE,
-            watched=calls is None and (manifest.cost > WATCHED_ABOVE or manifest.longest > DEAF_ABOVE),
-            deaf=manifest.longest > DEAF_ABOVE,
+            watched=calls is None and (manifest.cost > WATCHED_ABOVE or manifest.longest > ABANDONABLE_ABOVE),
+            abandonable=manifest.longest > ABANDONABLE_ABOVE,
         )
 
     @property

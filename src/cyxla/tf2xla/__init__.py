@@ -1,1 +1,1 @@
-"""The bridge from graphs to HLO: graphs run symbolically, and what is computed is emitted instead."""
+"""Translation of graphs to HLO: graphs are executed symbolically, and kernels emit HLO instructions."""

@@ -1,4 +1,4 @@
-"""What goes into a compiled computation, and what comes out of it."""
+"""Arguments and results of compiled computations."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Array = np.ndarray[Any, Any]
 
 
 class ArgumentKind(Enum):
-    """How an argument enters."""
+    """How an argument is passed."""
 
-    CONSTANT = "constant"  # its value is part of the program
+    CONSTANT = "constant"  # its value is compiled into the program
     PARAMETER = "parameter"
     RESOURCE = "resource"
     TENSOR_LIST = "tensor list"
@@ -37,21 +37,21 @@ class Argument:
     dtype : DataType
         Type of the value, or of the elements of a list, stack or tensor array.
     shape : TensorShape
-        Shape of the same; unknown where nothing has a value yet.
+        Shape of the value or of the elements; unknown if there is no value yet.
     value : ndarray, optional
-        Of a constant.
+        Value of a constant.
     resource_kind : ResourceKind, optional
-        Of a resource.
+        Kind of a resource.
     initialized : bool
-        Whether a resource has a value.
+        True if a resource has a value.
     size : int
         Capacity of a list, stack or tensor array.
     gradients : tuple of str
         Sources of a tensor array's gradients.
     name : str
-        For messages.
+        Name for error messages.
     inner_size : int
-        Capacity of the lists in a list of lists; -1 for others.
+        Capacity of the inner lists of a list of lists; -1 otherwise.
     """
 
     kind: ArgumentKind
@@ -67,7 +67,7 @@ class Argument:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells arguments apart that need different programs."""
+        """Key that is equal for arguments that share a program."""
         value = None if self.value is None else (str(self.value.dtype), self.value.shape, _bytes(self.value))
         return (
             self.kind,
@@ -88,24 +88,23 @@ def _bytes(value: Array) -> Any:
 
 @dataclass(frozen=True)
 class Output:
-    """One result of a graph.
+    """Result of a graph.
 
     Parameters
     ----------
     dtype : DataType
     shape : tuple of int or None
-        None for what is no array.
+        Shape of an array; None for other values.
     value : ndarray, optional
-        Of a result that is known while compiling; it is in no program.
+        Value of a result that is known at compile time, and is not computed by the program.
     places : tuple of int
-        Which elements of the computation's tuple it is made of.
+        Indices of the computation's tuple elements that hold the value.
     input_index : int
-        Of a resource that is handed through: the argument it came with.
+        Index of the argument of a resource that is passed through.
     tensor_list : tuple, optional
         Kind of a tensor list.
     dynamic : tuple of int
-        Dimensions whose sizes are known only at run time: after the whole array, `places` tells where the size of each
-        is.
+        Dimensions whose sizes are known only at run time; `places` lists their sizes after the array.
     """
 
     dtype: DataType
@@ -117,7 +116,7 @@ class Output:
     dynamic: tuple[int, ...] = ()
 
     def cut(self, parts: Sequence[Array]) -> Array:
-        """The array from what stands at its places."""
+        """Slice the array to its dynamic sizes."""
         at = [slice(None)] * parts[0].ndim
         for dimension, size in zip(self.dynamic, parts[1:], strict=True):
             at[dimension] = slice(int(size))
@@ -126,18 +125,18 @@ class Output:
 
 @dataclass(frozen=True)
 class ResourceUpdate:
-    """A resource that has another value afterwards.
+    """Resource whose value the computation returns.
 
     Parameters
     ----------
     input_index : int
-        The argument it came with.
+        Index of its argument.
     dtype : DataType
     shape : TensorShape
     places : tuple of int
-        Which elements of the computation's tuple its value is made of.
+        Indices of the computation's tuple elements that hold the value.
     modified : bool
-        Whether the value changed; it may be given back unchanged.
+        True if the value changed; unchanged values may be returned as well.
     gradients : tuple of str
         Sources of a tensor array's gradients.
     """
@@ -152,19 +151,19 @@ class ResourceUpdate:
 
 @dataclass(frozen=True)
 class CompilationResult:
-    """A compiled graph.
+    """Compiled graph.
 
     Parameters
     ----------
     name : str
     computation : XlaComputation
-        Gives a tuple, even of one element or of none.
+        Computation that returns a tuple, even of one element or none.
     input_mapping : tuple of int
-        Which argument each parameter comes from; an argument may be several parameters.
+        Index of the argument of each parameter; an argument may take several parameters.
     outputs : tuple of Output
-        By index of the results.
+        Results in order.
     resource_updates : tuple of ResourceUpdate
-        By number of the argument.
+        Updates of resources in the order of their arguments.
     """
 
     name: str
@@ -175,7 +174,7 @@ class CompilationResult:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the program gives nothing and does nothing: there is no need to run it."""
+        """True if the program has no results and no effects, so that it need not run."""
         if self.resource_updates or any(output.places for output in self.outputs):
             return False
         instructions = (i for c in self.computation.module().post_order() for i in c.instructions)

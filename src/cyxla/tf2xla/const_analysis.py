@@ -1,7 +1,7 @@
-"""Which values of a graph must be known while it is compiled.
+"""Analysis of compile-time constants: the values of a graph that must be known while compiling.
 
-Runs backwards: a node whose kernel needs a constant input marks what computes it, and whatever is marked marks all of
-its inputs, as far as ops that read shapes only.
+A backward pass: a node whose kernel needs a constant input marks the producer, and marked nodes mark all of their
+inputs, except for ops that read shapes only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONDITIONALS = {
     "_If": ("then_branch", "else_branch"), "Case": ("branches",), "StatelessCase": ("branches",),
 }  # fmt: skip
 _LOOPS = frozenset({"While", "StatelessWhile", "_While", "XlaWhile"})
-# Inputs that a kernel may do without knowing, at the price of sizes that are known only as the program runs.
+# Inputs that a kernel prefers as constants; otherwise the sizes of its results are dynamic.
 _RATHER_KNOWN = {
     "Slice": ("begin", "size"), "StridedSlice": ("begin", "end"), "StridedSliceGrad": ("begin", "end"),
     "TopKV2": ("k",),
@@ -36,14 +36,14 @@ OVERRIDE = "_XlaCompileTimeConstantInputs"
 
 @dataclass
 class ConstAnalysis:
-    """What was found.
+    """Result of the analysis.
 
     Attributes
     ----------
     args : set of int
-        Arguments of the graph that must be known.
+        Indices of arguments that must be constant.
     nodes : dict of Node
-        Nodes whose results must be known, in the order found.
+        Nodes whose results must be constant, in the order found.
     """
 
     args: set[int] = field(default_factory=set)
@@ -51,13 +51,13 @@ class ConstAnalysis:
 
 
 class BackwardsConstAnalysis:
-    """Analyses graphs over one function library; functions are analysed once.
+    """Analyses graphs over one function library, caching the results of functions.
 
     Parameters
     ----------
     library : FunctionLibraryDefinition
     registry : XlaOpRegistry, optional
-        The global one by default.
+        Registry of XLA kernels; the global one by default.
     """
 
     def __init__(self, library: FunctionLibraryDefinition, registry: XlaOpRegistry | None = None) -> None:
@@ -86,12 +86,12 @@ class BackwardsConstAnalysis:
 
     @staticmethod
     def _mark(tensor: Tensor, marked: set[Node], found: ConstAnalysis) -> None:
-        while tensor.node.op == "IdentityN":  # each output is one input alone
+        while tensor.node.op == "IdentityN":  # each output depends on one input only
             tensor = tensor.node.inputs[tensor.index]
         marked.add(tensor.node)
 
     def must_be_constant(self, node: Node) -> list[int]:
-        """Positions of the inputs of a node whose values must be known."""
+        """Return the indices of the inputs of a node that must be constant."""
         if node.op in _LOOPS:
             return self._of_loop(node)
         if node.op in _CONDITIONALS:
@@ -110,26 +110,26 @@ class BackwardsConstAnalysis:
         return self.registry.compile_time_constant_inputs(node.op_def, ranges, override)
 
     def _of_loop(self, node: Node) -> list[int]:
-        """Only what no turn of the loop changes can be known."""
+        """Return the needed inputs that are loop invariants, since no others can be constant."""
         body, cond = node.attr("body"), node.attr("cond")
         invariant = set(loop_invariants(self.body_of(body)))
         return sorted((self.of_function(body) | self.of_function(cond)) & invariant)
 
     def of_function(self, function: NameAttrList) -> set[int]:
-        """Arguments of a function that must be known."""
+        """Return the indices of arguments of a function that must be constant."""
         key = (function.name, _attrs_key(function.attrs))
         if key not in self._functions:
-            self._functions[key] = set()  # a function that calls itself marks nothing new
+            self._functions[key] = set()  # recursive calls mark nothing new
             self._functions[key] = self.run(self.body_of(function).graph).args
         return self._functions[key]
 
     def body_of(self, function: NameAttrList) -> FunctionBody:
-        """A function as a graph without frames and branches.
+        """Instantiate a function as a graph without frames and branches.
 
         Raises
         ------
         NotFoundError
-            There is no such function.
+            The function does not exist.
         """
         found = self.library.find(function.name)
         if found is None:
@@ -140,7 +140,7 @@ class BackwardsConstAnalysis:
 
 
 def _has_known_sizes(node: Node) -> bool:
-    """Whether a slice is of sizes that stand in the graph, and so may begin anywhere."""
+    """Return whether the sizes of a slice are known statically, so that its start may be dynamic."""
     if node.op == "Slice":
         size = node.inputs[2].node
         return size.op == "Const" and bool((size.attr("value").array >= 0).all())
@@ -154,7 +154,7 @@ def _has_known_sizes(node: Node) -> bool:
 
 
 def loop_invariants(body: FunctionBody) -> Iterable[int]:
-    """Arguments that a loop's body hands on unchanged."""
+    """Yield the indices of arguments that a loop body returns unchanged."""
     for i, ret in enumerate(body.rets):
         source = ret.inputs[0]
         while source.node.op in ("Identity", "IdentityN"):

@@ -1,4 +1,4 @@
-"""Calling functions of the library from compiled code."""
+"""Calls of library functions from compiled code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def parts_of(context: XlaContext, expression: XlaExpression) -> list[XlaOp]:
-    """The instructions that a value is made of, as it crosses the border of a computation."""
+    """Return the instructions of a value as operands of a computation."""
     if expression.kind is ExpressionKind.RESOURCE:
         resource: XlaResource = expression.value
         return resource.parts()
@@ -30,19 +30,19 @@ def parts_of(context: XlaContext, expression: XlaExpression) -> list[XlaOp]:
 
 
 def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_constant: bool, keep: bool) -> Argument:
-    """How a value enters a function.
+    """Describe a value as an argument of a function.
 
     Parameters
     ----------
     must_be_constant : bool
-        The function needs its value.
+        True if the function needs the value at compile time.
     keep : bool
-        Whether a value that is known anyway stays known inside.
+        True if a constant remains a constant inside the function.
 
     Raises
     ------
     InvalidArgumentError
-        The function needs a value that is not known.
+        The function needs a value that is not known at compile time.
     """
     if expression.kind is ExpressionKind.RESOURCE:
         return resource_argument(expression.value)
@@ -62,7 +62,7 @@ def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_const
 
 
 def resource_argument(resource: XlaResource) -> Argument:
-    """How a resource enters a function."""
+    """Describe a resource as an argument of a function."""
     return Argument(
         ArgumentKind.RESOURCE,
         resource.dtype,
@@ -78,12 +78,12 @@ def resource_argument(resource: XlaResource) -> Argument:
 def prepare(
     context: XlaContext, inputs: Sequence[XlaExpression], must: Collection[int], *, keep: bool
 ) -> list[Argument]:
-    """How the values of a call enter the function: see `argument_of`."""
+    """Describe all values of a call as arguments; see `argument_of`."""
     return [argument_of(context, x, must_be_constant=i in must, keep=keep) for i, x in enumerate(inputs)]
 
 
 def call_function(context: XlaContext, function: NameAttrList, inputs: Sequence[XlaExpression]) -> list[XlaExpression]:
-    """Call a function: its computation is compiled once for each kind of arguments."""
+    """Call a function, which is compiled once per signature."""
     compiler = context.compiler
     args = prepare(context, inputs, compiler.analysis.of_function(function), keep=True)
     result = compiler.compile_function(function, args)
@@ -95,7 +95,7 @@ def call_function(context: XlaContext, function: NameAttrList, inputs: Sequence[
 
 
 def operands_of(context: XlaContext, inputs: Sequence[XlaExpression], result: CompilationResult) -> list[XlaOp]:
-    """The instructions that a computation takes."""
+    """Return the operands of a computation."""
     operands: list[XlaOp] = []
     for i in dict.fromkeys(result.input_mapping):
         operands += parts_of(context, inputs[i])
@@ -105,12 +105,12 @@ def operands_of(context: XlaContext, inputs: Sequence[XlaExpression], result: Co
 
 
 def unpacked(made: XlaOp) -> list[XlaOp]:
-    """The elements of a tuple."""
+    """Return the elements of a tuple."""
     return [xla.get_tuple_element(made, i) for i in range(len(made.shape.elements))]
 
 
 def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequence[XlaOp]) -> XlaExpression:
-    """A result of a computation as a value of its caller."""
+    """Wrap a result of a computation as an expression of the caller."""
     if output.input_index >= 0:
         return inputs[output.input_index]
     if output.value is not None:
@@ -124,7 +124,7 @@ def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequen
 
 
 def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], parts: Sequence[XlaOp]) -> None:
-    """Give the resources of the caller the values that they have after a call."""
+    """Assign the values after a call to the resources of the caller."""
     for update in result.resource_updates:
         resource: XlaResource = inputs[update.input_index].value
         if resource.dtype is DataType.DT_INVALID or not resource.is_initialized:
@@ -138,7 +138,7 @@ def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], pa
 
 
 def gradient_of(resource: XlaResource, source: str) -> XlaResource:
-    """The gradients of a tensor array that a call made."""
+    """Return the gradients of a tensor array that a call created."""
     if source not in resource.gradients:
         made = XlaResource(resource.kind, -1, f"{resource.name}@{source}", resource.dtype, resource.shape)
         made.max_array_size = resource.max_array_size

@@ -1,4 +1,4 @@
-"""Walks a graph in a stable order, and lets the kernel of each node add its instructions."""
+"""Traversal of a graph in a stable order, in which the kernel of each node emits its instructions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEVER_INSIDE = frozenset(
         "RefMerge", "RefEnter", "RefExit",
     }
 )  # fmt: skip
-_MOST_FOLDED = 1 << 16  # elements of a constant that is worked out at once
+_MOST_FOLDED = 1 << 16  # maximum number of elements of a folded constant
 
 
 class GraphCompiler:
@@ -42,7 +42,7 @@ class GraphCompiler:
     compiler : XlaCompiler
     context : XlaContext
     graph : Graph
-        Without control flow of frames; its ``_Arg`` and ``_Retval`` are the context's.
+        Graph without frames; its ``_Arg`` and ``_Retval`` nodes are those of the context.
     """
 
     def __init__(self, compiler: XlaCompiler, context: XlaContext, graph: Graph) -> None:
@@ -55,7 +55,7 @@ class GraphCompiler:
         Raises
         ------
         OpError
-            What a kernel raised, with the node's name; code INTERNAL for nodes that are never inside of compiled code.
+            A kernel failed, in which case the node's name is added, or a node cannot be compiled (code INTERNAL).
         """
         values: dict[Node, list[XlaExpression | None]] = {}
         for node in topological_order(self.graph):
@@ -94,7 +94,7 @@ class GraphCompiler:
         return ctx.outputs
 
     def _folded(self, node: Node, inputs: Sequence[XlaExpression]) -> list[XlaExpression] | None:
-        """What a node gives if all it reads is known: the values of its eager kernel."""
+        """Evaluate a node by its eager kernel if all inputs are constants."""
         if not inputs or node.is_stateful or not all(x.is_constant for x in inputs):
             return None
         if sum(x.value.size for x in inputs) > _MOST_FOLDED or any(t in HANDLES for t in node.output_types):
@@ -115,7 +115,7 @@ def _is_small(node: Node) -> bool:
 
 
 def check_shapes(node: Node, outputs: Sequence[XlaExpression | None]) -> None:
-    """Refuse what a kernel made if the op's shape function says something else.
+    """Check the shapes emitted by a kernel against the op's shape function.
 
     Raises
     ------
@@ -132,14 +132,14 @@ def check_shapes(node: Node, outputs: Sequence[XlaExpression | None]) -> None:
 
 
 def kernel_on(node: Node, device: DeviceBase, kernels: KernelRegistry) -> XlaOpKernel:
-    """The XLA kernel of a node.
+    """Create the XLA kernel of a node.
 
     Raises
     ------
     NotFoundError
-        There is none for its types on the compilation device.
+        No kernel is registered for its types on the compilation device.
     InternalError
-        What is registered there is no XLA kernel.
+        The registered kernel is not an XLA kernel.
     """
     made = create_op_kernel(
         device, node.node_def, ops=node.graph.library, kernels=kernels, graph_def_version=node.graph.versions.producer
@@ -150,7 +150,7 @@ def kernel_on(node: Node, device: DeviceBase, kernels: KernelRegistry) -> XlaOpK
 
 
 def eager_function(node: Node, kernels: KernelRegistry) -> object | None:
-    """The function of arrays that a node's kernel on the CPU is, if it is one."""
+    """Return the array function of a node's eager CPU kernel, or None if it has none."""
     node_def = node.node_def
     try:
         registration = kernels.find("CPU", node_def)

@@ -1,4 +1,4 @@
-"""Attributes and operands that say how an HLO instruction is made: messages, functions of scalars, sizes."""
+"""Attributes and operands that parametrise an HLO instruction: messages, scalar computations, sizes."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _PRECISIONS = ("default", "high", "highest", "packed_nibble")
 
 
 def message(ctx: XlaOpKernelContext, attr: str, kind: str) -> Any:
-    """An attribute that holds a serialised message.
+    """Parse an attribute that holds a serialised message.
 
     Raises
     ------
     InvalidArgumentError
-        It holds none of that kind.
+        The attribute is not a message of that kind.
     """
     found = messages()[kind]()
     try:
         found.ParseFromString(raw(ctx.attr(attr)))
-    except Exception:  # protobuf's error is of no public type that all its versions share
+    except Exception:  # the error class is not public in all versions of protobuf
         raise InvalidArgumentError(f"{attr} of {ctx.kernel.type_string} is no {kind}") from None
     return found
 
 
 def fields_of(held: Any, *names: str) -> dict[str, Any]:
-    """Fields of a message as arguments: numbers, and tuples of them."""
+    """Return fields of a message as keyword arguments: numbers and tuples of numbers."""
     values = {name: getattr(held, name) for name in names}
     return {name: v if isinstance(v, (int, bool)) else tuple(v) for name, v in values.items()}
 
 
 def precision(ctx: XlaOpKernelContext) -> tuple[str, ...]:
-    """The precision of each operand of a product; raises as `message`, and for one that there is not."""
+    """Return the precision of each operand of a product; raises as `message`, and for unknown values."""
     numbers = message(ctx, "precision_config", "PrecisionConfig").operand_precision
     if any(not 0 <= n < len(_PRECISIONS) for n in numbers):
         raise InvalidArgumentError(f"precision_config of {ctx.kernel.type_string} holds an unknown number")
@@ -53,7 +53,7 @@ def precision(ctx: XlaOpKernelContext) -> tuple[str, ...]:
 
 
 def preferred_type(ctx: XlaOpKernelContext) -> ElementType | None:
-    """The type of the result, if the op has a say in it."""
+    """Return the preferred result type, or None if the op has no such attribute."""
     known = ctx.kernel.attrs.get("preferred_element_type")
     return None if known is None else element_type(known)
 
@@ -61,7 +61,7 @@ def preferred_type(ctx: XlaOpKernelContext) -> ElementType | None:
 def computation_of(
     ctx: XlaOpKernelContext, attr: str, types: Sequence[DataType], *, single: bool = True
 ) -> XlaComputation:
-    """A function of scalars as a computation that gives its result, or a tuple of them unless `single`."""
+    """Compile a function of scalars to a computation that returns its result, or a tuple of results unless `single`."""
     function: NameAttrList = ctx.attr(attr)
     args = [Argument(ArgumentKind.PARAMETER, t, SCALAR) for t in types]
     made = ctx.xla.compiler.compile_function(function, args, _ALONE)
@@ -75,22 +75,22 @@ def computation_of(
 
 
 def computation_of_two(ctx: XlaOpKernelContext, attr: str, dtype: DataType) -> XlaComputation:
-    """A function of two scalars of a type as a computation."""
+    """Compile a function of two scalars of one type to a computation."""
     return computation_of(ctx, attr, (dtype, dtype))
 
 
 def int_vectors(ctx: XlaOpKernelContext, *names: str) -> list[list[int]]:
-    """Operands that are vectors of numbers known while compiling."""
+    """Return operands that are constant integer vectors."""
     return [ctx.constant_input_as_int_vector(name) for name in names]
 
 
 def padding_pairs(ctx: XlaOpKernelContext, name: str) -> list[tuple[int, int]]:
-    """Low and high padding of each dimension.
+    """Return low and high padding of each dimension.
 
     Raises
     ------
     ShapeError
-        The input is not of rows of two.
+        The input does not have rows of two numbers.
     """
     value = ctx.constant_input(name)
     if value.ndim != 2 or value.shape[1] != 2:

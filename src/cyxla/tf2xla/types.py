@@ -1,4 +1,4 @@
-"""TensorFlow's data types as element types of HLO, and back."""
+"""Conversion between TensorFlow's data types and HLO's element types."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _DATA = {element: t for t, element in reversed(_ELEMENTS.items()) if not t.text.
 
 
 def element_type(dtype: DataType) -> ElementType:
-    """The element type that holds a data type.
+    """Return the element type that represents a data type.
 
     Raises
     ------
     InvalidArgumentError
-        HLO has none: strings, resources, variants.
+        HLO has no such type: strings, resources, variants.
     """
     if dtype not in _ELEMENTS:
         raise InvalidArgumentError(f"{dtype} is not a type of compiled code")
@@ -30,7 +30,7 @@ def element_type(dtype: DataType) -> ElementType:
 
 
 def data_type(element: ElementType) -> DataType:
-    """The data type of an element type; quantised types are lost."""
+    """Return the data type of an element type; quantised types are not recovered."""
     if element not in _DATA:
         raise InvalidArgumentError(f"{element} is not a type of graphs")
     return _DATA[element]

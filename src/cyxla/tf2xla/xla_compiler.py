@@ -1,4 +1,4 @@
-"""Graphs and functions become computations."""
+"""Compilation of graphs and functions to computations."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _MOST_LISTED = 20  # nodes in one message
 
 @dataclass(frozen=True)
 class XlaCompilerOptions:
-    """What a compiler compiles for.
+    """Options of a compiler.
 
     Parameters
     ----------
     device_type : str
-        A compilation device, such as ``"XLA_CPU_JIT"``.
+        Name of a compilation device, such as ``"XLA_CPU_JIT"``.
     library : FunctionLibraryDefinition
-        Functions that may be called.
+        Library of the functions that may be called.
     registry : XlaOpRegistry, optional
     kernels : KernelRegistry, optional
-        The global ones by default.
+        Registries; the global ones by default.
     rewrite : callable, optional
-        Takes the graph of a function, which it may change, and these options.
+        Function of the graph of a function, which it may change, and these options.
     """
 
     device_type: str
@@ -63,16 +63,16 @@ class XlaCompilerOptions:
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """How one graph is compiled.
+    """Options for compiling one graph.
 
     Parameters
     ----------
     resolve_constants : bool
-        Results that are known while compiling stand beside the computation instead of in it.
+        True if results known at compile time are kept out of the computation.
     return_all_resources : bool
-        Resources that do not change are given back as well.
+        True if unmodified resources are returned as well.
     stand_ins : tuple of (int, tuple of int)
-        Shapes of results that are FakeParam nodes, by number: those of what they stand for.
+        Shapes of results that are FakeParam nodes, by index.
     """
 
     resolve_constants: bool = True
@@ -81,12 +81,12 @@ class CompileOptions:
 
 
 class XlaCompiler:
-    """Compiles graphs and functions for one compilation device; functions are compiled once for each kind of arguments.
+    """Compiles graphs and functions for one compilation device, caching functions by signature.
 
     Raises
     ------
     InvalidArgumentError
-        The options name no device.
+        The options have no device type.
     """
 
     def __init__(self, options: XlaCompilerOptions) -> None:
@@ -104,7 +104,7 @@ class XlaCompiler:
     # Functions
 
     def body_of(self, function: NameAttrList) -> FunctionBody:
-        """A function as a graph."""
+        """Return a function as a graph."""
         key = (function.name, _attrs_key(function.attrs))
         if key not in self._bodies:
             body = self.analysis.body_of(function)
@@ -122,14 +122,14 @@ class XlaCompiler:
         ----------
         function : NameAttrList
         args : sequence of Argument
-            One for each argument of the function.
+            Descriptions of the arguments.
 
         Raises
         ------
         NotFoundError
-            There is no such function.
+            The function does not exist.
         InvalidArgumentError
-            It cannot be compiled: the message names the node.
+            A node cannot be compiled; the message names it.
         """
         key = (function.name, _attrs_key(function.attrs), tuple(arg.key for arg in args), options)
         if key not in self._functions:
@@ -146,9 +146,9 @@ class XlaCompiler:
         Raises
         ------
         InvalidArgumentError
-            A node has no kernel on the compilation device, or needs a constant that is none.
+            A node has no kernel on the compilation device, or needs a constant that is not known.
         InternalError
-            A node that is never inside of compiled code.
+            A node can never be compiled.
         """
         with without_collections():
             self.validate(name, graph)
@@ -162,14 +162,14 @@ class XlaCompiler:
             return self._build_computation(name, context, mapping, options)
 
     def validate(self, name: str, graph: Graph) -> None:
-        """Refuse a graph before anything of it is built: one error names every node that cannot be compiled, and why.
+        """Check that all nodes can be compiled; one error lists all that cannot, with reasons.
 
         Raises
         ------
         InvalidArgumentError
-            Nodes without a kernel on the compilation device.
+            Nodes have no kernel on the compilation device.
         InternalError
-            A node of v1 control flow, or one that sends or receives.
+            A node belongs to v1 control flow, or sends or receives.
         """
         refused: list[tuple[Node, str]] = []
         for node in graph.nodes.values():
@@ -182,7 +182,7 @@ class XlaCompiler:
             raise _refused(name, self.options.device_type, refused)
 
     def _refusal(self, node: Node) -> str:
-        """Why a node cannot be compiled; nothing if it can. Nodes of one kind have one answer."""
+        """Return the reason for which a node cannot be compiled, or an empty text; cached by kind of node."""
         key = _kind(node)
         if key not in self._refusals:
             try:
@@ -193,7 +193,7 @@ class XlaCompiler:
         return self._refusals[key]
 
     def kernel(self, node: Node) -> XlaOpKernel:
-        """The XLA kernel of a node; nodes of one kind share theirs where it is no more than a function."""
+        """Return the XLA kernel of a node; stateless kernels are shared by nodes of one kind."""
         key = _kind(node)
         known = self._kernels.get(key)
         if known is None:
@@ -204,13 +204,13 @@ class XlaCompiler:
         return known
 
     def eager_function(self, node: Node) -> Any:
-        """The function of arrays that the node's eager kernel is, if it is one."""
+        """Return the array function of the node's eager kernel, or None if it has none."""
         return eager_function(node, self.options.kernels)
 
     # Arguments
 
     def _build_arguments(self, context: XlaContext, args: Sequence[Argument]) -> tuple[int, ...]:
-        """Make the parameters; returns which argument each one comes from."""
+        """Create the parameters, and return the index of the argument of each."""
         mapping: list[int] = []
 
         def parameter(i: int, shape: Shape) -> XlaOp:
@@ -267,7 +267,7 @@ class XlaCompiler:
     def _build_computation(
         self, name: str, context: XlaContext, mapping: tuple[int, ...], options: CompileOptions
     ) -> CompilationResult:
-        """Results that are not constants by index, then resources by number of their argument: always a tuple."""
+        """Build the result tuple: nonconstant results in order, then resources in the order of their arguments."""
         elements: list[XlaOp] = []
 
         def place(parts: Sequence[XlaOp]) -> tuple[int, ...]:
@@ -309,7 +309,7 @@ class XlaCompiler:
 
 
 def argument_for(array: np.ndarray[Any, Any], dtype: DataType, *, constant: bool) -> Argument:
-    """How an array enters: as a parameter, or with its value as part of the program."""
+    """Describe an array as an argument, constant or parameter."""
     shape = TensorShape(array.shape)
     if constant or array.dtype.hasobject:
         return Argument(ArgumentKind.CONSTANT, dtype, shape, array)
@@ -317,7 +317,7 @@ def argument_for(array: np.ndarray[Any, Any], dtype: DataType, *, constant: bool
 
 
 def _refused(name: str, device: str, refused: Sequence[tuple[Node, str]]) -> InvalidArgumentError:
-    """One error for all nodes of a graph that cannot be compiled."""
+    """Return one error for all nodes of a graph that cannot be compiled."""
     lines = [f"node {node.name!r} ({node.op}): {reason}" for node, reason in refused[:_MOST_LISTED]]
     lines += [f"and {len(refused) - _MOST_LISTED} more"] if len(refused) > _MOST_LISTED else []
     first = refused[0][0]
@@ -330,14 +330,14 @@ def _refused(name: str, device: str, refused: Sequence[tuple[Node, str]]) -> Inv
 
 
 def _kind(node: Node) -> Any:
-    """What tells nodes apart that may have other kernels; constants are told by their types alone."""
+    """Return a key that is equal for nodes that share a kernel; constants differ by type only."""
     if node.op == "Const":
         return (node.op, node.output_types[0])
     return (node.op, frozenset(node.attrs.items()), node.graph.versions.producer)
 
 
 def _identifier(name: str) -> str:
-    """A name that HLO text can hold."""
+    """Return a valid identifier of HLO text."""
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "graph"
 
 
@@ -346,6 +346,6 @@ def _attrs_key(attrs: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def stand_ins_of(graph: Graph) -> dict[int, str]:
-    """Results of a graph that stand for what another branch computes: names of their FakeParam nodes by number."""
+    """Return the names of FakeParam nodes that are results of a graph, by index."""
     retvals = [node for node in graph.nodes.values() if node.op == "_Retval"]
     return {n.attr("index"): n.inputs[0].node.name for n in retvals if n.inputs[0].node.op == "FakeParam"}

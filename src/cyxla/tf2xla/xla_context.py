@@ -1,4 +1,4 @@
-"""The state of one compilation of one graph."""
+"""State of the compilation of one graph."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 
 class XlaContext:
-    """What the kernels of one graph share.
+    """State shared by the kernels of one graph.
 
     Parameters
     ----------
     compiler : XlaCompiler
-        Compiles the functions they call.
+        Compiler of the functions that kernels call.
     builder : XlaBuilder
-        Collects their instructions.
+        Builder of the computation.
     args : sequence of XlaExpression
-        The graph's arguments.
+        Arguments of the graph.
     """
 
     def __init__(self, compiler: XlaCompiler, builder: XlaBuilder, args: Sequence[XlaExpression] = ()) -> None:
         self.compiler, self.builder = compiler, builder
         self.args = list(args)
-        self.stand_ins: dict[str, TensorShape] = {}  # shapes that FakeParam nodes take, by name
+        self.stand_ins: dict[str, TensorShape] = {}  # shapes of FakeParam nodes by name
         self.retvals: dict[int, XlaExpression] = {}
         self.resources: list[XlaResource] = []
         self._constants = ConstantEvaluator()
 
     def reducer(self, opcode: str, dtype: DataType) -> XlaComputation:
-        """The computation of two scalars that a reduction joins with; made once for each opcode and type."""
+        """Return the scalar computation of a reduction, cached by opcode and type."""
         return scalar_computation(opcode, element_type(dtype))
 
     def constant_value(self, expression: XlaExpression) -> np.ndarray[Any, Any] | None:
-        """The value, if it is known while compiling."""
+        """Return the value of an expression if it is known at compile time, else None."""
         if expression.is_constant:
             value: np.ndarray[Any, Any] = expression.value
             return value

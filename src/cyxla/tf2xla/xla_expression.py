@@ -1,4 +1,4 @@
-"""What flows along the edges of a graph that is being compiled."""
+"""Symbolic values on the edges of a graph that is being compiled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 class ExpressionKind(Enum):
-    """What an expression is."""
+    """Kind of a symbolic value."""
 
     CONSTANT = "constant"
     XLA_OP = "instruction"
@@ -30,7 +30,7 @@ class ExpressionKind(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class XlaExpression:
-    """The symbolic value of an edge.
+    """Symbolic value of an edge.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class XlaExpression:
     dtype : DataType
         Type of the edge.
     value : ndarray, XlaOp, XlaResource or XlaTensorList
-        What the kind says.
+        Value of the class that belongs to the kind.
     """
 
     kind: ExpressionKind
@@ -47,37 +47,37 @@ class XlaExpression:
 
     @classmethod
     def constant(cls, array: Array, dtype: DataType) -> XlaExpression:
-        """A value known now; it becomes an instruction only where one is needed."""
+        """Wrap a compile-time constant, which becomes an instruction only if needed."""
         return cls(ExpressionKind.CONSTANT, dtype, array)
 
     @classmethod
     def of(cls, op: XlaOp, dtype: DataType) -> XlaExpression:
-        """What an instruction computes."""
+        """Wrap the result of an instruction."""
         return cls(ExpressionKind.XLA_OP, dtype, op)
 
     @classmethod
     def resource(cls, resource: XlaResource) -> XlaExpression:
-        """A resource."""
+        """Wrap a resource."""
         return cls(ExpressionKind.RESOURCE, DataType.DT_RESOURCE, resource)
 
     @classmethod
     def tensor_list(cls, value: XlaTensorList) -> XlaExpression:
-        """A tensor list."""
+        """Wrap a tensor list."""
         return cls(ExpressionKind.TENSOR_LIST, DataType.DT_VARIANT, value)
 
     @property
     def is_constant(self) -> bool:
-        """Whether the value is known now."""
+        """True if the value is a compile-time constant."""
         return self.kind is ExpressionKind.CONSTANT
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of an array.
+        """Dimensions of an array.
 
         Raises
         ------
         InternalError
-            It is no array.
+            The expression is not an array.
         """
         if self.kind is ExpressionKind.CONSTANT:
             return tuple(self.value.shape)
@@ -87,16 +87,16 @@ class XlaExpression:
 
     @property
     def tensor_shape(self) -> TensorShape:
-        """The same as a shape of graphs."""
+        """Shape as a `TensorShape`."""
         return TensorShape(self.shape)
 
     def as_xla_op(self, builder: XlaBuilder) -> XlaOp:
-        """The instruction, made now for a constant.
+        """Return the instruction; a constant is emitted.
 
         Raises
         ------
         InvalidArgumentError
-            It is no array, or a constant of a type that HLO lacks.
+            The expression is not an array, or a constant of a type that HLO does not have.
         """
         if self.kind is ExpressionKind.XLA_OP:
             op: XlaOp = self.value

@@ -1,4 +1,4 @@
-"""What changes while a graph is compiled: variables, stacks and tensor arrays, as values that replace each other."""
+"""Mutable state during compilation: variables, stacks and tensor arrays, as values that replace each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla.xla.hlo.builder import XlaOp
 
 
 class ResourceKind(Enum):
-    """What sort of resource it is."""
+    """Kind of a resource."""
 
     VARIABLE = "variable"
     STACK = "stack"
@@ -21,27 +21,27 @@ class ResourceKind(Enum):
 
 @dataclass(eq=False)
 class XlaResource:
-    """A resource and its value at the point that the compilation has reached.
+    """Resource with its value at the current point of the compilation.
 
     Parameters
     ----------
     kind : ResourceKind
     arg_num : int
-        Which argument of the computation it came with; -1 if it is made inside.
+        Index of its argument of the computation; -1 if created inside.
     name : str
-        For messages.
+        Name for error messages.
     dtype : DataType
         Type of the value, or of the elements of a stack or tensor array.
     shape : TensorShape
         Shape of the value, or of the elements.
     value : XlaOp, optional
-        None until something is assigned; of a stack or tensor array the buffer [size, ..].
+        Value, or buffer [size, ..] of a stack or tensor array; None until it is assigned.
     pushed : XlaOp, optional
-        s32: how many elements a stack has.
+        Number of elements of a stack, as s32.
     max_array_size : int
-        Of a stack or tensor array.
+        Capacity of a stack or tensor array.
     gradients : dict of str to XlaResource
-        Gradients of a tensor array by their source.
+        Gradients of a tensor array by source.
     """
 
     kind: ResourceKind
@@ -61,23 +61,23 @@ class XlaResource:
 
     @property
     def is_initialized(self) -> bool:
-        """Whether it has a value."""
+        """True if the resource has a value."""
         return self.value is not None
 
     @property
     def is_modified(self) -> bool:
-        """Whether its value is another than the one it came with."""
+        """True if the value differs from the initial one."""
         if self.kind is ResourceKind.STACK:
-            return self.value is not None  # a value may be gone that still stands in the buffer
+            return self.value is not None  # a popped element remains in the buffer, so the buffer may be the same
         return self.value is not self.initial_value or any(g.is_modified for g in self.gradients.values())
 
     def set_type_and_shape(self, dtype: DataType, shape: TensorShape) -> None:
-        """Say what it holds; what was unknown may become known.
+        """Set the type and shape; unknown ones may become known.
 
         Raises
         ------
         InvalidArgumentError
-            It holds another type, or another shape.
+            The resource holds another type or shape.
         """
         if self.dtype not in (DataType.DT_INVALID, dtype):
             raise InvalidArgumentError(f"the {self.kind.value} {self.name!r} holds {self.dtype}, not {dtype}")
@@ -86,14 +86,14 @@ class XlaResource:
         self.dtype, self.shape = dtype, shape
 
     def parts(self) -> list[XlaOp]:
-        """The instructions that the value is made of; none where there is no value."""
+        """Return the instructions of the value; none without a value."""
         if self.value is None:
             return []
         own = [self.value] if self.kind is not ResourceKind.STACK or self.pushed is None else [self.value, self.pushed]
         return own + [part for _, g in sorted(self.gradients.items()) for part in g.parts()]
 
     def set_parts(self, parts: list[XlaOp]) -> None:
-        """Replace the instructions that the value is made of."""
+        """Replace the instructions of the value."""
         rest = list(parts)
         self.value = rest.pop(0)
         if self.kind is ResourceKind.STACK:
@@ -102,12 +102,12 @@ class XlaResource:
             gradient.value = rest.pop(0)
 
     def read(self) -> XlaOp:
-        """The value.
+        """Return the value.
 
         Raises
         ------
         FailedPreconditionError
-            Nothing was assigned yet.
+            The resource has no value yet.
         """
         if self.value is None:
             raise FailedPreconditionError(f"the {self.kind.value} {self.name!r} is read before it has a value")

@@ -1,1 +1,1 @@
-"""Conditionals and loops of Switch, Merge and frames, rewritten as nodes that call functions."""
+"""Rewriting of Switch, Merge and loop frames to nodes that call functions."""

@@ -1,8 +1,8 @@
-"""Conditionals of Switch and Merge become If nodes; see `control_flow`.
+"""Rewriting of Switch and Merge to If nodes; see `control_flow`.
 
-Each node has conditions: predicates that hold, or do not, where it runs. The nodes with the most of them go first. All
-that hangs together under one condition is one branch; what stands under its opposite, and is merged with it, the other.
-What depends on the merged values, as the gradient of a conditional does, becomes a conditional of its own.
+Each node has conditions: values of predicates under which it runs. Nodes with the most conditions are rewritten first.
+Nodes connected under one condition form a branch; those under the opposite condition that are merged with it form the
+other. Nodes that depend on merged values, as gradients of conditionals do, become a separate conditional.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from cyxla.tf2xla.functionalize.outlining import Outline, replace_node
 MERGE, SWITCH = ("Merge", "RefMerge"), ("Switch", "RefSwitch")
 
 Place = tuple[Node, int]
-Condition = tuple[Place, int]  # a predicate, and whether it holds
+Condition = tuple[Place, int]  # a predicate and its value
 Conditions = frozenset[Condition]
 
 
 def functionalize_conditionals(graph: Graph) -> None:
-    """Change a graph without loops so that it has no Switch and Merge.
+    """Rewrite Switch and Merge nodes of a graph without loops.
 
     Raises
     ------
     UnimplementedError
-        What cannot be written as If.
+        The graph cannot be expressed with If.
     """
     while True:
         switches = [n for n in topological_order(graph) if n.op in SWITCH]
@@ -56,14 +56,14 @@ def functionalize_conditionals(graph: Graph) -> None:
 
 
 def _side_of(switch: Node, conditions: Conditions) -> int | None:
-    """Which side of a Switch is taken, if that is certain where it stands."""
+    """Return the side of a Switch that its own conditions imply, or None."""
     return dict(conditions).get(predicate_of(switch))
 
 
 def _decide(graph: Graph, switch: Node, conditions: Conditions) -> None:
-    """Put an Identity in the place of a Switch that always takes the same side."""
+    """Replace a Switch that always takes the same side by an Identity."""
     side = _side_of(switch, conditions)
-    assert side is not None  # that is why
+    assert side is not None  # the caller has checked
     (value, _), name = switch.inputs, graph.unique_name(f"{switch.name}/decided")
     node_def = NodeDef(name, "Identity", [value.name], "", {"T": switch.attrs["T"]})
     made = graph.add_node(node_def, [value], switch.control_inputs)
@@ -74,7 +74,7 @@ def _decide(graph: Graph, switch: Node, conditions: Conditions) -> None:
 
 
 def predicate_of(switch: Node) -> Place:
-    """The tensor that a Switch looks at, behind nodes that only hand it on."""
+    """Return the predicate of a Switch, looking through Identity nodes."""
     tensor = switch.inputs[1]
     while tensor.node.op == "Identity":
         tensor = tensor.node.inputs[0]
@@ -82,12 +82,12 @@ def predicate_of(switch: Node) -> Place:
 
 
 def conditions_of(graph: Graph) -> dict[Node, Conditions]:
-    """The conditions under which each node runs.
+    """Return the conditions under which each node runs.
 
     Raises
     ------
     UnimplementedError
-        A node never runs, or joins what is not one alternative.
+        A node can never run, or merges values that are not alternatives.
     """
     found: dict[Node, Conditions] = {}
     for node in topological_order(graph):
@@ -106,7 +106,7 @@ def _of_tensor(tensor: Tensor, found: dict[Node, Conditions]) -> Conditions:
 
 
 def _merged(node: Node, data: Sequence[Conditions]) -> Conditions:
-    """What the alternatives have in common; they must differ in one predicate."""
+    """Return the common conditions of alternatives, which must differ in one predicate."""
     common = frozenset.intersection(*data)
     rest = [conditions - common for conditions in data]
     sides = {side for one in rest for _, side in one}
@@ -121,15 +121,15 @@ def _merged(node: Node, data: Sequence[Conditions]) -> Conditions:
 
 
 class _Conditional:
-    """All that hangs together with one Switch under its predicate.
+    """Nodes connected with a Switch under its predicate.
 
     Parameters
     ----------
     graph : Graph
     switch : Node
-        None has more conditions.
+        Switch with the most conditions.
     conditions : dict of Node
-        What `conditions_of` says.
+        Result of `conditions_of`.
     """
 
     def __init__(self, graph: Graph, switch: Node, conditions: dict[Node, Conditions]) -> None:
@@ -149,7 +149,7 @@ class _Conditional:
         return node.op in SWITCH and self.conditions[node] == self.outer and predicate_of(node) == self.predicate
 
     def _side(self, node: Node) -> int:
-        """Which branch a node is in; -1 for those that are in none."""
+        """Return the branch of a node, or -1 if it is in none."""
         own = self.conditions[node]
         return self.inside.index(own) if own in self.inside else -1
 
@@ -162,7 +162,7 @@ class _Conditional:
         return self._is_switch(node) or self._is_merge(node) or self._side(node) >= 0
 
     def _connected(self, switch: Node) -> list[Node]:
-        """The nodes that edges connect, in order; a Switch and a Merge are ends."""
+        """Return the connected nodes in topological order; the search stops at Switch and Merge nodes."""
         found, stack = {switch}, [switch]
         while stack:
             node = stack.pop()
@@ -180,7 +180,7 @@ class _Conditional:
             yield from (user for user, _ in self.users[node])
 
     def later(self) -> set[Node]:
-        """Members that need what a Merge among them gives: such are the gradients of the others."""
+        """Return members that depend on a Merge of the same conditional, such as gradients of the others."""
         if not self.merges:
             return set()
         reached = set(reachable_forward([user for merge in self.merges for user, _ in self.users[merge]], self.graph))
@@ -189,7 +189,7 @@ class _Conditional:
     # The If node
 
     def replace(self) -> None:
-        """Put an If node in the place of it all."""
+        """Replace the nodes by an If node."""
         self._check()
         inputs = self._inputs()
         branches = [self._branch(side, inputs) for side in (0, 1)]
@@ -203,7 +203,7 @@ class _Conditional:
             self.graph.remove_node(node)
 
     def _check(self) -> None:
-        """Refuse what leaves a branch other than through a Merge, and branches that need what they give."""
+        """Raise if a value leaves a branch other than by a Merge, or a branch depends on its own results."""
         inside = [n for side in self.sides for n in side]
         known = {*inside, *self.switches, *self.merges}
         for node in (*inside, *self.switches):
@@ -221,7 +221,7 @@ class _Conditional:
         return not self.conditions[user] <= self.outer
 
     def _inputs(self) -> list[Tensor]:
-        """What flows in: through a Switch, or from outside."""
+        """Return the tensors that enter by a Switch or from outside."""
         gone = set(self.members)
         inner = [t for side in self.sides for n in side for t in n.inputs if t.node not in gone]
         joined = [t for n in self.merges for t in n.inputs if t.node not in gone]
@@ -245,7 +245,7 @@ class _Conditional:
         return outline.add_to_library()
 
     def _place(self, merge: Node, side: int) -> int:
-        """Which input of a Merge comes from a branch."""
+        """Return the index of the input of a Merge that comes from a branch."""
         return next(i for i, t in enumerate(merge.inputs) if _of_tensor(t, self.conditions) == self.inside[side])
 
     def _node(self, inputs: Sequence[Tensor], branches: Sequence[str]) -> Node:
@@ -266,16 +266,16 @@ class _Conditional:
 
 
 class _Division:
-    """Two conditionals in the place of one: the later takes what the earlier gives, and values from its branches.
+    """Split of one conditional into two, the later of which uses results of the earlier one and values of its branches.
 
-    What a branch computes becomes a result of the earlier conditional, of which the other branch gives a stand-in; what
-    it takes in, the later one takes in by itself.
+    A value computed in a branch becomes a result of the earlier conditional, for which the other branch returns a
+    placeholder; inputs of branches are passed to the later conditional directly.
 
     Parameters
     ----------
     whole : _Conditional
     later : set of Node
-        The members of the later one.
+        Members of the later conditional.
     """
 
     def __init__(self, whole: _Conditional, later: set[Node]) -> None:
@@ -286,7 +286,7 @@ class _Division:
         self._known: dict[tuple[Node, int], Tensor] = {}
 
     def divide(self) -> None:
-        """Cut all edges from the earlier one into the later one, but those to its Switch nodes."""
+        """Replace all edges from the earlier to the later conditional except those to its Switch nodes."""
         for node in (n for n in self.whole.members if n in self.later):
             side = self.whole._side(node)
             for i, tensor in enumerate(node.inputs):
@@ -297,12 +297,12 @@ class _Division:
                 node.control_inputs = [*kept, self._order(node, side)]
 
     def _side_of(self, node: Node, tensor: Tensor) -> int:
-        """The branch that takes a tensor."""
+        """Return the branch that uses a tensor."""
         side = self.whole._side(node)
         return side if side >= 0 else self.whole.inside.index(_of_tensor(tensor, self.whole.conditions))
 
     def _order(self, node: Node, side: int) -> Node:
-        """Node to wait for, so that another comes after the earlier conditional."""
+        """Return a control input that orders a node after the earlier conditional."""
         if self.whole._is_switch(node):
             return self.merge
         if side < 0:
@@ -310,7 +310,7 @@ class _Division:
         return self._passed(self.merge.outputs[0], side).node
 
     def _brought(self, tensor: Tensor, side: int) -> Tensor:
-        """A tensor of the earlier conditional, for a branch of the later one."""
+        """Return a tensor of the earlier conditional as an input of a branch of the later one."""
         place = tensor.node, tensor.index
         if place not in self._known:
             if tensor.node in self.whole.switches:
@@ -322,7 +322,7 @@ class _Division:
         return self._known[place]
 
     def _given(self, tensor: Tensor, side: int) -> Tensor:
-        """A tensor of one branch as a result."""
+        """Return a tensor of one branch as a result of the conditional."""
         if tensor.dtype in HANDLES:
             raise UnimplementedError(f"{tensor.name!r} is there on one condition only, and is no array")
         dtype = AttrValue("type", tensor.dtype)
@@ -333,7 +333,7 @@ class _Division:
         return self._add("Merge", [tensor, stand_in.outputs[0]], {"T": dtype, "N": count}).outputs[0]
 
     def _passed(self, tensor: Tensor, side: int) -> Tensor:
-        """A tensor from outside, passed into a branch; by an Identity, which nodes may wait for."""
+        """Pass a tensor from outside into a branch, by an Identity that nodes can wait for."""
         node, index = self.whole.predicate
         dtype = AttrValue("type", tensor.dtype.base)
         made = self._add("Switch", [tensor, node.outputs[index]], {"T": dtype})

@@ -1,7 +1,7 @@
-"""Loops and conditionals of Switch, Merge, Enter, Exit and NextIteration become While and If nodes with functions.
+"""Rewriting of v1 control flow (Switch, Merge, Enter, Exit, NextIteration) to While and If nodes.
 
-Loops go first, the innermost of all: what stands in a frame is a condition and a body. Then conditionals, again from
-within: what runs only if a predicate holds (or not) is a branch.
+Loops are rewritten first, innermost first: a frame becomes a condition and a body function. Conditionals follow, also
+innermost first: nodes that run under one value of a predicate become a branch function.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Frame = tuple[str, ...]
 
 
 def has_control_flow(graph: Graph) -> bool:
-    """Whether a graph has frames or branches."""
+    """Return whether a graph has frames or branches."""
     return any(node.op in _FRAMES or node.op in _SWITCH or node.op in _MERGE for node in graph.nodes.values())
 
 
 def functionalize_control_flow(graph: Graph) -> None:
-    """Change a graph so that it has neither frames nor branches; its library gains the functions.
+    """Rewrite frames and branches of a graph; its library gains the functions.
 
     Raises
     ------
     InvalidArgumentError
-        A loop is not built as loops are.
+        A loop is malformed.
     UnimplementedError
-        What cannot be written as While and If.
+        The graph cannot be expressed with While and If.
     """
     if not has_control_flow(graph):
         return
@@ -51,7 +51,7 @@ def functionalize_control_flow(graph: Graph) -> None:
 
 
 def frames_of(graph: Graph) -> dict[Node, Frame]:
-    """Which frame each node is in: the names of frames from the outermost; the root is empty."""
+    """Return the frame of each node, as names of frames from the outermost; empty for the root."""
     frames: dict[Node, Frame] = {}
     for node in topological_order(graph):
         around = [frames[s] for s in (*(t.node for t in node.inputs), *node.control_inputs) if s in frames]
@@ -65,14 +65,14 @@ def frames_of(graph: Graph) -> dict[Node, Frame]:
 
 
 class _Loop:
-    """A loop whose inner loops are While nodes already.
+    """Loop whose inner loops have been rewritten.
 
     Parameters
     ----------
     graph : Graph
     frame : tuple of str
     frames : dict of Node
-        What `frames_of` says; kept up to date.
+        Result of `frames_of`, which is kept up to date.
     """
 
     def __init__(self, graph: Graph, frame: Frame, frames: dict[Node, Frame]) -> None:
@@ -86,7 +86,7 @@ class _Loop:
         self.exits = [u for n in self.nodes for u, k in self.users[n] if u.op in _EXIT and k == 0]
 
     def _is_invariant(self, enter: Node) -> bool:
-        """Whether a value enters to be the same in every turn."""
+        """Return whether a value enters as a loop invariant."""
         return any(user not in self.merges for user, _ in self.users[enter])
 
     def _loop_cond(self) -> Node:
@@ -101,7 +101,7 @@ class _Loop:
         return self.nodes[0].name if self.nodes else ""
 
     def replace(self) -> None:
-        """Put a While node in the place of the loop."""
+        """Replace the loop by a While node."""
         inputs = [*map(self._entering, self.merges), *(enter.inputs[0] for enter in self.invariants)]
         types = [tensor.dtype for tensor in inputs]
         loop = self._node(inputs, types, self._condition(types), self._body(types))
@@ -119,7 +119,7 @@ class _Loop:
         return enters[0].inputs[0]
 
     def _variable(self, tensor: Tensor) -> int:
-        """The number of the loop variable that a value is when the loop ends."""
+        """Return the index of the loop variable of a value that leaves the loop."""
         node = tensor.node
         while node.op in _SWITCH or node.op == "Identity":
             node = node.inputs[0].node
@@ -164,7 +164,7 @@ class _Loop:
         return self._finish(outline, [*results, *(enter.outputs[0] for enter in self.invariants)], effects)
 
     def _needed(self, tensors: Sequence[Tensor], nodes: Iterable[Node], outline: Outline) -> dict[Node, None]:
-        """The nodes of the frame that others need, apart from those that make up the loop."""
+        """Return the nodes of the frame that others depend on, without those of the loop structure."""
         stack = [*(outline.resolve(t).node for t in tensors if not outline.has(t)), *nodes]
         found: set[Node] = set()
         while stack:
@@ -177,7 +177,7 @@ class _Loop:
         return {n: None for n in self.nodes if n in found}
 
     def _is_frame(self, node: Node) -> bool:
-        """Whether a node belongs to the loop itself."""
+        """Return whether a node belongs to the loop structure."""
         if node.op in _SWITCH:
             return node.inputs[1].node is self.cond
         return node.op in _FRAMES or node in self.merges

@@ -1,4 +1,4 @@
-"""Parts of a graph become functions of its library."""
+"""Outlining of parts of a graph as functions of its library."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Place = tuple[Node, int]
 
 
 class Outline:
-    """A function that is being made of nodes of a graph.
+    """Function under construction from nodes of a graph.
 
     Parameters
     ----------
     source : Graph
-        Where the nodes are; its library gains the function.
+        Graph that holds the nodes; its library gains the function.
     name : str
-        What the function is to be called, with a number if there is one of that name.
+        Name of the function, to which a number is appended if it is taken.
     types : sequence of DataType
         Types of the arguments.
     """
@@ -45,39 +45,39 @@ class Outline:
         name = self.source.unique_name(f"outline/{op.strip('_').lower()}{index}")
         return self.graph.add_node(NodeDef(name, op, [t.name for t in inputs], "", attrs), inputs, [])
 
-    # What stands for what
+    # Substitution
 
     def bind(self, tensor: Tensor, index: int) -> None:
-        """Let an argument stand for a tensor of the graph."""
+        """Substitute an argument for a tensor of the graph."""
         self._values[tensor.node, tensor.index] = self.args[index].outputs[0]
 
     def bind_constant(self, tensor: Tensor, value: Any) -> None:
-        """Let a constant stand for a tensor of the graph."""
+        """Substitute a constant for a tensor of the graph."""
         name = self.source.unique_name("outline/constant")
         self._values[tensor.node, tensor.index] = self.graph.constant(value, tensor.dtype, name=name)
 
     def alias(self, tensor: Tensor, other: Tensor) -> None:
-        """Let whatever stands for one tensor stand for another, too."""
+        """Use the substitution of another tensor for a tensor."""
         self._aliases[tensor.node, tensor.index] = other
 
     def resolve(self, tensor: Tensor) -> Tensor:
-        """The tensor of the graph that another one is an alias of."""
+        """Return the tensor at the end of a chain of aliases."""
         while (tensor.node, tensor.index) in self._aliases:
             tensor = self._aliases[tensor.node, tensor.index]
         return tensor
 
     def has(self, tensor: Tensor) -> bool:
-        """Whether something stands for a tensor without copying its node."""
+        """Return whether a tensor has a substitution, so that its node need not be copied."""
         found = self.resolve(tensor)
         return (found.node, found.index) in self._values
 
     def value(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor of the graph in the function.
+        """Return the tensor of the function that corresponds to a tensor of the graph.
 
         Raises
         ------
         InternalError
-            Nothing does.
+            The tensor has no counterpart.
         """
         found = self.resolve(tensor)
         if (found.node, found.index) in self._values:
@@ -86,10 +86,10 @@ class Outline:
             raise InternalError(f"{tensor.name!r} is needed in the function {self.name!r}, but is not in it")
         return self._copies[found.node].outputs[found.index]
 
-    # Making the function
+    # Construction
 
     def copy(self, nodes: Iterable[Node]) -> None:
-        """Copy nodes, each after those it needs; control edges from elsewhere are left out."""
+        """Copy nodes in topological order; control edges from outside are dropped."""
         for node in nodes:
             twin = self.graph.shallow_node(node)
             twin.inputs = [self.value(t) for t in node.inputs]
@@ -97,12 +97,12 @@ class Outline:
             self._copies[node] = twin
 
     def give(self, results: Sequence[Tensor]) -> None:
-        """Let tensors of the function be its results."""
+        """Set the results of the function."""
         for i, tensor in enumerate(results):
             self._indexed("_Retval", i, tensor.dtype, [tensor])
 
     def add_to_library(self) -> str:
-        """Add the function to the library, with whatever in it has an effect; returns its name."""
+        """Add the function, with its stateful nodes as control outputs, to the library, and return its name."""
         library = self.source.library
         name, number = self.name, 0
         while library.find(name) is not None:
@@ -114,7 +114,7 @@ class Outline:
 
 
 def replace_node(graph: Graph, old: Node, new: Node, outputs: Sequence[Tensor]) -> None:
-    """Let whoever uses a node use other tensors, and wait for another node."""
+    """Redirect the users of a node to other tensors, and its control edges to another node."""
     for tensor, other in zip(old.outputs, outputs, strict=True):
         replace_tensor(graph, tensor, other)
     for node in graph.nodes.values():

@@ -1,4 +1,4 @@
-"""XLA kernels: they get symbolic inputs, and set as outputs the instructions that will compute them."""
+"""XLA kernels, which read symbolic inputs and set the instructions of their outputs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class XlaOpKernelContext:
-    """What an XLA kernel sees: expressions instead of arrays.
+    """Context of an XLA kernel, with expressions in place of arrays.
 
     Parameters
     ----------
     kernel : XlaOpKernel
     inputs : sequence of XlaExpression
     xla : XlaContext
-        The compilation that it belongs to.
+        Compilation of the graph.
     """
 
     __slots__ = ("_inputs", "kernel", "outputs", "xla")
@@ -49,43 +49,43 @@ class XlaOpKernelContext:
 
     @property
     def builder(self) -> XlaBuilder:
-        """Collects the instructions."""
+        """Builder of the instructions."""
         return self.xla.builder
 
     @property
     def num_inputs(self) -> int:
-        """Number of inputs, lists laid out flat."""
+        """Number of inputs, with lists flattened."""
         return len(self._inputs)
 
     @property
     def num_outputs(self) -> int:
-        """Number of outputs, lists laid out flat."""
+        """Number of outputs, with lists flattened."""
         return len(self.outputs)
 
     def attr(self, name: str) -> Any:
-        """An attribute as a Python value.
+        """Return an attribute as a Python value.
 
         Raises
         ------
         InvalidArgumentError
-            The node has none of that name.
+            The node has no such attribute.
         """
         if name not in self.kernel.attrs:
             raise InvalidArgumentError(f"{self.kernel.type_string} has no attribute {name!r}")
         return self.kernel.attrs[name]
 
     def input_index(self, key: Key) -> int:
-        """Position of a single input.
+        """Return the index of a single input.
 
         Raises
         ------
         InvalidArgumentError
-            There is none, or it is a list.
+            The input does not exist, or is a list.
         """
         return self._index(key, self.kernel.props.input_ranges, self.kernel.props.input_lists, len(self._inputs))
 
     def output_index(self, key: Key) -> int:
-        """Position of a single output; raises like `input_index`."""
+        """Return the index of a single output; raises as `input_index`."""
         return self._index(key, self.kernel.props.output_ranges, self.kernel.props.output_lists, len(self.outputs))
 
     def _index(self, key: Key, ranges: Any, lists: frozenset[str], count: int) -> int:
@@ -103,25 +103,25 @@ class XlaOpKernelContext:
     # Inputs
 
     def input_expression(self, key: Key) -> XlaExpression:
-        """What flows into an input."""
+        """Return the expression of an input."""
         return self._inputs[self.input_index(key)]
 
     def input(self, key: Key) -> XlaOp:
-        """An input as an instruction.
+        """Return an input as an instruction.
 
         Raises
         ------
         UnimplementedError
-            Its size is known only at run time.
+            The input has a dynamic size.
         """
         return self._whole(self.input_or_cut(key))
 
     def input_or_cut(self, key: Key) -> XlaOp:
-        """An input as an instruction, even if its size is known only at run time: see `dynamic`."""
+        """Return an input as an instruction, with static or dynamic sizes; see `dynamic_sizes`."""
         return self.input_expression(key).as_xla_op(self.builder)
 
     def input_list(self, name: str) -> list[XlaOp]:
-        """All values of a list input as instructions."""
+        """Return all values of a list input as instructions."""
         return [self.input(i) for i in self._range(name)]
 
     def _whole(self, op: XlaOp) -> XlaOp:
@@ -134,29 +134,29 @@ class XlaOpKernelContext:
         return ranges[name]
 
     def input_type(self, key: Key) -> DataType:
-        """Type of an input."""
+        """Return the type of an input."""
         return self.kernel.input_types[self.input_index(key)]
 
     def input_shape(self, key: Key) -> tuple[int, ...]:
-        """Sizes of an input; raises like `input`."""
+        """Return the dimensions of an input; raises as `input`."""
         expression = self.input_expression(key)
         if isinstance(expression.value, XlaOp):
             self._whole(expression.value)
         return expression.shape
 
     def input_list_shapes(self, name: str) -> list[tuple[int, ...]]:
-        """Sizes of the values of a list input."""
+        """Return the dimensions of the values of a list input."""
         return [self.input_shape(i) for i in self._range(name)]
 
-    # Inputs that must be known while compiling
+    # Compile-time constant inputs
 
     def constant_input(self, key: Key) -> Array:
-        """The value of an input.
+        """Return the value of a compile-time constant input.
 
         Raises
         ------
         InvalidArgumentError
-            It depends on what is known at run time only.
+            The value depends on run-time data.
         """
         index = self.input_index(key)
         value = self.xla.constant_value(self._inputs[index])
@@ -169,12 +169,12 @@ class XlaOpKernelContext:
         return value
 
     def constant_input_as_int_vector(self, key: Key) -> list[int]:
-        """The numbers of an input of rank 1.
+        """Return the numbers of a constant vector.
 
         Raises
         ------
         InvalidArgumentError
-            Its rank is another, or it is not known.
+            The input is not a vector, or not a constant.
         """
         value = self.constant_input(key)
         if value.ndim != 1:
@@ -182,14 +182,14 @@ class XlaOpKernelContext:
         return [int(n) for n in value.tolist()]
 
     def constant_input_as_int_scalar(self, key: Key) -> int:
-        """The number of an input of rank 0; raises like `constant_input_as_int_vector`."""
+        """Return the number of a constant scalar; raises as `constant_input_as_int_vector`."""
         value = self.constant_input(key)
         if value.ndim:
             raise InvalidArgumentError(f"{key!r} must be a scalar; its shape is {list(value.shape)}")
         return int(value)
 
     def constant_input_as_shape(self, key: Key) -> tuple[int, ...]:
-        """An input as sizes; raises like `constant_input_as_int_vector`, and for negative ones."""
+        """Return a constant vector as sizes; raises as `constant_input_as_int_vector`, and for negative ones."""
         sizes = self.constant_input_as_int_vector(key)
         if any(n < 0 for n in sizes):
             raise InvalidArgumentError(f"{key!r} must not hold negative sizes: {sizes}")
@@ -198,12 +198,12 @@ class XlaOpKernelContext:
     # Resources
 
     def input_resource(self, key: Key) -> XlaResource:
-        """The resource of an input.
+        """Return the resource of an input.
 
         Raises
         ------
         InvalidArgumentError
-            It is none.
+            The input is not a resource.
         """
         expression = self.input_expression(key)
         if expression.kind is not ExpressionKind.RESOURCE:
@@ -212,14 +212,14 @@ class XlaOpKernelContext:
         return resource
 
     def read_variable_input(self, key: Key, dtype: DataType) -> XlaOp:
-        """The value of a variable.
+        """Return the value of a variable.
 
         Raises
         ------
         FailedPreconditionError
-            It has no value yet.
+            The variable has no value yet.
         InvalidArgumentError
-            It is of another type.
+            The variable has another type.
         """
         resource = self.input_resource(key)
         value = resource.read()
@@ -228,18 +228,18 @@ class XlaOpKernelContext:
         return value
 
     def assign_variable(self, key: Key, dtype: DataType, value: XlaOp) -> None:
-        """Give a variable another value."""
+        """Assign a value to a variable."""
         resource = self.input_resource(key)
         resource.set_type_and_shape(dtype, TensorShape(value.shape.dims))
         resource.value = value
 
     def input_tensor_list(self, key: Key) -> XlaTensorList:
-        """The tensor list of an input.
+        """Return the tensor list of an input.
 
         Raises
         ------
         InvalidArgumentError
-            It is none.
+            The input is not a tensor list.
         """
         expression = self.input_expression(key)
         if expression.kind is not ExpressionKind.TENSOR_LIST:
@@ -250,7 +250,7 @@ class XlaOpKernelContext:
     # Outputs
 
     def expected_output_dtype(self, key: Key) -> DataType:
-        """Declared type of an output."""
+        """Return the declared type of an output."""
         return self.kernel.output_types[self.output_index(key)]
 
     def set_output(self, key: Key, op: XlaOp) -> None:
@@ -259,7 +259,7 @@ class XlaOpKernelContext:
         Raises
         ------
         InternalError
-            It is of another type than declared.
+            The instruction has another type than declared.
         """
         index = self.output_index(key)
         dtype = self.kernel.output_types[index]
@@ -270,13 +270,13 @@ class XlaOpKernelContext:
         self.outputs[index] = XlaExpression.of(op, dtype)
 
     def set_constant_output(self, key: Key, value: Any) -> None:
-        """Set an output to a value that is known now."""
+        """Set an output to a compile-time constant."""
         index = self.output_index(key)
         dtype = self.kernel.output_types[index]
         self.outputs[index] = XlaExpression.constant(np.asarray(value, dtype.numpy), dtype)
 
     def set_output_expression(self, key: Key, expression: XlaExpression) -> None:
-        """Set an output to what came from elsewhere."""
+        """Set an output to an expression."""
         self.outputs[self.output_index(key)] = expression
 
     def set_resource_output(self, key: Key, resource: XlaResource) -> None:
@@ -288,7 +288,7 @@ class XlaOpKernelContext:
         self.set_output_expression(key, XlaExpression.tensor_list(value))
 
     def set_results(self, results: Any) -> None:
-        """Set all outputs from what a kernel's function returned: instructions, arrays, expressions, tensor lists."""
+        """Set all outputs from the results of a kernel function: instructions, arrays, expressions, tensor lists."""
         flat = list(_leaves(results))
         if len(flat) != len(self.outputs):
             raise InternalError(f"{self.kernel.type_string} has {len(self.outputs)} outputs; it made {len(flat)}")
@@ -308,7 +308,7 @@ class XlaOpKernelContext:
             raise error(message, hint=hint)
 
     def allocate_output(self, *_: Any) -> None:
-        """Refused: outputs of XLA kernels are instructions, never memory."""
+        """Raise: outputs of XLA kernels are instructions, not memory."""
         raise InternalError("an XLA kernel has no memory to allocate", hint="use set_output")
 
     allocate_temp = allocate_output
@@ -323,7 +323,7 @@ def _leaves(results: Any) -> Iterable[Any]:
 
 
 class XlaOpKernel(OpKernel):
-    """Base of XLA kernels: subclasses write `compile`, and never `compute`."""
+    """Base of XLA kernels, whose subclasses implement `compile` instead of `compute`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -335,26 +335,26 @@ class XlaOpKernel(OpKernel):
         raise UnimplementedError(f"{type(self).__name__} has no compile")
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Refused: nothing is computed while a graph is compiled."""
+        """Raise: graphs are not executed while compiling."""
         raise UnimplementedError(f"{self.type_string} on {self.device.device_type} only compiles", node=self.name)
 
 
 class FunctionXlaKernel(XlaOpKernel):
-    """A kernel whose `compile` is a function of the context, which may return the outputs."""
+    """Kernel whose `compile` is a function of the context, which may return the outputs."""
 
     def __init__(self, construction: OpKernelConstruction, function: Callable[[XlaOpKernelContext], Any]) -> None:
         super().__init__(construction)
         self._function = function
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
-        """Call the function; what it returns are the outputs."""
+        """Call the function and set its results as outputs."""
         results = self._function(ctx)
         if results is not None:
             ctx.set_results(results)
 
 
 class Lowering(XlaOpKernel):
-    """A kernel that is a function of instructions: see `lowering`."""
+    """Kernel that is a function of instructions; see `lowering`."""
 
     def __init__(
         self,
@@ -368,7 +368,7 @@ class Lowering(XlaOpKernel):
         self._attrs = {name: construction.get_attr(name) for name in attrs}
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
-        """Call the function with instructions and constants; what it returns are the outputs."""
+        """Call the function with instructions and constants, and set its results as outputs."""
         props, rule = self.props, RULES.get(self.type_string)
         args: list[Any] = []
         for name, places in props.input_ranges.items():
@@ -381,7 +381,7 @@ class Lowering(XlaOpKernel):
             ctx.set_results(self._function(*args, **self._attrs))
 
 
-# --------------------------------------------------------------------------------------------------- registering
+# ------------------------------------------------------------------------------------------------------ registration
 
 
 def _chain(
@@ -431,16 +431,16 @@ def xla_kernel(
     label: str = "",
     registry: XlaOpRegistry | None = None,
 ) -> Callable[[F], F]:
-    """Register a function of the context, or a class of `XlaOpKernel`, as the XLA kernel of an op or of several.
+    """Register a function of the context, or a subclass of `XlaOpKernel`, as the XLA kernel of one or more ops.
 
     Parameters
     ----------
     op : str or sequence of str
-        Names of ops.
+        Names of the ops.
     const : sequence of str
-        Inputs whose values must be known while compiling.
+        Names of the inputs that must be compile-time constants.
     types : dict of tuples of DataType, optional
-        Allowed types per type attribute; what the op and the backend allow by default.
+        Allowed types per type attribute; by default those allowed by the op and the backend.
     device : str or sequence of str
         Compilation devices; all by default.
     compilation_only, resource, variant, string, metadata, label
@@ -498,17 +498,17 @@ def lowering(
     device: str | Sequence[str] = (),
     registry: XlaOpRegistry | None = None,
 ) -> Any:
-    """Register a function of instructions as an XLA kernel; without `function`, a decorator that does so.
+    """Register a function of instructions as an XLA kernel; without `function`, return a decorator.
 
     Parameters
     ----------
     op : str or sequence of str
-        Names of ops.
+        Names of the ops.
     function : callable
-        ``function(*inputs, **attrs) -> XlaOp, array, or tuple or list of them``: an argument that is a list comes as a
-        list, one of `const` as an array, every other as an `XlaOp`. An array that is returned is a constant.
+        Function ``function(*inputs, **attrs)`` that returns an XlaOp, an array, or a tuple or list of these. List
+        inputs are passed as lists, inputs of `const` as arrays, others as `XlaOp`. A returned array is a constant.
     attrs : sequence of str
-        Attributes to pass as keywords under their own names; a type comes as `DataType`.
+        Names of the attributes passed as keyword arguments; types are passed as `DataType`.
     const, types, device
         See `xla_kernel`.
     """

@@ -1,8 +1,8 @@
-"""Which ops compile for which backends, and how that becomes kernels of the common registry.
+"""Registry of XLA kernels, and their registration as kernels of compilation devices.
 
-An XLA kernel is registered for all backends or for some. `XlaOpRegistry.register_compilation_kernels` makes, of each
-registration and each backend, a `KernelDef` of the backend's compilation device: what the backend can hold, cut down
-to what the op allows and the registration asks for.
+An XLA kernel is registered for all backends or for some. `XlaOpRegistry.register_compilation_kernels` makes a
+`KernelDef` for each registration and backend, whose types are those of the backend, restricted to those of the op
+and of the registration.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ OpFilter = Callable[[KernelDef], bool]
 XLA_CPU_JIT, XLA_INTERPRETER_JIT = "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"
 CLASS_NAME = "XlaJitOp"
 
-_QUANTIZED = (DataType.DT_QINT8, DataType.DT_QUINT8, DataType.DT_QINT32)  # of 16 bits: nothing compiles them
+_QUANTIZED = (DataType.DT_QINT8, DataType.DT_QUINT8, DataType.DT_QINT32)  # no backend has the 16-bit ones
 CPU_ALL_TYPES = (*FLOATING, *COMPLEX, *INTEGRAL, *_QUANTIZED, DataType.DT_BOOL, *FLOAT8, *INT4)
-EXEC_ALL_TYPES = CPU_ALL_TYPES  # what the interpreter holds
+EXEC_ALL_TYPES = CPU_ALL_TYPES  # types of the interpreter
 
 
 @dataclass(frozen=True)
 class XlaBackend:
-    """A compilation device.
+    """Compilation device.
 
     Parameters
     ----------
     name : str
-        Its type, such as ``"XLA_CPU_JIT"``.
+        Name of the device type, such as ``"XLA_CPU_JIT"``.
     types : tuple of DataType
-        What it can hold.
+        Types that the device supports.
     op_filter : callable, optional
-        ``op_filter(kernel_def) -> bool``: leaves out a kernel; it may also change the description.
+        Filter ``op_filter(kernel_def) -> bool`` that may drop a kernel or change its description.
     """
 
     name: str
@@ -63,7 +63,7 @@ class XlaBackend:
 
 @dataclass
 class XlaOpRegistration:
-    """An XLA kernel: see `XlaOpRegistrationBuilder`."""
+    """Registration of an XLA kernel; see `XlaOpRegistrationBuilder`."""
 
     name: str
     factory: Factory
@@ -85,7 +85,7 @@ _AGREE = (
 
 
 class XlaOpRegistrationBuilder:
-    """A chain that describes an XLA kernel.
+    """Fluent builder of a registration.
 
     Examples
     --------
@@ -98,64 +98,64 @@ class XlaOpRegistrationBuilder:
         self._registration = XlaOpRegistration(name, object)
 
     def device(self, *devices: str) -> XlaOpRegistrationBuilder:
-        """Only for these compilation devices; all of them by default."""
+        """Restrict the kernel to these compilation devices; by default it is for all."""
         self._registration.devices = (*(self._registration.devices or ()), *devices)
         return self
 
     def type_constraint(self, attr: str, types: Iterable[DataType]) -> XlaOpRegistrationBuilder:
-        """Only for these types of an attribute."""
+        """Restrict a type attribute to these types."""
         self._registration.constraints[attr] = tuple(types)
         return self
 
     def compilation_only(self) -> XlaOpRegistrationBuilder:
-        """Only inside of a compiled region, never for an op placed on an XLA device by itself."""
+        """Restrict the kernel to compiled regions, excluding ops placed on an XLA device individually."""
         self._registration.compilation_only = True
         return self
 
     def allow_resource_types(self) -> XlaOpRegistrationBuilder:
-        """Type attributes may be resources too."""
+        """Allow resources as type attributes."""
         self._registration.allow_resource_types = True
         return self
 
     def allow_variant_types(self) -> XlaOpRegistrationBuilder:
-        """Type attributes may be variants too."""
+        """Allow variants as type attributes."""
         self._registration.allow_variant_types = True
         return self
 
     def allow_string_type(self) -> XlaOpRegistrationBuilder:
-        """Type attributes may be strings too."""
+        """Allow strings as type attributes."""
         self._registration.allow_string_type = True
         return self
 
     def compile_time_constant_input(self, name: str) -> XlaOpRegistrationBuilder:
-        """An input whose value must be known while compiling."""
+        """Require an input to be a compile-time constant."""
         known = self._registration.compile_time_constant_inputs
         self._registration.compile_time_constant_inputs = (*known, name)
         return self
 
     def is_metadata_op(self) -> XlaOpRegistrationBuilder:
-        """Reads shapes and types of its inputs only."""
+        """Declare that the op reads only shapes and types of its inputs."""
         self._registration.is_metadata_op = True
         return self
 
     def label(self, label: str) -> XlaOpRegistrationBuilder:
-        """Chosen by the node's ``_kernel`` attribute."""
+        """Set the label by which a node's ``_kernel`` attribute selects the kernel."""
         self._registration.label = label
         return self
 
     def build(self, factory: Factory) -> XlaOpRegistration:
-        """The registration of the class or function that makes the kernel."""
+        """Return the registration with the class or function that makes the kernel."""
         self._registration.factory = factory
         return self._registration
 
 
 class XlaOpRegistry:
-    """XLA kernels by op, and backends.
+    """Registry of XLA kernels and backends.
 
     Parameters
     ----------
     loader : callable, optional
-        Registers what comes with cyxla, when the registry is first asked.
+        Function that registers the built-in kernels, called at the first query.
     """
 
     rank = 0
@@ -170,7 +170,7 @@ class XlaOpRegistry:
 
     @classmethod
     def global_(cls) -> XlaOpRegistry:
-        """The registry of this process."""
+        """Return the global registry."""
         with cls._global_lock:
             if cls._global is None:
                 cls._global = XlaOpRegistry(_load_kernels)
@@ -181,12 +181,12 @@ class XlaOpRegistry:
     # Backends
 
     def register_backend(self, name: str, types: Iterable[DataType], op_filter: OpFilter | None = None) -> None:
-        """Add a compilation device.
+        """Register a compilation device.
 
         Raises
         ------
         AlreadyExistsError
-            There is one of that name.
+            A backend of that name exists.
         """
         with self.lock:
             if name in self._backends:
@@ -194,22 +194,22 @@ class XlaOpRegistry:
             self._backends[name] = XlaBackend(name, tuple(types), op_filter)
 
     def is_backend_registered(self, name: str) -> bool:
-        """Whether there is a backend of that name."""
+        """Return whether a backend is registered."""
         return name in self._backends
 
     def backend_names(self) -> list[str]:
-        """Names of the backends, sorted."""
+        """Return the sorted names of the backends."""
         return sorted(self._backends)
 
     # Kernels
 
     def register(self, registration: XlaOpRegistration) -> None:
-        """Add an XLA kernel.
+        """Register an XLA kernel.
 
         Raises
         ------
         InvalidArgumentError
-            It does not agree with another one of the op, or is asynchronous.
+            The registration conflicts with another one of the op, or is asynchronous.
         """
         if isinstance(registration.factory, type) and issubclass(registration.factory, AsyncOpKernel):
             raise InvalidArgumentError(
@@ -225,23 +225,23 @@ class XlaOpRegistry:
             (known if batch is None else batch.stage(self, list)).append(registration)
 
     def _staged(self, op: str) -> list[XlaOpRegistration]:
-        """The kernels of an op that this thread has staged; the common registry gets them when they are let in."""
+        """Return the kernels of an op that this thread has staged, which are published to the kernel registry later."""
         return [row for staged in staged_for(self) for row in staged if row.name == op]
 
     def check_staged(self, staged: list[XlaOpRegistration]) -> None:
-        """Raise if a kernel that a batch brings does not agree with those that are there by now."""
+        """Raise if a staged kernel conflicts with those published meanwhile."""
         for row in staged:
             for other in self._ops.get(row.name, ()):
                 self._check_compatible(other, row)
 
     def publish(self, staged: list[XlaOpRegistration]) -> None:
-        """Let in the kernels of a batch."""
+        """Publish staged kernels."""
         for row in staged:
             self._ops.setdefault(row.name, []).append(row)
 
     @staticmethod
     def _check_compatible(a: XlaOpRegistration, b: XlaOpRegistration) -> None:
-        """Registrations of one op and label must agree in all but devices and types, and share no device."""
+        """Check that registrations of one op and label agree except for devices and types, and share no device."""
         if a.label != b.label:
             return
         for name in _AGREE:
@@ -256,44 +256,44 @@ class XlaOpRegistry:
             raise InvalidArgumentError(f"two registrations of {a.name} are for {', '.join(shared)}")
 
     def registrations(self, op: str) -> list[XlaOpRegistration]:
-        """Registrations of an op, in order."""
+        """Return the registrations of an op, in order."""
         self._load()
         with self.lock:
             return [*self._ops.get(op, ()), *self._staged(op)]
 
     def get_all_registered_ops(self) -> list[str]:
-        """Sorted names of the ops that have an XLA kernel for any device."""
+        """Return the sorted names of ops that have an XLA kernel on any device."""
         self._load()
         return sorted(self._ops)
 
     def is_metadata_op(self, op: str) -> bool:
-        """Whether an op reads only shapes and types."""
+        """Return whether an op reads shapes and types only."""
         return any(r.is_metadata_op for r in self.registrations(op))
 
     def compile_time_constant_input_names(self, op: str) -> tuple[str, ...]:
-        """Names of the inputs that must be known while compiling."""
+        """Return the names of inputs that must be compile-time constants."""
         found = self.registrations(op)
         return found[0].compile_time_constant_inputs if found else ()
 
     def compile_time_constant_inputs(
         self, op_def: OpDef, ranges: Any, override: Sequence[str] | None = None
     ) -> list[int]:
-        """Positions of the inputs of a node that must be known while compiling.
+        """Return the indices of a node's inputs that must be compile-time constants.
 
         Parameters
         ----------
         ranges : mapping of str to range
-            Where each argument's values stand.
+            Ranges of indices by argument.
         override : sequence of str, optional
-            What the node's ``_XlaCompileTimeConstantInputs`` says instead.
+            Names of the node's attribute ``_XlaCompileTimeConstantInputs``, which replace the registered ones.
         """
         names = self.compile_time_constant_input_names(op_def.name) if override is None else override
         return sorted(i for name in names if name in ranges for i in ranges[name])
 
-    # The common registry
+    # Kernel registry
 
     def register_compilation_kernels(self, kernels: KernelRegistry | None = None, ops: OpRegistry | None = None) -> int:
-        """Make kernels of the common registry of whatever was added since the last call; returns how many."""
+        """Register kernels for all registrations since the last call, and return their number."""
         self._load()
         target = KernelRegistry.global_() if kernels is None else kernels
         declared = OpRegistry.global_() if ops is None else ops
@@ -313,7 +313,7 @@ class XlaOpRegistry:
         done: dict[tuple[int, str], KernelDef | None],
         ops: OpRegistry,
     ) -> int:
-        """Kernels of one op for one backend: those that are for it alone, and what they leave to the others."""
+        """Register kernels of one op for one backend, preferring registrations for that backend only."""
         made = 0
         own = {r.label for r in self._ops[name] if backend.name in (r.devices or ())}
         for registration in self._ops[name]:
@@ -321,7 +321,7 @@ class XlaOpRegistry:
             if not (backend.name in (registration.devices or ()) or registration.devices is None):
                 continue
             if registration.devices is None and registration.label in own:
-                _withdraw(target, done.get(key))  # made before the one for this backend came
+                _withdraw(target, done.get(key))  # registered before the specific one
                 done[key] = None
             elif key not in done:
                 done[key] = kernel_def = kernel_def_for(registration, backend, ops.look_up_op_def(name))
@@ -333,21 +333,21 @@ class XlaOpRegistry:
     def device_kernels(
         self, backend: str, kernels: KernelRegistry | None = None, *, compilation_only: bool = True
     ) -> list[KernelDef]:
-        """Kernels of a compilation device in the common registry.
+        """Return the kernels of a compilation device in the kernel registry.
 
         Parameters
         ----------
         backend : str
-            Its type.
+            Name of the device type.
         kernels : KernelRegistry, optional
-            The global one by default.
+            Kernel registry; the global one by default.
         compilation_only : bool
-            Also those that are only for the inside of compiled regions.
+            True to include kernels restricted to compiled regions.
 
         Raises
         ------
         NotFoundError
-            There is no such backend.
+            The backend does not exist.
         """
         self.register_compilation_kernels(kernels)
         if backend not in self._backends:
@@ -357,7 +357,7 @@ class XlaOpRegistry:
         return target.get_filtered_registered_kernels(lambda k: k.device_type == backend and k.op not in left_out)
 
     def _load(self) -> None:
-        # Outside of the lock: a thread that imports one of the catalogue's modules needs the lock too
+        # Not under the lock: another thread may hold the import lock of a kernel module and wait for this one
         loader = self._loader
         if loader is not None:
             with directly():
@@ -371,12 +371,12 @@ def _withdraw(kernels: KernelRegistry, old: KernelDef | None) -> None:
 
 
 def kernel_def_for(registration: XlaOpRegistration, backend: XlaBackend, op_def: OpDef) -> KernelDef | None:
-    """The kernel that a registration is on a backend; None where no type is left, or the backend does not want it.
+    """Return the kernel of a registration on a backend; None if no type is left or the backend's filter drops it.
 
     Raises
     ------
     InvalidArgumentError
-        A constraint is on an attribute that the op lacks.
+        A constraint names an attribute that the op does not have.
     """
     types = {attr.name: attr for attr in op_def.attr if attr.type in ("type", "list(type)")}
     for name in registration.constraints:
@@ -409,7 +409,7 @@ def _extras(registration: XlaOpRegistration) -> list[DataType]:
 def register_xla_op(
     chain: XlaOpRegistrationBuilder | str, factory: Factory, registry: XlaOpRegistry | None = None
 ) -> None:
-    """Register a class of `XlaOpKernel`, or a function that makes one, under a chain."""
+    """Register a subclass of `XlaOpKernel`, or a function that makes one."""
     builder = XlaOpRegistrationBuilder(chain) if isinstance(chain, str) else chain
     (XlaOpRegistry.global_() if registry is None else registry).register(builder.build(factory))
 
@@ -417,7 +417,7 @@ def register_xla_op(
 def register_xla_backend(
     name: str, types: Iterable[DataType], op_filter: OpFilter | None = None, registry: XlaOpRegistry | None = None
 ) -> None:
-    """Declare a compilation device: see `XlaOpRegistry.register_backend`."""
+    """Register a compilation device; see `XlaOpRegistry.register_backend`."""
     (XlaOpRegistry.global_() if registry is None else registry).register_backend(name, types, op_filter)
 
 

@@ -1,1 +1,1 @@
-"""Parts of kernels that compile: HLO for Einstein's sums, random bits, dynamic sizes, tensor lists and more."""
+"""Helpers of XLA kernels: HLO for einsum, random bits, dynamic sizes, tensor lists and more."""

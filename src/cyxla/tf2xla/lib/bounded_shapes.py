@@ -1,6 +1,7 @@
-"""Rules for the ops that may read arrays of bounded shapes, cut as `dynamic` describes; all others refuse them.
+"""Rules for ops that support operands of dynamic size (see `dynamic_sizes`); all other ops reject them.
 
-A rule calls the op's own kernel on whole arrays, and cuts what it gives: so the kernels know nothing of it.
+A rule calls the op's kernel on the padded arrays and sets the dynamic sizes of the result, so kernels only see
+static shapes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def has_cut(args: Sequence[Any]) -> bool:
-    """Whether an operand is cut, or one of a list."""
+    """Return whether an operand, or one in a list, has a dynamic size."""
     return any(has_cut(x) if isinstance(x, list) else isinstance(x, XlaOp) and is_cut(x) for x in args)
 
 
@@ -56,7 +57,7 @@ _ELEMENTWISE = (
 
 @_rule(*_ELEMENTWISE)
 def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """What broadcasts is cut where an operand is; of two cuts the smaller size counts."""
+    """Set the dynamic sizes of broadcast dimensions; if two operands have one, the minimum."""
     parts = [without_sizes(x) for x in args]
     found: XlaOp = kernel(*(whole for whole, _ in parts), **attrs)
     sizes: dict[int, XlaOp] = {}
@@ -69,7 +70,7 @@ def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) 
 
 @_rule("Gather", "GatherV2")
 def _gather(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """The result has the dimensions of the indices in the place of the one that is gathered from."""
+    """Replace the gathered dimension by those of the indices, with their dynamic sizes."""
     params, indices, *rest = args
     refuse_cut(params, "what is gathered from")
     batch = attrs.get("batch_dims", 0)
@@ -82,7 +83,7 @@ def _gather(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> Xl
 
 @_rule("GatherNd")
 def _gather_nd(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """The result begins with the dimensions of the indices, all but the last."""
+    """Set the dynamic sizes of the leading dimensions of the indices."""
     params, indices = args
     refuse_cut(params, "what is gathered from")
     whole, sizes = without_sizes(indices)
@@ -93,7 +94,7 @@ def _gather_nd(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) ->
 
 @_rule("Squeeze")
 def _squeeze(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Dimensions of size 1 go, but not those whose size is not known."""
+    """Remove dimensions of size 1; dynamic dimensions cannot be removed."""
     (x,) = args
     whole, sizes = without_sizes(x)
     rank = rank_of(whole)
@@ -112,7 +113,7 @@ def _expand_dims(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) 
 
 @_rule("Reshape")
 def _reshape(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Rows may change their shape where -1 stands for their number."""
+    """Reshape arrays with a dynamic number of rows, which must be given as -1."""
     x, shape = args
     whole, sizes = without_sizes(x)
     found = kernel(whole, shape, **attrs)
@@ -125,7 +126,7 @@ def _reshape(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> X
 
 
 def _masked(x: XlaOp, sizes: Mapping[int, XlaOp], filler: XlaOp) -> XlaOp:
-    """A number in the place of what lies beyond the sizes."""
+    """Replace elements beyond the dynamic sizes by a value."""
     for dimension, size in sizes.items():
         place = iota_along(x.builder, ElementType.S32, sizes_of(x), dimension)
         x = select(xla.lt(place, broadcast_to(size, sizes_of(x))), x, filler)
@@ -161,7 +162,7 @@ for _name, _filler in (
 
 @_rule("Mean")
 def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """What is the mean with zeros in the place of what is missing, times how many places there are to each element."""
+    """Scale the mean over the padded array, with zeros as padding, by the ratio of padded to dynamic size."""
     whole, sizes = without_sizes(args[0])
     axes = set(axes_of(args[1], rank_of(whole)))
     found, cuts = without_sizes(_reduced(lambda x: scalar(x, 0))(kernel, args, attrs))
@@ -175,7 +176,7 @@ def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaO
 
 
 def present_sizes(op: XlaOp) -> list[XlaOp]:
-    """The sizes of a value as s32 scalars."""
+    """Return the static or dynamic sizes of a value as s32 scalars."""
     whole, sizes = without_sizes(op)
     known = [xla.constant(op.builder, np.int32(n)) for n in sizes_of(whole)]
     return [sizes.get(d, n) for d, n in enumerate(known)]

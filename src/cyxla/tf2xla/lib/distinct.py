@@ -1,4 +1,4 @@
-"""Which elements are chosen, and which ones are equal: sorted, and scanned in steps that double."""
+"""Compression by a mask and unique elements, by sorting and by scans with doubling steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _S32 = ElementType.S32
 
 
 def chosen_first(chosen: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Of a vector of truth: places, those where it holds first and in order, and how many these are (s32)."""
+    """Return the indices of a mask's true elements, followed by the others, and the number of true elements (s32)."""
     (size,) = sizes_of(chosen)
     late = xla.convert(xla.not_(chosen), _S32)
     places = iota(chosen.builder, _S32, size)
@@ -35,19 +35,19 @@ def chosen_first(chosen: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def first_equal(x: XlaOp) -> XlaOp:
-    """For each element of a vector the place (s32) of the first one equal to it: neighbours of the sorted vector."""
+    """Return the index (s32) of the first equal element for each element of a vector, by a sort."""
     (size,) = sizes_of(x)
     keys = _keys(x)
     places = iota(x.builder, _S32, size)
     *ordered, order = _elements(xla.sort([*keys, places], _before([k.shape.dtype for k in keys]), is_stable=True))
     starts = xla.not_(_all([_like_the_last(k) for k in ordered]))
-    group = _running_max(select(starts, places, zeros_like(places)))  # where each group starts in the sorted vector
+    group = _running_max(select(starts, places, zeros_like(places)))  # start of each group in the sorted vector
     first = rows_at(order, group)
     return _elements(xla.sort([order, first], is_stable=True))[1]
 
 
 def first_equal_row(x: XlaOp) -> XlaOp:
-    """For each row of a matrix the place (s32) of the first one equal to it: every row against every other."""
+    """Return the index (s32) of the first equal row for each row of a matrix, by comparing all pairs."""
     rows, columns = sizes_of(x)
     every = (rows, rows, columns)
     parts = []
@@ -61,7 +61,7 @@ def first_equal_row(x: XlaOp) -> XlaOp:
 
 
 def numbered(first: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Of the places of first ones: which elements are themselves first, and the number of each element's first one."""
+    """Return a mask of first occurrences, and for each element the number of its first occurrence among these."""
     (size,) = sizes_of(first)
     is_first = xla.eq(first, iota(first.builder, _S32, size))
     rank = running_sum(xla.convert(is_first, _S32)) - scalar(first, 1)
@@ -69,12 +69,12 @@ def numbered(first: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def running_sum(x: XlaOp) -> XlaOp:
-    """Totals of a vector up to each element."""
+    """Return the cumulative sum of a vector."""
     return _scanned(x, xla.add)
 
 
 def _running_max(x: XlaOp) -> XlaOp:
-    """The greatest of a vector of numbers from 0 on, up to each element."""
+    """Return the cumulative maximum of a vector of nonnegative numbers."""
     return _scanned(x, xla.maximum)
 
 
@@ -89,7 +89,7 @@ def _scanned(x: XlaOp, join: object) -> XlaOp:
 
 
 def rows_at(x: XlaOp, places: XlaOp) -> XlaOp:
-    """Rows of an array by a vector of places, in which none is out of range."""
+    """Gather rows of an array by a vector of indices, all of which are in range."""
     rest = sizes_of(x)[1:]
     if 0 in sizes_of(x) or 0 in sizes_of(places):
         return xla.broadcast(scalar(x, 0), (*sizes_of(places), *rest))
@@ -105,7 +105,7 @@ def rows_at(x: XlaOp, places: XlaOp) -> XlaOp:
 
 
 def _keys(x: XlaOp) -> list[XlaOp]:
-    """What tells elements apart: both zeros are one."""
+    """Return sort keys of the elements; -0 equals 0."""
     if is_complex(x):
         return [*_keys(xla.real(x)), *_keys(xla.imag(x))]
     if x.shape.dtype is ElementType.PRED:
@@ -114,7 +114,7 @@ def _keys(x: XlaOp) -> list[XlaOp]:
 
 
 def _before(dtypes: Sequence[ElementType]) -> XlaComputation:
-    """A comparator of several keys and a place: the first keys that differ decide; floats in total order."""
+    """Build a lexicographic comparator of several keys and an index; floats are in total order."""
     builder = XlaBuilder("before")
     kinds = [t for t in (*dtypes, _S32) for _ in range(2)]
     given = [xla.parameter(builder, i, Shape.array(t), f"p{i}") for i, t in enumerate(kinds)]
@@ -141,7 +141,7 @@ def _all(parts: Sequence[XlaOp]) -> XlaOp:
 
 
 def _like_the_last(x: XlaOp) -> XlaOp:
-    """Whether each element of a vector equals the one before it; the first does not."""
+    """Return a mask of the elements of a vector that equal their predecessor; false for the first."""
     (size,) = sizes_of(x)
     compare = xla.eq_total_order if is_float(x) else xla.eq
     same = compare(xla.slice_in_dim(x, 1, size), xla.slice_in_dim(x, 0, size - 1))

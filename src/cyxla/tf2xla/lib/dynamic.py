@@ -1,7 +1,7 @@
-"""Arrays whose sizes are known only as the program runs: whole ones, cut by ``set-dimension-size``.
+"""Arrays of dynamic size: padded arrays whose size is set by ``set-dimension-size``.
 
-Kernels that make such arrays return `cut_to`. A value may leave the program, or enter or leave a function as a result,
-and the whole array goes with its sizes; kernels that were not written for it never see it.
+Kernels that produce such arrays return `cut_to`. When a value leaves the program, or is a result of a function, the
+padded array is passed together with its sizes; kernels without support never see it.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def cut_to(whole: XlaOp, size: XlaOp, dimension: int = 0) -> XlaOp:
-    """The first `size`, an s32 scalar, of what stands along a dimension."""
+    """Set the size of a dimension to `size`, an s32 scalar."""
     return xla.set_dimension_size(whole, size, dimension)
 
 
 def is_cut(op: XlaOp) -> bool:
-    """Whether a size of a value is known only at run time."""
+    """Return whether a dimension of a value has a dynamic size."""
     return op.shape.is_array and op.shape.is_dynamic
 
 
 def without_sizes(op: XlaOp) -> tuple[XlaOp, dict[int, XlaOp]]:
-    """The whole array under the cuts, and the size that is left of each dimension.
+    """Split a value into the padded array and the dynamic sizes by dimension.
 
     Raises
     ------
     UnimplementedError
-        Something else than a cut stands on top.
+        The dynamic size was not set by set-dimension-size.
     """
     sizes: dict[int, XlaOp] = {}
     while is_cut(op):
@@ -41,12 +41,12 @@ def without_sizes(op: XlaOp) -> tuple[XlaOp, dict[int, XlaOp]]:
 
 
 def refuse_cut(op: XlaOp, what: str) -> XlaOp:
-    """The value, if its sizes are known.
+    """Return the value after checking that its sizes are static.
 
     Raises
     ------
     UnimplementedError
-        They are known only at run time.
+        A size is dynamic.
     """
     if is_cut(op):
         raise UnimplementedError(

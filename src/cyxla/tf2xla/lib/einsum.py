@@ -1,4 +1,4 @@
-"""Einstein's sums in HLO: diagonals by masks, one dot for each pair of operands."""
+"""Einstein summation in HLO: diagonals by masks, and one dot per pair of operands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import iota_along, is_narrow, rank_of, select, sizes_of, sum_of, widened, zeros_like
 
-Label = str | int  # a letter, or for a dimension under an ellipsis its distance from the ellipsis' end
+Label = str | int  # a letter, or for a dimension of an ellipsis its distance from the ellipsis' end
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class _Term:
 
 
 def contracted(equation: str, operands: Sequence[XlaOp]) -> XlaOp:
-    """The result of an equation; narrow floats are summed in f32.
+    """Evaluate an equation; narrow floats are summed in f32.
 
     Raises
     ------
     InvalidArgumentError
-        The equation is wrong.
+        The equation is malformed.
     ShapeError
         An operand does not fit its labels.
     """
@@ -61,7 +61,7 @@ def _labels(text: str, rank: int, equation: str) -> tuple[Label, ...]:
 
 
 def _sizes(labels: Sequence[Sequence[Label]], operands: Sequence[XlaOp], equation: str) -> dict[Label, int]:
-    """The size of each label; under an ellipsis 1 gives way."""
+    """Return the size of each label; under an ellipsis, dimensions of size 1 broadcast."""
     sizes: dict[Label, int] = {}
     for own, x in zip(labels, operands, strict=True):
         for label, size in zip(own, sizes_of(x), strict=True):
@@ -74,7 +74,7 @@ def _sizes(labels: Sequence[Sequence[Label]], operands: Sequence[XlaOp], equatio
 
 
 def _prepared(x: XlaOp, labels: tuple[Label, ...], sizes: dict[Label, int]) -> _Term:
-    """Diagonals for labels that stand twice, and no dimensions of size 1 where others have more."""
+    """Take diagonals of repeated labels, and drop dimensions of size 1 that broadcast."""
     kept = [k for k, label in enumerate(labels) if not (sizes_of(x)[k] == 1 and sizes[label] != 1)]
     if len(kept) < len(labels):
         x, labels = xla.reshape(x, [sizes_of(x)[k] for k in kept]), tuple(labels[k] for k in kept)
@@ -85,25 +85,25 @@ def _prepared(x: XlaOp, labels: tuple[Label, ...], sizes: dict[Label, int]) -> _
 
 
 def _repeated(labels: Sequence[Label]) -> int | None:
-    """Where a label stands for the second time."""
+    """Return the index of the first repeated label."""
     return next((k for k, label in enumerate(labels) if label in labels[:k]), None)
 
 
 def _masked(x: XlaOp, a: int, b: int) -> XlaOp:
-    """Zeros off the diagonal of two dimensions."""
+    """Set elements off the diagonal of two dimensions to zero."""
     places = [iota_along(x.builder, ElementType.S32, sizes_of(x), d) for d in (a, b)]
     return select(xla.eq(*places), x, zeros_like(x))
 
 
 def _without(term: _Term, wanted: Collection[Label], others: Sequence[Sequence[Label]]) -> _Term:
-    """Sums over labels that nobody else has."""
+    """Sum over labels that occur nowhere else."""
     needed = {*wanted, *_union(others)}
     axes = [k for k, label in enumerate(term.labels) if label not in needed]
     return _Term(sum_of(term.op, axes), tuple(label for label in term.labels if label in needed)) if axes else term
 
 
 def _product(x: _Term, y: _Term, needed: Collection[Label]) -> _Term:
-    """A dot: common labels that are needed are its batch, the other common ones are summed."""
+    """Emit a dot: shared labels are batch dimensions if needed later, else contracted."""
     batch = [label for label in x.labels if label in y.labels and label in needed]
     summed = [label for label in x.labels if label in y.labels and label not in needed]
     found = xla.dot_general(
@@ -119,7 +119,7 @@ def _product(x: _Term, y: _Term, needed: Collection[Label]) -> _Term:
 
 
 def _laid_out(term: _Term, wanted: tuple[Label, ...]) -> XlaOp:
-    """The dimensions in the order of the result; a label that stands twice asks for a diagonal amid zeros."""
+    """Transpose to the order of the result; repeated labels put the values on a diagonal."""
     once = tuple(dict.fromkeys(wanted))
     op = term.op
     if once != term.labels:

@@ -1,7 +1,7 @@
-"""Philox 4x32-10 in integer instructions, and what TensorFlow makes of its words.
+"""Philox 4x32-10 in HLO, and distributions of its words.
 
-The numbers are those of the host: integers, and floats in [0, 1), bit for bit; normal numbers as far as logarithm, sine
-and cosine are the same.
+Integers and floats in [0, 1) equal those of the eager kernels bit for bit; normal numbers up to the rounding of
+logarithm, sine and cosine.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ U16, U32, U64 = ElementType.U16, ElementType.U32, ElementType.U64
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _STIR_KEY = (0x3EC8F720, 0x02461E29)
-_SMALLEST = 1.0e-7  # of what a logarithm is taken
+_SMALLEST = 1.0e-7  # lower bound of logarithms' arguments
 _MANTISSAS = {ElementType.F32: (U32, 23, 127), ElementType.F16: (U16, 10, 15), ElementType.BF16: (U16, 7, 127)}
 
 
 def number(builder: XlaBuilder, value: int, dtype: ElementType) -> XlaOp:
-    """A constant of an unsigned type."""
+    """Return a constant of an unsigned type."""
     return xla.constant(builder, np.array(value, dtype.numpy_dtype), dtype)
 
 
 def unsigned64(op: XlaOp) -> XlaOp:
-    """An integer as u64, modulo 2^64."""
+    """Convert an integer to u64, modulo 2^64."""
     return op if op.shape.dtype is U64 else xla.convert(op, U64)
 
 
@@ -52,13 +52,13 @@ def _like(x: XlaOp, value: Any) -> XlaOp:
 
 
 def joined(low: XlaOp, high: XlaOp) -> XlaOp:
-    """A u64 of its lower and upper u32."""
+    """Join lower and upper u32 words to u64."""
     wide = xla.convert(high, U64)
     return xla.convert(low, U64) | xla.shift_left(wide, _like(wide, 32))
 
 
 def _product(x: XlaOp, multiplier: int) -> tuple[XlaOp, XlaOp]:
-    """Lower and upper word of a product of words."""
+    """Return lower and upper word of the product of a word and a constant."""
     wide = xla.convert(x, U64)
     full = wide * _like(wide, multiplier)
     return _low(full), _high(full)
@@ -66,13 +66,13 @@ def _product(x: XlaOp, multiplier: int) -> tuple[XlaOp, XlaOp]:
 
 @dataclass(frozen=True)
 class Generator:
-    """A generator: scalars u64.
+    """Philox generator with u64 scalars.
 
     Parameters
     ----------
     key : XlaOp
     low, high : XlaOp
-        Halves of the counter of its next block.
+        Halves of the counter of the next block.
     """
 
     key: XlaOp
@@ -81,7 +81,7 @@ class Generator:
 
     @classmethod
     def stirred(cls, seed: XlaOp) -> Generator:
-        """The generator of a seed of two numbers: both go through one block first."""
+        """Make the generator of a seed of two integers, which are scrambled by one block."""
         builder = seed.builder
         first, second = (
             xla.reshape(xla.slice_in_dim(xla.convert(seed, ElementType.S64), i, i + 1), ()) for i in range(2)
@@ -92,16 +92,16 @@ class Generator:
         return cls(joined(w[0], w[1]), number(builder, 0, U64), joined(w[2], w[3]))
 
     def skip(self, blocks: XlaOp) -> Generator:
-        """The generator as many blocks later, a u64 scalar."""
+        """Return the generator advanced by a number of blocks, a u64 scalar."""
         low = self.low + blocks
         return Generator(self.key, low, self.high + xla.convert(xla.lt(low, self.low), U64))
 
     def words(self, count: int) -> list[XlaOp]:
-        """The next blocks, as four u32[count]."""
+        """Return the next blocks as four u32[count]."""
         return self.words_at(iota_along(self.key.builder, U64, (count,), 0))
 
     def words_at(self, offsets: XlaOp) -> list[XlaOp]:
-        """The blocks at u64[n] offsets from here, as four u32[n]."""
+        """Return the blocks at offsets u64[n] from the counter as four u32[n]."""
         sizes = sizes_of(offsets)
         first, above = xla.broadcast(self.low, sizes), xla.broadcast(self.high, sizes)
         at = offsets + first
@@ -117,14 +117,14 @@ class Generator:
 
 
 def _interleaved(columns: list[XlaOp], count: int) -> XlaOp:
-    """The first elements of what stands row by row in columns."""
+    """Interleave columns row by row and return the first elements."""
     rows = sizes_of(columns[0])[0]
     table = xla.concatenate([xla.reshape(c, (rows, 1)) for c in columns], 1)
     return xla.slice_in_dim(xla.reshape(table, (rows * len(columns),)), 0, count)
 
 
 def _unit(words: XlaOp, dtype: ElementType) -> XlaOp:
-    """Floats in [0, 1): some bits of each word become a fraction."""
+    """Convert words to floats in [0, 1): some bits of each become a fraction."""
     holder, mantissa, exponent = _MANTISSAS[dtype]
     bits = xla.convert(words, holder)
     bits = (bits & _like(bits, (1 << mantissa) - 1)) | _like(bits, exponent << mantissa)
@@ -133,14 +133,14 @@ def _unit(words: XlaOp, dtype: ElementType) -> XlaOp:
 
 
 def unit64(upper: XlaOp, lower: XlaOp) -> XlaOp:
-    """F64 in [0, 1) of pairs of words, the first of which gives the upper bits."""
+    """Convert pairs of words to f64 in [0, 1)."""
     bits = joined(lower, upper & _like(upper, 0xFFFFF))
     found = xla.bitcast_convert(bits | _like(bits, 1023 << 52), ElementType.F64)
     return found - _like(found, 1)
 
 
 def _columns(words: list[XlaOp], dtype: ElementType) -> list[XlaOp]:
-    """Numbers of a type, uniform over [0, 1) or over all integers, that each block gives."""
+    """Return the uniform numbers in [0, 1), or over all integers, that each block yields, as columns."""
     if dtype is ElementType.F64:
         return [unit64(words[0], words[1]), unit64(words[2], words[3])]
     if dtype.is_float:
@@ -151,7 +151,7 @@ def _columns(words: list[XlaOp], dtype: ElementType) -> list[XlaOp]:
 
 
 def _pair(first: XlaOp, second: XlaOp) -> list[XlaOp]:
-    """Box and Muller: two uniform numbers become a sine and a cosine part."""
+    """Apply the Box-Muller transform: two uniform numbers become a sine part and a cosine part."""
     radius = xla.sqrt(xla.log(xla.maximum(first, _like(first, _SMALLEST))) * _like(first, -2))
     wide = xla.convert(second, ElementType.F64)
     angle = xla.convert(wide * _like(wide, 2 * pi), first.shape.dtype)
@@ -159,13 +159,13 @@ def _pair(first: XlaOp, second: XlaOp) -> list[XlaOp]:
 
 
 def _normal_columns(words: list[XlaOp], dtype: ElementType) -> list[XlaOp]:
-    """Normal numbers that each block gives; narrow ones are in f32."""
+    """Return the normal numbers that each block yields, as columns; narrow types are in f32."""
     units = _columns(words, ElementType.F64 if dtype is ElementType.F64 else ElementType.F32)
     return [part for i in range(0, len(units), 2) for part in _pair(units[i], units[i + 1])]
 
 
 def per_block(dtype: ElementType) -> int:
-    """How many elements of a type a block gives."""
+    """Return the number of elements that a block yields."""
     return 2 if dtype.bits == 64 else 4
 
 
@@ -173,12 +173,12 @@ def per_block(dtype: ElementType) -> int:
 
 
 def uniform(generator: Generator, sizes: tuple[int, ...], dtype: DataType) -> XlaOp:
-    """Floats in [0, 1), or integers over their whole range."""
+    """Draw floats in [0, 1), or integers over their whole range."""
     return _filled(generator, sizes, element_type(dtype), _columns)
 
 
 def normal(generator: Generator, sizes: tuple[int, ...], dtype: DataType) -> XlaOp:
-    """Floats of the normal distribution."""
+    """Draw floats of the normal distribution."""
     return _filled(generator, sizes, element_type(dtype), _normal_columns)
 
 
@@ -191,7 +191,7 @@ def _filled(generator: Generator, sizes: tuple[int, ...], dtype: ElementType, co
 
 
 def uniform_int(generator: Generator, sizes: tuple[int, ...], low: XlaOp, high: XlaOp) -> XlaOp:
-    """Integers in [low, high) of the scalars' type, by the remainder of whole words."""
+    """Draw integers in [low, high) of the scalars' type, by the remainder of whole words."""
     dtype = low.shape.dtype
     unsigned = U64 if dtype.bits == 64 else U32
     bits = _filled(generator, sizes, unsigned, _columns)
@@ -200,9 +200,9 @@ def uniform_int(generator: Generator, sizes: tuple[int, ...], low: XlaOp, high: 
 
 
 def truncated_normal(generator: Generator, sizes: tuple[int, ...], dtype: DataType) -> XlaOp:
-    """Floats of the normal distribution within two standard deviations: a loop draws others again.
+    """Draw normal floats within two standard deviations, redrawing the others in a loop.
 
-    Each group of elements has blocks of its own; what fits fills its places from the first.
+    Each group of elements has its own blocks; accepted numbers fill the group in order.
     """
     element, count = element_type(dtype), prod(sizes)
     group = per_block(element)
@@ -227,7 +227,7 @@ def _state(builder: XlaBuilder, shape: Shape) -> list[XlaOp]:
 
 
 def _unfilled(shape: Shape, group: int) -> XlaComputation:
-    """Whether a group has a place left."""
+    """Build the condition: true while a group is not full."""
     builder = XlaBuilder("unfilled")
     filled = _state(builder, shape)[1]
     minimum = scalar_computation("minimum", ElementType.S32)
@@ -236,7 +236,7 @@ def _unfilled(shape: Shape, group: int) -> XlaComputation:
 
 
 def _draw(shape: Shape, group: int, dtype: ElementType) -> XlaComputation:
-    """One more block for each group; its numbers that fit go to the next places."""
+    """Build the body: draw one block per group, and append the accepted numbers."""
     builder = XlaBuilder("draw")
     turn, filled, out, key, low, high = _state(builder, shape)
     groups = sizes_of(filled)[0]
@@ -252,5 +252,5 @@ def _draw(shape: Shape, group: int, dtype: ElementType) -> XlaComputation:
 
 
 def _rows(x: XlaOp, width: int) -> XlaOp:
-    """Each element of a vector repeated along a row."""
+    """Broadcast each element of a vector along a row."""
     return xla.broadcast_in_dim(x, (sizes_of(x)[0], width), (0,))

@@ -1,6 +1,6 @@
-"""Slices that begin or end where only the running program knows.
+"""Slices with dynamic start or size.
 
-What is taken has as many elements as there could be; where it has fewer, `cut_to` says how many.
+Results are padded to the maximum size; `cut_to` sets the dynamic one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _WIDE = ElementType.S64
 
 
 def element(vector: XlaOp, i: int) -> XlaOp:
-    """A number of a vector, as s64."""
+    """Return an element of a vector as s64."""
     return xla.convert(xla.reshape(xla.slice_in_dim(vector, i, i + 1), ()), _WIDE)
 
 
 def rows_from(x: XlaOp, dimension: int, start: XlaOp, step: int, count: int) -> XlaOp:
-    """As many slices along a dimension, `step` apart; those outside are whatever is at the end."""
+    """Gather `count` slices along a dimension with a stride; indices out of range are clamped."""
     size = sizes_of(x)[dimension]
     places = xla.broadcast(start, (count,)) + iota(x.builder, _WIDE, count) * scalar(start, step)
     inside = xla.clamp(scalar(start, 0), places, scalar(start, max(size - 1, 0)))
@@ -47,7 +47,7 @@ def rows_from(x: XlaOp, dimension: int, start: XlaOp, step: int, count: int) -> 
 
 
 def slice_from(x: XlaOp, begin: XlaOp, size: XlaOp) -> XlaOp:
-    """A slice whose sizes depend on data; -1 stands for all that is left."""
+    """Slice with dynamic start and sizes; -1 means up to the end."""
     counts = []
     for d, n in enumerate(sizes_of(x)):
         start, wanted = element(begin, d), element(size, d)
@@ -65,14 +65,14 @@ def _cut(x: XlaOp, counts: Mapping[int, XlaOp]) -> XlaOp:
 
 @dataclass
 class Entry:
-    """What an entry of a strided slice does: `kind` is "new", "single", "all" or "range"; `i` its number."""
+    """Entry of a strided slice: `kind` is "new", "single", "all" or "range", and `i` its index in the spec."""
 
     kind: str
     i: int = -1
 
 
 def entries_of(shape: Sequence[int], strides: Array, masks: Mapping[str, int]) -> list[Entry]:
-    """One entry for each dimension of the input, and those for new ones between them."""
+    """Return one entry per input dimension, with entries for new axes between them."""
     zeros = np.zeros_like(strides)
     index = strided_index([max(n, 1) for n in shape], zeros, zeros, strides, masks)
     taken = sum(e is not None and e is not Ellipsis for e in index)
@@ -90,13 +90,13 @@ def entries_of(shape: Sequence[int], strides: Array, masks: Mapping[str, int]) -
 
 
 class Places:
-    """Where the entries of a strided slice lie in an array of a shape.
+    """Start, stride and count of the entries of a strided slice of an array.
 
     Parameters
     ----------
     shape : sequence of int
     begin, end : XlaOp
-        Vectors.
+        Vectors of bounds.
     strides : ndarray
     masks : mapping of str to int
     """
@@ -113,17 +113,17 @@ class Places:
         self._begin, self._end, self._strides, self._masks = begin, end, strides, masks
 
     def step(self, entry: Entry) -> int:
-        """How far apart the elements are."""
+        """Return the stride of an entry."""
         return int(self._strides[entry.i]) if entry.kind == "range" else 1
 
     def start(self, entry: Entry, size: int) -> XlaOp:
-        """The first element: negative places count from the end."""
+        """Return the index of the first element; negative indices count from the end."""
         low, high = (0, size) if self.step(entry) > 0 else (-1, size - 1)
         first = low if self.step(entry) > 0 else high
         return self._place(self._begin, "begin_mask", entry, size, low, high, first)
 
     def count(self, entry: Entry, size: int) -> XlaOp:
-        """How many elements there are."""
+        """Return the number of elements."""
         step = self.step(entry)
         low, high = (0, size) if step > 0 else (-1, size - 1)
         stop = self._place(self._end, "end_mask", entry, size, low, high, high if step > 0 else low)
@@ -138,7 +138,7 @@ class Places:
         return xla.clamp(scalar(place, low), wrapped, scalar(place, high))
 
     def taken(self, x: XlaOp) -> XlaOp:
-        """The slice."""
+        """Return the slice."""
         shape: list[int] = []
         counts: dict[int, XlaOp] = {}
         d = 0
@@ -160,7 +160,7 @@ class Places:
         return _cut(xla.reshape(x, shape), counts)
 
     def laid(self, value: XlaOp, sizes: Sequence[int]) -> XlaOp:
-        """A value where the slice lies in an array of zeros."""
+        """Write a value to the slice in an array of zeros."""
         given, kept = list(sizes_of(value)), []
         want = sum(entry.kind != "single" for entry in self.entries)
         if len(given) != want:

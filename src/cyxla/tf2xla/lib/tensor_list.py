@@ -1,4 +1,4 @@
-"""Tensor lists in compiled code: a buffer of fixed capacity, and how many elements were pushed."""
+"""Tensor lists in compiled code: a buffer of fixed capacity and a fill count."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.types import element_type
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, functions
 
-ListKind = tuple[DataType, int, int]  # type of elements, capacity, capacity of inner lists
+ListKind = tuple[DataType, int, int]  # element type, capacity, capacity of inner lists
 
 
 @dataclass(frozen=True)
 class XlaTensorList:
-    """A list whose elements have one shape.
+    """List whose elements have one shape.
 
     Parameters
     ----------
     element_dtype : DataType
     capacity : int
-        How many elements the buffer holds.
+        Number of elements of the buffer.
     buffer : XlaOp or None
-        [capacity, *element shape]; None while the shape of an element is not known.
+        Buffer [capacity, *element shape]; None while the element shape is unknown.
     pushed : XlaOp
-        s32: where the next element is pushed to.
+        Number of pushed elements, as s32.
     inner_capacity : int
-        Of a list of lists, how many elements each of them holds: the buffer is [capacity, inner capacity, ..], and its
-        type is that of the innermost elements. -1 for others, and while nothing is known.
+        Capacity of the elements of a list of lists, whose buffer is [capacity, inner capacity, ..] of the innermost
+        type; -1 for other lists, and while nothing is known.
     inner_pushed : XlaOp, optional
-        s32[capacity]: where the next element of each inner list is pushed to.
+        Number of pushed elements of each inner list, s32[capacity].
     """
 
     element_dtype: DataType
@@ -44,20 +44,20 @@ class XlaTensorList:
 
     @classmethod
     def empty(cls, builder: XlaBuilder, dtype: DataType, capacity: int, shape: tuple[int, ...] | None) -> XlaTensorList:
-        """A list of zeros with nothing pushed."""
+        """Make a list of zeros with no elements pushed."""
         pushed = functions.constant(builder, np.zeros((), np.int32))
         bare = cls(dtype, capacity, None, pushed)
         return bare if shape is None else bare.with_shape(builder, shape)
 
     @classmethod
     def of(cls, kind: ListKind, parts: Sequence[XlaOp]) -> XlaTensorList:
-        """A list of a kind, made of instructions."""
+        """Make a list of a kind from its instructions."""
         dtype, capacity, inner = kind
         return cls(dtype, capacity, parts[0], parts[1], inner, parts[2] if inner >= 0 else None)
 
     @classmethod
     def zeros(cls, builder: XlaBuilder, kind: ListKind, sizes: Sequence[int]) -> XlaTensorList:
-        """A list of a kind with nothing pushed, whose buffer has some sizes."""
+        """Make a list of a kind with no elements pushed and a buffer of zeros of the given sizes."""
         dtype, capacity, _ = kind
         zero = functions.constant(builder, np.zeros((), dtype.numpy), element_type(dtype))
         none = functions.constant(builder, np.zeros((), np.int32))
@@ -65,26 +65,26 @@ class XlaTensorList:
 
     @property
     def kind(self) -> ListKind:
-        """What tells lists apart besides the shape of an element."""
+        """Key of lists that differ at most in the element shape."""
         return self.element_dtype, self.capacity, self.inner_capacity
 
     @property
     def is_nested(self) -> bool:
-        """Whether its elements are lists."""
+        """True if the elements are lists."""
         return self.inner_capacity >= 0
 
     @property
     def element_shape(self) -> tuple[int, ...] | None:
-        """Shape of an element, if it is known."""
+        """Shape of an element, or None if unknown."""
         return None if self.buffer is None else tuple(self.buffer.shape.dims[1:])
 
     def with_shape(self, builder: XlaBuilder, shape: tuple[int, ...]) -> XlaTensorList:
-        """The same list, whose elements are now known to have a shape.
+        """Set the element shape of the list.
 
         Raises
         ------
         InvalidArgumentError
-            They have another.
+            The elements have another shape.
         """
         if self.buffer is not None:
             if self.element_shape != tuple(shape):
@@ -94,11 +94,11 @@ class XlaTensorList:
         return replace(self, buffer=functions.broadcast(zero, (self.capacity, *shape)))
 
     def parts(self) -> list[XlaOp]:
-        """The instructions that a list is made of."""
+        """Return the instructions of the list."""
         if self.buffer is None:
             return []
         return [self.buffer, self.pushed, *([] if self.inner_pushed is None else [self.inner_pushed])]
 
     def rebuilt(self, parts: list[XlaOp]) -> XlaTensorList:
-        """The same kind of list with other instructions."""
+        """Make a list of the same kind from other instructions."""
         return XlaTensorList.of(self.kind, parts)

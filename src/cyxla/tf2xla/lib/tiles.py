@@ -1,4 +1,4 @@
-"""Arrays cut into tiles of equal sizes, and tiles put side by side."""
+"""Splitting of arrays into tiles of equal size, and concatenation of tiles."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cyxla.xla.lib.values import rank_of, scalar, sizes_of
 
 
 def split_tiles(x: XlaOp, counts: Sequence[int], paddings: Sequence[int]) -> list[XlaOp]:
-    """Slices of equal sizes, row by row, of a padded array.
+    """Pad an array and split it into equal tiles, in row-major order.
 
     Raises
     ------
     ShapeError
-        The padded sizes do not divide.
+        The padded sizes are not divisible.
     """
     pads = list(paddings) or [0] * len(counts)
     if not len(counts) == len(pads) == rank_of(x):
@@ -33,12 +33,12 @@ def split_tiles(x: XlaOp, counts: Sequence[int], paddings: Sequence[int]) -> lis
 
 
 def joined_tiles(tiles: Sequence[XlaOp], counts: Sequence[int], paddings: Sequence[int]) -> XlaOp:
-    """Arrays put side by side, dimension by dimension, and what was padding cut off.
+    """Concatenate tiles along all dimensions, and crop the padding.
 
     Raises
     ------
     ShapeError
-        The numbers do not fit.
+        The number of tiles or their rank does not fit.
     """
     pads, rank = list(paddings) or [0] * len(counts), rank_of(tiles[0])
     if not len(counts) == len(pads) == rank or prod(counts) != len(tiles):

@@ -1,4 +1,4 @@
-"""Values in TensorFlow's types."""
+"""Constants and casts in TensorFlow's types."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def full(builder: XlaBuilder, value: Any, dtype: DataType, sizes: Sequence[int]) -> XlaOp:
-    """An array of one number."""
+    """Return an array filled with one number."""
     number = xla.constant(builder, np.asarray(value).astype(dtype.numpy), element_type(dtype))
     return xla.broadcast(number, sizes)
 
 
 def cast(op: XlaOp, dtype: DataType) -> XlaOp:
-    """A value in another type."""
+    """Convert a value to another type."""
     return op if op.shape.dtype is element_type(dtype) else xla.convert(op, element_type(dtype))

@@ -121,14 +121,14 @@ def test_what_a_turn_changes_cannot_be_known(graph):
 
 def test_an_unknown_function_is_named(graph):
     with pytest.raises(NotFoundError, match="'nothing'"):
-        BackwardsConstAnalysis(graph.library).of_function(function("nothing"))
+        BackwardsConstAnalysis(graph.library).function_constants(function("nothing"))
 
 
 def test_a_function_is_analysed_once(graph, monkeypatch):
     found = BackwardsConstAnalysis(graph.library)
-    assert found.of_function(function("shape")) == {1}
+    assert found.function_constants(function("shape")) == {1}
     monkeypatch.setattr(found, "run", None)
-    assert found.of_function(function("shape")) == {1}
+    assert found.function_constants(function("shape")) == {1}
 
 
 def test_known_arguments_are_known_inside_of_functions(graph):

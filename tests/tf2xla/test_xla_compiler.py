@@ -136,9 +136,9 @@ def test_results_then_variables():
     graph = graph_of(make, "resource", "float", "resource", "resource")
     args = (variable("float", 2), parameter("float", 2), variable("float", 2), variable("float", 2))
     result = compiled(graph, *args)
-    assert [output.places for output in result.outputs] == [(0,), (), (1,)]
+    assert [output.tuple_indices for output in result.outputs] == [(0,), (), (1,)]
     assert result.outputs[1].value.tolist() == [2]
-    assert [(u.input_index, u.places, u.modified) for u in result.resource_updates] == [
+    assert [(u.input_index, u.tuple_indices, u.modified) for u in result.resource_updates] == [
         (0, (2,), True),
         (2, (3,), True),
     ]
@@ -163,7 +163,7 @@ def test_known_results_may_be_part_of_the_program():
     result = compiler_for(graph).compile_graph(
         "g", graph, [parameter("float", 2)], CompileOptions(resolve_constants=False)
     )
-    assert result.outputs[0].places == (0,)
+    assert result.outputs[0].tuple_indices == (0,)
     assert run(result, [np.float32([1, 2])])[0].tolist() == [2]
 
 

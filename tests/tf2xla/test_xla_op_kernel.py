@@ -172,7 +172,7 @@ def test_constants_stay_beside_the_program():
 
     result = emitted(kernel)
     assert opcodes(result) == []
-    assert [output.places for output in result.outputs] == [(), (), (0,)]
+    assert [output.tuple_indices for output in result.outputs] == [(), (), (0,)]
     assert result.outputs[0].value.tolist() == [1, 2]
     assert result.outputs[0].value.dtype == np.float32
 
@@ -343,8 +343,8 @@ def test_variables_are_read_and_assigned():
     (update,) = result.resource_updates
     assert (update.input_index, update.modified, update.shape.as_list()) == (0, True, [2])
     found = run(result, [np.float32([1, 2]), np.float32([10, 20])])
-    assert found[result.outputs[0].places[0]].tolist() == [1, 2]
-    assert found[update.places[0]].tolist() == [11, 22]
+    assert found[result.outputs[0].tuple_indices[0]].tolist() == [1, 2]
+    assert found[update.tuple_indices[0]].tolist() == [11, 22]
 
 
 # Helpers

@@ -97,25 +97,25 @@ class Output:
         Shape of an array; None for other values.
     value : ndarray, optional
         Value of a result that is known at compile time, and is not computed by the program.
-    places : tuple of int
+    tuple_indices : tuple of int
         Indices of the computation's tuple elements that hold the value.
     input_index : int
         Index of the argument of a resource that is passed through.
     tensor_list : tuple, optional
         Kind of a tensor list.
     dynamic : tuple of int
-        Dimensions whose sizes are known only at run time; `places` lists their sizes after the array.
+        Dimensions whose sizes are known only at run time; `tuple_indices` lists their sizes after the array.
     """
 
     dtype: DataType
     shape: tuple[int, ...] | None = None
     value: Array | None = None
-    places: tuple[int, ...] = ()
+    tuple_indices: tuple[int, ...] = ()
     input_index: int = -1
     tensor_list: ListKind | None = None
     dynamic: tuple[int, ...] = ()
 
-    def cut(self, parts: Sequence[Array]) -> Array:
+    def trim(self, parts: Sequence[Array]) -> Array:
         """Slice the array to its dynamic sizes."""
         at = [slice(None)] * parts[0].ndim
         for dimension, size in zip(self.dynamic, parts[1:], strict=True):
@@ -133,7 +133,7 @@ class ResourceUpdate:
         Index of its argument.
     dtype : DataType
     shape : TensorShape
-    places : tuple of int
+    tuple_indices : tuple of int
         Indices of the computation's tuple elements that hold the value.
     modified : bool
         True if the value changed; unchanged values may be returned as well.
@@ -144,7 +144,7 @@ class ResourceUpdate:
     input_index: int
     dtype: DataType
     shape: TensorShape
-    places: tuple[int, ...]
+    tuple_indices: tuple[int, ...]
     modified: bool
     gradients: tuple[str, ...] = ()
 
@@ -175,7 +175,7 @@ class CompilationResult:
     @property
     def is_empty(self) -> bool:
         """True if the program has no results and no effects, so that it need not run."""
-        if self.resource_updates or any(output.places for output in self.outputs):
+        if self.resource_updates or any(output.tuple_indices for output in self.outputs):
             return False
         instructions = (i for c in self.computation.module().post_order() for i in c.instructions)
         return not any(i.row.side_effect or i.attrs.get("custom_call_has_side_effect") for i in instructions)

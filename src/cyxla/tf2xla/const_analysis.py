@@ -27,7 +27,7 @@ _CONDITIONALS = {
 }  # fmt: skip
 _LOOPS = frozenset({"While", "StatelessWhile", "_While", "XlaWhile"})
 # Inputs that a kernel prefers as constants; otherwise the sizes of its results are dynamic.
-_RATHER_KNOWN = {
+_PREFERRED_CONSTANTS = {
     "Slice": ("begin", "size"), "StridedSlice": ("begin", "end"), "StridedSliceGrad": ("begin", "end"),
     "TopKV2": ("k",),
 }  # fmt: skip
@@ -71,12 +71,12 @@ class BackwardsConstAnalysis:
         marked: set[Node] = set()
         for node in reversed(topological_order(graph)):
             if node in marked:
-                self._take(node, found, marked)
-            for i in self.must_be_constant(node):
+                self._record(node, found, marked)
+            for i in self.constant_inputs(node):
                 self._mark(node.inputs[i], marked, found)
         return found
 
-    def _take(self, node: Node, found: ConstAnalysis, marked: set[Node]) -> None:
+    def _record(self, node: Node, found: ConstAnalysis, marked: set[Node]) -> None:
         found.nodes[node] = None
         if node.op == "_Arg":
             found.args.add(node.attr("index"))
@@ -90,32 +90,32 @@ class BackwardsConstAnalysis:
             tensor = tensor.node.inputs[tensor.index]
         marked.add(tensor.node)
 
-    def must_be_constant(self, node: Node) -> list[int]:
+    def constant_inputs(self, node: Node) -> list[int]:
         """Return the indices of the inputs of a node that must be constant."""
         if node.op in _LOOPS:
-            return self._of_loop(node)
+            return self._loop_constants(node)
         if node.op in _CONDITIONALS:
             functions = [f for name in _CONDITIONALS[node.op] for f in _as_list(node.attr(name))]
-            return sorted({i + 1 for f in functions for i in self.of_function(f)})
+            return sorted({i + 1 for f in functions for i in self.function_constants(f)})
         if node.op in _CALLS:
-            return sorted(self.of_function(node.attr(_CALLS[node.op])))
+            return sorted(self.function_constants(node.attr(_CALLS[node.op])))
         if self.library.find(node.op) is not None:
-            return sorted(self.of_function(NameAttrList(node.op, node.attrs)))
+            return sorted(self.function_constants(NameAttrList(node.op, node.attrs)))
         override = node.attrs[OVERRIDE].value if OVERRIDE in node.attrs else None
-        if override is None and node.op in _RATHER_KNOWN and not _has_known_sizes(node):
-            override = [*self.registry.compile_time_constant_input_names(node.op), *_RATHER_KNOWN[node.op]]
+        if override is None and node.op in _PREFERRED_CONSTANTS and not _has_known_sizes(node):
+            override = [*self.registry.compile_time_constant_input_names(node.op), *_PREFERRED_CONSTANTS[node.op]]
         if override is None and not self.registry.compile_time_constant_input_names(node.op):
             return []
         ranges = name_ranges(node.op_def.input_arg, node.attrs)
         return self.registry.compile_time_constant_inputs(node.op_def, ranges, override)
 
-    def _of_loop(self, node: Node) -> list[int]:
+    def _loop_constants(self, node: Node) -> list[int]:
         """Return the needed inputs that are loop invariants, since no others can be constant."""
         body, cond = node.attr("body"), node.attr("cond")
         invariant = set(loop_invariants(self.body_of(body)))
-        return sorted((self.of_function(body) | self.of_function(cond)) & invariant)
+        return sorted((self.function_constants(body) | self.function_constants(cond)) & invariant)
 
-    def of_function(self, function: NameAttrList) -> set[int]:
+    def function_constants(self, function: NameAttrList) -> set[int]:
         """Return the indices of arguments of a function that must be constant."""
         key = (function.name, _attrs_key(function.attrs))
         if key not in self._functions:

@@ -9,7 +9,7 @@ from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
-from cyxla.tf2xla.lib.dynamic import cut_to, refuse_cut
+from cyxla.tf2xla.lib.dynamic_sizes import require_static, set_dynamic_size
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
@@ -26,7 +26,7 @@ def parts_of(context: XlaContext, expression: XlaExpression) -> list[XlaOp]:
     if expression.kind is ExpressionKind.TENSOR_LIST:
         tensor_list: XlaTensorList = expression.value
         return tensor_list.parts()
-    return [refuse_cut(expression.as_xla_op(context.builder), "what crosses the border of a computation")]
+    return [require_static(expression.as_xla_op(context.builder), "a value passed to or from a function")]
 
 
 def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_constant: bool, keep: bool) -> Argument:
@@ -75,7 +75,7 @@ def resource_argument(resource: XlaResource) -> Argument:
     )
 
 
-def prepare(
+def arguments_of(
     context: XlaContext, inputs: Sequence[XlaExpression], must: Collection[int], *, keep: bool
 ) -> list[Argument]:
     """Describe all values of a call as arguments; see `argument_of`."""
@@ -85,11 +85,11 @@ def prepare(
 def call_function(context: XlaContext, function: NameAttrList, inputs: Sequence[XlaExpression]) -> list[XlaExpression]:
     """Call a function, which is compiled once per signature."""
     compiler = context.compiler
-    args = prepare(context, inputs, compiler.analysis.of_function(function), keep=True)
+    args = arguments_of(context, inputs, compiler.analysis.function_constants(function), keep=True)
     result = compiler.compile_function(function, args)
     operands = operands_of(context, inputs, result)
     made = xla.call(context.builder, result.computation, operands)
-    parts = unpacked(made)
+    parts = tuple_elements(made)
     apply_updates(result, inputs, parts)
     return [expression_of(output, inputs, parts) for output in result.outputs]
 
@@ -104,7 +104,7 @@ def operands_of(context: XlaContext, inputs: Sequence[XlaExpression], result: Co
     return operands
 
 
-def unpacked(made: XlaOp) -> list[XlaOp]:
+def tuple_elements(made: XlaOp) -> list[XlaOp]:
     """Return the elements of a tuple."""
     return [xla.get_tuple_element(made, i) for i in range(len(made.shape.elements))]
 
@@ -116,10 +116,10 @@ def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequen
     if output.value is not None:
         return XlaExpression.constant(output.value, output.dtype)
     if output.tensor_list is not None:
-        return XlaExpression.tensor_list(XlaTensorList.of(output.tensor_list, [parts[k] for k in output.places]))
-    whole, *sizes = (parts[k] for k in output.places)
+        return XlaExpression.tensor_list(XlaTensorList.of(output.tensor_list, [parts[k] for k in output.tuple_indices]))
+    whole, *sizes = (parts[k] for k in output.tuple_indices)
     for dimension, size in zip(output.dynamic, sizes, strict=True):
-        whole = cut_to(whole, size, dimension)
+        whole = set_dynamic_size(whole, size, dimension)
     return XlaExpression.of(whole, output.dtype)
 
 
@@ -132,7 +132,7 @@ def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], pa
         resource.shape = update.shape
         for source in update.gradients:
             gradient_of(resource, source)
-        values = [parts[k] for k in update.places]
+        values = [parts[k] for k in update.tuple_indices]
         if update.modified:
             resource.set_parts(values)
 

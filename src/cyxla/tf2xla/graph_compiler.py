@@ -25,13 +25,13 @@ from cyxla.tf2xla.xla_op_kernel import XlaOpKernel, XlaOpKernelContext
 if TYPE_CHECKING:
     from cyxla.tf2xla.xla_compiler import XlaCompiler
 
-NEVER_INSIDE = frozenset(
+UNCOMPILABLE_OPS = frozenset(
     {
         "_Send", "_Recv", "_HostSend", "_HostRecv", "Switch", "Merge", "Enter", "Exit", "NextIteration", "RefSwitch",
         "RefMerge", "RefEnter", "RefExit",
     }
 )  # fmt: skip
-_MOST_FOLDED = 1 << 16  # maximum number of elements of a folded constant
+_MAX_FOLDED_ELEMENTS = 1 << 16  # maximum number of elements of a folded constant
 
 
 class GraphCompiler:
@@ -74,17 +74,17 @@ class GraphCompiler:
                 raise
 
     def _node(self, node: Node, inputs: list[XlaExpression]) -> list[XlaExpression | None]:
-        if node.op in NEVER_INSIDE:
+        if node.op in UNCOMPILABLE_OPS:
             raise InternalError(f"{node.op} cannot be inside of compiled code")
         if self.graph.library.find(node.op) is not None:
             outputs: list[XlaExpression | None] = [
                 *call_function(self.context, NameAttrList(node.op, node.attrs), inputs)
             ]
             return outputs
-        folded = self._folded(node, inputs)
-        return self._emitted(node, inputs) if folded is None else [*folded]
+        folded = self._fold(node, inputs)
+        return self._emit(node, inputs) if folded is None else [*folded]
 
-    def _emitted(self, node: Node, inputs: list[XlaExpression]) -> list[XlaExpression | None]:
+    def _emit(self, node: Node, inputs: list[XlaExpression]) -> list[XlaExpression | None]:
         ctx = XlaOpKernelContext(self.compiler.kernel(node), inputs, self.context)
         ctx.kernel.compile(ctx)
         if self.context.builder.first_error is not None:
@@ -93,11 +93,11 @@ class GraphCompiler:
             check_shapes(node, ctx.outputs)
         return ctx.outputs
 
-    def _folded(self, node: Node, inputs: Sequence[XlaExpression]) -> list[XlaExpression] | None:
+    def _fold(self, node: Node, inputs: Sequence[XlaExpression]) -> list[XlaExpression] | None:
         """Evaluate a node by its eager kernel if all inputs are constants."""
         if not inputs or node.is_stateful or not all(x.is_constant for x in inputs):
             return None
-        if sum(x.value.size for x in inputs) > _MOST_FOLDED or any(t in HANDLES for t in node.output_types):
+        if sum(x.value.size for x in inputs) > _MAX_FOLDED_ELEMENTS or any(t in HANDLES for t in node.output_types):
             return None
         function = self.compiler.eager_function(node)
         if function is None or not _is_small(node):
@@ -111,7 +111,7 @@ class GraphCompiler:
 
 def _is_small(node: Node) -> bool:
     counts = [shape.num_elements for shape in node.output_shapes]
-    return all(n is None or n <= _MOST_FOLDED for n in counts)
+    return all(n is None or n <= _MAX_FOLDED_ELEMENTS for n in counts)
 
 
 def check_shapes(node: Node, outputs: Sequence[XlaExpression | None]) -> None:

@@ -18,7 +18,7 @@ from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.proto.schema import messages, raw
 
-_ALONE = CompileOptions(resolve_constants=False)
+_NO_CONSTANT_RESULTS = CompileOptions(resolve_constants=False)
 _PRECISIONS = ("default", "high", "highest", "packed_nibble")
 
 
@@ -64,13 +64,13 @@ def computation_of(
     """Compile a function of scalars to a computation that returns its result, or a tuple of results unless `single`."""
     function: NameAttrList = ctx.attr(attr)
     args = [Argument(ArgumentKind.PARAMETER, t, SCALAR) for t in types]
-    made = ctx.xla.compiler.compile_function(function, args, _ALONE)
+    made = ctx.xla.compiler.compile_function(function, args, _NO_CONSTANT_RESULTS)
     if made.resource_updates or (single and len(made.outputs) != 1):
         raise InvalidArgumentError(f"{attr} {function.name!r} must give one value, and change nothing")
     builder = XlaBuilder(f"{made.computation.name}_scalars")
     given = [xla.parameter(builder, i, Shape.array(element_type(t))) for i, t in enumerate(types)]
     called = xla.call(builder, made.computation, [given[i] for i in made.input_mapping])
-    results = [xla.get_tuple_element(called, output.places[0]) for output in made.outputs]
+    results = [xla.get_tuple_element(called, output.tuple_indices[0]) for output in made.outputs]
     return builder.build(results[0] if single else xla.tuple_(builder, results))
 
 

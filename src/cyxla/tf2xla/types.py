@@ -6,10 +6,10 @@ from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.errors import InvalidArgumentError
 from cyxla.types import ElementType
 
-_HOLDERS = {"qint8": "int8", "quint8": "uint8", "qint32": "int32", "qint16": "int16", "quint16": "uint16"}
+_QUANTIZED_STORAGE = {"qint8": "int8", "quint8": "uint8", "qint32": "int32", "qint16": "int16", "quint16": "uint16"}
 _BY_NUMPY = {t.numpy_dtype: t for t in reversed(ElementType) if t.numpy_dtype is not None}
 _ELEMENTS = {
-    t: _BY_NUMPY[as_data_type(_HOLDERS.get(t.text, t.text)).numpy]
+    t: _BY_NUMPY[as_data_type(_QUANTIZED_STORAGE.get(t.text, t.text)).numpy]
     for t in DataType
     if 0 < t < 100 and not t.numpy.hasobject
 }

@@ -21,8 +21,8 @@ from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output, ResourceUpdate
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 from cyxla.tf2xla.functions import parts_of
-from cyxla.tf2xla.graph_compiler import NEVER_INSIDE, GraphCompiler, eager_function, kernel_on
-from cyxla.tf2xla.lib.dynamic import without_sizes
+from cyxla.tf2xla.graph_compiler import UNCOMPILABLE_OPS, GraphCompiler, eager_function, kernel_on
+from cyxla.tf2xla.lib.dynamic_sizes import split_dynamic
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_context import XlaContext
@@ -34,7 +34,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
-_MOST_LISTED = 20  # nodes in one message
+_MAX_LISTED_NODES = 20  # nodes in one message
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class CompileOptions:
         True if results known at compile time are kept out of the computation.
     return_all_resources : bool
         True if unmodified resources are returned as well.
-    stand_ins : tuple of (int, tuple of int)
+    fake_param_shapes : tuple of (int, tuple of int)
         Shapes of results that are FakeParam nodes, by index.
     """
 
     resolve_constants: bool = True
     return_all_resources: bool = False
-    stand_ins: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    fake_param_shapes: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 class XlaCompiler:
@@ -98,7 +98,7 @@ class XlaCompiler:
         self.analysis = BackwardsConstAnalysis(options.library, options.registry)
         self._functions: dict[Any, CompilationResult] = {}
         self._kernels: dict[Any, XlaOpKernel] = {}
-        self._refusals: dict[Any, str] = {}
+        self._rejections: dict[Any, str] = {}
         self._bodies: dict[Any, FunctionBody] = {}
 
     # Functions
@@ -154,9 +154,9 @@ class XlaCompiler:
             self.validate(name, graph)
             builder = XlaBuilder(_identifier(name))
             context = XlaContext(self, builder)
-            if options.stand_ins:
-                shapes, found = dict(options.stand_ins), stand_ins_of(graph)
-                context.stand_ins = {found[k]: TensorShape(dims) for k, dims in shapes.items()}
+            if options.fake_param_shapes:
+                shapes, found = dict(options.fake_param_shapes), fake_params_of(graph)
+                context.fake_param_shapes = {found[k]: TensorShape(dims) for k, dims in shapes.items()}
             mapping = self._build_arguments(context, args)
             GraphCompiler(self, context, graph).compile()
             return self._build_computation(name, context, mapping, options)
@@ -171,26 +171,26 @@ class XlaCompiler:
         InternalError
             A node belongs to v1 control flow, or sends or receives.
         """
-        refused: list[tuple[Node, str]] = []
+        rejected: list[tuple[Node, str]] = []
         for node in graph.nodes.values():
-            if node.op in NEVER_INSIDE:
+            if node.op in UNCOMPILABLE_OPS:
                 raise InternalError(f"{node.op} cannot be inside of compiled code", node=node.name, op=node.op)
-            reason = "" if graph.library.find(node.op) is not None else self._refusal(node)
+            reason = "" if graph.library.find(node.op) is not None else self._rejection(node)
             if reason:
-                refused.append((node, reason))
-        if refused:
-            raise _refused(name, self.options.device_type, refused)
+                rejected.append((node, reason))
+        if rejected:
+            raise _rejection_error(name, self.options.device_type, rejected)
 
-    def _refusal(self, node: Node) -> str:
+    def _rejection(self, node: Node) -> str:
         """Return the reason for which a node cannot be compiled, or an empty text; cached by kind of node."""
         key = _kind(node)
-        if key not in self._refusals:
+        if key not in self._rejections:
             try:
                 self.options.kernels.find(self.options.device_type, node.node_def)
-                self._refusals[key] = ""
+                self._rejections[key] = ""
             except NotFoundError as error:
-                self._refusals[key] = error.message.splitlines()[0]
-        return self._refusals[key]
+                self._rejections[key] = error.message.splitlines()[0]
+        return self._rejections[key]
 
     def kernel(self, node: Node) -> XlaOpKernel:
         """Return the XLA kernel of a node; stateless kernels are shared by nodes of one kind."""
@@ -297,15 +297,15 @@ class XlaCompiler:
             held: XlaTensorList = value.value
             if held.buffer is None:
                 raise InvalidArgumentError("a tensor list whose elements have no known shape cannot be returned")
-            return Output(value.dtype, places=place(held.parts()), tensor_list=held.kind)
+            return Output(value.dtype, tuple_indices=place(held.parts()), tensor_list=held.kind)
         if options.resolve_constants:
             known = value.value if value.is_constant else None
             if known is not None:
                 return Output(value.dtype, tuple(known.shape), known)
         if isinstance(value.value, XlaOp):
-            whole, sizes = without_sizes(value.value)
-            return Output(value.dtype, value.shape, places=place([whole, *sizes.values()]), dynamic=tuple(sizes))
-        return Output(value.dtype, value.shape, places=place(parts_of(context, value)))
+            whole, sizes = split_dynamic(value.value)
+            return Output(value.dtype, value.shape, tuple_indices=place([whole, *sizes.values()]), dynamic=tuple(sizes))
+        return Output(value.dtype, value.shape, tuple_indices=place(parts_of(context, value)))
 
 
 def argument_for(array: np.ndarray[Any, Any], dtype: DataType, *, constant: bool) -> Argument:
@@ -316,11 +316,11 @@ def argument_for(array: np.ndarray[Any, Any], dtype: DataType, *, constant: bool
     return Argument(ArgumentKind.PARAMETER, dtype, shape)
 
 
-def _refused(name: str, device: str, refused: Sequence[tuple[Node, str]]) -> InvalidArgumentError:
+def _rejection_error(name: str, device: str, rejected: Sequence[tuple[Node, str]]) -> InvalidArgumentError:
     """Return one error for all nodes of a graph that cannot be compiled."""
-    lines = [f"node {node.name!r} ({node.op}): {reason}" for node, reason in refused[:_MOST_LISTED]]
-    lines += [f"and {len(refused) - _MOST_LISTED} more"] if len(refused) > _MOST_LISTED else []
-    first = refused[0][0]
+    lines = [f"node {node.name!r} ({node.op}): {reason}" for node, reason in rejected[:_MAX_LISTED_NODES]]
+    lines += [f"and {len(rejected) - _MAX_LISTED_NODES} more"] if len(rejected) > _MAX_LISTED_NODES else []
+    first = rejected[0][0]
     return InvalidArgumentError(
         f"graph {name!r} cannot be compiled for {device}: " + "; ".join(lines),
         node=first.name,
@@ -345,7 +345,7 @@ def _attrs_key(attrs: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, repr(value)) for name, value in attrs.items()))
 
 
-def stand_ins_of(graph: Graph) -> dict[int, str]:
+def fake_params_of(graph: Graph) -> dict[int, str]:
     """Return the names of FakeParam nodes that are results of a graph, by index."""
     retvals = [node for node in graph.nodes.values() if node.op == "_Retval"]
     return {n.attr("index"): n.inputs[0].node.name for n in retvals if n.inputs[0].node.op == "FakeParam"}

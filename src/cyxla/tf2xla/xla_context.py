@@ -35,7 +35,7 @@ class XlaContext:
     def __init__(self, compiler: XlaCompiler, builder: XlaBuilder, args: Sequence[XlaExpression] = ()) -> None:
         self.compiler, self.builder = compiler, builder
         self.args = list(args)
-        self.stand_ins: dict[str, TensorShape] = {}  # shapes of FakeParam nodes by name
+        self.fake_param_shapes: dict[str, TensorShape] = {}  # shapes of FakeParam nodes by name
         self.retvals: dict[int, XlaExpression] = {}
         self.resources: list[XlaResource] = []
         self._constants = ConstantEvaluator()

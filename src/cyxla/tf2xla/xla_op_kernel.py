@@ -13,8 +13,8 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
-from cyxla.tf2xla.lib.bounded_shapes import RULES, has_cut
-from cyxla.tf2xla.lib.dynamic import refuse_cut
+from cyxla.tf2xla.lib.bounded_shapes import RULES, any_dynamic
+from cyxla.tf2xla.lib.dynamic_sizes import require_static
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_context import XlaContext
@@ -114,9 +114,9 @@ class XlaOpKernelContext:
         UnimplementedError
             The input has a dynamic size.
         """
-        return self._whole(self.input_or_cut(key))
+        return self._require_static(self.dynamic_input(key))
 
-    def input_or_cut(self, key: Key) -> XlaOp:
+    def dynamic_input(self, key: Key) -> XlaOp:
         """Return an input as an instruction, with static or dynamic sizes; see `dynamic_sizes`."""
         return self.input_expression(key).as_xla_op(self.builder)
 
@@ -124,8 +124,8 @@ class XlaOpKernelContext:
         """Return all values of a list input as instructions."""
         return [self.input(i) for i in self._range(name)]
 
-    def _whole(self, op: XlaOp) -> XlaOp:
-        return refuse_cut(op, f"an input of {self.kernel.type_string}")
+    def _require_static(self, op: XlaOp) -> XlaOp:
+        return require_static(op, f"an input of {self.kernel.type_string}")
 
     def _range(self, name: str) -> range:
         ranges = self.kernel.props.input_ranges
@@ -141,7 +141,7 @@ class XlaOpKernelContext:
         """Return the dimensions of an input; raises as `input`."""
         expression = self.input_expression(key)
         if isinstance(expression.value, XlaOp):
-            self._whole(expression.value)
+            self._require_static(expression.value)
         return expression.shape
 
     def input_list_shapes(self, name: str) -> list[tuple[int, ...]]:
@@ -372,10 +372,10 @@ class Lowering(XlaOpKernel):
         props, rule = self.props, RULES.get(self.type_string)
         args: list[Any] = []
         for name, places in props.input_ranges.items():
-            get = ctx.constant_input if name in self._const else ctx.input_or_cut if rule else ctx.input
+            get = ctx.constant_input if name in self._const else ctx.dynamic_input if rule else ctx.input
             values = [get(i) for i in places]
             args.append(values if name in props.input_lists else values[0])
-        if rule is not None and has_cut(args):
+        if rule is not None and any_dynamic(args):
             ctx.set_results(rule(self._function, args, self._attrs))
         else:
             ctx.set_results(self._function(*args, **self._attrs))
@@ -384,7 +384,7 @@ class Lowering(XlaOpKernel):
 # ------------------------------------------------------------------------------------------------------ registration
 
 
-def _chain(
+def _builder(
     op: str,
     const: Sequence[str],
     types: Any,
@@ -396,25 +396,25 @@ def _chain(
     metadata: bool,
     label: str,
 ) -> XlaOpRegistrationBuilder:
-    chain = XlaOpRegistrationBuilder(op).label(label)
+    builder = XlaOpRegistrationBuilder(op).label(label)
     devices = (device,) if isinstance(device, str) else tuple(device)
     if devices:
-        chain.device(*devices)
+        builder.device(*devices)
     for attr, allowed in (types or {}).items():
-        chain.type_constraint(attr, allowed)
+        builder.type_constraint(attr, allowed)
     for name in const:
-        chain.compile_time_constant_input(name)
+        builder.compile_time_constant_input(name)
     flags = (
-        (compilation_only, chain.compilation_only),
-        (resource, chain.allow_resource_types),
-        (variant, chain.allow_variant_types),
-        (string, chain.allow_string_type),
-        (metadata, chain.is_metadata_op),
+        (compilation_only, builder.compilation_only),
+        (resource, builder.allow_resource_types),
+        (variant, builder.allow_variant_types),
+        (string, builder.allow_string_type),
+        (metadata, builder.is_metadata_op),
     )
-    for wanted, setter in flags:
-        if wanted:
+    for enabled, setter in flags:
+        if enabled:
             setter()
-    return chain
+    return builder
 
 
 def xla_kernel(
@@ -460,7 +460,7 @@ def xla_kernel(
             factory = partial(FunctionXlaKernel, function=target)
         flags = (compilation_only, resource, variant, string, metadata, label)
         for name in (op,) if isinstance(op, str) else op:
-            register_xla_op(_chain(name, const, types, device, *flags), factory, registry)
+            register_xla_op(_builder(name, const, types, device, *flags), factory, registry)
         return target
 
     return decorate
@@ -516,8 +516,8 @@ def lowering(
     def decorate(target: F) -> F:
         factory = partial(Lowering, function=target, attrs=tuple(attrs), const=tuple(const))
         for name in (op,) if isinstance(op, str) else op:
-            chain = _chain(name, const, types, device, False, False, False, False, False, "")
-            register_xla_op(chain, factory, registry)
+            builder = _builder(name, const, types, device, False, False, False, False, False, "")
+            register_xla_op(builder, factory, registry)
         return target
 
     return decorate if function is None else decorate(function)

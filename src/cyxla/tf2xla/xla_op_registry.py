@@ -78,7 +78,7 @@ class XlaOpRegistration:
     label: str = ""
 
 
-_AGREE = (
+_MUST_AGREE = (
     "compilation_only", "allow_resource_types", "allow_variant_types", "allow_string_type",
     "compile_time_constant_inputs", "is_metadata_op",
 )  # fmt: skip
@@ -165,7 +165,9 @@ class XlaOpRegistry:
     def __init__(self, loader: Callable[[], object] | None = None) -> None:
         self._ops: dict[str, list[XlaOpRegistration]] = {}
         self._backends: dict[str, XlaBackend] = {}
-        self._made: WeakKeyDictionary[KernelRegistry, dict[tuple[int, str], KernelDef | None]] = WeakKeyDictionary()
+        self._registered: WeakKeyDictionary[KernelRegistry, dict[tuple[int, str], KernelDef | None]] = (
+            WeakKeyDictionary()
+        )
         self._loader, self.lock = loader, new_lock()
 
     @classmethod
@@ -244,7 +246,7 @@ class XlaOpRegistry:
         """Check that registrations of one op and label agree except for devices and types, and share no device."""
         if a.label != b.label:
             return
-        for name in _AGREE:
+        for name in _MUST_AGREE:
             if getattr(a, name) != getattr(b, name):
                 raise InvalidArgumentError(
                     f"registrations of {a.name} differ in {name}: {getattr(a, name)} and {getattr(b, name)}"
@@ -298,7 +300,7 @@ class XlaOpRegistry:
         target = KernelRegistry.global_() if kernels is None else kernels
         declared = OpRegistry.global_() if ops is None else ops
         with directly(), self.lock:
-            done = self._made.setdefault(target, {})
+            done = self._registered.setdefault(target, {})
             return sum(
                 self._register_op(backend, name, target, done, declared)
                 for backend in self._backends.values()
@@ -388,7 +390,7 @@ def kernel_def_for(registration: XlaOpRegistration, backend: XlaBackend, op_def:
         chosen = [t for t in sorted(backend.types) if allowed is None or t in allowed]
         if name in registration.constraints:
             chosen = [t for t in chosen if t in registration.constraints[name]]
-        for extra in _extras(registration):
+        for extra in _handle_types(registration):
             if allowed is None or extra in allowed:
                 chosen.append(extra)
         if not chosen:
@@ -400,7 +402,7 @@ def kernel_def_for(registration: XlaOpRegistration, backend: XlaBackend, op_def:
     return kernel_def
 
 
-def _extras(registration: XlaOpRegistration) -> list[DataType]:
+def _handle_types(registration: XlaOpRegistration) -> list[DataType]:
     wanted = (registration.allow_resource_types, registration.allow_variant_types)
     extras = [t for t, wants in zip(HANDLES, wanted, strict=True) if wants]
     return [*extras, *([DataType.DT_STRING] if registration.allow_string_type else [])]

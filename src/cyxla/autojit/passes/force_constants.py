@@ -17,7 +17,7 @@ def force_xla_constants_on_host(jit: JitOptions) -> None:
     analysis = BackwardsConstAnalysis(library)
     for node in jit.graph.nodes.values():
         if is_must_compile(node):
-            node.attrs[HOST_INPUTS] = AttrValue("list(int)", tuple(analysis.must_be_constant(node)))
+            node.attrs[HOST_INPUTS] = AttrValue("list(int)", tuple(analysis.constant_inputs(node)))
 
 
 def is_must_compile(node: Node) -> bool:

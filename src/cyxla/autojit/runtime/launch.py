@@ -32,7 +32,7 @@ class Program:
 
     def __post_init__(self) -> None:
         outputs = self.result.outputs
-        self._is_plain = all(o.places == (k,) and o.value is None for k, o in enumerate(outputs))
+        self._is_plain = all(o.tuple_indices == (k,) and o.value is None for k, o in enumerate(outputs))
 
     def run(self, values: Sequence[Array | None]) -> Sequence[Array]:
         """Run the executable on the values of all arguments, and return its results: outputs and variable updates."""
@@ -47,7 +47,7 @@ class Program:
             variable = variables[update.input_index]
             if variable is not None and update.modified:
                 variable.dtype = update.dtype
-                variable.assign(found[update.places[0]])
+                variable.assign(found[update.tuple_indices[0]])
 
     def results(self, args: Sequence[Array], found: Sequence[Array]) -> list[Array]:
         """Return the results of the graph in order."""
@@ -62,8 +62,8 @@ class Program:
         if output.value is not None:
             known: Array = output.value
             return known
-        value: Array = found[output.places[0]]
-        return output.cut([found[k] for k in output.places]) if output.dynamic else value
+        value: Array = found[output.tuple_indices[0]]
+        return output.trim([found[k] for k in output.tuple_indices]) if output.dynamic else value
 
 
 class Variables:

@@ -21,8 +21,8 @@ from cyxla.tf2xla.functionalize.outlining import Outline, replace_node
 
 MERGE, SWITCH = ("Merge", "RefMerge"), ("Switch", "RefSwitch")
 
-Place = tuple[Node, int]
-Condition = tuple[Place, int]  # a predicate and its value
+Endpoint = tuple[Node, int]
+Condition = tuple[Endpoint, int]  # a predicate and its value
 Conditions = frozenset[Condition]
 
 
@@ -39,15 +39,15 @@ def functionalize_conditionals(graph: Graph) -> None:
         if not switches:
             break
         conditions = conditions_of(graph)
-        decided = next((n for n in switches if _side_of(n, conditions[n]) is not None), None)
-        if decided is not None:
-            _decide(graph, decided, conditions[decided])
+        foldable = next((n for n in switches if _side_of(n, conditions[n]) is not None), None)
+        if foldable is not None:
+            _fold_switch(graph, foldable, conditions[foldable])
             continue
         deepest = max(switches, key=lambda n: len(conditions[n]))
         conditional = _Conditional(graph, deepest, conditions)
         later = conditional.later()
         if later:
-            _Division(conditional, later).divide()
+            _SplitConditional(conditional, later).split()
         else:
             conditional.replace()
     left = next((n for n in graph.nodes.values() if n.op in MERGE), None)
@@ -60,7 +60,7 @@ def _side_of(switch: Node, conditions: Conditions) -> int | None:
     return dict(conditions).get(predicate_of(switch))
 
 
-def _decide(graph: Graph, switch: Node, conditions: Conditions) -> None:
+def _fold_switch(graph: Graph, switch: Node, conditions: Conditions) -> None:
     """Replace a Switch that always takes the same side by an Identity."""
     side = _side_of(switch, conditions)
     assert side is not None  # the caller has checked
@@ -73,7 +73,7 @@ def _decide(graph: Graph, switch: Node, conditions: Conditions) -> None:
     graph.remove_node(switch)
 
 
-def predicate_of(switch: Node) -> Place:
+def predicate_of(switch: Node) -> Endpoint:
     """Return the predicate of a Switch, looking through Identity nodes."""
     tensor = switch.inputs[1]
     while tensor.node.op == "Identity":
@@ -92,27 +92,29 @@ def conditions_of(graph: Graph) -> dict[Node, Conditions]:
     found: dict[Node, Conditions] = {}
     for node in topological_order(graph):
         controls = frozenset[Condition]().union(*(found[c] for c in node.control_inputs))
-        data = [_of_tensor(t, found) for t in node.inputs]
-        found[node] = controls | (_merged(node, data) if node.op in MERGE else frozenset[Condition]().union(*data))
-        predicates = [place for place, _ in found[node]]
+        data = [_tensor_conditions(t, found) for t in node.inputs]
+        found[node] = controls | (
+            _merge_conditions(node, data) if node.op in MERGE else frozenset[Condition]().union(*data)
+        )
+        predicates = [endpoint for endpoint, _ in found[node]]
         if len(set(predicates)) != len(predicates):
             raise UnimplementedError(f"{node.name!r} needs both outcomes of a predicate, and so never runs")
     return found
 
 
-def _of_tensor(tensor: Tensor, found: dict[Node, Conditions]) -> Conditions:
+def _tensor_conditions(tensor: Tensor, found: dict[Node, Conditions]) -> Conditions:
     own = found[tensor.node]
     return own | {(predicate_of(tensor.node), tensor.index)} if tensor.node.op in SWITCH else own
 
 
-def _merged(node: Node, data: Sequence[Conditions]) -> Conditions:
+def _merge_conditions(node: Node, data: Sequence[Conditions]) -> Conditions:
     """Return the common conditions of alternatives, which must differ in one predicate."""
     common = frozenset.intersection(*data)
     rest = [conditions - common for conditions in data]
-    sides = {side for one in rest for _, side in one}
+    sides = {side for alternative in rest for _, side in alternative}
     if (
         len(rest) != 2
-        or any(len(one) != 1 for one in rest)
+        or any(len(alternative) != 1 for alternative in rest)
         or sides != {0, 1}
         or len({p for r in rest for p, _ in r}) > 1
     ):
@@ -156,7 +158,7 @@ class _Conditional:
     def _is_merge(self, node: Node) -> bool:
         if node.op not in MERGE or self._side(node) >= 0:
             return False
-        return any(_of_tensor(t, self.conditions) in self.inside for t in node.inputs)
+        return any(_tensor_conditions(t, self.conditions) in self.inside for t in node.inputs)
 
     def _belongs(self, node: Node) -> bool:
         return self._is_switch(node) or self._is_merge(node) or self._side(node) >= 0
@@ -196,9 +198,9 @@ class _Conditional:
         made = self._node(inputs, branches)
         for k, merge in enumerate(self.merges):
             replace_node(self.graph, merge, made, made.outputs[2 * k : 2 * k + 2])
-        gone = set(self.members)
+        members = set(self.members)
         for node in self.graph.nodes.values():
-            node.control_inputs = list(dict.fromkeys(made if c in gone else c for c in node.control_inputs))
+            node.control_inputs = list(dict.fromkeys(made if c in members else c for c in node.control_inputs))
         for node in self.members:
             self.graph.remove_node(node)
 
@@ -208,7 +210,7 @@ class _Conditional:
         known = {*inside, *self.switches, *self.merges}
         for node in (*inside, *self.switches):
             for user, _ in self.users[node]:
-                if user not in known and self._takes(user):
+                if user not in known and self._is_conditional(user):
                     raise UnimplementedError(f"{user.name!r} takes a value that is there only on one condition")
             if node.op == "_Retval":
                 raise UnimplementedError(f"{node.name!r} gives a value that is there only on one condition")
@@ -217,14 +219,14 @@ class _Conditional:
         if again is not None:
             raise UnimplementedError(f"{again.name!r} decides what it joins")
 
-    def _takes(self, user: Node) -> bool:
+    def _is_conditional(self, user: Node) -> bool:
         return not self.conditions[user] <= self.outer
 
     def _inputs(self) -> list[Tensor]:
         """Return the tensors that enter by a Switch or from outside."""
-        gone = set(self.members)
-        inner = [t for side in self.sides for n in side for t in n.inputs if t.node not in gone]
-        joined = [t for n in self.merges for t in n.inputs if t.node not in gone]
+        members = set(self.members)
+        inner = [t for side in self.sides for n in side for t in n.inputs if t.node not in members]
+        joined = [t for n in self.merges for t in n.inputs if t.node not in members]
         found = {(t.node, t.index): t for t in (*(n.inputs[0] for n in self.switches), *inner, *joined)}
         return list(found.values())
 
@@ -238,15 +240,17 @@ class _Conditional:
         outline.copy(self.sides[side])
         results: list[Tensor] = []
         for merge in self.merges:
-            place = self._place(merge, side)
-            index = outline.graph.constant(np.int32(place), name=self.graph.unique_name("outline/index"))
-            results += [outline.value(merge.inputs[place]), index]
-        outline.give(results)
+            position = self._input_index(merge, side)
+            index = outline.graph.constant(np.int32(position), name=self.graph.unique_name("outline/index"))
+            results += [outline.value(merge.inputs[position]), index]
+        outline.set_results(results)
         return outline.add_to_library()
 
-    def _place(self, merge: Node, side: int) -> int:
+    def _input_index(self, merge: Node, side: int) -> int:
         """Return the index of the input of a Merge that comes from a branch."""
-        return next(i for i, t in enumerate(merge.inputs) if _of_tensor(t, self.conditions) == self.inside[side])
+        return next(
+            i for i, t in enumerate(merge.inputs) if _tensor_conditions(t, self.conditions) == self.inside[side]
+        )
 
     def _node(self, inputs: Sequence[Tensor], branches: Sequence[str]) -> Node:
         attrs = {
@@ -256,16 +260,16 @@ class _Conditional:
             "else_branch": AttrValue("func", NameAttrList(branches[0])),
             "then_branch": AttrValue("func", NameAttrList(branches[1])),
         }
-        gone = set(self.members)
-        controls = dict.fromkeys(c for n in self.members for c in n.control_inputs if c not in gone)
+        members = set(self.members)
+        controls = dict.fromkeys(c for n in self.members for c in n.control_inputs if c not in members)
         name = self.graph.unique_name(f"{self.switches[0].name}/if")
-        node, place = self.predicate
-        data = [node.outputs[place], *inputs]
+        node, index = self.predicate
+        data = [node.outputs[index], *inputs]
         sources = [*(t.name for t in data), *(f"^{c.name}" for c in controls)]
         return self.graph.add_node(NodeDef(name, "If", sources, "", attrs), data, list(controls))
 
 
-class _Division:
+class _SplitConditional:
     """Split of one conditional into two, the later of which uses results of the earlier one and values of its branches.
 
     A value computed in a branch becomes a result of the earlier conditional, for which the other branch returns a
@@ -283,15 +287,15 @@ class _Division:
         self.earlier = {node for node in whole.members if node not in later}
         self.merge = next(node for node in whole.merges if node in self.earlier)
         self.switch = next(node for node in whole.switches if node in self.earlier)
-        self._known: dict[tuple[Node, int], Tensor] = {}
+        self._transferred: dict[tuple[Node, int], Tensor] = {}
 
-    def divide(self) -> None:
+    def split(self) -> None:
         """Replace all edges from the earlier to the later conditional except those to its Switch nodes."""
         for node in (n for n in self.whole.members if n in self.later):
             side = self.whole._side(node)
             for i, tensor in enumerate(node.inputs):
                 if tensor.node in self.earlier and not self.whole._is_switch(node):
-                    self.graph.set_input(node, i, self._brought(tensor, self._side_of(node, tensor)))
+                    self.graph.set_input(node, i, self._transfer(tensor, self._side_of(node, tensor)))
             if any(control in self.earlier for control in node.control_inputs):
                 kept = [control for control in node.control_inputs if control not in self.earlier]
                 node.control_inputs = [*kept, self._order(node, side)]
@@ -299,7 +303,7 @@ class _Division:
     def _side_of(self, node: Node, tensor: Tensor) -> int:
         """Return the branch that uses a tensor."""
         side = self.whole._side(node)
-        return side if side >= 0 else self.whole.inside.index(_of_tensor(tensor, self.whole.conditions))
+        return side if side >= 0 else self.whole.inside.index(_tensor_conditions(tensor, self.whole.conditions))
 
     def _order(self, node: Node, side: int) -> Node:
         """Return a control input that orders a node after the earlier conditional."""
@@ -307,21 +311,21 @@ class _Division:
             return self.merge
         if side < 0:
             raise UnimplementedError(f"{node.name!r} waits for a branch of what decides over it", node=node.name)
-        return self._passed(self.merge.outputs[0], side).node
+        return self._pass_into_branch(self.merge.outputs[0], side).node
 
-    def _brought(self, tensor: Tensor, side: int) -> Tensor:
+    def _transfer(self, tensor: Tensor, side: int) -> Tensor:
         """Return a tensor of the earlier conditional as an input of a branch of the later one."""
-        place = tensor.node, tensor.index
-        if place not in self._known:
+        endpoint = tensor.node, tensor.index
+        if endpoint not in self._transferred:
             if tensor.node in self.whole.switches:
-                self._known[place] = self._passed(tensor.node.inputs[0], side)
+                self._transferred[endpoint] = self._pass_into_branch(tensor.node.inputs[0], side)
             elif tensor.node in self.whole.merges:
-                return self._passed(tensor, side)
+                return self._pass_into_branch(tensor, side)
             else:
-                self._known[place] = self._passed(self._given(tensor, side), side)
-        return self._known[place]
+                self._transferred[endpoint] = self._pass_into_branch(self._export(tensor, side), side)
+        return self._transferred[endpoint]
 
-    def _given(self, tensor: Tensor, side: int) -> Tensor:
+    def _export(self, tensor: Tensor, side: int) -> Tensor:
         """Return a tensor of one branch as a result of the conditional."""
         if tensor.dtype in HANDLES:
             raise UnimplementedError(f"{tensor.name!r} is there on one condition only, and is no array")
@@ -332,7 +336,7 @@ class _Division:
         count = AttrValue("int", 2)
         return self._add("Merge", [tensor, stand_in.outputs[0]], {"T": dtype, "N": count}).outputs[0]
 
-    def _passed(self, tensor: Tensor, side: int) -> Tensor:
+    def _pass_into_branch(self, tensor: Tensor, side: int) -> Tensor:
         """Pass a tensor from outside into a branch, by an Identity that nodes can wait for."""
         node, index = self.whole.predicate
         dtype = AttrValue("type", tensor.dtype.base)

@@ -93,32 +93,33 @@ class _Loop:
         found = [n for n in self.nodes if n.op == "LoopCond"]
         if len(found) != 1:
             raise InvalidArgumentError(
-                f"the frame {self.name!r} has {len(found)} LoopCond nodes, where a loop has one", node=self._some()
+                f"the frame {self.name!r} has {len(found)} LoopCond nodes, where a loop has one",
+                node=self._any_node_name(),
             )
         return found[0]
 
-    def _some(self) -> str:
+    def _any_node_name(self) -> str:
         return self.nodes[0].name if self.nodes else ""
 
     def replace(self) -> None:
         """Replace the loop by a While node."""
-        inputs = [*map(self._entering, self.merges), *(enter.inputs[0] for enter in self.invariants)]
+        inputs = [*map(self._initial_value, self.merges), *(enter.inputs[0] for enter in self.invariants)]
         types = [tensor.dtype for tensor in inputs]
         loop = self._node(inputs, types, self._condition(types), self._body(types))
         self.frames[loop] = self.frame[:-1]
-        for leaving in self.exits:
-            replace_node(self.graph, leaving, loop, [loop.outputs[self._variable(leaving.inputs[0])]])
+        for exit_node in self.exits:
+            replace_node(self.graph, exit_node, loop, [loop.outputs[self._variable_index(exit_node.inputs[0])]])
         for node in (*self.nodes, *self.exits):
             self.graph.remove_node(node)
             del self.frames[node]
 
-    def _entering(self, merge: Node) -> Tensor:
+    def _initial_value(self, merge: Node) -> Tensor:
         enters = [t.node for t in merge.inputs if t.node.op in _ENTER]
         if len(enters) != 1 or len(merge.inputs) != 2:
             raise InvalidArgumentError(f"{merge.name!r} does not join a value that enters with its next one")
         return enters[0].inputs[0]
 
-    def _variable(self, tensor: Tensor) -> int:
+    def _variable_index(self, tensor: Tensor) -> int:
         """Return the index of the loop variable of a value that leaves the loop."""
         node = tensor.node
         while node.op in _SWITCH or node.op == "Identity":
@@ -184,7 +185,7 @@ class _Loop:
 
     def _finish(self, outline: Outline, results: Sequence[Tensor], effects: Iterable[Node]) -> str:
         outline.copy(self._needed(results, effects, outline))
-        outline.give([outline.value(t) for t in results])
+        outline.set_results([outline.value(t) for t in results])
         functionalize_conditionals(outline.graph)
         return outline.add_to_library()
 

@@ -15,7 +15,7 @@ from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import InternalError
 
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
-Place = tuple[Node, int]
+Endpoint = tuple[Node, int]
 
 
 class Outline:
@@ -35,8 +35,8 @@ class Outline:
         self.source, self.name = source, _NOT_A_NAME.sub("_", name)
         self.graph = Graph(source.library.default_registry)
         self.graph.library = source.library
-        self._values: dict[Place, Tensor] = {}
-        self._aliases: dict[Place, Tensor] = {}
+        self._values: dict[Endpoint, Tensor] = {}
+        self._aliases: dict[Endpoint, Tensor] = {}
         self._copies: dict[Node, Node] = {}
         self.args = [self._indexed("_Arg", i, t, []) for i, t in enumerate(types)]
 
@@ -91,12 +91,12 @@ class Outline:
     def copy(self, nodes: Iterable[Node]) -> None:
         """Copy nodes in topological order; control edges from outside are dropped."""
         for node in nodes:
-            twin = self.graph.shallow_node(node)
-            twin.inputs = [self.value(t) for t in node.inputs]
-            twin.control_inputs = [self._copies[c] for c in node.control_inputs if c in self._copies]
-            self._copies[node] = twin
+            copied = self.graph.shallow_node(node)
+            copied.inputs = [self.value(t) for t in node.inputs]
+            copied.control_inputs = [self._copies[c] for c in node.control_inputs if c in self._copies]
+            self._copies[node] = copied
 
-    def give(self, results: Sequence[Tensor]) -> None:
+    def set_results(self, results: Sequence[Tensor]) -> None:
         """Set the results of the function."""
         for i, tensor in enumerate(results):
             self._indexed("_Retval", i, tensor.dtype, [tensor])

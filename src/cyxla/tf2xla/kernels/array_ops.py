@@ -15,10 +15,10 @@ from cyxla.core.framework.geometry.reshaping import broadcast_args, broadcast_gr
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.tf2xla.lib.bounded_shapes import present_sizes
-from cyxla.tf2xla.lib.distinct import chosen_first, first_equal, first_equal_row, numbered, rows_at
-from cyxla.tf2xla.lib.dynamic import cut_to, is_cut
+from cyxla.tf2xla.lib.bounded_shapes import runtime_sizes
+from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, set_dynamic_size
 from cyxla.tf2xla.lib.typed_values import cast, full
+from cyxla.tf2xla.lib.unique import compress_indices, first_equal, first_equal_row, number_groups, rows_at
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
@@ -80,7 +80,7 @@ def _ensure_shape(ctx: XlaOpKernelContext) -> Any:
 def _zeros_like(ctx: XlaOpKernelContext) -> Any:
     if ctx.input_expression(0).kind is ExpressionKind.TENSOR_LIST:
         held = ctx.input_tensor_list(0)
-        return held if held.buffer is None else held.rebuilt([zeros_like(held.buffer), held.pushed])
+        return held if held.buffer is None else held.with_parts([zeros_like(held.buffer), held.pushed])
     return full(ctx.builder, 0, ctx.input_type(0), ctx.input_shape(0))
 
 
@@ -149,7 +149,7 @@ def _shape(ctx: XlaOpKernelContext) -> Any:
 def _cut_sizes(ctx: XlaOpKernelContext) -> list[XlaOp] | None:
     """The present sizes of an input, if they are known only at run time."""
     value = ctx.input_expression(0).value
-    return present_sizes(value) if isinstance(value, XlaOp) and is_cut(value) else None
+    return runtime_sizes(value) if isinstance(value, XlaOp) and is_dynamic(value) else None
 
 
 @xla_kernel("ShapeN", metadata=True)
@@ -488,14 +488,14 @@ def _where(x: XlaOp) -> XlaOp:
     """A stable sort puts the places of what is not 0 first; the result is cut to their number."""
     sizes = sizes_of(x)
     chosen = x if x.shape.dtype is ElementType.PRED else xla.ne(x, zeros_like(x))
-    order, count = chosen_first(xla.reshape(chosen, (prod(sizes),)))
+    order, count = compress_indices(xla.reshape(chosen, (prod(sizes),)))
     order = xla.convert(order, ElementType.S64)
     columns = []
     for d, size in enumerate(sizes):
         place = order / scalar(order, max(prod(sizes[d + 1 :]), 1))
         columns.append(xla.reshape(xla.remainder(place, scalar(order, max(size, 1))), (prod(sizes), 1)))
     whole = xla.concatenate(columns, 1) if columns else full(x.builder, 0, DataType.DT_INT64, (1, 0))
-    return cut_to(whole, count)
+    return set_dynamic_size(whole, count)
 
 
 @lowering("Unique", attrs=("out_idx",))
@@ -522,12 +522,12 @@ def _distinct(x: XlaOp, axis: int, out_idx: DataType) -> list[XlaOp]:
     rows = xla.reshape(moved, (size, prod(sizes_of(moved)[1:])))
     vector = rank_of(x) == 1 or sizes_of(rows)[1] == 1
     first = first_equal(xla.reshape(rows, (size,))) if vector else first_equal_row(rows)
-    is_first, number = numbered(first)
-    kept, count = chosen_first(is_first)
+    is_first, number = number_groups(first)
+    kept, count = compress_indices(is_first)
     found = rows_at(moved, kept)
     if rank_of(x) > 1:
         found = xla.transpose(found, [order.index(d) for d in range(rank_of(x))])
-    return [cut_to(found, count, axis), cast(number, out_idx)]
+    return [set_dynamic_size(found, count, axis), cast(number, out_idx)]
 
 
 @lowering("ListDiff", attrs=("out_idx",), const=("x", "y"), types={"T": _named("int32", "int64")})

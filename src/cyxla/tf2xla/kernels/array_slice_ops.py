@@ -25,7 +25,7 @@ from cyxla.core.framework.geometry.strided_slices import MASKS, slice_index, str
 from cyxla.core.framework.geometry.windows import Windows
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib.strided import Places, slice_from
+from cyxla.tf2xla.lib.dynamic_slices import DynamicStridedSlice, slice_from
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
@@ -174,8 +174,8 @@ def _picks(entry: int | slice, size: int) -> range:
 
 
 def _without_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
-    taken = sum(e is not None and e is not Ellipsis for e in index)
-    full = [slice(None)] * (rank - taken)
+    apply = sum(e is not None and e is not Ellipsis for e in index)
+    full = [slice(None)] * (rank - apply)
     if Ellipsis not in index:
         return [*index, *full]
     k = index.index(Ellipsis)
@@ -192,7 +192,7 @@ def _strided_slice(ctx: XlaOpKernelContext) -> Any:
     ends = _known_ends(ctx)
     if ends is not None:
         return _indexed(x, strided_index(sizes_of(x), *ends, strides, masks))
-    return Places(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks).taken(x)
+    return DynamicStridedSlice(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks).apply(x)
 
 
 @xla_kernel("StridedSliceGrad", const=("shape", "strides"))
@@ -202,7 +202,7 @@ def _strided_slice_grad(ctx: XlaOpKernelContext) -> Any:
     sizes, ends = read_sizes(ctx.constant_input("shape"), "shape"), _known_ends(ctx)
     if ends is not None:
         return _placed(dy, sizes, strided_index(sizes, *ends, strides, masks), None)
-    return Places(sizes, ctx.input("begin"), ctx.input("end"), strides, masks).laid(dy, sizes)
+    return DynamicStridedSlice(sizes, ctx.input("begin"), ctx.input("end"), strides, masks).scatter(dy, sizes)
 
 
 def _masks(ctx: XlaOpKernelContext) -> dict[str, int]:
@@ -245,12 +245,12 @@ def _placed(value: XlaOp, sizes: Sequence[int], index: tuple[Any, ...], under: X
     bare = xla.reshape(value, kept)
     bare = xla.reverse(bare, turned) if turned else bare
     padding = list(zip(low, high, holes, strict=True))
-    laid = xla.pad(bare, scalar(value, 0), padding)
+    scatter = xla.pad(bare, scalar(value, 0), padding)
     if under is None:
-        return laid
+        return scatter
     mask = np.zeros(tuple(sizes), bool)
     mask[index] = True
-    return select(xla.constant(value.builder, mask), laid, under)
+    return select(xla.constant(value.builder, mask), scatter, under)
 
 
 def _like_sizes(sizes: Sequence[int]) -> Array:
@@ -436,9 +436,9 @@ def _batch_to_space_nd(x: XlaOp, block_shape: Array, crops: Array) -> XlaOp:
         order += [count + 1 + d, d]
     moved = xla.transpose(parts, [*order, *range(2 * count + 1, rank_of(parts))])
     sizes = [n * b for n, b in zip(sizes_of(x)[1:], block, strict=False)]
-    laid = xla.reshape(moved, (batch, *sizes, *sizes_of(x)[1 + count :]))
+    scatter = xla.reshape(moved, (batch, *sizes, *sizes_of(x)[1 + count :]))
     bounds = [(0, batch), *bounds, *((0, n) for n in sizes_of(x)[1 + count :])]
-    return xla.slice_(laid, [low for low, _ in bounds], [high for _, high in bounds])
+    return xla.slice_(scatter, [low for low, _ in bounds], [high for _, high in bounds])
 
 
 @lowering("BatchToSpace", attrs=("block_size",), const=("crops",))

@@ -13,16 +13,16 @@ from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, ResourceUpdate
 from cyxla.tf2xla.functions import (
     apply_updates,
+    arguments_of,
     call_function,
     expression_of,
     gradient_of,
     parts_of,
-    prepare,
-    unpacked,
+    tuple_elements,
 )
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.lib.typed_values import full
-from cyxla.tf2xla.xla_compiler import CompileOptions, XlaCompiler, stand_ins_of
+from cyxla.tf2xla.xla_compiler import CompileOptions, XlaCompiler, fake_params_of
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
@@ -46,7 +46,7 @@ def _call(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("FakeParam")
 def _fake_param(ctx: XlaOpKernelContext) -> Any:
     """Zeros, which nothing reads."""
-    shape = ctx.xla.stand_ins.get(ctx.kernel.name, ctx.attr("shape"))
+    shape = ctx.xla.fake_param_shapes.get(ctx.kernel.name, ctx.attr("shape"))
     sizes = shape.as_list() if shape.is_fully_defined else [0 if d is None else d for d in shape.dims or ()]
     return full(ctx.builder, 0, ctx.attr("dtype"), sizes)
 
@@ -90,18 +90,18 @@ def _only(ctx: XlaOpKernelContext, branch: NameAttrList) -> None:
 def _branches(ctx: XlaOpKernelContext, selector: XlaOp, branches: Sequence[NameAttrList]) -> None:
     inputs = [ctx.input_expression(i) for i in range(1, ctx.num_inputs)]
     compiler = ctx.xla.compiler
-    must = {i for branch in branches for i in compiler.analysis.of_function(branch)}
-    args = prepare(ctx.xla, inputs, must, keep=False)
+    must = {i for branch in branches for i in compiler.analysis.function_constants(branch)}
+    args = arguments_of(ctx.xla, inputs, must, keep=False)
     results = [compiler.compile_function(branch, args, _INSIDE) for branch in branches]
     if _settle_resources(ctx, inputs, results):
-        args = prepare(ctx.xla, inputs, must, keep=False)
+        args = arguments_of(ctx.xla, inputs, must, keep=False)
         results = [compiler.compile_function(branch, args, _INSIDE) for branch in branches]
     results = _with_stand_ins(compiler, branches, args, results)
     _check_alike(branches, results)
     carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
     operand = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
     bodies = [_on_tuple(result, operand.shape) for result in results]
-    parts = unpacked(xla.conditional(selector, bodies, [operand] * len(bodies)))
+    parts = tuple_elements(xla.conditional(selector, bodies, [operand] * len(bodies)))
     apply_updates(_any_modified(results), inputs, parts)
     for i, output in enumerate(results[0].outputs):
         ctx.set_output_expression(i, expression_of(output, inputs, parts))
@@ -117,7 +117,7 @@ def _settle_resources(
         for update in result.resource_updates:
             x = inputs[update.input_index]
             if x.value.kind is not ResourceKind.VARIABLE and not _is_settled(x, update.gradients):
-                _initialize(ctx, x.value, update, tuple(shapes[update.places[0]].dims))
+                _initialize(ctx, x.value, update, tuple(shapes[update.tuple_indices[0]].dims))
                 found = True
     return found
 
@@ -129,7 +129,7 @@ def _with_stand_ins(
     results: Sequence[CompilationResult],
 ) -> list[CompilationResult]:
     """The branches with results that stand for what another branch computes in its shape."""
-    fakes = [stand_ins_of(compiler.body_of(branch).graph) for branch in branches]
+    fakes = [fake_params_of(compiler.body_of(branch).graph) for branch in branches]
     made = list(results)
     for b, branch in enumerate(branches):
         shapes = []
@@ -138,7 +138,7 @@ def _with_stand_ins(
             if real is not None and real != results[b].outputs[k].shape:
                 shapes.append((k, real))
         if shapes:
-            made[b] = compiler.compile_function(branch, args, replace(_INSIDE, stand_ins=tuple(shapes)))
+            made[b] = compiler.compile_function(branch, args, replace(_INSIDE, fake_param_shapes=tuple(shapes)))
     return made
 
 
@@ -165,7 +165,7 @@ def _on_tuple(result: CompilationResult, shape: Shape) -> XlaComputation:
     """A computation of one tuple that calls the computation of a result with its elements."""
     builder = XlaBuilder(f"{result.computation.name}_branch")
     state = xla.parameter(builder, 0, shape)
-    parts = unpacked(state) if shape.elements else []
+    parts = tuple_elements(state) if shape.elements else []
     call = xla.call(builder, result.computation, parts)
     return builder.build(call)
 
@@ -180,25 +180,25 @@ def run_loop(ctx: XlaOpKernelContext) -> Any:
     compiler, body_name, cond_name = ctx.xla.compiler, ctx.attr("body"), ctx.attr("cond")
     from cyxla.tf2xla.const_analysis import loop_invariants
 
-    must = compiler.analysis.of_function(body_name) | compiler.analysis.of_function(cond_name)
+    must = compiler.analysis.function_constants(body_name) | compiler.analysis.function_constants(cond_name)
     invariant = set(loop_invariants(compiler.body_of(body_name)))
     fixed = must & invariant
     args, body, inputs = _settled(ctx, inputs, fixed, body_name)
     cond = compiler.compile_function(cond_name, args, _INSIDE)
     carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
     init = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
-    places = _places(ctx, inputs, carried)
-    loop = xla.while_(_condition(cond, init.shape), _turn(body, init.shape, carried, places), init)
-    final = unpacked(loop)
+    tuple_indices = _places(ctx, inputs, carried)
+    loop = xla.while_(_condition(cond, init.shape), _turn(body, init.shape, carried, tuple_indices), init)
+    final = tuple_elements(loop)
     for i, x in enumerate(inputs):
-        _finish(ctx, i, x, [final[k] for k in places[i]] if i in places else [])
+        _finish(ctx, i, x, [final[k] for k in tuple_indices[i]] if i in tuple_indices else [])
 
 
 def _settled(
     ctx: XlaOpKernelContext, inputs: list[XlaExpression], fixed: set[int], body: NameAttrList
 ) -> tuple[list[Argument], CompilationResult, list[XlaExpression]]:
     """Arguments and body once every list and resource of the state has a shape: the body says which."""
-    args = prepare(ctx.xla, inputs, fixed, keep=False)
+    args = arguments_of(ctx.xla, inputs, fixed, keep=False)
     result = ctx.xla.compiler.compile_function(body, args, _INSIDE)
     known = {update.input_index: update.gradients for update in result.resource_updates}
     before = [_is_settled(x, known.get(i, ())) for i, x in enumerate(inputs)]
@@ -207,7 +207,7 @@ def _settled(
             x if done else _with_shape(ctx, i, x, result)
             for i, (x, done) in enumerate(zip(inputs, before, strict=True))
         ]
-        args = prepare(ctx.xla, inputs, fixed, keep=False)
+        args = arguments_of(ctx.xla, inputs, fixed, keep=False)
         result = ctx.xla.compiler.compile_function(body, args, _INSIDE)
     _check_state(inputs, args, result)
     return args, result, inputs
@@ -228,11 +228,11 @@ def _with_shape(ctx: XlaOpKernelContext, i: int, x: XlaExpression, result: Compi
     if x.kind is ExpressionKind.TENSOR_LIST:
         output = result.outputs[i]
         assert output.tensor_list is not None  # what goes in as a list comes out as one
-        zeros = XlaTensorList.zeros(ctx.builder, output.tensor_list, shapes[output.places[0]].dims)
+        zeros = XlaTensorList.zeros(ctx.builder, output.tensor_list, shapes[output.tuple_indices[0]].dims)
         return XlaExpression.tensor_list(replace(zeros, pushed=x.value.pushed))
     for update in result.resource_updates:
         if update.input_index == i:
-            _initialize(ctx, x.value, update, tuple(shapes[update.places[0]].dims))
+            _initialize(ctx, x.value, update, tuple(shapes[update.tuple_indices[0]].dims))
     return x
 
 
@@ -260,19 +260,19 @@ def _check_state(inputs: Sequence[XlaExpression], args: Sequence[Argument], resu
 
 def _places(ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], carried: Sequence[int]) -> dict[int, range]:
     """Which elements of the state each input is made of."""
-    places, start = {}, 0
+    tuple_indices, start = {}, 0
     for i in carried:
         count = len(parts_of(ctx.xla, inputs[i]))
-        places[i] = range(start, start + count)
+        tuple_indices[i] = range(start, start + count)
         start += count
-    return places
+    return tuple_indices
 
 
 def _condition(cond: CompilationResult, shape: Shape) -> XlaComputation:
     builder = XlaBuilder(f"{cond.computation.name}_condition")
     state = xla.parameter(builder, 0, shape)
-    made = xla.call(builder, cond.computation, unpacked(state))
-    verdict = xla.get_tuple_element(made, cond.outputs[0].places[0])
+    made = xla.call(builder, cond.computation, tuple_elements(state))
+    verdict = xla.get_tuple_element(made, cond.outputs[0].tuple_indices[0])
     if verdict.shape.dims:
         raise ShapeError(f"the condition of a loop must be a scalar; it has the shape {list(verdict.shape.dims)}")
     if verdict.shape.dtype is not ElementType.PRED:
@@ -280,19 +280,21 @@ def _condition(cond: CompilationResult, shape: Shape) -> XlaComputation:
     return builder.build(verdict)
 
 
-def _turn(body: CompilationResult, shape: Shape, carried: Sequence[int], places: dict[int, range]) -> XlaComputation:
+def _turn(
+    body: CompilationResult, shape: Shape, carried: Sequence[int], tuple_indices: dict[int, range]
+) -> XlaComputation:
     """One turn: the state goes in as a tuple, and comes out in the same order."""
     builder = XlaBuilder(f"{body.computation.name}_turn")
-    state = unpacked(xla.parameter(builder, 0, shape))
-    parts = unpacked(xla.call(builder, body.computation, state))
-    updates = {u.input_index: u.places for u in body.resource_updates}
+    state = tuple_elements(xla.parameter(builder, 0, shape))
+    parts = tuple_elements(xla.call(builder, body.computation, state))
+    updates = {u.input_index: u.tuple_indices for u in body.resource_updates}
     after: list[XlaOp] = []
     for i in carried:
         output = body.outputs[i]
         if output.input_index >= 0 and output.input_index != i:
             raise InvalidArgumentError(f"loop variable {i} is a resource that the body exchanges for another")
-        made = updates.get(i, ()) if output.input_index >= 0 else output.places
-        after += [parts[k] for k in made] if made else [state[k] for k in places[i]]
+        made = updates.get(i, ()) if output.input_index >= 0 else output.tuple_indices
+        after += [parts[k] for k in made] if made else [state[k] for k in tuple_indices[i]]
     return builder.build(xla.tuple_(builder, after))
 
 
@@ -302,7 +304,7 @@ def _finish(ctx: XlaOpKernelContext, i: int, x: XlaExpression, parts: list[XlaOp
             x.value.set_parts(parts)
         ctx.set_output_expression(i, x)
     elif x.kind is ExpressionKind.TENSOR_LIST:
-        ctx.set_tensor_list_output(i, x.value.rebuilt(parts))
+        ctx.set_tensor_list_output(i, x.value.with_parts(parts))
     elif parts:
         ctx.set_output_expression(i, XlaExpression.of(parts[0], x.dtype))
     else:

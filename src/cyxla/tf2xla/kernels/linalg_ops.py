@@ -11,8 +11,8 @@ import numpy as np
 from cyxla.core.framework.types import COMPLEX, FLOATING, as_data_type
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.kernels.math_ops import turned
-from cyxla.tf2xla.lib.distinct import rows_at
-from cyxla.tf2xla.lib.einsum import contracted
+from cyxla.tf2xla.lib.einsum import contract
+from cyxla.tf2xla.lib.unique import rows_at
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -312,4 +312,4 @@ _SUMMED = (*FLOATING, *COMPLEX, *map(as_data_type, ("int32", "int64", "uint64"))
 @lowering("Einsum", attrs=("equation",), types={"T": _SUMMED})
 def _einsum(inputs: Sequence[XlaOp], *, equation: str) -> XlaOp:
     """One dot for each pair of operands."""
-    return contracted(equation, inputs)
+    return contract(equation, inputs)

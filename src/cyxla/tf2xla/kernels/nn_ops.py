@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.core.framework.geometry.windows import check_formats, is_channels_first
 from cyxla.core.framework.types import REAL, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib.dynamic import cut_to
+from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size
 from cyxla.tf2xla.lib.typed_values import cast
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
@@ -130,7 +130,7 @@ def _top_k(ctx: XlaOpKernelContext) -> Any:
         raise ShapeError(f"k must be a scalar; its shape is {list(sizes_of(wanted))}")
     found = _top(x, sizes_of(x)[-1] if rank_of(x) else 0, ctx.attr("index_type"))
     size = xla.clamp(scalar(wanted, 0), wanted, scalar(wanted, sizes_of(x)[-1]))
-    return [cut_to(part, xla.convert(size, ElementType.S32), rank_of(x) - 1) for part in found]
+    return [set_dynamic_size(part, xla.convert(size, ElementType.S32), rank_of(x) - 1) for part in found]
 
 
 @lowering(

@@ -40,7 +40,7 @@ def of_seed(seed: XlaOp) -> Generator:
     """
     if sizes_of(seed) != (2,):
         raise ShapeError(f"a seed must hold two numbers; its shape is {list(sizes_of(seed))}")
-    return Generator.stirred(seed)
+    return Generator.from_seed(seed)
 
 
 def of_key(key: XlaOp, counter: XlaOp, alg: Array) -> Generator:

@@ -23,8 +23,8 @@ from cyxla.tf2xla.hlo_attributes import (
 )
 from cyxla.tf2xla.kernels import linalg_ops
 from cyxla.tf2xla.kernels.functional_ops import choose_branch, run_loop
-from cyxla.tf2xla.lib.dynamic import cut_to, without_sizes
-from cyxla.tf2xla.lib.einsum import contracted
+from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size, split_dynamic
+from cyxla.tf2xla.lib.einsum import contract
 from cyxla.tf2xla.lib.tiles import joined_tiles, split_tiles
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind
@@ -89,7 +89,7 @@ def _conv(ctx: XlaOpKernelContext) -> Any:
 @lowering("XlaEinsum", attrs=("equation",))
 def _einsum(a: XlaOp, b: XlaOp, *, equation: str) -> XlaOp:
     """A dot, and a transpose."""
-    return contracted(equation, [a, b])
+    return contract(equation, [a, b])
 
 
 # ---------------------------------------------------------------------------------------------------------- reductions
@@ -449,17 +449,17 @@ def _set_size(ctx: XlaOpKernelContext) -> Any:
     """A set-dimension-size."""
     x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("dim_index")
     ctx.require(0 <= axis < rank_of(x), f"dim_index {axis} is no dimension of {list(sizes_of(x))}")
-    return cut_to(x, ctx.input("size"), axis)
+    return set_dynamic_size(x, ctx.input("size"), axis)
 
 
 @xla_kernel("XlaRemoveDynamicDimensionSize", const=("dim_index",))
 def _remove_size(ctx: XlaOpKernelContext) -> Any:
     """The array under the cut."""
     axis = ctx.constant_input_as_int_scalar("dim_index")
-    whole, sizes = without_sizes(ctx.input_expression("input").as_xla_op(ctx.builder))
+    whole, sizes = split_dynamic(ctx.input_expression("input").as_xla_op(ctx.builder))
     ctx.require(0 <= axis < rank_of(whole), f"dim_index {axis} is no dimension of {list(sizes_of(whole))}")
     for dimension, size in sizes.items():
-        whole = whole if dimension == axis else cut_to(whole, size, dimension)
+        whole = whole if dimension == axis else set_dynamic_size(whole, size, dimension)
     return whole
 
 

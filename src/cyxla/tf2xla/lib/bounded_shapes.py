@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cyxla.core.framework.geometry.operands import axes_of, axis_of
-from cyxla.tf2xla.lib.dynamic import cut_to, is_cut, refuse_cut, without_sizes
+from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, require_static, set_dynamic_size, split_dynamic
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -32,14 +32,14 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def has_cut(args: Sequence[Any]) -> bool:
+def any_dynamic(args: Sequence[Any]) -> bool:
     """Return whether an operand, or one in a list, has a dynamic size."""
-    return any(has_cut(x) if isinstance(x, list) else isinstance(x, XlaOp) and is_cut(x) for x in args)
+    return any(any_dynamic(x) if isinstance(x, list) else isinstance(x, XlaOp) and is_dynamic(x) for x in args)
 
 
-def _cut(x: XlaOp, sizes: Mapping[int, XlaOp]) -> XlaOp:
+def _with_sizes(x: XlaOp, sizes: Mapping[int, XlaOp]) -> XlaOp:
     for dimension, size in sizes.items():
-        x = cut_to(x, size, dimension)
+        x = set_dynamic_size(x, size, dimension)
     return x
 
 
@@ -58,94 +58,96 @@ _ELEMENTWISE = (
 @_rule(*_ELEMENTWISE)
 def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Set the dynamic sizes of broadcast dimensions; if two operands have one, the minimum."""
-    parts = [without_sizes(x) for x in args]
+    parts = [split_dynamic(x) for x in args]
     found: XlaOp = kernel(*(whole for whole, _ in parts), **attrs)
     sizes: dict[int, XlaOp] = {}
     for whole, own in parts:
         for dimension, size in own.items():
-            place = dimension + rank_of(found) - rank_of(whole)
-            sizes[place] = xla.minimum(sizes[place], size) if place in sizes else size
-    return _cut(found, sizes)
+            position = dimension + rank_of(found) - rank_of(whole)
+            sizes[position] = xla.minimum(sizes[position], size) if position in sizes else size
+    return _with_sizes(found, sizes)
 
 
 @_rule("Gather", "GatherV2")
 def _gather(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Replace the gathered dimension by those of the indices, with their dynamic sizes."""
     params, indices, *rest = args
-    refuse_cut(params, "what is gathered from")
+    require_static(params, "the operand of a gather")
     batch = attrs.get("batch_dims", 0)
     if batch:
-        refuse_cut(indices, "what tells the places of a batch")
-    whole, sizes = without_sizes(indices)
+        require_static(indices, "the indices of a batched gather")
+    whole, sizes = split_dynamic(indices)
     axis = axis_of(rest[0], rank_of(params)) if rest else 0
-    return _cut(kernel(params, whole, *rest, **attrs), {axis + d: size for d, size in sizes.items()})
+    return _with_sizes(kernel(params, whole, *rest, **attrs), {axis + d: size for d, size in sizes.items()})
 
 
 @_rule("GatherNd")
 def _gather_nd(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Set the dynamic sizes of the leading dimensions of the indices."""
     params, indices = args
-    refuse_cut(params, "what is gathered from")
-    whole, sizes = without_sizes(indices)
+    require_static(params, "the operand of a gather")
+    whole, sizes = split_dynamic(indices)
     if rank_of(whole) - 1 in sizes:
-        refuse_cut(indices, "what tells the places")
-    return _cut(kernel(params, whole, **attrs), sizes)
+        require_static(indices, "the indices of a gather")
+    return _with_sizes(kernel(params, whole, **attrs), sizes)
 
 
 @_rule("Squeeze")
 def _squeeze(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Remove dimensions of size 1; dynamic dimensions cannot be removed."""
     (x,) = args
-    whole, sizes = without_sizes(x)
+    whole, sizes = split_dynamic(x)
     rank = rank_of(whole)
-    gone = [d % max(rank, 1) for d in attrs["squeeze_dims"]] or [d for d, n in enumerate(sizes_of(whole)) if n == 1]
-    if sizes.keys() & set(gone):
-        refuse_cut(x, "what may lose a dimension")
-    return _cut(kernel(whole, **attrs), {d - sum(g < d for g in gone): size for d, size in sizes.items()})
+    removed = [d % max(rank, 1) for d in attrs["squeeze_dims"]] or [d for d, n in enumerate(sizes_of(whole)) if n == 1]
+    if sizes.keys() & set(removed):
+        require_static(x, "the input of Squeeze")
+    return _with_sizes(kernel(whole, **attrs), {d - sum(g < d for g in removed): size for d, size in sizes.items()})
 
 
 @_rule("ExpandDims")
 def _expand_dims(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    whole, sizes = without_sizes(args[0])
+    whole, sizes = split_dynamic(args[0])
     axis = axis_of(args[1], rank_of(whole) + 1, "dim")
-    return _cut(kernel(whole, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
+    return _with_sizes(kernel(whole, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
 
 
 @_rule("Reshape")
 def _reshape(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Reshape arrays with a dynamic number of rows, which must be given as -1."""
     x, shape = args
-    whole, sizes = without_sizes(x)
+    whole, sizes = split_dynamic(x)
     found = kernel(whole, shape, **attrs)
     if set(sizes) != {0} or not shape.size or shape[0] != -1 or sizes_of(found)[0] != sizes_of(whole)[0]:
-        refuse_cut(x, "what gets another shape")
-    return _cut(found, sizes)
+        require_static(x, "the input of Reshape")
+    return _with_sizes(found, sizes)
 
 
 # ------------------------------------------------------------------------------------------------------- reductions
 
 
-def _masked(x: XlaOp, sizes: Mapping[int, XlaOp], filler: XlaOp) -> XlaOp:
+def _mask_padding(x: XlaOp, sizes: Mapping[int, XlaOp], filler: XlaOp) -> XlaOp:
     """Replace elements beyond the dynamic sizes by a value."""
     for dimension, size in sizes.items():
-        place = iota_along(x.builder, ElementType.S32, sizes_of(x), dimension)
-        x = select(xla.lt(place, broadcast_to(size, sizes_of(x))), x, filler)
+        position = iota_along(x.builder, ElementType.S32, sizes_of(x), dimension)
+        x = select(xla.lt(position, broadcast_to(size, sizes_of(x))), x, filler)
     return x
 
 
-def _reduced(filler: Callable[[XlaOp], XlaOp]) -> Rule:
+def _reduction(filler: Callable[[XlaOp], XlaOp]) -> Rule:
     def rule(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-        whole, sizes = without_sizes(args[0])
+        whole, sizes = split_dynamic(args[0])
         axes = set(axes_of(args[1], rank_of(whole)))
-        gone = {d: size for d, size in sizes.items() if d in axes}
-        found = kernel(_masked(whole, gone, filler(whole)), args[1], **attrs)
+        removed = {d: size for d, size in sizes.items() if d in axes}
+        found = kernel(_mask_padding(whole, removed, filler(whole)), args[1], **attrs)
         keep = attrs["keep_dims"]
-        return _cut(found, {_after(d, axes, keep): size for d, size in sizes.items() if d not in axes})
+        return _with_sizes(
+            found, {_result_dimension(d, axes, keep): size for d, size in sizes.items() if d not in axes}
+        )
 
     return rule
 
 
-def _after(dimension: int, axes: set[int], keep: bool) -> int:
+def _result_dimension(dimension: int, axes: set[int], keep: bool) -> int:
     return dimension if keep else dimension - sum(axis < dimension for axis in axes)
 
 
@@ -157,26 +159,26 @@ for _name, _filler in (
     ("All", lambda x: scalar(x, True)),
     ("Any", lambda x: scalar(x, False)),
 ):
-    _rule(_name)(_reduced(_filler))
+    _rule(_name)(_reduction(_filler))
 
 
 @_rule("Mean")
 def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Scale the mean over the padded array, with zeros as padding, by the ratio of padded to dynamic size."""
-    whole, sizes = without_sizes(args[0])
+    whole, sizes = split_dynamic(args[0])
     axes = set(axes_of(args[1], rank_of(whole)))
-    found, cuts = without_sizes(_reduced(lambda x: scalar(x, 0))(kernel, args, attrs))
+    found, kept_sizes = split_dynamic(_reduction(lambda x: scalar(x, 0))(kernel, args, attrs))
     for dimension in sizes.keys() & axes:
         ratio = scalar(found, sizes_of(whole)[dimension]) / xla.convert(sizes[dimension], found.shape.dtype)
         found = found * broadcast_to(ratio, sizes_of(found))
-    return _cut(found, cuts)
+    return _with_sizes(found, kept_sizes)
 
 
 # ------------------------------------------------------------------------------------------------------------ sizes
 
 
-def present_sizes(op: XlaOp) -> list[XlaOp]:
+def runtime_sizes(op: XlaOp) -> list[XlaOp]:
     """Return the static or dynamic sizes of a value as s32 scalars."""
-    whole, sizes = without_sizes(op)
+    whole, sizes = split_dynamic(op)
     known = [xla.constant(op.builder, np.int32(n)) for n in sizes_of(whole)]
     return [sizes.get(d, n) for d, n in enumerate(known)]

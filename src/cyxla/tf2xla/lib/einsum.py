@@ -21,7 +21,7 @@ class _Term:
     labels: tuple[Label, ...]
 
 
-def contracted(equation: str, operands: Sequence[XlaOp]) -> XlaOp:
+def contract(equation: str, operands: Sequence[XlaOp]) -> XlaOp:
     """Evaluate an equation; narrow floats are summed in f32.
 
     Raises
@@ -34,17 +34,19 @@ def contracted(equation: str, operands: Sequence[XlaOp]) -> XlaOp:
     inputs, output = parse_equation(equation, len(operands))
     labels = [_labels(text, rank_of(x), equation) for text, x in zip(inputs, operands, strict=True)]
     sizes = _sizes(labels, operands, equation)
-    hidden = sorted((label for label in sizes if isinstance(label, int)), reverse=True)
-    if hidden and "..." not in output:
-        raise ShapeError(f"the result of {equation!r} has no '...' for the dimensions {[sizes[d] for d in hidden]}")
+    ellipsis = sorted((label for label in sizes if isinstance(label, int)), reverse=True)
+    if ellipsis and "..." not in output:
+        raise ShapeError(f"the result of {equation!r} has no '...' for the dimensions {[sizes[d] for d in ellipsis]}")
     head, dots, tail = output.partition("...")
-    wanted: tuple[Label, ...] = (*head, *(hidden if dots else ()), *tail)
-    terms = [_prepared(widened(x), own, sizes) for x, own in zip(operands, labels, strict=True)]
-    found = _without(terms[0], wanted, [t.labels for t in terms[1:]])
+    output_labels: tuple[Label, ...] = (*head, *(ellipsis if dots else ()), *tail)
+    terms = [_prepare(widened(x), own, sizes) for x, own in zip(operands, labels, strict=True)]
+    found = _sum_unused(terms[0], output_labels, [t.labels for t in terms[1:]])
     for k, term in enumerate(terms[1:], 1):
         later = [t.labels for t in terms[k + 1 :]]
-        found = _product(found, _without(term, wanted, [found.labels, *later]), {*wanted, *_union(later)})
-    result = _laid_out(found, wanted)
+        found = _product(
+            found, _sum_unused(term, output_labels, [found.labels, *later]), {*output_labels, *_union(later)}
+        )
+    result = _arrange(found, output_labels)
     return xla.convert(result, operands[0].shape.dtype) if is_narrow(operands[0]) else result
 
 
@@ -54,10 +56,10 @@ def _union(groups: Sequence[Sequence[Label]]) -> set[Label]:
 
 def _labels(text: str, rank: int, equation: str) -> tuple[Label, ...]:
     head, dots, tail = text.partition("...")
-    hidden = rank - len(head) - len(tail)
-    if hidden < 0 or (hidden and not dots):
+    ellipsis = rank - len(head) - len(tail)
+    if ellipsis < 0 or (ellipsis and not dots):
         raise ShapeError(f"the labels {text!r} of {equation!r} do not fit an operand of rank {rank}")
-    return (*head, *range(hidden, 0, -1), *tail)
+    return (*head, *range(ellipsis, 0, -1), *tail)
 
 
 def _sizes(labels: Sequence[Sequence[Label]], operands: Sequence[XlaOp], equation: str) -> dict[Label, int]:
@@ -73,7 +75,7 @@ def _sizes(labels: Sequence[Sequence[Label]], operands: Sequence[XlaOp], equatio
     return sizes
 
 
-def _prepared(x: XlaOp, labels: tuple[Label, ...], sizes: dict[Label, int]) -> _Term:
+def _prepare(x: XlaOp, labels: tuple[Label, ...], sizes: dict[Label, int]) -> _Term:
     """Take diagonals of repeated labels, and drop dimensions of size 1 that broadcast."""
     kept = [k for k, label in enumerate(labels) if not (sizes_of(x)[k] == 1 and sizes[label] != 1)]
     if len(kept) < len(labels):
@@ -91,13 +93,13 @@ def _repeated(labels: Sequence[Label]) -> int | None:
 
 def _masked(x: XlaOp, a: int, b: int) -> XlaOp:
     """Set elements off the diagonal of two dimensions to zero."""
-    places = [iota_along(x.builder, ElementType.S32, sizes_of(x), d) for d in (a, b)]
-    return select(xla.eq(*places), x, zeros_like(x))
+    indices = [iota_along(x.builder, ElementType.S32, sizes_of(x), d) for d in (a, b)]
+    return select(xla.eq(*indices), x, zeros_like(x))
 
 
-def _without(term: _Term, wanted: Collection[Label], others: Sequence[Sequence[Label]]) -> _Term:
+def _sum_unused(term: _Term, output_labels: Collection[Label], others: Sequence[Sequence[Label]]) -> _Term:
     """Sum over labels that occur nowhere else."""
-    needed = {*wanted, *_union(others)}
+    needed = {*output_labels, *_union(others)}
     axes = [k for k, label in enumerate(term.labels) if label not in needed]
     return _Term(sum_of(term.op, axes), tuple(label for label in term.labels if label in needed)) if axes else term
 
@@ -118,18 +120,18 @@ def _product(x: _Term, y: _Term, needed: Collection[Label]) -> _Term:
     return _Term(found, (*batch, *free))
 
 
-def _laid_out(term: _Term, wanted: tuple[Label, ...]) -> XlaOp:
+def _arrange(term: _Term, output_labels: tuple[Label, ...]) -> XlaOp:
     """Transpose to the order of the result; repeated labels put the values on a diagonal."""
-    once = tuple(dict.fromkeys(wanted))
+    once = tuple(dict.fromkeys(output_labels))
     op = term.op
     if once != term.labels:
         op = xla.transpose(op, [term.labels.index(label) for label in once])
-    if once == wanted:
+    if once == output_labels:
         return op
     size = dict(zip(once, sizes_of(op), strict=True))
-    full = [size[label] for label in wanted]
-    found = xla.broadcast_in_dim(op, full, [wanted.index(label) for label in once])
-    for k, label in enumerate(wanted):
-        if wanted.index(label) < k:
-            found = _masked(found, wanted.index(label), k)
+    full = [size[label] for label in output_labels]
+    found = xla.broadcast_in_dim(op, full, [output_labels.index(label) for label in once])
+    for k, label in enumerate(output_labels):
+        if output_labels.index(label) < k:
+            found = _masked(found, output_labels.index(label), k)
     return found

@@ -24,8 +24,8 @@ U16, U32, U64 = ElementType.U16, ElementType.U32, ElementType.U64
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
-_STIR_KEY = (0x3EC8F720, 0x02461E29)
-_SMALLEST = 1.0e-7  # lower bound of logarithms' arguments
+_SEED_KEY = (0x3EC8F720, 0x02461E29)
+_MIN_UNIFORM = 1.0e-7  # lower bound of logarithms' arguments
 _MANTISSAS = {ElementType.F32: (U32, 23, 127), ElementType.F16: (U16, 10, 15), ElementType.BF16: (U16, 7, 127)}
 
 
@@ -80,13 +80,13 @@ class Generator:
     high: XlaOp
 
     @classmethod
-    def stirred(cls, seed: XlaOp) -> Generator:
+    def from_seed(cls, seed: XlaOp) -> Generator:
         """Make the generator of a seed of two integers, which are scrambled by one block."""
         builder = seed.builder
         first, second = (
             xla.reshape(xla.slice_in_dim(xla.convert(seed, ElementType.S64), i, i + 1), ()) for i in range(2)
         )
-        key = number(builder, _STIR_KEY[0] | _STIR_KEY[1] << 32, U64)
+        key = number(builder, _SEED_KEY[0] | _SEED_KEY[1] << 32, U64)
         words = cls(key, xla.bitcast_convert(first, U64), xla.bitcast_convert(second, U64)).words(1)
         w = [xla.reshape(x, ()) for x in words]
         return cls(joined(w[0], w[1]), number(builder, 0, U64), joined(w[2], w[3]))
@@ -116,7 +116,7 @@ class Generator:
         return x
 
 
-def _interleaved(columns: list[XlaOp], count: int) -> XlaOp:
+def _interleave(columns: list[XlaOp], count: int) -> XlaOp:
     """Interleave columns row by row and return the first elements."""
     rows = sizes_of(columns[0])[0]
     table = xla.concatenate([xla.reshape(c, (rows, 1)) for c in columns], 1)
@@ -150,9 +150,9 @@ def _columns(words: list[XlaOp], dtype: ElementType) -> list[XlaOp]:
     return [xla.convert(w, dtype) for w in words]
 
 
-def _pair(first: XlaOp, second: XlaOp) -> list[XlaOp]:
+def _box_muller(first: XlaOp, second: XlaOp) -> list[XlaOp]:
     """Apply the Box-Muller transform: two uniform numbers become a sine part and a cosine part."""
-    radius = xla.sqrt(xla.log(xla.maximum(first, _like(first, _SMALLEST))) * _like(first, -2))
+    radius = xla.sqrt(xla.log(xla.maximum(first, _like(first, _MIN_UNIFORM))) * _like(first, -2))
     wide = xla.convert(second, ElementType.F64)
     angle = xla.convert(wide * _like(wide, 2 * pi), first.shape.dtype)
     return [xla.sine(angle) * radius, xla.cosine(angle) * radius]
@@ -161,10 +161,10 @@ def _pair(first: XlaOp, second: XlaOp) -> list[XlaOp]:
 def _normal_columns(words: list[XlaOp], dtype: ElementType) -> list[XlaOp]:
     """Return the normal numbers that each block yields, as columns; narrow types are in f32."""
     units = _columns(words, ElementType.F64 if dtype is ElementType.F64 else ElementType.F32)
-    return [part for i in range(0, len(units), 2) for part in _pair(units[i], units[i + 1])]
+    return [part for i in range(0, len(units), 2) for part in _box_muller(units[i], units[i + 1])]
 
 
-def per_block(dtype: ElementType) -> int:
+def elements_per_block(dtype: ElementType) -> int:
     """Return the number of elements that a block yields."""
     return 2 if dtype.bits == 64 else 4
 
@@ -174,17 +174,17 @@ def per_block(dtype: ElementType) -> int:
 
 def uniform(generator: Generator, sizes: tuple[int, ...], dtype: DataType) -> XlaOp:
     """Draw floats in [0, 1), or integers over their whole range."""
-    return _filled(generator, sizes, element_type(dtype), _columns)
+    return _fill(generator, sizes, element_type(dtype), _columns)
 
 
 def normal(generator: Generator, sizes: tuple[int, ...], dtype: DataType) -> XlaOp:
     """Draw floats of the normal distribution."""
-    return _filled(generator, sizes, element_type(dtype), _normal_columns)
+    return _fill(generator, sizes, element_type(dtype), _normal_columns)
 
 
-def _filled(generator: Generator, sizes: tuple[int, ...], dtype: ElementType, columns: Any) -> XlaOp:
+def _fill(generator: Generator, sizes: tuple[int, ...], dtype: ElementType, columns: Any) -> XlaOp:
     count = prod(sizes)
-    found = _interleaved(columns(generator.words(-(-count // per_block(dtype))), dtype), count)
+    found = _interleave(columns(generator.words(-(-count // elements_per_block(dtype))), dtype), count)
     if found.shape.dtype is not dtype:
         found = xla.convert(found, dtype)
     return xla.reshape(found, sizes)
@@ -194,7 +194,7 @@ def uniform_int(generator: Generator, sizes: tuple[int, ...], low: XlaOp, high: 
     """Draw integers in [low, high) of the scalars' type, by the remainder of whole words."""
     dtype = low.shape.dtype
     unsigned = U64 if dtype.bits == 64 else U32
-    bits = _filled(generator, sizes, unsigned, _columns)
+    bits = _fill(generator, sizes, unsigned, _columns)
     least, end = (xla.broadcast(xla.convert(x, unsigned), sizes) for x in (low, high))
     return xla.convert(least + xla.remainder(bits, end - least), dtype)
 
@@ -205,7 +205,7 @@ def truncated_normal(generator: Generator, sizes: tuple[int, ...], dtype: DataTy
     Each group of elements has its own blocks; accepted numbers fill the group in order.
     """
     element, count = element_type(dtype), prod(sizes)
-    group = per_block(element)
+    group = elements_per_block(element)
     groups = -(-count // group)
     builder = generator.key.builder
     wide = ElementType.F64 if element is ElementType.F64 else ElementType.F32
@@ -216,7 +216,7 @@ def truncated_normal(generator: Generator, sizes: tuple[int, ...], dtype: DataTy
         generator.key, generator.low, generator.high,
     ]  # fmt: skip
     state = xla.tuple_(builder, init)
-    loop = xla.while_(_unfilled(state.shape, group), _draw(state.shape, group, wide), state)
+    loop = xla.while_(_has_unfilled(state.shape, group), _draw(state.shape, group, wide), state)
     found = xla.reshape(xla.get_tuple_element(loop, 2), (groups * group,))
     return xla.reshape(xla.convert(xla.slice_in_dim(found, 0, count), element), sizes)
 
@@ -226,7 +226,7 @@ def _state(builder: XlaBuilder, shape: Shape) -> list[XlaOp]:
     return [xla.get_tuple_element(state, i) for i in range(len(shape.elements))]
 
 
-def _unfilled(shape: Shape, group: int) -> XlaComputation:
+def _has_unfilled(shape: Shape, group: int) -> XlaComputation:
     """Build the condition: true while a group is not full."""
     builder = XlaBuilder("unfilled")
     filled = _state(builder, shape)[1]
@@ -238,17 +238,17 @@ def _unfilled(shape: Shape, group: int) -> XlaComputation:
 def _draw(shape: Shape, group: int, dtype: ElementType) -> XlaComputation:
     """Build the body: draw one block per group, and append the accepted numbers."""
     builder = XlaBuilder("draw")
-    turn, filled, out, key, low, high = _state(builder, shape)
+    iteration, filled, out, key, low, high = _state(builder, shape)
     groups = sizes_of(filled)[0]
     starts = iota_along(builder, U64, (groups,), 0)
-    offsets = starts * _like(starts, group * RESERVED // 4) + xla.broadcast(turn, (groups,))
-    places = iota_along(builder, ElementType.S32, (groups, group), 1)
+    offsets = starts * _like(starts, group * RESERVED // 4) + xla.broadcast(iteration, (groups,))
+    positions = iota_along(builder, ElementType.S32, (groups, group), 1)
     for drawn in _normal_columns(Generator(key, low, high).words_at(offsets), dtype):
-        fits = xla.lt(xla.abs_(drawn), _like(drawn, 2)) & xla.lt(filled, _like(filled, group))
-        here = xla.eq(places, _rows(filled, group)) & _rows(fits, group)
-        out = select(here, _rows(drawn, group), out)
-        filled = filled + xla.convert(fits, ElementType.S32)
-    return builder.build(xla.tuple_(builder, [turn + scalar(turn, 1), filled, out, key, low, high]))
+        accepted = xla.lt(xla.abs_(drawn), _like(drawn, 2)) & xla.lt(filled, _like(filled, group))
+        selected = xla.eq(positions, _rows(filled, group)) & _rows(accepted, group)
+        out = select(selected, _rows(drawn, group), out)
+        filled = filled + xla.convert(accepted, ElementType.S32)
+    return builder.build(xla.tuple_(builder, [iteration + scalar(iteration, 1), filled, out, key, low, high]))
 
 
 def _rows(x: XlaOp, width: int) -> XlaOp:

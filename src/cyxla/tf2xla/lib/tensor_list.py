@@ -99,6 +99,6 @@ class XlaTensorList:
             return []
         return [self.buffer, self.pushed, *([] if self.inner_pushed is None else [self.inner_pushed])]
 
-    def rebuilt(self, parts: list[XlaOp]) -> XlaTensorList:
+    def with_parts(self, parts: list[XlaOp]) -> XlaTensorList:
         """Make a list of the same kind from other instructions."""
         return XlaTensorList.of(self.kind, parts)

@@ -1,6 +1,6 @@
 """Slices with dynamic start or size.
 
-Results are padded to the maximum size; `cut_to` sets the dynamic one.
+Results are padded to the maximum size; `set_dynamic_size` sets the dynamic one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.strided_slices import strided_index
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.lib.dynamic import cut_to
+from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -31,8 +31,8 @@ def element(vector: XlaOp, i: int) -> XlaOp:
 def rows_from(x: XlaOp, dimension: int, start: XlaOp, step: int, count: int) -> XlaOp:
     """Gather `count` slices along a dimension with a stride; indices out of range are clamped."""
     size = sizes_of(x)[dimension]
-    places = xla.broadcast(start, (count,)) + iota(x.builder, _WIDE, count) * scalar(start, step)
-    inside = xla.clamp(scalar(start, 0), places, scalar(start, max(size - 1, 0)))
+    indices = xla.broadcast(start, (count,)) + iota(x.builder, _WIDE, count) * scalar(start, step)
+    inside = xla.clamp(scalar(start, 0), indices, scalar(start, max(size - 1, 0)))
     if not count or not size:
         return xla.slice_in_dim(x, 0, min(count, size), 1, dimension)
     return xla.gather(
@@ -50,16 +50,16 @@ def slice_from(x: XlaOp, begin: XlaOp, size: XlaOp) -> XlaOp:
     """Slice with dynamic start and sizes; -1 means up to the end."""
     counts = []
     for d, n in enumerate(sizes_of(x)):
-        start, wanted = element(begin, d), element(size, d)
+        start, requested = element(begin, d), element(size, d)
         rest = scalar(start, n) - start
         x = rows_from(x, d, start, 1, n)
-        counts.append(select(xla.lt(wanted, scalar(wanted, 0)), rest, xla.minimum(wanted, rest)))
-    return _cut(x, dict(enumerate(counts)))
+        counts.append(select(xla.lt(requested, scalar(requested, 0)), rest, xla.minimum(requested, rest)))
+    return _with_sizes(x, dict(enumerate(counts)))
 
 
-def _cut(x: XlaOp, counts: Mapping[int, XlaOp]) -> XlaOp:
+def _with_sizes(x: XlaOp, counts: Mapping[int, XlaOp]) -> XlaOp:
     for d, count in counts.items():
-        x = cut_to(x, xla.convert(xla.maximum(count, scalar(count, 0)), ElementType.S32), d)
+        x = set_dynamic_size(x, xla.convert(xla.maximum(count, scalar(count, 0)), ElementType.S32), d)
     return x
 
 
@@ -75,21 +75,21 @@ def entries_of(shape: Sequence[int], strides: Array, masks: Mapping[str, int]) -
     """Return one entry per input dimension, with entries for new axes between them."""
     zeros = np.zeros_like(strides)
     index = strided_index([max(n, 1) for n in shape], zeros, zeros, strides, masks)
-    taken = sum(e is not None and e is not Ellipsis for e in index)
+    used = sum(e is not None and e is not Ellipsis for e in index)
     found: list[Entry] = []
     for i, entry in enumerate(index):
         if entry is Ellipsis:
-            found += [Entry("all")] * (len(shape) - taken)
+            found += [Entry("all")] * (len(shape) - used)
         elif entry is None:
             found.append(Entry("new", i))
         else:
             found.append(Entry("single" if isinstance(entry, int) else "range", i))
     if Ellipsis not in index:
-        found += [Entry("all")] * (len(shape) - taken)
+        found += [Entry("all")] * (len(shape) - used)
     return found
 
 
-class Places:
+class DynamicStridedSlice:
     """Start, stride and count of the entries of a strided slice of an array.
 
     Parameters
@@ -120,24 +120,24 @@ class Places:
         """Return the index of the first element; negative indices count from the end."""
         low, high = (0, size) if self.step(entry) > 0 else (-1, size - 1)
         first = low if self.step(entry) > 0 else high
-        return self._place(self._begin, "begin_mask", entry, size, low, high, first)
+        return self._bound(self._begin, "begin_mask", entry, size, low, high, first)
 
     def count(self, entry: Entry, size: int) -> XlaOp:
         """Return the number of elements."""
         step = self.step(entry)
         low, high = (0, size) if step > 0 else (-1, size - 1)
-        stop = self._place(self._end, "end_mask", entry, size, low, high, high if step > 0 else low)
+        stop = self._bound(self._end, "end_mask", entry, size, low, high, high if step > 0 else low)
         reach = stop - self.start(entry, size) if step > 0 else self.start(entry, size) - stop
         return (reach + scalar(reach, abs(step) - 1)) / scalar(reach, abs(step))
 
-    def _place(self, of: XlaOp, mask: str, entry: Entry, size: int, low: int, high: int, masked: int) -> XlaOp:
-        place = element(of, entry.i)
+    def _bound(self, of: XlaOp, mask: str, entry: Entry, size: int, low: int, high: int, masked: int) -> XlaOp:
+        index = element(of, entry.i)
         if self._masks[mask] >> entry.i & 1:
-            return scalar(place, masked)
-        wrapped = select(xla.lt(place, scalar(place, 0)), place + scalar(place, size), place)
-        return xla.clamp(scalar(place, low), wrapped, scalar(place, high))
+            return scalar(index, masked)
+        wrapped = select(xla.lt(index, scalar(index, 0)), index + scalar(index, size), index)
+        return xla.clamp(scalar(index, low), wrapped, scalar(index, high))
 
-    def taken(self, x: XlaOp) -> XlaOp:
+    def apply(self, x: XlaOp) -> XlaOp:
         """Return the slice."""
         shape: list[int] = []
         counts: dict[int, XlaOp] = {}
@@ -150,16 +150,16 @@ class Places:
             if entry.kind == "single":
                 x = rows_from(x, d, self.start(entry, size), 1, 1)
             elif entry.kind == "range":
-                most = -(-size // abs(self.step(entry)))
+                limit = -(-size // abs(self.step(entry)))
                 counts[len(shape)] = self.count(entry, size)
-                x = rows_from(x, d, self.start(entry, size), self.step(entry), most)
-                shape.append(most)
+                x = rows_from(x, d, self.start(entry, size), self.step(entry), limit)
+                shape.append(limit)
             else:
                 shape.append(size)
             d += 1
-        return _cut(xla.reshape(x, shape), counts)
+        return _with_sizes(xla.reshape(x, shape), counts)
 
-    def laid(self, value: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    def scatter(self, value: XlaOp, sizes: Sequence[int]) -> XlaOp:
         """Write a value to the slice in an array of zeros."""
         given, kept = list(sizes_of(value)), []
         want = sum(entry.kind != "single" for entry in self.entries)
@@ -172,10 +172,10 @@ class Places:
         found = xla.reshape(value, kept)
         for d, entry in enumerate(e for e in self.entries if e.kind != "new"):
             if entry.kind != "all":
-                found = self._laid_along(found, d, entry, sizes[d])
+                found = self._scatter_along(found, d, entry, sizes[d])
         return found
 
-    def _laid_along(self, x: XlaOp, d: int, entry: Entry, size: int) -> XlaOp:
+    def _scatter_along(self, x: XlaOp, d: int, entry: Entry, size: int) -> XlaOp:
         step, start = self.step(entry), self.start(entry, size)
         if not sizes_of(x)[d]:
             return xla.broadcast(scalar(x, 0), [size if e == d else n for e, n in enumerate(sizes_of(x))])
@@ -183,9 +183,9 @@ class Places:
         if reach > size:
             raise ShapeError(f"{sizes_of(x)[d]} elements, every {abs(step)}, do not fit dimension {d} of size {size}")
         holes = [(0, 0, abs(step) - 1 if e == d else 0) for e in range(rank_of(x))]
-        spread = xla.pad(xla.reverse(x, [d]) if step < 0 else x, scalar(x, 0), holes)
+        dilated = xla.pad(xla.reverse(x, [d]) if step < 0 else x, scalar(x, 0), holes)
         if step < 0:
             start = start - scalar(start, reach - 1)
         zeros = xla.broadcast(scalar(x, 0), [size if e == d else n for e, n in enumerate(sizes_of(x))])
         starts = [start if e == d else scalar(start, 0) for e in range(rank_of(x))]
-        return xla.dynamic_update_slice(zeros, spread, starts)
+        return xla.dynamic_update_slice(zeros, dilated, starts)

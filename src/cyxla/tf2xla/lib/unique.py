@@ -25,23 +25,23 @@ from cyxla.xla.lib.values import (
 _S32 = ElementType.S32
 
 
-def chosen_first(chosen: XlaOp) -> tuple[XlaOp, XlaOp]:
+def compress_indices(mask: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return the indices of a mask's true elements, followed by the others, and the number of true elements (s32)."""
-    (size,) = sizes_of(chosen)
-    late = xla.convert(xla.not_(chosen), _S32)
-    places = iota(chosen.builder, _S32, size)
-    order = xla.get_tuple_element(xla.sort([late, places], is_stable=True), 1)
-    return order, sum_of(xla.convert(chosen, _S32), [0])
+    (size,) = sizes_of(mask)
+    keys = xla.convert(xla.not_(mask), _S32)
+    indices = iota(mask.builder, _S32, size)
+    order = xla.get_tuple_element(xla.sort([keys, indices], is_stable=True), 1)
+    return order, sum_of(xla.convert(mask, _S32), [0])
 
 
 def first_equal(x: XlaOp) -> XlaOp:
     """Return the index (s32) of the first equal element for each element of a vector, by a sort."""
     (size,) = sizes_of(x)
     keys = _keys(x)
-    places = iota(x.builder, _S32, size)
-    *ordered, order = _elements(xla.sort([*keys, places], _before([k.shape.dtype for k in keys]), is_stable=True))
-    starts = xla.not_(_all([_like_the_last(k) for k in ordered]))
-    group = _running_max(select(starts, places, zeros_like(places)))  # start of each group in the sorted vector
+    indices = iota(x.builder, _S32, size)
+    *ordered, order = _elements(xla.sort([*keys, indices], _comparator([k.shape.dtype for k in keys]), is_stable=True))
+    starts = xla.not_(_all([_equals_previous(k) for k in ordered]))
+    group = _cumulative_max(select(starts, indices, zeros_like(indices)))  # start of each group in the sorted vector
     first = rows_at(order, group)
     return _elements(xla.sort([order, first], is_stable=True))[1]
 
@@ -56,46 +56,46 @@ def first_equal_row(x: XlaOp) -> XlaOp:
         parts.append(compare(*(xla.broadcast_in_dim(key, every, (d, 2)) for d in (0, 1))))
     same = _all(parts)
     equal = reduced(same, "and", scalar(same, True), [2])
-    place = iota_along(x.builder, _S32, (rows, rows), 1)
-    return reduced(select(equal, place, full_like(place, rows)), "minimum", scalar(place, rows), [1])
+    index = iota_along(x.builder, _S32, (rows, rows), 1)
+    return reduced(select(equal, index, full_like(index, rows)), "minimum", scalar(index, rows), [1])
 
 
-def numbered(first: XlaOp) -> tuple[XlaOp, XlaOp]:
+def number_groups(first: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return a mask of first occurrences, and for each element the number of its first occurrence among these."""
     (size,) = sizes_of(first)
     is_first = xla.eq(first, iota(first.builder, _S32, size))
-    rank = running_sum(xla.convert(is_first, _S32)) - scalar(first, 1)
+    rank = cumulative_sum(xla.convert(is_first, _S32)) - scalar(first, 1)
     return is_first, rows_at(rank, first)
 
 
-def running_sum(x: XlaOp) -> XlaOp:
+def cumulative_sum(x: XlaOp) -> XlaOp:
     """Return the cumulative sum of a vector."""
-    return _scanned(x, xla.add)
+    return _scan(x, xla.add)
 
 
-def _running_max(x: XlaOp) -> XlaOp:
+def _cumulative_max(x: XlaOp) -> XlaOp:
     """Return the cumulative maximum of a vector of nonnegative numbers."""
-    return _scanned(x, xla.maximum)
+    return _scan(x, xla.maximum)
 
 
-def _scanned(x: XlaOp, join: object) -> XlaOp:
+def _scan(x: XlaOp, combine: object) -> XlaOp:
     (size,) = sizes_of(x)
     step = 1
     while step < size:
         before = xla.pad(xla.slice_in_dim(x, 0, size - step), scalar(x, 0), [(step, 0, 0)])
-        x = join(x, before)  # type: ignore[operator]
+        x = combine(x, before)  # type: ignore[operator]
         step *= 2
     return x
 
 
-def rows_at(x: XlaOp, places: XlaOp) -> XlaOp:
+def rows_at(x: XlaOp, indices: XlaOp) -> XlaOp:
     """Gather rows of an array by a vector of indices, all of which are in range."""
     rest = sizes_of(x)[1:]
-    if 0 in sizes_of(x) or 0 in sizes_of(places):
-        return xla.broadcast(scalar(x, 0), (*sizes_of(places), *rest))
+    if 0 in sizes_of(x) or 0 in sizes_of(indices):
+        return xla.broadcast(scalar(x, 0), (*sizes_of(indices), *rest))
     return xla.gather(
         x,
-        places,
+        indices,
         offset_dims=tuple(range(1, 1 + len(rest))),
         collapsed_slice_dims=(0,),
         start_index_map=(0,),
@@ -113,7 +113,7 @@ def _keys(x: XlaOp) -> list[XlaOp]:
     return [select(xla.eq(x, zeros_like(x)), zeros_like(x), x)] if is_float(x) else [x]
 
 
-def _before(dtypes: Sequence[ElementType]) -> XlaComputation:
+def _comparator(dtypes: Sequence[ElementType]) -> XlaComputation:
     """Build a lexicographic comparator of several keys and an index; floats are in total order."""
     builder = XlaBuilder("before")
     kinds = [t for t in (*dtypes, _S32) for _ in range(2)]
@@ -129,8 +129,8 @@ def _before(dtypes: Sequence[ElementType]) -> XlaComputation:
     return builder.build(found)
 
 
-def _elements(made: XlaOp) -> list[XlaOp]:
-    return [xla.get_tuple_element(made, i) for i in range(len(made.shape.elements))]
+def _elements(tuple_op: XlaOp) -> list[XlaOp]:
+    return [xla.get_tuple_element(tuple_op, i) for i in range(len(tuple_op.shape.elements))]
 
 
 def _all(parts: Sequence[XlaOp]) -> XlaOp:
@@ -140,7 +140,7 @@ def _all(parts: Sequence[XlaOp]) -> XlaOp:
     return found
 
 
-def _like_the_last(x: XlaOp) -> XlaOp:
+def _equals_previous(x: XlaOp) -> XlaOp:
     """Return a mask of the elements of a vector that equal their predecessor; false for the first."""
     (size,) = sizes_of(x)
     compare = xla.eq_total_order if is_float(x) else xla.eq

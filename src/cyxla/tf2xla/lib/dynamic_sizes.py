@@ -1,7 +1,7 @@
 """Arrays of dynamic size: padded arrays whose size is set by ``set-dimension-size``.
 
-Kernels that produce such arrays return `cut_to`. When a value leaves the program, or is a result of a function, the
-padded array is passed together with its sizes; kernels without support never see it.
+Kernels that produce such arrays return `set_dynamic_size`. When a value leaves the program, or is a result of a
+function, the padded array is passed together with its sizes; kernels without support never see it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 
-def cut_to(whole: XlaOp, size: XlaOp, dimension: int = 0) -> XlaOp:
+def set_dynamic_size(whole: XlaOp, size: XlaOp, dimension: int = 0) -> XlaOp:
     """Set the size of a dimension to `size`, an s32 scalar."""
     return xla.set_dimension_size(whole, size, dimension)
 
 
-def is_cut(op: XlaOp) -> bool:
+def is_dynamic(op: XlaOp) -> bool:
     """Return whether a dimension of a value has a dynamic size."""
     return op.shape.is_array and op.shape.is_dynamic
 
 
-def without_sizes(op: XlaOp) -> tuple[XlaOp, dict[int, XlaOp]]:
+def split_dynamic(op: XlaOp) -> tuple[XlaOp, dict[int, XlaOp]]:
     """Split a value into the padded array and the dynamic sizes by dimension.
 
     Raises
@@ -30,7 +30,7 @@ def without_sizes(op: XlaOp) -> tuple[XlaOp, dict[int, XlaOp]]:
         The dynamic size was not set by set-dimension-size.
     """
     sizes: dict[int, XlaOp] = {}
-    while is_cut(op):
+    while is_dynamic(op):
         instruction = op.instruction
         if instruction is None or instruction.opcode != "set-dimension-size":
             raise UnimplementedError(f"the sizes of {op} are known only as the program runs")
@@ -40,7 +40,7 @@ def without_sizes(op: XlaOp) -> tuple[XlaOp, dict[int, XlaOp]]:
     return op, sizes
 
 
-def refuse_cut(op: XlaOp, what: str) -> XlaOp:
+def require_static(op: XlaOp, what: str) -> XlaOp:
     """Return the value after checking that its sizes are static.
 
     Raises
@@ -48,7 +48,7 @@ def refuse_cut(op: XlaOp, what: str) -> XlaOp:
     UnimplementedError
         A size is dynamic.
     """
-    if is_cut(op):
+    if is_dynamic(op):
         raise UnimplementedError(
             f"{what} is {op.shape}, whose size is known only as the program runs",
             hint="leave this node out of what is compiled",

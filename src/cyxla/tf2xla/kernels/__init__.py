@@ -1,1 +1,1 @@
-"""XLA kernels, in files named as those of the declarations: each says which HLO its op becomes."""
+"""XLA kernels, which emit the HLO of ops; each module is named like that of the declarations in `core.ops`."""

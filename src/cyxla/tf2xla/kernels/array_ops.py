@@ -1,4 +1,4 @@
-"""Making arrays, asking for their shapes, diagonals."""
+"""Constants, identities, shapes, selection, unique values, diagonals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _named(*names: str) -> tuple[DataType, ...]:
 
 @xla_kernel("Const", string=True)
 def _const(ctx: XlaOpKernelContext) -> Any:
-    """The value itself: it becomes an instruction only where one is needed."""
+    """Output the constant, which becomes an instruction only if needed."""
     ctx.set_constant_output(0, ctx.attr("value").array)
 
 
@@ -63,7 +63,7 @@ _IDENTITIES = ("Snapshot", "PreventGradient", "PlaceholderWithDefault", "Guarant
 @xla_kernel("StopGradient", variant=True)
 @xla_kernel(("Identity", "IdentityN"), resource=True, variant=True)
 def _identity(ctx: XlaOpKernelContext) -> Any:
-    """What came in."""
+    """Forward the inputs."""
     for i in range(ctx.num_inputs):
         ctx.set_output_expression(i, ctx.input_expression(i))
 
@@ -103,7 +103,7 @@ def _empty(ctx: XlaOpKernelContext) -> Any:
 
 @lowering("LinSpace", const=("num",))
 def _linspace(start: XlaOp, stop: XlaOp, num: Array) -> XlaOp:
-    """Equal steps; the last number is the very end."""
+    """Emit equal steps, with the exact stop value at the end."""
     for name, x in (("start", start), ("stop", stop)):
         if rank_of(x):
             raise ShapeError(f"{name} must be a scalar; its shape is {list(sizes_of(x))}")
@@ -120,7 +120,7 @@ def _linspace(start: XlaOp, stop: XlaOp, num: Array) -> XlaOp:
 
 @lowering("OneHot", attrs=("axis",), const=("depth",))
 def _one_hot(indices: XlaOp, depth: Array, on_value: XlaOp, off_value: XlaOp, *, axis: int) -> XlaOp:
-    """Each index against every place of a new dimension."""
+    """Compare each index with an iota along a new dimension."""
     size, rank = scalar_of(depth, "depth"), rank_of(indices)
     if size < 0:
         raise InvalidArgumentError(f"depth must not be negative; it is {size}")
@@ -139,7 +139,7 @@ def _one_hot(indices: XlaOp, depth: Array, on_value: XlaOp, off_value: XlaOp, *,
 
 @xla_kernel("Shape", metadata=True)
 def _shape(ctx: XlaOpKernelContext) -> Any:
-    """A constant: shapes are known while compiling, but for those of cut arrays."""
+    """Output a constant, except for arrays with dynamic sizes."""
     if (sizes := _cut_sizes(ctx)) is None:
         ctx.set_constant_output(0, np.array(ctx.input_shape(0)))
         return None
@@ -147,7 +147,7 @@ def _shape(ctx: XlaOpKernelContext) -> Any:
 
 
 def _cut_sizes(ctx: XlaOpKernelContext) -> list[XlaOp] | None:
-    """The present sizes of an input, if they are known only at run time."""
+    """Return the sizes of an input if any of them is dynamic, else None."""
     value = ctx.input_expression(0).value
     return runtime_sizes(value) if isinstance(value, XlaOp) and is_dynamic(value) else None
 
@@ -196,7 +196,7 @@ def _broadcast_to(x: XlaOp, shape: Array) -> XlaOp:
 def _constants(name: str, function: Any, inputs: Sequence[str]) -> None:
     @xla_kernel(name, const=inputs)
     def kernel(ctx: XlaOpKernelContext) -> Any:
-        """Constants, from shapes that are known."""
+        """Output constants computed from constant shapes."""
         found = function(*(ctx.constant_input(n) for n in inputs))
         for i, value in enumerate(found if isinstance(found, tuple) else (found,)):
             ctx.set_constant_output(i, value)
@@ -208,7 +208,7 @@ _constants("BroadcastGradientArgs", broadcast_gradient_args, ("s0", "s1"))
 
 @lowering("Bitcast", attrs=("type",))
 def _bitcast(x: XlaOp, *, type: DataType) -> XlaOp:
-    """A bitcast-convert; HLO has none of complex numbers, which go as pairs of floats."""
+    """Emit a bitcast-convert; complex numbers, for which HLO has none, are converted as pairs of floats."""
     to = element_type(type)
     if x.shape.dtype is to:
         return x
@@ -222,7 +222,7 @@ _UNITS = {8: ElementType.U8, 16: ElementType.U16, 32: ElementType.U32, 64: Eleme
 
 
 def _bitcast_parts(x: XlaOp, to: ElementType) -> XlaOp:
-    """Through integers of the least width of all, which stand side by side in a last dimension."""
+    """Convert via unsigned integers of the smallest width involved, packed along a last dimension."""
     kind = x.shape.dtype
     width = min(_PARTS.get(kind, kind).bits, _PARTS.get(to, to).bits)
     if width not in _UNITS:
@@ -269,7 +269,7 @@ def _select_v2(condition: XlaOp, t: XlaOp, e: XlaOp) -> XlaOp:
 
 @lowering("InvertPermutation")
 def _invert_permutation(x: XlaOp) -> XlaOp:
-    """Which place holds each number; one that stands nowhere is 0."""
+    """Compare each index with all values; an index without a match gets 0."""
     if rank_of(x) != 1:
         raise ShapeError(f"x must be a vector; its shape is {list(sizes_of(x))}")
     size = sizes_of(x)[0]
@@ -281,7 +281,7 @@ def _invert_permutation(x: XlaOp) -> XlaOp:
 def _bound(name: str, compare: Any) -> None:
     @lowering(name, attrs=("out_type",))
     def search(rows: XlaOp, values: XlaOp, *, out_type: DataType) -> XlaOp:
-        """How many of a row are below each value."""
+        """Count the elements of the row below each value."""
         if rank_of(rows) != 2 or rank_of(values) != 2 or sizes_of(rows)[0] != sizes_of(values)[0]:
             raise ShapeError(
                 f"rows {list(sizes_of(rows))} and values {list(sizes_of(values))} must be matrices of equal rows"
@@ -308,7 +308,7 @@ def _to_bool(x: XlaOp) -> Any:
 def _in_place(name: str, change: Any) -> None:
     @lowering(name)
     def kernel(x: XlaOp, i: XlaOp, v: XlaOp) -> XlaOp:
-        """One row after the other, so that equal places add up."""
+        """Update row by row, so that duplicate indices accumulate."""
         if rank_of(i) != 1 or sizes_of(v) != (sizes_of(i)[0], *sizes_of(x)[1:]):
             raise ShapeError(f"rows {list(sizes_of(i))} of {list(sizes_of(x))} cannot become {list(sizes_of(v))}")
         rest = [scalar(i, 0)] * (rank_of(x) - 1)
@@ -364,7 +364,7 @@ def _diag_part(x: XlaOp) -> XlaOp:
 
 @lowering(("MatrixBandPart", "BatchMatrixBandPart"))
 def _band_part(x: XlaOp, num_lower: XlaOp, num_upper: XlaOp) -> XlaOp:
-    """Zeros outside of a band, whose sides may depend on data."""
+    """Set elements outside a band to zero; its bounds may be dynamic."""
     if rank_of(x) < 2:
         raise ShapeError(f"the input must hold matrices; its shape is {list(sizes_of(x))}")
     kind, rank = num_lower.shape.dtype, rank_of(x)
@@ -378,7 +378,7 @@ def _band_part(x: XlaOp, num_lower: XlaOp, num_upper: XlaOp) -> XlaOp:
 
 
 def _taken(x: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
-    """Diagonals of matrices, each a row: a gather at places that are known."""
+    """Gather the diagonals of matrices, one per row, with constant indices."""
     i, j, row, column = band.places()
     numbers = np.full((band.upper - band.lower + 1, band.longest), -1, np.int64)
     numbers[row, column] = i * band.columns + j
@@ -386,7 +386,7 @@ def _taken(x: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
 
 
 def _put(diagonals: XlaOp, band: Band, x: XlaOp) -> XlaOp:
-    """Matrices with other diagonals."""
+    """Replace diagonals of matrices."""
     i, j, row, column = band.places()
     numbers = np.full((band.rows, band.columns), -1, np.int64)
     numbers[i, j] = row * band.longest + column
@@ -398,7 +398,7 @@ def _put(diagonals: XlaOp, band: Band, x: XlaOp) -> XlaOp:
 
 
 def _picked(x: XlaOp, inner: int, numbers: Array, padding: XlaOp | None) -> XlaOp:
-    """Elements of the last `inner` dimensions by their numbers; -1 stands for the padding."""
+    """Gather elements of the last `inner` dimensions by flat index; -1 means padding."""
     rank = rank_of(x)
     batch, rest = sizes_of(x)[: rank - inner], sizes_of(x)[rank - inner :]
     flat = xla.reshape(x, (*batch, prod(rest)))
@@ -460,7 +460,7 @@ def _matrix_diag_part_v3(x: XlaOp, k: Array, padding: XlaOp, *, align: str = "LE
 
 
 def _diag_part_padded(x: XlaOp, k: Array, padding: Array, *, align: str) -> XlaOp:
-    """The same with a padding that is known."""
+    """Take diagonals with a constant padding value."""
     return _matrix_diag_part_v3(x, k, xla.constant(x.builder, padding, x.shape.dtype), align=align)
 
 
@@ -485,7 +485,7 @@ lowering("MatrixSetDiagV3", _matrix_set_diag, attrs=("align",), const=("k",))
 
 @lowering("Where", types={"T": (*NUMBER, *_named("bool", "qint8", "quint8", "qint32"))})
 def _where(x: XlaOp) -> XlaOp:
-    """A stable sort puts the places of what is not 0 first; the result is cut to their number."""
+    """Sort the indices of nonzero elements to the front, and set the dynamic size to their number."""
     sizes = sizes_of(x)
     chosen = x if x.shape.dtype is ElementType.PRED else xla.ne(x, zeros_like(x))
     order, count = compress_indices(xla.reshape(chosen, (prod(sizes),)))
@@ -513,7 +513,7 @@ def _unique_v2(x: XlaOp, axis: Array, *, out_idx: DataType) -> list[XlaOp]:
 
 
 def _distinct(x: XlaOp, axis: int, out_idx: DataType) -> list[XlaOp]:
-    """Distinct slices in the order they appear, and the number of each slice's like among them."""
+    """Return the distinct slices in order of appearance, and for each slice the number of its value."""
     size = sizes_of(x)[axis]
     order = [axis, *(d for d in range(rank_of(x)) if d != axis)]
     moved = xla.transpose(x, order) if rank_of(x) > 1 else x
@@ -532,7 +532,7 @@ def _distinct(x: XlaOp, axis: int, out_idx: DataType) -> list[XlaOp]:
 
 @lowering("ListDiff", attrs=("out_idx",), const=("x", "y"), types={"T": _named("int32", "int64")})
 def _list_diff(x: Array, y: Array, *, out_idx: DataType) -> list[Array]:
-    """Constants, since both lists are."""
+    """Output constants, since both lists are constants."""
     for name, values in (("x", x), ("y", y)):
         if values.ndim != 1:
             raise ShapeError(f"{name} must be a vector; its shape is {list(values.shape)}")

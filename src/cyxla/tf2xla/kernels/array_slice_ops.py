@@ -1,4 +1,4 @@
-"""Cutting, joining, padding, permuting, gathering and scattering."""
+"""Concatenation, slicing, padding, permutation, gather and scatter."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _like(x: XlaOp) -> Array:
-    """An array of a value's shape that takes no memory: eager kernels check shapes on it."""
+    """Return an array of a value's shape that occupies no memory, for shape checks shared with eager kernels."""
     return np.broadcast_to(np.zeros((), bool), sizes_of(x))
 
 
@@ -67,7 +67,7 @@ lowering("Concat", lambda axis, values: _concat(values, axis), const=("concat_di
 
 @xla_kernel("ConcatOffset", const=("concat_dim", "shape"))
 def _concat_offset(ctx: XlaOpKernelContext) -> Any:
-    """Constants, from shapes that are known."""
+    """Output constants computed from constant shapes."""
     shapes = [ctx.constant_input(i) for i in range(1, ctx.num_inputs)]
     for i, value in enumerate(concat_offsets(ctx.constant_input(0), shapes)):
         ctx.set_constant_output(i, value)
@@ -117,7 +117,7 @@ def _split_v(value: XlaOp, size_splits: Array, split_dim: Array, *, num_split: i
 
 @xla_kernel("Slice")
 def _slice(ctx: XlaOpKernelContext) -> Any:
-    """Static where its place and sizes are known, a dynamic slice where only its sizes are."""
+    """Emit a static slice if start and sizes are constants, a dynamic-slice if only the sizes are."""
     x = ctx.input("input")
     begin, size = (ctx.xla.constant_value(ctx.input_expression(name)) for name in ("begin", "size"))
     if size is None:
@@ -146,7 +146,7 @@ def _slice_of_any_size(ctx: XlaOpKernelContext, x: XlaOp) -> XlaOp:
 
 
 def _indexed(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
-    """What an index of NumPy of slices, numbers and None takes."""
+    """Emit the slice for a NumPy index of slices, integers and None."""
     starts, limits, steps, flips, shape = [], [], [], [], []
     entries = iter(sizes_of(x))
     for entry in _without_ellipsis(index, rank_of(x)):
@@ -169,7 +169,7 @@ def _indexed(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
 
 
 def _picks(entry: int | slice, size: int) -> range:
-    """The places that an entry of an index takes."""
+    """Return the indices selected by an entry of an index."""
     return range(entry % size, entry % size + 1) if isinstance(entry, int) else range(*entry.indices(size))
 
 
@@ -187,7 +187,7 @@ _SLICE = ("begin", "end", "strides")
 
 @xla_kernel("StridedSlice", const=("strides",))
 def _strided_slice(ctx: XlaOpKernelContext) -> Any:
-    """Static where its ends are known; else gathers, cut where the number of elements depends on data."""
+    """Emit static slices for constant bounds, else gathers with a dynamic size."""
     x, strides, masks = ctx.input("input"), ctx.constant_input("strides"), _masks(ctx)
     ends = _known_ends(ctx)
     if ends is not None:
@@ -197,7 +197,7 @@ def _strided_slice(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("StridedSliceGrad", const=("shape", "strides"))
 def _strided_slice_grad(ctx: XlaOpKernelContext) -> Any:
-    """dy padded to the shape, with holes where the slice strides; laid there where its place depends on data."""
+    """Pad dy to the shape, with interior padding for strides; dynamic bounds use a dynamic-update-slice."""
     dy, strides, masks = ctx.input("dy"), ctx.constant_input("strides"), _masks(ctx)
     sizes, ends = read_sizes(ctx.constant_input("shape"), "shape"), _known_ends(ctx)
     if ends is not None:
@@ -220,14 +220,14 @@ def _strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: X
 
 
 def strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: XlaOp, masks: dict[str, int]) -> XlaOp:
-    """x with a strided slice set to a value that broadcasts to it."""
+    """Set a strided slice of x to a broadcast value."""
     index = strided_index(sizes_of(x), begin, end, strides, masks)
     shape = _like(x)[index].shape
     return _placed(broadcast_to(value, shape), sizes_of(x), index, x)
 
 
 def _placed(value: XlaOp, sizes: Sequence[int], index: tuple[Any, ...], under: XlaOp | None) -> XlaOp:
-    """A value where an index points to in an array of sizes; elsewhere zeros, or what lies under it."""
+    """Write a value to an index of an array of given sizes, over zeros or over `under`."""
     kept, low, high, holes, flips = [], [], [], [], []
     for entry, size in zip([e for e in _without_ellipsis(index, len(sizes)) if e is not None], sizes, strict=True):
         picks = _picks(entry, size)
@@ -285,7 +285,7 @@ def _pad_v2(x: XlaOp, paddings: Array, value: XlaOp) -> XlaOp:
 
 @lowering("MirrorPad", attrs=("mode",), const=("paddings",))
 def _mirror_pad(x: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
-    """Reversed slices of both sides beside the array, dimension by dimension."""
+    """Concatenate reversed slices to both sides of each dimension."""
     pads_of(rank_of(x), paddings)
     mirrored(paddings, mode, sizes_of(x))
     edge = 0 if mode == "SYMMETRIC" else 1
@@ -299,7 +299,7 @@ def _mirror_pad(x: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
 
 @lowering("MirrorPadGrad", attrs=("mode",), const=("paddings",))
 def _mirror_pad_grad(dy: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
-    """The reversed margins added to what they mirror."""
+    """Add the reversed margins to the elements they mirror."""
     pads = pads_of(rank_of(dy), paddings)
     edge = 0 if mode == "SYMMETRIC" else 1
     for d, (low, high) in enumerate(pads):
@@ -345,7 +345,7 @@ def _reverse_v2(x: XlaOp, axis: Array) -> XlaOp:
 
 @lowering("ReverseSequence", attrs=("seq_dim", "batch_dim"))
 def _reverse_sequence(x: XlaOp, lengths: XlaOp, *, seq_dim: int, batch_dim: int) -> XlaOp:
-    """A gather of each example's elements, the first `lengths` from the last to the first."""
+    """Gather the elements of each example, with the first `lengths` in reverse."""
     along, batch = (axis_of(np.array(d), rank_of(x), n) for d, n in ((seq_dim, "seq_dim"), (batch_dim, "batch_dim")))
     if along == batch:
         raise InvalidArgumentError(f"seq_dim and batch_dim are both {along}")
@@ -377,7 +377,7 @@ def _reverse_sequence(x: XlaOp, lengths: XlaOp, *, seq_dim: int, batch_dim: int)
 
 @xla_kernel("Roll", const=("axis",))
 def _roll(ctx: XlaOpKernelContext) -> Any:
-    """The array beside itself, and a slice of that from where the shift says."""
+    """Concatenate the array with itself and take a dynamic-slice at the shift."""
     x, shift, axis = ctx.input(0), ctx.input(1), ctx.constant_input(2)
     if not rank_of(x):
         raise ShapeError("the input must have at least one dimension; it is a scalar")
@@ -487,7 +487,7 @@ lowering("DepthToSpace", _with_depth_last(_depth_to_space), attrs=("block_size",
 
 
 def gathered(params: XlaOp, indices: XlaOp, axis: int, batch: int = 0) -> XlaOp:
-    """Slices along an axis; an index out of range takes the nearest one."""
+    """Gather slices along an axis; indices out of range are clamped."""
     if sizes_of(params)[:batch] != sizes_of(indices)[:batch]:
         raise ShapeError(f"the batches of {list(sizes_of(params))} and {list(sizes_of(indices))} differ")
     outer, inner = sizes_of(params)[batch:axis], sizes_of(params)[axis + 1 :]
@@ -556,7 +556,7 @@ def _gather_nd(params: XlaOp, indices: XlaOp, *, bad_indices_policy: str) -> Xla
 
 
 def _in_range(indices: XlaOp, limits: Sequence[int], result: Sequence[int]) -> XlaOp:
-    """Which rows of indices lie inside, repeated to a shape."""
+    """Return a mask of the rows of indices that are in range, broadcast to the result."""
     from cyxla.xla.lib.values import reduced
 
     bounds = broadcast_to(xla.constant(indices.builder, np.array(limits), indices.shape.dtype), sizes_of(indices))
@@ -569,7 +569,7 @@ def _in_range(indices: XlaOp, limits: Sequence[int], result: Sequence[int]) -> X
 
 
 def joining(how: str, dtype: ElementType) -> XlaComputation:
-    """The computation of the old element and the update."""
+    """Return the scalar computation that combines an old element with an update."""
     opcodes = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum"}
     if how in opcodes and not (dtype is ElementType.PRED and how == "add"):
         return scalar_computation(opcodes[how], dtype)
@@ -581,7 +581,7 @@ def joining(how: str, dtype: ElementType) -> XlaComputation:
 
 
 def scattered_nd(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> XlaOp:
-    """Slices of the target joined with updates; rows of indices out of range are left out."""
+    """Emit a scatter of slices; rows of indices out of range are skipped."""
     check_nd_shapes(sizes_of(target), _like(indices), _like(updates))
     depth = sizes_of(indices)[-1]
     if not prod(sizes_of(updates)) or not prod(sizes_of(target)):
@@ -633,7 +633,7 @@ _IMAGES = (*FLOATING, DataType.DT_INT32)
 def _extract_patches(
     images: XlaOp, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> XlaOp:
-    """A strided slice for each place in the window, side by side."""
+    """Concatenate one strided slice per tap of the window."""
     check_patches(sizes_of(images), ksizes, strides, rates)
     b, h, w, c = sizes_of(images)
     windows = Windows.of((h, w), ksizes[1:3], strides[1:3], rates[1:3], padding)

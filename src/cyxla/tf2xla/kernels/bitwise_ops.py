@@ -1,4 +1,4 @@
-"""Operations on the bits of integers."""
+"""Bitwise operations on integers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla.xla.lib.values import full_like, paired
 
 
 def _places(x: XlaOp) -> XlaOp:
-    """Shifts kept within the width."""
+    """Clamp shifts to the width of the type."""
     return xla.clamp(full_like(x, 0), x, full_like(x, x.shape.dtype.bits - 1))
 
 

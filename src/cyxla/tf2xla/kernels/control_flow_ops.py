@@ -1,4 +1,4 @@
-"""Nodes that only order others."""
+"""Nodes that only order other nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 
 @xla_kernel(("NoOp", "ControlTrigger"))
 def _nothing(ctx: XlaOpKernelContext) -> Any:
-    """No instruction: a program's order is that of its data."""
+    """Emit nothing: the order of a program is that of its data dependences."""
 
 
 @xla_kernel("LoopCond")

@@ -1,4 +1,4 @@
-"""Stacks and tensor arrays as buffers of a fixed size that replace each other; stitching and partitioning."""
+"""Stacks and tensor arrays as functional buffers of fixed size; dynamic stitch and partition."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Array = np.ndarray[Any, Any]
 
 
 def _held(ctx: XlaOpKernelContext, kind: ResourceKind) -> XlaResource:
-    """The resource that comes in first.
+    """Return the resource of the first input.
 
     Raises
     ------
     InvalidArgumentError
-        It is of another kind.
+        The resource is of another kind.
     """
     resource = ctx.input_resource(0)
     if resource.kind is not kind:
@@ -40,7 +40,7 @@ def _held(ctx: XlaOpKernelContext, kind: ResourceKind) -> XlaResource:
 
 
 def _elements(ctx: XlaOpKernelContext, kind: ResourceKind, dtype: DataType, shape: TensorShape) -> XlaResource:
-    """The resource that comes in first, whose elements are now known to be of a type and shape, and so has a buffer."""
+    """Set element type and shape of the first input's resource, and create its buffer once the shape is known."""
     resource = _held(ctx, kind)
     resource.set_type_and_shape(dtype, shape if resource.value is None else resource.shape.merge_with(shape))
     if resource.value is None and resource.shape.is_fully_defined:
@@ -49,12 +49,12 @@ def _elements(ctx: XlaOpKernelContext, kind: ResourceKind, dtype: DataType, shap
 
 
 def _buffer(ctx: XlaOpKernelContext, kind: ResourceKind, dtype: DataType) -> XlaOp:
-    """The buffer of the resource that comes in first.
+    """Return the buffer of the first input's resource.
 
     Raises
     ------
     InvalidArgumentError
-        Its elements are of another type, or have no known shape because nothing was written.
+        The elements have another type, or an unknown shape since nothing was written.
     """
     return _elements(ctx, kind, dtype, _held(ctx, kind).shape).read()
 
@@ -64,7 +64,7 @@ def _buffer(ctx: XlaOpKernelContext, kind: ResourceKind, dtype: DataType) -> Xla
 
 @xla_kernel("StackV2", const=("max_size",))
 def _stack(ctx: XlaOpKernelContext) -> Any:
-    """No instruction yet: the first push says what a value looks like."""
+    """Create a stack without a buffer: the first push determines the shape of the elements."""
     size = ctx.constant_input_as_int_scalar("max_size")
     if size < 0:
         raise InvalidArgumentError(
@@ -81,7 +81,7 @@ def _pushed(ctx: XlaOpKernelContext, resource: XlaResource) -> XlaOp:
 
 @xla_kernel("StackPushV2")
 def _push(ctx: XlaOpKernelContext) -> Any:
-    """A dynamic-update-slice at the top."""
+    """Emit a dynamic-update-slice at the top."""
     value = ctx.input("elem")
     stack = _elements(ctx, ResourceKind.STACK, ctx.attr("T"), TensorShape(sizes_of(value)))
     top = _pushed(ctx, stack)
@@ -91,7 +91,7 @@ def _push(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("StackPopV2")
 def _pop(ctx: XlaOpKernelContext) -> Any:
-    """A dynamic-slice at the top."""
+    """Emit a dynamic-slice at the top."""
     dtype: DataType = ctx.attr("elem_type")
     stack = _held(ctx, ResourceKind.STACK)
     buffer = _buffer(ctx, ResourceKind.STACK, dtype)
@@ -102,7 +102,7 @@ def _pop(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel(("StackCloseV2", "TensorArrayCloseV3"))
 def _close(ctx: XlaOpKernelContext) -> Any:
-    """Nothing: the buffer is not kept."""
+    """Emit nothing: the buffer is not stored anywhere."""
 
 
 # ----------------------------------------------------------------------------------------------------- tensor arrays
@@ -112,7 +112,7 @@ _ARRAY = ResourceKind.TENSOR_ARRAY
 
 @xla_kernel("TensorArrayV3", const=("size",))
 def _tensor_array(ctx: XlaOpKernelContext) -> Any:
-    """Zeros, if the shape of an element is known; else the first write says it."""
+    """Create an array of zeros if the element shape is known; otherwise the first write determines it."""
     size = ctx.constant_input_as_int_scalar("size")
     ctx.require(size >= 0, f"size must not be negative; it is {size}")
     name = ctx.attr("tensor_array_name") or ctx.kernel.name
@@ -133,7 +133,7 @@ def _sum(x: XlaOp, y: XlaOp) -> XlaOp:
 
 @xla_kernel("TensorArrayWriteV3")
 def _write(ctx: XlaOpKernelContext) -> Any:
-    """The value is added to what stands there: zeros, or what was written to an array of gradients before."""
+    """Add the value to the element, which is zero, or an earlier gradient."""
     index, value = ctx.input("index"), ctx.input("value")
     ctx.require(not sizes_of(index), f"index must be a scalar; its shape is {list(sizes_of(index))}")
     array = _elements(ctx, _ARRAY, ctx.attr("T"), TensorShape(sizes_of(value)))
@@ -144,7 +144,7 @@ def _write(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorArrayReadV3")
 def _read(ctx: XlaOpKernelContext) -> Any:
-    """A dynamic-slice."""
+    """Emit a dynamic-slice."""
     index = ctx.input("index")
     ctx.require(not sizes_of(index), f"index must be a scalar; its shape is {list(sizes_of(index))}")
     buffer = _array_of(ctx, "dtype")
@@ -154,7 +154,7 @@ def _read(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorArrayGatherV3")
 def _gather(ctx: XlaOpKernelContext) -> Any:
-    """A gather of rows; the buffer itself if it is asked for in order."""
+    """Emit a gather of rows, or return the buffer if all are requested in order."""
     dtype: DataType = ctx.attr("dtype")
     array = _elements(ctx, _ARRAY, dtype, ctx.attr("element_shape"))
     ctx.require(len(ctx.input_shape("indices")) == 1, "indices must be a vector")
@@ -164,14 +164,14 @@ def _gather(ctx: XlaOpKernelContext) -> Any:
 
 
 def _is_all(ctx: XlaOpKernelContext, size: int) -> bool:
-    """Whether the indices are known to be 0, 1, .. size - 1."""
+    """Return whether the indices are the constants 0, 1, .. size - 1."""
     indices = ctx.xla.constant_value(ctx.input_expression("indices"))
     return indices is not None and np.array_equal(indices, np.arange(size))
 
 
 @xla_kernel("TensorArrayScatterV3")
 def _scatter(ctx: XlaOpKernelContext) -> Any:
-    """Rows are added to what stands there: a scatter, or one sum if all are given in order."""
+    """Add rows to the elements by a scatter, or by one addition if all are given in order."""
     value, indices = ctx.input("value"), ctx.input_shape("indices")
     ctx.require(len(indices) == 1, f"indices must be a vector; their shape is {list(indices)}")
     ctx.require(sizes_of(value), "the value must have at least one dimension")
@@ -187,7 +187,7 @@ def _scatter(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorArrayConcatV3")
 def _concat(ctx: XlaOpKernelContext) -> Any:
-    """A reshape: all elements have one length."""
+    """Emit a reshape, since all elements have the same length."""
     rest: TensorShape = ctx.attr("element_shape_except0")
     buffer = _array_of(ctx, "dtype")
     count, *sizes = sizes_of(buffer)
@@ -199,7 +199,7 @@ def _concat(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorArraySplitV3", const=("lengths",))
 def _split(ctx: XlaOpKernelContext) -> Any:
-    """A reshape that is added to what stands there: all pieces must be of one length."""
+    """Add a reshaped value; all parts must have the same length."""
     value, lengths = ctx.input("value"), ctx.constant_input_as_int_vector("lengths")
     ctx.require(sizes_of(value), "the value must have at least one dimension")
     rows, *rest = sizes_of(value)
@@ -217,13 +217,13 @@ def _split(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorArraySizeV3")
 def _size(ctx: XlaOpKernelContext) -> Any:
-    """A constant."""
+    """Output a constant."""
     return np.array(_held(ctx, _ARRAY).max_array_size, np.int32)
 
 
 @xla_kernel("TensorArrayGradV3")
 def _grad(ctx: XlaOpKernelContext) -> Any:
-    """The array of gradients of that source, of zeros when it is asked for first."""
+    """Return the array of gradients of a source, which is created with zeros."""
     array, source = _held(ctx, _ARRAY), ctx.attr("source")
     if source not in array.gradients:
         zeros = full(ctx.builder, 0, array.dtype, sizes_of(array.read()))
@@ -239,7 +239,7 @@ def _grad(ctx: XlaOpKernelContext) -> Any:
 
 @lowering(("DynamicStitch", "ParallelDynamicStitch"), const=("indices",))
 def _stitch(indices: list[Array], data: list[XlaOp]) -> XlaOp:
-    """A gather of the rows of all data, behind which stands a row of zeros; of equal indices the last one counts."""
+    """Gather rows from all data with constant indices; missing rows are zeros, and the last of equal indices wins."""
     rest = sizes_of(data[0])[indices[0].ndim :]
     for i, (places, values) in enumerate(zip(indices, data, strict=True)):
         if sizes_of(values) != (*places.shape, *rest):
@@ -266,7 +266,7 @@ def _picked(rows: Sequence[XlaOp], source: Array) -> XlaOp:
 
 @lowering("DynamicPartition", attrs=("num_partitions",))
 def _partition(data: XlaOp, partitions: XlaOp, *, num_partitions: int) -> list[XlaOp]:
-    """A stable sort by partition; each part is a dynamic-slice of which as much counts as the partition has."""
+    """Sort stably by partition; each part is a dynamic-slice with the partition's dynamic size."""
     depth = len(sizes_of(partitions))
     if sizes_of(data)[:depth] != sizes_of(partitions):
         raise InvalidArgumentError(f"data {list(sizes_of(data))} does not start with {list(sizes_of(partitions))}")
@@ -279,13 +279,13 @@ def _partition(data: XlaOp, partitions: XlaOp, *, num_partitions: int) -> list[X
 
 
 def _sorted_places(keys: XlaOp) -> XlaOp:
-    """Which element stands where once keys are sorted."""
+    """Return the indices that sort the keys stably."""
     places = iota_along(keys.builder, ElementType.S32, sizes_of(keys), 0)
     return xla.get_tuple_element(xla.sort([keys, places], None, 0, is_stable=True), 1)
 
 
 def _part(room: XlaOp, keys: XlaOp, count: int, number: int) -> XlaOp:
-    """The rows of one partition; they begin behind those of lesser number."""
+    """Slice the rows of one partition, which follow those of smaller number."""
     like = scalar(keys, number)
     start, size = (
         sum_of(xla.convert(compare(keys, xla.broadcast(like, (count,))), ElementType.S32), [0])

@@ -1,4 +1,4 @@
-"""Arguments, results, and lists that are one list."""
+"""Arguments, results and list conversions of functions."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 
 @xla_kernel(("_Arg", "_DeviceArg"), resource=True, variant=True)
 def _arg(ctx: XlaOpKernelContext) -> Any:
-    """An argument of the graph: a parameter of the computation, a constant, a resource or a list."""
+    """Output an argument of the graph: a parameter, a constant, a resource or a list."""
     ctx.set_output_expression(0, ctx.xla.args[ctx.attr("index")])
 
 
 @xla_kernel(("_Retval", "_DeviceRetval"), resource=True, variant=True)
 def _retval(ctx: XlaOpKernelContext) -> Any:
-    """A result of the graph: an element of the tuple that the computation gives, or a constant beside it."""
+    """Store a result of the graph: an element of the result tuple, or a constant."""
     ctx.xla.retvals[ctx.attr("index")] = ctx.input_expression(0)
 
 
 @xla_kernel("_EagerConst")
 def _eager_const(ctx: XlaOpKernelContext) -> Any:
-    """What came in: only code that runs node by node looks upon it as a constant."""
+    """Forward the input, which is a constant to eager execution only."""
     ctx.set_output_expression(0, ctx.input_expression(0))
 
 
 @xla_kernel(("_ArrayToList", "_ListToArray"))
 def _flat(ctx: XlaOpKernelContext) -> Any:
-    """The values themselves."""
+    """Forward the values."""
     for i in range(ctx.num_inputs):
         ctx.set_output_expression(i, ctx.input_expression(i))

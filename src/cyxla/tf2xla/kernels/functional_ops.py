@@ -1,4 +1,4 @@
-"""Calls, conditionals and loops whose parts are functions of the library."""
+"""Function calls, conditionals and loops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _INSIDE = CompileOptions(resolve_constants=False, return_all_resources=True)
 
 @xla_kernel(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall"), resource=True, variant=True, string=True)
 def _call(ctx: XlaOpKernelContext) -> Any:
-    """A call of the function's computation."""
+    """Emit a call of the function's computation."""
     inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
     if ctx.kernel.type_string == "RemoteCall":
         inputs = inputs[1:]
@@ -45,7 +45,7 @@ def _call(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("FakeParam")
 def _fake_param(ctx: XlaOpKernelContext) -> Any:
-    """Zeros, which nothing reads."""
+    """Emit zeros, which are never read."""
     shape = ctx.xla.fake_param_shapes.get(ctx.kernel.name, ctx.attr("shape"))
     sizes = shape.as_list() if shape.is_fully_defined else [0 if d is None else d for d in shape.dims or ()]
     return full(ctx.builder, 0, ctx.attr("dtype"), sizes)
@@ -56,7 +56,7 @@ def _fake_param(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel(("If", "StatelessIf", "_If"), resource=True, variant=True)
 def choose_branch(ctx: XlaOpKernelContext) -> Any:
-    """A conditional of two computations; a condition that is known chooses now."""
+    """Emit a conditional of two computations, or inline one branch if the condition is constant."""
     then_branch, else_branch = ctx.attr("then_branch"), ctx.attr("else_branch")
     known = ctx.xla.constant_value(ctx.input_expression(0))
     if known is not None:
@@ -72,7 +72,7 @@ def choose_branch(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel(("Case", "StatelessCase"), resource=True, variant=True)
 def _case(ctx: XlaOpKernelContext) -> Any:
-    """A conditional of several computations; any other number runs the last."""
+    """Emit a conditional of several computations; an index out of range selects the last one."""
     branches = ctx.attr("branches")
     known = ctx.xla.constant_value(ctx.input_expression(0))
     if known is not None:
@@ -110,7 +110,7 @@ def _branches(ctx: XlaOpKernelContext, selector: XlaOp, branches: Sequence[NameA
 def _settle_resources(
     ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], results: Sequence[CompilationResult]
 ) -> bool:
-    """Give stacks and tensor arrays that only some branches fill their buffers before; tells whether there are any."""
+    """Create buffers for stacks and tensor arrays that only some branches initialise; return True if there are any."""
     found = False
     for result in results:
         shapes = result.computation.program_shape.result.elements
@@ -128,7 +128,7 @@ def _with_stand_ins(
     args: Sequence[Argument],
     results: Sequence[CompilationResult],
 ) -> list[CompilationResult]:
-    """The branches with results that stand for what another branch computes in its shape."""
+    """Compile branches again whose placeholder results have another shape than those of the other branches."""
     fakes = [fake_params_of(compiler.body_of(branch).graph) for branch in branches]
     made = list(results)
     for b, branch in enumerate(branches):
@@ -143,7 +143,7 @@ def _with_stand_ins(
 
 
 def _check_alike(branches: Sequence[NameAttrList], results: Sequence[CompilationResult]) -> None:
-    """The branches must give results of the same types and shapes."""
+    """Raise unless the branches return the same types and shapes."""
     first = results[0]
     for branch, result in zip(branches, results, strict=True):
         for k, (a, b) in enumerate(zip(first.outputs, result.outputs, strict=True)):
@@ -155,14 +155,14 @@ def _check_alike(branches: Sequence[NameAttrList], results: Sequence[Compilation
 
 
 def _any_modified(results: Sequence[CompilationResult]) -> CompilationResult:
-    """The first result, whose resources count as changed where any branch changes them."""
+    """Return the first result, with resources marked modified if any branch modifies them."""
     changed = {u.input_index for result in results for u in result.resource_updates if u.modified}
     updates = tuple(replace(u, modified=u.input_index in changed) for u in results[0].resource_updates)
     return replace(results[0], resource_updates=updates)
 
 
 def _on_tuple(result: CompilationResult, shape: Shape) -> XlaComputation:
-    """A computation of one tuple that calls the computation of a result with its elements."""
+    """Wrap a computation so that it takes its operands as one tuple."""
     builder = XlaBuilder(f"{result.computation.name}_branch")
     state = xla.parameter(builder, 0, shape)
     parts = tuple_elements(state) if shape.elements else []
@@ -175,7 +175,7 @@ def _on_tuple(result: CompilationResult, shape: Shape) -> XlaComputation:
 
 @xla_kernel(("While", "StatelessWhile", "_While"), resource=True, variant=True)
 def run_loop(ctx: XlaOpKernelContext) -> Any:
-    """A loop whose state is a tuple of all that its body may change."""
+    """Emit a while loop whose state is a tuple of all values that the body may change."""
     inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
     compiler, body_name, cond_name = ctx.xla.compiler, ctx.attr("body"), ctx.attr("cond")
     from cyxla.tf2xla.const_analysis import loop_invariants
@@ -197,7 +197,7 @@ def run_loop(ctx: XlaOpKernelContext) -> Any:
 def _settled(
     ctx: XlaOpKernelContext, inputs: list[XlaExpression], fixed: set[int], body: NameAttrList
 ) -> tuple[list[Argument], CompilationResult, list[XlaExpression]]:
-    """Arguments and body once every list and resource of the state has a shape: the body says which."""
+    """Return arguments and body once all lists and resources of the state have a shape, which the body determines."""
     args = arguments_of(ctx.xla, inputs, fixed, keep=False)
     result = ctx.xla.compiler.compile_function(body, args, _INSIDE)
     known = {update.input_index: update.gradients for update in result.resource_updates}
@@ -214,7 +214,7 @@ def _settled(
 
 
 def _is_settled(x: XlaExpression, gradients: Sequence[str]) -> bool:
-    """Whether a value enters as it leaves: a tensor array with as many arrays of gradients, too."""
+    """Return whether a value enters the loop with the shape it leaves with, and with all its gradients."""
     if x.kind is ExpressionKind.TENSOR_LIST:
         return x.value.buffer is not None
     return x.kind is not ExpressionKind.RESOURCE or (
@@ -223,11 +223,11 @@ def _is_settled(x: XlaExpression, gradients: Sequence[str]) -> bool:
 
 
 def _with_shape(ctx: XlaOpKernelContext, i: int, x: XlaExpression, result: CompilationResult) -> XlaExpression:
-    """Zeros of the shape that the body gives."""
+    """Return zeros of the shape that the body produces."""
     shapes = result.computation.program_shape.result.elements
     if x.kind is ExpressionKind.TENSOR_LIST:
         output = result.outputs[i]
-        assert output.tensor_list is not None  # what goes in as a list comes out as one
+        assert output.tensor_list is not None  # lists stay lists
         zeros = XlaTensorList.zeros(ctx.builder, output.tensor_list, shapes[output.tuple_indices[0]].dims)
         return XlaExpression.tensor_list(replace(zeros, pushed=x.value.pushed))
     for update in result.resource_updates:
@@ -237,7 +237,7 @@ def _with_shape(ctx: XlaOpKernelContext, i: int, x: XlaExpression, result: Compi
 
 
 def _initialize(ctx: XlaOpKernelContext, resource: XlaResource, update: ResourceUpdate, sizes: tuple[int, ...]) -> None:
-    """Give a resource, and its gradients, zeros where they have no value."""
+    """Set a resource and its gradients to zeros where they have no value."""
     resource.dtype, resource.shape = update.dtype, update.shape
     zeros = full(ctx.builder, 0, update.dtype, sizes)
     if resource.value is None:
@@ -259,7 +259,7 @@ def _check_state(inputs: Sequence[XlaExpression], args: Sequence[Argument], resu
 
 
 def _places(ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], carried: Sequence[int]) -> dict[int, range]:
-    """Which elements of the state each input is made of."""
+    """Return the range of state elements of each input."""
     tuple_indices, start = {}, 0
     for i in carried:
         count = len(parts_of(ctx.xla, inputs[i]))
@@ -283,7 +283,7 @@ def _condition(cond: CompilationResult, shape: Shape) -> XlaComputation:
 def _turn(
     body: CompilationResult, shape: Shape, carried: Sequence[int], tuple_indices: dict[int, range]
 ) -> XlaComputation:
-    """One turn: the state goes in as a tuple, and comes out in the same order."""
+    """Build the loop body: a computation from the state tuple to the next one."""
     builder = XlaBuilder(f"{body.computation.name}_turn")
     state = tuple_elements(xla.parameter(builder, 0, shape))
     parts = tuple_elements(xla.call(builder, body.computation, state))
@@ -313,5 +313,5 @@ def _finish(ctx: XlaOpKernelContext, i: int, x: XlaExpression, parts: list[XlaOp
 
 @xla_kernel("DeviceIndex")
 def _device_index(ctx: XlaOpKernelContext) -> Any:
-    """The number of names: compiled code belongs to none of the devices."""
+    """Output the number of names: compiled code runs on none of these devices."""
     ctx.set_constant_output(0, len(ctx.attr("device_names")))

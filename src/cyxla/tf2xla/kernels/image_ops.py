@@ -1,4 +1,4 @@
-"""Images: colours, sizes, and the choice among overlapping boxes."""
+"""Colour conversion, resizing and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _check_images(images: XlaOp, number: XlaOp, name: str) -> None:
 
 @lowering("AdjustContrastv2")
 def _adjust_contrast(images: XlaOp, factor: XlaOp) -> XlaOp:
-    """Distances from the mean of each channel, stretched."""
+    """Scale the distances from the mean of each channel."""
     _check_images(images, factor, "contrast_factor")
     wide, rank = widened(images), rank_of(images)
     mean = broadcast_to(mean_of(wide, [rank - 3, rank - 2], keep=True), sizes_of(wide))
@@ -73,7 +73,7 @@ def _stacked(parts: list[XlaOp]) -> XlaOp:
 
 
 def _hsv(x: XlaOp) -> list[XlaOp]:
-    """Hue, saturation and value in [0, 1]; the hue of a grey is 0."""
+    """Convert RGB to hue, saturation and value in [0, 1]; the hue of grey is 0."""
     red, green, blue = _channels(x)
     value = xla.maximum(xla.maximum(red, green), blue)
     spread = value - xla.minimum(xla.minimum(red, green), blue)
@@ -88,7 +88,7 @@ def _hsv(x: XlaOp) -> list[XlaOp]:
 
 
 def _rgb(hue: XlaOp, saturation: XlaOp, value: XlaOp) -> list[XlaOp]:
-    """Each channel's share of the hue, mixed with white, times the value."""
+    """Convert HSV to RGB: mix each channel's share of the hue with white, and multiply by the value."""
     six, one, two = hue * full_like(hue, 6), full_like(hue, 1), full_like(hue, 2)
     three, four = full_like(hue, 3), full_like(hue, 4)
     shares = (xla.abs_(six - three) - one, two - xla.abs_(six - two), two - xla.abs_(six - four))
@@ -122,7 +122,7 @@ def _check_rgb(images: XlaOp) -> None:
 
 @lowering("AdjustHue")
 def _adjust_hue(images: XlaOp, delta: XlaOp) -> XlaOp:
-    """The hue moved round its circle."""
+    """Rotate the hue."""
     _check_images(images, delta, "delta")
     _check_rgb(images)
     hue, saturation, value = _hsv(widened(images))
@@ -143,7 +143,7 @@ def _adjust_saturation(images: XlaOp, scale: XlaOp) -> XlaOp:
 
 
 def _mixed(x: XlaOp, grid: Grid, axis: int) -> XlaOp:
-    """Lines of pixels mixed from two each: gathers at places that are known."""
+    """Interpolate along an axis between two gathers with constant indices."""
     below, above, part = grid.linear()
     shape = [len(part) if d == axis else 1 for d in range(rank_of(x))]
     low, high = (gathered(x, xla.constant(x.builder, places), axis) for places in (below, above))
@@ -160,7 +160,7 @@ def _resize_bilinear(images: XlaOp, size: Array, *, align_corners: bool, half_pi
 
 @lowering("ResizeBilinearGrad", attrs=_GRID)
 def _resize_bilinear_grad(grads: XlaOp, original: XlaOp, *, align_corners: bool, half_pixel_centers: bool) -> XlaOp:
-    """Products with the weights of rows and of columns, which are constants."""
+    """Multiply by constant weight matrices of rows and columns."""
     if rank_of(grads) != 4 or rank_of(original) != 4:
         raise ShapeError(
             f"grads {list(sizes_of(grads))} and original_image {list(sizes_of(original))} must have rank 4"
@@ -179,7 +179,7 @@ def _resize_bilinear_grad(grads: XlaOp, original: XlaOp, *, align_corners: bool,
 
 @lowering("ResizeNearestNeighbor", attrs=_GRID, const=("size",))
 def _resize_nearest(images: XlaOp, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> XlaOp:
-    """Gathers of the pixels that are repeated."""
+    """Gather the nearest pixels."""
     after = checked_size(_like(images), size)
     rows, columns = grids(sizes_of(images)[1:3], after, align_corners, half_pixel_centers)  # type: ignore[arg-type]
     lines = gathered(images, xla.constant(images.builder, rows.nearest()), 1)
@@ -188,7 +188,7 @@ def _resize_nearest(images: XlaOp, size: Array, *, align_corners: bool, half_pix
 
 @lowering("ResizeNearestNeighborGrad", attrs=_GRID, const=("size",))
 def _resize_nearest_grad(grads: XlaOp, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> XlaOp:
-    """Sums over the pixels that repeat one: products with matrices of 0 and 1."""
+    """Sum the gradients of copies of a pixel, by products with 0/1 matrices."""
     height, width = checked_size(_like(grads), size)
     rows, columns = grids((height, width), sizes_of(grads)[1:3], align_corners, half_pixel_centers)  # type: ignore[arg-type]
     found = widened(grads)
@@ -204,9 +204,9 @@ def _resize_nearest_grad(grads: XlaOp, size: Array, *, align_corners: bool, half
 
 
 def _suppressed(boxes: XlaOp, scores: XlaOp, most: int, overlap: XlaOp, least: XlaOp) -> list[XlaOp]:
-    """Indices of `most` boxes, the best first, and how many of them count.
+    """Return the indices of `limit` boxes, best first, and the number of valid ones.
 
-    One turn for each result: the best that is left is taken, and all that overlap it too much are struck out.
+    Each unrolled iteration selects the best remaining box and suppresses those that overlap it.
     """
     boxes, scores = xla.convert(boxes, ElementType.F32), xla.convert(scores, ElementType.F32)
     count = sizes_of(scores)[0]

@@ -1,4 +1,4 @@
-"""Linear algebra on batches of matrices: HLO's own solvers, custom calls of LAPACK for the rest."""
+"""Linear algebra on batches of matrices, by HLO's solvers and custom calls of LAPACK."""
 
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ def _rounded(x: XlaOp, like: XlaOp) -> XlaOp:
 
 
 def _identity(like: XlaOp, sizes: Sequence[int]) -> XlaOp:
-    """Matrices with ones on the diagonal."""
+    """Return identity matrices."""
     rank = len(sizes)
     row, column = (iota_along(like.builder, _S32, sizes, rank - k) for k in (2, 1))
     return xla.convert(xla.eq(row, column), like.shape.dtype)
 
 
 def _upper(x: XlaOp) -> XlaOp:
-    """The triangle above the diagonal, and the diagonal."""
+    """Return the upper triangle including the diagonal."""
     rank = rank_of(x)
     row, column = (iota_along(x.builder, _S32, sizes_of(x), rank - k) for k in (2, 1))
     return select(xla.le(row, column), x, zeros_like(x))
 
 
 def _window(x: XlaOp, rows: int, columns: int) -> XlaOp:
-    """The first rows and columns of matrices."""
+    """Slice the first rows and columns of matrices."""
     batch = sizes_of(x)[:-2]
     return xla.slice_(x, [0] * rank_of(x), [*batch, rows, columns])
 
@@ -90,7 +90,7 @@ def _window(x: XlaOp, rows: int, columns: int) -> XlaOp:
 def _lapack(
     x: XlaOp, routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], options: str = ""
 ) -> list[XlaOp]:
-    """The results of a custom call named after the routine and the type."""
+    """Emit a custom call named by LAPACK routine and type, and return its results."""
     shape = results[0] if len(results) == 1 else Shape.tuple(results)
     name = f"lapack_{_LETTERS[x.shape.dtype]}{routine}_ffi"
     made = xla.custom_call(x.builder, name, operands, shape, options, api_version="API_VERSION_TYPED_FFI")
@@ -98,7 +98,7 @@ def _lapack(
 
 
 def _nan_unless(good: XlaOp, x: XlaOp, over: int) -> XlaOp:
-    """Nan where a problem of the batch has no solution; `over` is the number of dimensions of one."""
+    """Set batch entries without a solution to NaN; `over` is the rank of one entry."""
     sizes = sizes_of(x)
     repeated = xla.broadcast_in_dim(good, sizes, range(len(sizes) - over))
     return select(repeated, x, full_like(x, np.nan))
@@ -110,14 +110,14 @@ def _nan_unless(good: XlaOp, x: XlaOp, over: int) -> XlaOp:
 @lowering("Cholesky", types=_TYPES)
 @in_f32
 def _cholesky(x: XlaOp) -> XlaOp:
-    """HLO's Cholesky; nan where a matrix is not positive definite."""
+    """Emit HLO's Cholesky; NaN for matrices that are not positive definite."""
     _check_square(x)
     return x if _is_empty(x) else xla.cholesky(x, lower=True)
 
 
 @lowering("Qr", attrs=("full_matrices",), types=_TYPES)
 def _qr(x: XlaOp, *, full_matrices: bool) -> list[XlaOp]:
-    """Reflectors by geqrf, multiplied by orgqr; R stands above them."""
+    """Compute reflectors by geqrf and Q by orgqr; R is the upper triangle of geqrf's result."""
     _check_matrices(x)
     *batch, rows, columns = sizes_of(x)
     least = min(rows, columns)
@@ -138,7 +138,7 @@ def _qr(x: XlaOp, *, full_matrices: bool) -> list[XlaOp]:
 
 @lowering("SelfAdjointEigV2", attrs=("compute_v",), types=_TYPES)
 def eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
-    """By syevd or heevd of the lower triangle; nan where that does not end."""
+    """Call syevd or heevd on the lower triangle; NaN without convergence."""
     _check_square(x)
     batch, size = sizes_of(x)[:-2], sizes_of(x)[-1]
     nothing = xla.broadcast(scalar(x, 0), (0,))
@@ -155,7 +155,7 @@ def eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
 
 @lowering("Svd", attrs=("compute_uv", "full_matrices"), types=_REAL)
 def svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
-    """By gesdd; nan where that does not end."""
+    """Call gesdd; NaN without convergence."""
     _check_matrices(x)
     *batch, rows, columns = sizes_of(x)
     least = min(rows, columns)
@@ -185,14 +185,14 @@ def svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
 
 
 def _factored(x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """L and U in one matrix, and the order of the rows: a custom call."""
+    """Emit a custom call of LU decomposition; return packed factors and row permutation."""
     order = Shape.array(_S32, sizes_of(x)[:-1])
     made = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
     return xla.get_tuple_element(made, 0), xla.get_tuple_element(made, 2)
 
 
 def _reordered(x: XlaOp, order: XlaOp) -> XlaOp:
-    """Rows of matrices by their places: one gather from the rows of the whole batch."""
+    """Permute the rows of matrices by one gather from all rows of the batch."""
     *batch, rows, columns = sizes_of(x)
     count = prod(batch)
     starts = iota_along(x.builder, _S32, (count, rows), 0) * xla.broadcast(scalar(order, rows), (count, rows))
@@ -201,14 +201,14 @@ def _reordered(x: XlaOp, order: XlaOp) -> XlaOp:
 
 
 def _inverted(order: XlaOp) -> XlaOp:
-    """The permutation that undoes another: places sorted by where they went."""
+    """Return the inverse permutation, by a sort."""
     last = rank_of(order) - 1
     places = iota_along(order.builder, _S32, sizes_of(order), last)
     return xla.get_tuple_element(xla.sort([order, places], dimension=last), 1)
 
 
 def _solved(matrix: XlaOp, rhs: XlaOp, adjoint: bool) -> XlaOp:
-    """By LU with pivots: two triangular systems, the rows reordered before, or after those of the transpose."""
+    """Solve by LU with pivoting: two triangular systems and a row permutation."""
     factors, order = _factored(matrix)
     if adjoint:
         return _reordered(
@@ -218,12 +218,12 @@ def _solved(matrix: XlaOp, rhs: XlaOp, adjoint: bool) -> XlaOp:
 
 
 def _solved_lower(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -> XlaOp:
-    """A system of the lower factor, whose diagonal is of ones."""
+    """Solve with the lower factor, which has a unit diagonal."""
     return xla.triangular_solve(factors, rhs, left_side=True, lower=True, unit_diagonal=True, transpose_a=transpose)
 
 
 def _solved_upper(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -> XlaOp:
-    """A system of the upper factor."""
+    """Solve with the upper factor."""
     return xla.triangular_solve(factors, rhs, left_side=True, lower=False, transpose_a=transpose)
 
 
@@ -249,7 +249,7 @@ def _solve(matrix: XlaOp, rhs: XlaOp, *, adjoint: bool) -> XlaOp:
 @lowering("MatrixTriangularSolve", attrs=("lower", "adjoint"), types={"T": (*FLOATING, *COMPLEX)})
 @in_f32
 def _triangular_solve(matrix: XlaOp, rhs: XlaOp, *, lower: bool, adjoint: bool) -> XlaOp:
-    """HLO's triangular-solve, the batches broadcast."""
+    """Emit HLO's triangular-solve with broadcast batches."""
     _check_square(matrix, "matrix")
     _check_matrices(rhs, "rhs")
     if sizes_of(matrix)[-1] != sizes_of(rhs)[-2]:
@@ -261,12 +261,12 @@ def _triangular_solve(matrix: XlaOp, rhs: XlaOp, *, lower: bool, adjoint: bool) 
     return xla.triangular_solve(a, b, left_side=True, lower=lower, transpose_a="ADJOINT" if adjoint else "NO_TRANSPOSE")
 
 
-# ---------------------------------------------------------------------------------------------- three diagonals
+# ------------------------------------------------------------------------------------------------------- tridiagonal
 
 
 @lowering("TridiagonalMatMul", types=_WIDE)
 def _tridiagonal_matmul(above: XlaOp, main: XlaOp, below: XlaOp, rhs: XlaOp) -> XlaOp:
-    """Each row times its diagonals, the neighbours moved by one; what sticks out of the matrix is not read."""
+    """Multiply rows by the diagonals, with neighbouring rows shifted; entries outside are not read."""
     _check_matrices(rhs, "rhs")
     *batch, rows, _ = sizes_of(rhs)
     for name, diagonal in (("superdiag", above), ("maindiag", main), ("subdiag", below)):
@@ -290,7 +290,7 @@ def _tridiagonal_matmul(above: XlaOp, main: XlaOp, below: XlaOp, rhs: XlaOp) -> 
 
 @lowering("TridiagonalSolve", types=_WIDE)
 def _tridiagonal_solve(diagonals: XlaOp, rhs: XlaOp) -> XlaOp:
-    """By gtsv, which pivots whether asked to or not; the diagonals are the upper, the main and the lower one."""
+    """Call gtsv, which always pivots; the diagonals are upper, main and lower."""
     _check_matrices(rhs, "rhs")
     *batch, rows, _ = sizes_of(rhs)
     if sizes_of(diagonals) != (*batch, 3, rows):
@@ -311,5 +311,5 @@ _SUMMED = (*FLOATING, *COMPLEX, *map(as_data_type, ("int32", "int64", "uint64"))
 
 @lowering("Einsum", attrs=("equation",), types={"T": _SUMMED})
 def _einsum(inputs: Sequence[XlaOp], *, equation: str) -> XlaOp:
-    """One dot for each pair of operands."""
+    """Emit one dot per pair of operands."""
     return contract(equation, inputs)

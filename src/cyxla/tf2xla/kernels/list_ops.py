@@ -1,4 +1,4 @@
-"""Lists of tensors as buffers of a fixed capacity: pushing and setting are dynamic-update-slices."""
+"""Tensor lists as buffers of fixed capacity; elements are written by dynamic-update-slice."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from cyxla.xla.lib.values import sizes_of
 _SHAPE = "element_shape"
 
 
-# What the buffer's rows are
+# Rows of the buffer
 
 
 def at(buffer: XlaOp, index: XlaOp) -> XlaOp:
-    """One row of a buffer, the nearest one if there is none of that number: a dynamic-slice."""
+    """Emit a dynamic-slice of one row; an index out of range is clamped."""
     rest = sizes_of(buffer)[1:]
     row = xla.dynamic_slice(buffer, _start(buffer, index), (1, *rest))
     return xla.reshape(row, rest)
 
 
 def with_row(buffer: XlaOp, index: XlaOp, row: XlaOp) -> XlaOp:
-    """A buffer with another row: a dynamic-update-slice."""
+    """Emit a dynamic-update-slice of one row."""
     if not sizes_of(buffer)[0]:
         return buffer
     return xla.dynamic_update_slice(buffer, xla.reshape(row, (1, *sizes_of(row))), _start(buffer, index))
@@ -43,7 +43,7 @@ def _start(buffer: XlaOp, index: XlaOp) -> list[Any]:
 
 
 def _known_shape(ctx: XlaOpKernelContext) -> TensorShape:
-    """What the element_shape input says, as far as it is known now."""
+    """Return the element_shape input as far as it is constant."""
     value = ctx.xla.constant_value(ctx.input_expression(_SHAPE))
     return UNKNOWN if value is None else shape_from(value)
 
@@ -53,7 +53,7 @@ def _fixed(shape: TensorShape) -> tuple[int, ...] | None:
 
 
 def _list(ctx: XlaOpKernelContext) -> XlaTensorList:
-    """The list that comes in first, whose elements must be of the attribute's type."""
+    """Return the list of the first input after checking its element type."""
     held, dtype = ctx.input_tensor_list(0), ctx.attr("element_dtype")
     own = DataType.DT_VARIANT if held.is_nested else held.element_dtype
     if own != dtype:
@@ -62,12 +62,12 @@ def _list(ctx: XlaOpKernelContext) -> XlaTensorList:
 
 
 def _shaped(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
-    """A list whose elements have a shape, if need be the one that the element_shape input says.
+    """Return a list with a known element shape, if necessary that of the element_shape input.
 
     Raises
     ------
     InvalidArgumentError
-        Neither tells it, or they differ.
+        The element shape is unknown, or contradicts the input.
     """
     given = _known_shape(ctx)
     if held.element_shape is not None:
@@ -83,12 +83,12 @@ def _shaped(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
     return held.with_shape(ctx.builder, sizes)
 
 
-# Making lists
+# Construction of lists
 
 
 @xla_kernel("EmptyTensorList", const=("max_num_elements",), variant=True)
 def _empty(ctx: XlaOpKernelContext) -> Any:
-    """A buffer of zeros with nothing pushed."""
+    """Create a buffer of zeros with no elements pushed."""
     most = ctx.constant_input_as_int_scalar("max_num_elements")
     if most < 0:
         raise InvalidArgumentError(
@@ -101,7 +101,7 @@ def _empty(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorListReserve", const=("num_elements",))
 def _reserve(ctx: XlaOpKernelContext) -> Any:
-    """A buffer of zeros that is full."""
+    """Create a full buffer of zeros."""
     value = ctx.constant_input("num_elements")
     ctx.require(value.size == 1, f"num_elements must be one number; its shape is {list(value.shape)}")
     count = int(value.reshape(())[()])
@@ -121,7 +121,7 @@ def _of_buffer(ctx: XlaOpKernelContext, buffer: XlaOp) -> XlaTensorList:
 
 @xla_kernel("TensorListFromTensor")
 def _from_tensor(ctx: XlaOpKernelContext) -> Any:
-    """The tensor is the buffer."""
+    """Use the tensor as the buffer."""
     tensor = ctx.input("tensor")
     ctx.require(tensor.shape.rank, "a tensor must have at least one dimension to become a list of its rows")
     rest, expected = TensorShape(sizes_of(tensor)[1:]), _known_shape(ctx)
@@ -131,7 +131,7 @@ def _from_tensor(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorListSplit", const=("lengths",))
 def _split(ctx: XlaOpKernelContext) -> Any:
-    """A reshape: all pieces must be of one length."""
+    """Emit a reshape; all parts must have the same length."""
     tensor, lengths = ctx.input("tensor"), ctx.constant_input_as_int_vector("lengths")
     ctx.require(tensor.shape.rank, "a tensor must have at least one dimension to be split into a list")
     rows, *rest = sizes_of(tensor)
@@ -148,7 +148,7 @@ def _split(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorListPushBack", variant=True)
 def _push_back(ctx: XlaOpKernelContext) -> Any:
-    """The element goes to where the next one belongs; past the capacity onto the last place."""
+    """Write the element to the next index; beyond the capacity, to the last one."""
     held = _list(ctx)
     if ctx.attr("element_dtype") is DataType.DT_VARIANT:
         return _push_list(ctx, held, ctx.input_tensor_list("tensor"))
@@ -159,19 +159,19 @@ def _push_back(ctx: XlaOpKernelContext) -> Any:
 
 
 def _push_list(ctx: XlaOpKernelContext, held: XlaTensorList, item: XlaTensorList) -> XlaTensorList:
-    """Buffer and count of a list go to where the next one belongs.
+    """Write buffer and fill count of a list to the next index.
 
     Raises
     ------
     UnimplementedError
-        It is a list of lists itself.
+        The element is a list of lists.
     InvalidArgumentError
-        The shape of its elements is not known, or it is of another kind than those that were pushed.
+        The element shape is unknown, or the list differs in kind from those pushed before.
     """
     if item.is_nested or item.element_dtype is DataType.DT_VARIANT:
         raise UnimplementedError(f"{ctx.kernel.type_string}: lists of lists of lists are not compiled")
     ctx.require(item.buffer is not None, "a list whose elements have no known shape cannot be pushed onto a list")
-    assert item.buffer is not None  # that is what was required
+    assert item.buffer is not None  # required above
     if held.buffer is None:
         kind = (item.element_dtype, held.capacity, item.capacity)
         held = replace(
@@ -191,7 +191,7 @@ def _push_list(ctx: XlaOpKernelContext, held: XlaTensorList, item: XlaTensorList
 
 @xla_kernel("TensorListPopBack", variant=True)
 def _pop_back(ctx: XlaOpKernelContext) -> Any:
-    """The element that was pushed last, and one less."""
+    """Return the last element, and decrement the fill count."""
     held = _list(ctx)
     if ctx.attr("element_dtype") is DataType.DT_VARIANT:
         ctx.require(held.buffer is not None, "TensorListPopBack: nothing was pushed onto the list of lists")
@@ -213,7 +213,7 @@ def _require_place(ctx: XlaOpKernelContext, held: XlaTensorList) -> None:
 
 @xla_kernel("TensorListSetItem")
 def _set_item(ctx: XlaOpKernelContext) -> Any:
-    """Another element at a place; out of range it is the nearest one."""
+    """Write an element at an index; an index out of range is clamped."""
     held, item = _list(ctx), ctx.input("item")
     ctx.require(not ctx.input_shape("index"), f"index must be a scalar; its shape is {list(ctx.input_shape('index'))}")
     held = held.with_shape(ctx.builder, sizes_of(item))
@@ -224,7 +224,7 @@ def _set_item(ctx: XlaOpKernelContext) -> Any:
 
 
 def _grown(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
-    """A list with the place of the index, if that is known now."""
+    """Pad the buffer up to a constant index."""
     index = ctx.xla.constant_value(ctx.input_expression("index"))
     missing = 0 if index is None else int(index) + 1 - held.capacity
     if missing <= 0 or held.buffer is None:
@@ -234,18 +234,18 @@ def _grown(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
     return replace(_full(replace(held, capacity=held.capacity + missing)), buffer=buffer)
 
 
-# What lists tell
+# Queries
 
 
 @xla_kernel("TensorListLength")
 def _length(ctx: XlaOpKernelContext) -> Any:
-    """A constant: the capacity."""
+    """Output the capacity, a constant."""
     return np.array(ctx.input_tensor_list(0).capacity, np.int32)
 
 
 @xla_kernel("TensorListElementShape")
 def _element_shape(ctx: XlaOpKernelContext) -> Any:
-    """A constant."""
+    """Output a constant."""
     sizes = ctx.input_tensor_list(0).element_shape
     out: DataType = ctx.attr("shape_type")
     return shape_to(UNKNOWN if sizes is None else TensorShape(sizes), out.numpy)
@@ -253,7 +253,7 @@ def _element_shape(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorListGetItem")
 def _get_item(ctx: XlaOpKernelContext) -> Any:
-    """The element at a place; out of range the nearest one."""
+    """Read the element at an index; an index out of range is clamped."""
     held = _shaped(ctx, _list(ctx))
     assert held.buffer is not None  # its shape is known
     _require_place(ctx, held)
@@ -263,13 +263,13 @@ def _get_item(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorListStack")
 def _stack(ctx: XlaOpKernelContext) -> Any:
-    """The whole buffer."""
+    """Return the buffer."""
     return _shaped(ctx, _list(ctx)).buffer
 
 
 @xla_kernel("TensorListGather")
 def _gather(ctx: XlaOpKernelContext) -> Any:
-    """Rows of the buffer: a gather."""
+    """Emit a gather of rows of the buffer."""
     held = _shaped(ctx, _list(ctx))
     assert held.buffer is not None  # its shape is known
     indices = ctx.input("indices")
@@ -278,7 +278,7 @@ def _gather(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("TensorListConcatV2")
 def _concat(ctx: XlaOpKernelContext) -> Any:
-    """A reshape of the buffer; all elements have one length."""
+    """Emit a reshape of the buffer, since all elements have the same length."""
     held = _list(ctx)
     held = _shaped_for_concat(ctx, held) if held.element_shape is None else held
     assert held.buffer is not None  # its shape is known
@@ -288,7 +288,7 @@ def _concat(ctx: XlaOpKernelContext) -> Any:
 
 
 def _shaped_for_concat(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
-    """Elements that were not set have the length that leading_dims tells, if that is one for all."""
+    """Set the element shape from leading_dims if these are all equal."""
     shape = _known_shape(ctx)
     lengths = ctx.xla.constant_value(ctx.input_expression("leading_dims"))
     alike = lengths is not None and lengths.size > 0 and bool((lengths == lengths.flat[0]).all())

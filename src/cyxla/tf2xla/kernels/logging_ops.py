@@ -1,4 +1,4 @@
-"""Checks and prints, which compiled code leaves out."""
+"""Assertions and printing, which compiled code omits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 
 @xla_kernel("Assert", string=True)
 def _assert(ctx: XlaOpKernelContext) -> Any:
-    """Nothing: compiled code cannot stop."""
+    """Emit nothing: compiled code cannot fail."""
 
 
 @xla_kernel("CheckNumerics")
 def _check_numerics(ctx: XlaOpKernelContext) -> Any:
-    """The input as it is."""
+    """Forward the input."""
     ctx.set_output_expression(0, ctx.input_expression(0))

@@ -1,4 +1,4 @@
-"""Functions of two arrays that broadcast, element by element."""
+"""Element-wise functions of two broadcasting arrays."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _differ_in_sign(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _floor_div(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The quotient rounded down: of integers one less where the division leaves something of another sign."""
+    """Divide and round down: an inexact integer quotient of operands with different signs is decremented."""
     if is_float(x):
         return xla.floor(x / y)
     if _is_unsigned(x):
@@ -57,7 +57,7 @@ def _floor_div(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _floor_mod(x: XlaOp, y: XlaOp) -> XlaOp:
-    """What the floored quotient leaves: it has the sign of y."""
+    """Return the remainder of the floored quotient, which has the sign of y."""
     left = xla.remainder(x, y)
     if _is_unsigned(x):
         return left
@@ -70,7 +70,7 @@ def _divide_no_nan(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _unless_zero(function: Binary) -> Binary:
-    """0 where x is 0, whatever y is."""
+    """Wrap a function so that the result is 0 wherever x is 0."""
     return lambda x, y: select(_zero(x), zeros_like(x), function(x, y))
 
 
@@ -116,7 +116,7 @@ _register("Less",              xla.lt)
 _register("LessEqual",         xla.le)
 _register("LogicalAnd",        xla.and_)
 _register("LogicalOr",         xla.or_)
-# Gradients by the result y and the gradient dy of it.
+# Gradients in terms of the result y and its gradient dy.
 _register("ReciprocalGrad",    in_f32(lambda y, dy: -_conj(y) * _conj(y) * dy),                             _INEXACT)
 _register("SqrtGrad",          in_f32(lambda y, dy: dy * scalar(y, 0.5) / _conj(y)),                        _INEXACT)
 _register("RsqrtGrad",         in_f32(lambda y, dy: scalar(y, -0.5) * dy * _conj(y) * _conj(y) * _conj(y)), _INEXACT)
@@ -132,7 +132,7 @@ def _towards_zero(x: XlaOp) -> XlaOp:
 def _equality(name: str, compare: Binary, otherwise: bool) -> None:
     @lowering(name, attrs=("incompatible_shape_error",))
     def kernel(x: XlaOp, y: XlaOp, *, incompatible_shape_error: bool) -> Any:
-        """Shapes that do not broadcast are an error, or simply unlike."""
+        """Compare; shapes that do not broadcast raise, or count as unequal."""
         try:
             return compare(*paired(x, y))
         except ShapeError:

@@ -1,4 +1,4 @@
-"""Products of matrices, casts, ranges, counts."""
+"""Matrix products, casts, ranges, counts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 
 @xla_kernel("AddN", variant=True)
 def _add_n(ctx: XlaOpKernelContext) -> Any:
-    """One sum after the other; of tensor lists, of their buffers."""
+    """Add the operands in order; tensor lists by their buffers."""
     if ctx.input_type(0) is DataType.DT_VARIANT:
         from dataclasses import replace
 
@@ -88,7 +88,7 @@ def _cross(a: XlaOp, b: XlaOp) -> XlaOp:
 
 
 def batched_product(x: XlaOp, y: XlaOp) -> XlaOp:
-    """Products of matrices whose batches broadcast."""
+    """Multiply matrices of broadcasting batches."""
     if sizes_of(x)[-1] != sizes_of(y)[-2]:
         raise ShapeError(f"the inner sizes of {list(sizes_of(x))} and {list(sizes_of(y))} differ")
     try:
@@ -111,7 +111,7 @@ def batched_product(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def turned(x: XlaOp, adjoint: bool = False) -> XlaOp:
-    """Matrices with rows and columns exchanged; conjugated too if `adjoint`."""
+    """Transpose matrices, with conjugation if `adjoint` is set."""
     rank = rank_of(x)
     found = xla.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
     return xla.complex_(xla.real(found), -xla.imag(found)) if adjoint and is_complex(x) else found
@@ -169,7 +169,7 @@ def _cast(x: XlaOp, *, DstT: DataType, Truncate: bool) -> XlaOp:
 
 
 def _cut_off(x: XlaOp, to: ElementType) -> XlaOp:
-    """A narrower float that is never further from zero."""
+    """Round to a narrower float towards zero."""
     found = xla.convert(x, to)
     wide = xla.convert(found, x.shape.dtype)
     bits = xla.bitcast_convert(found, ElementType.U16)
@@ -179,7 +179,7 @@ def _cut_off(x: XlaOp, to: ElementType) -> XlaOp:
 
 @lowering("Bucketize", attrs=("boundaries",))
 def _bucketize(x: XlaOp, *, boundaries: Sequence[float]) -> XlaOp:
-    """How many boundaries are not above each number."""
+    """Count the boundaries not above each number."""
     edges = np.asarray(boundaries, np.float32)
     if (edges[1:] < edges[:-1]).any():
         raise InvalidArgumentError(f"boundaries must be sorted: {list(boundaries)}")
@@ -192,7 +192,7 @@ def _bucketize(x: XlaOp, *, boundaries: Sequence[float]) -> XlaOp:
 
 @xla_kernel("Range", const=("start", "limit", "delta"))
 def _range(ctx: XlaOpKernelContext) -> Any:
-    """A constant: its size must be known anyway."""
+    """Output a constant, since its size must be known at compile time."""
     ctx.set_constant_output(0, stepped_range(*(ctx.constant_input(name) for name in ("start", "limit", "delta"))))
 
 
@@ -200,7 +200,7 @@ def _range(ctx: XlaOpKernelContext) -> Any:
 
 
 def _counted(values: XlaOp, size: int, weights: XlaOp, dtype: DataType, binary: bool) -> XlaOp:
-    """Rows of numbers against every number below `size`: [rows, size]."""
+    """Compare each number with all numbers below `size`, and sum over [rows, count, size]."""
     rows, count = sizes_of(values)
     places = iota(values.builder, values.shape.dtype, size)
     sizes = (rows, count, size)
@@ -249,7 +249,7 @@ _STEPS = frozenset((
 
 @lowering("_UnaryOpsComposition", attrs=("op_names",), types={"T": (FLOATING[0], *FLOATING[2:])})
 def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
-    """What the functions of each op's own kernel become, one on the other."""
+    """Apply the lowerings of the listed ops in sequence."""
     from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
     for given in op_names:
@@ -263,7 +263,7 @@ def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
 
 @lowering("StochasticCastToInt", attrs=("Tout",), const=("alg",), types={"Tin": FLOATING})
 def _stochastic_cast(x: XlaOp, key: XlaOp, counter: XlaOp, alg: Array, *, Tout: DataType) -> XlaOp:
-    """HLO's stochastic-convert, with a random word for each number."""
+    """Emit HLO's stochastic-convert with one random word per number."""
     from cyxla.tf2xla.kernels.stateless_random_ops import of_key
     from cyxla.tf2xla.lib import philox
 

@@ -1,4 +1,4 @@
-"""Reductions over some dimensions, and running totals along one."""
+"""Reductions over dimensions, and scans along one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _norm(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
 
 
 def _mean(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
-    """The mean of no integers is 0, where a division would have none to give."""
+    """Return the mean; the mean of no integers is 0, to avoid a division by zero."""
     if is_integer(x) and not all(sizes_of(x)[axis] for axis in axes):
         return sum_of(x, axes, keep)
     return mean_of(x, axes, keep)
@@ -95,7 +95,7 @@ for _row in _REDUCTIONS:
 def _place(name: str, extreme: Callable[..., XlaOp], worst: Callable[[XlaOp], XlaOp]) -> None:
     @lowering(name, attrs=("output_type",), const=("dimension",))
     def kernel(x: XlaOp, dimension: Array, *, output_type: DataType) -> XlaOp:
-        """The first place whose element equals the extreme of all; NaN is passed over."""
+        """Return the first index of an element equal to the extremum, ignoring NaN."""
         axis = axis_of(dimension, rank_of(x), "dimension")
         size = sizes_of(x)[axis]
         if not size:
@@ -120,7 +120,7 @@ _place("ArgMin", min_of, max_value)
 def _scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], join: Any = None) -> None:
     @lowering(name, attrs=("exclusive", "reverse"), const=("axis",), types={"T": FLOATING + INDEX})
     def kernel(x: XlaOp, axis: Array, *, exclusive: bool, reverse: bool) -> XlaOp:
-        """A window over all elements up to each one."""
+        """Emit a reduce-window over all preceding elements."""
         along = axis_of(axis, rank_of(x), "axis")
         size = sizes_of(x)[along]
         if not size or not all(sizes_of(x)):
@@ -139,7 +139,7 @@ def _scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], join: Any = N
 
 
 def _log_add_exp(dtype: ElementType) -> Any:
-    """log(exp(a) + exp(b)), with the greater one taken out."""
+    """Build log(exp(a) + exp(b)) without overflow."""
     from cyxla.types import Shape
 
     builder = XlaBuilder("log_add_exp")

@@ -1,4 +1,4 @@
-"""Functions of one array, element by element."""
+"""Element-wise functions of one array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _reciprocal(x: XlaOp) -> XlaOp:
 
 
 def _round(x: XlaOp) -> XlaOp:
-    """Halves go to the even neighbour, of complex numbers in both parts; integers stay."""
+    """Round halves to even, in both parts of complex numbers; integers stay."""
     if is_complex(x):
         return xla.complex_(*(xla.round_nearest_even(part) for part in (xla.real(x), xla.imag(x))))
     return x if is_integer(x) else xla.round_nearest_even(x)

@@ -46,7 +46,7 @@ def _selu(x: XlaOp) -> XlaOp:
 
 
 def _softplus(x: XlaOp) -> XlaOp:
-    """log(1 + exp(x)); where one term is all that is left of the sum, that term."""
+    """Return log(1 + exp(x)), by one term of the sum where the other is lost in rounding."""
     limit = float(np.log(epsilon(x)) + 2)
     grown = xla.exponential(x)
     small = select(xla.lt(x, full_like(x, limit)), grown, xla.log_plus_one(grown))
@@ -113,7 +113,7 @@ def _leaky_relu_grad(dy: XlaOp, x: XlaOp, *, alpha: float) -> XlaOp:
 
 
 def shifted(x: XlaOp) -> XlaOp:
-    """Rows with their greatest element at 0, which keeps exponentials finite."""
+    """Subtract the maximum of each row, which keeps exponentials finite."""
     if not rank_of(x):
         raise ShapeError("logits must have a last dimension of classes; this is a scalar")
     return x - broadcast_to(max_of(x, [-1], keep=True), sizes_of(x))

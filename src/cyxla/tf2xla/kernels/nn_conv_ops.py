@@ -1,4 +1,4 @@
-"""Convolutions and their gradients: each is one HLO convolution."""
+"""Convolutions and their gradients, each of which is one HLO convolution."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Numbers = Sequence[int]
 
 
 def layout(data_format: str, rank: int) -> tuple[int, int, tuple[int, ...]]:
-    """Where batch, channels and the spatial dimensions are."""
+    """Return the dimension numbers of batch, channels and spatial dimensions."""
     if is_channels_first(data_format):
         return 0, 1, tuple(range(2, rank))
     return 0, rank - 1, tuple(range(1, rank - 1))
 
 
 class Geometry:
-    """The windows of a convolution node, and what HLO calls their dimensions.
+    """Window geometry and HLO dimension numbers of a convolution node.
 
     Parameters
     ----------
     shape, kernel : sequence of int
-        Sizes of the input in its layout, and of the filter [*window, channels of a group, results].
+        Sizes of the input in its data format, and of the filter [*window, channels of a group, results].
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Geometry:
         self.kernel_spatial = tuple(range(len(kernel) - 2))
 
     def check_grad(self, grad: XlaOp, batch: int, results: int) -> None:
-        """Refuse a gradient of another shape than the result."""
+        """Raise if the gradient has another shape than the result."""
         want = [0] * rank_of(grad)
         want[self.batch], want[self.feature] = batch, results
         for d, n in zip(self.spatial, self.windows.out, strict=True):
@@ -70,7 +70,7 @@ class Geometry:
             raise ShapeError(f"out_backprop is {list(sizes_of(grad))}; the sizes and strides give {want}")
 
     def forward(self, x: XlaOp, kernel: XlaOp) -> XlaOp:
-        """The result."""
+        """Emit the convolution."""
         n = len(self.spatial)
         dims = ConvDims(
             self.batch,
@@ -87,7 +87,7 @@ class Geometry:
         return _convolved(x, kernel, w.strides, w.pads, None, w.dilations, dims, self.groups)
 
     def input_gradient(self, grad: XlaOp, kernel: XlaOp) -> XlaOp:
-        """A convolution of the gradient, its places `strides` apart, with the filter turned round."""
+        """Emit a convolution of the gradient, dilated by the strides, with the reversed filter."""
         w, n = self.windows, len(self.spatial)
         pads = []
         for size, k, stride, dilation, (low, _), out in zip(
@@ -111,7 +111,7 @@ class Geometry:
         return _convolved(grad, turned, (1,) * n, pads, w.strides, w.dilations, dims, self.groups)
 
     def _exchanged(self, kernel: XlaOp) -> XlaOp:
-        """[*window, channels of a group, results] as [*window, results of a group, channels]."""
+        """Transpose [*window, channels of a group, results] to [*window, results of a group, channels]."""
         *window, inputs, results = sizes_of(kernel)
         n, per_group = len(window), results // self.groups
         parts = xla.reshape(kernel, (*window, inputs, self.groups, per_group))
@@ -119,7 +119,7 @@ class Geometry:
         return xla.reshape(moved, (*window, per_group, self.groups * inputs))
 
     def kernel_gradient(self, x: XlaOp, grad: XlaOp) -> XlaOp:
-        """A convolution of the input with the gradient as its filter, batch and channels having changed places."""
+        """Emit a convolution of the input by the gradient, with batch and channels exchanged."""
         w, n = self.windows, len(self.spatial)
         pads = []
         for size, k, stride, dilation, (low, _), out in zip(
@@ -211,7 +211,7 @@ _ATTRS = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
 
 
 def _depthwise(shape: Numbers, kernel: Numbers, given: dict[str, Any]) -> Geometry:
-    """A group for each channel."""
+    """Return the geometry with one group per channel."""
     data_format = given["data_format"]
     channels = shape[layout(data_format, 4)[1]]
     if len(kernel) != 4 or kernel[2] != channels:
@@ -272,7 +272,7 @@ def _conv(x: XlaOp, kernel: XlaOp, *, batch_dims: int, groups: int, **given: Any
     return xla.reshape(result, (*outer, *sizes_of(result)[1:]))
 
 
-# ------------------------------------------------------------------------------------------------- of bytes, and fused
+# ------------------------------------------------------------------------------------------- quantised, with epilogue
 
 _BYTES = (DataType.DT_INT8, DataType.DT_QINT8)
 _AFTER = (("BiasAdd",), ("BiasAdd", "Relu"))
@@ -281,7 +281,7 @@ _FILTER_ORDERS = {"HWIO": (0, 1, 2, 3), "OIHW": (2, 3, 1, 0), "OIHW_VECT_I": (2,
 
 @xla_kernel("_FusedConv2D", types={"T": _BYTES}, const=("host_args",))
 def _fused_conv(ctx: XlaOpKernelContext) -> Any:
-    """A convolution, scaled; a bias, and another array, scaled; then rounded to bytes."""
+    """Convolve bytes, scale, add a bias and a scaled side input, apply Relu if fused, and round to bytes."""
     after = tuple(ctx.attr("fused_ops"))
     if after not in _AFTER:
         raise UnimplementedError(f"{list(after)} after a convolution of bytes; it can be {list(map(list, _AFTER))}")
@@ -335,7 +335,7 @@ def _as_hwio(kernel: XlaOp, filter_format: str) -> XlaOp:
 
 
 def _without_vectors(x: XlaOp, ctx: XlaOpKernelContext) -> XlaOp:
-    """[batch, channels / n, height, width, n] with all channels in one dimension."""
+    """Reshape [batch, channels / n, height, width, n] to a single channel dimension."""
     if not ctx.attr("data_format").endswith("_VECT_C"):
         return x
     _check_rank(x, 5, "input")

@@ -1,4 +1,4 @@
-"""Losses of classification, with the gradient beside the loss."""
+"""Classification losses together with their gradients."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cyxla.xla.lib.values import (
 
 
 def _losses(features: XlaOp, labels: XlaOp) -> list[XlaOp]:
-    """-sum(labels * log softmax), and softmax - labels, of rows."""
+    """Return -sum(labels * log softmax) and softmax - labels of rows."""
     logits = shifted(features)
     odds = xla.exponential(logits)
     total = sum_of(odds, [1], keep=True)
     log_odds = logits - broadcast_to(xla.log(total), sizes_of(logits))
-    # What has no probability adds nothing, even if its logarithm is infinite.
+    # Terms with probability 0 are 0, even if the logarithm is infinite.
     terms = select(xla.eq(labels, zeros_like(labels)), zeros_like(labels), labels * log_odds)
     return [-sum_of(terms, [1]), odds / broadcast_to(total, sizes_of(odds)) - labels]
 
@@ -47,7 +47,7 @@ def _cross_entropy(features: XlaOp, labels: XlaOp) -> list[XlaOp]:
 
 @lowering("SparseSoftmaxCrossEntropyWithLogits")
 def _sparse_cross_entropy(features: XlaOp, labels: XlaOp) -> list[XlaOp]:
-    """Labels as rows with a single 1; a label out of range gives NaN."""
+    """Expand labels to one-hot rows; a label out of range gives NaN."""
     if rank_of(features) != 2 or sizes_of(labels) != sizes_of(features)[:1]:
         raise ShapeError(f"logits {list(sizes_of(features))} need rows, and a label for each: {list(sizes_of(labels))}")
     wide, sizes = widened(features), sizes_of(features)

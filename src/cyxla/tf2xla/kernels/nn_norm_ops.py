@@ -1,4 +1,4 @@
-"""Normalisation: of batches, and of neighbouring channels."""
+"""Batch normalisation and local response normalisation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _F32 = ElementType.F32
 
 
 def _feature(x: XlaOp, data_format: str) -> int:
-    """Which dimension the channels are."""
+    """Return the dimension number of the channels."""
     if rank_of(x) != len(data_format):
         raise ShapeError(f"x must have rank {len(data_format)} for {data_format}; its shape is {list(sizes_of(x))}")
     return 1 if is_channels_first(data_format) else rank_of(x) - 1
@@ -34,7 +34,7 @@ def _check(x: XlaOp, feature: int, **vectors: XlaOp) -> None:
 
 
 def _spread(vector: XlaOp, x: XlaOp, feature: int) -> XlaOp:
-    """A number for each channel, repeated over the others."""
+    """Broadcast a vector of channels."""
     return xla.broadcast_in_dim(vector, sizes_of(x), (feature,))
 
 
@@ -50,7 +50,7 @@ def _normalised(
     data_format: str,
     is_training: bool,
 ) -> list[XlaOp]:
-    """A batch-norm-training or batch-norm-inference in f32; running values move by the factor."""
+    """Emit a batch-norm-training or batch-norm-inference in f32, and update the running statistics."""
     feature = _feature(x, data_format)
     _check(x, feature, scale=scale, offset=offset)
     wide = xla.convert(x, _F32)
@@ -76,7 +76,7 @@ lowering(("FusedBatchNorm", "FusedBatchNormV2"), _normalised, attrs=_ATTRS)
 
 @lowering("FusedBatchNormV3", attrs=_ATTRS)
 def _batch_norm_v3(x: XlaOp, *operands: XlaOp, **attrs: Any) -> list[XlaOp]:
-    """Statistics are computed in f32, whatever their type."""
+    """Normalise with statistics in f32, converted to their own type afterwards."""
     kind = operands[0].shape.dtype
     y, *rest = _normalised(x, *map(widened, operands), **attrs)
     rest.append(full(x.builder, 0, DataType.DT_FLOAT, ()))
@@ -114,7 +114,7 @@ def _gradients(
     data_format: str,
     is_training: bool,
 ) -> list[XlaOp]:
-    """A batch-norm-grad in training; else sums beside a product."""
+    """Emit a batch-norm-grad in training, else sums and products."""
     if sizes_of(grad) != sizes_of(x):
         raise ShapeError(f"y_backprop {list(sizes_of(grad))} and x {list(sizes_of(x))} must have one shape")
     feature = _feature(x, data_format)
@@ -146,7 +146,7 @@ _LRN = ("depth_radius", "bias", "alpha", "beta")
 
 
 def _over_neighbours(x: XlaOp, radius: int) -> XlaOp:
-    """A reduce-window of sums over channels."""
+    """Emit a reduce-window that sums over channels."""
     size = 2 * radius + 1
     computation = scalar_computation("add", x.shape.dtype)
     pads = [(0, 0)] * 3 + [(radius, radius)]

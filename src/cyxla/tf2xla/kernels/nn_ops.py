@@ -1,4 +1,4 @@
-"""Biases, layouts, and the greatest of many."""
+"""Biases, data formats, top-k."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _channels(x: XlaOp, data_format: str) -> int:
 
 
 def _bias_add(value: XlaOp, bias: XlaOp, *, data_format: str = "NHWC") -> XlaOp:
-    """The bias repeated over all but the channels."""
+    """Add the bias, broadcast over all dimensions except the channels."""
     if rank_of(value) < 2 or rank_of(bias) != 1:
         raise ShapeError(
             f"a bias is a vector for values of rank 2 or more: {list(sizes_of(bias))}, {list(sizes_of(value))}"
@@ -65,7 +65,7 @@ def _bias_add_grad(grad: XlaOp, *, data_format: str) -> XlaOp:
 
 @lowering("DataFormatDimMap", attrs=("src_format", "dst_format"))
 def _dimension_map(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
-    """A choice among the places of the other layout."""
+    """Emit a chain of selects over the dimensions of the source format."""
     check_formats(src_format, dst_format)
     size = len(src_format)
     place = select(xla.lt(x, zeros_like(x)), x + scalar(x, size), x)
@@ -77,7 +77,7 @@ def _dimension_map(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
 
 @lowering("DataFormatVecPermute", attrs=("src_format", "dst_format"))
 def _permute(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
-    """Slices in another order."""
+    """Concatenate slices in the order of the target format."""
     check_formats(src_format, dst_format)
     if rank_of(x) not in (1, 2) or (rank_of(x) == 2 and sizes_of(x)[1] != 2):
         raise ShapeError(f"x must be a vector, or a matrix of pairs; its shape is {list(sizes_of(x))}")
@@ -93,7 +93,7 @@ def _permute(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
 
 
 def _descending(dtype: ElementType) -> Any:
-    """A comparator that puts greater elements first; floats in total order."""
+    """Build a comparator for descending order; floats are in total order."""
     builder = XlaBuilder("greater")
     kinds = [dtype, dtype, ElementType.S32, ElementType.S32]
     given = [xla.parameter(builder, i, Shape.array(t), f"p{i}") for i, t in enumerate(kinds)]
@@ -102,7 +102,7 @@ def _descending(dtype: ElementType) -> Any:
 
 
 def _top(x: XlaOp, k: int, index_type: DataType) -> list[XlaOp]:
-    """A stable sort of elements and places, cut off."""
+    """Sort elements and indices stably, and slice the first k."""
     if not rank_of(x):
         raise ShapeError("the input must have at least one dimension; it is a scalar")
     last = rank_of(x) - 1
@@ -119,7 +119,7 @@ _ORDERED = tuple(t for t in REAL if t is not DataType.DT_UINT16)
 
 @xla_kernel("TopKV2", types={"T": _ORDERED})
 def _top_k(ctx: XlaOpKernelContext) -> Any:
-    """As many as are asked for; where that depends on data, all of them in order, and then cut."""
+    """Emit k elements if k is constant, else all elements sorted with a dynamic size."""
     x, k = ctx.input("input"), ctx.xla.constant_value(ctx.input_expression("k"))
     if k is not None:
         if k.ndim or k < 0:
@@ -138,7 +138,7 @@ def _top_k(ctx: XlaOpKernelContext) -> Any:
     attrs=("k", "reduction_dimension", "is_max_k"),
 )
 def _approx_top_k(x: XlaOp, *, k: int, reduction_dimension: int, is_max_k: bool) -> list[XlaOp]:
-    """The exact answer, which is an approximation of recall 1."""
+    """Return the exact result, an approximation of recall 1."""
     axis = reduction_dimension % max(rank_of(x), 1)
     order = [d for d in range(rank_of(x)) if d != axis] + [axis]
     moved = xla.transpose(x, order)
@@ -149,7 +149,7 @@ def _approx_top_k(x: XlaOp, *, k: int, reduction_dimension: int, is_max_k: bool)
 
 @lowering("InTopKV2", const=("k",))
 def _in_top_k(predictions: XlaOp, targets: XlaOp, k: Array) -> XlaOp:
-    """Whether fewer than k classes beat the target."""
+    """Return whether fewer than k classes score above the target."""
     sizes = sizes_of(predictions)
     if len(sizes) != 2 or sizes_of(targets) != sizes[:1]:
         raise ShapeError(f"predictions {list(sizes)} need rows, and a target for each: {list(sizes_of(targets))}")

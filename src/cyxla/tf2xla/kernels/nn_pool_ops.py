@@ -1,4 +1,4 @@
-"""Pooling: reductions over windows, and the gradients."""
+"""Pooling by windowed reductions, and its gradients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ATTRS = ("ksize", "strides", "padding", "data_format")
 
 
 class Pool:
-    """Windows over the spatial dimensions of an array in its layout."""
+    """Windows over the spatial dimensions of an array in its data format."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Pool:
         self.axes = range(first, first + len(sizes))
 
     def laid(self, numbers: Sequence[Any], other: Any) -> list[Any]:
-        """Numbers of the spatial dimensions among those of all."""
+        """Expand a sequence over spatial dimensions to all dimensions."""
         found = [other] * len(self.shape)
         for axis, number in zip(self.axes, numbers, strict=True):
             found[axis] = number
@@ -75,14 +75,14 @@ class Pool:
 
     @property
     def out(self) -> list[int]:
-        """Sizes of the result."""
+        """Shape of the result."""
         found = list(self.shape)
         for axis, size in zip(self.axes, self.windows.out, strict=True):
             found[axis] = size
         return found
 
     def reduce(self, x: XlaOp, init: XlaOp, opcode: str) -> XlaOp:
-        """A reduce-window."""
+        """Emit a reduce-window."""
         w = self.windows
         computation = scalar_computation(opcode, x.shape.dtype)
         return xla.reduce_window(
@@ -90,12 +90,12 @@ class Pool:
         )
 
     def check(self, name: str, x: XlaOp, shape: Numbers) -> None:
-        """Refuse an operand of another shape."""
+        """Raise if an operand has another shape."""
         if sizes_of(x) != tuple(shape):
             raise ShapeError(f"{name} is {list(sizes_of(x))}; the input and the windows give {list(shape)}")
 
     def counts(self, like: XlaOp) -> XlaOp:
-        """How many elements each window sees, padding aside."""
+        """Return the number of elements of each window, excluding padding."""
         w = self.windows
         count = np.zeros((1, *w.out, 1), np.float64)
         inside = w.padded(np.ones((1, *w.sizes, 1), bool), False)
@@ -115,7 +115,7 @@ def _check_rank(x: XlaOp, rank: int, name: str) -> None:
 
 def _max_pool(rank: int) -> Callable[..., XlaOp]:
     def pool(x: XlaOp, *, data_format: str, **geometry: Any) -> XlaOp:
-        """A reduce-window of maximum."""
+        """Emit a reduce-window of maximum."""
         _check_rank(x, rank, "the input")
         if len(geometry["ksize"]) == rank and others(geometry["ksize"], data_format)[1] != 1:
             return _over_channels(x, data_format, geometry)
@@ -125,7 +125,7 @@ def _max_pool(rank: int) -> Callable[..., XlaOp]:
 
 
 def _over_channels(x: XlaOp, data_format: str, geometry: dict[str, Any]) -> XlaOp:
-    """The greatest of neighbouring channels, in windows that tile."""
+    """Reduce non-overlapping windows of channels."""
     axis = 1 if is_channels_first(data_format) else rank_of(x) - 1
     size, step = (others(geometry[name], data_format)[1] for name in ("ksize", "strides"))
     channels = sizes_of(x)[axis]
@@ -143,7 +143,7 @@ def _at_least(dtype: ElementType) -> XlaComputation:
 
 def _max_pool_grad(rank: int) -> Callable[..., XlaOp]:
     def gradient(x: XlaOp, output: XlaOp, grad: XlaOp, *, data_format: str, **geometry: Any) -> XlaOp:
-        """A select-and-scatter: each window's gradient goes to the first of its greatest."""
+        """Emit a select-and-scatter, which passes a window's gradient to its first maximum."""
         _check_rank(x, rank, "orig_input")
         pool = Pool(sizes_of(x), data_format=data_format, **geometry)
         pool.check("orig_output", output, pool.out)
@@ -167,7 +167,7 @@ def _max_pool_grad(rank: int) -> Callable[..., XlaOp]:
 
 def _max_pool_grad_grad(rank: int) -> Callable[..., XlaOp]:
     def gradient(x: XlaOp, output: XlaOp, grad: XlaOp, *, data_format: str, **geometry: Any) -> XlaOp:
-        """Of the places of a window in turn, what the gradient has where the input is greatest."""
+        """Select the gradient at the first maximum of each window, tap by tap."""
         _check_rank(x, rank, "orig_input")
         pool = Pool(sizes_of(x), data_format=data_format, **geometry)
         pool.check("orig_output", output, pool.out)
@@ -196,7 +196,7 @@ def _tap(pool: Pool, x: XlaOp, at: Sequence[slice]) -> XlaOp:
 
 
 def _by_operands(function: Callable[..., XlaOp], count: int) -> Callable[..., XlaOp]:
-    """The form whose window sizes and strides are the last two operands."""
+    """Wrap a kernel so that window sizes and strides are its last two operands."""
 
     def pool(*operands: Any, **attrs: Any) -> XlaOp:
         sizes = {}
@@ -210,7 +210,7 @@ def _by_operands(function: Callable[..., XlaOp], count: int) -> Callable[..., Xl
 
 
 _SIZES = ("ksize", "strides")
-_FLOAT = {"T": (DataType.DT_FLOAT,)}  # all that a second gradient is compiled for
+_FLOAT = {"T": (DataType.DT_FLOAT,)}  # the type supported for second derivatives
 lowering("MaxPool", _max_pool(4), attrs=(*_ATTRS, "explicit_paddings"))
 lowering("MaxPoolGrad", _max_pool_grad(4), attrs=(*_ATTRS, "explicit_paddings"))
 lowering("MaxPoolGradGrad", _max_pool_grad_grad(4), attrs=_ATTRS, types=_FLOAT)
@@ -227,7 +227,7 @@ lowering("MaxPool3DGradGrad", _max_pool_grad_grad(5), attrs=_ATTRS, types=_FLOAT
 
 def _avg_pool(rank: int) -> Callable[..., XlaOp]:
     def pool(x: XlaOp, *, data_format: str, **geometry: Any) -> XlaOp:
-        """A reduce-window of sums, over counts that are constants."""
+        """Emit a reduce-window of sums divided by constant counts."""
         _check_rank(x, rank, "the input")
         found = Pool(sizes_of(x), data_format=data_format, **geometry)
         wide = widened(x)
@@ -239,7 +239,7 @@ def _avg_pool(rank: int) -> Callable[..., XlaOp]:
 
 def _avg_pool_grad(rank: int) -> Callable[..., XlaOp]:
     def gradient(shape: Array, grad: XlaOp, *, data_format: str, **geometry: Any) -> XlaOp:
-        """Shares of the gradient, `strides` apart, summed over every window that an element is in."""
+        """Sum shares of the gradient, dilated by the strides, over the windows of each element."""
         if shape.shape != (rank,):
             raise ShapeError(f"orig_input_shape must hold {rank} sizes; its shape is {list(shape.shape)}")
         _check_rank(grad, rank, "grad")

@@ -1,4 +1,4 @@
-"""Quantisation: floats rounded to the few values that some bits can hold, and integers that stand for floats."""
+"""Fake quantisation, and integers that represent floats."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _check_bits(num_bits: int) -> None:
 
 
 def _nudged(low: XlaOp, high: XlaOp, num_bits: int, narrow_range: bool) -> tuple[XlaOp, XlaOp, XlaOp]:
-    """The range moved so that 0 is among its values, and the distance of those."""
+    """Nudge the range so that it represents 0 exactly, and return it with the step."""
     least, most = full_like(low, float(narrow_range)), full_like(low, float((1 << num_bits) - 1))
     scale = (high - low) / (most - least)
     zero = least - low / scale
@@ -62,7 +62,7 @@ def _quantized(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, narrow_range: b
 
 
 def _gradients(grads: XlaOp, x: XlaOp, low: XlaOp, high: XlaOp, bits: int, narrow: bool) -> list[XlaOp]:
-    """Where the gradient goes: to the input, to the lower and to the upper end."""
+    """Mask the gradient for the input, the lower and the upper bound."""
     if sizes_of(grads) != sizes_of(x):
         raise ShapeError(f"gradients {list(sizes_of(grads))} and inputs {list(sizes_of(x))} must have one shape")
     least, most, _ = _nudged(low, high, bits, narrow)
@@ -134,7 +134,7 @@ def _there_and_back(
     narrow: bool,
     axis: int,
 ) -> XlaOp:
-    """Rounded to multiples of a scale that the range, or the input's own, gives; 0 stays."""
+    """Round to multiples of a step derived from the given range or that of the input; 0 is exact."""
     wide = widened(x)
     least, most = _integers(wide, bits, signed, narrow)
     low, high = (_end(wide, widened(e), axis) for e in (low, high))
@@ -150,7 +150,7 @@ def _there_and_back(
 
 
 def _end(x: XlaOp, end: XlaOp, axis: int) -> XlaOp:
-    """An end of the range, repeated to the input's shape."""
+    """Broadcast a bound of the range to the input's shape."""
     if axis < 0:
         return broadcast_to(xla.reshape(end, ()), sizes_of(x))
     if axis >= rank_of(x) or sizes_of(end) != (sizes_of(x)[axis],):
@@ -159,7 +159,7 @@ def _end(x: XlaOp, end: XlaOp, axis: int) -> XlaOp:
 
 
 def _integers(like: XlaOp, bits: int | XlaOp, signed: bool, narrow: bool) -> tuple[XlaOp, XlaOp]:
-    """The least and the greatest integer of so many bits, as floats; the bits may depend on data."""
+    """Return the limits of integers of `bits` bits, as floats; the number of bits may be dynamic."""
     if isinstance(bits, XlaOp):
         wide = xla.convert(bits, like.shape.dtype)
         half = xla.power(scalar(like, 2), wide - scalar(like, 1) if signed else wide)
@@ -205,7 +205,7 @@ lowering(
 
 @xla_kernel("QuantizeAndDequantizeV3")
 def _v3(ctx: XlaOpKernelContext) -> Any:
-    """The same for a number of bits that need not be known."""
+    """Quantise with a number of bits that may be dynamic."""
     x, low, high = (ctx.input(i) for i in range(3))
     known = ctx.xla.constant_value(ctx.input_expression("num_bits"))
     if ctx.input_shape("num_bits") not in ((), (1,)):

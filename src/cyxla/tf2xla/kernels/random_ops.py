@@ -1,4 +1,4 @@
-"""Random numbers from the seed attributes of a node: Philox, from where the node's last run ended."""
+"""Random numbers from the seed attributes of a node: Philox states that persist between runs of a program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cyxla.xla.lib.values import broadcast_to, count_of, iota_along, max_of, pai
 Array = np.ndarray[Any, Any]
 Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]
 _MASK64 = (1 << 64) - 1
-_WINITZKI, _HALLEY = 0.147, 3  # the approximation's constant; steps to all digits of f64
+_WINITZKI, _HALLEY = 0.147, 3  # Winitzki's constant; Halley steps for full f64 precision
 
 # ---------------------------------------------------------------------------------------------- generators of nodes
 
@@ -41,13 +41,13 @@ _TARGET = "cyxla.next_random_state"
 
 
 class _Streams:
-    """Where the generators of nodes stand, for this process; without seeds they begin anywhere."""
+    """Philox states of nodes in this process; nodes without seeds start at a random state."""
 
     def __init__(self) -> None:
         self._lock, self._next = new_lock(), dict[str, PhiloxState]()
 
     def take(self, config: str) -> PhiloxState:
-        """The generator of a node, which moves on by what the node takes."""
+        """Return the state of a node and advance it by the blocks that the node uses."""
         node = json.loads(config)
         with self._lock:
             found = self._next.get(config) or _first(node["seed"], node["seed2"])
@@ -68,16 +68,16 @@ _STREAMS = _Streams()
 
 @register_custom_call(_TARGET)
 def _next_state(_: Any, ins: Instruction) -> Array:
-    """Key and counter's halves of the next numbers of a node."""
+    """Return key and counter halves of a node's next numbers."""
     config = ins.extras.get("backend_config") or b""
     mine = _STREAMS.take(config.decode() if isinstance(config, bytes) else str(config))
     return np.array([mine.key, mine.counter & _MASK64, mine.counter >> 64], np.uint64)
 
 
 def reserved(ctx: XlaOpKernelContext, words: int) -> Generator:
-    """The generator of a node at the first of as many blocks as give `words` words.
+    """Return a generator at the first of enough blocks for `words` words.
 
-    What the program calls for it is asked anew on every run: a compiled graph draws other numbers each time.
+    The state comes from a custom call at run time, so each run of a compiled graph draws other numbers.
     """
     config = {
         "node": ctx.kernel.name, "seed": ctx.attr("seed"), "seed2": ctx.attr("seed2"), "blocks": -(-words // 4)
@@ -112,7 +112,7 @@ _fill("TruncatedNormal", philox.truncated_normal)
 
 @xla_kernel("RandomUniformInt", const=("shape",))
 def _uniform_int(ctx: XlaOpKernelContext) -> Any:
-    """Whole words by the remainder."""
+    """Draw integers by the remainder of whole words."""
     sizes, bounds = _sizes(ctx), [ctx.input(name) for name in ("minval", "maxval")]
     for name, bound in zip(("minval", "maxval"), bounds, strict=True):
         ctx.require(not sizes_of(bound), f"{name} must be a scalar; its shape is {list(sizes_of(bound))}", ShapeError)
@@ -121,7 +121,7 @@ def _uniform_int(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("ParameterizedTruncatedNormal", const=("shape",), types=_EXACT)
 def _parameterized(ctx: XlaOpKernelContext) -> Any:
-    """The parameters are scalars, or one for each of the first dimension."""
+    """Draw with scalar parameters, or one per element of the first dimension."""
     sizes = _sizes(ctx)
     ctx.require(sizes, "the shape must have a dimension for the batch")
     parameters = [_for_batch(ctx.input(name), sizes) for name in ("means", "stdevs", "minvals", "maxvals")]
@@ -139,7 +139,7 @@ def _for_batch(parameter: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
 def parameterized_truncated_normal(
     generator: Generator, sizes: tuple[int, ...], dtype: DataType, parameters: Sequence[XlaOp]
 ) -> XlaOp:
-    """Normal numbers of means and deviations between bounds: where the distribution function has a uniform value."""
+    """Draw truncated normal numbers by inverting the distribution function."""
     wide = ElementType.F64 if element_type(dtype) is ElementType.F64 else ElementType.F32
     mean, deviation, low, high = (broadcast_to(xla.convert(p, wide), sizes) for p in parameters)
     a, b = (_phi((bound - mean) / deviation) for bound in (low, high))
@@ -153,7 +153,7 @@ def parameterized_truncated_normal(
 
 
 def _inverse_erf(y: XlaOp) -> XlaOp:
-    """Where erf has a value between -1 and 1: Winitzki's approximation, made better by Halley's method."""
+    """Invert erf on (-1, 1) by Winitzki's approximation, refined by Halley's method."""
 
     def of(value: float) -> XlaOp:
         return xla.broadcast(scalar(y, value), sizes_of(y))
@@ -168,7 +168,7 @@ def _inverse_erf(y: XlaOp) -> XlaOp:
 
 
 def _phi(x: XlaOp) -> XlaOp:
-    """The normal distribution function."""
+    """Return the normal distribution function."""
     half, root = (xla.broadcast(scalar(x, n), sizes_of(x)) for n in (0.5, sqrt(0.5)))
     return half + half * xla.erf(x * root)
 
@@ -184,12 +184,12 @@ def _multinomial(ctx: XlaOpKernelContext) -> Any:
 
 
 def categorical(generator: Generator, logits: XlaOp, num_samples: Array, dtype: DataType) -> XlaOp:
-    """Classes, by how many running totals of the odds of a row a uniform number has passed.
+    """Draw classes by counting the cumulative probabilities not above a uniform number.
 
     Raises
     ------
     ShapeError, InvalidArgumentError
-        The logits are not a matrix with columns, or the number of samples is not one number, or negative.
+        The logits are not a matrix with columns, or the number of samples is not a scalar or is negative.
     """
     count = _samples(logits, num_samples)
     rows, classes = sizes_of(logits)
@@ -221,7 +221,7 @@ def _samples(logits: XlaOp, num_samples: Array) -> int:
 
 
 def _running_odds(logits: XlaOp) -> XlaOp:
-    """Running totals of exponentials; a logit that is not finite has no odds."""
+    """Return the cumulative sums of exponentials; logits that are not finite count as 0."""
     rows, classes = sizes_of(logits)
     finite = xla.is_finite(logits)
     known = select(finite, logits, scalar(logits, float(np.finfo(np.float64).min)))
@@ -236,7 +236,7 @@ def _running_odds(logits: XlaOp) -> XlaOp:
 
 @xla_kernel("RandomShuffle")
 def _shuffle(ctx: XlaOpKernelContext) -> Any:
-    """A gather of rows in the order of random words."""
+    """Gather rows in an order that sorts random words."""
     value = ctx.input("value")
     if not sizes_of(value) or sizes_of(value)[0] < 2:
         return value
@@ -249,5 +249,5 @@ def _shuffle(ctx: XlaOpKernelContext) -> Any:
 
 @lowering("RandomGammaGrad", types={"T": FLOATING[2:]})
 def _gamma_grad(alpha: XlaOp, sample: XlaOp) -> XlaOp:
-    """A series and a continued fraction, in loops."""
+    """Compute a series and a continued fraction in loops."""
     return in_f64(gamma_sample_grad)(*paired(alpha, sample))

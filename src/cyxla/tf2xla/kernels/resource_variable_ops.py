@@ -1,4 +1,4 @@
-"""Variables: read before, written after; in between their values replace each other."""
+"""Variables, which are read before and written after the program, and are values in between."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _is_initialized(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("VariableShape", metadata=True)
 def _variable_shape(ctx: XlaOpKernelContext) -> Any:
-    """A constant: the shape of what the variable holds now."""
+    """Output a constant: the shape of the current value."""
     value = ctx.input_resource(0).read()
     out: DataType = ctx.attr("out_type")
     ctx.set_constant_output(0, np.array(sizes_of(value), out.numpy))
@@ -69,12 +69,12 @@ def _variable_shape(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("DestroyResourceOp")
 def _destroy(ctx: XlaOpKernelContext) -> Any:
-    """Nothing: the variable lives outside."""
+    """Emit nothing: the variable belongs to the caller."""
 
 
 @xla_kernel("ResourceGather")
 def _gather(ctx: XlaOpKernelContext) -> Any:
-    """Rows of the variable."""
+    """Gather rows of the variable."""
     value = ctx.read_variable_input(0, ctx.attr("dtype"))
     batch = ctx.attr("batch_dims")
     return gathered(value, ctx.input(1), batch, batch)
@@ -82,7 +82,7 @@ def _gather(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("ResourceStridedSliceAssign", const=("begin", "end", "strides"))
 def _strided_assign(ctx: XlaOpKernelContext) -> Any:
-    """A slice of the variable exchanged."""
+    """Replace a strided slice of the variable."""
     dtype: DataType = ctx.attr("T")
     value = ctx.read_variable_input(0, dtype)
     begin, end, strides = (ctx.constant_input(name) for name in ("begin", "end", "strides"))
@@ -92,13 +92,13 @@ def _strided_assign(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("ReadVariableXlaSplitND")
 def _split_nd(ctx: XlaOpKernelContext) -> Any:
-    """A slice of the variable for each tile."""
+    """Emit one slice of the variable per tile."""
     value = ctx.read_variable_input(0, ctx.attr("T"))
     return split_tiles(value, ctx.attr("num_splits"), ctx.attr("paddings"))
 
 
 @xla_kernel("AssignVariableXlaConcatND")
 def _concat_nd(ctx: XlaOpKernelContext) -> Any:
-    """Concatenates, one dimension after the other."""
+    """Concatenate tiles along all dimensions."""
     tiles = ctx.input_list("inputs")
     ctx.assign_variable(0, ctx.attr("T"), joined_tiles(tiles, ctx.attr("num_concats"), ctx.attr("paddings")))

@@ -1,4 +1,4 @@
-"""Reductions of rows that belong together: one scatter into what segments without rows are."""
+"""Reductions over segments of rows, each by one scatter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class _Reduction:
-    """How rows are joined, and what a segment without rows is."""
+    """Reduction of the rows of a segment, and its value for an empty segment."""
 
     how: str
     empty: Callable[[XlaOp], XlaOp]
@@ -40,7 +40,7 @@ _REDUCTIONS = (
 
 
 def _joined(data: XlaOp, ids: XlaOp, num_segments: Array, by: _Reduction) -> XlaOp:
-    """Rows of the data go where their numbers say; numbers out of range go nowhere."""
+    """Scatter rows of the data by segment; segment numbers out of range are skipped."""
     if num_segments.ndim:
         raise ShapeError(f"num_segments must be a scalar; its shape is {list(num_segments.shape)}")
     if num_segments < 0:

@@ -1,4 +1,4 @@
-"""Sparse tensors: rows of indices, and a value for each."""
+"""Sparse tensors: a matrix of indices with one value per row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 @lowering("SparseToDense", const=("output_shape",))
 def _sparse_to_dense(indices: XlaOp, output_shape: Array, values: XlaOp, default: XlaOp) -> XlaOp:
-    """A scatter into the default; indices may be a scalar, a vector or a matrix, and one value stand for all."""
+    """Scatter into the default; indices are a scalar, a vector or a matrix, and a single value broadcasts."""
     sizes, depth = read_sizes(output_shape, "output_shape"), len(output_shape)
     if rank_of(indices) < 2:
         indices = xla.reshape(indices, (prod(sizes_of(indices)), 1))

@@ -1,4 +1,4 @@
-"""Special functions: series of additions and products, or HLO loops where the number of terms depends on data."""
+"""Special functions, by series, or by HLO loops where the number of terms depends on data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDE = {"T": FLOATING[2:]}
 
 
 def _paired(function: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp], XlaOp]:
-    """Of two values that broadcast, in f64."""
+    """Wrap a function of two broadcasting operands that computes in f64."""
     wide = in_f64(function)
     return lambda x, y: wide(*paired(x, y))
 
@@ -39,7 +39,7 @@ lowering("Zeta",        _paired(special_loops.zeta),          types=_WIDE)
 
 @lowering("Betainc", types=_WIDE)
 def _betainc(a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
-    """A continued fraction; the operands have one shape, or are scalars."""
+    """Evaluate a continued fraction; the operands have one shape or are scalars."""
     shapes = {sizes_of(v) for v in (a, b, x)} - {()}
     if len(shapes) > 1:
         raise ShapeError(f"a, b and x must have one shape or be scalars: {sorted(map(list, shapes))}")

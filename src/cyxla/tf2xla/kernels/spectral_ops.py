@@ -1,4 +1,4 @@
-"""Fourier transforms of the last dimensions: each is the HLO of its name."""
+"""Fourier transforms of trailing dimensions, by HLO's fft."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def _lengths(fft_length: Array, rank: int) -> tuple[int, ...]:
 
 
 def _half(lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes of the half of a transform that says all."""
+    """Return the sizes of the nonredundant half of a spectrum."""
     return (*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
 
 
 def _cut(x: XlaOp, needed: tuple[int, ...]) -> XlaOp:
-    """The last dimensions cut to what is needed; nothing is padded."""
+    """Crop the last dimensions to the needed sizes; inputs are not padded."""
     batch = sizes_of(x)[: rank_of(x) - len(needed)]
     have = sizes_of(x)[len(batch) :]
     if any(size < need for size, need in zip(have, needed, strict=True)):
@@ -63,7 +63,7 @@ def _cut(x: XlaOp, needed: tuple[int, ...]) -> XlaOp:
 def _between(
     x: XlaOp, fft_length: Array, rank: int, dtype: DataType, kind: str, sizes: tuple[Callable[..., Any], ...]
 ) -> XlaOp:
-    """`sizes` tell from the lengths what is needed of the input, and what comes out."""
+    """Transform between real and complex; `sizes` map the lengths to the sizes of input and result."""
     _check_rank(x, rank)
     lengths = _lengths(fft_length, rank)
     needed, made = (size(lengths) for size in sizes)

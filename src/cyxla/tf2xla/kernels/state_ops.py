@@ -15,7 +15,7 @@ from cyxla.xla.lib.values import broadcast_to, sizes_of
 
 
 def scattered_rows(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> XlaOp:
-    """Rows of the target joined with updates, or all with one number; indices out of range are left out."""
+    """Emit a scatter of rows or of a single number; indices out of range are skipped."""
     rest = sizes_of(target)[1:]
     want = (*sizes_of(indices), *rest)
     if sizes_of(updates) and sizes_of(updates) != want:

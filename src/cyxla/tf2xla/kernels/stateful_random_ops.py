@@ -1,4 +1,4 @@
-"""Random numbers whose generator is in a variable: s64[3] of the counter's halves and the key."""
+"""Random numbers with the generator state in a variable: s64[3] of counter low, counter high and key."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]
 
 
 def _take(ctx: XlaOpKernelContext, algorithm: str, elements: XlaOp) -> tuple[Generator, XlaOp]:
-    """The generator in the variable and the state it came from; the variable moves on by that many elements.
+    """Return the variable's generator and state, and advance the variable by `elements` elements.
 
     Raises
     ------
     ShapeError, InvalidArgumentError
-        The variable holds no state, or it is another algorithm.
+        The variable does not hold a state, or the algorithm is not Philox.
     """
     check_algorithm(ctx.constant_input_as_int_scalar(algorithm))
     state = ctx.read_variable_input(0, DataType.DT_INT64)
@@ -81,7 +81,7 @@ def _delta(ctx: XlaOpKernelContext) -> XlaOp:
 
 @xla_kernel("RngReadAndSkip", const=("alg",))
 def _read_and_skip(ctx: XlaOpKernelContext) -> Any:
-    """The state as it was."""
+    """Return the previous state."""
     return _take(ctx, "alg", _delta(ctx))[1]
 
 

@@ -1,4 +1,4 @@
-"""Random numbers that a seed, or a key and a counter, decide: Philox in integer instructions."""
+"""Random numbers determined by a seed, or by a key and a counter: Philox in integer instructions."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ DRAWS: dict[str, Draw] = {
 
 
 def of_seed(seed: XlaOp) -> Generator:
-    """The generator of a seed.
+    """Return the generator for a seed.
 
     Raises
     ------
     ShapeError
-        It does not hold two numbers.
+        The seed does not hold two numbers.
     """
     if sizes_of(seed) != (2,):
         raise ShapeError(f"a seed must hold two numbers; its shape is {list(sizes_of(seed))}")
@@ -44,14 +44,14 @@ def of_seed(seed: XlaOp) -> Generator:
 
 
 def of_key(key: XlaOp, counter: XlaOp, alg: Array) -> Generator:
-    """The generator of a key, a counter and an algorithm's number.
+    """Return the generator for a key, a counter and the number of an algorithm.
 
     Raises
     ------
     ShapeError
-        The key is not of one number, the counter not of two or more, or the algorithm is no scalar.
+        The key is not a vector of one number, the counter has fewer than two, or the algorithm is not a scalar.
     InvalidArgumentError, UnimplementedError
-        It is another algorithm than Philox.
+        The algorithm is not Philox.
     """
     if alg.ndim:
         raise ShapeError(f"alg must be a scalar; its shape is {list(alg.shape)}")
@@ -64,22 +64,22 @@ def of_key(key: XlaOp, counter: XlaOp, alg: Array) -> Generator:
 
 
 def element(vector: XlaOp, index: int) -> XlaOp:
-    """One number of a vector."""
+    """Return one number of a vector."""
     return xla.reshape(xla.slice_in_dim(vector, index, index + 1), ())
 
 
 def sizes_in(shape: Array) -> tuple[int, ...]:
-    """Sizes that a vector holds; raises as `shape_of`."""
+    """Return the sizes held by a vector; raises as `shape_of`."""
     return shape_of(shape)[0]
 
 
 def scalars(low: XlaOp, high: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Bounds of integers.
+    """Check that the bounds of integers are scalars, and return them.
 
     Raises
     ------
     ShapeError
-        One is not a scalar.
+        A bound is not a scalar.
     """
     for name, bound in (("minval", low), ("maxval", high)):
         if sizes_of(bound):
@@ -87,7 +87,7 @@ def scalars(low: XlaOp, high: XlaOp) -> tuple[XlaOp, XlaOp]:
     return low, high
 
 
-_SEED = (DataType.DT_INT32,)  # what a seed that goes into compiled code may be
+_SEED = (DataType.DT_INT32,)  # types of seeds in compiled code
 _WORDS = (DataType.DT_INT32, DataType.DT_INT64)
 
 
@@ -137,7 +137,7 @@ def _parameterized(
 
 @lowering("StatelessRandomGetKeyCounter")
 def _key_counter(seed: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """The block that the seed is stirred into."""
+    """Return the key and counter scrambled from the seed."""
     generator = of_seed(seed)
     halves = [xla.reshape(x, (1,)) for x in (generator.low, generator.high)]
     return xla.reshape(generator.key, (1,)), xla.concatenate(halves, 0)
@@ -150,5 +150,5 @@ def _key_counter_algorithm(seed: XlaOp) -> tuple[XlaOp, XlaOp, Array]:
 
 @lowering("StatelessRandomGetAlg")
 def _algorithm() -> Array:
-    """A constant: Philox."""
+    """Output a constant: Philox."""
     return np.array(PHILOX, np.int32)

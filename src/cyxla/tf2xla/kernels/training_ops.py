@@ -1,4 +1,4 @@
-"""Updates of optimisers: the values of a variable and its slots replaced together."""
+"""Optimiser updates: a variable and its slots are updated together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uniform quantisation: an integer q stands for (q - zero point) * scale, for a whole array or along one axis."""
+"""Uniform quantisation: an integer q represents (q - zero point) * scale, per tensor or along one axis."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _WORD, _LONG, _DOUBLE = ElementType.S32, ElementType.S64, ElementType.F64
 
 
 class Quantization:
-    """Scales and zero points of one operand, and where its numbers end.
+    """Scales, zero points and limits of one operand.
 
     Parameters
     ----------
     ctx : XlaOpKernelContext
     prefix : str
-        What names of inputs and attributes of the operand begin with, such as ``"lhs_"``.
+        Prefix of the operand's inputs and attributes, such as ``"lhs_"``.
     """
 
     def __init__(self, ctx: XlaOpKernelContext, prefix: str = "") -> None:
@@ -44,7 +44,7 @@ class Quantization:
             )
 
     def along(self, numbers: XlaOp, sizes: Sequence[int]) -> XlaOp:
-        """Scales or zero points repeated to an array's shape."""
+        """Broadcast scales or zero points to an array's shape."""
         if self.axis < 0:
             return broadcast_to(numbers, sizes)
         if self.axis >= len(sizes) or sizes_of(numbers) != (sizes[self.axis],):
@@ -52,16 +52,16 @@ class Quantization:
         return xla.broadcast_in_dim(numbers, sizes, (self.axis,))
 
     def differences(self, x: XlaOp) -> XlaOp:
-        """Numbers less their zero points, as s32."""
+        """Subtract the zero points, in s32."""
         return xla.convert(x, _WORD) - self.along(self.zeros, sizes_of(x))
 
     def held(self, x: XlaOp) -> XlaOp:
-        """Numbers held between the ends."""
+        """Clamp numbers to the limits."""
         return xla.minimum(xla.maximum(x, full_like(x, self.least)), full_like(x, self.most))
 
 
 def _scaled(differences: XlaOp, factor: XlaOp, to: Quantization) -> XlaOp:
-    """Differences times a factor, an f64 array, in the fixed point of a 31-bit multiplier and a shift; then held."""
+    """Multiply by an f64 factor in fixed point, with a 31-bit multiplier and a shift; add zero points and clamp."""
     multiplier, exponent = _fixed_point(factor)
     shift = full_like(exponent, 31) - exponent
     one = full_like(exponent, 1)
@@ -73,7 +73,7 @@ def _scaled(differences: XlaOp, factor: XlaOp, to: Quantization) -> XlaOp:
 
 
 def _fixed_point(factor: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """A factor as multiplier * 2 ** (exponent - 31), both s64, the multiplier of 31 bits."""
+    """Return s64 multiplier and exponent of a factor multiplier * 2 ** (exponent - 31), with a 31-bit multiplier."""
     bits = xla.bitcast_convert(factor, _LONG)
     exponent = xla.shift_right(bits, full_like(bits, 52)) - full_like(bits, 1022)
     fraction = xla.bitcast_convert(bits - xla.shift_left(exponent, full_like(bits, 52)), _DOUBLE)
@@ -95,7 +95,7 @@ def _wide(x: XlaOp) -> XlaOp:
 
 @xla_kernel("UniformQuantize")
 def _quantize(ctx: XlaOpKernelContext) -> Any:
-    """The nearest number of the scale; halves go up."""
+    """Round to the nearest multiple of the scale, halves up."""
     x, to = ctx.input("input"), Quantization(ctx)
     inverse = to.along(scalar(to.scales, 1) / to.scales, sizes_of(x))
     nearest = xla.floor(x * inverse + full_like(x, 0.5))
@@ -121,7 +121,7 @@ def _requantize(ctx: XlaOpKernelContext) -> Any:
 
 
 def _moved(x: XlaOp, by: Quantization, to: Quantization) -> XlaOp:
-    """What stands for the same under another quantisation, as s32."""
+    """Convert to another quantisation, as s32."""
     sizes = sizes_of(x)
     factor = _wide(by.along(by.scales, sizes)) / _wide(to.along(to.scales, sizes))
     return _scaled(by.differences(x), factor, to)
@@ -132,7 +132,7 @@ def _moved(x: XlaOp, by: Quantization, to: Quantization) -> XlaOp:
 
 @xla_kernel("UniformQuantizedClipByValue")
 def _clip(ctx: XlaOpKernelContext) -> Any:
-    """Bounds are of the operand's own quantisation."""
+    """Clamp to bounds given in the operand's quantisation."""
     x, by = ctx.input("operand"), Quantization(ctx)
     low, high = (by.along(ctx.input(name), sizes_of(x)) for name in ("min", "max"))
     return xla.minimum(xla.maximum(x, low), high)
@@ -140,7 +140,7 @@ def _clip(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("UniformQuantizedAdd")
 def _add(ctx: XlaOpKernelContext) -> Any:
-    """Both operands under the result's quantisation, whose zero point the sum then holds twice."""
+    """Convert both operands to the result's quantisation and add; the sum contains its zero point twice."""
     to = Quantization(ctx, "output_")
     operands = [(ctx.input(name), Quantization(ctx, f"{name}_")) for name in ("lhs", "rhs")]
     sizes = broadcast_shape(*(sizes_of(x) for x, _ in operands))
@@ -152,7 +152,7 @@ def _add(ctx: XlaOpKernelContext) -> Any:
 
 
 def _joined(ctx: XlaOpKernelContext, total: XlaOp, axis: int) -> XlaOp:
-    """Sums of products under the result's quantisation; scales of the right operand go along an axis of the result."""
+    """Requantise sums of products; only the right operand has scales per feature."""
     lhs, rhs, to = (Quantization(ctx, f"{name}_") for name in ("lhs", "rhs", "output"))
     sizes = sizes_of(total)
     by_right = _wide(rhs.scales)
@@ -162,7 +162,7 @@ def _joined(ctx: XlaOpKernelContext, total: XlaOp, axis: int) -> XlaOp:
 
 
 def _differences(ctx: XlaOpKernelContext, features: int) -> list[XlaOp]:
-    """Both operands less their zero points: the left one of a single scale, the right one perhaps of one by feature."""
+    """Subtract the zero points of both operands; only the right one may have scales per feature."""
     operands = []
     for name, allowed in (("lhs", (-1,)), ("rhs", (-1, features))):
         by = Quantization(ctx, f"{name}_")
@@ -174,7 +174,7 @@ def _differences(ctx: XlaOpKernelContext, features: int) -> list[XlaOp]:
 
 @xla_kernel("UniformQuantizedDot")
 def _dot(ctx: XlaOpKernelContext) -> Any:
-    """A dot of words."""
+    """Emit a dot of s32 numbers."""
     shapes = [ctx.input_shape(name) for name in ("lhs", "rhs")]
     if any(len(s) != 2 for s in shapes) or shapes[0][1] != shapes[1][0]:
         raise ShapeError(f"matrices of {list(shapes[0])} and {list(shapes[1])} have no product")
@@ -184,7 +184,7 @@ def _dot(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("UniformQuantizedConvolution")
 def _convolution(ctx: XlaOpKernelContext) -> Any:
-    """A convolution of words, which are 0 beyond the edges."""
+    """Emit a convolution of s32 numbers, with zero padding."""
     rank = len(ctx.input_shape("lhs"))
     if rank < 3 or len(ctx.input_shape("rhs")) != rank:
         raise ShapeError(f"a convolution of {list(ctx.input_shape('lhs'))} with {list(ctx.input_shape('rhs'))}")
@@ -211,7 +211,7 @@ def _dimensions(ctx: XlaOpKernelContext, rank: int) -> ConvDims:
     found = message("UniformQuantizedConvolutionDimensionNumbersAttr")()
     try:
         found.ParseFromString(text)
-    except Exception:  # protobuf's error is of no public type that all its versions share
+    except Exception:  # the error class is not public in all versions of protobuf
         raise InvalidArgumentError("dimension_numbers is no such message") from None
     values = [getattr(found, field.name) for field in found.DESCRIPTOR.fields]
     return ConvDims._make(v if isinstance(v, int) else tuple(v) for v in values)
@@ -220,7 +220,7 @@ def _dimensions(ctx: XlaOpKernelContext, rank: int) -> ConvDims:
 def _pads(
     ctx: XlaOpKernelContext, dims: ConvDims, strides: Sequence[int], holes: Sequence[int], apart: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Padding below and above each spatial dimension."""
+    """Return low and high padding of each spatial dimension."""
     padding, explicit = ctx.attr("padding"), list(ctx.attr("explicit_padding"))
     if padding == "EXPLICIT":
         if len(explicit) != 2 * len(strides):

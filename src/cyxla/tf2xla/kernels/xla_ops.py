@@ -1,4 +1,4 @@
-"""Ops that each stand for one HLO instruction."""
+"""Ops that correspond to single HLO instructions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DOT = ("lhs_contracting_dimensions", "rhs_contracting_dimensions", "lhs_batch_d
 
 @xla_kernel(("XlaDot", "XlaDotV2"))
 def _dot(ctx: XlaOpKernelContext) -> Any:
-    """A dot."""
+    """Emit a dot."""
     numbers = fields_of(message(ctx, "dimension_numbers", "DotDimensionNumbers"), *_DOT)
     return xla.dot_general(
         ctx.input("lhs"),
@@ -68,7 +68,7 @@ _CONV_CONSTANTS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", 
 
 @xla_kernel(("XlaConv", "XlaConvV2"), const=_CONV_CONSTANTS)
 def _conv(ctx: XlaOpKernelContext) -> Any:
-    """A convolution."""
+    """Emit a convolution."""
     numbers = fields_of(message(ctx, "dimension_numbers", "ConvolutionDimensionNumbers"), *_CONV)
     strides, base, holes = int_vectors(ctx, "window_strides", "lhs_dilation", "rhs_dilation")
     return xla.conv_general_dilated(
@@ -88,7 +88,7 @@ def _conv(ctx: XlaOpKernelContext) -> Any:
 
 @lowering("XlaEinsum", attrs=("equation",))
 def _einsum(a: XlaOp, b: XlaOp, *, equation: str) -> XlaOp:
-    """A dot, and a transpose."""
+    """Emit a dot and a transpose."""
     return contract(equation, [a, b])
 
 
@@ -97,14 +97,14 @@ def _einsum(a: XlaOp, b: XlaOp, *, equation: str) -> XlaOp:
 
 @xla_kernel("XlaReduce")
 def _reduce(ctx: XlaOpKernelContext) -> Any:
-    """A reduce."""
+    """Emit a reduce."""
     reducer = computation_of_two(ctx, "reducer", ctx.attr("T"))
     return xla.reduce(ctx.input("input"), ctx.input("init_value"), reducer, ctx.attr("dimensions_to_reduce"))
 
 
 @xla_kernel(("XlaVariadicReduce", "XlaVariadicReduceV2"))
 def _variadic_reduce(ctx: XlaOpKernelContext) -> Any:
-    """One reduce of all operands."""
+    """Emit one reduce of all operands."""
     count = ctx.num_inputs // 2
     operands, inits = ([ctx.input(i) for i in part] for part in (range(count), range(count, 2 * count)))
     types = [ctx.input_type(i) for i in range(count)]
@@ -119,7 +119,7 @@ _DILATIONS = ("base_dilations", "window_dilations")
 
 @xla_kernel("XlaReduceWindow", const=(*_WINDOW, *_DILATIONS, "padding"))
 def _reduce_window(ctx: XlaOpKernelContext) -> Any:
-    """A reduce-window."""
+    """Emit a reduce-window."""
     sizes, strides, base, holes = int_vectors(ctx, *_WINDOW, *_DILATIONS)
     reducer = computation_of_two(ctx, "computation", ctx.attr("T"))
     padding = padding_pairs(ctx, "padding")
@@ -128,7 +128,7 @@ def _reduce_window(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaSelectAndScatter", const=(*_WINDOW, "padding"))
 def _select_and_scatter(ctx: XlaOpKernelContext) -> Any:
-    """A select-and-scatter."""
+    """Emit a select-and-scatter."""
     dtype: DataType = ctx.attr("T")
     select, scatter = (computation_of_two(ctx, name, dtype) for name in ("select", "scatter"))
     sizes, strides = int_vectors(ctx, *_WINDOW)
@@ -140,7 +140,7 @@ _REDUCERS = {"Add": "add", "Mul": "multiply", "Min": "minimum", "Max": "maximum"
 
 
 def _groups(ctx: XlaOpKernelContext) -> tuple[list[list[int]], int]:
-    """Groups of replicas, and how many are in one."""
+    """Return the groups of replicas, and their size."""
     value = ctx.constant_input("group_assignment")
     if value.ndim != 2:
         raise ShapeError(f"group_assignment must have a row for each group; its shape is {list(value.shape)}")
@@ -148,7 +148,7 @@ def _groups(ctx: XlaOpKernelContext) -> tuple[list[list[int]], int]:
 
 
 def _reduction(ctx: XlaOpKernelContext) -> tuple[XlaComputation, Callable[[XlaOp], XlaOp]]:
-    """What joins the values of replicas, and what is done with the result."""
+    """Return the scalar computation of a reduction over replicas, and a function applied to its result."""
     how: str = ctx.attr("reduce_op")
     dtype = element_type(ctx.attr("T"))
     _, size = _groups(ctx)
@@ -158,14 +158,14 @@ def _reduction(ctx: XlaOpKernelContext) -> tuple[XlaComputation, Callable[[XlaOp
 
 @xla_kernel("XlaAllReduce", const=("group_assignment",))
 def _all_reduce(ctx: XlaOpKernelContext) -> Any:
-    """An all-reduce."""
+    """Emit an all-reduce."""
     joined, finish = _reduction(ctx)
     return finish(xla.all_reduce(ctx.input("input"), joined, _groups(ctx)[0]))
 
 
 @xla_kernel("XlaReduceScatter", const=("group_assignment", "scatter_dimension"))
 def _reduce_scatter(ctx: XlaOpKernelContext) -> Any:
-    """A reduce-scatter."""
+    """Emit a reduce-scatter."""
     joined, finish = _reduction(ctx)
     groups, size = _groups(ctx)
     x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("scatter_dimension")
@@ -177,7 +177,7 @@ def _reduce_scatter(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaReplicaId")
 def _replica_id(ctx: XlaOpKernelContext) -> Any:
-    """A replica-id."""
+    """Emit a replica-id."""
     return xla.convert(xla.replica_id(ctx.builder), ElementType.S32)
 
 
@@ -186,7 +186,7 @@ def _replica_id(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaGather", const=("slice_sizes",))
 def _gather(ctx: XlaOpKernelContext) -> Any:
-    """A gather."""
+    """Emit a gather."""
     numbers = message(ctx, "dimension_numbers", "GatherDimensionNumbers")
     names = [field.name for field in numbers.DESCRIPTOR.fields]
     return xla.gather(
@@ -200,7 +200,7 @@ def _gather(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaScatter")
 def _scatter(ctx: XlaOpKernelContext) -> Any:
-    """A scatter."""
+    """Emit a scatter."""
     numbers = message(ctx, "dimension_numbers", "ScatterDimensionNumbers")
     names = [field.name for field in numbers.DESCRIPTOR.fields]
     return xla.scatter(
@@ -214,12 +214,12 @@ def _scatter(ctx: XlaOpKernelContext) -> Any:
 
 
 def _starts(indices: XlaOp, rank: int) -> list[XlaOp]:
-    """One scalar for each dimension.
+    """Return one scalar per dimension.
 
     Raises
     ------
     ShapeError
-        Their number is another.
+        The number of indices differs from the rank.
     """
     if sizes_of(indices) != (rank,):
         raise ShapeError(f"{rank} indices are wanted; there are {list(sizes_of(indices))}")
@@ -228,7 +228,7 @@ def _starts(indices: XlaOp, rank: int) -> list[XlaOp]:
 
 @lowering("XlaDynamicSlice", const=("size_indices",))
 def _dynamic_slice(x: XlaOp, start_indices: XlaOp, size_indices: Array) -> XlaOp:
-    """A dynamic-slice."""
+    """Emit a dynamic-slice."""
     if size_indices.shape != (rank_of(x),):
         raise ShapeError(f"{rank_of(x)} sizes are wanted; there are {list(size_indices.shape)}")
     return xla.dynamic_slice(x, _starts(start_indices, rank_of(x)), [int(n) for n in size_indices])
@@ -236,13 +236,13 @@ def _dynamic_slice(x: XlaOp, start_indices: XlaOp, size_indices: Array) -> XlaOp
 
 @lowering("XlaDynamicUpdateSlice")
 def _dynamic_update_slice(x: XlaOp, update: XlaOp, indices: XlaOp) -> XlaOp:
-    """A dynamic-update-slice."""
+    """Emit a dynamic-update-slice."""
     return xla.dynamic_update_slice(x, update, _starts(indices, rank_of(x)))
 
 
 @lowering("XlaPad", const=("padding_low", "padding_high", "padding_interior"))
 def _pad(x: XlaOp, value: XlaOp, low: Array, high: Array, interior: Array) -> XlaOp:
-    """A pad."""
+    """Emit a pad."""
     for amounts in (low, high, interior):
         if amounts.shape != (rank_of(x),):
             raise ShapeError(f"{rank_of(x)} paddings are wanted; there are {list(amounts.shape)}")
@@ -254,20 +254,20 @@ def _pad(x: XlaOp, value: XlaOp, low: Array, high: Array, interior: Array) -> Xl
 
 @lowering("XlaSort")
 def _sort(x: XlaOp) -> XlaOp:
-    """A sort of the last dimension."""
+    """Emit a sort along the last dimension."""
     return xla.sort(x)
 
 
 @lowering("XlaKeyValueSort")
 def _key_value_sort(keys: XlaOp, values: XlaOp) -> list[XlaOp]:
-    """One sort of both."""
+    """Emit one sort of both operands."""
     made = xla.sort([keys, values])
     return [xla.get_tuple_element(made, i) for i in range(2)]
 
 
 @xla_kernel("XlaVariadicSort", const=("dimension",))
 def _variadic_sort(ctx: XlaOpKernelContext) -> Any:
-    """A sort by a function, which takes two elements of each operand."""
+    """Emit a sort by a comparator, which takes two elements of each operand."""
     operands = ctx.input_list("inputs")
     types = [t for i in range(len(operands)) for t in [ctx.input_type(i)] * 2]
     less = computation_of(ctx, "comparator", types)
@@ -282,7 +282,7 @@ def _variadic_sort(ctx: XlaOpKernelContext) -> Any:
 
 @lowering("XlaSelfAdjointEig", attrs=("lower",))
 def _eigh(a: XlaOp, *, lower: bool) -> list[XlaOp]:
-    """A call of LAPACK, as SelfAdjointEigV2 makes it, of the triangle that is asked for."""
+    """Call LAPACK as for SelfAdjointEigV2, on the requested triangle."""
     return linalg_ops.eigh(a if lower else _adjoint(a), compute_v=True)
 
 
@@ -294,7 +294,7 @@ def _adjoint(a: XlaOp) -> XlaOp:
 
 @lowering("XlaSvd", types={"T": FLOATING})
 def _svd(a: XlaOp) -> list[XlaOp]:
-    """A call of LAPACK, as Svd makes it, for all vectors."""
+    """Call LAPACK as for Svd, with full vectors."""
     return linalg_ops.svd(a, compute_uv=True, full_matrices=True)
 
 
@@ -303,19 +303,19 @@ def _svd(a: XlaOp) -> list[XlaOp]:
 
 @xla_kernel("XlaIf", resource=True, variant=True)
 def _if(ctx: XlaOpKernelContext) -> Any:
-    """A conditional."""
+    """Emit a conditional."""
     choose_branch(ctx)
 
 
 @xla_kernel("XlaWhile", resource=True, variant=True)
 def _while(ctx: XlaOpKernelContext) -> Any:
-    """A while."""
+    """Emit a while."""
     run_loop(ctx)
 
 
 @xla_kernel("XlaCustomCall")
 def _custom_call(ctx: XlaOpKernelContext) -> Any:
-    """A custom-call."""
+    """Emit a custom-call."""
     shape = Shape.array(element_type(ctx.attr("dtype")), tuple(ctx.attr("shape").as_list()))
     target, config = ctx.attr("target_name"), ctx.attr("backend_config")
     return xla.custom_call(ctx.builder, target, ctx.input_list("args"), shape, config)
@@ -323,7 +323,7 @@ def _custom_call(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaCustomCallV2")
 def _custom_call_v2(ctx: XlaOpKernelContext) -> Any:
-    """A custom-call that gives a tuple."""
+    """Emit a custom-call that returns a tuple."""
     types, shapes = ctx.attr("result_dtypes"), ctx.attr("result_shapes")
     results = [Shape.array(element_type(t), tuple(s.as_list())) for t, s in zip(types, shapes, strict=True)]
     target, config = ctx.attr("call_target_name"), ctx.attr("backend_config")
@@ -335,7 +335,7 @@ def _custom_call_v2(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaCallModule")
 def _call_module(ctx: XlaOpKernelContext) -> Any:
-    """A call of a module in StableHLO's text form, its open sizes settled by the operands."""
+    """Emit a call of a module in StableHLO text, whose dynamic sizes are refined by the operands."""
     text = ctx.attr("module")
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")
@@ -348,7 +348,7 @@ def _call_module(ctx: XlaOpKernelContext) -> Any:
 
 
 def _platform_index(ctx: XlaOpKernelContext) -> list[XlaOp]:
-    """What a module for several platforms takes first: which of them runs it."""
+    """Return the platform index, the first operand of a module for several platforms."""
     platforms = [str(p).upper() for p in ctx.attr("platforms")]
     if len(platforms) < 2:
         return []
@@ -361,13 +361,13 @@ def _platform_index(ctx: XlaOpKernelContext) -> list[XlaOp]:
 
 @xla_kernel(("XlaSharding", "XlaSpmdFullToShardShape"))
 def _whole(ctx: XlaOpKernelContext) -> Any:
-    """The input: one device holds it all."""
+    """Forward the input: the single device holds the whole tensor."""
     ctx.set_output_expression(0, ctx.input_expression(0))
 
 
 @xla_kernel("XlaSpmdShardToFullShape")
 def _full_shape(ctx: XlaOpKernelContext) -> Any:
-    """The input, whose shape must be that of the whole."""
+    """Forward the input, which must have the full shape."""
     full: TensorShape = ctx.attr("full_shape")
     shape = TensorShape(ctx.input_shape(0))
     ctx.require(full.is_compatible_with(shape), f"the one device holds {shape}, but the whole is {full}", ShapeError)
@@ -376,7 +376,7 @@ def _full_shape(ctx: XlaOpKernelContext) -> Any:
 
 @lowering("XlaOptimizationBarrier")
 def _barrier(inputs: list[XlaOp]) -> list[XlaOp]:
-    """An opt-barrier of a tuple."""
+    """Emit an opt-barrier of a tuple."""
     if not inputs:
         return []
     made = xla.opt_barrier(xla.tuple_(inputs[0].builder, inputs))
@@ -385,13 +385,13 @@ def _barrier(inputs: list[XlaOp]) -> list[XlaOp]:
 
 @lowering("XlaSplitND", attrs=("num_splits", "paddings"))
 def _split_nd(x: XlaOp, *, num_splits: Sequence[int], paddings: Sequence[int]) -> list[XlaOp]:
-    """A slice for each tile."""
+    """Emit one slice per tile."""
     return split_tiles(x, num_splits, paddings)
 
 
 @lowering("XlaConcatND", attrs=("num_concats", "paddings"))
 def _concat_nd(inputs: list[XlaOp], *, num_concats: Sequence[int], paddings: Sequence[int]) -> XlaOp:
-    """Concatenates, one dimension after the other."""
+    """Concatenate tiles along all dimensions."""
     return joined_tiles(inputs, num_concats, paddings)
 
 
@@ -400,7 +400,7 @@ def _concat_nd(inputs: list[XlaOp], *, num_concats: Sequence[int], paddings: Seq
 
 @lowering("XlaBroadcastHelper", const=("broadcast_dims",))
 def _broadcast_helper(lhs: XlaOp, rhs: XlaOp, broadcast_dims: Array) -> list[XlaOp]:
-    """A reshape of the operand of lower rank, to sizes of 1 where it has no dimension."""
+    """Reshape the operand of lower rank, with size 1 for missing dimensions."""
     swap = rank_of(lhs) > rank_of(rhs)
     low, high = (rhs, lhs) if swap else (lhs, rhs)
     dims = [int(d) for d in broadcast_dims.reshape(-1)]
@@ -421,7 +421,7 @@ def _broadcast_helper(lhs: XlaOp, rhs: XlaOp, broadcast_dims: Array) -> list[Xla
 
 @lowering("XlaReducePrecision", attrs=("exponent_bits", "mantissa_bits"))
 def _reduce_precision(x: XlaOp, *, exponent_bits: int, mantissa_bits: int) -> XlaOp:
-    """A reduce-precision."""
+    """Emit a reduce-precision."""
     return xla.reduce_precision(x, exponent_bits, mantissa_bits)
 
 
@@ -430,7 +430,7 @@ _ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
 
 @xla_kernel("XlaRngBitGenerator", const=("algorithm", "shape"), types={"dtype": _BITS})
 def _bits(ctx: XlaOpKernelContext) -> Any:
-    """An rng-bit-generator."""
+    """Emit an rng-bit-generator."""
     number = ctx.constant_input_as_int_scalar("algorithm")
     ctx.require(0 <= number < len(_ALGORITHMS), f"there is no algorithm of number {number}")
     shape = Shape.array(element_type(ctx.attr("dtype")), ctx.constant_input_as_shape("shape"))
@@ -440,13 +440,13 @@ def _bits(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaSetBound", const=("bound",))
 def _set_bound(ctx: XlaOpKernelContext) -> Any:
-    """The input: the bound is a promise."""
+    """Forward the input: the bound is a guarantee."""
     ctx.set_output_expression(0, ctx.input_expression("input"))
 
 
 @xla_kernel("XlaSetDynamicDimensionSize", const=("dim_index",))
 def _set_size(ctx: XlaOpKernelContext) -> Any:
-    """A set-dimension-size."""
+    """Emit a set-dimension-size."""
     x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("dim_index")
     ctx.require(0 <= axis < rank_of(x), f"dim_index {axis} is no dimension of {list(sizes_of(x))}")
     return set_dynamic_size(x, ctx.input("size"), axis)
@@ -454,7 +454,7 @@ def _set_size(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaRemoveDynamicDimensionSize", const=("dim_index",))
 def _remove_size(ctx: XlaOpKernelContext) -> Any:
-    """The array under the cut."""
+    """Return the padded array for a dimension."""
     axis = ctx.constant_input_as_int_scalar("dim_index")
     whole, sizes = split_dynamic(ctx.input_expression("input").as_xla_op(ctx.builder))
     ctx.require(0 <= axis < rank_of(whole), f"dim_index {axis} is no dimension of {list(sizes_of(whole))}")
@@ -468,7 +468,7 @@ def _remove_size(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("_XlaAotOnlyVarHandleOp")
 def _variable_handle(ctx: XlaOpKernelContext) -> Any:
-    """The argument of the program that is the variable of this name."""
+    """Output the program's argument that is the variable of this name."""
     name = ctx.attr("shared_name") or ctx.kernel.name
     for arg in ctx.xla.args:
         if arg.kind is ExpressionKind.RESOURCE and arg.value.name == name:
@@ -478,13 +478,13 @@ def _variable_handle(ctx: XlaOpKernelContext) -> Any:
 
 
 def _channel(ctx: XlaOpKernelContext) -> int:
-    """The number of a name by which values are sent and received: the same in every program."""
+    """Return the channel number of a name, which is the same in every program."""
     return crc32(str(ctx.attr("tensor_name")).encode("utf-8", "surrogateescape")) + 1
 
 
 @xla_kernel("XlaSend")
 def _send(ctx: XlaOpKernelContext) -> Any:
-    """A send, and a send-done."""
+    """Emit a send and a send-done."""
     token = xla.after_all(ctx.builder)
     channel = _channel(ctx)
     xla.send_done(xla.send(ctx.input("tensor"), token, channel), channel)
@@ -492,7 +492,7 @@ def _send(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaRecv")
 def _recv(ctx: XlaOpKernelContext) -> Any:
-    """A recv, and a recv-done."""
+    """Emit a recv and a recv-done."""
     shape = Shape.array(element_type(ctx.attr("dtype")), tuple(ctx.attr("shape").as_list()))
     channel = _channel(ctx)
     done = xla.recv_done(xla.recv(xla.after_all(ctx.builder), shape, channel), channel)
@@ -504,9 +504,9 @@ _PACKED = 4  # bytes in a word
 
 @lowering("XlaDequantize", attrs=("min_range", "max_range", "mode", "transpose_output"))
 def _dequantize(x: XlaOp, *, min_range: float, max_range: float, mode: str, transpose_output: bool) -> XlaOp:
-    """The bytes of words, the highest first, spread over a range; by shifts, then in bf16.
+    """Unpack the bytes of words, highest first, by shifts, and scale them to a range in bf16.
 
-    They take the place of the last dimension, or, transposed, stand first with all dimensions in opposite order.
+    They replace the last dimension; if transposed, all dimensions are reversed as well.
     """
     if mode != "MIN_COMBINED":
         raise InvalidArgumentError(f"XlaDequantize knows no mode {mode!r}", hint="MIN_COMBINED is the one there is")

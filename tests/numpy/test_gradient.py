@@ -349,7 +349,7 @@ def test_the_documents_run():
     assert known["value"] < known["loss"](RNG.normal(size=3), known["x"], known["y"])
     np.testing.assert_array_equal(known["small"], np.ones(3))
     at = slope(lambda a: known["rollout"](a, np.ones((5, 2))), known["a"])
-    np.testing.assert_allclose(known["by_a"], at, rtol=1e-7)
+    np.testing.assert_allclose(known["gradient"], at, rtol=1e-7)
 
 
 TABLE = (np.array([0.0, 1.0, 2.0]), np.array([0.0, 10.0, 5.0]))

@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class ArgumentKind(Enum):
-    """How an argument is passed."""
+    """Ways to pass an argument."""
 
     CONSTANT = "constant"  # its value is compiled into the program
     PARAMETER = "parameter"

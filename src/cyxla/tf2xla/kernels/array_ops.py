@@ -43,7 +43,7 @@ from cyxla.xla.lib.values import (
 Array = np.ndarray[Any, Any]
 
 
-def _named(*names: str) -> tuple[DataType, ...]:
+def _dtypes(*names: str) -> tuple[DataType, ...]:
     return tuple(map(as_data_type, names))
 
 
@@ -113,8 +113,8 @@ def _linspace(start: XlaOp, stop: XlaOp, num: Array) -> XlaOp:
     if count == 1:
         return xla.reshape(start, (1,))
     step = (stop - start) / scalar(start, count - 1)
-    place = xla.convert(iota(start.builder, ElementType.S32, count), start.shape.dtype)
-    line = broadcast_to(start, (count,)) + broadcast_to(step, (count,)) * place
+    index = xla.convert(iota(start.builder, ElementType.S32, count), start.shape.dtype)
+    line = broadcast_to(start, (count,)) + broadcast_to(step, (count,)) * index
     return xla.concatenate([xla.slice_in_dim(line, 0, count - 1), xla.reshape(stop, (1,))], 0)
 
 
@@ -126,11 +126,11 @@ def _one_hot(indices: XlaOp, depth: Array, on_value: XlaOp, off_value: XlaOp, *,
         raise InvalidArgumentError(f"depth must not be negative; it is {size}")
     if not -1 <= axis <= rank:
         raise InvalidArgumentError(f"axis {axis} is not a place for a dimension in rank {rank}")
-    along = rank if axis == -1 else axis
-    sizes = (*sizes_of(indices)[:along], size, *sizes_of(indices)[along:])
-    wide = xla.convert(indices, ElementType.S64)
-    repeated = xla.broadcast_in_dim(wide, sizes, [d for d in range(rank + 1) if d != along])
-    hit = xla.eq(repeated, iota_along(indices.builder, ElementType.S64, sizes, along))
+    position = rank if axis == -1 else axis
+    sizes = (*sizes_of(indices)[:position], size, *sizes_of(indices)[position:])
+    converted = xla.convert(indices, ElementType.S64)
+    repeated = xla.broadcast_in_dim(converted, sizes, [d for d in range(rank + 1) if d != position])
+    hit = xla.eq(repeated, iota_along(indices.builder, ElementType.S64, sizes, position))
     return select(hit, on_value, off_value)
 
 
@@ -140,13 +140,13 @@ def _one_hot(indices: XlaOp, depth: Array, on_value: XlaOp, off_value: XlaOp, *,
 @xla_kernel("Shape", metadata=True)
 def _shape(ctx: XlaOpKernelContext) -> Any:
     """Output a constant, except for arrays with dynamic sizes."""
-    if (sizes := _cut_sizes(ctx)) is None:
+    if (sizes := _dynamic_sizes(ctx)) is None:
         ctx.set_constant_output(0, np.array(ctx.input_shape(0)))
         return None
     return cast(xla.concatenate([xla.reshape(n, (1,)) for n in sizes], 0), ctx.attr("out_type"))
 
 
-def _cut_sizes(ctx: XlaOpKernelContext) -> list[XlaOp] | None:
+def _dynamic_sizes(ctx: XlaOpKernelContext) -> list[XlaOp] | None:
     """Return the sizes of an input if any of them is dynamic, else None."""
     value = ctx.input_expression(0).value
     return runtime_sizes(value) if isinstance(value, XlaOp) and is_dynamic(value) else None
@@ -160,7 +160,7 @@ def _shapes(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("Size", metadata=True)
 def _size(ctx: XlaOpKernelContext) -> Any:
-    if (sizes := _cut_sizes(ctx)) is None:
+    if (sizes := _dynamic_sizes(ctx)) is None:
         ctx.set_constant_output(0, np.array(prod(ctx.input_shape(0))))
         return None
     return prod((cast(n, ctx.attr("out_type")) for n in sizes[1:]), start=cast(sizes[0], ctx.attr("out_type")))
@@ -184,8 +184,8 @@ def _expand_dims(x: XlaOp, dim: Array) -> XlaOp:
 
 @lowering("Squeeze", attrs=("squeeze_dims",))
 def _squeeze(x: XlaOp, *, squeeze_dims: Sequence[int]) -> XlaOp:
-    gone = squeezed_axes(sizes_of(x), squeeze_dims)
-    return xla.reshape(x, [n for d, n in enumerate(sizes_of(x)) if d not in gone])
+    removed = squeezed_axes(sizes_of(x), squeeze_dims)
+    return xla.reshape(x, [n for d, n in enumerate(sizes_of(x)) if d not in removed])
 
 
 @lowering("BroadcastTo", const=("shape",))
@@ -193,7 +193,7 @@ def _broadcast_to(x: XlaOp, shape: Array) -> XlaOp:
     return broadcast_to(x, read_sizes(shape, "shape"))
 
 
-def _constants(name: str, function: Any, inputs: Sequence[str]) -> None:
+def _register_constants(name: str, function: Any, inputs: Sequence[str]) -> None:
     @xla_kernel(name, const=inputs)
     def kernel(ctx: XlaOpKernelContext) -> Any:
         """Output constants computed from constant shapes."""
@@ -202,8 +202,8 @@ def _constants(name: str, function: Any, inputs: Sequence[str]) -> None:
             ctx.set_constant_output(i, value)
 
 
-_constants("BroadcastArgs", broadcast_args, ("s0", "s1"))
-_constants("BroadcastGradientArgs", broadcast_gradient_args, ("s0", "s1"))
+_register_constants("BroadcastArgs", broadcast_args, ("s0", "s1"))
+_register_constants("BroadcastGradientArgs", broadcast_gradient_args, ("s0", "s1"))
 
 
 @lowering("Bitcast", attrs=("type",))
@@ -247,7 +247,7 @@ def _bitcast_parts(x: XlaOp, to: ElementType) -> XlaOp:
     return xla.reshape(xla.complex_(*halves), shape)
 
 
-# ------------------------------------------------------------------------------------------ choosing and comparing
+# ---------------------------------------------------------------------------------------- selection and comparison
 
 
 @lowering("Select")
@@ -273,12 +273,12 @@ def _invert_permutation(x: XlaOp) -> XlaOp:
     if rank_of(x) != 1:
         raise ShapeError(f"x must be a vector; its shape is {list(sizes_of(x))}")
     size = sizes_of(x)[0]
-    places = iota_along(x.builder, x.shape.dtype, (size, size), 1)
+    indices = iota_along(x.builder, x.shape.dtype, (size, size), 1)
     hit = xla.eq(xla.broadcast_in_dim(x, (size, size), (1,)), iota_along(x.builder, x.shape.dtype, (size, size), 0))
-    return sum_of(select(hit, places, zeros_like(places)), [1])
+    return sum_of(select(hit, indices, zeros_like(indices)), [1])
 
 
-def _bound(name: str, compare: Any) -> None:
+def _register_bound(name: str, compare: Any) -> None:
     @lowering(name, attrs=("out_type",))
     def search(rows: XlaOp, values: XlaOp, *, out_type: DataType) -> XlaOp:
         """Count the elements of the row below each value."""
@@ -291,8 +291,8 @@ def _bound(name: str, compare: Any) -> None:
         return sum_of(xla.convert(below, element_type(out_type)), [2])
 
 
-_bound("LowerBound", xla.lt)
-_bound("UpperBound", xla.le)
+_register_bound("LowerBound", xla.lt)
+_register_bound("UpperBound", xla.le)
 
 
 @lowering("ToBool")
@@ -302,10 +302,10 @@ def _to_bool(x: XlaOp) -> Any:
     return xla.ne(x, zeros_like(x))
 
 
-# ------------------------------------------------------------------------------------------------ changes in place
+# ------------------------------------------------------------------------------------------------ in-place updates
 
 
-def _in_place(name: str, change: Any) -> None:
+def _register_in_place(name: str, change: Any) -> None:
     @lowering(name)
     def kernel(x: XlaOp, i: XlaOp, v: XlaOp) -> XlaOp:
         """Update row by row, so that duplicate indices accumulate."""
@@ -313,16 +313,16 @@ def _in_place(name: str, change: Any) -> None:
             raise ShapeError(f"rows {list(sizes_of(i))} of {list(sizes_of(x))} cannot become {list(sizes_of(v))}")
         rest = [scalar(i, 0)] * (rank_of(x) - 1)
         for k in range(sizes_of(i)[0]):
-            place = xla.reshape(xla.slice_in_dim(i, k, k + 1), ())
+            index = xla.reshape(xla.slice_in_dim(i, k, k + 1), ())
             row = xla.slice_in_dim(v, k, k + 1)
-            old = xla.dynamic_slice(x, [place, *rest], (1, *sizes_of(x)[1:]))
-            x = xla.dynamic_update_slice(x, change(old, row), [place, *rest])
+            old = xla.dynamic_slice(x, [index, *rest], (1, *sizes_of(x)[1:]))
+            x = xla.dynamic_update_slice(x, change(old, row), [index, *rest])
         return x
 
 
-_in_place("InplaceUpdate", lambda old, row: row)
-_in_place("InplaceAdd", lambda old, row: old + row)
-_in_place("InplaceSub", lambda old, row: old - row)
+_register_in_place("InplaceUpdate", lambda old, row: row)
+_register_in_place("InplaceAdd", lambda old, row: old + row)
+_register_in_place("InplaceSub", lambda old, row: old - row)
 
 
 @lowering("ParallelConcat", attrs=("shape",))
@@ -339,10 +339,10 @@ def _diag(diagonal: XlaOp) -> XlaOp:
         raise ShapeError("the diagonal must have at least one dimension; it is a scalar")
     size = prod(sizes_of(diagonal))
     flat = xla.reshape(diagonal, (size,))
-    return xla.reshape(_on_diagonal(flat, size), sizes_of(diagonal) * 2)
+    return xla.reshape(_diagonal_matrix(flat, size), sizes_of(diagonal) * 2)
 
 
-def _on_diagonal(vector: XlaOp, size: int) -> XlaOp:
+def _diagonal_matrix(vector: XlaOp, size: int) -> XlaOp:
     rows = iota_along(vector.builder, ElementType.S32, (size, size), 0)
     columns = iota_along(vector.builder, ElementType.S32, (size, size), 1)
     repeated = xla.broadcast_in_dim(vector, (size, size), (1,))
@@ -368,36 +368,37 @@ def _band_part(x: XlaOp, num_lower: XlaOp, num_upper: XlaOp) -> XlaOp:
     if rank_of(x) < 2:
         raise ShapeError(f"the input must hold matrices; its shape is {list(sizes_of(x))}")
     kind, rank = num_lower.shape.dtype, rank_of(x)
-    apart = iota_along(x.builder, kind, sizes_of(x), rank - 2) - iota_along(x.builder, kind, sizes_of(x), rank - 1)
+    difference = iota_along(x.builder, kind, sizes_of(x), rank - 2) - iota_along(x.builder, kind, sizes_of(x), rank - 1)
     lower, upper = (broadcast_to(n, sizes_of(x)) for n in (num_lower, num_upper))
-    zero = zeros_like(apart)
+    zero = zeros_like(difference)
     inside = xla.and_(
-        xla.or_(xla.lt(lower, zero), xla.le(apart, lower)), xla.or_(xla.lt(upper, zero), xla.le(-apart, upper))
+        xla.or_(xla.lt(lower, zero), xla.le(difference, lower)),
+        xla.or_(xla.lt(upper, zero), xla.le(-difference, upper)),
     )
     return select(inside, x, zeros_like(x))
 
 
-def _taken(x: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
+def _gather_diagonals(x: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
     """Gather the diagonals of matrices, one per row, with constant indices."""
     i, j, row, column = band.places()
     numbers = np.full((band.upper - band.lower + 1, band.longest), -1, np.int64)
     numbers[row, column] = i * band.columns + j
-    return _picked(x, 2, numbers.reshape(band.shape), padding)
+    return _gather_flat(x, 2, numbers.reshape(band.shape), padding)
 
 
-def _put(diagonals: XlaOp, band: Band, x: XlaOp) -> XlaOp:
+def _set_diagonals(diagonals: XlaOp, band: Band, x: XlaOp) -> XlaOp:
     """Replace diagonals of matrices."""
     i, j, row, column = band.places()
     numbers = np.full((band.rows, band.columns), -1, np.int64)
     numbers[i, j] = row * band.longest + column
     batch = sizes_of(x)[:-2]
     flat = xla.reshape(diagonals, (*batch, (band.upper - band.lower + 1) * band.longest))
-    picked = _picked(flat, 1, numbers, None)
+    replaced = _gather_flat(flat, 1, numbers, None)
     inside = xla.constant(x.builder, numbers >= 0)
-    return select(broadcast_to(inside, sizes_of(x)), picked, x)
+    return select(broadcast_to(inside, sizes_of(x)), replaced, x)
 
 
-def _picked(x: XlaOp, inner: int, numbers: Array, padding: XlaOp | None) -> XlaOp:
+def _gather_flat(x: XlaOp, inner: int, numbers: Array, padding: XlaOp | None) -> XlaOp:
     """Gather elements of the last `inner` dimensions by flat index; -1 means padding."""
     rank = rank_of(x)
     batch, rest = sizes_of(x)[: rank - inner], sizes_of(x)[rank - inner :]
@@ -422,27 +423,29 @@ def _picked(x: XlaOp, inner: int, numbers: Array, padding: XlaOp | None) -> XlaO
     return select(inside, found, broadcast_to(padding, sizes))
 
 
-_MAIN, _ANY = np.array(0), np.array(-1)
+_MAIN_DIAGONAL, _ANY_SIZE = np.array(0), np.array(-1)
 
 
 def _like(x: XlaOp) -> Array:
     return np.broadcast_to(np.zeros((), bool), sizes_of(x))
 
 
-def _filled(diagonal: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
+def _fill_band(diagonal: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
     batch = sizes_of(diagonal)[: rank_of(diagonal) - len(band.shape)]
-    return _put(diagonal, band, broadcast_to(padding, (*batch, band.rows, band.columns)))
+    return _set_diagonals(diagonal, band, broadcast_to(padding, (*batch, band.rows, band.columns)))
 
 
 @lowering(("MatrixDiag", "BatchMatrixDiag"))
 def _matrix_diag(diagonal: XlaOp) -> XlaOp:
-    return _filled(diagonal, band_to_fill(_like(diagonal), _MAIN, _ANY, _ANY, "LEFT_LEFT"), scalar(diagonal, 0))
+    return _fill_band(
+        diagonal, band_to_fill(_like(diagonal), _MAIN_DIAGONAL, _ANY_SIZE, _ANY_SIZE, "LEFT_LEFT"), scalar(diagonal, 0)
+    )
 
 
 def _matrix_diag_v3(
     diagonal: XlaOp, k: Array, num_rows: Array, num_cols: Array, padding: XlaOp, *, align: str = "LEFT_LEFT"
 ) -> XlaOp:
-    return _filled(diagonal, band_to_fill(_like(diagonal), k, num_rows, num_cols, align), padding)
+    return _fill_band(diagonal, band_to_fill(_like(diagonal), k, num_rows, num_cols, align), padding)
 
 
 _FILL = ("k", "num_rows", "num_cols")
@@ -452,11 +455,11 @@ lowering("MatrixDiagV3", _matrix_diag_v3, attrs=("align",), const=_FILL)
 
 @lowering("MatrixDiagPart")
 def _matrix_diag_part(x: XlaOp) -> XlaOp:
-    return _taken(x, band_of(_like(x), _MAIN), scalar(x, 0))
+    return _gather_diagonals(x, band_of(_like(x), _MAIN_DIAGONAL), scalar(x, 0))
 
 
 def _matrix_diag_part_v3(x: XlaOp, k: Array, padding: XlaOp, *, align: str = "LEFT_LEFT") -> XlaOp:
-    return _taken(x, band_of(_like(x), k, align), padding)
+    return _gather_diagonals(x, band_of(_like(x), k, align), padding)
 
 
 def _diag_part_padded(x: XlaOp, k: Array, padding: Array, *, align: str) -> XlaOp:
@@ -468,11 +471,11 @@ lowering("MatrixDiagPartV2", _matrix_diag_part_v3, const=("k",))
 lowering("MatrixDiagPartV3", _diag_part_padded, attrs=("align",), const=("k", "padding_value"))
 
 
-def _matrix_set_diag(x: XlaOp, diagonal: XlaOp, k: Array = _MAIN, *, align: str = "LEFT_LEFT") -> XlaOp:
+def _matrix_set_diag(x: XlaOp, diagonal: XlaOp, k: Array = _MAIN_DIAGONAL, *, align: str = "LEFT_LEFT") -> XlaOp:
     band = band_of(_like(x), k, align)
     if sizes_of(diagonal) != (*sizes_of(x)[:-2], *band.shape):
         raise ShapeError(f"diagonals of {list(sizes_of(diagonal))} do not fit matrices of {list(sizes_of(x))}")
-    return _put(diagonal, band, x)
+    return _set_diagonals(diagonal, band, x)
 
 
 lowering("MatrixSetDiag", _matrix_set_diag)
@@ -480,39 +483,39 @@ lowering("MatrixSetDiagV2", _matrix_set_diag, const=("k",))
 lowering("MatrixSetDiagV3", _matrix_set_diag, attrs=("align",), const=("k",))
 
 
-# ----------------------------------------------------------------------- results whose sizes are known at run time only
+# ---------------------------------------------------------------------------------------------- results of dynamic size
 
 
-@lowering("Where", types={"T": (*NUMBER, *_named("bool", "qint8", "quint8", "qint32"))})
+@lowering("Where", types={"T": (*NUMBER, *_dtypes("bool", "qint8", "quint8", "qint32"))})
 def _where(x: XlaOp) -> XlaOp:
     """Sort the indices of nonzero elements to the front, and set the dynamic size to their number."""
     sizes = sizes_of(x)
-    chosen = x if x.shape.dtype is ElementType.PRED else xla.ne(x, zeros_like(x))
-    order, count = compress_indices(xla.reshape(chosen, (prod(sizes),)))
+    nonzero = x if x.shape.dtype is ElementType.PRED else xla.ne(x, zeros_like(x))
+    order, count = compress_indices(xla.reshape(nonzero, (prod(sizes),)))
     order = xla.convert(order, ElementType.S64)
     columns = []
     for d, size in enumerate(sizes):
-        place = order / scalar(order, max(prod(sizes[d + 1 :]), 1))
-        columns.append(xla.reshape(xla.remainder(place, scalar(order, max(size, 1))), (prod(sizes), 1)))
-    whole = xla.concatenate(columns, 1) if columns else full(x.builder, 0, DataType.DT_INT64, (1, 0))
-    return set_dynamic_size(whole, count)
+        index = order / scalar(order, max(prod(sizes[d + 1 :]), 1))
+        columns.append(xla.reshape(xla.remainder(index, scalar(order, max(size, 1))), (prod(sizes), 1)))
+    indices = xla.concatenate(columns, 1) if columns else full(x.builder, 0, DataType.DT_INT64, (1, 0))
+    return set_dynamic_size(indices, count)
 
 
 @lowering("Unique", attrs=("out_idx",))
 def _unique(x: XlaOp, *, out_idx: DataType) -> list[XlaOp]:
     if rank_of(x) != 1:
         raise ShapeError(f"x must be a vector; its shape is {list(sizes_of(x))}")
-    return _distinct(x, 0, out_idx)
+    return _unique_slices(x, 0, out_idx)
 
 
 @lowering("UniqueV2", attrs=("out_idx",), const=("axis",))
 def _unique_v2(x: XlaOp, axis: Array, *, out_idx: DataType) -> list[XlaOp]:
     if axis.ndim > 1 or axis.size > 1:
         raise ShapeError(f"axis must hold one number or none; its shape is {list(axis.shape)}")
-    return _distinct(x, axis_of(axis, rank_of(x)), out_idx) if axis.size else _unique(x, out_idx=out_idx)
+    return _unique_slices(x, axis_of(axis, rank_of(x)), out_idx) if axis.size else _unique(x, out_idx=out_idx)
 
 
-def _distinct(x: XlaOp, axis: int, out_idx: DataType) -> list[XlaOp]:
+def _unique_slices(x: XlaOp, axis: int, out_idx: DataType) -> list[XlaOp]:
     """Return the distinct slices in order of appearance, and for each slice the number of its value."""
     size = sizes_of(x)[axis]
     order = [axis, *(d for d in range(rank_of(x)) if d != axis)]
@@ -530,7 +533,7 @@ def _distinct(x: XlaOp, axis: int, out_idx: DataType) -> list[XlaOp]:
     return [set_dynamic_size(found, count, axis), cast(number, out_idx)]
 
 
-@lowering("ListDiff", attrs=("out_idx",), const=("x", "y"), types={"T": _named("int32", "int64")})
+@lowering("ListDiff", attrs=("out_idx",), const=("x", "y"), types={"T": _dtypes("int32", "int64")})
 def _list_diff(x: Array, y: Array, *, out_idx: DataType) -> list[Array]:
     """Output constants, since both lists are constants."""
     for name, values in (("x", x), ("y", y)):

@@ -50,7 +50,7 @@ def _like(x: XlaOp) -> Array:
     return np.broadcast_to(np.zeros((), bool), sizes_of(x))
 
 
-# ----------------------------------------------------------------------------------------------- joining and cutting
+# ----------------------------------------------------------------------------------------- concatenation and slicing
 
 
 def _concat(values: list[XlaOp], axis: Array) -> XlaOp:
@@ -73,11 +73,11 @@ def _concat_offset(ctx: XlaOpKernelContext) -> Any:
         ctx.set_constant_output(i, value)
 
 
-def _inserted(x: XlaOp, axis: int) -> XlaOp:
+def _insert_dim(x: XlaOp, axis: int) -> XlaOp:
     return xla.reshape(x, (*sizes_of(x)[:axis], 1, *sizes_of(x)[axis:]))
 
 
-def _removed(x: XlaOp, axis: int) -> XlaOp:
+def _remove_dim(x: XlaOp, axis: int) -> XlaOp:
     return xla.reshape(x, (*sizes_of(x)[:axis], *sizes_of(x)[axis + 1 :]))
 
 
@@ -87,7 +87,7 @@ def _pack(values: list[XlaOp], *, axis: int) -> XlaOp:
         if sizes_of(value) != sizes_of(values[0]):
             raise ShapeError(f"{list(sizes_of(values[0]))} and {list(sizes_of(value))} cannot be stacked")
     along = axis_of(np.array(axis), rank_of(values[0]) + 1)
-    return xla.concatenate([_inserted(value, along) for value in values], along)
+    return xla.concatenate([_insert_dim(value, along) for value in values], along)
 
 
 @lowering("Unpack", attrs=("num", "axis"))
@@ -95,7 +95,7 @@ def _unpack(value: XlaOp, *, num: int, axis: int) -> list[XlaOp]:
     along = axis_of(np.array(axis), rank_of(value))
     if sizes_of(value)[along] != num:
         raise InvalidArgumentError(f"dimension {along} of {list(sizes_of(value))} does not have num={num} slices")
-    return [_removed(xla.slice_in_dim(value, k, k + 1, 1, along), along) for k in range(num)]
+    return [_remove_dim(xla.slice_in_dim(value, k, k + 1, 1, along), along) for k in range(num)]
 
 
 def _parts(value: XlaOp, sizes: Sequence[int], axis: int) -> list[XlaOp]:
@@ -130,8 +130,8 @@ def _slice(ctx: XlaOpKernelContext) -> Any:
     if (size < 0).any():
         return _slice_of_any_size(ctx, x)
     starts = ctx.input("begin")
-    places = [xla.reshape(xla.slice_in_dim(starts, d, d + 1), ()) for d in range(rank_of(x))]
-    return xla.dynamic_slice(x, places, size.tolist())
+    indices = [xla.reshape(xla.slice_in_dim(starts, d, d + 1), ()) for d in range(rank_of(x))]
+    return xla.dynamic_slice(x, indices, size.tolist())
 
 
 def _slice_of_any_size(ctx: XlaOpKernelContext, x: XlaOp) -> XlaOp:
@@ -145,7 +145,7 @@ def _slice_of_any_size(ctx: XlaOpKernelContext, x: XlaOp) -> XlaOp:
 # Strided slices
 
 
-def _indexed(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
+def _apply_index(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
     """Emit the slice for a NumPy index of slices, integers and None."""
     starts, limits, steps, flips, shape = [], [], [], [], []
     entries = iter(sizes_of(x))
@@ -154,28 +154,28 @@ def _indexed(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
             shape.append(1)
             continue
         size = next(entries)
-        picks = _picks(entry, size)
-        low, high = (min(picks), max(picks) + 1) if len(picks) else (0, 0)
-        step = abs(picks.step)
-        flips.append(picks.step < 0)
+        selected = _selected_indices(entry, size)
+        low, high = (min(selected), max(selected) + 1) if len(selected) else (0, 0)
+        step = abs(selected.step)
+        flips.append(selected.step < 0)
         starts.append(low)
         limits.append(high)
         steps.append(step)
         if not isinstance(entry, int):
-            shape.append(len(picks))
+            shape.append(len(selected))
     cut = xla.slice_(x, starts, limits, steps)
-    turned = [d for d, flip in enumerate(flips) if flip]
-    return xla.reshape(xla.reverse(cut, turned) if turned else cut, shape)
+    reversed_dims = [d for d, flip in enumerate(flips) if flip]
+    return xla.reshape(xla.reverse(cut, reversed_dims) if reversed_dims else cut, shape)
 
 
-def _picks(entry: int | slice, size: int) -> range:
+def _selected_indices(entry: int | slice, size: int) -> range:
     """Return the indices selected by an entry of an index."""
     return range(entry % size, entry % size + 1) if isinstance(entry, int) else range(*entry.indices(size))
 
 
 def _without_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
-    apply = sum(e is not None and e is not Ellipsis for e in index)
-    full = [slice(None)] * (rank - apply)
+    consumed = sum(e is not None and e is not Ellipsis for e in index)
+    full = [slice(None)] * (rank - consumed)
     if Ellipsis not in index:
         return [*index, *full]
     k = index.index(Ellipsis)
@@ -191,7 +191,7 @@ def _strided_slice(ctx: XlaOpKernelContext) -> Any:
     x, strides, masks = ctx.input("input"), ctx.constant_input("strides"), _masks(ctx)
     ends = _known_ends(ctx)
     if ends is not None:
-        return _indexed(x, strided_index(sizes_of(x), *ends, strides, masks))
+        return _apply_index(x, strided_index(sizes_of(x), *ends, strides, masks))
     return DynamicStridedSlice(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks).apply(x)
 
 
@@ -201,7 +201,7 @@ def _strided_slice_grad(ctx: XlaOpKernelContext) -> Any:
     dy, strides, masks = ctx.input("dy"), ctx.constant_input("strides"), _masks(ctx)
     sizes, ends = read_sizes(ctx.constant_input("shape"), "shape"), _known_ends(ctx)
     if ends is not None:
-        return _placed(dy, sizes, strided_index(sizes, *ends, strides, masks), None)
+        return _write_slice(dy, sizes, strided_index(sizes, *ends, strides, masks), None)
     return DynamicStridedSlice(sizes, ctx.input("begin"), ctx.input("end"), strides, masks).scatter(dy, sizes)
 
 
@@ -223,34 +223,34 @@ def strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: Xl
     """Set a strided slice of x to a broadcast value."""
     index = strided_index(sizes_of(x), begin, end, strides, masks)
     shape = _like(x)[index].shape
-    return _placed(broadcast_to(value, shape), sizes_of(x), index, x)
+    return _write_slice(broadcast_to(value, shape), sizes_of(x), index, x)
 
 
-def _placed(value: XlaOp, sizes: Sequence[int], index: tuple[Any, ...], under: XlaOp | None) -> XlaOp:
+def _write_slice(value: XlaOp, sizes: Sequence[int], index: tuple[Any, ...], under: XlaOp | None) -> XlaOp:
     """Write a value to an index of an array of given sizes, over zeros or over `under`."""
     kept, low, high, holes, flips = [], [], [], [], []
     for entry, size in zip([e for e in _without_ellipsis(index, len(sizes)) if e is not None], sizes, strict=True):
-        picks = _picks(entry, size)
-        step = abs(picks.step)
-        kept.append(len(picks))
-        flips.append(picks.step < 0)
-        first, last = (min(picks), max(picks)) if len(picks) else (0, -1)
+        selected = _selected_indices(entry, size)
+        step = abs(selected.step)
+        kept.append(len(selected))
+        flips.append(selected.step < 0)
+        first, last = (min(selected), max(selected)) if len(selected) else (0, -1)
         low.append(first)
         holes.append(step - 1)
-        high.append(size - last - 1 if len(picks) else size)
+        high.append(size - last - 1 if len(selected) else size)
     want = _like_sizes(sizes)[index].shape
     if sizes_of(value) != want:
         raise ShapeError(f"a slice of {list(want)} cannot be set to a value of {list(sizes_of(value))}")
-    turned = [d for d, flip in enumerate(flips) if flip]
-    bare = xla.reshape(value, kept)
-    bare = xla.reverse(bare, turned) if turned else bare
+    reversed_dims = [d for d, flip in enumerate(flips) if flip]
+    part = xla.reshape(value, kept)
+    part = xla.reverse(part, reversed_dims) if reversed_dims else part
     padding = list(zip(low, high, holes, strict=True))
-    scatter = xla.pad(bare, scalar(value, 0), padding)
+    padded = xla.pad(part, scalar(value, 0), padding)
     if under is None:
-        return scatter
+        return padded
     mask = np.zeros(tuple(sizes), bool)
     mask[index] = True
-    return select(xla.constant(value.builder, mask), scatter, under)
+    return select(xla.constant(value.builder, mask), padded, under)
 
 
 def _like_sizes(sizes: Sequence[int]) -> Array:
@@ -260,11 +260,11 @@ def _like_sizes(sizes: Sequence[int]) -> Array:
 @lowering("Tile", const=("multiples",))
 def _tile(x: XlaOp, multiples: Array) -> XlaOp:
     times = tile_multiples(rank_of(x), multiples)
-    sizes, places = [], []
+    sizes, dims = [], []
     for d, (n, m) in enumerate(zip(sizes_of(x), times, strict=True)):
         sizes += [m, n]
-        places.append(2 * d + 1)
-    wide = xla.broadcast_in_dim(x, sizes, places)
+        dims.append(2 * d + 1)
+    wide = xla.broadcast_in_dim(x, sizes, dims)
     return xla.reshape(wide, [n * m for n, m in zip(sizes_of(x), times, strict=True)])
 
 
@@ -315,7 +315,7 @@ def _mirror_pad_grad(dy: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
     return dy
 
 
-# -------------------------------------------------------------------------------------------------------- permuting
+# ------------------------------------------------------------------------------------------------------ permutation
 
 
 @lowering("Transpose", const=("perm",))
@@ -395,7 +395,7 @@ def _roll(ctx: XlaOpKernelContext) -> Any:
     return x
 
 
-# ------------------------------------------------------------------------------------------------ space, batch, depth
+# ------------------------------------------------------------------------------------------- space to batch and depth
 
 
 @lowering("SpaceToBatchND", const=("block_shape", "paddings"))
@@ -436,9 +436,9 @@ def _batch_to_space_nd(x: XlaOp, block_shape: Array, crops: Array) -> XlaOp:
         order += [count + 1 + d, d]
     moved = xla.transpose(parts, [*order, *range(2 * count + 1, rank_of(parts))])
     sizes = [n * b for n, b in zip(sizes_of(x)[1:], block, strict=False)]
-    scatter = xla.reshape(moved, (batch, *sizes, *sizes_of(x)[1 + count :]))
+    merged = xla.reshape(moved, (batch, *sizes, *sizes_of(x)[1 + count :]))
     bounds = [(0, batch), *bounds, *((0, n) for n in sizes_of(x)[1 + count :])]
-    return xla.slice_(scatter, [low for low, _ in bounds], [high for _, high in bounds])
+    return xla.slice_(merged, [low for low, _ in bounds], [high for _, high in bounds])
 
 
 @lowering("BatchToSpace", attrs=("block_size",), const=("crops",))
@@ -483,10 +483,10 @@ lowering("SpaceToDepth", _with_depth_last(_space_to_depth), attrs=("block_size",
 lowering("DepthToSpace", _with_depth_last(_depth_to_space), attrs=("block_size", "data_format"))
 
 
-# -------------------------------------------------------------------------------------------------------- gathering
+# ----------------------------------------------------------------------------------------------------------- gather
 
 
-def gathered(params: XlaOp, indices: XlaOp, axis: int, batch: int = 0) -> XlaOp:
+def gather_slices(params: XlaOp, indices: XlaOp, axis: int, batch: int = 0) -> XlaOp:
     """Gather slices along an axis; indices out of range are clamped."""
     if sizes_of(params)[:batch] != sizes_of(indices)[:batch]:
         raise ShapeError(f"the batches of {list(sizes_of(params))} and {list(sizes_of(indices))} differ")
@@ -517,14 +517,14 @@ def _gather_v2(params: XlaOp, indices: XlaOp, axis: Array, *, batch_dims: int) -
     batch = batch_dims + rank_of(indices) if batch_dims < 0 else batch_dims
     if not 0 <= batch <= min(rank_of(indices), along):
         raise InvalidArgumentError(f"batch_dims {batch_dims} for indices of rank {rank_of(indices)} and axis {along}")
-    return gathered(params, indices, along, batch)
+    return gather_slices(params, indices, along, batch)
 
 
 @lowering("Gather")
 def _gather(params: XlaOp, indices: XlaOp) -> XlaOp:
     if not rank_of(params):
         raise ShapeError("params must have at least one dimension; it is a scalar")
-    return gathered(params, indices, 0)
+    return gather_slices(params, indices, 0)
 
 
 @lowering("GatherNd", attrs=("bad_indices_policy",))
@@ -565,22 +565,22 @@ def _in_range(indices: XlaOp, limits: Sequence[int], result: Sequence[int]) -> X
     return xla.broadcast_in_dim(rows, tuple(result), range(rank_of(rows)))
 
 
-# ------------------------------------------------------------------------------------------------------- scattering
+# ---------------------------------------------------------------------------------------------------------- scatter
 
 
-def joining(how: str, dtype: ElementType) -> XlaComputation:
+def update_computation(op: str, dtype: ElementType) -> XlaComputation:
     """Return the scalar computation that combines an old element with an update."""
     opcodes = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum"}
-    if how in opcodes and not (dtype is ElementType.PRED and how == "add"):
-        return scalar_computation(opcodes[how], dtype)
-    if dtype is ElementType.PRED and how == "add":
+    if op in opcodes and not (dtype is ElementType.PRED and op == "add"):
+        return scalar_computation(opcodes[op], dtype)
+    if dtype is ElementType.PRED and op == "add":
         return scalar_computation("or", dtype)
     builder = XlaBuilder("update")
     xla.parameter(builder, 0, Shape.array(dtype), "old")
     return builder.build(xla.parameter(builder, 1, Shape.array(dtype), "new"))
 
 
-def scattered_nd(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> XlaOp:
+def scatter_nd(target: XlaOp, indices: XlaOp, updates: XlaOp, op: str) -> XlaOp:
     """Emit a scatter of slices; rows of indices out of range are skipped."""
     check_nd_shapes(sizes_of(target), _like(indices), _like(updates))
     depth = sizes_of(indices)[-1]
@@ -591,7 +591,7 @@ def scattered_nd(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> Xla
         target,
         indices,
         updates,
-        joining(how, target.shape.dtype),
+        update_computation(op, target.shape.dtype),
         update_window_dims=tuple(range(batch, rank_of(updates))),
         inserted_window_dims=tuple(range(depth)),
         scatter_dims_to_operand_dims=tuple(range(depth)),
@@ -605,17 +605,17 @@ def _scatter_nd(indices: XlaOp, updates: XlaOp, shape: Array, *, bad_indices_pol
     sizes = read_sizes(shape, "shape")
     if 0 in sizes and not (0 in sizes_of(indices) and 0 in sizes_of(updates)):
         raise InvalidArgumentError(f"updates cannot go into an array without elements, {list(sizes)}")
-    return scattered_nd(xla.broadcast(scalar(updates, 0), sizes), indices, updates, "add")
+    return scatter_nd(xla.broadcast(scalar(updates, 0), sizes), indices, updates, "add")
 
 
-def _scattered(name: str, how: str) -> None:
+def _register_scatter(name: str, op: str) -> None:
     @lowering(name, attrs=("bad_indices_policy",))
     def kernel(x: XlaOp, indices: XlaOp, updates: XlaOp, *, bad_indices_policy: str) -> XlaOp:
         check_policy(bad_indices_policy)
-        return scattered_nd(x, indices, updates, how)
+        return scatter_nd(x, indices, updates, op)
 
 
-for _name, _how in (
+for _name, _op in (
     ("TensorScatterUpdate", "update"),
     ("TensorScatterAdd", "add"),
     ("TensorScatterSub", "sub"),
@@ -623,7 +623,7 @@ for _name, _how in (
     ("TensorScatterMin", "min"),
     ("ScatterNdNonAliasingAdd", "add"),
 ):
-    _scattered(_name, _how)
+    _register_scatter(_name, _op)
 
 
 _IMAGES = (*FLOATING, DataType.DT_INT32)

@@ -11,9 +11,9 @@ import numpy as np
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.tf2xla.kernels.array_slice_ops import gathered
+from cyxla.tf2xla.kernels.array_slice_ops import gather_slices
 from cyxla.tf2xla.kernels.list_ops import at, with_row
-from cyxla.tf2xla.kernels.state_ops import scattered_rows
+from cyxla.tf2xla.kernels.state_ops import scatter_rows
 from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
@@ -25,7 +25,7 @@ from cyxla.xla.lib.values import iota_along, scalar, sizes_of, sum_of
 Array = np.ndarray[Any, Any]
 
 
-def _held(ctx: XlaOpKernelContext, kind: ResourceKind) -> XlaResource:
+def _resource(ctx: XlaOpKernelContext, kind: ResourceKind) -> XlaResource:
     """Return the resource of the first input.
 
     Raises
@@ -41,7 +41,7 @@ def _held(ctx: XlaOpKernelContext, kind: ResourceKind) -> XlaResource:
 
 def _elements(ctx: XlaOpKernelContext, kind: ResourceKind, dtype: DataType, shape: TensorShape) -> XlaResource:
     """Set element type and shape of the first input's resource, and create its buffer once the shape is known."""
-    resource = _held(ctx, kind)
+    resource = _resource(ctx, kind)
     resource.set_type_and_shape(dtype, shape if resource.value is None else resource.shape.merge_with(shape))
     if resource.value is None and resource.shape.is_fully_defined:
         resource.value = full(ctx.builder, 0, dtype, (resource.max_array_size, *resource.shape.as_list()))
@@ -56,7 +56,7 @@ def _buffer(ctx: XlaOpKernelContext, kind: ResourceKind, dtype: DataType) -> Xla
     InvalidArgumentError
         The elements have another type, or an unknown shape since nothing was written.
     """
-    return _elements(ctx, kind, dtype, _held(ctx, kind).shape).read()
+    return _elements(ctx, kind, dtype, _resource(ctx, kind).shape).read()
 
 
 # ----------------------------------------------------------------------------------------------------------- stacks
@@ -71,11 +71,11 @@ def _stack(ctx: XlaOpKernelContext) -> Any:
             f"a compiled stack needs a size, but max_size is {size}", hint="say how many values it may hold"
         )
     name = ctx.attr("stack_name") or ctx.kernel.name
-    made = XlaResource(ResourceKind.STACK, -1, name, ctx.attr("elem_type"), max_array_size=size)
-    ctx.set_resource_output(0, made)
+    stack = XlaResource(ResourceKind.STACK, -1, name, ctx.attr("elem_type"), max_array_size=size)
+    ctx.set_resource_output(0, stack)
 
 
-def _pushed(ctx: XlaOpKernelContext, resource: XlaResource) -> XlaOp:
+def _fill_count(ctx: XlaOpKernelContext, resource: XlaResource) -> XlaOp:
     return xla.constant(ctx.builder, np.int32(0)) if resource.pushed is None else resource.pushed
 
 
@@ -84,7 +84,7 @@ def _push(ctx: XlaOpKernelContext) -> Any:
     """Emit a dynamic-update-slice at the top."""
     value = ctx.input("elem")
     stack = _elements(ctx, ResourceKind.STACK, ctx.attr("T"), TensorShape(sizes_of(value)))
-    top = _pushed(ctx, stack)
+    top = _fill_count(ctx, stack)
     stack.value, stack.pushed = with_row(stack.read(), top, value), top + 1
     return value
 
@@ -93,10 +93,10 @@ def _push(ctx: XlaOpKernelContext) -> Any:
 def _pop(ctx: XlaOpKernelContext) -> Any:
     """Emit a dynamic-slice at the top."""
     dtype: DataType = ctx.attr("elem_type")
-    stack = _held(ctx, ResourceKind.STACK)
+    stack = _resource(ctx, ResourceKind.STACK)
     buffer = _buffer(ctx, ResourceKind.STACK, dtype)
     ctx.require(stack.max_array_size, f"the stack {stack.name!r} has no place for a value")
-    stack.pushed = _pushed(ctx, stack) - 1
+    stack.pushed = _fill_count(ctx, stack) - 1
     return at(buffer, stack.pushed)
 
 
@@ -116,10 +116,10 @@ def _tensor_array(ctx: XlaOpKernelContext) -> Any:
     size = ctx.constant_input_as_int_scalar("size")
     ctx.require(size >= 0, f"size must not be negative; it is {size}")
     name = ctx.attr("tensor_array_name") or ctx.kernel.name
-    made = XlaResource(_ARRAY, -1, name, ctx.attr("dtype"), ctx.attr("element_shape"), max_array_size=size)
-    if made.shape.is_fully_defined:
-        made.value = full(ctx.builder, 0, made.dtype, (size, *made.shape.as_list()))
-    ctx.set_resource_output(0, made)
+    array = XlaResource(_ARRAY, -1, name, ctx.attr("dtype"), ctx.attr("element_shape"), max_array_size=size)
+    if array.shape.is_fully_defined:
+        array.value = full(ctx.builder, 0, array.dtype, (size, *array.shape.as_list()))
+    ctx.set_resource_output(0, array)
     ctx.set_constant_output(1, np.float32(0))
 
 
@@ -148,7 +148,7 @@ def _read(ctx: XlaOpKernelContext) -> Any:
     index = ctx.input("index")
     ctx.require(not sizes_of(index), f"index must be a scalar; its shape is {list(sizes_of(index))}")
     buffer = _array_of(ctx, "dtype")
-    ctx.require(sizes_of(buffer)[0], f"the tensor array {_held(ctx, _ARRAY).name!r} has no elements to read")
+    ctx.require(sizes_of(buffer)[0], f"the tensor array {_resource(ctx, _ARRAY).name!r} has no elements to read")
     return at(buffer, index)
 
 
@@ -160,7 +160,7 @@ def _gather(ctx: XlaOpKernelContext) -> Any:
     ctx.require(len(ctx.input_shape("indices")) == 1, "indices must be a vector")
     if _is_all(ctx, array.max_array_size):
         return array.read()
-    return gathered(array.read(), ctx.input("indices"), 0)
+    return gather_slices(array.read(), ctx.input("indices"), 0)
 
 
 def _is_all(ctx: XlaOpKernelContext, size: int) -> bool:
@@ -181,7 +181,7 @@ def _scatter(ctx: XlaOpKernelContext) -> Any:
     if _is_all(ctx, array.max_array_size):
         array.value = _sum(array.read(), value)
     else:
-        array.value = scattered_rows(array.read(), ctx.input("indices"), value, "add")
+        array.value = scatter_rows(array.read(), ctx.input("indices"), value, "add")
     return ctx.input_expression("flow_in")
 
 
@@ -218,50 +218,50 @@ def _split(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("TensorArraySizeV3")
 def _size(ctx: XlaOpKernelContext) -> Any:
     """Output a constant."""
-    return np.array(_held(ctx, _ARRAY).max_array_size, np.int32)
+    return np.array(_resource(ctx, _ARRAY).max_array_size, np.int32)
 
 
 @xla_kernel("TensorArrayGradV3")
 def _grad(ctx: XlaOpKernelContext) -> Any:
     """Return the array of gradients of a source, which is created with zeros."""
-    array, source = _held(ctx, _ARRAY), ctx.attr("source")
+    array, source = _resource(ctx, _ARRAY), ctx.attr("source")
     if source not in array.gradients:
         zeros = full(ctx.builder, 0, array.dtype, sizes_of(array.read()))
-        made = XlaResource(_ARRAY, -1, f"{array.name}@{source}", array.dtype, array.shape, zeros)
-        made.max_array_size = array.max_array_size
-        array.gradients[source] = made
+        gradient = XlaResource(_ARRAY, -1, f"{array.name}@{source}", array.dtype, array.shape, zeros)
+        gradient.max_array_size = array.max_array_size
+        array.gradients[source] = gradient
     ctx.set_resource_output(0, array.gradients[source])
     ctx.set_output_expression(1, ctx.input_expression("flow_in"))
 
 
-# ------------------------------------------------------------------------------------------- partitions and stitches
+# ---------------------------------------------------------------------------------------------- partition and stitch
 
 
 @lowering(("DynamicStitch", "ParallelDynamicStitch"), const=("indices",))
 def _stitch(indices: list[Array], data: list[XlaOp]) -> XlaOp:
     """Gather rows from all data with constant indices; missing rows are zeros, and the last of equal indices wins."""
     rest = sizes_of(data[0])[indices[0].ndim :]
-    for i, (places, values) in enumerate(zip(indices, data, strict=True)):
-        if sizes_of(values) != (*places.shape, *rest):
+    for i, (index, values) in enumerate(zip(indices, data, strict=True)):
+        if sizes_of(values) != (*index.shape, *rest):
             raise InvalidArgumentError(
-                f"data[{i}] must have the shape {[*places.shape, *rest]}, not {list(sizes_of(values))}"
+                f"data[{i}] must have the shape {[*index.shape, *rest]}, not {list(sizes_of(values))}"
             )
-    flat = np.concatenate([places.reshape(-1) for places in indices])
+    flat = np.concatenate([index.reshape(-1) for index in indices])
     if flat.size and flat.min() < 0:
         raise InvalidArgumentError(f"indices must not be negative, but {flat.min()} is among them")
     source = np.full(int(flat.max(initial=-1)) + 1, flat.size, np.int64)
     source[flat] = np.arange(flat.size)
-    rows = [xla.reshape(v, (places.size, *rest)) for places, v in zip(indices, data, strict=True)]
-    return _picked([*rows, xla.broadcast(scalar(data[0], 0), (1, *rest))], source)
+    rows = [xla.reshape(v, (index.size, *rest)) for index, v in zip(indices, data, strict=True)]
+    return _gather_rows([*rows, xla.broadcast(scalar(data[0], 0), (1, *rest))], source)
 
 
-def _picked(rows: Sequence[XlaOp], source: Array) -> XlaOp:
-    together = xla.concatenate(list(rows), 0)
+def _gather_rows(rows: Sequence[XlaOp], source: Array) -> XlaOp:
+    all_rows = xla.concatenate(list(rows), 0)
     if not source.size:
-        return xla.slice_in_dim(together, 0, 0)
+        return xla.slice_in_dim(all_rows, 0, 0)
     if np.array_equal(source, np.arange(source.size)):
-        return xla.slice_in_dim(together, 0, source.size)
-    return gathered(together, xla.constant(together.builder, source), 0)
+        return xla.slice_in_dim(all_rows, 0, source.size)
+    return gather_slices(all_rows, xla.constant(all_rows.builder, source), 0)
 
 
 @lowering("DynamicPartition", attrs=("num_partitions",))
@@ -272,25 +272,25 @@ def _partition(data: XlaOp, partitions: XlaOp, *, num_partitions: int) -> list[X
         raise InvalidArgumentError(f"data {list(sizes_of(data))} does not start with {list(sizes_of(partitions))}")
     count, rest = prod(sizes_of(partitions)), sizes_of(data)[depth:]
     keys = xla.reshape(partitions, (count,))
-    order = _sorted_places(keys)
-    rows = gathered(xla.reshape(data, (count, *rest)), order, 0)
-    room = xla.concatenate([rows, xla.broadcast(scalar(data, 0), (count, *rest))], 0)
-    return [_part(room, keys, count, i) for i in range(num_partitions)]
+    order = _argsort(keys)
+    rows = gather_slices(xla.reshape(data, (count, *rest)), order, 0)
+    padded = xla.concatenate([rows, xla.broadcast(scalar(data, 0), (count, *rest))], 0)
+    return [_part(padded, keys, count, i) for i in range(num_partitions)]
 
 
-def _sorted_places(keys: XlaOp) -> XlaOp:
+def _argsort(keys: XlaOp) -> XlaOp:
     """Return the indices that sort the keys stably."""
-    places = iota_along(keys.builder, ElementType.S32, sizes_of(keys), 0)
-    return xla.get_tuple_element(xla.sort([keys, places], None, 0, is_stable=True), 1)
+    index = iota_along(keys.builder, ElementType.S32, sizes_of(keys), 0)
+    return xla.get_tuple_element(xla.sort([keys, index], None, 0, is_stable=True), 1)
 
 
-def _part(room: XlaOp, keys: XlaOp, count: int, number: int) -> XlaOp:
+def _part(padded: XlaOp, keys: XlaOp, count: int, number: int) -> XlaOp:
     """Slice the rows of one partition, which follow those of smaller number."""
     like = scalar(keys, number)
     start, size = (
         sum_of(xla.convert(compare(keys, xla.broadcast(like, (count,))), ElementType.S32), [0])
         for compare in (xla.lt, xla.eq)
     )
-    rest = sizes_of(room)[1:]
-    part = xla.dynamic_slice(room, [start, *[0] * len(rest)], (count, *rest))
+    rest = sizes_of(padded)[1:]
+    part = xla.dynamic_slice(padded, [start, *[0] * len(rest)], (count, *rest))
     return xla.set_dimension_size(part, size, 0)

@@ -30,7 +30,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
-_INSIDE = CompileOptions(resolve_constants=False, return_all_resources=True)
+_OPTIONS = CompileOptions(resolve_constants=False, return_all_resources=True)
 
 
 @xla_kernel(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall"), resource=True, variant=True, string=True)
@@ -61,10 +61,10 @@ def choose_branch(ctx: XlaOpKernelContext) -> Any:
     known = ctx.xla.constant_value(ctx.input_expression(0))
     if known is not None:
         chosen = bool(known[()]) if not known.ndim else known.size > 0
-        return _only(ctx, then_branch if chosen else else_branch)
+        return _call_branch(ctx, then_branch if chosen else else_branch)
     condition = ctx.input(0)
     if condition.shape.dims:
-        return _only(ctx, then_branch if all(condition.shape.dims) else else_branch)
+        return _call_branch(ctx, then_branch if all(condition.shape.dims) else else_branch)
     if condition.shape.dtype is not ElementType.PRED:
         condition = xla.ne(condition, xla.constant(ctx.builder, 0, condition.shape.dtype))
     return _branches(ctx, condition, [then_branch, else_branch])
@@ -77,11 +77,11 @@ def _case(ctx: XlaOpKernelContext) -> Any:
     known = ctx.xla.constant_value(ctx.input_expression(0))
     if known is not None:
         index = int(known)
-        return _only(ctx, branches[index if 0 <= index < len(branches) else -1])
+        return _call_branch(ctx, branches[index if 0 <= index < len(branches) else -1])
     return _branches(ctx, ctx.input(0), list(branches))
 
 
-def _only(ctx: XlaOpKernelContext, branch: NameAttrList) -> None:
+def _call_branch(ctx: XlaOpKernelContext, branch: NameAttrList) -> None:
     inputs = [ctx.input_expression(i) for i in range(1, ctx.num_inputs)]
     for i, value in enumerate(call_function(ctx.xla, branch, inputs)):
         ctx.set_output_expression(i, value)
@@ -90,24 +90,24 @@ def _only(ctx: XlaOpKernelContext, branch: NameAttrList) -> None:
 def _branches(ctx: XlaOpKernelContext, selector: XlaOp, branches: Sequence[NameAttrList]) -> None:
     inputs = [ctx.input_expression(i) for i in range(1, ctx.num_inputs)]
     compiler = ctx.xla.compiler
-    must = {i for branch in branches for i in compiler.analysis.function_constants(branch)}
-    args = arguments_of(ctx.xla, inputs, must, keep=False)
-    results = [compiler.compile_function(branch, args, _INSIDE) for branch in branches]
-    if _settle_resources(ctx, inputs, results):
-        args = arguments_of(ctx.xla, inputs, must, keep=False)
-        results = [compiler.compile_function(branch, args, _INSIDE) for branch in branches]
-    results = _with_stand_ins(compiler, branches, args, results)
-    _check_alike(branches, results)
+    constants = {i for branch in branches for i in compiler.analysis.function_constants(branch)}
+    args = arguments_of(ctx.xla, inputs, constants, keep=False)
+    results = [compiler.compile_function(branch, args, _OPTIONS) for branch in branches]
+    if _initialize_resources(ctx, inputs, results):
+        args = arguments_of(ctx.xla, inputs, constants, keep=False)
+        results = [compiler.compile_function(branch, args, _OPTIONS) for branch in branches]
+    results = _with_fake_param_shapes(compiler, branches, args, results)
+    _check_equal_results(branches, results)
     carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
     operand = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
-    bodies = [_on_tuple(result, operand.shape) for result in results]
+    bodies = [_with_tuple_operand(result, operand.shape) for result in results]
     parts = tuple_elements(xla.conditional(selector, bodies, [operand] * len(bodies)))
     apply_updates(_any_modified(results), inputs, parts)
     for i, output in enumerate(results[0].outputs):
         ctx.set_output_expression(i, expression_of(output, inputs, parts))
 
 
-def _settle_resources(
+def _initialize_resources(
     ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], results: Sequence[CompilationResult]
 ) -> bool:
     """Create buffers for stacks and tensor arrays that only some branches initialise; return True if there are any."""
@@ -116,13 +116,13 @@ def _settle_resources(
         shapes = result.computation.program_shape.result.elements
         for update in result.resource_updates:
             x = inputs[update.input_index]
-            if x.value.kind is not ResourceKind.VARIABLE and not _is_settled(x, update.gradients):
+            if x.value.kind is not ResourceKind.VARIABLE and not _has_known_shape(x, update.gradients):
                 _initialize(ctx, x.value, update, tuple(shapes[update.tuple_indices[0]].dims))
                 found = True
     return found
 
 
-def _with_stand_ins(
+def _with_fake_param_shapes(
     compiler: XlaCompiler,
     branches: Sequence[NameAttrList],
     args: Sequence[Argument],
@@ -138,11 +138,11 @@ def _with_stand_ins(
             if real is not None and real != results[b].outputs[k].shape:
                 shapes.append((k, real))
         if shapes:
-            made[b] = compiler.compile_function(branch, args, replace(_INSIDE, fake_param_shapes=tuple(shapes)))
+            made[b] = compiler.compile_function(branch, args, replace(_OPTIONS, fake_param_shapes=tuple(shapes)))
     return made
 
 
-def _check_alike(branches: Sequence[NameAttrList], results: Sequence[CompilationResult]) -> None:
+def _check_equal_results(branches: Sequence[NameAttrList], results: Sequence[CompilationResult]) -> None:
     """Raise unless the branches return the same types and shapes."""
     first = results[0]
     for branch, result in zip(branches, results, strict=True):
@@ -161,7 +161,7 @@ def _any_modified(results: Sequence[CompilationResult]) -> CompilationResult:
     return replace(results[0], resource_updates=updates)
 
 
-def _on_tuple(result: CompilationResult, shape: Shape) -> XlaComputation:
+def _with_tuple_operand(result: CompilationResult, shape: Shape) -> XlaComputation:
     """Wrap a computation so that it takes its operands as one tuple."""
     builder = XlaBuilder(f"{result.computation.name}_branch")
     state = xla.parameter(builder, 0, shape)
@@ -180,40 +180,39 @@ def run_loop(ctx: XlaOpKernelContext) -> Any:
     compiler, body_name, cond_name = ctx.xla.compiler, ctx.attr("body"), ctx.attr("cond")
     from cyxla.tf2xla.const_analysis import loop_invariants
 
-    must = compiler.analysis.function_constants(body_name) | compiler.analysis.function_constants(cond_name)
+    constants = compiler.analysis.function_constants(body_name) | compiler.analysis.function_constants(cond_name)
     invariant = set(loop_invariants(compiler.body_of(body_name)))
-    fixed = must & invariant
-    args, body, inputs = _settled(ctx, inputs, fixed, body_name)
-    cond = compiler.compile_function(cond_name, args, _INSIDE)
+    constants = constants & invariant
+    args, body, inputs = _with_known_shapes(ctx, inputs, constants, body_name)
+    cond = compiler.compile_function(cond_name, args, _OPTIONS)
     carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
     init = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
-    tuple_indices = _places(ctx, inputs, carried)
-    loop = xla.while_(_condition(cond, init.shape), _turn(body, init.shape, carried, tuple_indices), init)
+    ranges = _state_ranges(ctx, inputs, carried)
+    loop = xla.while_(_condition(cond, init.shape), _loop_body(body, init.shape, carried, ranges), init)
     final = tuple_elements(loop)
     for i, x in enumerate(inputs):
-        _finish(ctx, i, x, [final[k] for k in tuple_indices[i]] if i in tuple_indices else [])
+        _set_output(ctx, i, x, [final[k] for k in ranges[i]] if i in ranges else [])
 
 
-def _settled(
-    ctx: XlaOpKernelContext, inputs: list[XlaExpression], fixed: set[int], body: NameAttrList
+def _with_known_shapes(
+    ctx: XlaOpKernelContext, inputs: list[XlaExpression], constants: set[int], body: NameAttrList
 ) -> tuple[list[Argument], CompilationResult, list[XlaExpression]]:
     """Return arguments and body once all lists and resources of the state have a shape, which the body determines."""
-    args = arguments_of(ctx.xla, inputs, fixed, keep=False)
-    result = ctx.xla.compiler.compile_function(body, args, _INSIDE)
+    args = arguments_of(ctx.xla, inputs, constants, keep=False)
+    result = ctx.xla.compiler.compile_function(body, args, _OPTIONS)
     known = {update.input_index: update.gradients for update in result.resource_updates}
-    before = [_is_settled(x, known.get(i, ())) for i, x in enumerate(inputs)]
-    if not all(before):
+    ready = [_has_known_shape(x, known.get(i, ())) for i, x in enumerate(inputs)]
+    if not all(ready):
         inputs = [
-            x if done else _with_shape(ctx, i, x, result)
-            for i, (x, done) in enumerate(zip(inputs, before, strict=True))
+            x if done else _with_shape(ctx, i, x, result) for i, (x, done) in enumerate(zip(inputs, ready, strict=True))
         ]
-        args = arguments_of(ctx.xla, inputs, fixed, keep=False)
-        result = ctx.xla.compiler.compile_function(body, args, _INSIDE)
+        args = arguments_of(ctx.xla, inputs, constants, keep=False)
+        result = ctx.xla.compiler.compile_function(body, args, _OPTIONS)
     _check_state(inputs, args, result)
     return args, result, inputs
 
 
-def _is_settled(x: XlaExpression, gradients: Sequence[str]) -> bool:
+def _has_known_shape(x: XlaExpression, gradients: Sequence[str]) -> bool:
     """Return whether a value enters the loop with the shape it leaves with, and with all its gradients."""
     if x.kind is ExpressionKind.TENSOR_LIST:
         return x.value.buffer is not None
@@ -258,30 +257,30 @@ def _check_state(inputs: Sequence[XlaExpression], args: Sequence[Argument], resu
             )
 
 
-def _places(ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], carried: Sequence[int]) -> dict[int, range]:
+def _state_ranges(ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], carried: Sequence[int]) -> dict[int, range]:
     """Return the range of state elements of each input."""
-    tuple_indices, start = {}, 0
+    ranges, start = {}, 0
     for i in carried:
         count = len(parts_of(ctx.xla, inputs[i]))
-        tuple_indices[i] = range(start, start + count)
+        ranges[i] = range(start, start + count)
         start += count
-    return tuple_indices
+    return ranges
 
 
 def _condition(cond: CompilationResult, shape: Shape) -> XlaComputation:
     builder = XlaBuilder(f"{cond.computation.name}_condition")
     state = xla.parameter(builder, 0, shape)
     made = xla.call(builder, cond.computation, tuple_elements(state))
-    verdict = xla.get_tuple_element(made, cond.outputs[0].tuple_indices[0])
-    if verdict.shape.dims:
-        raise ShapeError(f"the condition of a loop must be a scalar; it has the shape {list(verdict.shape.dims)}")
-    if verdict.shape.dtype is not ElementType.PRED:
-        verdict = xla.ne(verdict, xla.constant(builder, 0, verdict.shape.dtype))
-    return builder.build(verdict)
+    predicate = xla.get_tuple_element(made, cond.outputs[0].tuple_indices[0])
+    if predicate.shape.dims:
+        raise ShapeError(f"the condition of a loop must be a scalar; it has the shape {list(predicate.shape.dims)}")
+    if predicate.shape.dtype is not ElementType.PRED:
+        predicate = xla.ne(predicate, xla.constant(builder, 0, predicate.shape.dtype))
+    return builder.build(predicate)
 
 
-def _turn(
-    body: CompilationResult, shape: Shape, carried: Sequence[int], tuple_indices: dict[int, range]
+def _loop_body(
+    body: CompilationResult, shape: Shape, carried: Sequence[int], ranges: dict[int, range]
 ) -> XlaComputation:
     """Build the loop body: a computation from the state tuple to the next one."""
     builder = XlaBuilder(f"{body.computation.name}_turn")
@@ -294,11 +293,11 @@ def _turn(
         if output.input_index >= 0 and output.input_index != i:
             raise InvalidArgumentError(f"loop variable {i} is a resource that the body exchanges for another")
         made = updates.get(i, ()) if output.input_index >= 0 else output.tuple_indices
-        after += [parts[k] for k in made] if made else [state[k] for k in tuple_indices[i]]
+        after += [parts[k] for k in made] if made else [state[k] for k in ranges[i]]
     return builder.build(xla.tuple_(builder, after))
 
 
-def _finish(ctx: XlaOpKernelContext, i: int, x: XlaExpression, parts: list[XlaOp]) -> None:
+def _set_output(ctx: XlaOpKernelContext, i: int, x: XlaExpression, parts: list[XlaOp]) -> None:
     if x.kind is ExpressionKind.RESOURCE:
         if parts:
             x.value.set_parts(parts)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.image_grids import Grid, checked_size, grids
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
-from cyxla.tf2xla.kernels.array_slice_ops import gathered
+from cyxla.tf2xla.kernels.array_slice_ops import gather_slices
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -38,7 +38,7 @@ def _like(x: XlaOp) -> Array:
     return np.broadcast_to(np.zeros((), bool), sizes_of(x))
 
 
-def _narrowed(found: XlaOp, like: XlaOp) -> XlaOp:
+def _as_type_of(found: XlaOp, like: XlaOp) -> XlaOp:
     return xla.convert(found, like.shape.dtype) if is_narrow(like) else found
 
 
@@ -58,7 +58,7 @@ def _adjust_contrast(images: XlaOp, factor: XlaOp) -> XlaOp:
     _check_images(images, factor, "contrast_factor")
     wide, rank = widened(images), rank_of(images)
     mean = broadcast_to(mean_of(wide, [rank - 3, rank - 2], keep=True), sizes_of(wide))
-    return _narrowed((wide - mean) * broadcast_to(factor, sizes_of(wide)) + mean, images)
+    return _as_type_of((wide - mean) * broadcast_to(factor, sizes_of(wide)) + mean, images)
 
 
 def _channels(x: XlaOp) -> list[XlaOp]:
@@ -67,12 +67,12 @@ def _channels(x: XlaOp) -> list[XlaOp]:
     return [xla.reshape(xla.slice_in_dim(x, k, k + 1, 1, last), sizes) for k in range(3)]
 
 
-def _stacked(parts: list[XlaOp]) -> XlaOp:
+def _stack(parts: list[XlaOp]) -> XlaOp:
     sizes = (*sizes_of(parts[0]), 1)
     return xla.concatenate([xla.reshape(p, sizes) for p in parts], len(sizes) - 1)
 
 
-def _hsv(x: XlaOp) -> list[XlaOp]:
+def _to_hsv(x: XlaOp) -> list[XlaOp]:
     """Convert RGB to hue, saturation and value in [0, 1]; the hue of grey is 0."""
     red, green, blue = _channels(x)
     value = xla.maximum(xla.maximum(red, green), blue)
@@ -87,13 +87,13 @@ def _hsv(x: XlaOp) -> list[XlaOp]:
     return [select(xla.lt(hue, zero), hue + full_like(hue, 1), hue), saturation, value]
 
 
-def _rgb(hue: XlaOp, saturation: XlaOp, value: XlaOp) -> list[XlaOp]:
+def _to_rgb(hue: XlaOp, saturation: XlaOp, value: XlaOp) -> list[XlaOp]:
     """Convert HSV to RGB: mix each channel's share of the hue with white, and multiply by the value."""
     six, one, two = hue * full_like(hue, 6), full_like(hue, 1), full_like(hue, 2)
     three, four = full_like(hue, 3), full_like(hue, 4)
-    shares = (xla.abs_(six - three) - one, two - xla.abs_(six - two), two - xla.abs_(six - four))
+    hue_parts = (xla.abs_(six - three) - one, two - xla.abs_(six - two), two - xla.abs_(six - four))
     zero, top = scalar(hue, 0), scalar(hue, 1)
-    return [((one - saturation) + saturation * xla.clamp(zero, share, top)) * value for share in shares]
+    return [((one - saturation) + saturation * xla.clamp(zero, hue_part, top)) * value for hue_part in hue_parts]
 
 
 def _check_channels(x: XlaOp) -> None:
@@ -106,13 +106,13 @@ def _check_channels(x: XlaOp) -> None:
 @lowering("RGBToHSV")
 def _rgb_to_hsv(images: XlaOp) -> XlaOp:
     _check_channels(images)
-    return _narrowed(_stacked(_hsv(widened(images))), images)
+    return _as_type_of(_stack(_to_hsv(widened(images))), images)
 
 
 @lowering("HSVToRGB")
 def _hsv_to_rgb(images: XlaOp) -> XlaOp:
     _check_channels(images)
-    return _narrowed(_stacked(_rgb(*_channels(widened(images)))), images)
+    return _as_type_of(_stack(_to_rgb(*_channels(widened(images)))), images)
 
 
 def _check_rgb(images: XlaOp) -> None:
@@ -125,28 +125,28 @@ def _adjust_hue(images: XlaOp, delta: XlaOp) -> XlaOp:
     """Rotate the hue."""
     _check_images(images, delta, "delta")
     _check_rgb(images)
-    hue, saturation, value = _hsv(widened(images))
+    hue, saturation, value = _to_hsv(widened(images))
     moved = hue + broadcast_to(xla.convert(delta, hue.shape.dtype), sizes_of(hue))
-    return _narrowed(_stacked(_rgb(moved - xla.floor(moved), saturation, value)), images)
+    return _as_type_of(_stack(_to_rgb(moved - xla.floor(moved), saturation, value)), images)
 
 
 @lowering("AdjustSaturation")
 def _adjust_saturation(images: XlaOp, scale: XlaOp) -> XlaOp:
     _check_images(images, scale, "scale")
     _check_rgb(images)
-    hue, saturation, value = _hsv(widened(images))
-    grown = saturation * broadcast_to(xla.convert(scale, saturation.shape.dtype), sizes_of(saturation))
-    return _narrowed(_stacked(_rgb(hue, xla.clamp(scalar(grown, 0), grown, scalar(grown, 1)), value)), images)
+    hue, saturation, value = _to_hsv(widened(images))
+    scaled = saturation * broadcast_to(xla.convert(scale, saturation.shape.dtype), sizes_of(saturation))
+    return _as_type_of(_stack(_to_rgb(hue, xla.clamp(scalar(scaled, 0), scaled, scalar(scaled, 1)), value)), images)
 
 
-# ----------------------------------------------------------------------------------------------------------- sizes
+# -------------------------------------------------------------------------------------------------------- resizing
 
 
-def _mixed(x: XlaOp, grid: Grid, axis: int) -> XlaOp:
+def _interpolate(x: XlaOp, grid: Grid, axis: int) -> XlaOp:
     """Interpolate along an axis between two gathers with constant indices."""
     below, above, part = grid.linear()
     shape = [len(part) if d == axis else 1 for d in range(rank_of(x))]
-    low, high = (gathered(x, xla.constant(x.builder, places), axis) for places in (below, above))
+    low, high = (gather_slices(x, xla.constant(x.builder, indices), axis) for indices in (below, above))
     weight = xla.constant(x.builder, part.reshape(shape))
     return low + (high - low) * broadcast_to(weight, sizes_of(low))
 
@@ -155,7 +155,7 @@ def _mixed(x: XlaOp, grid: Grid, axis: int) -> XlaOp:
 def _resize_bilinear(images: XlaOp, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> XlaOp:
     after = checked_size(_like(images), size)
     rows, columns = grids(sizes_of(images)[1:3], after, align_corners, half_pixel_centers)  # type: ignore[arg-type]
-    return _mixed(_mixed(xla.convert(images, ElementType.F32), columns, 2), rows, 1)
+    return _interpolate(_interpolate(xla.convert(images, ElementType.F32), columns, 2), rows, 1)
 
 
 @lowering("ResizeBilinearGrad", attrs=_GRID)
@@ -182,8 +182,8 @@ def _resize_nearest(images: XlaOp, size: Array, *, align_corners: bool, half_pix
     """Gather the nearest pixels."""
     after = checked_size(_like(images), size)
     rows, columns = grids(sizes_of(images)[1:3], after, align_corners, half_pixel_centers)  # type: ignore[arg-type]
-    lines = gathered(images, xla.constant(images.builder, rows.nearest()), 1)
-    return gathered(lines, xla.constant(images.builder, columns.nearest()), 2)
+    lines = gather_slices(images, xla.constant(images.builder, rows.nearest()), 1)
+    return gather_slices(lines, xla.constant(images.builder, columns.nearest()), 2)
 
 
 @lowering("ResizeNearestNeighborGrad", attrs=_GRID, const=("size",))
@@ -197,13 +197,13 @@ def _resize_nearest_grad(grads: XlaOp, size: Array, *, align_corners: bool, half
         weights = xla.convert(xla.constant(grads.builder, hits), found.shape.dtype)
         made = xla.dot_general(found, weights, lhs_contracting_dims=(axis,), rhs_contracting_dims=(0,))
         found = xla.transpose(made, [0, 3, 1, 2] if axis == 1 else [0, 1, 3, 2])
-    return _narrowed(found, grads)
+    return _as_type_of(found, grads)
 
 
-# ----------------------------------------------------------------------------------------------------------- boxes
+# ----------------------------------------------------------------------------------------- non-maximum suppression
 
 
-def _suppressed(boxes: XlaOp, scores: XlaOp, most: int, overlap: XlaOp, least: XlaOp) -> list[XlaOp]:
+def _select_boxes(boxes: XlaOp, scores: XlaOp, limit: int, overlap: XlaOp, min_score: XlaOp) -> list[XlaOp]:
     """Return the indices of `limit` boxes, best first, and the number of valid ones.
 
     Each unrolled iteration selects the best remaining box and suppresses those that overlap it.
@@ -213,29 +213,31 @@ def _suppressed(boxes: XlaOp, scores: XlaOp, most: int, overlap: XlaOp, least: X
     low = [xla.minimum(a, b) for a, b in _corners(boxes)]
     high = [xla.maximum(a, b) for a, b in _corners(boxes)]
     areas = (high[0] - low[0]) * (high[1] - low[1])
-    limit = broadcast_to(xla.convert(least, ElementType.F32), (count,))
+    threshold = broadcast_to(xla.convert(min_score, ElementType.F32), (count,))
     nothing = full_like(scores, -np.inf)
-    left = select(xla.gt(scores, limit), scores, nothing)
-    places = iota_along(scores.builder, ElementType.S32, (count,), 0)
+    remaining = select(xla.gt(scores, threshold), scores, nothing)
+    indices = iota_along(scores.builder, ElementType.S32, (count,), 0)
     bound = broadcast_to(xla.convert(overlap, ElementType.F32), (count,))
     chosen, valid = [], xla.constant(scores.builder, np.zeros((), np.int32))
-    for _ in range(most):
-        best = max_of(left, [0])
-        top = xla.and_(xla.eq(left, broadcast_to(best, (count,))), xla.gt(left, nothing))
-        place = min_of(select(top, places, full_like(places, count)), [0])
-        found = xla.lt(place, scalar(place, count))
-        chosen.append(xla.reshape(select(found, place, zeros_like(place)), (1,)))
+    for _ in range(limit):
+        best = max_of(remaining, [0])
+        top = xla.and_(xla.eq(remaining, broadcast_to(best, (count,))), xla.gt(remaining, nothing))
+        index = min_of(select(top, indices, full_like(indices, count)), [0])
+        found = xla.lt(index, scalar(index, count))
+        chosen.append(xla.reshape(select(found, index, zeros_like(index)), (1,)))
         valid = valid + xla.convert(found, ElementType.S32)
-        mine = xla.eq(places, broadcast_to(place, (count,)))
-        own = [broadcast_to(sum_of(select(mine, v, zeros_like(v)), [0]), (count,)) for v in (*low, *high, areas)]
+        is_selected = xla.eq(indices, broadcast_to(index, (count,)))
+        selected = [
+            broadcast_to(sum_of(select(is_selected, v, zeros_like(v)), [0]), (count,)) for v in (*low, *high, areas)
+        ]
         sides = [
-            xla.maximum(xla.minimum(own[2 + k], high[k]) - xla.maximum(own[k], low[k]), zeros_like(areas))
+            xla.maximum(xla.minimum(selected[2 + k], high[k]) - xla.maximum(selected[k], low[k]), zeros_like(areas))
             for k in (0, 1)
         ]
         shared = sides[0] * sides[1]
-        empty = xla.or_(xla.le(areas, zeros_like(areas)), xla.le(own[4], zeros_like(areas)))
-        ratio = select(empty, zeros_like(areas), shared / (areas + own[4] - shared))
-        left = select(xla.or_(mine, xla.gt(ratio, bound)), nothing, left)
+        empty = xla.or_(xla.le(areas, zeros_like(areas)), xla.le(selected[4], zeros_like(areas)))
+        ratio = select(empty, zeros_like(areas), shared / (areas + selected[4] - shared))
+        remaining = select(xla.or_(is_selected, xla.gt(ratio, bound)), nothing, remaining)
     if not chosen:
         return [xla.constant(scores.builder, np.zeros(0, np.int32)), valid]
     return [xla.concatenate(chosen, 0), valid]
@@ -248,17 +250,17 @@ def _corners(boxes: XlaOp) -> list[tuple[XlaOp, XlaOp]]:
 
 @lowering("NonMaxSuppressionV4", attrs=("pad_to_max_output_size",), const=("max_output_size",))
 def _nms_v4(
-    boxes: XlaOp, scores: XlaOp, most: Array, overlap: XlaOp, least: XlaOp, *, pad_to_max_output_size: bool
+    boxes: XlaOp, scores: XlaOp, limit: Array, overlap: XlaOp, min_score: XlaOp, *, pad_to_max_output_size: bool
 ) -> list[XlaOp]:
-    size = int(most)
+    size = int(limit)
     if size < 0:
         raise InvalidArgumentError(f"max_output_size must not be negative; it is {size}")
-    indices, valid = _suppressed(boxes, scores, size, overlap, least)
+    indices, valid = _select_boxes(boxes, scores, size, overlap, min_score)
     if not pad_to_max_output_size:
         indices = xla.set_dimension_size(indices, valid, 0)
     return [indices, valid]
 
 
 @lowering("NonMaxSuppressionV3", const=("max_output_size",))
-def _nms_v3(boxes: XlaOp, scores: XlaOp, most: Array, overlap: XlaOp, least: XlaOp) -> XlaOp:
-    return _nms_v4(boxes, scores, most, overlap, least, pad_to_max_output_size=False)[0]
+def _nms_v3(boxes: XlaOp, scores: XlaOp, limit: Array, overlap: XlaOp, min_score: XlaOp) -> XlaOp:
+    return _nms_v4(boxes, scores, limit, overlap, min_score, pad_to_max_output_size=False)[0]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.types import COMPLEX, FLOATING, as_data_type
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.math_ops import turned
+from cyxla.tf2xla.kernels.math_ops import transpose_matrices
 from cyxla.tf2xla.lib.einsum import contract
 from cyxla.tf2xla.lib.unique import rows_at
 from cyxla.tf2xla.xla_op_kernel import lowering
@@ -32,10 +31,8 @@ from cyxla.xla.lib.values import (
     zeros_like,
 )
 
-Array = np.ndarray[Any, Any]
-
-_S32, _PRED = ElementType.S32, ElementType.PRED
-_LETTERS = {ElementType.F32: "s", ElementType.F64: "d", ElementType.C64: "c", ElementType.C128: "z"}
+_S32 = ElementType.S32
+_LAPACK_LETTERS = {ElementType.F32: "s", ElementType.F64: "d", ElementType.C64: "c", ElementType.C128: "z"}
 _HALF_AND_UP = tuple(map(as_data_type, ("half", "float", "double")))
 _REAL = {"T": _HALF_AND_UP}
 _TYPES = {"T": (*_HALF_AND_UP, *COMPLEX)}
@@ -63,7 +60,7 @@ def _real_type(x: XlaOp) -> ElementType:
     return found
 
 
-def _rounded(x: XlaOp, like: XlaOp) -> XlaOp:
+def _as_type_of(x: XlaOp, like: XlaOp) -> XlaOp:
     return x if x.shape.dtype is like.shape.dtype else xla.convert(x, like.shape.dtype)
 
 
@@ -92,7 +89,7 @@ def _lapack(
 ) -> list[XlaOp]:
     """Emit a custom call named by LAPACK routine and type, and return its results."""
     shape = results[0] if len(results) == 1 else Shape.tuple(results)
-    name = f"lapack_{_LETTERS[x.shape.dtype]}{routine}_ffi"
+    name = f"lapack_{_LAPACK_LETTERS[x.shape.dtype]}{routine}_ffi"
     made = xla.custom_call(x.builder, name, operands, shape, options, api_version="API_VERSION_TYPED_FFI")
     return [made] if len(results) == 1 else [xla.get_tuple_element(made, i) for i in range(len(results))]
 
@@ -133,7 +130,7 @@ def _qr(x: XlaOp, *, full_matrices: bool) -> list[XlaOp]:
         reflectors = xla.pad_in_dim(reflectors, scalar(wide, 0), rank_of(x) - 1, 0, width - least)
     name = "ungqr" if is_complex(x) else "orgqr"
     (q,) = _lapack(wide, name, [reflectors, factors], [Shape.array(dtype, (*batch, rows, width))])
-    return [_rounded(v, x) for v in (q, _upper(_window(packed, width, columns)))]
+    return [_as_type_of(v, x) for v in (q, _upper(_window(packed, width, columns)))]
 
 
 @lowering("SelfAdjointEigV2", attrs=("compute_v",), types=_TYPES)
@@ -149,8 +146,8 @@ def eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
     options = f"{{mode = {ord('V' if compute_v else 'N')} : ui8, uplo = {ord('L')} : ui8}}"
     vectors, values, info = _lapack(wide, "heevd" if is_complex(x) else "syevd", [wide], given, options)
     good = xla.eq(info, zeros_like(info))
-    values = _rounded(_nan_unless(good, values, 1), x)
-    return [values, _rounded(_nan_unless(good, vectors, 2), x) if compute_v else nothing]
+    values = _as_type_of(_nan_unless(good, values, 1), x)
+    return [values, _as_type_of(_nan_unless(good, vectors, 2), x) if compute_v else nothing]
 
 
 @lowering("Svd", attrs=("compute_uv", "full_matrices"), types=_REAL)
@@ -173,56 +170,56 @@ def svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
     ]  # fmt: skip
     _, values, u, vt, info = _lapack(wide, "gesdd", [wide], given, f"{{mode = {ord(mode)} : ui8}}")
     good = xla.eq(info, zeros_like(info))
-    values = _rounded(_nan_unless(good, values, 1), x)
+    values = _as_type_of(_nan_unless(good, values, 1), x)
     return (
-        [values, *(_rounded(_nan_unless(good, v, 2), x) for v in (u, turned(vt)))]
+        [values, *(_as_type_of(_nan_unless(good, v, 2), x) for v in (u, transpose_matrices(vt)))]
         if compute_uv
         else [values, nothing, nothing]
     )
 
 
-# ------------------------------------------------------------------------------------------------------- equations
+# -------------------------------------------------------------------------------------------------- linear systems
 
 
-def _factored(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+def _lu(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Emit a custom call of LU decomposition; return packed factors and row permutation."""
     order = Shape.array(_S32, sizes_of(x)[:-1])
     made = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
     return xla.get_tuple_element(made, 0), xla.get_tuple_element(made, 2)
 
 
-def _reordered(x: XlaOp, order: XlaOp) -> XlaOp:
+def _permute_rows(x: XlaOp, order: XlaOp) -> XlaOp:
     """Permute the rows of matrices by one gather from all rows of the batch."""
     *batch, rows, columns = sizes_of(x)
     count = prod(batch)
     starts = iota_along(x.builder, _S32, (count, rows), 0) * xla.broadcast(scalar(order, rows), (count, rows))
-    places = xla.reshape(xla.reshape(order, (count, rows)) + starts, (count * rows,))
-    return xla.reshape(rows_at(xla.reshape(x, (count * rows, columns)), places), sizes_of(x))
+    row_indices = xla.reshape(xla.reshape(order, (count, rows)) + starts, (count * rows,))
+    return xla.reshape(rows_at(xla.reshape(x, (count * rows, columns)), row_indices), sizes_of(x))
 
 
-def _inverted(order: XlaOp) -> XlaOp:
+def _inverse_permutation(order: XlaOp) -> XlaOp:
     """Return the inverse permutation, by a sort."""
     last = rank_of(order) - 1
-    places = iota_along(order.builder, _S32, sizes_of(order), last)
-    return xla.get_tuple_element(xla.sort([order, places], dimension=last), 1)
+    indices = iota_along(order.builder, _S32, sizes_of(order), last)
+    return xla.get_tuple_element(xla.sort([order, indices], dimension=last), 1)
 
 
-def _solved(matrix: XlaOp, rhs: XlaOp, adjoint: bool) -> XlaOp:
+def _solve_by_lu(matrix: XlaOp, rhs: XlaOp, adjoint: bool) -> XlaOp:
     """Solve by LU with pivoting: two triangular systems and a row permutation."""
-    factors, order = _factored(matrix)
+    factors, order = _lu(matrix)
     if adjoint:
-        return _reordered(
-            _solved_lower(factors, _solved_upper(factors, rhs, "TRANSPOSE"), "TRANSPOSE"), _inverted(order)
+        return _permute_rows(
+            _solve_lower(factors, _solve_upper(factors, rhs, "TRANSPOSE"), "TRANSPOSE"), _inverse_permutation(order)
         )
-    return _solved_upper(factors, _solved_lower(factors, _reordered(rhs, order)))
+    return _solve_upper(factors, _solve_lower(factors, _permute_rows(rhs, order)))
 
 
-def _solved_lower(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -> XlaOp:
+def _solve_lower(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -> XlaOp:
     """Solve with the lower factor, which has a unit diagonal."""
     return xla.triangular_solve(factors, rhs, left_side=True, lower=True, unit_diagonal=True, transpose_a=transpose)
 
 
-def _solved_upper(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -> XlaOp:
+def _solve_upper(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -> XlaOp:
     """Solve with the upper factor."""
     return xla.triangular_solve(factors, rhs, left_side=True, lower=False, transpose_a=transpose)
 
@@ -231,7 +228,7 @@ def _solved_upper(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -
 @in_f32
 def _inverse(x: XlaOp, *, adjoint: bool) -> XlaOp:
     _check_square(x)
-    return x if _is_empty(x) else _solved(x, _identity(x, sizes_of(x)), adjoint)
+    return x if _is_empty(x) else _solve_by_lu(x, _identity(x, sizes_of(x)), adjoint)
 
 
 @lowering("MatrixSolve", attrs=("adjoint",), types=_REAL)
@@ -243,7 +240,7 @@ def _solve(matrix: XlaOp, rhs: XlaOp, *, adjoint: bool) -> XlaOp:
         raise ShapeError(
             f"matrix {list(sizes_of(matrix))} and rhs {list(sizes_of(rhs))} have different batches or rows"
         )
-    return rhs if _is_empty(rhs) else _solved(matrix, rhs, adjoint)
+    return rhs if _is_empty(rhs) else _solve_by_lu(matrix, rhs, adjoint)
 
 
 @lowering("MatrixTriangularSolve", attrs=("lower", "adjoint"), types={"T": (*FLOATING, *COMPLEX)})
@@ -276,15 +273,15 @@ def _tridiagonal_matmul(above: XlaOp, main: XlaOp, below: XlaOp, rhs: XlaOp) -> 
         return rhs
     along = rank_of(rhs) - 2
 
-    def moved(x: XlaOp, by: int) -> XlaOp:
+    def shifted(x: XlaOp, by: int) -> XlaOp:
         return xla.pad_in_dim(x, scalar(x, 0), along, by, -by)
 
     def times(diagonal: XlaOp, x: XlaOp) -> XlaOp:
-        return broadcast_to(turned(diagonal), sizes_of(x)) * x
+        return broadcast_to(transpose_matrices(diagonal), sizes_of(x)) * x
 
     row = iota_along(rhs.builder, _S32, sizes_of(rhs), along)
-    upper = select(xla.lt(row, full_like(row, rows - 1)), times(above, moved(rhs, -1)), zeros_like(rhs))
-    lower = select(xla.gt(row, zeros_like(row)), times(below, moved(rhs, 1)), zeros_like(rhs))
+    upper = select(xla.lt(row, full_like(row, rows - 1)), times(above, shifted(rhs, -1)), zeros_like(rhs))
+    lower = select(xla.gt(row, zeros_like(row)), times(below, shifted(rhs, 1)), zeros_like(rhs))
     return times(main, rhs) + upper + lower
 
 
@@ -306,10 +303,10 @@ def _tridiagonal_solve(diagonals: XlaOp, rhs: XlaOp) -> XlaOp:
     return _nan_unless(xla.eq(info, zeros_like(info)), x, 2)
 
 
-_SUMMED = (*FLOATING, *COMPLEX, *map(as_data_type, ("int32", "int64", "uint64")))
+_EINSUM_TYPES = (*FLOATING, *COMPLEX, *map(as_data_type, ("int32", "int64", "uint64")))
 
 
-@lowering("Einsum", attrs=("equation",), types={"T": _SUMMED})
+@lowering("Einsum", attrs=("equation",), types={"T": _EINSUM_TYPES})
 def _einsum(inputs: Sequence[XlaOp], *, equation: str) -> XlaOp:
     """Emit one dot per pair of operands."""
     return contract(equation, inputs)

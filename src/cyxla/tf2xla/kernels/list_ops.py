@@ -11,7 +11,7 @@ from cyxla.core.framework.geometry.operands import shape_from, shape_to
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.tf2xla.kernels.array_slice_ops import gathered
+from cyxla.tf2xla.kernels.array_slice_ops import gather_slices
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
@@ -48,7 +48,7 @@ def _known_shape(ctx: XlaOpKernelContext) -> TensorShape:
     return UNKNOWN if value is None else shape_from(value)
 
 
-def _fixed(shape: TensorShape) -> tuple[int, ...] | None:
+def _sizes_or_none(shape: TensorShape) -> tuple[int, ...] | None:
     return tuple(shape.as_list()) if shape.is_fully_defined else None
 
 
@@ -61,7 +61,7 @@ def _list(ctx: XlaOpKernelContext) -> XlaTensorList:
     return held
 
 
-def _shaped(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+def _with_known_shape(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
     """Return a list with a known element shape, if necessary that of the element_shape input.
 
     Raises
@@ -74,7 +74,7 @@ def _shaped(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
         if not given.is_compatible_with(TensorShape(held.element_shape)):
             raise InvalidArgumentError(f"elements of the list have the shape {list(held.element_shape)}, not {given}")
         return held
-    sizes = _fixed(given)
+    sizes = _sizes_or_none(given)
     if sizes is None:
         raise InvalidArgumentError(
             f"the shape of the list's elements is not known: {given}",
@@ -89,14 +89,14 @@ def _shaped(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
 @xla_kernel("EmptyTensorList", const=("max_num_elements",), variant=True)
 def _empty(ctx: XlaOpKernelContext) -> Any:
     """Create a buffer of zeros with no elements pushed."""
-    most = ctx.constant_input_as_int_scalar("max_num_elements")
-    if most < 0:
+    capacity = ctx.constant_input_as_int_scalar("max_num_elements")
+    if capacity < 0:
         raise InvalidArgumentError(
             "a compiled list needs a capacity, but max_num_elements is -1", hint="say how many elements it may hold"
         )
     dtype: DataType = ctx.attr("element_dtype")
-    shape = None if dtype is DataType.DT_VARIANT else _fixed(_known_shape(ctx))
-    return XlaTensorList.empty(ctx.builder, dtype, most, shape)
+    shape = None if dtype is DataType.DT_VARIANT else _sizes_or_none(_known_shape(ctx))
+    return XlaTensorList.empty(ctx.builder, dtype, capacity, shape)
 
 
 @xla_kernel("TensorListReserve", const=("num_elements",))
@@ -106,7 +106,7 @@ def _reserve(ctx: XlaOpKernelContext) -> Any:
     ctx.require(value.size == 1, f"num_elements must be one number; its shape is {list(value.shape)}")
     count = int(value.reshape(())[()])
     ctx.require(count >= 0, f"num_elements must not be negative; it is {count}")
-    made = XlaTensorList.empty(ctx.builder, ctx.attr("element_dtype"), count, _fixed(_known_shape(ctx)))
+    made = XlaTensorList.empty(ctx.builder, ctx.attr("element_dtype"), count, _sizes_or_none(_known_shape(ctx)))
     return _full(made)
 
 
@@ -114,7 +114,7 @@ def _full(held: XlaTensorList) -> XlaTensorList:
     return replace(held, pushed=xla.constant(held.pushed.builder, np.int32(held.capacity)))
 
 
-def _of_buffer(ctx: XlaOpKernelContext, buffer: XlaOp) -> XlaTensorList:
+def _list_of_buffer(ctx: XlaOpKernelContext, buffer: XlaOp) -> XlaTensorList:
     count = sizes_of(buffer)[0]
     return XlaTensorList(ctx.attr("element_dtype"), count, buffer, xla.constant(ctx.builder, np.int32(count)))
 
@@ -126,7 +126,7 @@ def _from_tensor(ctx: XlaOpKernelContext) -> Any:
     ctx.require(tensor.shape.rank, "a tensor must have at least one dimension to become a list of its rows")
     rest, expected = TensorShape(sizes_of(tensor)[1:]), _known_shape(ctx)
     ctx.require(expected.is_compatible_with(rest), f"rows have the shape {rest}, but element_shape is {expected}")
-    return _of_buffer(ctx, tensor)
+    return _list_of_buffer(ctx, tensor)
 
 
 @xla_kernel("TensorListSplit", const=("lengths",))
@@ -140,7 +140,7 @@ def _split(ctx: XlaOpKernelContext) -> Any:
     if len(set(lengths)) > 1:
         raise UnimplementedError(f"TensorListSplit into pieces of different lengths {lengths} is not compiled")
     length = lengths[0] if lengths else 0
-    return _of_buffer(ctx, xla.reshape(tensor, (len(lengths), length, *rest)))
+    return _list_of_buffer(ctx, xla.reshape(tensor, (len(lengths), length, *rest)))
 
 
 # Lists from lists
@@ -196,9 +196,9 @@ def _pop_back(ctx: XlaOpKernelContext) -> Any:
     if ctx.attr("element_dtype") is DataType.DT_VARIANT:
         ctx.require(held.buffer is not None, "TensorListPopBack: nothing was pushed onto the list of lists")
     else:
-        held = _shaped(ctx, held)
+        held = _with_known_shape(ctx, held)
     assert held.buffer is not None  # its shape is known
-    _require_place(ctx, held)
+    _require_elements(ctx, held)
     pushed = held.pushed - 1
     item = at(held.buffer, pushed)
     if held.inner_pushed is None:
@@ -207,7 +207,7 @@ def _pop_back(ctx: XlaOpKernelContext) -> Any:
     return replace(held, pushed=pushed), XlaTensorList.of(kind, [item, at(held.inner_pushed, pushed)])
 
 
-def _require_place(ctx: XlaOpKernelContext, held: XlaTensorList) -> None:
+def _require_elements(ctx: XlaOpKernelContext, held: XlaTensorList) -> None:
     ctx.require(held.capacity, f"{ctx.kernel.type_string}: the list has no elements")
 
 
@@ -218,12 +218,12 @@ def _set_item(ctx: XlaOpKernelContext) -> Any:
     ctx.require(not ctx.input_shape("index"), f"index must be a scalar; its shape is {list(ctx.input_shape('index'))}")
     held = held.with_shape(ctx.builder, sizes_of(item))
     if ctx.attr("resize_if_index_out_of_bounds"):
-        held = _grown(ctx, held)
+        held = _grow(ctx, held)
     assert held.buffer is not None  # its shape is known
     return replace(held, buffer=with_row(held.buffer, ctx.input("index"), item))
 
 
-def _grown(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+def _grow(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
     """Pad the buffer up to a constant index."""
     index = ctx.xla.constant_value(ctx.input_expression("index"))
     missing = 0 if index is None else int(index) + 1 - held.capacity
@@ -254,9 +254,9 @@ def _element_shape(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("TensorListGetItem")
 def _get_item(ctx: XlaOpKernelContext) -> Any:
     """Read the element at an index; an index out of range is clamped."""
-    held = _shaped(ctx, _list(ctx))
+    held = _with_known_shape(ctx, _list(ctx))
     assert held.buffer is not None  # its shape is known
-    _require_place(ctx, held)
+    _require_elements(ctx, held)
     ctx.require(not ctx.input_shape("index"), f"index must be a scalar; its shape is {list(ctx.input_shape('index'))}")
     return at(held.buffer, ctx.input("index"))
 
@@ -264,37 +264,37 @@ def _get_item(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("TensorListStack")
 def _stack(ctx: XlaOpKernelContext) -> Any:
     """Return the buffer."""
-    return _shaped(ctx, _list(ctx)).buffer
+    return _with_known_shape(ctx, _list(ctx)).buffer
 
 
 @xla_kernel("TensorListGather")
 def _gather(ctx: XlaOpKernelContext) -> Any:
     """Emit a gather of rows of the buffer."""
-    held = _shaped(ctx, _list(ctx))
+    held = _with_known_shape(ctx, _list(ctx))
     assert held.buffer is not None  # its shape is known
     indices = ctx.input("indices")
-    return gathered(held.buffer, xla.reshape(indices, (indices.shape.size,)), 0)
+    return gather_slices(held.buffer, xla.reshape(indices, (indices.shape.size,)), 0)
 
 
 @xla_kernel("TensorListConcatV2")
 def _concat(ctx: XlaOpKernelContext) -> Any:
     """Emit a reshape of the buffer, since all elements have the same length."""
     held = _list(ctx)
-    held = _shaped_for_concat(ctx, held) if held.element_shape is None else held
+    held = _with_concat_shape(ctx, held) if held.element_shape is None else held
     assert held.buffer is not None  # its shape is known
     count, *sizes = sizes_of(held.buffer)
     ctx.require(sizes, "elements must have at least one dimension to be put one after the other")
     return xla.reshape(held.buffer, (count * sizes[0], *sizes[1:])), np.full(count, sizes[0], np.int64)
 
 
-def _shaped_for_concat(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+def _with_concat_shape(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
     """Set the element shape from leading_dims if these are all equal."""
     shape = _known_shape(ctx)
     lengths = ctx.xla.constant_value(ctx.input_expression("leading_dims"))
     alike = lengths is not None and lengths.size > 0 and bool((lengths == lengths.flat[0]).all())
     if alike and lengths is not None and shape.rank and shape[0] is None:
         shape = TensorShape([int(lengths.flat[0]), *shape[1:]])
-    sizes = _fixed(shape)
+    sizes = _sizes_or_none(shape)
     if sizes is None:
         raise InvalidArgumentError(
             f"the shape of the list's elements is not known: {shape}", hint="give an element_shape"

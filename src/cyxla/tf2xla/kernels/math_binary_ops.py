@@ -37,7 +37,7 @@ def _is_unsigned(x: XlaOp) -> bool:
     return x.shape.dtype.text.startswith("u")
 
 
-def _zero(x: XlaOp) -> XlaOp:
+def _is_zero(x: XlaOp) -> XlaOp:
     return xla.eq(x, zeros_like(x))
 
 
@@ -58,20 +58,20 @@ def _floor_div(x: XlaOp, y: XlaOp) -> XlaOp:
 
 def _floor_mod(x: XlaOp, y: XlaOp) -> XlaOp:
     """Return the remainder of the floored quotient, which has the sign of y."""
-    left = xla.remainder(x, y)
+    remainder = xla.remainder(x, y)
     if _is_unsigned(x):
-        return left
-    wrong = xla.and_(xla.not_(_zero(left)), _differ_in_sign(left, y))
-    return select(wrong, left + y, left)
+        return remainder
+    wrong = xla.and_(xla.not_(_is_zero(remainder)), _differ_in_sign(remainder, y))
+    return select(wrong, remainder + y, remainder)
 
 
 def _divide_no_nan(x: XlaOp, y: XlaOp) -> XlaOp:
-    return select(_zero(y), zeros_like(x), x / y)
+    return select(_is_zero(y), zeros_like(x), x / y)
 
 
 def _unless_zero(function: Binary) -> Binary:
     """Wrap a function so that the result is 0 wherever x is 0."""
-    return lambda x, y: select(_zero(x), zeros_like(x), function(x, y))
+    return lambda x, y: select(_is_zero(x), zeros_like(x), function(x, y))
 
 
 def _power(x: XlaOp, y: XlaOp) -> XlaOp:
@@ -100,7 +100,7 @@ _register("FloorMod",          _floor_mod)
 _register("Mod",               xla.remainder)
 _register("TruncateMod",       xla.remainder)
 _register("DivNoNan",          _divide_no_nan, _INEXACT)
-_register("MulNoNan",          lambda x, y: select(_zero(y), zeros_like(x), x * y), _INEXACT)
+_register("MulNoNan",          lambda x, y: select(_is_zero(y), zeros_like(x), x * y), _INEXACT)
 _register("Xdivy",             _unless_zero(xla.divide), _INEXACT)
 _register("Xlogy",             _unless_zero(lambda x, y: x * xla.log(y)), _INEXACT)
 _register("Xlog1py",           _unless_zero(lambda x, y: x * xla.log_plus_one(y)), _INEXACT)
@@ -129,7 +129,7 @@ def _towards_zero(x: XlaOp) -> XlaOp:
     return select(xla.lt(x, zeros_like(x)), xla.ceil(x), xla.floor(x))
 
 
-def _equality(name: str, compare: Binary, otherwise: bool) -> None:
+def _register_equality(name: str, compare: Binary, otherwise: bool) -> None:
     @lowering(name, attrs=("incompatible_shape_error",))
     def kernel(x: XlaOp, y: XlaOp, *, incompatible_shape_error: bool) -> Any:
         """Compare; shapes that do not broadcast raise, or count as unequal."""
@@ -141,8 +141,8 @@ def _equality(name: str, compare: Binary, otherwise: bool) -> None:
             return otherwise
 
 
-_equality("Equal", xla.eq, False)
-_equality("NotEqual", xla.ne, True)
+_register_equality("Equal", xla.eq, False)
+_register_equality("NotEqual", xla.ne, True)
 
 
 @lowering("ApproximateEqual", attrs=("tolerance",))

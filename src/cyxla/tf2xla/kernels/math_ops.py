@@ -110,7 +110,7 @@ def batched_product(x: XlaOp, y: XlaOp) -> XlaOp:
     return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
 
 
-def turned(x: XlaOp, adjoint: bool = False) -> XlaOp:
+def transpose_matrices(x: XlaOp, adjoint: bool = False) -> XlaOp:
     """Transpose matrices, with conjugation if `adjoint` is set."""
     rank = rank_of(x)
     found = xla.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
@@ -122,7 +122,7 @@ def _matmul(a: XlaOp, b: XlaOp, *, transpose_a: bool, transpose_b: bool) -> XlaO
     for name, x in (("a", a), ("b", b)):
         if rank_of(x) != 2:
             raise ShapeError(f"{name} must be a matrix; its shape is {list(sizes_of(x))}")
-    return batched_product(turned(a) if transpose_a else a, turned(b) if transpose_b else b)
+    return batched_product(transpose_matrices(a) if transpose_a else a, transpose_matrices(b) if transpose_b else b)
 
 
 @lowering("SparseMatMul", attrs=("transpose_a", "transpose_b"))
@@ -139,7 +139,7 @@ def _batch_matmul(broadcast: bool) -> Callable[..., XlaOp]:
             raise ShapeError(f"the batches of {list(sizes_of(x))} and {list(sizes_of(y))} differ")
         if Tout is not None:
             x, y = cast(x, Tout), cast(y, Tout)
-        return batched_product(turned(x, True) if adj_x else x, turned(y, True) if adj_y else y)
+        return batched_product(transpose_matrices(x, True) if adj_x else x, transpose_matrices(y, True) if adj_y else y)
 
     return multiply
 
@@ -162,19 +162,19 @@ def _cast(x: XlaOp, *, DstT: DataType, Truncate: bool) -> XlaOp:
     if is_complex(x) and not to.is_complex:
         x = xla.real(x)
     if Truncate and DstT.text in ("bfloat16", "half"):
-        return _cut_off(x, to)
+        return _truncate_float(x, to)
     if to is ElementType.BF16 and x.shape.dtype is ElementType.F64:
         x = xla.convert(x, ElementType.F32)
     return xla.convert(x, to)
 
 
-def _cut_off(x: XlaOp, to: ElementType) -> XlaOp:
+def _truncate_float(x: XlaOp, to: ElementType) -> XlaOp:
     """Round to a narrower float towards zero."""
     found = xla.convert(x, to)
     wide = xla.convert(found, x.shape.dtype)
     bits = xla.bitcast_convert(found, ElementType.U16)
-    grown = xla.gt(xla.abs_(wide), xla.abs_(x))
-    return xla.bitcast_convert(select(grown, bits - scalar(bits, 1), bits), to)
+    too_large = xla.gt(xla.abs_(wide), xla.abs_(x))
+    return xla.bitcast_convert(select(too_large, bits - scalar(bits, 1), bits), to)
 
 
 @lowering("Bucketize", attrs=("boundaries",))
@@ -199,12 +199,12 @@ def _range(ctx: XlaOpKernelContext) -> Any:
 # ----------------------------------------------------------------------------------------------------------- counts
 
 
-def _counted(values: XlaOp, size: int, weights: XlaOp, dtype: DataType, binary: bool) -> XlaOp:
+def _count(values: XlaOp, size: int, weights: XlaOp, dtype: DataType, binary: bool) -> XlaOp:
     """Compare each number with all numbers below `size`, and sum over [rows, count, size]."""
     rows, count = sizes_of(values)
-    places = iota(values.builder, values.shape.dtype, size)
+    numbers = iota(values.builder, values.shape.dtype, size)
     sizes = (rows, count, size)
-    hit = xla.eq(xla.broadcast_in_dim(values, sizes, (0, 1)), xla.broadcast_in_dim(places, sizes, (2,)))
+    hit = xla.eq(xla.broadcast_in_dim(values, sizes, (0, 1)), xla.broadcast_in_dim(numbers, sizes, (2,)))
     if binary:
         from cyxla.xla.lib.values import reduced
 
@@ -224,7 +224,7 @@ def _bincount(values: XlaOp, size: Array, weights: XlaOp) -> XlaOp:
     flat = xla.reshape(values, (1, int(np.prod(sizes_of(values), dtype=np.int64))))
     from cyxla.tf2xla.types import data_type
 
-    return xla.reshape(_counted(flat, int(size), weights, data_type(weights.shape.dtype), False), (int(size),))
+    return xla.reshape(_count(flat, int(size), weights, data_type(weights.shape.dtype), False), (int(size),))
 
 
 @lowering("DenseBincount", attrs=("binary_output", "T"), const=("size",))
@@ -232,14 +232,14 @@ def _dense_bincount(values: XlaOp, size: Array, weights: XlaOp, *, binary_output
     if rank_of(values) > 2:
         raise ShapeError(f"the input must be a vector or a matrix; its shape is {list(sizes_of(values))}")
     rows = xla.reshape(values, (1, sizes_of(values)[0])) if rank_of(values) == 1 else values
-    found = _counted(rows, int(size), weights, T, binary_output)
+    found = _count(rows, int(size), weights, T, binary_output)
     return xla.reshape(found, (int(size),)) if rank_of(values) == 1 else found
 
 
-# ----------------------------------------------------------------------------------------- chains, random rounding
+# -------------------------------------------------------------------------------- composition, stochastic rounding
 
 # fmt: off
-_STEPS = frozenset((
+_COMPOSABLE = frozenset((
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu", "Exp", "Expm1", "Floor",
     "Inv", "Log", "Log1p", "Neg", "Reciprocal", "Relu", "Relu6", "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sin",
     "Sinh", "Sqrt", "Square", "Tan", "Tanh",
@@ -254,7 +254,7 @@ def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
 
     for given in op_names:
         name = given.decode() if isinstance(given, bytes) else given
-        if name not in _STEPS:
+        if name not in _COMPOSABLE:
             raise InvalidArgumentError(f"{name!r} is no op of one number that can stand in a chain")
         factory: Any = XlaOpRegistry.global_().registrations(name)[0].factory
         x = factory.keywords["function"](x)
@@ -264,11 +264,11 @@ def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
 @lowering("StochasticCastToInt", attrs=("Tout",), const=("alg",), types={"Tin": FLOATING})
 def _stochastic_cast(x: XlaOp, key: XlaOp, counter: XlaOp, alg: Array, *, Tout: DataType) -> XlaOp:
     """Emit HLO's stochastic-convert with one random word per number."""
-    from cyxla.tf2xla.kernels.stateless_random_ops import of_key
+    from cyxla.tf2xla.kernels.stateless_random_ops import generator_of_key
     from cyxla.tf2xla.lib import philox
 
     wide = widened(x)
     words = DataType.DT_UINT64 if wide.shape.dtype.bits == 64 else DataType.DT_UINT32
     return xla.stochastic_convert(
-        wide, philox.uniform(of_key(key, counter, alg), sizes_of(x), words), element_type(Tout)
+        wide, philox.uniform(generator_of_key(key, counter, alg), sizes_of(x), words), element_type(Tout)
     )

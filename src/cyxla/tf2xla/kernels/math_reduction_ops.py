@@ -89,10 +89,10 @@ for _row in _REDUCTIONS:
     _register(*_row)
 
 
-# ------------------------------------------------------------------------------------------------ where an extreme is
+# ----------------------------------------------------------------------------------------------------- arg reductions
 
 
-def _place(name: str, extreme: Callable[..., XlaOp], worst: Callable[[XlaOp], XlaOp]) -> None:
+def _register_arg_reduction(name: str, extreme: Callable[..., XlaOp], worst: Callable[[XlaOp], XlaOp]) -> None:
     @lowering(name, attrs=("output_type",), const=("dimension",))
     def kernel(x: XlaOp, dimension: Array, *, output_type: DataType) -> XlaOp:
         """Return the first index of an element equal to the extremum, ignoring NaN."""
@@ -105,19 +105,19 @@ def _place(name: str, extreme: Callable[..., XlaOp], worst: Callable[[XlaOp], Xl
         if is_float(x):
             x = select(xla.ne(x, x), worst(x), x)
         hit = xla.eq(x, broadcast_to(extreme(x, [axis], keep=True), sizes_of(x)))
-        place = iota_along(x.builder, ElementType.S64, sizes_of(x), axis)
-        first = min_of(select(hit, place, scalar(place, size)), [axis])
+        index = iota_along(x.builder, ElementType.S64, sizes_of(x), axis)
+        first = min_of(select(hit, index, scalar(index, size)), [axis])
         return cast(first, output_type)
 
 
-_place("ArgMax", max_of, min_value)
-_place("ArgMin", min_of, max_value)
+_register_arg_reduction("ArgMax", max_of, min_value)
+_register_arg_reduction("ArgMin", min_of, max_value)
 
 
-# -------------------------------------------------------------------------------------------------- running totals
+# ----------------------------------------------------------------------------------------------------------- scans
 
 
-def _scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], join: Any = None) -> None:
+def _register_scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], build: Any = None) -> None:
     @lowering(name, attrs=("exclusive", "reverse"), const=("axis",), types={"T": FLOATING + INDEX})
     def kernel(x: XlaOp, axis: Array, *, exclusive: bool, reverse: bool) -> XlaOp:
         """Emit a reduce-window over all preceding elements."""
@@ -130,7 +130,7 @@ def _scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], join: Any = N
         before = size if exclusive else size - 1
         pads[along] = (0, before) if reverse else (before, 0)
         window = [size if d == along else 1 for d in range(rank_of(x))]
-        computation = join(wide.shape.dtype) if join else scalar_computation(opcode, wide.shape.dtype)
+        computation = build(wide.shape.dtype) if build else scalar_computation(opcode, wide.shape.dtype)
         found = xla.reduce_window(wide, start(wide), computation, window, [1] * rank_of(x), pads)
         if exclusive:
             first = 1 if reverse else 0
@@ -150,6 +150,6 @@ def _log_add_exp(dtype: ElementType) -> Any:
     return builder.build(select(xla.eq(a, b), equal, select(xla.is_finite(top), total, top)))
 
 
-_scan("Cumsum", "add", lambda x: scalar(x, 0))
-_scan("Cumprod", "multiply", lambda x: scalar(x, 1))
-_scan("CumulativeLogsumexp", "", min_value, _log_add_exp)
+_register_scan("Cumsum", "add", lambda x: scalar(x, 0))
+_register_scan("Cumprod", "multiply", lambda x: scalar(x, 1))
+_register_scan("CumulativeLogsumexp", "", min_value, _log_add_exp)

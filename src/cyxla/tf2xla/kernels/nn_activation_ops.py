@@ -112,7 +112,7 @@ def _leaky_relu_grad(dy: XlaOp, x: XlaOp, *, alpha: float) -> XlaOp:
     return select(xla.gt(x, zeros_like(x)), dy, dy * scalar(dy, alpha))
 
 
-def shifted(x: XlaOp) -> XlaOp:
+def subtract_max(x: XlaOp) -> XlaOp:
     """Subtract the maximum of each row, which keeps exponentials finite."""
     if not rank_of(x):
         raise ShapeError("logits must have a last dimension of classes; this is a scalar")
@@ -122,13 +122,13 @@ def shifted(x: XlaOp) -> XlaOp:
 @lowering("Softmax", types=_FLOATS)
 @in_f32
 def _softmax(x: XlaOp) -> XlaOp:
-    odds = xla.exponential(shifted(x))
-    return odds / broadcast_to(sum_of(odds, [-1], keep=True), sizes_of(x))
+    exponentials = xla.exponential(subtract_max(x))
+    return exponentials / broadcast_to(sum_of(exponentials, [-1], keep=True), sizes_of(x))
 
 
 @lowering("LogSoftmax", types=_FLOATS)
 @in_f32
 def _log_softmax(x: XlaOp) -> XlaOp:
-    logits = shifted(x)
+    logits = subtract_max(x)
     total = xla.log(sum_of(xla.exponential(logits), [-1], keep=True))
     return logits - broadcast_to(total, sizes_of(x))

@@ -46,14 +46,14 @@ class Geometry:
         explicit: Numbers,
         data_format: str,
         dilations: Numbers,
-        outside: type[OpError] = InvalidArgumentError,
+        error: type[OpError] = InvalidArgumentError,
     ) -> None:
         rank = len(shape)
-        steps = check_steps(strides, "strides", rank, data_format, outside)
-        apart = check_steps(dilations or (1,) * rank, "dilations", rank, data_format, outside)
+        steps = check_steps(strides, "strides", rank, data_format, error)
+        dilations = check_steps(dilations or (1,) * rank, "dilations", rank, data_format, error)
         pairs = check_explicit(padding, explicit, rank, data_format)
         self.batch, self.feature, self.spatial = layout(data_format, rank)
-        self.windows = Windows.of(spatial(shape, data_format), kernel[:-2], steps, apart, padding, pairs)
+        self.windows = Windows.of(spatial(shape, data_format), kernel[:-2], steps, dilations, padding, pairs)
         channels = shape[self.feature]
         if not kernel[-2] or channels % kernel[-2] or (channels and kernel[-1] % (channels // kernel[-2])):
             raise InvalidArgumentError(f"{channels} channels do not fit a filter {list(kernel)}")
@@ -84,7 +84,7 @@ class Geometry:
             self.spatial,
         )
         w = self.windows
-        return _convolved(x, kernel, w.strides, w.pads, None, w.dilations, dims, self.groups)
+        return _convolve(x, kernel, w.strides, w.pads, None, w.dilations, dims, self.groups)
 
     def input_gradient(self, grad: XlaOp, kernel: XlaOp) -> XlaOp:
         """Emit a convolution of the gradient, dilated by the strides, with the reversed filter."""
@@ -93,10 +93,10 @@ class Geometry:
         for size, k, stride, dilation, (low, _), out in zip(
             w.sizes, w.kernel, w.strides, w.dilations, w.pads, w.out, strict=True
         ):
-            reach = (k - 1) * dilation
-            before = reach - low
-            pads.append((before, size + reach - before - ((out - 1) * stride + 1) if out else size + reach - before))
-        turned = self._exchanged(xla.reverse(kernel, self.kernel_spatial))
+            extent = (k - 1) * dilation
+            before = extent - low
+            pads.append((before, size + extent - before - ((out - 1) * stride + 1) if out else size + extent - before))
+        reversed_kernel = self._exchange_features(xla.reverse(kernel, self.kernel_spatial))
         dims = ConvDims(
             self.batch,
             self.feature,
@@ -108,9 +108,9 @@ class Geometry:
             self.feature,
             self.spatial,
         )
-        return _convolved(grad, turned, (1,) * n, pads, w.strides, w.dilations, dims, self.groups)
+        return _convolve(grad, reversed_kernel, (1,) * n, pads, w.strides, w.dilations, dims, self.groups)
 
-    def _exchanged(self, kernel: XlaOp) -> XlaOp:
+    def _exchange_features(self, kernel: XlaOp) -> XlaOp:
         """Transpose [*window, channels of a group, results] to [*window, results of a group, channels]."""
         *window, inputs, results = sizes_of(kernel)
         n, per_group = len(window), results // self.groups
@@ -137,10 +137,10 @@ class Geometry:
             n + 1,
             self.kernel_spatial,
         )
-        return _convolved(x, grad, w.dilations, pads, None, w.strides, dims, 1, self.groups)
+        return _convolve(x, grad, w.dilations, pads, None, w.strides, dims, 1, self.groups)
 
 
-def _convolved(
+def _convolve(
     lhs: XlaOp,
     rhs: XlaOp,
     strides: Numbers,
@@ -168,7 +168,7 @@ def _sizes(operand: Array, rank: int, name: str) -> list[int]:
     return [int(n) for n in operand]
 
 
-def _register(rank: int, forward: str, by_input: str, by_kernel: str, outside: type[OpError]) -> None:
+def _register(rank: int, forward: str, by_input: str, by_kernel: str, error: type[OpError]) -> None:
     attrs = ("strides", "padding", "data_format", "dilations") + (("explicit_paddings",) if rank == 4 else ())
 
     def geometry(shape: Numbers, kernel: Numbers, given: dict[str, Any], error: type[OpError]) -> Geometry:
@@ -180,7 +180,7 @@ def _register(rank: int, forward: str, by_input: str, by_kernel: str, outside: t
     def conv(x: XlaOp, kernel: XlaOp, **given: Any) -> XlaOp:
         _check_rank(x, rank, "input")
         _check_rank(kernel, rank, "filter")
-        return geometry(sizes_of(x), sizes_of(kernel), given, outside).forward(x, kernel)
+        return geometry(sizes_of(x), sizes_of(kernel), given, error).forward(x, kernel)
 
     @lowering(by_input, attrs=attrs, const=("input_sizes",))
     def input_gradient(sizes: Array, kernel: XlaOp, grad: XlaOp, **given: Any) -> XlaOp:
@@ -254,7 +254,7 @@ def _depthwise_kernel_gradient(x: XlaOp, sizes: Array, grad: XlaOp, **given: Any
     return xla.reshape(found.kernel_gradient(x, grad), kernel)
 
 
-# ------------------------------------------------------------------------------------------------------ any dimensions
+# --------------------------------------------------------------------------------------------- convolution of any rank
 
 
 @lowering("Conv", attrs=("strides", "padding", "explicit_paddings", "data_format", "dilations", "batch_dims", "groups"))
@@ -315,8 +315,8 @@ def _side(side: XlaOp, like: XlaOp, scale: Array) -> XlaOp:
 def _scaled_conv(ctx: XlaOpKernelContext, x: XlaOp, kernel: XlaOp, scale: Array) -> XlaOp:
     _check_rank(x, 4, "input")
     x, kernel = (xla.convert(v, ElementType.F32) for v in (x, kernel))
-    strides, padding, explicit, apart = map(ctx.attr, ("strides", "padding", "explicit_paddings", "dilations"))
-    geometry = Geometry(sizes_of(x), sizes_of(kernel), strides, padding, explicit, _plain_format(ctx), apart)
+    strides, padding, explicit, dilations = map(ctx.attr, ("strides", "padding", "explicit_paddings", "dilations"))
+    geometry = Geometry(sizes_of(x), sizes_of(kernel), strides, padding, explicit, _plain_format(ctx), dilations)
     found = geometry.forward(x, kernel)
     return found * scalar(found, scale)
 

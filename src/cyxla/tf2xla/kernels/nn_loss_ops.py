@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.nn_activation_ops import shifted
+from cyxla.tf2xla.kernels.nn_activation_ops import subtract_max
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -24,16 +24,16 @@ from cyxla.xla.lib.values import (
 
 def _losses(features: XlaOp, labels: XlaOp) -> list[XlaOp]:
     """Return -sum(labels * log softmax) and softmax - labels of rows."""
-    logits = shifted(features)
-    odds = xla.exponential(logits)
-    total = sum_of(odds, [1], keep=True)
-    log_odds = logits - broadcast_to(xla.log(total), sizes_of(logits))
+    logits = subtract_max(features)
+    exponentials = xla.exponential(logits)
+    total = sum_of(exponentials, [1], keep=True)
+    log_softmax = logits - broadcast_to(xla.log(total), sizes_of(logits))
     # Terms with probability 0 are 0, even if the logarithm is infinite.
-    terms = select(xla.eq(labels, zeros_like(labels)), zeros_like(labels), labels * log_odds)
-    return [-sum_of(terms, [1]), odds / broadcast_to(total, sizes_of(odds)) - labels]
+    terms = select(xla.eq(labels, zeros_like(labels)), zeros_like(labels), labels * log_softmax)
+    return [-sum_of(terms, [1]), exponentials / broadcast_to(total, sizes_of(exponentials)) - labels]
 
 
-def _narrowed(values: list[XlaOp], like: XlaOp) -> list[XlaOp]:
+def _as_type_of(values: list[XlaOp], like: XlaOp) -> list[XlaOp]:
     return [xla.convert(v, like.shape.dtype) for v in values] if is_narrow(like) else values
 
 
@@ -42,7 +42,7 @@ def _cross_entropy(features: XlaOp, labels: XlaOp) -> list[XlaOp]:
     logits, targets = paired(features, labels)
     if rank_of(logits) != 2:
         raise ShapeError(f"logits must be a matrix of rows of classes; with the labels: {list(sizes_of(logits))}")
-    return _narrowed(_losses(widened(logits), widened(targets)), features)
+    return _as_type_of(_losses(widened(logits), widened(targets)), features)
 
 
 @lowering("SparseSoftmaxCrossEntropyWithLogits")
@@ -57,4 +57,4 @@ def _sparse_cross_entropy(features: XlaOp, labels: XlaOp) -> list[XlaOp]:
     size = full_like(repeated, sizes[1])
     bad = xla.or_(xla.lt(repeated, zeros_like(repeated)), xla.ge(repeated, size))
     targets = select(bad, full_like(wide, float("nan")), targets)
-    return _narrowed(_losses(wide, targets), features)
+    return _as_type_of(_losses(wide, targets), features)

@@ -33,12 +33,12 @@ def _check(x: XlaOp, feature: int, **vectors: XlaOp) -> None:
             )
 
 
-def _spread(vector: XlaOp, x: XlaOp, feature: int) -> XlaOp:
+def _broadcast_channels(vector: XlaOp, x: XlaOp, feature: int) -> XlaOp:
     """Broadcast a vector of channels."""
     return xla.broadcast_in_dim(vector, sizes_of(x), (feature,))
 
 
-def _normalised(
+def _batch_normalise(
     x: XlaOp,
     scale: XlaOp,
     offset: XlaOp,
@@ -59,26 +59,26 @@ def _normalised(
         y = xla.batch_norm_inference(wide, scale, offset, mean, variance, epsilon, feature)
         return [xla.convert(y, x.shape.dtype), mean, variance, mean, variance]
     made = xla.batch_norm_training(wide, scale, offset, epsilon, feature)
-    y, used, spread = (xla.get_tuple_element(made, i) for i in range(3))
+    y, batch_mean, batch_variance = (xla.get_tuple_element(made, i) for i in range(3))
     count = prod(sizes_of(x)) // max(sizes_of(x)[feature], 1)
-    unbiased = spread * scalar(spread, count / max(count - 1, 1))
-    running = [used, unbiased]
+    unbiased = batch_variance * scalar(batch_variance, count / max(count - 1, 1))
+    running = [batch_mean, unbiased]
     if exponential_avg_factor != 1:
         _check(x, feature, mean=mean, variance=variance)
-        old, new = scalar(used, 1 - exponential_avg_factor), scalar(used, exponential_avg_factor)
-        running = [mean * old + used * new, variance * old + unbiased * new]
-    return [xla.convert(y, x.shape.dtype), *running, used, spread]
+        old, new = scalar(batch_mean, 1 - exponential_avg_factor), scalar(batch_mean, exponential_avg_factor)
+        running = [mean * old + batch_mean * new, variance * old + unbiased * new]
+    return [xla.convert(y, x.shape.dtype), *running, batch_mean, batch_variance]
 
 
 _ATTRS = ("epsilon", "exponential_avg_factor", "data_format", "is_training")
-lowering(("FusedBatchNorm", "FusedBatchNormV2"), _normalised, attrs=_ATTRS)
+lowering(("FusedBatchNorm", "FusedBatchNormV2"), _batch_normalise, attrs=_ATTRS)
 
 
 @lowering("FusedBatchNormV3", attrs=_ATTRS)
 def _batch_norm_v3(x: XlaOp, *operands: XlaOp, **attrs: Any) -> list[XlaOp]:
     """Normalise with statistics in f32, converted to their own type afterwards."""
     kind = operands[0].shape.dtype
-    y, *rest = _normalised(x, *map(widened, operands), **attrs)
+    y, *rest = _batch_normalise(x, *map(widened, operands), **attrs)
     rest.append(full(x.builder, 0, DataType.DT_FLOAT, ()))
     return [y, *(v if kind is _F32 else xla.convert(v, kind) for v in rest)]
 
@@ -128,8 +128,8 @@ def _gradients(
         return [xla.convert(dx, x.shape.dtype), dscale, doffset, nothing, nothing]
     rows = [d for d in range(rank_of(x)) if d != feature]
     inverse = xla.rsqrt(variance + full_like(variance, epsilon))
-    dscale = sum_of(dy * (wide - _spread(mean, wide, feature)), rows) * inverse
-    dx = dy * _spread(scale * inverse, wide, feature)
+    dscale = sum_of(dy * (wide - _broadcast_channels(mean, wide, feature)), rows) * inverse
+    dx = dy * _broadcast_channels(scale * inverse, wide, feature)
     return [xla.convert(dx, x.shape.dtype), dscale, sum_of(dy, rows), nothing, nothing]
 
 
@@ -140,12 +140,12 @@ lowering(
 )
 
 
-# -------------------------------------------------------------------------------------------- neighbouring channels
+# ------------------------------------------------------------------------------------- local response normalisation
 
 _LRN = ("depth_radius", "bias", "alpha", "beta")
 
 
-def _over_neighbours(x: XlaOp, radius: int) -> XlaOp:
+def _sum_neighbours(x: XlaOp, radius: int) -> XlaOp:
     """Emit a reduce-window that sums over channels."""
     size = 2 * radius + 1
     computation = scalar_computation("add", x.shape.dtype)
@@ -158,7 +158,7 @@ def _norm(x: XlaOp, radius: int, bias: float, alpha: float) -> XlaOp:
         raise ShapeError(f"the input must have rank 4; its shape is {list(sizes_of(x))}")
     if radius < 0:
         raise InvalidArgumentError(f"depth_radius must not be negative; it is {radius}")
-    return full_like(x, bias) + full_like(x, alpha) * _over_neighbours(x * x, radius)
+    return full_like(x, bias) + full_like(x, alpha) * _sum_neighbours(x * x, radius)
 
 
 @lowering("LRN", attrs=_LRN)
@@ -176,6 +176,6 @@ def _lrn_grad(
         raise ShapeError(f"grads {list(sizes_of(grads))}, image {list(sizes_of(x))} and output must have one shape")
     wide, dy, y = (xla.convert(v, _F32) for v in (x, grads, output))
     norm = _norm(wide, depth_radius, bias, alpha)
-    shared = _over_neighbours(dy * y / norm, depth_radius)
+    shared = _sum_neighbours(dy * y / norm, depth_radius)
     found = dy * xla.power(norm, full_like(norm, -beta)) - full_like(wide, 2 * alpha * beta) * wide * shared
     return xla.convert(found, x.shape.dtype)

@@ -60,7 +60,7 @@ def _bias_add_grad(grad: XlaOp, *, data_format: str) -> XlaOp:
     return sum_of(grad, [d for d in range(rank_of(grad)) if d != axis])
 
 
-# ---------------------------------------------------------------------------------------------------------- layouts
+# ----------------------------------------------------------------------------------------------------- data formats
 
 
 @lowering("DataFormatDimMap", attrs=("src_format", "dst_format"))
@@ -68,10 +68,10 @@ def _dimension_map(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
     """Emit a chain of selects over the dimensions of the source format."""
     check_formats(src_format, dst_format)
     size = len(src_format)
-    place = select(xla.lt(x, zeros_like(x)), x + scalar(x, size), x)
+    index = select(xla.lt(x, zeros_like(x)), x + scalar(x, size), x)
     found = zeros_like(x)
     for k, letter in enumerate(src_format):
-        found = select(xla.eq(place, full_like(x, k)), full_like(x, dst_format.index(letter)), found)
+        found = select(xla.eq(index, full_like(x, k)), full_like(x, dst_format.index(letter)), found)
     return found
 
 
@@ -89,10 +89,10 @@ def _permute(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
     return xla.concatenate([xla.slice_in_dim(x, source.index(c), source.index(c) + 1) for c in target], 0)
 
 
-# -------------------------------------------------------------------------------------------------- the greatest
+# --------------------------------------------------------------------------------------------------------- top-k
 
 
-def _descending(dtype: ElementType) -> Any:
+def _descending_comparator(dtype: ElementType) -> Any:
     """Build a comparator for descending order; floats are in total order."""
     builder = XlaBuilder("greater")
     kinds = [dtype, dtype, ElementType.S32, ElementType.S32]
@@ -101,35 +101,35 @@ def _descending(dtype: ElementType) -> Any:
     return builder.build(compare(given[0], given[1]))
 
 
-def _top(x: XlaOp, k: int, index_type: DataType) -> list[XlaOp]:
+def _top_elements(x: XlaOp, k: int, index_type: DataType) -> list[XlaOp]:
     """Sort elements and indices stably, and slice the first k."""
     if not rank_of(x):
         raise ShapeError("the input must have at least one dimension; it is a scalar")
     last = rank_of(x) - 1
     if k > sizes_of(x)[last]:
         raise InvalidArgumentError(f"the {k} greatest of rows of {sizes_of(x)[last]}")
-    places = iota_along(x.builder, ElementType.S32, sizes_of(x), last)
-    made = xla.sort([x, places], _descending(x.shape.dtype), last, is_stable=True)
+    indices = iota_along(x.builder, ElementType.S32, sizes_of(x), last)
+    made = xla.sort([x, indices], _descending_comparator(x.shape.dtype), last, is_stable=True)
     values, order = (xla.slice_in_dim(xla.get_tuple_element(made, i), 0, k, 1, last) for i in range(2))
     return [values, cast(order, index_type)]
 
 
-_ORDERED = tuple(t for t in REAL if t is not DataType.DT_UINT16)
+_TYPES = tuple(t for t in REAL if t is not DataType.DT_UINT16)
 
 
-@xla_kernel("TopKV2", types={"T": _ORDERED})
+@xla_kernel("TopKV2", types={"T": _TYPES})
 def _top_k(ctx: XlaOpKernelContext) -> Any:
     """Emit k elements if k is constant, else all elements sorted with a dynamic size."""
     x, k = ctx.input("input"), ctx.xla.constant_value(ctx.input_expression("k"))
     if k is not None:
         if k.ndim or k < 0:
             raise InvalidArgumentError(f"k must be a scalar that is not negative; it is {k.tolist()}")
-        return _top(x, int(k), ctx.attr("index_type"))
-    wanted = ctx.input("k")
-    if rank_of(wanted):
-        raise ShapeError(f"k must be a scalar; its shape is {list(sizes_of(wanted))}")
-    found = _top(x, sizes_of(x)[-1] if rank_of(x) else 0, ctx.attr("index_type"))
-    size = xla.clamp(scalar(wanted, 0), wanted, scalar(wanted, sizes_of(x)[-1]))
+        return _top_elements(x, int(k), ctx.attr("index_type"))
+    count = ctx.input("k")
+    if rank_of(count):
+        raise ShapeError(f"k must be a scalar; its shape is {list(sizes_of(count))}")
+    found = _top_elements(x, sizes_of(x)[-1] if rank_of(x) else 0, ctx.attr("index_type"))
+    size = xla.clamp(scalar(count, 0), count, scalar(count, sizes_of(x)[-1]))
     return [set_dynamic_size(part, xla.convert(size, ElementType.S32), rank_of(x) - 1) for part in found]
 
 
@@ -142,9 +142,9 @@ def _approx_top_k(x: XlaOp, *, k: int, reduction_dimension: int, is_max_k: bool)
     axis = reduction_dimension % max(rank_of(x), 1)
     order = [d for d in range(rank_of(x)) if d != axis] + [axis]
     moved = xla.transpose(x, order)
-    values, places = _top(moved if is_max_k else -moved, k, DataType.DT_INT32)
+    values, indices = _top_elements(moved if is_max_k else -moved, k, DataType.DT_INT32)
     back = [order.index(d) for d in range(rank_of(x))]
-    return [xla.transpose(values if is_max_k else -values, back), xla.transpose(places, back)]
+    return [xla.transpose(values if is_max_k else -values, back), xla.transpose(indices, back)]
 
 
 @lowering("InTopKV2", const=("k",))

@@ -66,7 +66,7 @@ class Pool:
         first = 2 if is_channels_first(data_format) else 1
         self.axes = range(first, first + len(sizes))
 
-    def laid(self, numbers: Sequence[Any], other: Any) -> list[Any]:
+    def expand(self, numbers: Sequence[Any], other: Any) -> list[Any]:
         """Expand a sequence over spatial dimensions to all dimensions."""
         found = [other] * len(self.shape)
         for axis, number in zip(self.axes, numbers, strict=True):
@@ -86,7 +86,7 @@ class Pool:
         w = self.windows
         computation = scalar_computation(opcode, x.shape.dtype)
         return xla.reduce_window(
-            x, init, computation, self.laid(w.kernel, 1), self.laid(w.strides, 1), self.laid(w.pads, (0, 0))
+            x, init, computation, self.expand(w.kernel, 1), self.expand(w.strides, 1), self.expand(w.pads, (0, 0))
         )
 
     def check(self, name: str, x: XlaOp, shape: Numbers) -> None:
@@ -101,8 +101,8 @@ class Pool:
         inside = w.padded(np.ones((1, *w.sizes, 1), bool), False)
         for _, at in w.taps():
             count += inside[at]
-        laid = count.reshape([n if d in self.axes else 1 for d, n in enumerate(self.out)])
-        return broadcast_to(xla.constant(like.builder, laid, like.shape.dtype), self.out)
+        shaped = count.reshape([n if d in self.axes else 1 for d, n in enumerate(self.out)])
+        return broadcast_to(xla.constant(like.builder, shaped, like.shape.dtype), self.out)
 
 
 def _check_rank(x: XlaOp, rank: int, name: str) -> None:
@@ -110,7 +110,7 @@ def _check_rank(x: XlaOp, rank: int, name: str) -> None:
         raise ShapeError(f"{name} must have rank {rank}; its shape is {list(sizes_of(x))}")
 
 
-# -------------------------------------------------------------------------------------------------------- greatest
+# ----------------------------------------------------------------------------------------------------- max pooling
 
 
 def _max_pool(rank: int) -> Callable[..., XlaOp]:
@@ -135,7 +135,7 @@ def _over_channels(x: XlaOp, data_format: str, geometry: dict[str, Any]) -> XlaO
     return max_of(xla.reshape(x, shape), [axis + 1])
 
 
-def _at_least(dtype: ElementType) -> XlaComputation:
+def _ge_comparator(dtype: ElementType) -> XlaComputation:
     builder = XlaBuilder("ge")
     a, b = (xla.parameter(builder, i, Shape.array(dtype), n) for i, n in enumerate("ab"))
     return builder.build(xla.ge(a, b))
@@ -152,10 +152,10 @@ def _max_pool_grad(rank: int) -> Callable[..., XlaOp]:
         wide = widened(grad)
         made = xla.select_and_scatter(
             widened(x),
-            _at_least(widened(x).shape.dtype),
-            pool.laid(w.kernel, 1),
-            pool.laid(w.strides, 1),
-            pool.laid(w.pads, (0, 0)),
+            _ge_comparator(widened(x).shape.dtype),
+            pool.expand(w.kernel, 1),
+            pool.expand(w.strides, 1),
+            pool.expand(w.pads, (0, 0)),
             wide,
             scalar(wide, 0),
             scalar_computation("add", wide.shape.dtype),
@@ -172,30 +172,30 @@ def _max_pool_grad_grad(rank: int) -> Callable[..., XlaOp]:
         pool = Pool(sizes_of(x), data_format=data_format, **geometry)
         pool.check("orig_output", output, pool.out)
         pool.check("grad", grad, sizes_of(x))
-        pads = [(low, high, 0) for low, high in pool.laid(pool.windows.pads, (0, 0))]
+        pads = [(low, high, 0) for low, high in pool.expand(pool.windows.pads, (0, 0))]
         seen, given = xla.pad(x, min_value(x), pads), xla.pad(grad, scalar(grad, 0), pads)
         best = found = None
         for _, at in pool.windows.taps():
-            here, value = _tap(pool, seen, at[1:]), _tap(pool, given, at[1:])
+            element, value = _tap(pool, seen, at[1:]), _tap(pool, given, at[1:])
             if best is None or found is None:
-                best, found = here, value
+                best, found = element, value
                 continue
-            better = xla.gt(here, best)
-            best, found = select(better, here, best), select(better, value, found)
+            better = xla.gt(element, best)
+            best, found = select(better, element, best), select(better, value, found)
         return found if found is not None else zeros_like(grad)
 
     return gradient
 
 
 def _tap(pool: Pool, x: XlaOp, at: Sequence[slice]) -> XlaOp:
-    places = pool.laid(at, None)
+    slices = pool.expand(at, None)
     sizes = sizes_of(x)
-    starts = [0 if s is None else s.start for s in places]
-    limits = [n if s is None else s.stop for s, n in zip(places, sizes, strict=True)]
-    return xla.slice_(x, starts, limits, [1 if s is None else s.step for s in places])
+    starts = [0 if s is None else s.start for s in slices]
+    limits = [n if s is None else s.stop for s, n in zip(slices, sizes, strict=True)]
+    return xla.slice_(x, starts, limits, [1 if s is None else s.step for s in slices])
 
 
-def _by_operands(function: Callable[..., XlaOp], count: int) -> Callable[..., XlaOp]:
+def _with_window_operands(function: Callable[..., XlaOp], count: int) -> Callable[..., XlaOp]:
     """Wrap a kernel so that window sizes and strides are its last two operands."""
 
     def pool(*operands: Any, **attrs: Any) -> XlaOp:
@@ -214,15 +214,17 @@ _FLOAT = {"T": (DataType.DT_FLOAT,)}  # the type supported for second derivative
 lowering("MaxPool", _max_pool(4), attrs=(*_ATTRS, "explicit_paddings"))
 lowering("MaxPoolGrad", _max_pool_grad(4), attrs=(*_ATTRS, "explicit_paddings"))
 lowering("MaxPoolGradGrad", _max_pool_grad_grad(4), attrs=_ATTRS, types=_FLOAT)
-lowering("MaxPoolV2", _by_operands(_max_pool(4), 1), attrs=_ATTRS[2:], const=_SIZES)
-lowering("MaxPoolGradV2", _by_operands(_max_pool_grad(4), 3), attrs=_ATTRS[2:], const=_SIZES)
-lowering("MaxPoolGradGradV2", _by_operands(_max_pool_grad_grad(4), 3), attrs=_ATTRS[2:], const=_SIZES, types=_FLOAT)
+lowering("MaxPoolV2", _with_window_operands(_max_pool(4), 1), attrs=_ATTRS[2:], const=_SIZES)
+lowering("MaxPoolGradV2", _with_window_operands(_max_pool_grad(4), 3), attrs=_ATTRS[2:], const=_SIZES)
+lowering(
+    "MaxPoolGradGradV2", _with_window_operands(_max_pool_grad_grad(4), 3), attrs=_ATTRS[2:], const=_SIZES, types=_FLOAT
+)
 lowering("MaxPool3D", _max_pool(5), attrs=_ATTRS)
 lowering("MaxPool3DGrad", _max_pool_grad(5), attrs=_ATTRS)
 lowering("MaxPool3DGradGrad", _max_pool_grad_grad(5), attrs=_ATTRS, types=_FLOAT)
 
 
-# ------------------------------------------------------------------------------------------------------------ mean
+# ------------------------------------------------------------------------------------------------- average pooling
 
 
 def _avg_pool(rank: int) -> Callable[..., XlaOp]:
@@ -251,12 +253,12 @@ def _avg_pool_grad(rank: int) -> Callable[..., XlaOp]:
         for size, k, stride, (low, _), out in zip(w.sizes, w.kernel, w.strides, w.pads, w.out, strict=True):
             before = k - 1 - low
             pads.append((before, size + k - 1 - before - ((out - 1) * stride + 1 if out else 0), stride - 1))
-        laid = xla.pad(share, scalar(share, 0), pool.laid(pads, (0, 0, 0)))
+        dilated = xla.pad(share, scalar(share, 0), pool.expand(pads, (0, 0, 0)))
         found = xla.reduce_window(
-            laid,
+            dilated,
             scalar(share, 0),
             scalar_computation("add", share.shape.dtype),
-            pool.laid(w.kernel, 1),
+            pool.expand(w.kernel, 1),
             [1] * rank,
             [(0, 0)] * rank,
         )

@@ -28,7 +28,6 @@ from cyxla.xla.lib.values import (
     zeros_like,
 )
 
-Array = np.ndarray[Any, Any]
 _BYTES = (DataType.DT_QINT8, DataType.DT_QUINT8)
 
 
@@ -40,7 +39,7 @@ def _check_bits(num_bits: int) -> None:
         raise InvalidArgumentError(f"num_bits must lie in [2, 16]; it is {num_bits}")
 
 
-def _nudged(low: XlaOp, high: XlaOp, num_bits: int, narrow_range: bool) -> tuple[XlaOp, XlaOp, XlaOp]:
+def _nudge_range(low: XlaOp, high: XlaOp, num_bits: int, narrow_range: bool) -> tuple[XlaOp, XlaOp, XlaOp]:
     """Nudge the range so that it represents 0 exactly, and return it with the step."""
     least, most = full_like(low, float(narrow_range)), full_like(low, float((1 << num_bits) - 1))
     scale = (high - low) / (most - least)
@@ -50,8 +49,8 @@ def _nudged(low: XlaOp, high: XlaOp, num_bits: int, narrow_range: bool) -> tuple
     return (least - nearest) * scale, (most - nearest) * scale, scale
 
 
-def _quantized(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, narrow_range: bool) -> XlaOp:
-    least, most, scale = _nudged(low, high, num_bits, narrow_range)
+def _fake_quantize(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, narrow_range: bool) -> XlaOp:
+    least, most, scale = _nudge_range(low, high, num_bits, narrow_range)
     inverse = full_like(scale, 1) / scale
     zero = xla.floor(full_like(least, 0.5) - least * inverse)
     parts = (least, most, scale, inverse, zero, xla.eq(low, high))
@@ -65,16 +64,16 @@ def _gradients(grads: XlaOp, x: XlaOp, low: XlaOp, high: XlaOp, bits: int, narro
     """Mask the gradient for the input, the lower and the upper bound."""
     if sizes_of(grads) != sizes_of(x):
         raise ShapeError(f"gradients {list(sizes_of(grads))} and inputs {list(sizes_of(x))} must have one shape")
-    least, most, _ = _nudged(low, high, bits, narrow)
+    least, most, _ = _nudge_range(low, high, bits, narrow)
     empty = xla.and_(xla.eq(low, zeros_like(low)), xla.eq(high, zeros_like(high)))
     least, most, empty = (broadcast_to(v, sizes_of(x)) for v in (least, most, empty))
     inside = xla.or_(xla.and_(xla.ge(x, least), xla.le(x, most)), empty)
     full = xla.not_(empty)
-    places = (inside, xla.and_(xla.lt(x, least), full), xla.and_(xla.gt(x, most), full))
-    return [select(place, grads, zeros_like(grads)) for place in places]
+    masks = (inside, xla.and_(xla.lt(x, least), full), xla.and_(xla.gt(x, most), full))
+    return [select(mask, grads, zeros_like(grads)) for mask in masks]
 
 
-def _ends(x: XlaOp, low: float, high: float, num_bits: int) -> tuple[XlaOp, XlaOp]:
+def _range_of_attrs(x: XlaOp, low: float, high: float, num_bits: int) -> tuple[XlaOp, XlaOp]:
     _check_bits(num_bits)
     if not low < high:
         raise InvalidArgumentError(f"min must be below max; they are {low} and {high}")
@@ -86,15 +85,15 @@ _ARGS = ("min", "max", "num_bits", "narrow_range")
 
 @lowering("FakeQuantWithMinMaxArgs", attrs=_ARGS)
 def _args(x: XlaOp, *, min: float, max: float, num_bits: int, narrow_range: bool) -> XlaOp:
-    return _quantized(x, *_ends(x, min, max, num_bits), num_bits, narrow_range)
+    return _fake_quantize(x, *_range_of_attrs(x, min, max, num_bits), num_bits, narrow_range)
 
 
 @lowering("FakeQuantWithMinMaxArgsGradient", attrs=_ARGS)
 def _args_gradient(grads: XlaOp, x: XlaOp, *, min: float, max: float, num_bits: int, narrow_range: bool) -> XlaOp:
-    return _gradients(grads, x, *_ends(x, min, max, num_bits), num_bits, narrow_range)[0]
+    return _gradients(grads, x, *_range_of_attrs(x, min, max, num_bits), num_bits, narrow_range)[0]
 
 
-def _check_ends(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, channels: bool) -> None:
+def _check_range(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, channels: bool) -> None:
     _check_bits(num_bits)
     want = sizes_of(x)[-1:] if channels else ()
     for name, end in (("min", low), ("max", high)):
@@ -105,12 +104,12 @@ def _check_ends(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, channels: bool
 def _register(suffix: str, channels: bool) -> None:
     @lowering("FakeQuantWithMinMaxVars" + suffix, attrs=("num_bits", "narrow_range"))
     def forward(x: XlaOp, low: XlaOp, high: XlaOp, *, num_bits: int, narrow_range: bool) -> XlaOp:
-        _check_ends(x, low, high, num_bits, channels)
-        return _quantized(x, low, high, num_bits, narrow_range)
+        _check_range(x, low, high, num_bits, channels)
+        return _fake_quantize(x, low, high, num_bits, narrow_range)
 
     @lowering(f"FakeQuantWithMinMaxVars{suffix}Gradient", attrs=("num_bits", "narrow_range"))
     def backward(grads: XlaOp, x: XlaOp, low: XlaOp, high: XlaOp, *, num_bits: int, narrow_range: bool) -> list[XlaOp]:
-        _check_ends(x, low, high, num_bits, channels)
+        _check_range(x, low, high, num_bits, channels)
         inside, below, above = _gradients(grads, x, low, high, num_bits, narrow_range)
         rest = range(rank_of(x) - channels)
         return [inside, sum_of(below, rest), sum_of(above, rest)]
@@ -120,10 +119,10 @@ _register("", False)
 _register("PerChannel", True)
 
 
-# --------------------------------------------------------------------------------------- there and back, all in floats
+# --------------------------------------------------------------------------------------------- quantise and dequantise
 
 
-def _there_and_back(
+def _quantize_dequantize(
     x: XlaOp,
     low: XlaOp,
     high: XlaOp,
@@ -136,8 +135,8 @@ def _there_and_back(
 ) -> XlaOp:
     """Round to multiples of a step derived from the given range or that of the input; 0 is exact."""
     wide = widened(x)
-    least, most = _integers(wide, bits, signed, narrow)
-    low, high = (_end(wide, widened(e), axis) for e in (low, high))
+    least, most = _integer_limits(wide, bits, signed, narrow)
+    low, high = (_broadcast_bound(wide, widened(e), axis) for e in (low, high))
     if not given:
         rest = [d for d in range(rank_of(x)) if d != axis]
         low, high = (broadcast_to(f(wide, rest, True) if rest else wide, sizes_of(x)) for f in (min_of, max_of))
@@ -149,7 +148,7 @@ def _there_and_back(
     return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
 
 
-def _end(x: XlaOp, end: XlaOp, axis: int) -> XlaOp:
+def _broadcast_bound(x: XlaOp, end: XlaOp, axis: int) -> XlaOp:
     """Broadcast a bound of the range to the input's shape."""
     if axis < 0:
         return broadcast_to(xla.reshape(end, ()), sizes_of(x))
@@ -158,7 +157,7 @@ def _end(x: XlaOp, end: XlaOp, axis: int) -> XlaOp:
     return xla.broadcast_in_dim(end, sizes_of(x), (axis,))
 
 
-def _integers(like: XlaOp, bits: int | XlaOp, signed: bool, narrow: bool) -> tuple[XlaOp, XlaOp]:
+def _integer_limits(like: XlaOp, bits: int | XlaOp, signed: bool, narrow: bool) -> tuple[XlaOp, XlaOp]:
     """Return the limits of integers of `bits` bits, as floats; the number of bits may be dynamic."""
     if isinstance(bits, XlaOp):
         wide = xla.convert(bits, like.shape.dtype)
@@ -193,7 +192,7 @@ def _v2(
     axis: int,
 ) -> XlaOp:
     half_up = round_mode == "HALF_UP"
-    return _there_and_back(x, low, high, num_bits, signed_input, range_given, half_up, narrow_range, axis)
+    return _quantize_dequantize(x, low, high, num_bits, signed_input, range_given, half_up, narrow_range, axis)
 
 
 lowering(
@@ -212,10 +211,10 @@ def _v3(ctx: XlaOpKernelContext) -> Any:
         raise ShapeError(f"num_bits must be one number; its shape is {list(ctx.input_shape('num_bits'))}")
     bits = int(known.reshape(())) if known is not None else xla.reshape(ctx.input("num_bits"), ())
     signed, given, narrow = (ctx.attr(name) for name in ("signed_input", "range_given", "narrow_range"))
-    return _there_and_back(x, low, high, bits, signed, given, False, narrow, ctx.attr("axis"))
+    return _quantize_dequantize(x, low, high, bits, signed, given, False, narrow, ctx.attr("axis"))
 
 
-# --------------------------------------------------------------------------------- integers that stand for floats
+# ------------------------------------------------------------------------------------------------- dequantisation
 
 
 @lowering("Dequantize", attrs=("T", "mode", "narrow_range", "axis", "dtype"), types={"T": _BYTES})
@@ -225,7 +224,7 @@ def _dequantize(
     info = np.iinfo(T.numpy)
     least, most = float(info.min), float(info.max)
     number = xla.convert(x, ElementType.F32)
-    bottom, top = _end(number, low, axis), _end(number, high, axis)
+    bottom, top = _broadcast_bound(number, low, axis), _broadcast_bound(number, high, axis)
     steps = full_like(number, most - least)
     if mode == "SCALED":
         by_high = top / full_like(top, most)

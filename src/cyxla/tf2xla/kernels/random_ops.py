@@ -15,7 +15,7 @@ from cyxla.core.framework.philox_state import RESERVED, PhiloxState
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.forking import new_lock
-from cyxla.tf2xla.kernels.array_slice_ops import gathered
+from cyxla.tf2xla.kernels.array_slice_ops import gather_slices
 from cyxla.tf2xla.lib import philox
 from cyxla.tf2xla.lib.philox import Generator
 from cyxla.tf2xla.lib.typed_values import cast, full
@@ -35,7 +35,7 @@ Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]
 _MASK64 = (1 << 64) - 1
 _WINITZKI, _HALLEY = 0.147, 3  # Winitzki's constant; Halley steps for full f64 precision
 
-# ---------------------------------------------------------------------------------------------- generators of nodes
+# ------------------------------------------------------------------------------------------------- generator states
 
 _TARGET = "cyxla.next_random_state"
 
@@ -50,12 +50,12 @@ class _Streams:
         """Return the state of a node and advance it by the blocks that the node uses."""
         node = json.loads(config)
         with self._lock:
-            found = self._next.get(config) or _first(node["seed"], node["seed2"])
+            found = self._next.get(config) or _initial_state(node["seed"], node["seed2"])
             self._next[config] = found.skip(node["blocks"])
         return found
 
 
-def _first(seed: int, seed2: int) -> PhiloxState:
+def _initial_state(seed: int, seed2: int) -> PhiloxState:
     return (
         PhiloxState.from_seeds(seed, seed2)
         if seed or seed2
@@ -70,11 +70,11 @@ _STREAMS = _Streams()
 def _next_state(_: Any, ins: Instruction) -> Array:
     """Return key and counter halves of a node's next numbers."""
     config = ins.extras.get("backend_config") or b""
-    mine = _STREAMS.take(config.decode() if isinstance(config, bytes) else str(config))
-    return np.array([mine.key, mine.counter & _MASK64, mine.counter >> 64], np.uint64)
+    state = _STREAMS.take(config.decode() if isinstance(config, bytes) else str(config))
+    return np.array([state.key, state.counter & _MASK64, state.counter >> 64], np.uint64)
 
 
-def reserved(ctx: XlaOpKernelContext, words: int) -> Generator:
+def reserve(ctx: XlaOpKernelContext, words: int) -> Generator:
     """Return a generator at the first of enough blocks for `words` words.
 
     The state comes from a custom call at run time, so each run of a compiled graph draws other numbers.
@@ -88,7 +88,7 @@ def reserved(ctx: XlaOpKernelContext, words: int) -> Generator:
     return Generator(key, low, high)
 
 
-# ------------------------------------------------------------------------------------------------------ whole arrays
+# ----------------------------------------------------------------------------------------------------- distributions
 
 
 def _sizes(ctx: XlaOpKernelContext) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ def _fill(name: str, draw: Draw) -> None:
     @xla_kernel(name, const=("shape",), types=_EXACT if name == "TruncatedNormal" else None)
     def fill(ctx: XlaOpKernelContext) -> Any:
         sizes = _sizes(ctx)
-        return draw(reserved(ctx, prod(sizes) * RESERVED), sizes, ctx.attr("dtype"))
+        return draw(reserve(ctx, prod(sizes) * RESERVED), sizes, ctx.attr("dtype"))
 
 
 _fill("RandomUniform", philox.uniform)
@@ -116,7 +116,7 @@ def _uniform_int(ctx: XlaOpKernelContext) -> Any:
     sizes, bounds = _sizes(ctx), [ctx.input(name) for name in ("minval", "maxval")]
     for name, bound in zip(("minval", "maxval"), bounds, strict=True):
         ctx.require(not sizes_of(bound), f"{name} must be a scalar; its shape is {list(sizes_of(bound))}", ShapeError)
-    return philox.uniform_int(reserved(ctx, prod(sizes) * RESERVED), sizes, *bounds)
+    return philox.uniform_int(reserve(ctx, prod(sizes) * RESERVED), sizes, *bounds)
 
 
 @xla_kernel("ParameterizedTruncatedNormal", const=("shape",), types=_EXACT)
@@ -125,7 +125,7 @@ def _parameterized(ctx: XlaOpKernelContext) -> Any:
     sizes = _sizes(ctx)
     ctx.require(sizes, "the shape must have a dimension for the batch")
     parameters = [_for_batch(ctx.input(name), sizes) for name in ("means", "stdevs", "minvals", "maxvals")]
-    return parameterized_truncated_normal(reserved(ctx, prod(sizes) * RESERVED), sizes, ctx.attr("dtype"), parameters)
+    return parameterized_truncated_normal(reserve(ctx, prod(sizes) * RESERVED), sizes, ctx.attr("dtype"), parameters)
 
 
 def _for_batch(parameter: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
@@ -173,14 +173,14 @@ def _phi(x: XlaOp) -> XlaOp:
     return half + half * xla.erf(x * root)
 
 
-# ------------------------------------------------------------------------------------------------------- categories
+# ------------------------------------------------------------------------------------------------------ categorical
 
 
 @xla_kernel("Multinomial", const=("num_samples",))
 def _multinomial(ctx: XlaOpKernelContext) -> Any:
     logits, samples = ctx.input("logits"), ctx.constant_input("num_samples")
     words = prod(sizes_of(logits)[:1]) * (-(-int(samples.max(initial=0)) // 4) * 4) * 2
-    return categorical(reserved(ctx, words * RESERVED), logits, samples, ctx.attr("output_dtype"))
+    return categorical(reserve(ctx, words * RESERVED), logits, samples, ctx.attr("output_dtype"))
 
 
 def categorical(generator: Generator, logits: XlaOp, num_samples: Array, dtype: DataType) -> XlaOp:
@@ -196,13 +196,13 @@ def categorical(generator: Generator, logits: XlaOp, num_samples: Array, dtype: 
     builder = logits.builder
     if not rows * count:
         return full(builder, 0, dtype, (rows, count))
-    totals = _running_odds(xla.convert(logits, ElementType.F64))
+    totals = _cumulative_weights(xla.convert(logits, ElementType.F64))
     words = generator.words(-(-rows * count * 2 // 4))
     units = [philox.unit64(words[0], words[1]), philox.unit64(words[2], words[3])]
     table = xla.concatenate([xla.reshape(u, (sizes_of(u)[0], 1)) for u in units], 1)
     flat = xla.slice_in_dim(xla.reshape(table, (count_of(table),)), 0, rows * count)
-    whole = xla.slice_in_dim(totals, classes - 1, classes, 1, 1)
-    points = xla.reshape(flat, (rows, count)) * broadcast_to(whole, (rows, count))
+    total = xla.slice_in_dim(totals, classes - 1, classes, 1, 1)
+    points = xla.reshape(flat, (rows, count)) * broadcast_to(total, (rows, count))
     shape = (rows, count, classes)
     passed = xla.le(xla.broadcast_in_dim(totals, shape, (0, 2)), xla.broadcast_in_dim(points, shape, (0, 1)))
     return sum_of(xla.convert(passed, element_type(dtype)), [2])
@@ -220,15 +220,15 @@ def _samples(logits: XlaOp, num_samples: Array) -> int:
     return int(num_samples)
 
 
-def _running_odds(logits: XlaOp) -> XlaOp:
+def _cumulative_weights(logits: XlaOp) -> XlaOp:
     """Return the cumulative sums of exponentials; logits that are not finite count as 0."""
     rows, classes = sizes_of(logits)
     finite = xla.is_finite(logits)
     known = select(finite, logits, scalar(logits, float(np.finfo(np.float64).min)))
-    odds = xla.exponential(known - broadcast_to(max_of(known, [1], keep=True), (rows, classes)))
+    weights = xla.exponential(known - broadcast_to(max_of(known, [1], keep=True), (rows, classes)))
     add = scalar_computation("add", ElementType.F64)
     pads = [(0, 0), (classes - 1, 0)]
-    return xla.reduce_window(select(finite, odds, 0.0), scalar(logits, 0), add, [1, classes], [1, 1], pads)
+    return xla.reduce_window(select(finite, weights, 0.0), scalar(logits, 0), add, [1, classes], [1, 1], pads)
 
 
 # ---------------------------------------------------------------------------------------------------------- shuffling
@@ -241,10 +241,10 @@ def _shuffle(ctx: XlaOpKernelContext) -> Any:
     if not sizes_of(value) or sizes_of(value)[0] < 2:
         return value
     count = sizes_of(value)[0]
-    keys = philox.uniform(reserved(ctx, 2 * count), (count,), DataType.DT_UINT64)
-    places = iota_along(ctx.builder, ElementType.S32, (count,), 0)
-    order = xla.get_tuple_element(xla.sort([keys, places], None, 0, is_stable=True), 1)
-    return gathered(value, order, 0)
+    keys = philox.uniform(reserve(ctx, 2 * count), (count,), DataType.DT_UINT64)
+    indices = iota_along(ctx.builder, ElementType.S32, (count,), 0)
+    order = xla.get_tuple_element(xla.sort([keys, indices], None, 0, is_stable=True), 1)
+    return gather_slices(value, order, 0)
 
 
 @lowering("RandomGammaGrad", types={"T": FLOATING[2:]})

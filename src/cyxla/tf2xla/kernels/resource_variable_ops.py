@@ -9,8 +9,8 @@ import numpy as np
 from cyxla.core.framework.geometry.strided_slices import MASKS
 from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.array_slice_ops import gathered, strided_update
-from cyxla.tf2xla.lib.tiles import joined_tiles, split_tiles
+from cyxla.tf2xla.kernels.array_slice_ops import gather_slices, strided_update
+from cyxla.tf2xla.lib.tiles import concatenate_tiles, split_tiles
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.lib.values import sizes_of
@@ -77,7 +77,7 @@ def _gather(ctx: XlaOpKernelContext) -> Any:
     """Gather rows of the variable."""
     value = ctx.read_variable_input(0, ctx.attr("dtype"))
     batch = ctx.attr("batch_dims")
-    return gathered(value, ctx.input(1), batch, batch)
+    return gather_slices(value, ctx.input(1), batch, batch)
 
 
 @xla_kernel("ResourceStridedSliceAssign", const=("begin", "end", "strides"))
@@ -101,4 +101,4 @@ def _split_nd(ctx: XlaOpKernelContext) -> Any:
 def _concat_nd(ctx: XlaOpKernelContext) -> Any:
     """Concatenate tiles along all dimensions."""
     tiles = ctx.input_list("inputs")
-    ctx.assign_variable(0, ctx.attr("T"), joined_tiles(tiles, ctx.attr("num_concats"), ctx.attr("paddings")))
+    ctx.assign_variable(0, ctx.attr("T"), concatenate_tiles(tiles, ctx.attr("num_concats"), ctx.attr("paddings")))

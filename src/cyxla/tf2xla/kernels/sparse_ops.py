@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.operands import sizes_of as read_sizes
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.array_slice_ops import scattered_nd
+from cyxla.tf2xla.kernels.array_slice_ops import scatter_nd
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -31,4 +31,4 @@ def _sparse_to_dense(indices: XlaOp, output_shape: Array, values: XlaOp, default
         raise ShapeError(f"sparse_values {list(sizes_of(values))} must be a scalar or hold {count} values")
     if rank_of(default):
         raise ShapeError(f"default_value must be a scalar; its shape is {list(sizes_of(default))}")
-    return scattered_nd(xla.broadcast(default, sizes), indices, broadcast_to(values, (count,)), "update")
+    return scatter_nd(xla.broadcast(default, sizes), indices, broadcast_to(values, (count,)), "update")

@@ -27,7 +27,7 @@ def _check_rank(x: XlaOp, rank: int) -> None:
         raise ShapeError(f"a transform of {rank} dimensions needs that rank; the shape is {list(sizes_of(x))}")
 
 
-def _complex(rank: int, kind: str) -> Callable[[XlaOp], XlaOp]:
+def _transform_complex(rank: int, kind: str) -> Callable[[XlaOp], XlaOp]:
     def transform(x: XlaOp) -> XlaOp:
         _check_rank(x, rank)
         return xla.fft(x, kind, sizes_of(x)[-rank:]) if 0 not in sizes_of(x) else x
@@ -35,7 +35,7 @@ def _complex(rank: int, kind: str) -> Callable[[XlaOp], XlaOp]:
     return transform
 
 
-# -------------------------------------------------------------------------------------------- between real and complex
+# ----------------------------------------------------------------------------------------------------- real transforms
 
 
 def _lengths(fft_length: Array, rank: int) -> tuple[int, ...]:
@@ -46,12 +46,12 @@ def _lengths(fft_length: Array, rank: int) -> tuple[int, ...]:
     return tuple(int(n) for n in fft_length)
 
 
-def _half(lengths: tuple[int, ...]) -> tuple[int, ...]:
+def _half_spectrum(lengths: tuple[int, ...]) -> tuple[int, ...]:
     """Return the sizes of the nonredundant half of a spectrum."""
     return (*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
 
 
-def _cut(x: XlaOp, needed: tuple[int, ...]) -> XlaOp:
+def _crop(x: XlaOp, needed: tuple[int, ...]) -> XlaOp:
     """Crop the last dimensions to the needed sizes; inputs are not padded."""
     batch = sizes_of(x)[: rank_of(x) - len(needed)]
     have = sizes_of(x)[len(batch) :]
@@ -60,7 +60,7 @@ def _cut(x: XlaOp, needed: tuple[int, ...]) -> XlaOp:
     return x if have == needed else xla.slice_(x, [0] * rank_of(x), [*batch, *needed])
 
 
-def _between(
+def _transform_real(
     x: XlaOp, fft_length: Array, rank: int, dtype: DataType, kind: str, sizes: tuple[Callable[..., Any], ...]
 ) -> XlaOp:
     """Transform between real and complex; `sizes` map the lengths to the sizes of input and result."""
@@ -70,26 +70,26 @@ def _between(
     if 0 in sizes_of(x) or 0 in lengths:
         nothing = xla.convert(scalar(xla.real(x) if x.shape.dtype.is_complex else x, 0), element_type(dtype))
         return xla.broadcast(nothing, (*sizes_of(x)[: rank_of(x) - rank], *made))
-    return xla.convert(xla.fft(_cut(x, needed), kind, lengths), element_type(dtype))
+    return xla.convert(xla.fft(_crop(x, needed), kind, lengths), element_type(dtype))
 
 
-def _forward(rank: int) -> Callable[..., XlaOp]:
+def _rfft(rank: int) -> Callable[..., XlaOp]:
     def transform(x: XlaOp, fft_length: Array, *, Tcomplex: DataType) -> XlaOp:
-        return _between(x, fft_length, rank, Tcomplex, "RFFT", (tuple, _half))
+        return _transform_real(x, fft_length, rank, Tcomplex, "RFFT", (tuple, _half_spectrum))
 
     return transform
 
 
-def _backward(rank: int) -> Callable[..., XlaOp]:
+def _irfft(rank: int) -> Callable[..., XlaOp]:
     def transform(x: XlaOp, fft_length: Array, *, Treal: DataType) -> XlaOp:
-        return _between(x, fft_length, rank, Treal, "IRFFT", (_half, tuple))
+        return _transform_real(x, fft_length, rank, Treal, "IRFFT", (_half_spectrum, tuple))
 
     return transform
 
 
-_BOTH = {"Tcomplex": _COMPLEX, "Treal": _REAL}
+_TYPES = {"Tcomplex": _COMPLEX, "Treal": _REAL}
 for _rank, _suffix in _RANKS:
-    lowering("FFT" + _suffix, _complex(_rank, "FFT"), types={"Tcomplex": _COMPLEX})
-    lowering("IFFT" + _suffix, _complex(_rank, "IFFT"), types={"Tcomplex": _COMPLEX})
-    lowering("RFFT" + _suffix, _forward(_rank), attrs=("Tcomplex",), const=("fft_length",), types=_BOTH)
-    lowering("IRFFT" + _suffix, _backward(_rank), attrs=("Treal",), const=("fft_length",), types=_BOTH)
+    lowering("FFT" + _suffix, _transform_complex(_rank, "FFT"), types={"Tcomplex": _COMPLEX})
+    lowering("IFFT" + _suffix, _transform_complex(_rank, "IFFT"), types={"Tcomplex": _COMPLEX})
+    lowering("RFFT" + _suffix, _rfft(_rank), attrs=("Tcomplex",), const=("fft_length",), types=_TYPES)
+    lowering("IRFFT" + _suffix, _irfft(_rank), attrs=("Treal",), const=("fft_length",), types=_TYPES)

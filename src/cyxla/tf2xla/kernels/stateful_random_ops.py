@@ -36,15 +36,15 @@ def _take(ctx: XlaOpKernelContext, algorithm: str, elements: XlaOp) -> tuple[Gen
     if len(sizes_of(state)) != 1 or sizes_of(state)[0] < _STATE:
         raise ShapeError(f"the state of Philox is {_STATE} numbers; this variable's is {list(sizes_of(state))}")
     low, high, key = (xla.bitcast_convert(element(state, i), U64) for i in range(_STATE))
-    mine = Generator(key, low, high)
-    after = mine.skip(elements * number(ctx.builder, RESERVED, U64))
+    generator = Generator(key, low, high)
+    after = generator.skip(elements * number(ctx.builder, RESERVED, U64))
     counter = [xla.reshape(xla.bitcast_convert(x, ElementType.S64), (1,)) for x in (after.low, after.high)]
     rest = xla.slice_in_dim(state, 2, sizes_of(state)[0])
     ctx.assign_variable(0, DataType.DT_INT64, xla.concatenate([*counter, rest], 0))
-    return mine, state
+    return generator, state
 
 
-def _drawn_from(ctx: XlaOpKernelContext) -> tuple[Generator, tuple[int, ...]]:
+def _generator_and_sizes(ctx: XlaOpKernelContext) -> tuple[Generator, tuple[int, ...]]:
     sizes, _ = shape_of(ctx.constant_input("shape"))
     generator, _ = _take(ctx, "algorithm", number(ctx.builder, prod(sizes), U64))
     return generator, sizes
@@ -58,7 +58,7 @@ def _fill(name: str, draw: Draw) -> None:
 
     @xla_kernel(name, const=("algorithm", "shape"), types=types)
     def fill(ctx: XlaOpKernelContext) -> Any:
-        return draw(*_drawn_from(ctx), ctx.attr("dtype"))
+        return draw(*_generator_and_sizes(ctx), ctx.attr("dtype"))
 
 
 _fill("StatefulUniform", philox.uniform)
@@ -70,7 +70,7 @@ _fill("StatefulUniformFullInt", philox.uniform)
 @xla_kernel("StatefulUniformInt", const=("algorithm", "shape"), types=_WORDS)
 def _uniform_int(ctx: XlaOpKernelContext) -> Any:
     bounds = scalars(ctx.input("minval"), ctx.input("maxval"))
-    generator, sizes = _drawn_from(ctx)
+    generator, sizes = _generator_and_sizes(ctx)
     return philox.uniform_int(generator, sizes, *bounds)
 
 

@@ -30,7 +30,7 @@ DRAWS: dict[str, Draw] = {
 }
 
 
-def of_seed(seed: XlaOp) -> Generator:
+def generator_of_seed(seed: XlaOp) -> Generator:
     """Return the generator for a seed.
 
     Raises
@@ -43,7 +43,7 @@ def of_seed(seed: XlaOp) -> Generator:
     return Generator.from_seed(seed)
 
 
-def of_key(key: XlaOp, counter: XlaOp, alg: Array) -> Generator:
+def generator_of_key(key: XlaOp, counter: XlaOp, alg: Array) -> Generator:
     """Return the generator for a key, a counter and the number of an algorithm.
 
     Raises
@@ -94,15 +94,15 @@ _WORDS = (DataType.DT_INT32, DataType.DT_INT64)
 def _register(name: str, draw: Draw) -> None:
     full = "StatelessTruncatedNormal" if name == "TruncatedNormal" else "StatelessRandom" + name
 
-    of_seeds = {"Tseed": _SEED} | ({"dtype": _WORDS} if name == "UniformFullInt" else {})
+    seed_types = {"Tseed": _SEED} | ({"dtype": _WORDS} if name == "UniformFullInt" else {})
 
-    @lowering(full, attrs=("dtype",), const=("shape",), types=of_seeds)
+    @lowering(full, attrs=("dtype",), const=("shape",), types=seed_types)
     def by_seed(shape: Array, seed: XlaOp, *, dtype: DataType) -> XlaOp:
-        return draw(of_seed(seed), sizes_in(shape), dtype)
+        return draw(generator_of_seed(seed), sizes_in(shape), dtype)
 
     @lowering(full + "V2", attrs=("dtype",), const=("shape", "alg"))
     def by_key(shape: Array, key: XlaOp, counter: XlaOp, alg: Array, *, dtype: DataType) -> XlaOp:
-        return draw(of_key(key, counter, alg), sizes_in(shape), dtype)
+        return draw(generator_of_key(key, counter, alg), sizes_in(shape), dtype)
 
 
 for _name, _draw in DRAWS.items():
@@ -111,12 +111,12 @@ for _name, _draw in DRAWS.items():
 
 @lowering("StatelessRandomUniformInt", const=("shape",), types={"Tseed": _SEED})
 def _uniform_int(shape: Array, seed: XlaOp, minval: XlaOp, maxval: XlaOp) -> XlaOp:
-    return philox.uniform_int(of_seed(seed), sizes_in(shape), *scalars(minval, maxval))
+    return philox.uniform_int(generator_of_seed(seed), sizes_in(shape), *scalars(minval, maxval))
 
 
 @lowering("StatelessRandomUniformIntV2", const=("shape", "alg"))
 def _uniform_int_v2(shape: Array, key: XlaOp, counter: XlaOp, alg: Array, minval: XlaOp, maxval: XlaOp) -> XlaOp:
-    return philox.uniform_int(of_key(key, counter, alg), sizes_in(shape), *scalars(minval, maxval))
+    return philox.uniform_int(generator_of_key(key, counter, alg), sizes_in(shape), *scalars(minval, maxval))
 
 
 _MULTINOMIAL = {"Tseed": _SEED, "T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)}
@@ -124,7 +124,7 @@ _MULTINOMIAL = {"Tseed": _SEED, "T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT, D
 
 @lowering("StatelessMultinomial", attrs=("output_dtype",), const=("num_samples",), types=_MULTINOMIAL)
 def _multinomial(logits: XlaOp, num_samples: Array, seed: XlaOp, *, output_dtype: DataType) -> XlaOp:
-    return categorical(of_seed(seed), logits, num_samples, output_dtype)
+    return categorical(generator_of_seed(seed), logits, num_samples, output_dtype)
 
 
 @lowering("StatelessParameterizedTruncatedNormal", attrs=("dtype",), const=("shape",), types={"Tseed": _SEED})
@@ -132,13 +132,13 @@ def _parameterized(
     shape: Array, seed: XlaOp, means: XlaOp, stddevs: XlaOp, minvals: XlaOp, maxvals: XlaOp, *, dtype: DataType
 ) -> XlaOp:
     sizes = sizes_in(shape)
-    return parameterized_truncated_normal(of_seed(seed), sizes, dtype, [means, stddevs, minvals, maxvals])
+    return parameterized_truncated_normal(generator_of_seed(seed), sizes, dtype, [means, stddevs, minvals, maxvals])
 
 
 @lowering("StatelessRandomGetKeyCounter")
 def _key_counter(seed: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return the key and counter scrambled from the seed."""
-    generator = of_seed(seed)
+    generator = generator_of_seed(seed)
     halves = [xla.reshape(x, (1,)) for x in (generator.low, generator.high)]
     return xla.reshape(generator.key, (1,)), xla.concatenate(halves, 0)
 

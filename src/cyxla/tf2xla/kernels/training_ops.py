@@ -13,7 +13,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import is_narrow, scalar, select, sizes_of, widened, zeros_like
 
 Update = Callable[..., tuple[XlaOp, ...]]
-_OF_COMPLEX = frozenset(
+_WITH_COMPLEX = frozenset(
     {
         "Adadelta", "Adagrad", "AdagradV2", "Adam", "CenteredRMSProp", "GradientDescent", "KerasMomentum",
         "ProximalAdagrad", "ProximalGradientDescent", "RMSProp",
@@ -22,7 +22,7 @@ _OF_COMPLEX = frozenset(
 
 
 def _register(name: str, slots: tuple[str, ...], update: Update, *attrs: str) -> None:
-    @xla_kernel("ResourceApply" + name, types={"T": FLOATING + COMPLEX if name in _OF_COMPLEX else FLOATING})
+    @xla_kernel("ResourceApply" + name, types={"T": FLOATING + COMPLEX if name in _WITH_COMPLEX else FLOATING})
     def apply(ctx: XlaOpKernelContext) -> Any:
         dtype: DataType = ctx.attr("T")
         before = [ctx.read_variable_input(i, dtype) for i in range(len(slots))]
@@ -239,13 +239,13 @@ def _ftrl(
 ) -> tuple[XlaOp, ...]:
     unit = lr if multiply_linear_by_lr else _one(lr)
     two = scalar(lr, 2)
-    grown = accum + grad * grad
-    power, before = (xla.power(x, _fill(-lr_power, x)) for x in (grown, accum))
-    shrunk = grad if l2_shrinkage is None else grad + var * (two * l2_shrinkage)
-    linear = linear + shrunk * unit - (power - before) / lr * unit * var
+    new_accum = accum + grad * grad
+    power, before = (xla.power(x, _fill(-lr_power, x)) for x in (new_accum, accum))
+    regularized = grad if l2_shrinkage is None else grad + var * (two * l2_shrinkage)
+    linear = linear + regularized * unit - (power - before) / lr * unit * var
     bound = l1 * unit
     solved = (xla.sign(linear) * bound - linear) / (power / lr * unit + two * l2 * unit)
-    return select(xla.gt(xla.abs_(linear), _fill(bound, linear)), solved, zeros_like(var)), grown, linear
+    return select(xla.gt(xla.abs_(linear), _fill(bound, linear)), solved, zeros_like(var)), new_accum, linear
 
 
 def _fill(number: XlaOp, like: XlaOp) -> XlaOp:

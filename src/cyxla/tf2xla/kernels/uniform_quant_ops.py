@@ -43,7 +43,7 @@ class Quantization:
                 f"must both be {'vectors' if self.axis >= 0 else 'scalars'} for the axis {self.axis}"
             )
 
-    def along(self, numbers: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    def broadcast(self, numbers: XlaOp, sizes: Sequence[int]) -> XlaOp:
         """Broadcast scales or zero points to an array's shape."""
         if self.axis < 0:
             return broadcast_to(numbers, sizes)
@@ -53,14 +53,14 @@ class Quantization:
 
     def differences(self, x: XlaOp) -> XlaOp:
         """Subtract the zero points, in s32."""
-        return xla.convert(x, _WORD) - self.along(self.zeros, sizes_of(x))
+        return xla.convert(x, _WORD) - self.broadcast(self.zeros, sizes_of(x))
 
-    def held(self, x: XlaOp) -> XlaOp:
+    def clamp(self, x: XlaOp) -> XlaOp:
         """Clamp numbers to the limits."""
         return xla.minimum(xla.maximum(x, full_like(x, self.least)), full_like(x, self.most))
 
 
-def _scaled(differences: XlaOp, factor: XlaOp, to: Quantization) -> XlaOp:
+def _rescale(differences: XlaOp, factor: XlaOp, to: Quantization) -> XlaOp:
     """Multiply by an f64 factor in fixed point, with a 31-bit multiplier and a shift; add zero points and clamp."""
     multiplier, exponent = _fixed_point(factor)
     shift = full_like(exponent, 31) - exponent
@@ -69,7 +69,7 @@ def _scaled(differences: XlaOp, factor: XlaOp, to: Quantization) -> XlaOp:
     words = xla.clamp(
         scalar(product, -(1 << 31)), xla.shift_right_arithmetic(product, shift), scalar(one, (1 << 31) - 1)
     )
-    return to.held(xla.convert(words, _WORD) + to.along(to.zeros, sizes_of(differences)))
+    return to.clamp(xla.convert(words, _WORD) + to.broadcast(to.zeros, sizes_of(differences)))
 
 
 def _fixed_point(factor: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -86,20 +86,20 @@ def _fixed_point(factor: XlaOp) -> tuple[XlaOp, XlaOp]:
     return multiplier, select(small, 0, select(large, 30, exponent))
 
 
-def _wide(x: XlaOp) -> XlaOp:
+def _f64(x: XlaOp) -> XlaOp:
     return xla.convert(x, _DOUBLE)
 
 
-# ------------------------------------------------------------------------------------------------ to and from floats
+# ----------------------------------------------------------------------------------- quantisation and dequantisation
 
 
 @xla_kernel("UniformQuantize")
 def _quantize(ctx: XlaOpKernelContext) -> Any:
     """Round to the nearest multiple of the scale, halves up."""
     x, to = ctx.input("input"), Quantization(ctx)
-    inverse = to.along(scalar(to.scales, 1) / to.scales, sizes_of(x))
+    inverse = to.broadcast(scalar(to.scales, 1) / to.scales, sizes_of(x))
     nearest = xla.floor(x * inverse + full_like(x, 0.5))
-    found = to.held(xla.convert(nearest, _WORD) + to.along(to.zeros, sizes_of(x)))
+    found = to.clamp(xla.convert(nearest, _WORD) + to.broadcast(to.zeros, sizes_of(x)))
     return _as(found, ctx.attr("Tout"))
 
 
@@ -111,20 +111,20 @@ def _as(x: XlaOp, dtype: DataType) -> XlaOp:
 @xla_kernel("UniformDequantize")
 def _dequantize(ctx: XlaOpKernelContext) -> Any:
     x, by = ctx.input("input"), Quantization(ctx)
-    return xla.convert(by.differences(x), ElementType.F32) * by.along(by.scales, sizes_of(x))
+    return xla.convert(by.differences(x), ElementType.F32) * by.broadcast(by.scales, sizes_of(x))
 
 
 @xla_kernel("UniformRequantize")
 def _requantize(ctx: XlaOpKernelContext) -> Any:
     x, by, to = ctx.input("input"), Quantization(ctx, "input_"), Quantization(ctx, "output_")
-    return _as(_moved(x, by, to), ctx.attr("Tout"))
+    return _as(_requantized(x, by, to), ctx.attr("Tout"))
 
 
-def _moved(x: XlaOp, by: Quantization, to: Quantization) -> XlaOp:
+def _requantized(x: XlaOp, by: Quantization, to: Quantization) -> XlaOp:
     """Convert to another quantisation, as s32."""
     sizes = sizes_of(x)
-    factor = _wide(by.along(by.scales, sizes)) / _wide(to.along(to.scales, sizes))
-    return _scaled(by.differences(x), factor, to)
+    factor = _f64(by.broadcast(by.scales, sizes)) / _f64(to.broadcast(to.scales, sizes))
+    return _rescale(by.differences(x), factor, to)
 
 
 # --------------------------------------------------------------------------------------------------------- arithmetic
@@ -134,7 +134,7 @@ def _moved(x: XlaOp, by: Quantization, to: Quantization) -> XlaOp:
 def _clip(ctx: XlaOpKernelContext) -> Any:
     """Clamp to bounds given in the operand's quantisation."""
     x, by = ctx.input("operand"), Quantization(ctx)
-    low, high = (by.along(ctx.input(name), sizes_of(x)) for name in ("min", "max"))
+    low, high = (by.broadcast(ctx.input(name), sizes_of(x)) for name in ("min", "max"))
     return xla.minimum(xla.maximum(x, low), high)
 
 
@@ -146,19 +146,19 @@ def _add(ctx: XlaOpKernelContext) -> Any:
     sizes = broadcast_shape(*(sizes_of(x) for x, _ in operands))
     terms = []
     for x, by in operands:
-        factor = broadcast_to(_wide(by.along(by.scales, sizes_of(x))), sizes) / _wide(to.along(to.scales, sizes))
-        terms.append(_scaled(broadcast_to(by.differences(x), sizes), factor, to))
-    return to.held(terms[0] + terms[1] - to.along(to.zeros, sizes))
+        factor = broadcast_to(_f64(by.broadcast(by.scales, sizes_of(x))), sizes) / _f64(to.broadcast(to.scales, sizes))
+        terms.append(_rescale(broadcast_to(by.differences(x), sizes), factor, to))
+    return to.clamp(terms[0] + terms[1] - to.broadcast(to.zeros, sizes))
 
 
-def _joined(ctx: XlaOpKernelContext, total: XlaOp, axis: int) -> XlaOp:
+def _requantize_products(ctx: XlaOpKernelContext, total: XlaOp, axis: int) -> XlaOp:
     """Requantise sums of products; only the right operand has scales per feature."""
     lhs, rhs, to = (Quantization(ctx, f"{name}_") for name in ("lhs", "rhs", "output"))
     sizes = sizes_of(total)
-    by_right = _wide(rhs.scales)
-    spread = xla.broadcast_in_dim(by_right, sizes, (axis,)) if rhs.axis >= 0 else broadcast_to(by_right, sizes)
-    factor = broadcast_to(_wide(lhs.scales), sizes) * spread / _wide(to.along(to.scales, sizes))
-    return _scaled(total, factor, to)
+    by_right = _f64(rhs.scales)
+    rhs_scales = xla.broadcast_in_dim(by_right, sizes, (axis,)) if rhs.axis >= 0 else broadcast_to(by_right, sizes)
+    factor = broadcast_to(_f64(lhs.scales), sizes) * rhs_scales / _f64(to.broadcast(to.scales, sizes))
+    return _rescale(total, factor, to)
 
 
 def _differences(ctx: XlaOpKernelContext, features: int) -> list[XlaOp]:
@@ -179,7 +179,7 @@ def _dot(ctx: XlaOpKernelContext) -> Any:
     if any(len(s) != 2 for s in shapes) or shapes[0][1] != shapes[1][0]:
         raise ShapeError(f"matrices of {list(shapes[0])} and {list(shapes[1])} have no product")
     lhs, rhs = _differences(ctx, 1)
-    return _joined(ctx, xla.dot_general(lhs, rhs, lhs_contracting_dims=(1,), rhs_contracting_dims=(0,)), 1)
+    return _requantize_products(ctx, xla.dot_general(lhs, rhs, lhs_contracting_dims=(1,), rhs_contracting_dims=(0,)), 1)
 
 
 @xla_kernel("UniformQuantizedConvolution")
@@ -189,18 +189,18 @@ def _convolution(ctx: XlaOpKernelContext) -> Any:
     if rank < 3 or len(ctx.input_shape("rhs")) != rank:
         raise ShapeError(f"a convolution of {list(ctx.input_shape('lhs'))} with {list(ctx.input_shape('rhs'))}")
     dims = _dimensions(ctx, rank)
-    strides, holes, apart = (
+    strides, base_dilations, dilations = (
         list(ctx.attr(name)) or [1] * (rank - 2) for name in ("window_strides", "lhs_dilation", "rhs_dilation")
     )
-    if not len(strides) == len(holes) == len(apart) == rank - 2:
+    if not len(strides) == len(base_dilations) == len(dilations) == rank - 2:
         raise InvalidArgumentError(f"strides and dilations must hold a number for each of {rank - 2} dimensions")
-    if min(*strides, *holes, *apart) < 1:
+    if min(*strides, *base_dilations, *dilations) < 1:
         raise InvalidArgumentError("strides and dilations must be positive")
     lhs, rhs = _differences(ctx, dims.kernel_output_feature)
-    pads = _pads(ctx, dims, strides, holes, apart)
+    pads = _pads(ctx, dims, strides, base_dilations, dilations)
     groups = (ctx.attr("feature_group_count"), ctx.attr("batch_group_count"))
-    total = xla.conv_general_dilated(lhs, rhs, strides, pads, holes, apart, dims, *groups)
-    return _joined(ctx, total, dims.output_feature)
+    total = xla.conv_general_dilated(lhs, rhs, strides, pads, base_dilations, dilations, dims, *groups)
+    return _requantize_products(ctx, total, dims.output_feature)
 
 
 def _dimensions(ctx: XlaOpKernelContext, rank: int) -> ConvDims:
@@ -218,7 +218,11 @@ def _dimensions(ctx: XlaOpKernelContext, rank: int) -> ConvDims:
 
 
 def _pads(
-    ctx: XlaOpKernelContext, dims: ConvDims, strides: Sequence[int], holes: Sequence[int], apart: Sequence[int]
+    ctx: XlaOpKernelContext,
+    dims: ConvDims,
+    strides: Sequence[int],
+    base_dilations: Sequence[int],
+    dilations: Sequence[int],
 ) -> list[tuple[int, int]]:
     """Return low and high padding of each spatial dimension."""
     padding, explicit = ctx.attr("padding"), list(ctx.attr("explicit_padding"))
@@ -233,8 +237,10 @@ def _pads(
     sizes = [ctx.input_shape("lhs")[d] for d in dims.input_spatial]
     windows = [ctx.input_shape("rhs")[d] for d in dims.kernel_spatial]
     found = []
-    for size, window, stride, hole, step in zip(sizes, windows, strides, holes, apart, strict=True):
-        size = (size - 1) * hole + 1 if size else 0
+    for size, window, stride, base_dilation, step in zip(
+        sizes, windows, strides, base_dilations, dilations, strict=True
+    ):
+        size = (size - 1) * base_dilation + 1 if size else 0
         rest = max((-(-size // stride) - 1) * stride + (window - 1) * step + 1 - size, 0)
         found.append((rest // 2, rest - rest // 2))
     return found

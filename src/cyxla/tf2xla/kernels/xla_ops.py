@@ -25,7 +25,7 @@ from cyxla.tf2xla.kernels import linalg_ops
 from cyxla.tf2xla.kernels.functional_ops import choose_branch, run_loop
 from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size, split_dynamic
 from cyxla.tf2xla.lib.einsum import contract
-from cyxla.tf2xla.lib.tiles import joined_tiles, split_tiles
+from cyxla.tf2xla.lib.tiles import concatenate_tiles, split_tiles
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
@@ -70,14 +70,14 @@ _CONV_CONSTANTS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", 
 def _conv(ctx: XlaOpKernelContext) -> Any:
     """Emit a convolution."""
     numbers = fields_of(message(ctx, "dimension_numbers", "ConvolutionDimensionNumbers"), *_CONV)
-    strides, base, holes = int_vectors(ctx, "window_strides", "lhs_dilation", "rhs_dilation")
+    strides, base_dilations, window_dilations = int_vectors(ctx, "window_strides", "lhs_dilation", "rhs_dilation")
     return xla.conv_general_dilated(
         ctx.input("lhs"),
         ctx.input("rhs"),
         strides,
         padding_pairs(ctx, "padding"),
-        base,
-        holes,
+        base_dilations,
+        window_dilations,
         ConvDims(*numbers.values()),
         ctx.constant_input_as_int_scalar("feature_group_count"),
         ctx.kernel.attrs.get("batch_group_count", 1),
@@ -120,10 +120,12 @@ _DILATIONS = ("base_dilations", "window_dilations")
 @xla_kernel("XlaReduceWindow", const=(*_WINDOW, *_DILATIONS, "padding"))
 def _reduce_window(ctx: XlaOpKernelContext) -> Any:
     """Emit a reduce-window."""
-    sizes, strides, base, holes = int_vectors(ctx, *_WINDOW, *_DILATIONS)
+    sizes, strides, base_dilations, window_dilations = int_vectors(ctx, *_WINDOW, *_DILATIONS)
     reducer = computation_of_two(ctx, "computation", ctx.attr("T"))
     padding = padding_pairs(ctx, "padding")
-    return xla.reduce_window(ctx.input("input"), ctx.input("init_value"), reducer, sizes, strides, padding, base, holes)
+    return xla.reduce_window(
+        ctx.input("input"), ctx.input("init_value"), reducer, sizes, strides, padding, base_dilations, window_dilations
+    )
 
 
 @xla_kernel("XlaSelectAndScatter", const=(*_WINDOW, "padding"))
@@ -149,30 +151,30 @@ def _groups(ctx: XlaOpKernelContext) -> tuple[list[list[int]], int]:
 
 def _reduction(ctx: XlaOpKernelContext) -> tuple[XlaComputation, Callable[[XlaOp], XlaOp]]:
     """Return the scalar computation of a reduction over replicas, and a function applied to its result."""
-    how: str = ctx.attr("reduce_op")
+    op: str = ctx.attr("reduce_op")
     dtype = element_type(ctx.attr("T"))
     _, size = _groups(ctx)
-    joined = scalar_computation(_REDUCERS[how], dtype)
-    return joined, (lambda x: x / scalar(x, size)) if how == "Mean" else (lambda x: x)
+    computation = scalar_computation(_REDUCERS[op], dtype)
+    return computation, (lambda x: x / scalar(x, size)) if op == "Mean" else (lambda x: x)
 
 
 @xla_kernel("XlaAllReduce", const=("group_assignment",))
 def _all_reduce(ctx: XlaOpKernelContext) -> Any:
     """Emit an all-reduce."""
-    joined, finish = _reduction(ctx)
-    return finish(xla.all_reduce(ctx.input("input"), joined, _groups(ctx)[0]))
+    computation, finish = _reduction(ctx)
+    return finish(xla.all_reduce(ctx.input("input"), computation, _groups(ctx)[0]))
 
 
 @xla_kernel("XlaReduceScatter", const=("group_assignment", "scatter_dimension"))
 def _reduce_scatter(ctx: XlaOpKernelContext) -> Any:
     """Emit a reduce-scatter."""
-    joined, finish = _reduction(ctx)
+    computation, finish = _reduction(ctx)
     groups, size = _groups(ctx)
     x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("scatter_dimension")
     ctx.require(0 <= axis < rank_of(x), f"scatter_dimension {axis} is no dimension of {list(sizes_of(x))}")
     ctx.require(size and sizes_of(x)[axis] % size == 0, f"{sizes_of(x)[axis]} does not divide among {size} replicas")
     sizes = [n // size if d == axis else n for d, n in enumerate(sizes_of(x))]
-    return finish(xla.reduce_scatter(x, joined, axis, groups, shape=x.shape.with_dims(sizes)))
+    return finish(xla.reduce_scatter(x, computation, axis, groups, shape=x.shape.with_dims(sizes)))
 
 
 @xla_kernel("XlaReplicaId")
@@ -288,8 +290,8 @@ def _eigh(a: XlaOp, *, lower: bool) -> list[XlaOp]:
 
 def _adjoint(a: XlaOp) -> XlaOp:
     rank = rank_of(a)
-    turned = xla.transpose(a, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else a
-    return xla.complex_(xla.real(turned), xla.negate(xla.imag(turned))) if is_complex(a) else turned
+    transposed = xla.transpose(a, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else a
+    return xla.complex_(xla.real(transposed), xla.negate(xla.imag(transposed))) if is_complex(a) else transposed
 
 
 @lowering("XlaSvd", types={"T": FLOATING})
@@ -356,11 +358,11 @@ def _platform_index(ctx: XlaOpKernelContext) -> list[XlaOp]:
     return [xla.constant(ctx.builder, platforms.index("CPU"), ElementType.S32)]
 
 
-# -------------------------------------------------------------------------------------------- devices and their parts
+# ----------------------------------------------------------------------------------------------------------- sharding
 
 
 @xla_kernel(("XlaSharding", "XlaSpmdFullToShardShape"))
-def _whole(ctx: XlaOpKernelContext) -> Any:
+def _forward(ctx: XlaOpKernelContext) -> Any:
     """Forward the input: the single device holds the whole tensor."""
     ctx.set_output_expression(0, ctx.input_expression(0))
 
@@ -392,10 +394,10 @@ def _split_nd(x: XlaOp, *, num_splits: Sequence[int], paddings: Sequence[int]) -
 @lowering("XlaConcatND", attrs=("num_concats", "paddings"))
 def _concat_nd(inputs: list[XlaOp], *, num_concats: Sequence[int], paddings: Sequence[int]) -> XlaOp:
     """Concatenate tiles along all dimensions."""
-    return joined_tiles(inputs, num_concats, paddings)
+    return concatenate_tiles(inputs, num_concats, paddings)
 
 
-# -------------------------------------------------------------------------------------------- shapes, bits, precision
+# ------------------------------------------------------------------- broadcast, precision, random bits, dynamic sizes
 
 
 @lowering("XlaBroadcastHelper", const=("broadcast_dims",))
@@ -463,7 +465,7 @@ def _remove_size(ctx: XlaOpKernelContext) -> Any:
     return whole
 
 
-# ---------------------------------------------------------------------------------- handles, the host, packed numbers
+# ----------------------------------------------------------------- variable handles, send and receive, dequantisation
 
 
 @xla_kernel("_XlaAotOnlyVarHandleOp")
@@ -513,8 +515,10 @@ def _dequantize(x: XlaOp, *, min_range: float, max_range: float, mode: str, tran
     if not rank_of(x):
         raise ShapeError("XlaDequantize needs at least one dimension; its input is a scalar")
     wide = (*sizes_of(x), _PACKED)
-    places = iota_along(x.builder, ElementType.U32, wide, len(wide) - 1)
-    shifts = (xla.broadcast(scalar(places, _PACKED - 1), wide) - places) * xla.broadcast(scalar(places, 8), wide)
+    byte_indices = iota_along(x.builder, ElementType.U32, wide, len(wide) - 1)
+    shifts = (xla.broadcast(scalar(byte_indices, _PACKED - 1), wide) - byte_indices) * xla.broadcast(
+        scalar(byte_indices, 8), wide
+    )
     words = xla.broadcast_in_dim(x, wide, range(rank_of(x)))
     bytes_ = xla.shift_right_logical(words, shifts) & xla.broadcast(scalar(x, 255), wide)
     narrow = xla.convert(bytes_, ElementType.BF16)

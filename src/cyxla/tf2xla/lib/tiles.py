@@ -32,7 +32,7 @@ def split_tiles(x: XlaOp, counts: Sequence[int], paddings: Sequence[int]) -> lis
     return [xla.slice_(whole, at, [a + n for a, n in zip(at, tile, strict=True)]) for at in corners]
 
 
-def joined_tiles(tiles: Sequence[XlaOp], counts: Sequence[int], paddings: Sequence[int]) -> XlaOp:
+def concatenate_tiles(tiles: Sequence[XlaOp], counts: Sequence[int], paddings: Sequence[int]) -> XlaOp:
     """Concatenate tiles along all dimensions, and crop the padding.
 
     Raises

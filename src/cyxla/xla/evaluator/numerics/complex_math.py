@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from cyxla.xla.evaluator.values import Array
@@ -23,7 +20,8 @@ def absolute(z: Array) -> Array:
     return np.where(np.isnan(z.real) | np.isnan(z.imag), np.nan, np.abs(z)).astype(z.real.dtype)
 
 
-def _sign(z: Array) -> Array:
+def sign(z: Array) -> Array:
+    """Return the number of modulus 1 in the same direction; 0 for zero."""
     size = absolute(z)
     safe = np.where(size == 0, 1, size)
     parts = complex_of(z.real / safe, z.imag / safe)
@@ -31,11 +29,12 @@ def _sign(z: Array) -> Array:
     return np.where(np.isnan(size), complex_of(size, size), parts)
 
 
-def _multiply(x: Array, y: Array) -> Array:
+def multiply(x: Array, y: Array) -> Array:
+    """Multiply by four products of parts."""
     return complex_of(x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real)
 
 
-def _divide(x: Array, y: Array) -> Array:
+def divide(x: Array, y: Array) -> Array:
     """Divide as in C99's Annex G: infinities and zeros give infinities and zeros, not NaN."""
     a, b, c, d = x.real, x.imag, y.real, y.imag
     _, scale = np.frexp(np.fmax(np.abs(c), np.abs(d)))
@@ -59,52 +58,52 @@ def _divide(x: Array, y: Array) -> Array:
     return complex_of(real, imag)
 
 
-def _exponential(z: Array) -> Array:
+def exponential(z: Array) -> Array:
     """Return exp(z), with NaN for an infinite real part and an imaginary part that is not finite."""
     undefined = np.isinf(z.real) & ~np.isfinite(z.imag)
     return np.where(undefined, complex_of(np.full_like(z.real, np.nan), np.full_like(z.real, np.nan)), np.exp(z))
 
 
-def _exponential_minus_one(z: Array) -> Array:
+def exponential_minus_one(z: Array) -> Array:
     """Return exp(z) - 1, with an exact imaginary part for real numbers."""
     return np.where(z.imag == 0, complex_of(np.expm1(z.real), z.imag), np.expm1(z))
 
 
-def _logistic(z: Array) -> Array:
+def logistic(z: Array) -> Array:
     """Return 1 / (1 + exp(-z)), computed from the power that does not overflow."""
     negative = z.real < 0
-    e = _exponential(np.where(negative, z, -z))
-    return _divide(np.where(negative, e, 1), 1 + e)
+    e = exponential(np.where(negative, z, -z))
+    return divide(np.where(negative, e, 1), 1 + e)
 
 
-def _cosh(z: Array) -> Array:
+def cosh(z: Array) -> Array:
     """Return cosh(z), with the sign of a product of zeros."""
     zero = (z.real == 0) & (z.imag == 0)
     return np.where(zero, complex_of(np.ones_like(z.real), z.real * z.imag), np.cosh(z))
 
 
-def _rsqrt(z: Array) -> Array:
+def rsqrt(z: Array) -> Array:
     """Return 1 / sqrt(z), zero if either part is infinite."""
     infinite = np.isinf(z.real) | np.isinf(z.imag)
     zero = complex_of(np.zeros_like(z.real), -np.copysign(np.zeros_like(z.imag), z.imag))
     return np.where(infinite, zero, 1 / np.sqrt(z))
 
 
-def _cbrt(z: Array) -> Array:
+def cbrt(z: Array) -> Array:
     """Return the cube root of the modulus at a third of the angle."""
     size, angle = np.cbrt(np.abs(z)), np.arctan2(z.imag, z.real) / 3
     return complex_of(size * np.cos(angle), np.where(angle == 0, angle, size * np.sin(angle)))
 
 
-def _power(x: Array, y: Array) -> Array:
+def power(x: Array, y: Array) -> Array:
     """Return exp(y log(x)); zero to an exponent with positive real part is zero, and 0 to the power of 0 is 1."""
     unknown = complex_of(np.full_like(x.real, np.nan), np.full_like(x.real, np.nan))
     of_zero = np.where(y.real > 0, 0, unknown)
-    value = _exponential(_multiply(y, np.log(np.where(x == 0, 1, x))))
+    value = exponential(multiply(y, np.log(np.where(x == 0, 1, x))))
     return np.where(y == 0, 1, np.where(x == 0, of_zero, value))
 
 
-def _log_plus_one(z: Array) -> Array:
+def log_plus_one(z: Array) -> Array:
     """Return log(1 + z) with an accurate real part near zero: log|1 + z| = log1p(2 re + |z|^2) / 2."""
     x, y = z.real, z.imag
     near = np.log1p(x * (2 + x) + y * y) / 2
@@ -112,43 +111,8 @@ def _log_plus_one(z: Array) -> Array:
     return complex_of(real, np.arctan2(y, 1 + x))
 
 
-def _atan2(y: Array, x: Array) -> Array:
+def atan2(y: Array, x: Array) -> Array:
     """Return -i log((x + iy) / sqrt(x^2 + y^2))."""
-    size = np.sqrt(_multiply(x, x) + _multiply(y, y))
-    value = np.log(_divide(complex_of(x.real - y.imag, x.imag + y.real), size))
+    size = np.sqrt(multiply(x, x) + multiply(y, y))
+    value = np.log(divide(complex_of(x.real - y.imag, x.imag + y.real), size))
     return complex_of(value.imag, -value.real)
-
-
-# fmt: off
-COMPLEX: dict[str, Callable[..., Any]] = {
-    "negate":                np.negative,
-    "sign":                  _sign,
-    "exponential":           _exponential,
-    "exponential-minus-one": _exponential_minus_one,
-    "log":                   np.log,
-    "log-plus-one":          _log_plus_one,
-    "logistic":              _logistic,
-    "tanh":                  np.tanh,
-    "tan":                   np.tan,
-    "sine":                  np.sin,
-    "cosine":                np.cos,
-    "sqrt":                  np.sqrt,
-    "rsqrt":                 _rsqrt,
-    "cbrt":                  _cbrt,
-    "acos":                  np.arccos,
-    "acosh":                 np.arccosh,
-    "asin":                  np.arcsin,
-    "asinh":                 np.arcsinh,
-    "atanh":                 np.arctanh,
-    "sinh":                  np.sinh,
-    "cosh":                  _cosh,
-    "add":                   np.add,
-    "subtract":              np.subtract,
-    "multiply":              _multiply,
-    "divide":                _divide,
-    "power":                 _power,
-    "maximum":               np.maximum,
-    "minimum":               np.minimum,
-    "atan2":                 _atan2,
-}
-# fmt: on

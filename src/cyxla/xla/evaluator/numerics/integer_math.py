@@ -6,9 +6,6 @@ truncates the result to its width.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from cyxla.xla.evaluator.values import Array
@@ -26,7 +23,8 @@ def signed(bits: int, x: Array) -> Array:
     return view if bits >= 8 else (view << np.int8(8 - bits)) >> np.int8(8 - bits)
 
 
-def _divide(bits: int, x: Array, y: Array) -> Array:
+def divide(bits: int, x: Array, y: Array) -> Array:
+    """Divide towards zero; a quotient by zero has all bits set."""
     safe = np.where(y == 0, y.dtype.type(1), y)
     floor = x // safe
     inexact = floor * safe != x
@@ -34,11 +32,13 @@ def _divide(bits: int, x: Array, y: Array) -> Array:
     return np.where(y == 0, np.invert(np.zeros_like(x)), quotient)
 
 
-def _remainder(bits: int, x: Array, y: Array) -> Array:
+def remainder(bits: int, x: Array, y: Array) -> Array:
+    """Return the remainder, of the dividend's sign; the dividend for a divisor of zero."""
     return np.where(y == 0, x, np.fmod(x, np.where(y == 0, y.dtype.type(1), y)))
 
 
-def _power(bits: int, x: Array, y: Array) -> Array:
+def power(bits: int, x: Array, y: Array) -> Array:
+    """Raise by repeated squaring; a negative exponent gives 1, -1 or 0."""
     base, remaining = np.broadcast_arrays(x, unsigned(bits, y))
     result = np.ones_like(base)
     while (remaining != 0).any():
@@ -51,25 +51,29 @@ def _power(bits: int, x: Array, y: Array) -> Array:
     return np.where(y < 0, inverse, result)
 
 
-def _shift_left(bits: int, x: Array, y: Array) -> Array:
+def shift_left(bits: int, x: Array, y: Array) -> Array:
+    """Shift left; by the width or more gives zero."""
     amount = unsigned(bits, y)
     too_far = amount >= bits
     return np.asarray(np.where(too_far, x.dtype.type(0), x << np.where(too_far, 0, amount).astype(x.dtype)))
 
 
-def _shift_right_logical(bits: int, x: Array, y: Array) -> Array:
+def shift_right_logical(bits: int, x: Array, y: Array) -> Array:
+    """Shift right, filling with zeros; by the width or more gives zero."""
     amount, value = unsigned(bits, y), unsigned(bits, x)
     too_far = amount >= bits
     return np.asarray(np.where(too_far, value.dtype.type(0), value >> np.where(too_far, 0, amount).astype(value.dtype)))
 
 
-def _shift_right_arithmetic(bits: int, x: Array, y: Array) -> Array:
+def shift_right_arithmetic(bits: int, x: Array, y: Array) -> Array:
+    """Shift right, filling with the sign."""
     amount = np.minimum(unsigned(bits, y), bits - 1)
     value = signed(bits, x)
     return np.asarray(value >> amount.astype(value.dtype))
 
 
-def _count_leading_zeros(bits: int, x: Array) -> Array:
+def count_leading_zeros(bits: int, x: Array) -> Array:
+    """Count the zeros above the highest set bit."""
     remaining = unsigned(bits, x)
     length = np.zeros(x.shape, np.int64)
     for step in (32, 16, 8, 4, 2, 1):
@@ -80,7 +84,8 @@ def _count_leading_zeros(bits: int, x: Array) -> Array:
     return np.asarray(bits - (length + (remaining != 0)))
 
 
-def _mulhi(bits: int, x: Array, y: Array) -> Array:
+def mulhi(bits: int, x: Array, y: Array) -> Array:
+    """Return the upper half of the product."""
     if bits <= 32:
         return (
             (x.astype(np.int64) * y.astype(np.int64)) >> bits if x.dtype.kind == "i" else _unsigned_mulhi32(bits, x, y)
@@ -101,45 +106,3 @@ def _unsigned_mulhi64(x: Array, y: Array) -> Array:
     middle = x1 * y0 + ((x0 * y0) >> half)
     other = x0 * y1 + (middle & low)
     return np.asarray(x1 * y1 + (middle >> half) + (other >> half))
-
-
-def _without_bits(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda bits, *operands: ufunc(*operands)
-
-
-# fmt: off
-INTEGER: dict[str, Callable[..., Any]] = {
-    "abs":                    _without_bits(np.abs),
-    "negate":                 _without_bits(np.negative),
-    "sign":                   _without_bits(np.sign),
-    "not":                    _without_bits(np.invert),
-    "popcnt":                 lambda bits, x: np.bitwise_count(unsigned(bits, x)),
-    "count-leading-zeros":    _count_leading_zeros,
-    "add":                    _without_bits(np.add),
-    "subtract":               _without_bits(np.subtract),
-    "multiply":               _without_bits(np.multiply),
-    "divide":                 _divide,
-    "remainder":              _remainder,
-    "power":                  _power,
-    "maximum":                _without_bits(np.maximum),
-    "minimum":                _without_bits(np.minimum),
-    "and":                    _without_bits(np.bitwise_and),
-    "or":                     _without_bits(np.bitwise_or),
-    "xor":                    _without_bits(np.bitwise_xor),
-    "shift-left":             _shift_left,
-    "shift-right-arithmetic": _shift_right_arithmetic,
-    "shift-right-logical":    _shift_right_logical,
-    "mulhi":                  _mulhi,
-}
-
-PREDICATE: dict[str, Callable[..., Any]] = {
-    "not":      np.logical_not,
-    "add":      np.logical_or,
-    "multiply": np.logical_and,
-    "maximum":  np.logical_or,
-    "minimum":  np.logical_and,
-    "and":      np.logical_and,
-    "or":       np.logical_or,
-    "xor":      np.logical_xor,
-}
-# fmt: on

@@ -16,15 +16,15 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Kind, from_numpy
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.numerics.complex_math import COMPLEX, absolute, complex_of
-from cyxla.xla.evaluator.numerics.float_math import EXACT, SMOOTH
-from cyxla.xla.evaluator.numerics.integer_math import INTEGER, PREDICATE
+from cyxla.xla.evaluator.numerics.complex_math import absolute, complex_of
+from cyxla.xla.evaluator.numerics.meanings import MEANINGS, Meaning
 from cyxla.xla.evaluator.ops.convert import convert_array, dtype_of, round_float, widen_integer, wrap_integer
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array
 from cyxla.xla.hlo.instruction import Instruction
 
-_BY_NAME = sorted({*INTEGER, *PREDICATE, *EXACT, *SMOOTH, *COMPLEX} - {"real", "imag", "abs"})
+_BY_NAME = sorted(MEANINGS.keys() - {"real", "imag", "abs"})
+_NO_MEANING = Meaning()
 
 
 @evaluates(*_BY_NAME)
@@ -64,45 +64,40 @@ def apply_named(name: str, element: ElementType, *operands: Array) -> Array:
         The opcode is not defined for the type.
     """
     apply = _APPLY.get(element.kind)
-    result = apply(name, element, operands) if apply is not None else None
+    result = apply(MEANINGS.get(name, _NO_MEANING), element, operands) if apply is not None else None
     if result is None:
         raise UnimplementedError(f"the evaluator has no {name} of {element}")
     return np.asarray(result)
 
 
-def _apply_pred(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
-    function = PREDICATE.get(name)
-    return None if function is None else function(*operands)
+def _apply_pred(meaning: Meaning, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
+    return None if meaning.predicate is None else meaning.predicate(*operands)
 
 
-def _apply_integer(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
-    function = INTEGER.get(name)
-    if function is None:
+def _apply_integer(meaning: Meaning, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
+    if meaning.integer is None:
         return None
-    result = np.asarray(function(element.bits, *map(widen_integer, operands)))
+    result = np.asarray(meaning.integer(element.bits, *map(widen_integer, operands)))
     return wrap_integer(result, element)
 
 
-def _apply_float(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
-    exact = EXACT.get(name)
-    if exact is not None:
+def _apply_float(meaning: Meaning, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
+    if meaning.exact is not None:
         wide = dtype_of(element) if element.bits >= 32 else np.dtype(np.float32)
-        return round_float(np.asarray(exact(*(x.astype(wide, copy=False) for x in operands))), element)
-    smooth = SMOOTH.get(name)
-    if smooth is None:
+        return round_float(np.asarray(meaning.exact(*(x.astype(wide, copy=False) for x in operands))), element)
+    if meaning.smooth is None:
         return None
     wider = np.longdouble if element is ElementType.F64 else np.float64
-    return round_float(np.asarray(smooth(*(x.astype(wider) for x in operands))), element)
+    return round_float(np.asarray(meaning.smooth(*(x.astype(wider) for x in operands))), element)
 
 
-def _apply_complex(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
-    function = COMPLEX.get(name)
-    if function is None:
+def _apply_complex(meaning: Meaning, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
+    if meaning.complex is None:
         return None
-    if name in EXACT and name not in ("sqrt", "sign"):  # the others need the modulus, which may overflow
-        return np.asarray(function(*operands)).astype(dtype_of(element))
+    if meaning.exact is not None and not meaning.wide:
+        return np.asarray(meaning.complex(*operands)).astype(dtype_of(element))
     wide = np.clongdouble if element is ElementType.C128 else np.complex128
-    return np.asarray(function(*(x.astype(wide) for x in operands))).astype(dtype_of(element))
+    return np.asarray(meaning.complex(*(x.astype(wide) for x in operands))).astype(dtype_of(element))
 
 
 _APPLY = {

@@ -13,7 +13,7 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
-from cyxla.tf2xla.lib.bounded_shapes import RULES, any_dynamic
+from cyxla.tf2xla.lib.bounded_shapes import any_dynamic, rule_of
 from cyxla.tf2xla.lib.dynamic_sizes import require_static
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
@@ -369,7 +369,7 @@ class Lowering(XlaOpKernel):
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Call the function with instructions and constants, and set its results as outputs."""
-        props, rule = self.props, RULES.get(self.type_string)
+        props, rule = self.props, rule_of(self.type_string)
         args: list[Any] = []
         for name, places in props.input_ranges.items():
             get = ctx.constant_input if name in self._const else ctx.dynamic_input if rule else ctx.input

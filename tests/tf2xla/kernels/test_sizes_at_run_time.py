@@ -108,6 +108,7 @@ READERS: dict[str, tuple[Any, Any]] = {
     "a cast": (lambda p: apply_op("Cast", p, DstT=DataType.DT_FLOAT), lambda p: p.astype(np.float32)),
     "a scalar": (lambda p: p + np.int64(3), lambda p: p + 3),
     "both operands": (lambda p: p * apply_op("Neg", p), lambda p: -p * p),
+    "any function of elements": (lambda p: apply_op("LeftShift", p, np.int64(2)), lambda p: p << 2),
     "broadcast": (lambda p: p + np.arange(3), lambda p: p + np.arange(3)),
     "squeezed": (lambda p: apply_op("Squeeze", p, squeeze_dims=[1]), lambda p: p[:, 0]),
     "reshaped": (lambda p: apply_op("Reshape", p, _axis(-1)), lambda p: p[:, 0]),

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
+from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.shape_fns.common import ELEMENTWISE_SHAPES
 from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
-_PW = """
-ComplexAbs Angle Conj Abs Acos Acosh Asin Atan Atanh Ceil Cos Cosh Sin Exp Expm1 Floor IsFinite IsInf IsNan Inv
-Reciprocal Log Log1p Invert LogicalNot Ndtri Neg Rint Round Rsqrt Sigmoid Sign Sinh Softplus Softsign Sqrt Square Tan
-Tanh Real Imag Erf Erfinv Erfc Lgamma Digamma Add AddV2 Sub Mul Div Atan2 Complex DivNoNan MulNoNan FloorDiv Xlogy
-Xlog1py Xdivy FloorMod BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift LogicalAnd LogicalOr Mod Maximum Minimum
-RealDiv ReciprocalGrad RsqrtGrad SqrtGrad TruncateDiv TruncateMod Equal NotEqual Greater GreaterEqual Less LessEqual
-SigmoidGrad SoftplusGrad SoftsignGrad TanhGrad Pow SquaredDifference ApproximateEqual AddN Bitcast Cast ClipByValue
-Const Empty Identity IdentityN Relu Relu6 ReluGrad Relu6Grad LeakyReluGrad Elu EluGrad Selu SeluGrad Select SelectV2
-Transpose ConjugateTranspose _UnaryOpsComposition CollectiveReduceV2 CollectiveAssignGroupV2
+# Ops of the group PW besides those that compute element by element by their shape functions.
+_PW_TOO = """
+ApproximateEqual Equal NotEqual AddN Select ClipByValue Bitcast Const Empty Identity IdentityN Transpose
+ConjugateTranspose ReciprocalGrad RsqrtGrad SqrtGrad SigmoidGrad TanhGrad SoftplusGrad SoftsignGrad ReluGrad Relu6Grad
+LeakyReluGrad EluGrad SeluGrad _UnaryOpsComposition CollectiveReduceV2 CollectiveAssignGroupV2
 """
 _OTHERS = {
     "RED": "All Any Min Max Mean Prod Sum",
@@ -32,13 +30,21 @@ _OTHERS = {
         MirrorPad MirrorPadGrad Pack Pad PadV2 Reverse ReverseV2 ReverseSequence Slice Split SplitV StridedSlice
         StridedSliceGrad TensorScatterUpdate Tile Unpack GatherNd Gather GatherV2 ScatterNd Where BiasAddGrad""",
 }
-GROUPS = {name: frozenset(text.split()) for name, text in {"PW": _PW, **_OTHERS}.items()}
-_ALIASES = {"FUSIBLE": tuple(GROUPS)}
+_NAMES = ("PW", *_OTHERS)
+_ALIASES = {"FUSIBLE": _NAMES}
+
+
+def members(group: str) -> frozenset[str]:
+    """Return the ops of a group."""
+    if group != "PW":
+        return frozenset(_OTHERS[group].split())
+    ops = OpRegistry.global_().get_op_registration_data()
+    return frozenset(o.op_def.name for o in ops if o.shape_inference_fn in ELEMENTWISE_SHAPES).union(_PW_TOO.split())
 
 
 def known_ops() -> frozenset[str]:
     """Return the op names that the flag accepts: ops with an XLA kernel, and those of the groups."""
-    return frozenset(XlaOpRegistry.global_().get_all_registered_ops()).union(*GROUPS.values())
+    return frozenset(XlaOpRegistry.global_().get_all_registered_ops()).union(*map(members, _NAMES))
 
 
 def expand(names: Iterable[str], known: Collection[str] | None = None) -> frozenset[str]:
@@ -52,15 +58,15 @@ def expand(names: Iterable[str], known: Collection[str] | None = None) -> frozen
     known = known_ops() if known is None else known
     found: set[str] = set()
     for name in names:
-        groups = _ALIASES.get(name, (name,) if name in GROUPS else ())
+        groups = _ALIASES.get(name, (name,) if name in _NAMES else ())
         if groups:
-            found = found.union(*(GROUPS[group] for group in groups))
+            found = found.union(*map(members, groups))
         elif name in known:
             found.add(name)
         else:
-            near = get_close_matches(name, [*known, *GROUPS, *_ALIASES], 1)
+            near = get_close_matches(name, [*known, *_NAMES, *_ALIASES], 1)
             raise InvalidArgumentError(
                 f"--tf_xla_ops_to_cluster: '{name}' is neither an op that can be compiled nor a group of them",
-                hint=f"did you mean {near[0]}?" if near else f"groups are {', '.join([*GROUPS, *_ALIASES])}",
+                hint=f"did you mean {near[0]}?" if near else f"groups are {', '.join([*_NAMES, *_ALIASES])}",
             )
     return frozenset(found)

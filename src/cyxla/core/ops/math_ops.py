@@ -6,6 +6,7 @@ from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_fns.common import (
     batch_matmul_shape,
     batch_matmul_v2_shape,
+    elementwise_shape,
     matmul_shape,
     merge_all_inputs_shape,
     scalar_shape,
@@ -126,7 +127,7 @@ op("Bincount", "arr: int32, size: int32, weights: T -> bins: T", "T: {int32, int
 op("Bucketize", "input: T -> output: int32", "T: {int32, int64, float, double}", "boundaries: list(float)",
     shape=unchanged_shape, doc="Return the index of each element's interval between boundaries.",
 )  # fmt: skip
-op("Cast", "x: SrcT -> y: DstT", "SrcT: type", "DstT: type", "Truncate: bool = false", shape=unchanged_shape,
+op("Cast", "x: SrcT -> y: DstT", "SrcT: type", "DstT: type", "Truncate: bool = false", shape=elementwise_shape,
     doc="Convert to another type.",
 )  # fmt: skip
 op("ClipByValue", "t: T, clip_value_min: T, clip_value_max: T -> output: T", "T: numbertype", shape=unchanged_shape,

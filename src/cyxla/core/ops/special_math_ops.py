@@ -1,7 +1,7 @@
 """Special functions."""
 
 from cyxla.core.framework.declarations.op import op
-from cyxla.core.framework.shape_fns.common import broadcast_binary_shape, unchanged_shape
+from cyxla.core.framework.shape_fns.common import broadcast_binary_shape, elementwise_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN
 
@@ -16,25 +16,25 @@ def _betainc_shape(c: InferenceContext) -> None:
     c.set_output(0, SCALAR if all(shape.rank == 0 for shape in shapes) else merged)
 
 
-op("BesselI0", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+op("BesselI0", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=elementwise_shape,
     doc="Compute the modified Bessel function of order 0.",
 )  # fmt: skip
-op("BesselI0e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+op("BesselI0e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=elementwise_shape,
     doc="Compute the modified Bessel function of order 0, scaled by exp(-|x|).",
 )  # fmt: skip
-op("BesselI1", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+op("BesselI1", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=elementwise_shape,
     doc="Compute the modified Bessel function of order 1.",
 )  # fmt: skip
-op("BesselI1e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+op("BesselI1e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=elementwise_shape,
     doc="Compute the modified Bessel function of order 1, scaled by exp(-|x|).",
 )  # fmt: skip
 op("Betainc", "a: T, b: T, x: T -> z: T", "T: {float, double}", shape=_betainc_shape,
     doc="Compute the regularised incomplete beta integral.",
 )  # fmt: skip
-op("Digamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+op("Digamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=elementwise_shape,
     doc="Compute the derivative of the logarithm of the gamma function.",
 )  # fmt: skip
-op("Erfinv", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+op("Erfinv", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=elementwise_shape,
     doc="Compute the inverse of the error function.",
 )  # fmt: skip
 op("Igamma", "a: T, x: T -> z: T", "T: {bfloat16, half, float, double}", shape=broadcast_binary_shape,
@@ -46,10 +46,10 @@ op("IgammaGradA", "a: T, x: T -> z: T", "T: {float, double}", shape=broadcast_bi
 op("Igammac", "a: T, x: T -> z: T", "T: {bfloat16, half, float, double}", shape=broadcast_binary_shape,
     doc="Compute the upper regularised incomplete gamma function.",
 )  # fmt: skip
-op("Lgamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+op("Lgamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=elementwise_shape,
     doc="Compute the logarithm of the absolute value of the gamma function.",
 )  # fmt: skip
-op("Ndtri", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+op("Ndtri", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=elementwise_shape,
     doc="Compute the quantile of the normal distribution.",
 )  # fmt: skip
 op("Polygamma", "a: T, x: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape,

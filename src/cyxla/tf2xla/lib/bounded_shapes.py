@@ -11,7 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.geometry.operands import axes_of, axis_of
+from cyxla.core.framework.shape_fns.common import ELEMENTWISE_SHAPES
 from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, require_static, set_dynamic_size, split_dynamic
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -43,19 +45,6 @@ def _with_sizes(x: XlaOp, sizes: Mapping[int, XlaOp]) -> XlaOp:
     return x
 
 
-_ELEMENTWISE = (
-    "Abs", "Neg", "Sign", "Square", "Inv", "Reciprocal", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos",
-    "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh", "Atanh", "Sigmoid", "Ceil", "Floor",
-    "Rint", "Round", "Erf", "Erfc", "Erfinv", "Lgamma", "Digamma", "LogicalNot", "IsFinite", "IsInf", "IsNan", "Conj",
-    "Real", "Imag", "ComplexAbs", "Angle", "Cast", "Invert", "Relu", "Relu6", "Elu", "Selu", "Softplus", "Softsign",
-    "LeakyRelu", "Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "TruncateDiv", "FloorDiv", "FloorMod", "Mod",
-    "TruncateMod", "DivNoNan", "MulNoNan", "Xdivy", "Xlogy", "Xlog1py", "Pow", "Maximum", "Minimum", "Atan2",
-    "SquaredDifference", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalAnd", "LogicalOr", "BitwiseAnd",
-    "BitwiseOr", "BitwiseXor", "SelectV2",
-)  # fmt: skip
-
-
-@_rule(*_ELEMENTWISE)
 def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Set the dynamic sizes of broadcast dimensions; if two operands have one, the minimum."""
     parts = [split_dynamic(x) for x in args]
@@ -66,6 +55,14 @@ def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) 
             position = dimension + rank_of(found) - rank_of(whole)
             sizes[position] = xla.minimum(sizes[position], size) if position in sizes else size
     return _with_sizes(found, sizes)
+
+
+def rule_of(op: str) -> Rule | None:
+    """Return the rule of an op, None if it takes no dynamic operands; all element-wise ops have one."""
+    ops = OpRegistry.global_()
+    if op in RULES or op not in ops:
+        return RULES.get(op)
+    return _elementwise if ops.look_up(op).shape_inference_fn in ELEMENTWISE_SHAPES else None
 
 
 @_rule("Gather", "GatherV2")

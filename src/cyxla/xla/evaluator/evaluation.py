@@ -283,10 +283,6 @@ class Evaluation:
 
 
 _CALLERS = frozenset({"async-start", "call", "conditional", "fusion", "while"})  # opcodes that run other instructions
-_MANY_STEPS = frozenset({
-    "cholesky", "convolution", "custom-call", "dot", "fft", "ragged-dot", "reduce-window", "select-and-scatter", "sort",
-    "triangular-solve",
-})  # fmt: skip
 _LONG, _LONG_MANY_STEPS = 1 << 22, 1 << 16  # elements; the latter for opcodes with many steps for each
 _EVALUATOR = __name__.rpartition(".")[0]
 
@@ -317,7 +313,7 @@ def _is_long(ins: Instruction) -> bool:
     if ins.opcode in _CALLERS or ins.has_side_effect or (ins.opcode == "custom-call" and not _is_built_in(ins)):
         return False
     elements = sum(leaf.size for shape in (ins.shape, *(o.shape for o in ins.operands)) for leaf in _arrays(shape))
-    return elements > (_LONG_MANY_STEPS if ins.opcode in _MANY_STEPS else _LONG)
+    return elements > (_LONG_MANY_STEPS if ins.row.many_steps else _LONG)
 
 
 def _arrays(shape: Shape) -> list[Shape]:

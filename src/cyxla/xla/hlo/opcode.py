@@ -119,6 +119,11 @@ class Opcode:
         True if the (single) name in `calls` holds a list of computations.
     elementwise : bool
         True if each result element depends only on the operands' elements at the same index.
+    movement : bool
+        True if each result element is an element of an operand, or of a sequence, chosen by its index alone or by
+        integers among the operands.
+    many_steps : bool
+        True if a result element takes many operations, by which long instructions are told from short ones.
     side_effect : bool
         True if the instruction must run even when its result is unused.
     commutes : bool
@@ -145,6 +150,8 @@ class Opcode:
     calls: tuple[str, ...] = ()
     many_calls: bool = False
     elementwise: bool = False
+    movement: bool = False
+    many_steps: bool = False
     side_effect: bool = False
     commutes: bool = False
     unit: int | None = None

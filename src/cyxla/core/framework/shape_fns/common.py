@@ -69,6 +69,11 @@ def unchanged_shape(c: InferenceContext) -> None:
         c.set_output_handle(0, handle)
 
 
+def elementwise_shape(c: InferenceContext) -> None:
+    """Set the first output's shape to that of the first input, for an op that computes element by element."""
+    unchanged_shape(c)
+
+
 def unchanged_shape_with_rank(rank: int) -> ShapeFn:
     """The first output is shaped like the first input, which must be of this rank."""
 
@@ -133,6 +138,10 @@ def broadcast_inputs_shape(c: InferenceContext) -> None:
     for i in range(c.num_inputs):
         shape = c.broadcast(shape, c.input(i))
     c.set_output(0, shape)
+
+
+#: Shape functions of the ops that compute element by element, which tells these from all others.
+ELEMENTWISE_SHAPES = frozenset({elementwise_shape, broadcast_binary_shape, broadcast_inputs_shape})
 
 
 # Products --------------------------------------------------------------------------------------------------------

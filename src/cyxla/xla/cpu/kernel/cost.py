@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo import OPCODES, Instruction
 
 TASK_NS = 20_000.0
 SERIAL_NS = 10_000.0
@@ -17,11 +17,10 @@ _NS_PER_BYTE_MEMORY = 0.03
 
 # Values of up to this many simple operations per element may be recomputed rather than stored.
 CHEAP_FLOPS = 4
-_FREE = frozenset({
-    "bitcast", "bitcast-convert", "broadcast", "concatenate", "constant", "copy", "get-dimension-size", "iota", "pad",
-    "parameter", "real", "imag", "complex", "reshape", "reverse", "slice", "transpose",
-})  # fmt: skip
 _LOOKUPS = frozenset({"dynamic-slice", "gather"})
+_FREE = frozenset(row.name for row in OPCODES.values() if row.movement and row.name not in _LOOKUPS) | {
+    "bitcast", "bitcast-convert", "constant", "copy", "parameter", "real", "imag", "complex", "reshape",
+}  # fmt: skip
 _HEAVY_NS = 0.15  # operations that take longer than this per f32 element are not simple
 
 

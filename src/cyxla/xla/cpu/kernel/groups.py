@@ -9,10 +9,8 @@ from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.hlo import OPCODES, Instruction
 from cyxla.xla.service.refusal import Refusal
 
-MOVEMENT = frozenset({
-    "broadcast", "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice",
-    "transpose",
-})  # fmt: skip
+#: Opcodes that an index map computes.
+MOVEMENT = frozenset(row.name for row in OPCODES.values() if row.movement)
 #: Opcodes fused with their operands, at most one in a group.
 ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window", "select-and-scatter"})
 #: Opcodes with an epilogue: a group may read their results from registers; their operands lie in memory.

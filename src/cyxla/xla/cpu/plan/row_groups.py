@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.groups import MOVEMENT
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.reduce.rows.row_shape import Rows, rows_of
 from cyxla.xla.hlo import Instruction
@@ -244,6 +245,4 @@ def _broadcast_step(ins: Instruction, size: int, level: str, rows: Rows) -> str:
     return _ROW if wide == lead else _OTHER
 
 
-_MOVES = frozenset({
-    "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice", "transpose",
-})  # fmt: skip
+_MOVES = MOVEMENT - {"broadcast"}

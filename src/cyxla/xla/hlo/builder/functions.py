@@ -7,19 +7,20 @@ builtin of Python (`not_`, `while_`, `tuple_`). XLA's names (`Add`, `ConvGeneral
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from cyxla.xla.hlo.builder import contraction, effects, elementwise, functional, movement
 from cyxla.xla.hlo.builder.contraction import *  # noqa: F403
-from cyxla.xla.hlo.builder.core import XlaOp
+from cyxla.xla.hlo.builder.core import XlaOp, deferred
 from cyxla.xla.hlo.builder.effects import *  # noqa: F403
 from cyxla.xla.hlo.builder.elementwise import *  # noqa: F403
 from cyxla.xla.hlo.builder.elementwise import python_name
 from cyxla.xla.hlo.builder.functional import *  # noqa: F403
 from cyxla.xla.hlo.builder.movement import *  # noqa: F403
-from cyxla.xla.hlo.opcode import OPCODES
+from cyxla.xla.hlo.opcode import OPCODES, Opcode
 
 _MODULES = (elementwise, movement, contraction, functional, effects)
+_GENERATED: Final[dict[str, Callable[..., XlaOp]]] = {}
 
 # fmt: off
 _ALIASES: Final = {  # XLA's functions without an opcode, and further names of one
@@ -49,16 +50,30 @@ def function_of(opcode: str) -> Callable[..., XlaOp]:
 
 def _find(name: str) -> Callable[..., XlaOp] | None:
     found: Callable[..., XlaOp] | None = next((getattr(m, name) for m in _MODULES if hasattr(m, name)), None)
-    return found
+    return found or _GENERATED.get(name)
+
+
+def _from_row(row: Opcode) -> Callable[..., XlaOp]:
+    """Return a function of operands, and of attributes by name, for an opcode without a function of its own."""
+
+    def make(operand: XlaOp, *operands: XlaOp, **attrs: Any) -> XlaOp:
+        return operand.builder.add(row.name, [operand, *operands], attrs)
+
+    make.__name__ = make.__qualname__ = python_name(row.name)
+    make.__doc__ = f"`{row.name}` of operands, with its attributes by name."
+    return deferred(make)
 
 
 def __getattr__(name: str) -> Callable[..., XlaOp]:
-    found = _find(XLA_NAMES.get(name, ""))
+    found = _GENERATED.get(name) or _find(XLA_NAMES.get(name, ""))
     if found is None:
         raise AttributeError(f"no builder function {name!r}")
     return found
 
 
+for _row in OPCODES.values():
+    if _find(python_name(_row.name)) is None and _row.arity[0] and not _row.calls:
+        _GENERATED[python_name(_row.name)] = _from_row(_row)
 #: Functions by XLA's names for them.
 XLA_NAMES: Final = {
     row.xla: python_name(row.name) for row in OPCODES.values() if _find(python_name(row.name)) is not None

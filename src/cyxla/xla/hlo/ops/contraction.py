@@ -86,7 +86,7 @@ def _known(a: int, b: int) -> int:
     return b if a == UNBOUNDED else a
 
 
-@opcode("dot", 2, attrs=(*_DOT, *_PRECISION, *_ALGORITHM))
+@opcode("dot", 2, attrs=(*_DOT, *_PRECISION, *_ALGORITHM), many_steps=True)
 def dot(site: Site) -> Shape:
     """Batch dimensions, then the free dimensions of lhs, then those of rhs.
 
@@ -108,7 +108,7 @@ def dot(site: Site) -> Shape:
     )
 
 
-@opcode("ragged-dot", 3, attrs=(*_DOT, *_RAGGED, *_PRECISION))
+@opcode("ragged-dot", 3, attrs=(*_DOT, *_RAGGED, *_PRECISION), many_steps=True)
 def ragged_dot(site: Site) -> Shape:
     """The dimensions of `dot`; a ragged contracting dimension adds one for the groups in front.
 
@@ -173,7 +173,12 @@ def scaled_dot(site: Site) -> Shape:
     return Shape.array(dtype, [*batch, *(lhs.dims[d] for d in free_lhs), *(rhs.dims[d] for d in free_rhs)])
 
 
-@opcode("convolution", 2, attrs=(opt("window", "window", ()), req("dim_labels", "dim_labels"), *_GROUPS, *_PRECISION))
+@opcode(
+    "convolution",
+    2,
+    attrs=(opt("window", "window", ()), req("dim_labels", "dim_labels"), *_GROUPS, *_PRECISION),
+    many_steps=True,
+)
 def convolution(site: Site) -> Shape:
     """Batch and features of the kernel, and the number of window positions; padding and holes add zero.
 
@@ -252,7 +257,13 @@ def _conv_groups(site: Site, labels: ConvDims) -> tuple[int, int]:
 _SPECTRUM = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
 
 
-@opcode("fft", 1, accepts=INEXACT, attrs=(req("fft_type", "enum:FFT,IFFT,RFFT,IRFFT"), req("fft_length", "dims")))
+@opcode(
+    "fft",
+    1,
+    accepts=INEXACT,
+    attrs=(req("fft_type", "enum:FFT,IFFT,RFFT,IRFFT"), req("fft_length", "dims")),
+    many_steps=True,
+)
 def fft(site: Site) -> Shape:
     """The operand's sizes; the last dimension of an RFFT has n // 2 + 1 elements, that of an IRFFT's operand as well.
 
@@ -278,7 +289,7 @@ def fft(site: Site) -> Shape:
     return x
 
 
-@opcode("triangular-solve", 2, accepts=INEXACT, attrs=_SOLVE)
+@opcode("triangular-solve", 2, accepts=INEXACT, attrs=_SOLVE, many_steps=True)
 def triangular_solve(site: Site) -> Shape:
     """The shape of b.
 
@@ -301,7 +312,7 @@ def triangular_solve(site: Site) -> Shape:
     return b
 
 
-@opcode("cholesky", 1, accepts=INEXACT, attrs=(opt("lower", "bool", False),))
+@opcode("cholesky", 1, accepts=INEXACT, attrs=(opt("lower", "bool", False),), many_steps=True)
 def cholesky(site: Site) -> Shape:
     """(C1) an array of rank 2 or more; (C2) square in its last two dimensions."""
     arrays(site)

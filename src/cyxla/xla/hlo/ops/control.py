@@ -79,7 +79,7 @@ def fusion(site: Site) -> Shape:
     return result
 
 
-@opcode("custom-call", VARIADIC, calls=("called_computations",), many_calls=True, attrs=_CUSTOM_CALL)
+@opcode("custom-call", VARIADIC, calls=("called_computations",), many_calls=True, attrs=_CUSTOM_CALL, many_steps=True)
 def custom_call(site: Site) -> Shape:
     """The stated result.
 

@@ -45,7 +45,7 @@ def constant(site: Site) -> Shape:
     return shape
 
 
-@opcode("iota", 0, attrs=(req("iota_dimension", "int"),))
+@opcode("iota", 0, attrs=(req("iota_dimension", "int"),), movement=True)
 def iota(site: Site) -> Shape:
     """(C1) the result is a stated array; (C2) of numbers; (C3) 0 <= iota_dimension < rank."""
     shape = stated(site, "C1")
@@ -54,7 +54,7 @@ def iota(site: Site) -> Shape:
     return shape
 
 
-@opcode("broadcast", 1, attrs=(opt("dimensions", "dims", ()),))
+@opcode("broadcast", 1, attrs=(opt("dimensions", "dims", ()),), movement=True)
 def broadcast(site: Site) -> Shape:
     """The stated result; the operand is repeated along its other dimensions.
 
@@ -139,7 +139,7 @@ def bitcast_convert(site: Site) -> Shape:
     return Shape.array(gets, operand.dims[:-1], dynamic=operand.dynamic[:-1])
 
 
-@opcode("transpose", 1, attrs=(req("dimensions", "dims"),))
+@opcode("transpose", 1, attrs=(req("dimensions", "dims"),), movement=True)
 def transpose(site: Site) -> Shape:
     """(C1) an array; (C2) dimensions is a permutation of 0..rank - 1."""
     arrays(site)
@@ -152,7 +152,7 @@ def transpose(site: Site) -> Shape:
     return operand.with_dims([operand.dims[d] for d in order], [operand.dynamic[d] for d in order])
 
 
-@opcode("reverse", 1, attrs=(req("dimensions", "dims"),), xla="Rev")
+@opcode("reverse", 1, attrs=(req("dimensions", "dims"),), xla="Rev", movement=True)
 def reverse(site: Site) -> Shape:
     """(C1) an array; (C2) dimensions are different dimensions of it."""
     arrays(site)
@@ -160,7 +160,7 @@ def reverse(site: Site) -> Shape:
     return site.operands[0]
 
 
-@opcode("slice", 1, attrs=(req("slice", "slice"),))
+@opcode("slice", 1, attrs=(req("slice", "slice"),), movement=True)
 def slice_(site: Site) -> Shape:
     """(C1) an array; (C2) one range for each dimension; (C3) 0 <= start <= limit <= size; (C4) stride >= 1."""
     arrays(site)
@@ -177,7 +177,7 @@ def slice_(site: Site) -> Shape:
     return operand.with_dims(dims, dynamic)
 
 
-@opcode("pad", 2, attrs=(req("padding", "padding"),))
+@opcode("pad", 2, attrs=(req("padding", "padding"),), movement=True)
 def pad(site: Site) -> Shape:
     """The operand with padding around and between its elements.
 
@@ -201,7 +201,7 @@ def pad(site: Site) -> Shape:
     return operand.with_dims(dims, operand.dynamic)
 
 
-@opcode("concatenate", (1, None), attrs=(req("dimensions", "dims"),), xla="ConcatInDim")
+@opcode("concatenate", (1, None), attrs=(req("dimensions", "dims"),), xla="ConcatInDim", movement=True)
 def concatenate(site: Site) -> Shape:
     """The operands one after another.
 
@@ -231,7 +231,7 @@ def _joined(site: Site, axis: int, along: bool) -> tuple[int, bool]:
     return found
 
 
-@opcode("dynamic-slice", (1, None), attrs=(req("dynamic_slice_sizes", "dims"),))
+@opcode("dynamic-slice", (1, None), attrs=(req("dynamic_slice_sizes", "dims"),), movement=True)
 def dynamic_slice(site: Site) -> Shape:
     """A slice of the operand of the given sizes.
 
@@ -297,7 +297,7 @@ def get_tuple_element(site: Site) -> Shape:
     return operand.subshape((index,))
 
 
-@opcode("get-dimension-size", 1, attrs=(req("dimensions", "dims"),))
+@opcode("get-dimension-size", 1, attrs=(req("dimensions", "dims"),), movement=True)
 def get_dimension_size(site: Site) -> Shape:
     """(C1) an array; (C2) dimensions names one dimension of it. The result is an s32 scalar."""
     arrays(site)

@@ -59,7 +59,7 @@ def reduce(site: Site) -> Shape:
     return tuple_or_single([Shape.array(t, dims, dynamic=dynamic) for t in dtypes])
 
 
-@opcode("reduce-window", (2, None), calls=("to_apply",), attrs=(opt("window", "window", ()),))
+@opcode("reduce-window", (2, None), calls=("to_apply",), attrs=(opt("window", "window", ()),), many_steps=True)
 def reduce_window(site: Site) -> Shape:
     """One element for each window position, or a tuple of several such arrays.
 
@@ -98,7 +98,7 @@ def _reducer(site: Site, label: str, inputs: Sequence[Shape], inits: Sequence[Sh
     return [r.dtype for r in results]
 
 
-@opcode("select-and-scatter", 3, calls=("select", "scatter"), attrs=(opt("window", "window", ()),))
+@opcode("select-and-scatter", 3, calls=("select", "scatter"), attrs=(opt("window", "window", ()),), many_steps=True)
 def select_and_scatter(site: Site) -> Shape:
     """The operand.
 
@@ -183,7 +183,13 @@ def _scan_length(site: Site, scanned: Sequence[Shape], outs: int, along: int) ->
     return parts[0].dims[along]
 
 
-@opcode("sort", (1, None), calls=("to_apply",), attrs=(req("dimensions", "dims"), opt("is_stable", "bool", False)))
+@opcode(
+    "sort",
+    (1, None),
+    calls=("to_apply",),
+    attrs=(req("dimensions", "dims"), opt("is_stable", "bool", False)),
+    many_steps=True,
+)
 def sort(site: Site) -> Shape:
     """The operand, or a tuple of several.
 

@@ -30,7 +30,7 @@ _SCATTER = (
 # fmt: on
 
 
-@opcode("gather", 2, attrs=_GATHER)
+@opcode("gather", 2, attrs=_GATHER, movement=True)
 def gather(site: Site) -> Shape:
     """One slice of the operand for each index vector.
 

@@ -1,1 +1,1 @@
-"""The framework wing: ops, kernels, graphs and running them; it knows nothing of HLO."""
+"""TensorFlow's framework: ops, kernels, graphs and their execution, independent of HLO."""

@@ -1,7 +1,7 @@
-"""What cyxla comes with: the modules that declare ops, kernels and gradients.
+"""The built-in ops, kernels and gradients: the modules that declare and register them.
 
-They are imported when a registry is first asked, never by ``import cyxla``; a module counts by its name, ``*_ops``, in
-folders of these packages too.
+The modules are imported with the first look-up in a registry, never by ``import cyxla``. They are all modules named
+``*_ops`` in the packages below, including subpackages, and `function_gradients`.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from pkgutil import walk_packages
 
 
 def load_ops() -> None:
-    """Declare every op."""
+    """Declare all ops."""
     _load("cyxla.core.ops")
 
 
 def load_kernels() -> None:
-    """Register every kernel."""
+    """Register all kernels."""
     _load("cyxla.core.kernels")
 
 
 def load_gradients() -> None:
-    """Register every gradient function."""
+    """Register all gradient functions."""
     _load("cyxla.core.gradients")
+    import_module("cyxla.core.graph.function_gradients")
 
 
 def load_catalogue() -> None:
-    """Load all of it."""
+    """Load all ops, kernels and gradients."""
     load_ops()
     load_kernels()
     load_gradients()

@@ -2,7 +2,6 @@
 
 import pytest
 
-import cyxla.core.graph.function_gradients  # noqa: F401  calls of functions register their gradients there
 from cyxla.core.framework.gradient import GradientRegistry
 from cyxla.core.framework.kernel_registry import KernelRegistry
 

@@ -7,7 +7,7 @@ from cyxla import Graph, Session, load_graph, load_saved_model
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.checkpoint.tensor_bundle import write_bundle
 from cyxla.core.framework.protos import messages as proto
-from cyxla.core.graph.saved_model import read_meta_graph
+from cyxla.core.graph.meta_graph import read_meta_graph
 from cyxla.errors import InvalidArgumentError, NotFoundError
 
 WEIGHTS = np.float32([[1, 2], [3, 4], [5, 6]])

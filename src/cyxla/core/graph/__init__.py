@@ -1,1 +1,1 @@
-"""Graphs of ops: building, reading, writing, checking and differentiating them."""
+"""Graphs of ops: construction, import and export, validation and differentiation."""

@@ -1,4 +1,4 @@
-"""Orders and reachability of nodes, without recursion: a chain of a million nodes is nothing special."""
+"""Orders, reachability and copies of nodes; nothing is recursive, so that chains of a million nodes are fine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LOOP_EDGES = ("NextIteration", "RefNextIteration")
 
 
 def sources(node: Node) -> Iterator[Node]:
-    """Nodes that a node waits for: of its inputs, then of its control inputs; some perhaps twice."""
+    """Yield the sources of a node's inputs, then its control inputs; a node may occur twice."""
     for tensor in node.inputs:
         yield tensor.node
     yield from node.control_inputs
 
 
 def consumers(graph: Graph) -> dict[Node, list[tuple[Node, int]]]:
-    """Who takes what a node gives: ``(user, number of its input)``, the number -1 for a control edge."""
+    """Return the users of each node as ``(user, input index)``, with the index -1 for a control edge."""
     users: dict[Node, list[tuple[Node, int]]] = {node: [] for node in graph.nodes.values()}
     for node in graph.nodes.values():
         for i, tensor in enumerate(node.inputs):
@@ -32,9 +32,9 @@ def consumers(graph: Graph) -> dict[Node, list[tuple[Node, int]]]:
 
 
 def reachable_backward(starts: Iterable[Node], stop: Collection[Node] = ()) -> dict[Node, None]:
-    """The nodes that others need, themselves included; what only `stop` needs is left out.
+    """Return the ancestors of nodes, including the nodes; the search does not continue beyond nodes in `stop`.
 
-    The result is a dict for its order: breadth first from the starts.
+    The result is a dict, whose order is breadth first from the starts.
     """
     seen: dict[Node, None] = dict.fromkeys(starts)
     queue = deque(seen)
@@ -50,7 +50,7 @@ def reachable_backward(starts: Iterable[Node], stop: Collection[Node] = ()) -> d
 
 
 def reachable_forward(starts: Iterable[Node], graph: Graph, *, controls: bool = True) -> dict[Node, None]:
-    """The nodes that depend on others, themselves included."""
+    """Return the descendants of nodes, including the nodes."""
     users = consumers(graph)
     seen: dict[Node, None] = dict.fromkeys(starts)
     queue = deque(seen)
@@ -63,18 +63,18 @@ def reachable_forward(starts: Iterable[Node], graph: Graph, *, controls: bool = 
 
 
 def post_order(starts: Iterable[Node], among: Collection[Node] | None = None) -> list[Node]:
-    """The nodes that others need, every node after its sources, depth first in the order of inputs.
+    """Return the ancestors of nodes in post-order: each after its sources, depth first in the order of inputs.
 
     Parameters
     ----------
     starts : iterable of Node
-        The nodes that are needed.
+        Nodes to start from.
     among : collection of Node, optional
-        Look at these alone.
+        Nodes to which the search is limited.
 
     Notes
     -----
-    The edges from a NextIteration to its Merge do not count: they close loops.
+    Edges from a NextIteration to its Merge, which close loops, are ignored.
     """
     order: list[Node] = []
     entered: set[Node] = set()
@@ -103,12 +103,12 @@ def _forward_sources(node: Node) -> Iterator[Node]:
 
 
 def topological_order(graph: Graph) -> list[Node]:
-    """All nodes, every one after its sources (edges that close loops aside)."""
+    """Return all nodes, each after its sources; edges that close loops are ignored."""
     return post_order(graph.nodes.values())
 
 
 def prune(graph: Graph, keep: Iterable[Node]) -> int:
-    """Take out all nodes that the given ones do not need; gives how many went."""
+    """Remove all nodes that are not ancestors of the given ones, and return the number of removed nodes."""
     needed = reachable_backward(keep)
     unneeded = [node for node in graph.nodes.values() if node not in needed]
     for node in unneeded:
@@ -117,21 +117,19 @@ def prune(graph: Graph, keep: Iterable[Node]) -> int:
 
 
 def copy_graph(graph: Graph) -> Graph:
-    """A graph of new nodes with the same names; functions and constants are shared."""
-    from cyxla.core.graph.graph import Graph as NewGraph
-
-    new = NewGraph(graph.library.default_registry)
+    """Return a copy of a graph with a library of its own; functions and constants are shared."""
+    new = type(graph)(graph.library.default_registry)
     new.versions = replace(graph.versions)
     new.library, new.file_access = graph.library.copy(), graph.file_access
-    twins = {node: new.shallow_node(node) for node in graph.nodes.values()}
-    for node, twin in twins.items():
-        twin.inputs = [twins[t.node].outputs[t.index] for t in node.inputs]
-        twin.control_inputs = [twins[c] for c in node.control_inputs]
+    copies = {node: new.shallow_node(node) for node in graph.nodes.values()}
+    for node, copy in copies.items():
+        copy.inputs = [copies[t.node].outputs[t.index] for t in node.inputs]
+        copy.control_inputs = [copies[c] for c in node.control_inputs]
     return new
 
 
 def replace_tensor(graph: Graph, old: Tensor, new: Tensor) -> int:
-    """Let every user of a tensor take another instead; gives how many inputs changed."""
+    """Replace a tensor in the inputs of all its users, and return the number of changed inputs."""
     count = 0
     for node in graph.nodes.values():
         for i, tensor in enumerate(node.inputs):

@@ -1,6 +1,6 @@
-"""What is known of a tensor's value while the graph is built.
+"""Constant propagation at graph construction: values of tensors that do not depend on feeds.
 
-Constants, shapes of known tensors, and the little arithmetic between them that shape-like inputs come from.
+The rules cover constants, shapes of tensors, and the arithmetic from which shape-like inputs are computed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from cyxla.core.graph.graph import Node, Tensor
 
 Array = np.ndarray[Any, Any]
-_DEPTH = 64  # nodes looked through: longer chains count as unknown
-_MAX_ELEMENTS = 1 << 16  # larger values are no shapes
-_Known = Callable[["Node", int, int], "Array | None"]
+_MAX_DEPTH = 64  # of chains of nodes; the values of longer chains are unknown
+_MAX_ELEMENTS = 1 << 16  # larger values are not shapes
+_Rule = Callable[["Node", int, int], "Array | None"]
 
 
-def constant_value(tensor: Tensor, depth: int = _DEPTH) -> Array | None:
-    """The value, where it does not depend on what is fed; else None."""
+def constant_value(tensor: Tensor, depth: int = _MAX_DEPTH) -> Array | None:
+    """Return the value of a tensor, or None if it is unknown or depends on a feed."""
     node = tensor.node
     if node.op == "Const":
         array: Array = node.attrs["value"].value.array
@@ -34,8 +34,8 @@ def constant_value(tensor: Tensor, depth: int = _DEPTH) -> Array | None:
     return None if result is None else np.asarray(result, tensor.dtype.numpy)
 
 
-def constant_shape(tensor: Tensor, depth: int = _DEPTH) -> TensorShape | None:
-    """The value of a vector that stands for a shape, known in part perhaps; None where nothing is known."""
+def constant_shape(tensor: Tensor, depth: int = _MAX_DEPTH) -> TensorShape | None:
+    """Return the possibly partial shape that a vector holds; None if nothing is known."""
     value = constant_value(tensor, depth)
     if value is not None:
         if value.ndim != 1:
@@ -79,8 +79,8 @@ def _rank(node: Node, index: int, depth: int) -> Array | None:
     return None if rank is None else np.array(rank)
 
 
-def _of_values(compute: Callable[..., Any]) -> _Known:
-    """A rule that needs all inputs."""
+def _evaluated(compute: Callable[..., Any]) -> _Rule:
+    """Return a rule that computes a node from the values of all its inputs."""
 
     def rule(node: Node, index: int, depth: int) -> Array | None:
         values = _inputs(node, depth)
@@ -90,18 +90,18 @@ def _of_values(compute: Callable[..., Any]) -> _Known:
             with np.errstate(all="ignore"):
                 result = compute(node, *values)
         except (ValueError, IndexError, ZeroDivisionError, TypeError, OverflowError):
-            return None  # the node will fail when it runs, and say so better
+            return None  # the node fails when it runs, with a better message
         return None if result is None else np.asarray(result)
 
     return rule
 
 
-def _reduce(ufunc: Any) -> _Known:
+def _reduce(ufunc: Any) -> _Rule:
     def compute(node: Node, x: Array, axes: Array) -> Array:
         reduced: Array = ufunc(x, axis=tuple(int(a) for a in axes.ravel()), keepdims=bool(node.attr("keep_dims")))
         return reduced
 
-    return _of_values(compute)
+    return _evaluated(compute)
 
 
 def _slice(node: Node, x: Array, begin: Array, size: Array) -> Array:
@@ -109,7 +109,7 @@ def _slice(node: Node, x: Array, begin: Array, size: Array) -> Array:
 
 
 def slice_keys(node: Node, begin: list[int], end: list[int], strides: list[int]) -> tuple[Any, ...]:
-    """The masks and bounds of a StridedSlice as Python's subscripts."""
+    """Return the Python subscripts for the masks and bounds of a StridedSlice."""
     keys: list[Any] = []
     for i in range(len(begin)):
         bit = 1 << i
@@ -132,8 +132,8 @@ def _strided_slice(node: Node, x: Array, begin: Array, end: Array, strides: Arra
 
 
 def _strided_slice_rule(node: Node, index: int, depth: int) -> Array | None:
-    """A slice of a known value, or of the known part of a shape."""
-    value = _of_values(_strided_slice)(node, index, depth)
+    """Return a slice of a known value, or of the known part of a shape."""
+    value = _evaluated(_strided_slice)(node, index, depth)
     if value is not None:
         return value
     if node.attr("shrink_axis_mask"):
@@ -169,7 +169,7 @@ def _gather(node: Node, x: Array, indices: Array, axis: Array | int = 0) -> Arra
     return np.take(x, indices, axis=int(axis))
 
 
-_RULES: dict[str, _Known] = {
+_RULES: dict[str, _Rule] = {
     "Shape": _shape_of,
     "ShapeN": _shape_of,
     "Size": _size,
@@ -177,40 +177,40 @@ _RULES: dict[str, _Known] = {
     "Identity": lambda node, index, depth: constant_value(node.inputs[0], depth),
     "IdentityN": lambda node, index, depth: constant_value(node.inputs[index], depth),
     "Snapshot": lambda node, index, depth: constant_value(node.inputs[0], depth),
-    "Cast": _of_values(lambda node, x: x.astype(node.attr("DstT").numpy)),
-    "Pack": _of_values(lambda node, *xs: np.stack(xs, node.attr("axis"))),
-    "ConcatV2": _of_values(lambda node, *xs: np.concatenate(xs[:-1], int(xs[-1]))),
-    "Concat": _of_values(lambda node, axis, *xs: np.concatenate(xs, int(axis))),
+    "Cast": _evaluated(lambda node, x: x.astype(node.attr("DstT").numpy)),
+    "Pack": _evaluated(lambda node, *xs: np.stack(xs, node.attr("axis"))),
+    "ConcatV2": _evaluated(lambda node, *xs: np.concatenate(xs[:-1], int(xs[-1]))),
+    "Concat": _evaluated(lambda node, axis, *xs: np.concatenate(xs, int(axis))),
     "StridedSlice": _strided_slice_rule,
-    "Slice": _of_values(_slice),
-    "Reshape": _of_values(lambda node, x, shape: x.reshape(tuple(shape))),
-    "ExpandDims": _of_values(lambda node, x, axis: np.expand_dims(x, int(axis))),
-    "Squeeze": _of_values(lambda node, x: np.squeeze(x, tuple(node.attr("squeeze_dims")) or None)),
-    "Fill": _of_values(_fill),
-    "Range": _of_values(_range),
-    "Gather": _of_values(_gather),
-    "GatherV2": _of_values(_gather),
-    "Add": _of_values(lambda node, x, y: x + y),
-    "AddV2": _of_values(lambda node, x, y: x + y),
-    "Sub": _of_values(lambda node, x, y: x - y),
-    "Mul": _of_values(lambda node, x, y: x * y),
-    "FloorDiv": _of_values(_floor_div),
-    "FloorMod": _of_values(_floor_mod),
-    "Maximum": _of_values(lambda node, x, y: np.maximum(x, y)),
-    "Minimum": _of_values(lambda node, x, y: np.minimum(x, y)),
-    "Neg": _of_values(lambda node, x: -x),
+    "Slice": _evaluated(_slice),
+    "Reshape": _evaluated(lambda node, x, shape: x.reshape(tuple(shape))),
+    "ExpandDims": _evaluated(lambda node, x, axis: np.expand_dims(x, int(axis))),
+    "Squeeze": _evaluated(lambda node, x: np.squeeze(x, tuple(node.attr("squeeze_dims")) or None)),
+    "Fill": _evaluated(_fill),
+    "Range": _evaluated(_range),
+    "Gather": _evaluated(_gather),
+    "GatherV2": _evaluated(_gather),
+    "Add": _evaluated(lambda node, x, y: x + y),
+    "AddV2": _evaluated(lambda node, x, y: x + y),
+    "Sub": _evaluated(lambda node, x, y: x - y),
+    "Mul": _evaluated(lambda node, x, y: x * y),
+    "FloorDiv": _evaluated(_floor_div),
+    "FloorMod": _evaluated(_floor_mod),
+    "Maximum": _evaluated(lambda node, x, y: np.maximum(x, y)),
+    "Minimum": _evaluated(lambda node, x, y: np.minimum(x, y)),
+    "Neg": _evaluated(lambda node, x: -x),
     "Prod": _reduce(np.prod),
     "Sum": _reduce(np.sum),
     "Max": _reduce(np.max),
     "Min": _reduce(np.min),
-    "ZerosLike": _of_values(lambda node, x: np.zeros_like(x)),
-    "OnesLike": _of_values(lambda node, x: np.ones_like(x)),
+    "ZerosLike": _evaluated(lambda node, x: np.zeros_like(x)),
+    "OnesLike": _evaluated(lambda node, x: np.ones_like(x)),
 }
 
 
-# Shapes known in part -----------------------------------------------------------------------------------------------
+# Partial shapes -----------------------------------------------------------------------------------------------------
 def _scalar(tensor: Tensor, depth: int) -> int | None:
-    """A size from a scalar, negative or unknown ones as None."""
+    """Return the value of a scalar size; None if it is negative or unknown."""
     value = constant_value(tensor, depth)
     return int(value) if value is not None and value.size == 1 and value.dtype.kind in "iu" and value >= 0 else None
 
@@ -222,13 +222,13 @@ def _pack_shape(node: Node, index: int, depth: int) -> TensorShape | None:
 
 
 def _partial_scalar(tensor: Tensor, depth: int) -> int | None:
-    """A scalar, perhaps taken out of a shape known in part."""
+    """Return the value of a scalar size, which may be an element of a partial shape."""
     known = _scalar(tensor, depth)
     return _size_in_shape(tensor.node, depth) if known is None and tensor.node.op == "StridedSlice" else known
 
 
 def _size_in_shape(node: Node, depth: int) -> int | None:
-    """The one size that a StridedSlice takes out of a shape."""
+    """Return the size that a StridedSlice extracts from a shape; None if it is unknown."""
     begin = constant_value(node.inputs[1], depth)
     shape = constant_shape(node.inputs[0], depth - 1) if depth > 0 else None
     if node.attr("shrink_axis_mask") != 1 or shape is None or shape.dims is None or begin is None or begin.size != 1:

@@ -1,4 +1,4 @@
-"""Functions become graphs, and graphs functions."""
+"""Conversion between functions and graphs."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _NOT_A_NAME = re.compile(r"[^a-z0-9_]")
 
 @dataclass
 class FunctionBody:
-    """A function with its attributes settled, as a graph.
+    """An instantiated function: its body as a graph, with the values of its attributes substituted.
 
     Parameters
     ----------
     function : FunctionDef
-        Where it comes from.
+        Definition of the function.
     graph : Graph
-        The nodes, `args` and `rets` among them; its library is that of the caller.
+        Graph of the body, including `args` and `rets`; its library is that of the caller.
     args, rets : list of Node
-        The ``_Arg`` and ``_Retval`` nodes by index, lists laid out flat.
+        ``_Arg`` and ``_Retval`` nodes by index; list arguments are flattened.
     control_rets : list of Node
-        Nodes that must have run before the function is done.
+        Nodes that must run before the function returns.
     """
 
     function: FunctionDef
@@ -47,17 +47,17 @@ class FunctionBody:
 
     @property
     def arg_types(self) -> list[DataType]:
-        """Types of the arguments."""
+        """The types of the arguments."""
         return [node.output_types[0] for node in self.args]
 
     @property
     def ret_types(self) -> list[DataType]:
-        """Types of the results."""
+        """The types of the results."""
         return [node.input_types[0] for node in self.rets]
 
     @property
     def results(self) -> list[Tensor]:
-        """The tensors that are returned."""
+        """The returned tensors."""
         return [node.inputs[0] for node in self.rets]
 
 
@@ -68,25 +68,25 @@ def instantiate(
     library: FunctionLibraryDefinition,
     arg_hints: Sequence[Mapping[str, AttrValue]] = (),
 ) -> FunctionBody:
-    """Settle a function's attributes and lay its body out as a graph.
+    """Instantiate a function: substitute its attributes and build its body as a graph.
 
     Parameters
     ----------
     function : FunctionDef
-        The function.
+        Definition of the function.
     attrs : mapping
         Values of its attributes.
     library : FunctionLibraryDefinition
-        What the body may call; the graph shares it.
+        Library of functions for the body, which the graph shares.
     arg_hints : sequence of mappings, optional
-        Remarks for each ``_Arg`` node, lists laid out flat, such as ``_output_shapes``.
+        Further attributes of each ``_Arg`` node, such as ``_output_shapes``; list arguments are flattened.
 
     Raises
     ------
     InvalidArgumentError
-        An attribute is missing, or the body breaks a rule.
+        An attribute is missing, or the body is malformed.
     NotFoundError
-        The body applies an op that is neither declared nor in the library.
+        The body uses an op that is neither declared nor in the library.
     """
     try:
         return _Instantiation(function, attrs, library, arg_hints).run()
@@ -106,13 +106,13 @@ class _Instantiation:
         self.arg_hints = arg_hints
         self.function = function
         self.library = library
-        self.attrs = self._settled(attrs)
-        self.names: dict[str, list[str]] = {}  # what "argument" and "node:output" stand for
+        self.attrs = self._complete_attrs(attrs)
+        self.names: dict[str, list[str]] = {}  # tensors of "argument" and "node:output"
         self.node_defs: list[NodeDef] = []
         self.args: list[str] = []
         self.rets: list[str] = []
 
-    def _settled(self, given: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
+    def _complete_attrs(self, given: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
         attrs = dict(given)
         for attr in self.function.signature.attr:
             if attr.name not in attrs:
@@ -122,15 +122,15 @@ class _Instantiation:
         return attrs
 
     def run(self) -> FunctionBody:
-        taken = {node.name for node in self.function.node_def}
+        used = {node.name for node in self.function.node_def}
         for number, arg in enumerate(self.function.signature.input_arg):
-            self._add_arg(number, arg, taken)
+            self._add_arg(number, arg, used)
         body = [self._body_node(node) for node in self.function.node_def]
         for node in body:
             node.input = [source for text in node.input for source in self._input(text)]
         self.node_defs += body
         for arg in self.function.signature.output_arg:
-            self._add_rets(arg, taken)
+            self._add_rets(arg, used)
         graph = Graph(self.library.default_registry)
         graph.library = self.library
         import_nodes(graph, self.node_defs)
@@ -144,12 +144,12 @@ class _Instantiation:
             raise InvalidArgumentError(f"control output '{name}' names no node of the body")
         return graph.nodes[name]
 
-    def _add_arg(self, number: int, arg: ArgDef, taken: set[str]) -> None:
+    def _add_arg(self, number: int, arg: ArgDef, used: set[str]) -> None:
         types = arg_types(arg, self.attrs)
         extra = self.function.arg_attr.get(number, {})
         nodes = []
         for i, dtype in enumerate(types):
-            name = _free(f"{arg.name}_{i}" if arg.is_list else arg.name, taken)
+            name = _unused_name(f"{arg.name}_{i}" if arg.is_list else arg.name, used)
             attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", len(self.args))}
             attrs |= {key: value for key, value in extra.items() if key.startswith("_")}
             if len(self.args) < len(self.arg_hints):
@@ -159,7 +159,7 @@ class _Instantiation:
             nodes.append(name)
         self.names[arg.name] = nodes
 
-    def _add_rets(self, arg: ArgDef, taken: set[str]) -> None:
+    def _add_rets(self, arg: ArgDef, used: set[str]) -> None:
         types = arg_types(arg, self.attrs)
         text = self.function.ret.get(arg.name)
         if text is None:
@@ -168,7 +168,7 @@ class _Instantiation:
         if len(sources) != len(types):
             raise InvalidArgumentError(f"output '{arg.name}' is {len(types)} tensors, '{text}' is {len(sources)}")
         for i, (dtype, source) in enumerate(zip(types, sources, strict=True)):
-            name = _free(f"{arg.name}_{i}_RetVal" if arg.is_list else f"{arg.name}_RetVal", taken)
+            name = _unused_name(f"{arg.name}_{i}_RetVal" if arg.is_list else f"{arg.name}_RetVal", used)
             attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", len(self.rets))}
             self.node_defs.append(NodeDef(name, "_Retval", [source], attr=attrs))
             self.rets.append(name)
@@ -192,7 +192,7 @@ class _Instantiation:
         return node
 
     def _substituted(self, value: AttrValue) -> AttrValue:
-        """A value in which names of the function's attributes are replaced by what they stand for."""
+        """Replace the placeholders of the function's attributes in a value."""
         if value.kind == PLACEHOLDER:
             if value.value not in self.attrs:
                 raise InvalidArgumentError(f"the body asks for the attribute '{value.value}', which nobody gave")
@@ -207,14 +207,14 @@ class _Instantiation:
         return NameAttrList(function.name, {k: self._substituted(v) for k, v in function.attrs.items()})
 
     def _input(self, text: str) -> list[str]:
-        """What one input of a node in the body stands for: several tensors where it names a list."""
+        """Return the tensors or control inputs of an input of a body node; several if it names a list."""
         if not text.startswith("^"):
             return self._sources(text)
         named = self.names.get(text[1:])
         return [text] if named is None else [f"^{name}" for name in named]
 
     def _sources(self, text: str) -> list[str]:
-        """Inputs of a GraphDef that an input of a function's body stands for."""
+        """Return the tensors, in the notation of a GraphDef, of an input in the notation of a function body."""
         found = self.names.get(text)
         if found is not None:
             return found
@@ -227,12 +227,12 @@ class _Instantiation:
         return [found[int(index)]]
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, used: set[str]) -> str:
     candidate, number = name, 0
-    while candidate in taken:
+    while candidate in used:
         number += 1
         candidate = f"{name}_{number}"
-    taken.add(candidate)
+    used.add(candidate)
     return candidate
 
 
@@ -246,39 +246,39 @@ def graph_to_function(
     output_names: Sequence[str] | None = None,
     attr: Mapping[str, AttrValue] | None = None,
 ) -> FunctionDef:
-    """A function of what outputs need, given inputs.
+    """Build a function from the part of a graph that computes outputs from inputs.
 
     Parameters
     ----------
     name : str
         Name of the function.
     inputs : sequence of Tensor
-        Become the arguments, named after their nodes; typically outputs of ``_Arg`` or ``Placeholder`` nodes.
+        Arguments, named after their nodes; typically outputs of ``_Arg`` or ``Placeholder`` nodes.
     outputs : sequence of Tensor
-        Become the results.
+        Results.
     control_outputs : iterable of Node
-        Nodes that run although no output needs them.
+        Nodes that run even if no output depends on them.
     output_names : sequence of str, optional
-        Names of the results; after their nodes by default.
+        Names of the results; those of their nodes by default.
     attr : mapping, optional
-        Remarks about the function.
+        Attributes of the function.
 
     Raises
     ------
     InvalidArgumentError
-        An input is given twice.
+        An input occurs twice.
     """
     controls = list(control_outputs)
     cut = {tensor.node for tensor in inputs}
-    reached = reachable_backward([*(t.node for t in outputs), *controls])  # the ends of loops, too
+    reached = reachable_backward([*(t.node for t in outputs), *controls])  # includes sources of loop back edges
     nodes = [n for n in post_order(reached) if n not in cut]
-    taken: set[str] = {node.name for node in nodes}
+    used: set[str] = {node.name for node in nodes}
     sources: dict[tuple[Node, int], str] = {}
     args = []
     for tensor in inputs:
         if (tensor.node, tensor.index) in sources:
             raise InvalidArgumentError(f"'{tensor.name}' is an input of function '{name}' twice")
-        arg = _free(_argument_name(tensor.node.name), taken)
+        arg = _unused_name(_argument_name(tensor.node.name), used)
         sources[tensor.node, tensor.index] = arg
         args.append(ArgDef(arg, tensor.dtype))
     for node in nodes:
@@ -286,7 +286,7 @@ def graph_to_function(
             sources[node, key] = text
     signature_names = {arg.name for arg in args}
     wanted = output_names or [_argument_name(t.node.name) for t in outputs]
-    rets = [_free(text, signature_names) for text in wanted]
+    rets = [_unused_name(text, signature_names) for text in wanted]
     signature = OpDef(
         name,
         tuple(args),
@@ -300,12 +300,12 @@ def graph_to_function(
 
 
 def graph_of_args_to_function(graph: Graph, name: str, *, control_outputs: Iterable[Node] = ()) -> FunctionDef:
-    """A function of a graph that has its own ``_Arg`` and ``_Retval`` nodes.
+    """Build a function from a graph with ``_Arg`` and ``_Retval`` nodes.
 
     Raises
     ------
     InvalidArgumentError
-        Their numbers are not 0, 1, 2 and so on, each once.
+        The indices of these nodes are not 0, 1, 2 and so on, each once.
     """
     args, rets = _numbered(graph, "_Arg"), _numbered(graph, "_Retval")
     inputs = [node.outputs[0] for node in args]
@@ -315,7 +315,7 @@ def graph_of_args_to_function(graph: Graph, name: str, *, control_outputs: Itera
 
 
 def _numbered(graph: Graph, op: str) -> list[Node]:
-    """The nodes of an op in the order of their ``index``."""
+    """Return the nodes of an op in the order of their ``index``."""
     nodes = sorted((n for n in graph.nodes.values() if n.op == op), key=lambda node: int(node.attr("index")))
     for expected, node in enumerate(nodes):
         if node.attr("index") != expected:
@@ -334,7 +334,7 @@ def _argument_name(node_name: str) -> str:
 
 
 def _body_names(node: Node) -> dict[int, str]:
-    """How a function's body writes each output of a node."""
+    """Return the name of each output of a node in the notation of a function body."""
     names = {}
     flat = 0
     for arg in node.op_def.output_arg:

@@ -1,15 +1,15 @@
-"""Gradients of nodes that call functions.
+"""Gradients of nodes that call functions: calls, branches and loops.
 
-What a function computes on the way, and its gradient needs, leaves the call through outputs that are added to it: the
-node in the graph then calls a function that gives more. Nothing is computed twice, so functions with random numbers
-or other effects have right gradients too.
+The intermediate values that a gradient needs become further outputs of the call: the node in the graph then calls an
+extended function. Nothing is computed twice, so that functions with random numbers or other side effects have correct
+gradients too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,26 +20,26 @@ from cyxla.core.framework.gradient import gradient
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody, graph_to_function, instantiate
+from cyxla.core.graph.gradient_values import gradient_type, is_continuous, zeros_like
+from cyxla.core.graph.gradients import gradients
+from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import NotFoundError, UnimplementedError
-
-if TYPE_CHECKING:
-    from cyxla.core.graph.graph import Graph, Node, Tensor
 
 _VARIANT, _RESOURCE = DataType.DT_VARIANT, DataType.DT_RESOURCE
 
 
 @dataclass
 class Derived:
-    """A function's body with the nodes of its gradient added.
+    """A function body extended by the nodes of its gradient.
 
     Parameters
     ----------
     body : FunctionBody
-        The nodes of both.
+        Body with the nodes of the function and its gradient.
     forward : set of Node
-        The nodes that were there before.
+        Nodes of the function itself.
     dys : list of Tensor
-        Arguments that bring the gradients of the results that were asked for.
+        Arguments for the gradients of the differentiated results.
     dxs : list of (Tensor or None)
         Gradient of each argument.
     """
@@ -55,7 +55,7 @@ class Derived:
         return [node.outputs[0] for node in self.body.args]
 
     def intermediates(self) -> list[Tensor]:
-        """What the gradient needs of what the function computes; constants are made again instead."""
+        """Return the values of the function that its gradient uses, apart from arguments and constants."""
         found: dict[Tensor, None] = {}
         for node in self.body.graph.nodes.values():
             if node not in self.forward:
@@ -73,23 +73,23 @@ def derive(
     wanted: Sequence[bool],
     hints: Sequence[dict[str, AttrValue]],
 ) -> Derived:
-    """Add to a function's body the gradient of those results that are wanted.
+    """Extend a function body by the gradient of some of its results.
 
     Parameters
     ----------
     name : NameAttrList
-        The function.
+        Function to differentiate.
     library : FunctionLibraryDefinition
-        Where it is.
+        Library that holds the function.
     wanted : sequence of bool
-        Which of its results are differentiated.
+        True for each result that is differentiated.
     hints : sequence of dict
-        What the caller knows of each argument, as remarks for its node.
+        Attributes for the node of each argument, such as its shape.
 
     Raises
     ------
     NotFoundError
-        There is no such function.
+        The function is not in the library.
     """
     function = library.find(name.name)
     if function is None:
@@ -100,14 +100,12 @@ def derive(
     ys = [y for y, want in zip(body.results, wanted, strict=True) if want]
     with graph.as_default():
         dys = [_argument(graph, f"grad_{i}", gradient_type(y), len(body.args) + i, y.shape) for i, y in enumerate(ys)]
-    from cyxla.core.graph.gradients import gradients
-
     dxs = gradients(ys, [node.outputs[0] for node in body.args], dys) if ys else [None] * len(body.args)
     return Derived(body, forward, dys, dxs)
 
 
 def _hints(inputs: Sequence[Tensor], *, shapes: bool = True) -> list[dict[str, AttrValue]]:
-    """What the graph around a call knows of its arguments: their shapes, and what handles stand for."""
+    """Return attributes for the arguments of a call: shapes, and shapes and types of variables behind handles."""
     hints = []
     for tensor in inputs:
         handle = tensor.node.output_handles[tensor.index] if tensor.node.output_handles else None
@@ -119,14 +117,6 @@ def _hints(inputs: Sequence[Tensor], *, shapes: bool = True) -> list[dict[str, A
     return hints
 
 
-def gradient_type(tensor: Tensor) -> DataType:
-    """Type of a tensor's gradient: that of the variable behind a handle, else its own."""
-    if tensor.dtype != _RESOURCE:
-        return tensor.dtype.base
-    handle = tensor.node.output_handles[tensor.index] if tensor.node.output_handles else None
-    return handle[0][1] if handle else DataType.DT_FLOAT
-
-
 def _argument(graph: Graph, name: str, dtype: DataType, index: int, shape: TensorShape | None = None) -> Tensor:
     known: dict[str, Any] = (
         {} if shape is None or dtype == _VARIANT else {"_output_shapes": AttrValue("list(shape)", (shape,))}
@@ -135,15 +125,17 @@ def _argument(graph: Graph, name: str, dtype: DataType, index: int, shape: Tenso
     return result
 
 
-def _extended(derived: Derived, extra: Sequence[Tensor], suffix: str, library: FunctionLibraryDefinition) -> str:
-    """Add to the library a function that gives more results; its name."""
+def _extended_function(
+    derived: Derived, extra: Sequence[Tensor], suffix: str, library: FunctionLibraryDefinition
+) -> str:
+    """Add a function with further results to the library, and return its name."""
     body = derived.body
-    kept = dict.fromkeys([*body.control_rets, *(n for n in derived.forward if n.is_stateful and _has_effect(n))])
+    effects = dict.fromkeys([*body.control_rets, *(n for n in derived.forward if n.is_stateful and _has_effect(n))])
     function = graph_to_function(
         library.unique_name(f"{body.function.name}_{suffix}"),
         derived.args,
         [*body.results, *extra],
-        control_outputs=sorted(kept, key=lambda node: node.id),
+        control_outputs=sorted(effects, key=lambda node: node.id),
         attr=body.function.attr,
     )
     return _add(library, function)
@@ -170,7 +162,7 @@ def _function(name: str) -> AttrValue:
 # Calls -------------------------------------------------------------------------------------------------------------
 @gradient("PartitionedCall", "StatefulPartitionedCall", none_grads=True)
 def call_gradient(op: Node, *grads: Any) -> list[Any]:
-    """One call back for one call forth."""
+    """Return the gradients of a call, computed by one call of the backward function."""
     library = op.graph.library
     called: NameAttrList = op.attr("f")
     if library.gradient_of(called.name):
@@ -183,7 +175,7 @@ def call_gradient(op: Node, *grads: Any) -> list[Any]:
         return [None] * len(op.inputs)
     backward = _backward(derived, [*derived.args, *extra, *derived.dys], outputs, library)
     if extra:
-        forward = _extended(derived, extra, "with_intermediates", library)
+        forward = _extended_function(derived, extra, "with_intermediates", library)
         types = [*op.attr("Tout"), *(t.dtype for t in extra)]
         op.graph.update_node(op, {"f": _function(forward), "Tout": AttrValue("list(type)", tuple(types))})
         for tensor, inner in zip(op.outputs[count:], extra, strict=True):
@@ -199,32 +191,16 @@ def _call(op_name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], fun
 
 
 def _given_gradient(op: Node, name: str, grads: Sequence[Any]) -> list[Any]:
-    """Call the function that the library names as the gradient."""
+    """Call the function that the library registers as the gradient."""
     full = [apply_op("ZerosLike", t) if g is None else g for t, g in zip(op.outputs, grads, strict=True)]
     results: list[Any] = apply_op(op.op, [*op.inputs, *full], Tout=[t.dtype for t in op.inputs], f=NameAttrList(name))
     return results
 
 
-def direct_call_gradient(op: Node, *grads: Any) -> list[Any]:
-    """A node whose op is a function's name becomes a call of that function first."""
-    name = op.op
-    attrs = {key: value for key, value in op.attrs.items() if op.op_def.find_attr(key)}
-    call = {
-        "Tin": AttrValue("list(type)", tuple(op.input_types)),
-        "Tout": AttrValue("list(type)", tuple(op.output_types)),
-        "f": AttrValue("func", NameAttrList(name, attrs)),
-        "config": AttrValue("string", ""),
-        "config_proto": AttrValue("string", ""),
-        "executor_type": AttrValue("string", ""),
-    }
-    op.graph.update_node(op, call, op_name="StatefulPartitionedCall")
-    return call_gradient(op, *grads)
-
-
 # Branches ----------------------------------------------------------------------------------------------------------
 @gradient("If", "StatelessIf", "Case", "StatelessCase", none_grads=True)
 def branch_gradient(op: Node, *grads: Any) -> list[Any]:
-    """The same choice again, between the branches' gradients."""
+    """Return the gradients of a conditional: a conditional between the gradients of its branches."""
     library = op.graph.library
     names = op.attr("branches") if op.has_attr("branches") else (op.attr("then_branch"), op.attr("else_branch"))
     wanted = [g is not None for g in grads]
@@ -234,8 +210,8 @@ def branch_gradient(op: Node, *grads: Any) -> list[Any]:
         return [None] * len(op.inputs)
     extras = [branch.intermediates() for branch in branches]
     count = len(op.outputs)
-    forward = [_padded(branch, extras, i, library) for i, branch in enumerate(branches)]
-    backward = [_branch_back(branch, extras, i, flows, library) for i, branch in enumerate(branches)]
+    forward = [_padded_branch(branch, extras, i, library) for i, branch in enumerate(branches)]
+    backward = [_backward_branch(branch, extras, i, flows, library) for i, branch in enumerate(branches)]
     flat = [t for extra in extras for t in extra]
     if flat:
         types = AttrValue("list(type)", (*op.attr("Tout"), *(t.dtype for t in flat)))
@@ -255,18 +231,20 @@ def _branch_attrs(op: Node, names: Sequence[str]) -> dict[str, Any]:
     return {"then_branch": _function(names[0]), "else_branch": _function(names[1])}
 
 
-def _padded(branch: Derived, extras: Sequence[Sequence[Tensor]], mine: int, library: FunctionLibraryDefinition) -> str:
-    """A branch that gives every branch's intermediates: its own, and stand-ins for the others'."""
+def _padded_branch(
+    branch: Derived, extras: Sequence[Sequence[Tensor]], mine: int, library: FunctionLibraryDefinition
+) -> str:
+    """Add a branch that returns the intermediates of all branches: its own, and FakeParams for the others'."""
     with branch.body.graph.as_default():
         outputs = [
             t if i == mine else apply_op("FakeParam", dtype=t.dtype, shape=t.shape)
             for i, extra in enumerate(extras)
             for t in extra
         ]
-    return _extended(branch, outputs, "with_intermediates", library)
+    return _extended_function(branch, outputs, "with_intermediates", library)
 
 
-def _branch_back(
+def _backward_branch(
     branch: Derived,
     extras: Sequence[Sequence[Tensor]],
     mine: int,
@@ -289,24 +267,15 @@ def _branch_back(
     return _backward(branch, [*branch.args, *intermediates, *branch.dys], outputs, library)
 
 
-def zeros_like(x: Tensor) -> Any:
-    """Zeros of the shape and type that the gradient of a tensor has."""
-    if x.dtype == _RESOURCE:
-        return apply_op("Fill", apply_op("VariableShape", x), x.graph.constant(0, gradient_type(x)))
-    return apply_op("ZerosLike", x)
-
-
 # Loops -------------------------------------------------------------------------------------------------------------
 @gradient("While", "StatelessWhile", none_grads=True)
 def while_gradient(op: Node, *grads: Any) -> list[Any]:
-    """The loop backward: what each turn computed is kept on lists going forth and taken off them going back."""
+    """Return the gradients of a loop: a reverse loop, which pops the intermediates that the forward loop pushed."""
     return _WhileGradient(op, grads).run()
 
 
 class _WhileGradient:
     def __init__(self, op: Node, grads: Sequence[Any]) -> None:
-        from cyxla.core.graph.gradients import is_continuous
-
         self.op = op
         self.library = op.graph.library
         self.flows = [is_continuous(t.dtype) for t in op.inputs]
@@ -315,29 +284,29 @@ class _WhileGradient:
             for x, y, g, flow in zip(op.inputs, op.outputs, grads, self.flows, strict=True)
         ]
         self.derived = derive(op.attr("body"), self.library, self.flows, _hints(op.inputs, shapes=False))
-        self.invariant: dict[Tensor, Tensor] = {}  # what is the same in each turn: the argument that it is
-        self.kept = self._kept()
+        self.invariant: dict[Tensor, Tensor] = {}  # the argument of each loop-invariant tensor
+        self.saved = self._saved()
 
-    def _kept(self) -> list[Tensor]:
-        """What the way back needs of each turn: intermediates, and the arguments that change."""
+    def _saved(self) -> list[Tensor]:
+        """Return the values of each iteration that the reverse loop needs: intermediates, and arguments that vary."""
         used = dict.fromkeys(t for node in self._backward_nodes() for t in node.inputs)
         used.update(dict.fromkeys(dx for dx in self.derived.dxs if dx is not None))
         changing = {x for x, y in zip(self.derived.args, self.derived.body.results, strict=True) if _root(y) is not x}
-        kept = []
+        saved = []
         for tensor in [*self.derived.intermediates(), *(x for x in self.derived.args if x in used)]:
             root = _root(tensor)
             if root.node.op == "_Arg" and root not in changing:
                 self.invariant[tensor] = root
             elif tensor.dtype == _RESOURCE:
                 raise UnimplementedError(
-                    f"the gradient of loop '{self.op.name}' would need to keep the handle '{tensor.name}' of each turn",
+                    f"the gradient of loop '{self.op.name}' would need the handle '{tensor.name}' of each iteration",
                     node=self.op.name,
                     op=self.op.op,
                     hint="make handles outside of the loop",
                 )
             else:
-                kept.append(tensor)
-        return kept
+                saved.append(tensor)
+        return saved
 
     def _backward_nodes(self) -> list[Node]:
         return [n for n in self.derived.body.graph.nodes.values() if n not in self.derived.forward]
@@ -345,24 +314,24 @@ class _WhileGradient:
     def run(self) -> list[Any]:
         count = len(self.op.inputs)
         self._extend()
-        turns, stacks = self.op.outputs[count], self.op.outputs[count + 1 :]
+        trip_count, stacks = self.op.outputs[count], self.op.outputs[count + 1 :]
         going = [g for g in self.grads if g is not None]
-        variables = [turns, *going, *stacks, *self.op.inputs[:count]]
+        variables = [trip_count, *going, *stacks, *self.op.inputs[:count]]
         results = apply_op(
             self.op.op,
             variables,
-            cond=NameAttrList(self._cond_back(variables)),
-            body=NameAttrList(self._body_back(variables)),
+            cond=NameAttrList(self._reverse_cond(variables)),
+            body=NameAttrList(self._reverse_body(variables)),
             parallel_iterations=self.op.attr("parallel_iterations"),
         )
         found = iter(results[1 : 1 + len(going)])
         return [next(found) if flow else None for flow in self.flows]
 
     def _extend(self) -> None:
-        """Let the loop count its turns and keep what the way back needs."""
+        """Extend the loop by a trip count and by a stack for each value that the reverse loop needs."""
         op, graph = self.op, self.op.graph
         extra = [graph.constant(0, DataType.DT_INT32)]
-        for tensor in self.kept:
+        for tensor in self.saved:
             extra.append(
                 apply_op(
                     "EmptyTensorList", _shape_value(tensor.shape), -1, element_dtype=tensor.dtype, shape_type="int32"
@@ -374,33 +343,33 @@ class _WhileGradient:
         attrs: dict[str, AttrValue] = {
             "T": types,
             "output_shapes": more,
-            "body": self._body_forth(),
-            "cond": self._cond_forth(extra),
+            "body": self._forward_body(),
+            "cond": self._forward_cond(extra),
         }
         graph.update_node(op, attrs, [*op.inputs, *extra])
 
-    def _body_forth(self) -> AttrValue:
+    def _forward_body(self) -> AttrValue:
         derived = self.derived
         graph = derived.body.graph
         with graph.as_default():
             start = len(derived.args)
-            turns = _argument(graph, "turns", DataType.DT_INT32, start, TensorShape(()))
-            stacks = [_argument(graph, "stack", _VARIANT, start + 1 + i) for i in range(len(self.kept))]
+            trip_count = _argument(graph, "trip_count", DataType.DT_INT32, start, TensorShape(()))
+            stacks = [_argument(graph, "stack", _VARIANT, start + 1 + i) for i in range(len(self.saved))]
             pushed = [
                 apply_op("TensorListPushBack", stack, tensor, element_dtype=tensor.dtype)
-                for stack, tensor in zip(stacks, self.kept, strict=True)
+                for stack, tensor in zip(stacks, self.saved, strict=True)
             ]
-            outputs = [*derived.body.results, turns + 1, *pushed]
-        kept = dict.fromkeys([*derived.body.control_rets, *(n for n in derived.forward if n.is_stateful)])
+            outputs = [*derived.body.results, trip_count + 1, *pushed]
+        effects = dict.fromkeys([*derived.body.control_rets, *(n for n in derived.forward if n.is_stateful)])
         function = graph_to_function(
             self.library.unique_name(f"{derived.body.function.name}_with_stacks"),
-            [*derived.args, turns, *stacks],
+            [*derived.args, trip_count, *stacks],
             outputs,
-            control_outputs=[n for n in sorted(kept, key=lambda node: node.id) if _has_effect(n)],
+            control_outputs=[n for n in sorted(effects, key=lambda node: node.id) if _has_effect(n)],
         )
         return _function(_add(self.library, function))
 
-    def _cond_forth(self, extra: Sequence[Tensor]) -> AttrValue:
+    def _forward_cond(self, extra: Sequence[Tensor]) -> AttrValue:
         name: NameAttrList = self.op.attr("cond")
         condition = self.library.find(name.name)
         if condition is None:
@@ -416,9 +385,7 @@ class _WhileGradient:
         )
         return _function(_add(self.library, function))
 
-    def _cond_back(self, variables: Sequence[Tensor]) -> str:
-        from cyxla.core.graph.graph import Graph
-
+    def _reverse_cond(self, variables: Sequence[Tensor]) -> str:
         graph = Graph(self.library.default_registry)
         with graph.as_default():
             args = [_argument(graph, "arg", t.dtype, i) for i, t in enumerate(variables)]
@@ -426,18 +393,18 @@ class _WhileGradient:
         name = self.library.unique_name(f"__backward_cond_{self.op.attr('cond').name}")
         return _add(self.library, graph_to_function(name, args, [more]))
 
-    def _body_back(self, variables: Sequence[Tensor]) -> str:
-        """One turn back: take what is kept off the stacks, and pass the gradients on."""
+    def _reverse_body(self, variables: Sequence[Tensor]) -> str:
+        """Add the body of the reverse loop: pop the stacks, and propagate the gradients."""
         derived = self.derived
         graph = derived.body.graph
         with graph.as_default():
-            turns = _argument(graph, "turns_left", DataType.DT_INT32, 0, TensorShape(()))
-            stacks = [_argument(graph, "kept", _VARIANT, 0) for _ in self.kept]
+            trip_count = _argument(graph, "trips_left", DataType.DT_INT32, 0, TensorShape(()))
+            stacks = [_argument(graph, "saved", _VARIANT, 0) for _ in self.saved]
             popped = [
                 apply_op("TensorListPopBack", stack, _shape_value(t.shape), element_dtype=t.dtype)
-                for stack, t in zip(stacks, self.kept, strict=True)
+                for stack, t in zip(stacks, self.saved, strict=True)
             ]
-            taken = {**self.invariant, **dict(zip(self.kept, (tensor for _, tensor in popped), strict=True))}
+            taken = {**self.invariant, **dict(zip(self.saved, (tensor for _, tensor in popped), strict=True))}
             for node in self._backward_nodes():
                 node.inputs = [taken.get(t, t) for t in node.inputs]
             dxs = [
@@ -445,19 +412,19 @@ class _WhileGradient:
                 for x, dx, flow in zip(derived.args, derived.dxs, self.flows, strict=True)
                 if flow
             ]
-            outputs = [turns - 1, *dxs, *(stack for stack, _ in popped), *derived.args]
-        inputs = [turns, *derived.dys, *stacks, *derived.args]
+            outputs = [trip_count - 1, *dxs, *(stack for stack, _ in popped), *derived.args]
+        inputs = [trip_count, *derived.dys, *stacks, *derived.args]
         name = self.library.unique_name(f"__backward_{derived.body.function.name}")
         return _add(self.library, graph_to_function(name, inputs, outputs))
 
 
 def _root(tensor: Tensor) -> Tensor:
-    """What a tensor is when Identity nodes are looked through."""
+    """Return the source of a tensor behind Identity nodes."""
     while tensor.node.op == "Identity":
         tensor = tensor.node.inputs[0]
     return tensor
 
 
 def _shape_value(shape: TensorShape) -> Any:
-    """A shape as the list ops take it: -1 for what is not known."""
+    """Return a shape as an operand of list ops, with -1 for unknown sizes."""
     return -1 if shape.dims is None else np.array([-1 if d is None else d for d in shape.dims], np.int32)

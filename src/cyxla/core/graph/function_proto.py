@@ -1,4 +1,4 @@
-"""FunctionDef messages and libraries of them, read and written."""
+"""Conversion of functions and libraries from and to protobuf messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyxla.core.framework.protos import messages as proto
 
 
 def function_from_proto(message: Any) -> FunctionDef:
-    """A function from its message."""
+    """Convert a FunctionDef message to a function."""
     return FunctionDef(
         op_def_from_proto(message.signature),
         [NodeDef.from_proto(node) for node in message.node_def],
@@ -23,7 +23,7 @@ def function_from_proto(message: Any) -> FunctionDef:
 
 
 def function_to_proto(function: FunctionDef) -> Any:
-    """A function as its message."""
+    """Convert a function to a FunctionDef message."""
     message = proto.message("FunctionDef")()
     message.signature.CopyFrom(op_def_to_proto(function.signature))
     message.node_def.extend(node.to_proto() for node in function.node_def)
@@ -38,7 +38,7 @@ def function_to_proto(function: FunctionDef) -> Any:
 
 
 def library_from_proto(message: Any, registry: Any) -> FunctionLibraryDefinition:
-    """A library from its message, over a registry of ops."""
+    """Convert a FunctionDefLibrary message to a library over a registry of ops."""
     library = FunctionLibraryDefinition(registry)
     for function in message.function:
         library.add(function_from_proto(function))
@@ -48,7 +48,7 @@ def library_from_proto(message: Any, registry: Any) -> FunctionLibraryDefinition
 
 
 def library_to_proto(library: FunctionLibraryDefinition) -> Any:
-    """A library as its message."""
+    """Convert a library to a FunctionDefLibrary message."""
     message = proto.message("FunctionDefLibrary")()
     message.function.extend(function_to_proto(function) for function in library)
     for name, gradient in library.gradients.items():

@@ -1,4 +1,4 @@
-"""Gradients by walking a graph backward."""
+"""Gradients of graphs by reverse-mode differentiation."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.attr_value import AttrValue, NameAttrList
 from cyxla.core.framework.gradient import Gradient, GradientRegistry
-from cyxla.core.framework.types import COMPLEX, FLOAT8, FLOATING, DataType
-from cyxla.core.graph import function_gradients
+from cyxla.core.framework.types import COMPLEX, DataType
 from cyxla.core.graph.algorithm import post_order, reachable_backward
+from cyxla.core.graph.gradient_values import gradient_type, is_continuous, zeros_like
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 
 if TYPE_CHECKING:
     from cyxla.core.graph.graph import Graph, Node, Tensor
 
-_CONTINUOUS = frozenset({*FLOATING, *COMPLEX, *FLOAT8, DataType.DT_RESOURCE, DataType.DT_VARIANT})
 _LOOP_OPS = frozenset({"Enter", "Exit", "NextIteration", "LoopCond", "RefEnter", "RefExit", "RefNextIteration"})
 
 
@@ -28,36 +28,36 @@ def gradients(
     unconnected: str = "none",
     registry: GradientRegistry | None = None,
 ) -> list[Any]:
-    """Add nodes that compute how the sum of some tensors changes with others.
+    """Add nodes that compute the gradients of a weighted sum of tensors.
 
     Parameters
     ----------
     ys : Tensor or sequence of Tensor
-        What is differentiated.
+        Tensors to differentiate.
     xs : Tensor or sequence of Tensor
-        With respect to what; the handle of a resource variable stands for its value.
+        Tensors with respect to which to differentiate; the handle of a resource variable stands for its value.
     grad_ys : optional
-        A weight of its shape for each of `ys`; ones by default.
+        Weights of the same shape for each of `ys`; ones by default.
     stop_gradients : collection of Tensor
-        Taken as constants.
+        Tensors that are treated as constants.
     unconnected : {"none", "zero"}
-        What stands for the gradient where no path leads from a `y` to an `x`.
+        Gradient of an `x` on which no `y` depends: None or zeros.
     registry : GradientRegistry, optional
-        Where ops' gradients are looked up; the process's own by default.
+        Registry of gradient functions; the global one by default.
 
     Returns
     -------
     list of (Tensor or None)
-        One gradient for each of `xs`.
+        Gradient for each of `xs`.
 
     Raises
     ------
     NotFoundError
-        An op between has no gradient.
+        An op between `xs` and `ys` has no gradient.
     InvalidArgumentError
-        A `y` of complex numbers without a weight, tensors of several graphs, or a gradient that does not fit its input.
+        A complex `y` has no weight, tensors belong to different graphs, or a gradient does not match its input.
     UnimplementedError
-        A ``while`` loop of Enter and Exit nodes lies between; functional loops (While) are differentiated.
+        A ``while`` loop of Enter and Exit nodes is between `xs` and `ys`; only functional loops (While) have gradients.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def gradients(
         walk.run()
         found = [walk.gradient_of(x) for x in xs]
         if unconnected == "zero":
-            found = [function_gradients.zeros_like(x) if g is None else g for x, g in zip(xs, found, strict=True)]
+            found = [zeros_like(x) if g is None else g for x, g in zip(xs, found, strict=True)]
     return found
 
 
@@ -93,13 +93,8 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def is_continuous(dtype: DataType) -> bool:
-    """Whether gradients flow through tensors of a type."""
-    return dtype.base in _CONTINUOUS
-
-
 class _Backward:
-    """One walk from ys back to xs, gathering what flows to each output of each node between."""
+    """The backward pass from ys to xs, which accumulates the gradient of each output of each node between."""
 
     def __init__(
         self,
@@ -118,35 +113,35 @@ class _Backward:
         self.order = self._between(ys)
 
     def _between(self, ys: Sequence[Tensor]) -> list[Node]:
-        """Nodes on a path from an x to a y, users before sources."""
-        needed = reachable_backward(y.node for y in ys)  # what only the edges that close loops lead to included
+        """Return the nodes on paths from an x to a y, users before sources."""
+        needed = reachable_backward(y.node for y in ys)  # includes nodes that only loop back edges lead to
         order = post_order(needed, needed)
         before = -1
-        while before < len(self.between):  # again, because edges that close loops lead back in the order
+        while before < len(self.between):  # iterate, because loop back edges point backward in the order
             before = len(self.between)
             self.between.update(node for node in order if any(self._flows(t) for t in node.inputs))
         return [node for node in reversed(order) if node in self.between]
 
     def _flows(self, tensor: Tensor) -> bool:
-        """Whether the gradient of an input leads to an x."""
+        """Return True if the gradient of an input contributes to that of an x."""
         return is_continuous(tensor.dtype) and (
             tensor in self.wanted or (tensor.node in self.between and tensor not in self.stop)
         )
 
     def seed(self, ys: Sequence[Tensor], grad_ys: Sequence[Any]) -> None:
-        """Put the weights of ys where the walk begins."""
+        """Add the weights as the gradients of ys."""
         if len(ys) != len(grad_ys):
             raise InvalidArgumentError(f"{len(grad_ys)} weights were given for {len(ys)} tensors")
         for y, weight in zip(ys, grad_ys, strict=True):
             if y.dtype.base in COMPLEX and weight is None:
                 raise InvalidArgumentError(f"'{y.name}' is complex: its gradient needs a weight", hint="give grad_ys")
-            if is_continuous(y.dtype):  # else nothing flows, whatever its weight
+            if is_continuous(y.dtype):  # otherwise its gradient is zero for any weight
                 self._add(y, apply_op("OnesLike", y) if weight is None else self._weight(y, weight))
 
     def _weight(self, y: Tensor, weight: Any) -> Any:
         if getattr(weight, "graph", None) is not self.graph:
-            weight = self.graph.constant(weight, function_gradients.gradient_type(y))
-        if weight.dtype.base != function_gradients.gradient_type(y) or not _may_weigh(weight, y):
+            weight = self.graph.constant(weight, gradient_type(y))
+        if weight.dtype.base != gradient_type(y) or not _may_weigh(weight, y):
             raise InvalidArgumentError(
                 f"the weight of '{y.name}' is {weight.dtype}{weight.shape}, but '{y.name}' is {y.dtype}{y.shape}"
             )
@@ -156,7 +151,7 @@ class _Backward:
         self.sums.setdefault(tensor, []).append(grad)
 
     def gradient_of(self, tensor: Tensor) -> Any:
-        """The sum of all that flows to a tensor, or None."""
+        """Return the accumulated gradient of a tensor, or None."""
         parts = self.sums.get(tensor)
         if not parts:
             return None
@@ -165,12 +160,12 @@ class _Backward:
         return parts[0]
 
     def run(self) -> None:
-        """Go backward through every node between."""
+        """Differentiate all nodes between xs and ys."""
         for node in self.order:
             grads = [None if t in self.stop else self.gradient_of(t) for t in node.outputs]
             if all(g is None for g in grads):
                 continue
-            inputs = list(node.inputs)  # a loop gets more of them while it is differentiated
+            inputs = list(node.inputs)  # differentiation adds inputs to a loop
             try:
                 results = self._differentiate(node, grads)
             except OpError as error:
@@ -178,7 +173,7 @@ class _Backward:
                 raise
             for tensor, grad in zip(inputs, results, strict=True):
                 if grad is not None and self._flows(tensor):
-                    self._add(tensor, _fitting(node, tensor, grad))
+                    self._add(tensor, _checked(node, tensor, grad))
 
     def _differentiate(self, node: Node, grads: list[Any]) -> list[Any]:
         entry, count = self._entry(node), len(node.inputs)
@@ -203,12 +198,27 @@ class _Backward:
                 hint="write the loop as a While node with functions",
             )
         if self.registry.find(node.op) is None and node.op in self.graph.library:
-            return Gradient(function_gradients.direct_call_gradient)
+            _make_partitioned_call(node)
+            return Gradient(GradientRegistry.global_().look_up(node.op).fn)
         return self.registry.look_up(node.op)
 
 
-def _fitting(node: Node, tensor: Tensor, grad: Any) -> Any:
-    """The gradient of an input, seen to have its type and shape."""
+def _make_partitioned_call(node: Node) -> None:
+    """Turn a node whose op is the name of a function into a call of that function."""
+    attrs = {key: value for key, value in node.attrs.items() if node.op_def.find_attr(key)}
+    call = {
+        "Tin": AttrValue("list(type)", tuple(node.input_types)),
+        "Tout": AttrValue("list(type)", tuple(node.output_types)),
+        "f": AttrValue("func", NameAttrList(node.op, attrs)),
+        "config": AttrValue("string", ""),
+        "config_proto": AttrValue("string", ""),
+        "executor_type": AttrValue("string", ""),
+    }
+    node.graph.update_node(node, call, op_name="StatefulPartitionedCall")
+
+
+def _checked(node: Node, tensor: Tensor, grad: Any) -> Any:
+    """Return the gradient of an input, after a check of its type and shape."""
     want = tensor.dtype.base
     if want in (DataType.DT_RESOURCE, DataType.DT_VARIANT):
         return grad
@@ -223,5 +233,5 @@ def _fitting(node: Node, tensor: Tensor, grad: Any) -> Any:
 
 
 def _may_weigh(weight: Tensor, y: Tensor) -> bool:
-    """Whether the shapes allow it; a handle's own shape says nothing of its variable's."""
+    """Return True if the shapes match; the shape of a handle is unrelated to that of its variable."""
     return y.dtype.base in (DataType.DT_RESOURCE, DataType.DT_VARIANT) or weight.shape.is_compatible_with(y.shape)

@@ -1,7 +1,7 @@
-"""Graphs: nodes that apply ops, the tensors between them, and the functions they call.
+"""Graphs: nodes that apply ops, the tensors between them, and a library of functions.
 
-A graph grows only by `Graph.create_op` (through `apply_op`) and `Graph.add_node`; both check the node against its
-declaration and infer the shapes of what it gives. Nodes stand in ``graph.nodes`` in the order they were added.
+Nodes are added only by `Graph.create_op` (through `apply_op`) and `Graph.add_node`, which check a node against its
+declaration and infer the shapes of its outputs. ``graph.nodes`` holds them in the order of their addition.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 from cyxla.core.framework.apply import apply_op, data_type_of, natural_type, to_array, to_attr_value, use_sink
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.device_base import DeviceName
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.node_def import NodeDef, arg_types
 from cyxla.core.framework.step.file_access import UNLIMITED
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.core.graph.algorithm import copy_graph
+from cyxla.core.graph.graph_export import to_graph_def
 from cyxla.core.graph.operators import Operators
 from cyxla.core.graph.shape_refiner import infer_node_shapes
 from cyxla.core.graph.validate import check_input, check_inputs, check_node_name, complete_attrs, split_tensor_name
@@ -28,13 +31,13 @@ if TYPE_CHECKING:
     from cyxla.core.framework.declarations.op_def import ArgDef, OpDef
     from cyxla.core.framework.declarations.op_def_builder import OpRegistrationData
 
-GRAPH_DEF_VERSION = 2474  # producer number written, and the newest whose demands are understood
+GRAPH_DEF_VERSION = 2474  # written as the producer, and compared with the consumer versions of a graph that is read
 _COLOCATION = "loc:@"
 
 
 @dataclass
 class Versions:
-    """Which versions of the format a graph was written by and may be read by."""
+    """The version of the format that a graph was written with, and the versions that may read it."""
 
     producer: int = GRAPH_DEF_VERSION
     min_consumer: int = 0
@@ -42,7 +45,7 @@ class Versions:
 
 
 class Tensor(Operators):
-    """One output of a node."""
+    """An output of a node."""
 
     __slots__ = ("__weakref__", "index", "node")
 
@@ -52,27 +55,27 @@ class Tensor(Operators):
 
     @property
     def op(self) -> Node:
-        """The node that gives it."""
+        """The node that computes the tensor."""
         return self.node
 
     @property
     def graph(self) -> Graph:
-        """The graph it is part of."""
+        """The graph that holds the tensor."""
         return self.node.graph
 
     @property
     def name(self) -> str:
-        """Name of the node and number of the output: ``"dense/add:0"``."""
+        """The name of the node with the index of the output: ``"dense/add:0"``."""
         return f"{self.node.name}:{self.index}"
 
     @property
     def dtype(self) -> DataType:
-        """Type of its elements."""
+        """The type of the elements."""
         return self.node.output_types[self.index]
 
     @property
     def shape(self) -> TensorShape:
-        """What is known of its shape."""
+        """The shape, as far as it is known."""
         return self.node.output_shapes[self.index]
 
     def __repr__(self) -> str:
@@ -80,7 +83,7 @@ class Tensor(Operators):
 
 
 class Node:
-    """An op applied to inputs; made by its graph."""
+    """An application of an op, created by its graph."""
 
     __slots__ = (
         "__weakref__", "assigned_device", "attrs", "control_inputs", "debug", "device", "graph", "id", "input_types",
@@ -97,7 +100,7 @@ class Node:
         self.attrs = attrs
         self.device = ""
         self.assigned_device = ""
-        self.debug: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # nodes it was made from, and their functions
+        self.debug: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # names of original nodes, and their functions
         self.inputs: list[Tensor] = []
         self.control_inputs: list[Node] = []
         self.input_types = _flat_types(registration.op_def.input_arg, attrs)
@@ -108,21 +111,21 @@ class Node:
 
     @property
     def op_def(self) -> OpDef:
-        """The declaration it follows."""
+        """The declaration of the op."""
         return self.registration.op_def
 
     @property
     def op(self) -> str:
-        """Name of its op or function."""
+        """The name of the op or function."""
         return self.registration.op_def.name
 
     def attr(self, name: str) -> Any:
-        """Value of an attribute, as `cyxla.core.framework.attr_value` spells values.
+        """Return the value of an attribute, in the representation of `cyxla.core.framework.attr_value`.
 
         Raises
         ------
         NotFoundError
-            The node lacks it.
+            The node does not have the attribute.
         """
         try:
             return self.attrs[name].value
@@ -130,36 +133,36 @@ class Node:
             raise NotFoundError(f"node '{self.name}' ({self.op}) has no attribute '{name}'", node=self.name) from None
 
     def has_attr(self, name: str) -> bool:
-        """Whether it has an attribute, declared or not."""
+        """Return True if the node has an attribute, declared or not."""
         return name in self.attrs
 
     @property
     def is_stateful(self) -> bool:
-        """Whether running it twice differs from running it once."""
+        """True if the op has side effects or depends on state."""
         return self.registration.op_def.is_stateful
 
     @property
     def colocation(self) -> list[str]:
-        """Names of the nodes or groups it must stand with."""
+        """The names of the nodes or groups with which the node is colocated."""
         attr = self.attrs.get("_class")
         names = attr.value if attr is not None and attr.kind == "list(string)" else ()
         return [name.removeprefix(_COLOCATION) for name in names if name.startswith(_COLOCATION)]
 
     @property
     def node_def(self) -> NodeDef:
-        """The node as a record of its own."""
+        """The node as a NodeDef."""
         inputs = [t.node.name if t.index == 0 else t.name for t in self.inputs]
         controls = [f"^{node.name}" for node in self.control_inputs]
         device = self.assigned_device or self.device
         return NodeDef(self.name, self.op, inputs + controls, device, dict(self.attrs), *self.debug)
 
     def input_arg(self, name: str) -> list[Tensor]:
-        """The inputs that belong to an argument of the declaration."""
+        """Return the inputs that belong to an argument of the declaration."""
         start, stop = _range_of(self.op_def.input_arg, self.attrs, name)
         return self.inputs[start:stop]
 
     def output_arg(self, name: str) -> list[Tensor]:
-        """The outputs that belong to an argument of the declaration."""
+        """Return the outputs that belong to an argument of the declaration."""
         start, stop = _range_of(self.op_def.output_arg, self.attrs, name)
         return self.outputs[start:stop]
 
@@ -183,7 +186,7 @@ def _range_of(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue], name: str)
 
 @dataclass
 class _Scope:
-    """What ``with`` statements say about the nodes made in their bodies."""
+    """Properties of new nodes, set by the enclosing ``with`` statements."""
 
     prefix: str = ""
     device: str = ""
@@ -197,12 +200,12 @@ class Graph:
     Attributes
     ----------
     file_access : FileAccess
-        Files that its nodes may touch; limited where it was loaded from somewhere.
+        Files that the nodes may access; limited if the graph was loaded.
 
     Parameters
     ----------
     registry : optional
-        Where ops are declared: anything with ``look_up``; the global registry by default.
+        Registry of declarations: any object with ``look_up``; the global registry by default.
 
     Examples
     --------
@@ -220,22 +223,22 @@ class Graph:
         self.library = FunctionLibraryDefinition(registry or OpRegistry.global_())
         self.file_access = UNLIMITED
         self._next_id = 0
-        self._names: dict[str, int] = {}  # how often a name was asked for
+        self._names: dict[str, int] = {}  # number of requests for each name, in lower case
         self._scope = _Scope()
 
     # building ---------------------------------------------------------------------------------------------------
     def as_default(self) -> AbstractContextManager[None]:
-        """Make `apply_op` add to this graph inside a ``with`` statement."""
+        """Make `apply_op` add nodes to this graph in a ``with`` statement."""
         return use_sink(self)
 
     def look_up(self, op_name: str) -> OpRegistrationData:
-        """Declaration of an op, or signature of a function of the library."""
+        """Return the declaration of an op, or the signature of a function of the library."""
         return self.library.look_up(op_name)
 
     def create_op(
         self, registration: OpRegistrationData, inputs: list[Any], attrs: dict[str, AttrValue], name: str | None
     ) -> tuple[Node, Sequence[Tensor]]:
-        """Add a node whose attributes are complete, under a free name and in the current scopes."""
+        """Add a node with complete attributes, under a unique name and in the current scopes."""
         scope = self._scope
         plain = name or registration.op_def.name.replace(">", "_")
         node = Node(self, self._next_id, self.unique_name(f"{scope.prefix}{plain}"), registration, attrs)
@@ -263,17 +266,17 @@ class Graph:
         Parameters
         ----------
         node_def : NodeDef
-            Its attributes are completed with the declaration's defaults.
+            Node to add; missing attributes get the defaults of the declaration.
         inputs, control_inputs : optional
-            What it takes; otherwise the names in ``node_def.input`` are looked up. An input that is None closes a loop
-            and is set later, with `set_input`.
+            Inputs of the node; by default the names in ``node_def.input`` are looked up. An input that closes a loop is
+            None, and set later with `set_input`.
         registration : OpRegistrationData, optional
-            The declaration, where the caller has looked it up already.
+            Declaration of the op, if the caller has looked it up already.
 
         Raises
         ------
         InvalidArgumentError
-            The node breaks its declaration, or an input is not there or of another type.
+            The node violates its declaration, or an input is missing or has another type.
         """
         if node_def.name in self.nodes:
             raise AlreadyExistsError(f"there is a node '{node_def.name}' already", node=node_def.name, op=node_def.op)
@@ -307,12 +310,12 @@ class Graph:
         return [self.tensor(name) for name in names], controls
 
     def set_input(self, node: Node, position: int, tensor: Tensor) -> None:
-        """Put another tensor in the place of an input.
+        """Replace an input of a node.
 
         Raises
         ------
         InvalidArgumentError
-            Its type does not fit.
+            The tensor has another type than the input.
         """
         check_input(node, position, tensor)
         node.inputs[position] = tensor
@@ -325,18 +328,18 @@ class Graph:
         *,
         op_name: str | None = None,
     ) -> None:
-        """Change a node so that it gives more outputs, of the same types as before where there were some.
+        """Change a node in place; it may get further outputs, and existing outputs keep their types.
 
         Parameters
         ----------
         node : Node
-            Its outputs so far keep their places, and what is known of their shapes.
+            Node to change; its existing outputs keep their indices and shapes.
         attrs : mapping
-            Attributes that are new or other.
+            New or changed attributes.
         inputs : sequence of Tensor, optional
-            All its inputs, where they change too.
+            New inputs, if they change.
         op_name : str, optional
-            Another op for it to apply; then `attrs` are all its declared attributes.
+            New op, if it changes; `attrs` are then all of its declared attributes.
         """
         if op_name is not None:
             node.registration = self.look_up(op_name)
@@ -352,12 +355,12 @@ class Graph:
         node.output_shapes[: len(shapes)] = shapes
 
     def remove_node(self, node: Node) -> None:
-        """Take a node out; whoever still uses its outputs must be changed by the caller."""
+        """Remove a node; the caller must change its remaining users."""
         if self.nodes.pop(node.name, None) is not node:
             raise NotFoundError(f"node '{node.name}' is not in this graph", node=node.name)
 
     def shallow_node(self, other: Node) -> Node:
-        """A node of this graph like one of another, whose inputs the caller will set."""
+        """Add a copy of another graph's node, without inputs, which the caller must set."""
         node = Node(self, self._next_id, other.name, other.registration, dict(other.attrs))
         node.device, node.assigned_device, node.debug = other.device, other.assigned_device, other.debug
         node.output_shapes, node.output_handles = list(other.output_shapes), list(other.output_handles)
@@ -368,7 +371,7 @@ class Graph:
 
     # names ------------------------------------------------------------------------------------------------------
     def unique_name(self, name: str) -> str:
-        """The name, or with ``_1``, ``_2``, … where it is taken; letters' case does not make names differ."""
+        """Return the name, with a suffix ``_1``, ``_2``, … if it is used; names are compared without case."""
         check_node_name(name)
         key = name.lower()
         count = self._names.get(key)
@@ -383,12 +386,12 @@ class Graph:
         return candidate
 
     def node(self, name: str) -> Node:
-        """A node by name.
+        """Return a node by name.
 
         Raises
         ------
         NotFoundError
-            There is none.
+            The graph has no such node.
         """
         try:
             return self.nodes[name]
@@ -396,12 +399,12 @@ class Graph:
             raise NotFoundError(f"there is no node '{name}' in the graph", node=name) from None
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor by name: ``"a:0"``, or ``"a"`` for the first output.
+        """Return a tensor by name: ``"a:0"``, or ``"a"`` for the first output.
 
         Raises
         ------
         NotFoundError
-            There is no such node.
+            The graph has no such node.
         InvalidArgumentError
             The node has fewer outputs.
         """
@@ -434,37 +437,35 @@ class Graph:
 
     @contextmanager
     def name_scope(self, name: str) -> Iterator[str]:
-        """Put a prefix before the names of nodes made in the body; it is made unique and yielded."""
+        """Prefix the names of nodes added in the body, and yield the unique prefix."""
         prefix = self.unique_name(f"{self._scope.prefix}{name}") + "/"
         with self._scoped(prefix=prefix):
             yield prefix
 
     def device(self, name: str) -> AbstractContextManager[None]:
-        """Ask for a device for nodes made in the body; inner requests are merged into outer ones and win."""
-        from cyxla.core.framework.device_base import DeviceName
-
+        """Request a device for nodes added in the body; parts of an inner request override those of an outer one."""
         outer = DeviceName.parse(self._scope.device)
         return self._scoped(device=str(outer.override(DeviceName.parse(name))) if name else "")
 
     def control_dependencies(self, nodes: Sequence[Node | Tensor]) -> AbstractContextManager[None]:
-        """Make nodes made in the body run after others."""
+        """Add control inputs to nodes added in the body."""
         extra = [item.node if isinstance(item, Tensor) else item for item in nodes]
         return self._scoped(controls=[*self._scope.controls, *(n for n in extra if n not in self._scope.controls)])
 
     def colocate_with(self, node: Node | Tensor) -> AbstractContextManager[None]:
-        """Ask that nodes made in the body stand on the device of another."""
+        """Colocate nodes added in the body with another node."""
         other = node.node if isinstance(node, Tensor) else node
         groups = other.colocation or [other.name]
         return self._scoped(colocation=tuple(f"{_COLOCATION}{group}" for group in groups))
 
     # shorthands -------------------------------------------------------------------------------------------------
     def constant(self, value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
-        """A node that holds an array.
+        """Add a constant.
 
         Parameters
         ----------
         value : array_like
-            Python numbers become int32 and float32.
+            Value of the constant; Python numbers become int32 or float32.
         dtype : optional
             Type of the tensor.
         name : str, optional
@@ -477,7 +478,7 @@ class Graph:
         return result
 
     def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-        """A node whose value is fed; an unknown rank where `shape` is None."""
+        """Add a placeholder for a fed value; its rank is unknown if `shape` is None."""
         with self.as_default():
             wanted = to_attr_value("shape", TensorShape() if shape is None else shape)
             result: Tensor = apply_op("Placeholder", dtype=dtype, shape=wanted, name=name)
@@ -485,19 +486,15 @@ class Graph:
 
     # whole graphs -----------------------------------------------------------------------------------------------
     def to_graph_def(self, *, strip_defaults: bool = False) -> Any:
-        """The graph as a GraphDef message.
+        """Return the graph as a GraphDef message.
 
         Parameters
         ----------
         strip_defaults : bool
-            Leave out attributes that equal their declaration's default.
+            True to omit attributes that have the default value of their declaration.
         """
-        from cyxla.core.graph.graph_export import to_graph_def
-
         return to_graph_def(self, strip_defaults=strip_defaults)
 
     def copy(self) -> Graph:
-        """A graph of new nodes with the same names; the functions are shared."""
-        from cyxla.core.graph.algorithm import copy_graph
-
+        """Return a copy of the graph; functions and constants are shared."""
         return copy_graph(self)

@@ -1,4 +1,4 @@
-"""GraphDefs become graphs: every rule of TensorFlow's import, with its codes."""
+"""Import of GraphDefs, with all checks and error codes of TensorFlow's graph constructor."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.step.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.graph.function_proto import library_from_proto
 from cyxla.core.graph.graph import GRAPH_DEF_VERSION, Graph, Versions
+from cyxla.core.graph.meta_graph import read_meta_graph
 from cyxla.core.graph.validate import check_node_name, drop_new_defaults, drop_undeclared
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnknownAttributeWarning
 
@@ -28,48 +29,45 @@ _TEXT = re.compile(rb"\A\s*(#|\w+\s*[{:<])")
 _LOOPS = ("NextIteration", "RefNextIteration")
 _MERGES = ("Merge", "RefMerge")
 _CONTROL = -1  # output number of a control edge
-_SHOWN = 200  # characters of a path
-_TOLD = 5  # attributes that a warning names
+_MAX_PATH = 200  # characters of a path in a message
+_MAX_LISTED = 5  # attributes in a warning
 
 
 def load_graph(source: str | bytes | os.PathLike[str], *, allow_file_access: bool = False) -> Graph:
-    """Read a graph.
+    """Read a graph from a file, bytes or a SavedModel.
 
     Parameters
     ----------
     source : path or bytes
-        A GraphDef, binary or text; or the folder of a SavedModel, whose serving graph is read without its variables'
-        values: `load_saved_model` restores those too.
+        GraphDef, binary or text; or the folder of a SavedModel, whose serving graph is read without the values of its
+        variables, which `load_saved_model` restores.
     allow_file_access : bool
-        Whether sessions let the graph's nodes touch any file; otherwise only those in the folder of a SavedModel.
+        True to let the graph's nodes access any file; otherwise only files in the folder of a SavedModel.
 
     Raises
     ------
     NotFoundError
-        There is no such file; or an op that is not declared.
+        The file does not exist, or an op is not declared.
     InvalidArgumentError
-        The file is no GraphDef, or the graph breaks a rule.
+        The file is not a GraphDef, or the graph is invalid.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return import_graph_def(bytes(source), allow_file_access=allow_file_access)
     path = Path(source)
     if os.path.isdir(path):
-        from cyxla.core.graph.saved_model import read_meta_graph
-
-        meta_graph = read_meta_graph(path)
-        return import_meta_graph(meta_graph, path, allow_file_access=allow_file_access)
+        return import_meta_graph(read_meta_graph(path), path, allow_file_access=allow_file_access)
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a zero byte
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise NotFoundError(
-            f"cannot read the graph '{str(path)[:_SHOWN]}': {why}", hint="give the path of a file"
+            f"cannot read the graph '{str(path)[:_MAX_PATH]}': {why}", hint="give the path of a file"
         ) from error
     return import_graph_def(data, allow_file_access=allow_file_access)
 
 
 def import_meta_graph(meta_graph: Any, folder: Path, *, allow_file_access: bool = False) -> Graph:
-    """Build the graph of a SavedModel, whose nodes may touch the files in its folder, or any."""
+    """Build the graph of a SavedModel, whose nodes may access the files in its folder, or any file."""
     producer_op_list = meta_graph.meta_info_def.stripped_op_list
     graph = import_graph_def(meta_graph.graph_def, producer_op_list=producer_op_list)
     graph.file_access = UNLIMITED if allow_file_access else FileAccess.inside(folder)
@@ -77,7 +75,7 @@ def import_meta_graph(meta_graph: Any, folder: Path, *, allow_file_access: bool 
 
 
 def parse_graph_def(source: bytes | str) -> Any:
-    """A GraphDef message from its binary or text form."""
+    """Parse a GraphDef message from its binary or text form."""
     if isinstance(source, str) or _TEXT.match(source):
         return proto.parse_text("GraphDef", source if isinstance(source, str) else source.decode("utf-8", "replace"))
     return proto.parse_binary("GraphDef", source)
@@ -91,24 +89,24 @@ def import_graph_def(
     Parameters
     ----------
     source : bytes, str or GraphDef message
-        Binary, text, or parsed.
+        GraphDef in binary or text form, or parsed.
     graph : Graph, optional
-        Where the nodes go; a new graph by default.
+        Graph to which the nodes are added; a new graph by default.
     producer_op_list : OpList message, optional
-        The declarations of the version that wrote the graph: attributes that are declared there only are dropped if
-        they hold the default, and refused otherwise. Attributes that nobody declares are ignored with a warning.
+        Declarations of the version that wrote the graph. Attributes that only it declares are dropped if they have
+        their default value, and rejected otherwise. Attributes that are declared nowhere are ignored with a warning.
     allow_file_access : bool
-        Whether sessions let the nodes touch files; otherwise all nodes of the graph, old ones included, lose the right.
+        True to let the nodes access files; otherwise all nodes of the graph, including earlier ones, lose access.
 
     Raises
     ------
     InvalidArgumentError
-        Duplicate or bad names, missing inputs, control inputs before data inputs, cycles outside of loops, attributes
-        that break the declaration, or a version that cannot be read.
+        A name is duplicate or malformed, an input is missing, a control input precedes a data input, a cycle is not a
+        loop, an attribute violates the declaration, or the version is not supported.
     NotFoundError
-        An op that is neither declared nor a function of the graph.
+        An op is neither declared nor a function of the graph.
     UnimplementedError
-        An op that graphs of this version may no longer have.
+        An op is no longer allowed in graphs of this version.
     """
     with without_collections():
         message = parse_graph_def(source) if isinstance(source, (bytes, str)) else source
@@ -128,57 +126,57 @@ def import_graph_def(
 
 
 def _versions(message: Any) -> Versions:
-    """The versions of a graph, if this reader may read it."""
-    said = message.versions
-    producer = said.producer if message.HasField("versions") else message.version
-    if said.min_consumer > GRAPH_DEF_VERSION:
+    """Return the versions of a graph, after a check that they are supported."""
+    versions = message.versions
+    producer = versions.producer if message.HasField("versions") else message.version
+    if versions.min_consumer > GRAPH_DEF_VERSION:
         raise InvalidArgumentError(
-            f"the graph (version {producer}) asks for readers of version {said.min_consumer} or newer; this is one of "
-            f"version {GRAPH_DEF_VERSION}"
+            f"the graph (version {producer}) asks for readers of version {versions.min_consumer} or newer; this is "
+            f"one of version {GRAPH_DEF_VERSION}"
         )
-    if GRAPH_DEF_VERSION in said.bad_consumers:
+    if GRAPH_DEF_VERSION in versions.bad_consumers:
         raise InvalidArgumentError(f"the graph forbids readers of version {GRAPH_DEF_VERSION}")
     if producer < 0:
         raise InvalidArgumentError(f"the graph's version {producer} is negative")
-    return Versions(producer, said.min_consumer, tuple(said.bad_consumers))
+    return Versions(producer, versions.min_consumer, tuple(versions.bad_consumers))
 
 
 def import_nodes(graph: Graph, node_defs: Sequence[NodeDef], *, check_colocation: bool = False) -> None:
-    """Add nodes to a graph, in whatever order they come.
+    """Add nodes to a graph, given in any order.
 
-    Nodes of a function may ask to stand with nodes that are elsewhere, or gone: parts of a graph became the function.
+    Colocation is not checked for nodes of a function, which may name nodes of the graph that it was outlined from.
     """
     _Importer(graph, node_defs).run(check_colocation=check_colocation)
 
 
 class _Importer:
-    """Adds nodes so that inputs come before their users; the edges that close loops come last."""
+    """Adds nodes so that inputs precede their users; the edges that close loops are added last."""
 
     def __init__(self, graph: Graph, node_defs: Sequence[NodeDef]) -> None:
         self.graph = graph
         self.node_defs = node_defs
         self.index = self._index()
         self.edges = [self._edges(node_def) for node_def in node_defs]
-        self.late: list[tuple[Node, int, int, int]] = []
-        self.ignored: list[tuple[NodeDef, str]] = []  # attributes that nobody declares
+        self.back_edges: list[tuple[Node, int, int, int]] = []
+        self.ignored: list[tuple[NodeDef, str]] = []  # undeclared attributes
 
     def run(self, *, check_colocation: bool) -> None:
         for i in self._order():
             self._add(i)
-        for node, position, source, output in self.late:
+        for node, position, source, output in self.back_edges:
             tensor = self._tensor(self.node_defs[source].name, output, node.name)
             self.graph.set_input(node, position, tensor)
         if check_colocation:
             self._check_colocation()
         if self.ignored:
-            self._tell_ignored()
+            self._warn_ignored()
 
-    def _tell_ignored(self) -> None:
-        told = "; ".join(f"'{attr}' of node '{node.name}' ({node.op})" for node, attr in self.ignored[:_TOLD])
-        more = f" and {len(self.ignored) - _TOLD} more" if len(self.ignored) > _TOLD else ""
+    def _warn_ignored(self) -> None:
+        listed = "; ".join(f"'{attr}' of node '{node.name}' ({node.op})" for node, attr in self.ignored[:_MAX_LISTED])
+        more = f" and {len(self.ignored) - _MAX_LISTED} more" if len(self.ignored) > _MAX_LISTED else ""
         warnings.warn(
-            f"attributes that no declaration knows are ignored: {told}{more}; the nodes may mean something else to the "
-            "newer version that wrote the graph",
+            f"attributes that no declaration knows are ignored: {listed}{more}; the nodes may mean something else to "
+            "the newer version that wrote the graph",
             UnknownAttributeWarning,
             stacklevel=6,  # of load_graph
         )
@@ -193,7 +191,7 @@ class _Importer:
         return index
 
     def _edges(self, node_def: NodeDef) -> list[tuple[int, int]]:
-        """Sources of a node's inputs as (number of the node def, output)."""
+        """Return the sources of a node's inputs as (number of the node def, output index)."""
         edges: list[tuple[int, int]] = []
         for text in node_def.input:
             name, output = split_input(text, node_def)
@@ -218,7 +216,7 @@ class _Importer:
         return self.node_defs[user].op in _MERGES and source >= 0 and self.node_defs[source].op in _LOOPS
 
     def _order(self) -> Iterable[int]:
-        """Numbers of the node defs, inputs first, else as they stand."""
+        """Return the numbers of the node defs, inputs before users, otherwise in the given order."""
         waits = [0] * len(self.edges)
         users: dict[int, list[int]] = {}
         in_order = True
@@ -258,12 +256,12 @@ class _Importer:
             self.ignored += [(node_def, attr) for attr in drop_undeclared(node_def, registration.op_def)]
             inputs: list[Tensor | None] = []
             controls: list[Node] = []
-            late: list[tuple[int, int, int]] = []
+            back_edges: list[tuple[int, int, int]] = []
             for (source, output), text in zip(self.edges[i], node_def.input, strict=True):
                 if output == _CONTROL:
                     controls.append(self.graph.nodes[text[1:]])
                 elif self._is_back_edge(source, i):
-                    late.append((len(inputs), source, output))
+                    back_edges.append((len(inputs), source, output))
                     inputs.append(None)
                 else:
                     inputs.append(self._tensor(split_input(text, node_def)[0], output, node_def.name))
@@ -272,7 +270,7 @@ class _Importer:
             error.node, error.op = error.node or node_def.name, error.op or node_def.op
             error.where = error.where or f"node '{node_def.name}' ({node_def.op})"
             raise
-        self.late += [(node, *edge) for edge in late]
+        self.back_edges += [(node, *edge) for edge in back_edges]
 
     def _tensor(self, name: str, output: int, user: str) -> Tensor:
         outputs = self.graph.nodes[name].outputs
@@ -295,7 +293,7 @@ class _Importer:
 
 
 def split_input(text: str, node_def: NodeDef) -> tuple[str, int]:
-    """Name and output of an input of a node in a GraphDef: ``"a"``, ``"a:1"``, ``"^a"`` (output -1)."""
+    """Return name and output index of a GraphDef input: ``"a"``, ``"a:1"``, or ``"^a"`` with the index -1."""
     if text.startswith("^"):
         return text[1:], _CONTROL
     name, colon, number = text.rpartition(":")

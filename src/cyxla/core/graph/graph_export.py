@@ -1,4 +1,4 @@
-"""Graphs become GraphDefs."""
+"""Export of graphs as GraphDefs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def to_graph_def(graph: Graph, *, strip_defaults: bool = False) -> Any:
-    """A graph as a GraphDef message, nodes in the graph's order."""
+    """Convert a graph to a GraphDef message, with the nodes in the graph's order."""
     message = proto.message("GraphDef")()
     message.versions.producer = graph.versions.producer
     message.versions.min_consumer = graph.versions.min_consumer

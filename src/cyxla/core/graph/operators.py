@@ -1,4 +1,4 @@
-"""Python's operators on tensors: each is one op."""
+"""Python's operators on tensors, each of which adds one node."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cyxla.errors import InvalidArgumentError
 
 
 class Operators:
-    """What a tensor can be written with: ``-x``, ``x @ y``, ``x[1:, None]``, ``x < 3`` and so on.
+    """Base class with the operators of tensors: ``-x``, ``x @ y``, ``x[1:, None]``, ``x < 3`` and so on.
 
-    ``==`` compares identity, as for any object: use the op Equal for values.
+    ``==`` compares identity; the op Equal compares values.
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy leaves `array + tensor` to the tensor
+    __array_ufunc__ = None  # makes NumPy defer `array + tensor` to the tensor
 
     if TYPE_CHECKING:
         name: Any
@@ -27,77 +27,77 @@ class Operators:
         shape: Any
 
     def __add__(self, other: Any) -> Any:
-        return _one("AddV2", self, other)
+        return _apply("AddV2", self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return _one("AddV2", other, self)
+        return _apply("AddV2", other, self)
 
     def __sub__(self, other: Any) -> Any:
-        return _one("Sub", self, other)
+        return _apply("Sub", self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return _one("Sub", other, self)
+        return _apply("Sub", other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return _one("Mul", self, other)
+        return _apply("Mul", self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return _one("Mul", other, self)
+        return _apply("Mul", other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        return _one("RealDiv", self, other)
+        return _apply("RealDiv", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return _one("RealDiv", other, self)
+        return _apply("RealDiv", other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return _one("FloorDiv", self, other)
+        return _apply("FloorDiv", self, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return _one("FloorDiv", other, self)
+        return _apply("FloorDiv", other, self)
 
     def __mod__(self, other: Any) -> Any:
-        return _one("FloorMod", self, other)
+        return _apply("FloorMod", self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return _one("FloorMod", other, self)
+        return _apply("FloorMod", other, self)
 
     def __pow__(self, other: Any) -> Any:
-        return _one("Pow", self, other)
+        return _apply("Pow", self, other)
 
     def __rpow__(self, other: Any) -> Any:
-        return _one("Pow", other, self)
+        return _apply("Pow", other, self)
 
     def __matmul__(self, other: Any) -> Any:
         ranks = (self.shape.rank, getattr(getattr(other, "shape", None), "rank", np.ndim(other)))
-        return _one("MatMul" if ranks == (2, 2) else "BatchMatMulV2", self, other)
+        return _apply("MatMul" if ranks == (2, 2) else "BatchMatMulV2", self, other)
 
     def __lt__(self, other: Any) -> Any:
-        return _one("Less", self, other)
+        return _apply("Less", self, other)
 
     def __le__(self, other: Any) -> Any:
-        return _one("LessEqual", self, other)
+        return _apply("LessEqual", self, other)
 
     def __gt__(self, other: Any) -> Any:
-        return _one("Greater", self, other)
+        return _apply("Greater", self, other)
 
     def __ge__(self, other: Any) -> Any:
-        return _one("GreaterEqual", self, other)
+        return _apply("GreaterEqual", self, other)
 
     def __neg__(self) -> Any:
-        return _one("Neg", self)
+        return _apply("Neg", self)
 
     def __abs__(self) -> Any:
-        return _one("ComplexAbs" if self.dtype.base.numpy.kind == "c" else "Abs", self)
+        return _apply("ComplexAbs" if self.dtype.base.numpy.kind == "c" else "Abs", self)
 
     def __invert__(self) -> Any:
-        return _one("LogicalNot" if self.dtype.base == DataType.DT_BOOL else "Invert", self)
+        return _apply("LogicalNot" if self.dtype.base == DataType.DT_BOOL else "Invert", self)
 
     def __and__(self, other: Any) -> Any:
-        return _one("LogicalAnd" if self.dtype.base == DataType.DT_BOOL else "BitwiseAnd", self, other)
+        return _apply("LogicalAnd" if self.dtype.base == DataType.DT_BOOL else "BitwiseAnd", self, other)
 
     def __or__(self, other: Any) -> Any:
-        return _one("LogicalOr" if self.dtype.base == DataType.DT_BOOL else "BitwiseOr", self, other)
+        return _apply("LogicalOr" if self.dtype.base == DataType.DT_BOOL else "BitwiseOr", self, other)
 
     def __getitem__(self, key: Any) -> Any:
         return _strided_slice(self, key if isinstance(key, tuple) else (key,))
@@ -112,12 +112,12 @@ class Operators:
         raise InvalidArgumentError(f"{self.name} has no value while the graph is built", hint="use Select or If")
 
 
-def _one(op_name: str, *inputs: Any) -> Any:
+def _apply(op_name: str, *inputs: Any) -> Any:
     return apply_op(op_name, *inputs)
 
 
 def _strided_slice(x: Any, keys: tuple[Any, ...]) -> Any:
-    """Python's slices as a StridedSlice node."""
+    """Add a StridedSlice node for Python subscripts."""
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
@@ -140,7 +140,7 @@ def _strided_slice(x: Any, keys: tuple[Any, ...]) -> Any:
             masks["shrink_axis_mask"] |= 1 << i
             row = (key, key + 1, 1)
             if not isinstance(key, Operators) and key == -1:
-                masks["end_mask"] |= 1 << i  # -1 + 1 would stand for the first element
+                masks["end_mask"] |= 1 << i  # -1 + 1 would denote the first element
         for column, value in zip((begin, end, strides), row, strict=True):
             column.append(value)
     return apply_op("StridedSlice", x, begin, end, strides, **masks)

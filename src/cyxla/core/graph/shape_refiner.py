@@ -1,4 +1,4 @@
-"""Shapes of a node's outputs, found when the node is added."""
+"""Shape inference of a node when it is added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Lazy(Sequence[Any]):
-    """Facts about inputs, worked out when a shape function asks for them."""
+    """Facts about inputs, computed when a shape function asks for them."""
 
     __slots__ = ("_fact", "_inputs")
 
@@ -44,9 +44,9 @@ def infer_node_shapes(node: Node, inputs: Sequence[Tensor | None] | None = None)
     Parameters
     ----------
     node : Node
-        Its inputs are known.
+        Node whose inputs have shapes.
     inputs : optional
-        Stands for ``node.inputs`` while some are not there yet (None): the loop edges of a Merge.
+        Inputs to use instead of ``node.inputs``; None for an input that is not set yet, such as a loop edge of a Merge.
     """
     inputs = node.inputs if inputs is None else inputs
     count = len(node.output_types)

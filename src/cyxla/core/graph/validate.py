@@ -1,4 +1,4 @@
-"""Checks of nodes and graphs, with TensorFlow's codes."""
+"""Validation of nodes and graphs, with TensorFlow's error codes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _INTERNAL_NAME = re.compile(r"_[A-Za-z0-9_>./\\-]*\Z")
 
 
 def check_node_name(name: str, *, internal: bool = True) -> None:
-    r"""Refuse what cannot name a node.
+    r"""Raise if a name is not a valid node name.
 
     Raises
     ------
     InvalidArgumentError
-        Letters, digits and ``_ . / \ > -`` are allowed; only internal names begin with ``_``.
+        The name has others than letters, digits and ``_ . / \ > -``, or begins with ``_`` and is not internal.
     """
     if not (_NAME.match(name) or (internal and _INTERNAL_NAME.match(name))):
         raise InvalidArgumentError(
@@ -35,12 +35,12 @@ def check_node_name(name: str, *, internal: bool = True) -> None:
 
 
 def split_tensor_name(name: str) -> tuple[str, int]:
-    """``"a:1"`` as node and output: ``("a", 1)``; the output is 0 where none is given.
+    """Split a tensor name ``"a:1"`` into the node and the output index ``("a", 1)``; the index is 0 by default.
 
     Raises
     ------
     InvalidArgumentError
-        It names no tensor.
+        The name is malformed.
     """
     node, colon, index = name.rpartition(":")
     if not colon:
@@ -51,12 +51,12 @@ def split_tensor_name(name: str) -> tuple[str, int]:
 
 
 def check_inputs(node: Node) -> None:
-    """See that a node has as many inputs as declared, of the declared types.
+    """Check number and types of a node's inputs against its declaration.
 
     Raises
     ------
     InvalidArgumentError
-        Too many, too few, or of another type.
+        The number or a type of the inputs differs from the declaration.
     """
     want = node.input_types
     if len(node.inputs) != len(want):
@@ -66,17 +66,17 @@ def check_inputs(node: Node) -> None:
             op=node.op,
         )
     for i, tensor in enumerate(node.inputs):
-        if tensor is not None:  # None: an edge that closes a loop, checked when it is set
+        if tensor is not None:  # None is an edge that closes a loop, which is checked when it is set
             check_input(node, i, tensor)
 
 
 def check_input(node: Node, position: int, tensor: Tensor) -> None:
-    """See that a tensor may be an input of a node.
+    """Check the type of a tensor as an input of a node.
 
     Raises
     ------
     InvalidArgumentError
-        It is of another type than declared.
+        The type differs from the declaration.
     """
     dtype = node.input_types[position]
     have = tensor.node.output_types[tensor.index]
@@ -90,7 +90,7 @@ def check_input(node: Node, position: int, tensor: Tensor) -> None:
 
 
 def complete_attrs(node_def: NodeDef, op_def: OpDef) -> dict[str, AttrValue]:
-    """Attributes of a node with the defaults filled in, checked against the declaration."""
+    """Return the attributes of a node with defaults filled in, after a check against the declaration."""
     add_defaults_to_node_def(node_def, op_def)
     validate_node_def(node_def, op_def)
     for name, value in node_def.attr.items():
@@ -104,7 +104,7 @@ def complete_attrs(node_def: NodeDef, op_def: OpDef) -> dict[str, AttrValue]:
 
 
 def drop_undeclared(node_def: NodeDef, op_def: OpDef) -> list[str]:
-    """Take away attributes that neither the declaration knows nor an underscore marks as remarks; gives their names."""
+    """Remove attributes that are not declared and do not begin with an underscore, and return their names."""
     found = [n for n in node_def.attr if not n.startswith("_") and op_def.find_attr(n) is None]
     for name in found:
         del node_def.attr[name]
@@ -112,14 +112,14 @@ def drop_undeclared(node_def: NodeDef, op_def: OpDef) -> list[str]:
 
 
 def drop_new_defaults(node_defs: Iterable[NodeDef], library: Any, producer_ops: Mapping[str, OpDef]) -> None:
-    """Take away attributes that came after this version and hold what the producer declares as their default.
+    """Remove attributes that only the producer declares and that have their default value.
 
-    Such a node means what it meant before there was the attribute.
+    Such a node means the same as before the attribute was introduced.
 
     Raises
     ------
     InvalidArgumentError
-        The attribute holds something else, so that the node means what this version does not know.
+        The attribute has another value, so that the meaning of the node is unknown to this version.
     """
     for node_def in node_defs:
         producer = producer_ops.get(node_def.op)
@@ -140,7 +140,7 @@ def drop_new_defaults(node_defs: Iterable[NodeDef], library: Any, producer_ops: 
 
 
 def _declares(library: Any, op: str, attr: str) -> bool:
-    """Whether an op has an attribute; of an unknown op, all: it is refused where it is used."""
+    """Return True if an op declares an attribute, or if the op is unknown, which is an error elsewhere."""
     try:
         return library.look_up(op).op_def.find_attr(attr) is not None
     except NotFoundError:

@@ -12,7 +12,7 @@ import numpy as np
 from cyxla.core.framework.protos.attrs import tensor_from_proto
 from cyxla.core.graph.graph import Graph
 from cyxla.core.graph.graph_constructor import import_meta_graph
-from cyxla.core.graph.saved_model import SERVING, asset_feeds, init_operations, read_meta_graph
+from cyxla.core.graph.meta_graph import SERVING, asset_feeds, init_operations, read_meta_graph
 from cyxla.core.runtime.session import Session
 from cyxla.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 

@@ -1,4 +1,4 @@
-"""Reading SavedModels: folders of a graph, its signatures, and a checkpoint of its variables."""
+"""MetaGraphs of SavedModels: the graph of a model's folder, its initialisation and its assets."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from cyxla.errors import InvalidArgumentError, NotFoundError
 
 SERVING = frozenset({"serve"})
 _INIT = "__saved_model_init_op"
-_OLD_INITS = ("saved_model_main_op", "legacy_init_op")  # collections of older writers
+_OLD_INITS = ("saved_model_main_op", "legacy_init_op")  # collections that older writers use
 
 
 def read_meta_graph(path: str | os.PathLike[str], tags: Collection[str] = SERVING) -> Any:
-    """The graph of a SavedModel that has certain tags.
+    """Read the MetaGraph of a SavedModel by its tags.
 
     Parameters
     ----------
     path : path
-        The model's folder.
+        Folder of the model.
     tags : collection of str
-        All tags of the wanted graph; a model of one graph gives that whatever its tags.
+        Exact tags of the graph; they are ignored if the model has only one graph.
 
     Raises
     ------
     NotFoundError
-        There is no model, or no graph with these tags.
+        The folder holds no model, or the model has no graph with these tags.
     InvalidArgumentError
-        The model's file is damaged.
+        The file of the model is damaged.
     """
     message = _read(Path(path))
     if len(message.meta_graphs) == 1:
@@ -45,7 +45,7 @@ def read_meta_graph(path: str | os.PathLike[str], tags: Collection[str] = SERVIN
 def _read(folder: Path) -> Any:
     for name in ("saved_model.pb", "saved_model.pbtxt"):
         file = folder / name
-        if os.path.isfile(file):  # False, too, of what is no path
+        if os.path.isfile(file):  # also False for a malformed path
             data = file.read_bytes()
             if name.endswith("txt"):
                 message = proto.parse_text("SavedModel", data.decode("utf-8", "replace"))
@@ -58,7 +58,7 @@ def _read(folder: Path) -> Any:
 
 
 def init_operations(meta_graph: Any) -> list[str]:
-    """Names of the nodes that make a model ready once its variables are restored."""
+    """Return the names of the nodes that initialise a model after its variables are restored."""
     if _INIT in meta_graph.signature_def:
         return [meta_graph.signature_def[_INIT].outputs[_INIT].name.partition(":")[0]]
     for key in _OLD_INITS:
@@ -68,12 +68,12 @@ def init_operations(meta_graph: Any) -> list[str]:
 
 
 def asset_feeds(meta_graph: Any, path: str | os.PathLike[str], access: FileAccess = UNLIMITED) -> dict[str, str]:
-    """Paths of the model's further files, by the names of the tensors that take them.
+    """Return the paths of the model's assets, by the names of the tensors to which they are fed.
 
     Raises
     ------
     PermissionDeniedError
-        A file lies where it must not be touched.
+        An asset is outside of the files that may be accessed.
     """
     folder = Path(path) / "assets"
     assets = {asset.tensor_info.name: str(folder / asset.filename) for asset in meta_graph.asset_file_def}

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import cyxla
+from cyxla.types import ElementType
 from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES, isa_flags
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.fft.passes import fixed_panels, passes
+from cyxla.xla.cpu.linalg.tiles import Tiles
 
 INCLUDE = Path(cyxla.get_include())
 KERNELS = INCLUDE / "cyxla" / "kernels"
@@ -63,6 +65,50 @@ FFT_MOVES = tuple(
         "multiply", "gather", "scatter", "gather_real", "scatter_real", "copy_columns", "transpose"
     )
 )  # fmt: skip
+TILES = Tiles(ElementType.F32, vectors=2, lanes=4, rows=4)
+
+
+def on_tiles(functions: str, header: str, family: str, **parameters: str | int) -> list[str | Instance]:
+    """Return some functions on tiles and a header that calls them, with parameters less the prefix of their names."""
+    named = {f"{family}_{name}": value for name, value in {"PREFIX": "a", "PADDED": 24, **parameters}.items()}
+    return [TILES.definitions(functions.split(), named[f"{family}_PREFIX"]), (header, named)]
+
+
+def cholesky(prefix: str, functions: str, lower: int, info: int, **transpose: str) -> list[str | Instance]:
+    return on_tiles(
+        functions, "cholesky.h", "CHOLESKY", PREFIX=prefix, BITS=32, LANES=4, WIDTH=8, TILE_ROWS=4, N=20,
+        PANELS=3, LOWER=lower, INFO=info, X_OFFSET=64, FAILED_OFFSET=0, **transpose,
+    )  # fmt: skip
+
+
+def lu(prefix: str, info: int) -> list[str | Instance]:
+    return on_tiles(
+        "copy update_nn solve_unit rank_1_update", "lu.h", "LU", PREFIX=prefix, BITS=32, LANES=4, WIDTH=8,
+        TILE_ROWS=4, M=22, N=20, K=20, PANELS=3, LAST_PHASE=3, INFO=info, ZERO_OFFSET=0, PIVOTS_OFFSET=64,
+        X_OFFSET=256, L_OFFSET=4096,
+    )  # fmt: skip
+
+
+def reflectors(functions: str, transpose: int) -> list[str | Instance]:
+    return on_tiles(
+        functions, "block_reflector.h", "QR", LANES=4, WIDTH=8, TILE_ROWS=4, BLOCKS=2, TRANSPOSE=transpose, X_OFFSET=0,
+        V_OFFSET=4096, T_OFFSET=8192,
+    )  # fmt: skip
+
+
+def solve(prefix: str, functions: str, flags: dict[str, int], **transpose: str) -> list[str | Instance]:
+    return on_tiles(
+        functions, "triangular_solve.h", "SOLVE", PREFIX=prefix, WIDTH=8, TILE_ROWS=4, N=20, M=9, PANELS=2, TILES=5,
+        PARTS=5, L_OFFSET=0, X_OFFSET=4096, **flags, **transpose,
+    )  # fmt: skip
+
+
+def solve_vector(prefix: str, **flags: int) -> list[str | Instance]:
+    return on_tiles(
+        "", "vector_solve.h", "SOLVE", PREFIX=prefix, LANES=4, N=100, STRIDE=2, APART=1, X_OFFSET=0, **flags
+    )
+
+
 RECORDS = """
 typedef struct { float key; int64_t index; } KIND_record;
 static inline int KIND_less(const KIND_record *x, const KIND_record *y) { return x->key < y->key; }
@@ -110,12 +156,36 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
          for part in fft(prefix, bits, "moves", "real", "lines", "stages")],
         ("a_run", "b_run"),
     ),
+    "cholesky.h": (
+        cholesky("a", "update_tn solve", 1, 0, TRANSPOSE="cyx_tile_4") + cholesky("b", "copy update_tn solve", 0, 1),
+        ("a_part", "b_part"),
+    ),
+    "lu.h": (lu("a", 0) + lu("b", 1), ("a_part", "b_part")),
+    "block_reflector.h": (reflectors("update_tn update_nn", 0), ("a_panel", "a_v", "a_t", "a_form", "a_apply")),
+    "qr.h": (
+        [*reflectors("copy update_tn update_nn gemv_t rank_1_update", 1),
+         ("qr.h", {"QR_M": 22, "QR_N": 20, "QR_K": 20, "QR_PANELS": 3, "QR_LAST_PHASE": 3})],
+        ("a_part",),
+    ),
+    "reflector_product.h": (
+        [*reflectors("copy update_tn update_nn", 0), ("reflector_product.h", {"QR_M": 22, "QR_N": 20, "QR_K": 20})],
+        ("a_part",),
+    ),
+    "triangular_solve.h": (
+        solve("a", "copy update_tn solve", {"LEFT": 1, "COLUMNS": 0, "BACKWARD": 1, "UNIT": 0})
+        + solve("b", "update_tn solve", {"LEFT": 0, "COLUMNS": 1, "BACKWARD": 0, "UNIT": 1}, TRANSPOSE="cyx_tile_4"),
+        ("a_part", "b_part"),
+    ),
+    "vector_solve.h": (
+        solve_vector("a", COLUMNS=0, BACKWARD=1, UNIT=0) + solve_vector("b", COLUMNS=1, BACKWARD=0, UNIT=1),
+        ("a_part", "b_part"),
+    ),
 }  # fmt: skip
 
 
 def source(parts: list[str | Instance], used: tuple[str, ...]) -> str:
     """Return a C file that includes the headers of a case and takes the addresses of the functions that it names."""
-    text = '#include "cyxla/abi.h"\n'
+    text = '#include "cyxla/abi.h"\n#include "cyxla/compiler.h"\n'
     for part in parts:
         if isinstance(part, str):
             text += part
@@ -142,8 +212,8 @@ def test_headers_compile_alone(header, compiler, isa, tmp_path):
     assert made.returncode == 0, made.stderr
 
 
-#: Headers whose parameters others need, and the last of these, which undefines them.
-SHARED_PARAMETERS = {"fft_vectors.h": "fft.h"}
+#: Headers whose parameters others need, and those among these that come last and undefine them.
+SHARED_PARAMETERS = {"fft_vectors.h": ("fft.h",), "block_reflector.h": ("qr.h", "reflector_product.h")}
 
 
 @pytest.mark.parametrize("header", CASES)
@@ -151,8 +221,8 @@ def test_headers_undefine_their_parameters(header):
     for part in CASES[header][0]:
         if not isinstance(part, str):
             name, parameters = part
-            text = instantiate(SHARED_PARAMETERS.get(name, name))
-            assert all(f"\n#undef {parameter}\n" in text for parameter in parameters)
+            for last in SHARED_PARAMETERS.get(name, (name,)):
+                assert all(f"\n#undef {parameter}\n" in instantiate(last) for parameter in parameters)
             assert "#include" not in instantiate(name)
 
 
@@ -161,9 +231,7 @@ def test_headers_undefine_their_parameters(header):
 LONG = 10  # lines, without empty ones
 #: Lines of C in strings longer than that, by file: those of families that have no headers yet, and C with holes in it.
 ELSEWHERE = {
-    "calls/c_call.py": 20, "entry/meter.py": 15, "linalg/cholesky.py": 64,
-    "linalg/lu.py": 103, "linalg/qr.py": 125, "linalg/triangular_solve.py": 42, "linalg/vector_solve.py": 28,
-    "native/toolchain.py": 22, "prebuilt/convolution.py": 134,
+    "calls/c_call.py": 20, "entry/meter.py": 15,     "native/toolchain.py": 22, "prebuilt/convolution.py": 134,
     "prebuilt/convolution_rows.py": 47, "prebuilt/dot.py": 160, "prebuilt/elementwise.py": 30, "prebuilt/moves.py": 30,
     "prebuilt/reductions.py": 42, "rng/bit_generator.py": 23,
 }  # fmt: skip

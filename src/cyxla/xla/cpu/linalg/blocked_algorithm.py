@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cyxla.types import ElementType
+from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.kernel import Kernel
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
-SPREAD_NS = 150_000.0  # a problem below this is done by one thread
-SPREAD_BATCH = 16  # with more problems, each is done by one thread
-ROOM_BYTES = 64 << 20  # working memory of all tasks together, where each has its own
-_MEMORY = {ElementType.F32: "KERNEL_e", ElementType.F64: "KERNEL_e", ElementType.S32: "KERNEL_i"}
+MIN_SHARED_NS = 150_000.0  # a problem that takes less is solved by one thread
+MAX_SHARED_BATCH = 16  # of larger batches each problem is solved by one thread
+MAX_SCRATCH_BYTES = 64 << 20  # scratch of all tasks together, if each has its own
+_MEMORY = {ElementType.F32: "KERNEL_element", ElementType.F64: "KERNEL_element", ElementType.S32: "KERNEL_index"}
 
 
 @dataclass
@@ -23,34 +24,41 @@ class Algorithm:
     Attributes
     ----------
     name : str
-        What it computes.
+        Name of the result, for people.
     tiles : Tiles
         Sizes of its tiles.
-    text : str
-        C of ``KERNEL_part(p0, .., r0, .., room, phase, u)`` and what it calls: part `u` of a phase. Parts of one phase
-        do not depend on each other; `p` and `r` are the problem's operands and results.
-    sizes : dict of str to int
-        Numbers that the text names ``KERNEL_..``.
+    headers : sequence of str
+        Headers under ``include/cyxla/kernels``. The first asks for the parameters, the last one defines
+        ``KERNEL_part(p0, .., r0, .., scratch, phase, u)``, part `u` of a phase: parts of one phase do not depend on
+        each other; `p` and `r` are the problem's operands and results.
+    family : str
+        Prefix of the names of the parameters.
+    parameters : dict of str to (int or str)
+        Parameters by name; beside them are PREFIX and, for each piece of scratch, its name with _OFFSET.
+    functions : sequence of str
+        Functions on tiles, see `tiles.FUNCTIONS`.
     reads, writes : sequence of (ElementType, int)
-        Types and elements of operands and results of one problem.
+        Types and numbers of elements of operands and results of one problem.
     phases, parts : int
-        How many there are; a phase may leave parts empty.
+        Number of phases, and of parts in each; a part may be empty.
     products : float
         Multiply-adds of one problem.
-    rooms : dict of str to int
-        Bytes of pieces of working memory; ``KERNEL_<name>`` is a piece's start.
+    scratch : dict of str to int
+        Bytes of the pieces of scratch of a problem.
     """
 
     name: str
     tiles: Tiles
-    text: str
-    sizes: dict[str, int]
+    headers: Sequence[str]
+    family: str
+    parameters: dict[str, int | str]
+    functions: Sequence[str]
     reads: Sequence[tuple[ElementType, int]]
     writes: Sequence[tuple[ElementType, int]]
     phases: int
     parts: int
     products: float
-    rooms: dict[str, int] = field(default_factory=dict)
+    scratch: dict[str, int] = field(default_factory=dict)
 
     @property
     def ns(self) -> float:
@@ -58,46 +66,58 @@ class Algorithm:
         return self.tiles.ns(self.products) + 1000 + 100 * self.phases * self.parts
 
     def kernel(self, batch: int) -> Kernel:
-        """The kernel for a batch: parts are its tasks where a problem is large, else problems are."""
-        places, nbytes = self._rooms()
-        text = self.tiles.definitions({**self.sizes, **places}, self.text) + self.text
+        """Return the kernel for a batch: the tasks are parts of large problems, or else problems."""
+        offsets, nbytes = self._offsets()
+        text = self.tiles.definitions(self.functions) + self._instance(offsets)
         ns = self.ns * batch
-        if batch <= SPREAD_BATCH and self.ns >= SPREAD_NS and self.parts > 1:
+        if batch <= MAX_SHARED_BATCH and self.ns >= MIN_SHARED_NS and self.parts > 1:
             phases, tasks = batch * self.phases, self.parts
-            return Kernel(text + self._spread(phases), tasks, ns, nbytes, self.name, phases)
-        tasks = min(cost.tasks(ns, batch), max(SPREAD_BATCH, ROOM_BYTES // nbytes))
-        return Kernel(text + self._each(batch, tasks, nbytes), tasks, ns, tasks * nbytes, self.name)
+            return Kernel(text + self._shared(phases), tasks, ns, nbytes, self.name, phases)
+        tasks = min(cost.tasks(ns, batch), max(MAX_SHARED_BATCH, MAX_SCRATCH_BYTES // nbytes))
+        return Kernel(text + self._apart(batch, tasks, nbytes), tasks, ns, tasks * nbytes, self.name)
 
-    def _rooms(self) -> tuple[dict[str, int], int]:
-        places, at = {}, 0
-        for name, nbytes in self.rooms.items():
-            places[name] = at
+    def _instance(self, offsets: dict[str, int]) -> str:
+        """Return the text of the headers, behind the definitions of the parameters."""
+        values = {f"{self.family}_{name}": value for name, value in {**self.parameters, **offsets}.items()}
+        numbers = {name: f"{value}ll" if isinstance(value, int) else value for name, value in values.items()}
+        first, *others = self.headers
+        return "".join([
+            instantiate(first, **{f"{self.family}_PREFIX": "KERNEL"}, **numbers), *map(instantiate, others)
+        ])  # fmt: skip
+
+    def _offsets(self) -> tuple[dict[str, int], int]:
+        """Return the offsets of the pieces of scratch as parameters, and the bytes of all."""
+        offsets, at = {}, 0
+        for name, nbytes in self.scratch.items():
+            offsets[f"{name}_OFFSET"] = at
             at += -(-max(nbytes, 1) // 64) * 64
-        return places, max(at, 64)
+        return offsets, max(at, 64)
 
     def _main(self, lines: Sequence[str]) -> str:
         body = "\n".join(f"  {line}" for line in lines)
         return (
             "static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {\n"
-            f"  char *const room = bufs[{len(self.reads) + len(self.writes)}];\n{body}\n  return CYX_OK;\n}}\n"
+            f"  char *const scratch = bufs[{len(self.reads) + len(self.writes)}];\n{body}\n  return CYX_OK;\n}}\n"
         )
 
     def _arguments(self, problem: str) -> str:
-        """Pointers to a problem's operands and results."""
-        given = [f"(const {_MEMORY[dtype]} *)" for dtype, _ in self.reads]
-        given += [f"({_MEMORY[dtype]} *)" for dtype, _ in self.writes]
+        """Return pointers to a problem's operands and results."""
+        types = [f"(const {_MEMORY[dtype]} *)" for dtype, _ in self.reads]
+        types += [f"({_MEMORY[dtype]} *)" for dtype, _ in self.writes]
         sizes = [size for _, size in (*self.reads, *self.writes)]
-        return ", ".join(f"{g}bufs[{k}] + {problem} * {n}ll" for k, (g, n) in enumerate(zip(given, sizes, strict=True)))
+        return ", ".join(f"{t}bufs[{k}] + {problem} * {n}ll" for k, (t, n) in enumerate(zip(types, sizes, strict=True)))
 
-    def _spread(self, phases: int) -> str:
+    def _shared(self, phases: int) -> str:
+        """Return the kernel whose tasks are the parts of one problem after the other."""
         number = f"*(const int64_t *)bufs[{len(self.reads) + len(self.writes) + 1}]"
         first = f"const int64_t phase = all % {self.phases}, m = all / {self.phases};"
-        call = f"KERNEL_part({self._arguments('m')}, room, phase, u);"
+        call = f"KERNEL_part({self._arguments('m')}, scratch, phase, u);"
         lines = [f"const int64_t all = {number};" if phases > 1 else "const int64_t all = 0;", first]
         return self._main([*lines, f"for (int64_t u = begin; u < end; ++u) {call}"])
 
-    def _each(self, batch: int, tasks: int, nbytes: int) -> str:
-        call = f"KERNEL_part({self._arguments('m')}, room + begin * {nbytes}ll, phase, u);"
+    def _apart(self, batch: int, tasks: int, nbytes: int) -> str:
+        """Return the kernel whose tasks are problems."""
+        call = f"KERNEL_part({self._arguments('m')}, scratch + begin * {nbytes}ll, phase, u);"
         return self._main([
             f"for (int64_t m = begin * {batch} / {tasks}; m < end * {batch} / {tasks}; ++m)",
             f"  for (int64_t phase = 0; phase < {self.phases}; ++phase)",

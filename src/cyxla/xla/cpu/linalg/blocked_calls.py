@@ -1,4 +1,4 @@
-"""Custom calls of real factorisations and solves that run in tiles."""
+"""Custom calls of factorisations and solves of real numbers that have blocked algorithms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cyxla.xla.evaluator.custom_calls import find_custom_call, options_of
 from cyxla.xla.hlo import Instruction
 
 Dims = tuple[int, ...]
-_Writer = Callable[[Instruction, ElementType, list[Dims]], Algorithm]
+_Maker = Callable[[Instruction, ElementType, list[Dims]], Algorithm]
 _REAL: Final = {"s": ElementType.F32, "d": ElementType.F64}
 _BUILT_IN: Final = "cyxla.xla.evaluator."
 
@@ -57,12 +57,12 @@ def _lu_decomposition(_: Instruction, dtype: ElementType, dims: list[Dims]) -> A
     return lu(dtype, m, n, with_info=False)
 
 
-_LAPACK: Final[dict[str, tuple[_Writer, Dims]]] = {
+_LAPACK: Final[dict[str, tuple[_Maker, Dims]]] = {
     "potrf": (_potrf, (2,)), "trsm": (_trsm, (2, 2)), "getrf": (_getrf, (2,)), "geqrf": (_geqrf, (2,)),
     "orgqr": (_orgqr, (2, 1)),
 }  # fmt: skip
-#: Targets, who writes them, and the ranks of one problem's operands.
-_TARGETS: Final[dict[str, tuple[_Writer, Dims]]] = {
+#: Target -> its algorithm, and the ranks of one problem's operands.
+_TARGETS: Final[dict[str, tuple[_Maker, Dims]]] = {
     "Qr": (_geqrf, (2,)),
     "ProductOfElementaryHouseholderReflectors": (_orgqr, (2, 1)),
     "LuDecomposition": (_lu_decomposition, (2,)),
@@ -71,12 +71,12 @@ _TARGETS: Final[dict[str, tuple[_Writer, Dims]]] = {
 
 
 def is_blocked(ins: Instruction) -> bool:
-    """Whether native code computes this call in tiles."""
+    """Return whether a call has a blocked algorithm."""
     return _algorithm(ins) is not None
 
 
 def blocked(ins: Instruction) -> Step | None:
-    """The kernel of such a call; None for others."""
+    """Emit a call that has a blocked algorithm; return None for others."""
     algorithm = _algorithm(ins)
     if algorithm is None:
         return None
@@ -87,11 +87,11 @@ def blocked(ins: Instruction) -> Step | None:
 
 
 def _algorithm(ins: Instruction) -> Algorithm | None:
-    """What computes a call; None unless it is one of these, of real numbers, and all its sizes fit."""
+    """Return the algorithm of a call; None unless it is of real numbers and its shapes are those of the algorithm."""
     target = ins.attrs["custom_call_target"]
     if target not in _TARGETS or not find_custom_call(target).__module__.startswith(_BUILT_IN):
         return None
-    write, ranks = _TARGETS[target]
+    make, ranks = _TARGETS[target]
     shapes = [o.shape for o in ins.operands]
     if len(shapes) != len(ranks) or any(not s.is_array or s.rank < r for s, r in zip(shapes, ranks, strict=True)):
         return None
@@ -102,7 +102,7 @@ def _algorithm(ins: Instruction) -> Algorithm | None:
     dims = [s.dims[s.rank - r :] for s, r in zip(shapes, ranks, strict=True)]
     if shapes[0].dtype not in _REAL.values() or not all(s.size for s in shapes):
         return None
-    found = write(ins, shapes[0].dtype, dims)
-    given = [(s.dtype, prod(d)) for s, d in zip(shapes, dims, strict=True)]
-    wanted = [(leaf.dtype, prod(leaf.dims[len(batch[0]) :])) for leaf in leaves]
-    return found if given == list(found.reads) and wanted == list(found.writes) else None
+    found = make(ins, shapes[0].dtype, dims)
+    operands = [(s.dtype, prod(d)) for s, d in zip(shapes, dims, strict=True)]
+    results = [(leaf.dtype, prod(leaf.dims[len(batch[0]) :])) for leaf in leaves]
+    return found if operands == list(found.reads) and results == list(found.writes) else None

@@ -1,4 +1,4 @@
-"""Emitter of triangular-solve and cholesky: real ones in tiles, complex ones by substitution along columns."""
+"""Emitter of triangular-solve and cholesky: real ones in tiles, complex ones by substitution in blocks of columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cyxla.xla.cpu.linalg.triangular_solve import Form
 from cyxla.xla.cpu.linalg.triangular_solve import triangular_solve as blocked_solve
 from cyxla.xla.hlo import Instruction
 
-COLUMNS = 16  # in a block of constant size
+COLUMNS = 16  # columns of a block, a constant so that loops over them become vectors
 _MAC_NS = 0.8
 _REAL = frozenset({ElementType.F32, ElementType.F64})
 _TYPES = _REAL | {ElementType.C64, ElementType.C128}
@@ -32,9 +32,9 @@ def _is_blocked(ins: Instruction) -> bool:
 
 @emits("triangular-solve", check=_check)
 def triangular_solve(ins: Instruction) -> Step:
-    """Solve ``op(a) x = b`` or ``x op(a) = b``."""
+    """Emit the solution of ``op(a) x = b`` or ``x op(a) = b``."""
     if not _is_blocked(ins):
-        return _plain_solve(ins)
+        return _solve_by_substitution(ins)
     a, dims = ins.attrs, ins.shape.dims
     n, columns = dims[-2:] if a["left_side"] else dims[:-3:-1]
     form = Form(a["left_side"], a["lower"], a["transpose_a"] != "NO_TRANSPOSE", a["unit_diagonal"])
@@ -44,22 +44,22 @@ def triangular_solve(ins: Instruction) -> Step:
 
 @emits("cholesky", check=_check)
 def cholesky(ins: Instruction) -> Step:
-    """Factor the triangle that is read; a matrix that is not positive definite gives nan throughout."""
+    """Emit a factor from one triangle; a matrix that is not positive definite gives NaN in all elements."""
     if not _is_blocked(ins):
-        return _plain_cholesky(ins)
+        return _factor_by_rows(ins)
     dims = ins.shape.dims
     kernel = blocked_cholesky(ins.shape.dtype, dims[-1], ins.attrs["lower"]).kernel(prod(dims[:-2]))
     return Step(kernel, (resolve(ins.operands[0]),), (Value(ins),))
 
 
 class _Arithmetic:
-    """C expressions of one element type."""
+    """C expressions of one element type, numbers that may be complex."""
 
     def __init__(self, dtype: ElementType) -> None:
         self.dtype = dtype
         self.c = scalar.storage_type(dtype)
 
-    def of(self, opcode: str, *operands: str) -> str:
+    def expression(self, opcode: str, *operands: str) -> str:
         return scalar.expression(opcode, self.dtype, [self.dtype] * len(operands), {}, operands)
 
     def conjugate(self, x: str, wanted: bool = True) -> str:
@@ -69,18 +69,18 @@ class _Arithmetic:
     def zero(self) -> str:
         return scalar.literal(self.dtype, self.dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
 
-    def minus_product(self, c: KernelWriter, target: str, x: str, y: str) -> None:
-        """``target -= x * y``; `x` is a local."""
+    def subtract_product(self, c: KernelWriter, target: str, x: str, y: str) -> None:
+        """Write ``target -= x * y``, where `x` is a local."""
         right = c.local(self.c, y)
-        product = c.local(self.c, self.of("multiply", x, right))
+        product = c.local(self.c, self.expression("multiply", x, right))
         old = c.local(self.c, target)
-        c.line(f"{target} = {self.of('subtract', old, product)};")
+        c.line(f"{target} = {self.expression('subtract', old, product)};")
 
 
-def _plain_solve(ins: Instruction) -> Step:
-    """A unit is a block of columns (or rows) of one matrix."""
+def _solve_by_substitution(ins: Instruction) -> Step:
+    """Return a kernel whose unit of work is a block of right-hand sides of one problem."""
     a, shape = ins.attrs, ins.shape
-    do, left = _Arithmetic(shape.dtype), a["left_side"]
+    ops, left = _Arithmetic(shape.dtype), a["left_side"]
     rows, columns = shape.dims[-2:] if left else shape.dims[:-3:-1]
     batch, blocks = prod(shape.dims[:-2]), -(-columns // COLUMNS)
     units = max(1, batch * blocks)
@@ -89,44 +89,45 @@ def _plain_solve(ins: Instruction) -> Step:
     reads = [resolve(o) for o in ins.operands]
     block_bytes = -(-rows * COLUMNS * shape.dtype.itemsize // 64) * 64
     c = KernelWriter(reads, [Value(ins)])
-    # x op(a) = b is op(a)^T x^T = b^T: transposed once more, and without another conjugation.
-    turned = (a["transpose_a"] != "NO_TRANSPOSE") == left
-    forward = a["lower"] != turned
+    # x op(a) = b is op(a)^T x^T = b^T: transposed once more, and not conjugated again.
+    transposed = (a["transpose_a"] != "NO_TRANSPOSE") == left
+    forward = a["lower"] != transposed
     with c.kernel(units, tasks, describe("triangular-solve", shape)):
         c.line(f"const int64_t m = u / {blocks}, first = u % {blocks} * {COLUMNS};")
         c.line(f"const int64_t n = {columns} - first < {COLUMNS} ? {columns} - first : {COLUMNS};")
-        c.line(f"{do.c} (*const x)[{COLUMNS}] = ({do.c} (*)[{COLUMNS}])({c.scratch()} + begin * {block_bytes});")
-        place = f"m * {rows * columns} + " + (f"i * {columns} + first + k" if left else f"(first + k) * {rows} + i")
+        c.line(f"{ops.c} (*const x)[{COLUMNS}] = ({ops.c} (*)[{COLUMNS}])({c.scratch()} + begin * {block_bytes});")
+        element = f"m * {rows * columns} + " + (f"i * {columns} + first + k" if left else f"(first + k) * {rows} + i")
         with c.loops(["i", "k"], [rows, COLUMNS]):
-            c.line(f"if (k < n) x[i][k] = p1[{place}]; else x[i][k] = {do.zero};")
+            c.line(f"if (k < n) x[i][k] = p1[{element}]; else x[i][k] = {ops.zero};")
         with c.block(f"for (int64_t r = 0; r < {rows}; ++r)"):
             c.line("const int64_t i = r;" if forward else f"const int64_t i = {rows - 1} - r;")
             with c.block("for (int64_t q = 0; q < r; ++q)"):
                 c.line("const int64_t j = q;" if forward else f"const int64_t j = {rows - 1} - q;")
-                t = _entry(c, do, a["transpose_a"] == "ADJOINT", turned, rows)
+                t = _entry(c, ops, a["transpose_a"] == "ADJOINT", transposed, rows)
                 with c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
-                    do.minus_product(c, "x[i][k]", t, "x[j][k]")
+                    ops.subtract_product(c, "x[i][k]", t, "x[j][k]")
             if not a["unit_diagonal"]:
                 c.line("const int64_t j = i;")
-                t = _entry(c, do, a["transpose_a"] == "ADJOINT", turned, rows)
+                t = _entry(c, ops, a["transpose_a"] == "ADJOINT", transposed, rows)
                 with c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
-                    old = c.local(do.c, "x[i][k]")
-                    c.line(f"x[i][k] = {do.of('divide', old, t)};")
+                    old = c.local(ops.c, "x[i][k]")
+                    c.line(f"x[i][k] = {ops.expression('divide', old, t)};")
         with c.loops(["i", "k"], [rows, COLUMNS]):
-            c.line(f"if (k < n) r0[{place}] = x[i][k];")
+            c.line(f"if (k < n) r0[{element}] = x[i][k];")
     return Step(Kernel(c.text(), tasks, ns, tasks * block_bytes, "triangular-solve"), tuple(reads), (Value(ins),))
 
 
-def _entry(c: KernelWriter, do: _Arithmetic, conjugated: bool, turned: bool, rows: int) -> str:
-    at = f"j * {rows} + i" if turned else f"i * {rows} + j"
-    raw = c.local(do.c, f"p0[m * {rows * rows} + {at}]")
-    return c.local(do.c, do.conjugate(raw, conjugated))
+def _entry(c: KernelWriter, ops: _Arithmetic, conjugated: bool, transposed: bool, rows: int) -> str:
+    """Write the load of element (i, j) of the triangle."""
+    at = f"j * {rows} + i" if transposed else f"i * {rows} + j"
+    raw = c.local(ops.c, f"p0[m * {rows * rows} + {at}]")
+    return c.local(ops.c, ops.conjugate(raw, conjugated))
 
 
-def _plain_cholesky(ins: Instruction) -> Step:
-    """Row by row of the upper factor; a unit is a matrix."""
+def _factor_by_rows(ins: Instruction) -> Step:
+    """Return a kernel that computes the upper factor row by row, whose unit of work is a matrix."""
     shape, lower = ins.shape, ins.attrs["lower"]
-    do, n = _Arithmetic(shape.dtype), shape.dims[-1]
+    ops, n = _Arithmetic(shape.dtype), shape.dims[-1]
     units = max(1, prod(shape.dims[:-2]))
     ns = units * n**3 / 3 * _MAC_NS
     tasks = cost.tasks(ns, units)
@@ -137,22 +138,22 @@ def _plain_cholesky(ins: Instruction) -> Step:
     part = ".re" if shape.dtype.is_complex else ""
     c = KernelWriter(reads, [Value(ins)])
     with c.kernel(units, tasks, describe("cholesky", shape)):
-        c.line(f"{do.c} (*const x)[{width}] = ({do.c} (*)[{width}])({c.scratch()} + begin * {matrix_bytes});")
+        c.line(f"{ops.c} (*const x)[{width}] = ({ops.c} (*)[{width}])({c.scratch()} + begin * {matrix_bytes});")
         c.line(f"const int64_t m = u * {n * n};")
-        with c.loops(["j", "i"], [n, width]):  # the upper triangle; what is left of it is never looked at
-            c.line(f"if (i < j || i >= {n}) {{ x[j][i] = {do.zero}; continue; }}")
-            raw = c.local(do.c, f"p0[m + {f'i * {n} + j' if lower else f'j * {n} + i'}]")
-            c.line(f"x[j][i] = {do.conjugate(raw, lower)};")
-        c.line("int bad = 0;")
-        with c.block(f"for (int64_t j = 0; j < {n} && !bad; ++j)"):
+        with c.loops(["j", "i"], [n, width]):  # the upper triangle; elements left of its blocks are never used
+            c.line(f"if (i < j || i >= {n}) {{ x[j][i] = {ops.zero}; continue; }}")
+            raw = c.local(ops.c, f"p0[m + {f'i * {n} + j' if lower else f'j * {n} + i'}]")
+            c.line(f"x[j][i] = {ops.conjugate(raw, lower)};")
+        c.line("int failed = 0;")
+        with c.block(f"for (int64_t j = 0; j < {n} && !failed; ++j)"):
             with c.block("for (int64_t q = 0; q < j; ++q)"):
-                raw = c.local(do.c, "x[q][j]")
-                t = c.local(do.c, do.conjugate(raw))
+                raw = c.local(ops.c, "x[q][j]")
+                t = c.local(ops.c, ops.conjugate(raw))
                 blocks = f"for (int64_t b = j / {COLUMNS} * {COLUMNS}; b < {width}; b += {COLUMNS})"
                 with c.block(blocks), c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
-                    do.minus_product(c, "x[j][b + k]", t, "x[q][b + k]")
+                    ops.subtract_product(c, "x[j][b + k]", t, "x[q][b + k]")
             c.line(f"const {real} d = x[j][j]{part};")
-            c.line("if (!(d > 0) || d - d != 0) { bad = 1; break; }")
+            c.line("if (!(d > 0) || d - d != 0) { failed = 1; break; }")
             c.line(f"const {real} root = __builtin_sqrt{'f' if real == 'float' else ''}(d);")
             with c.block(f"for (int64_t i = j; i < {width}; ++i)"):
                 c.line("x[j][i].re /= root; x[j][i].im /= root;" if shape.dtype.is_complex else "x[j][i] /= root;")
@@ -161,9 +162,9 @@ def _plain_cholesky(ins: Instruction) -> Step:
             else:
                 c.line("x[j][j] = root;")
         with c.loops(["j", "i"], [n, n]):
-            c.line(f"{do.c} v = x[j][i];")
-            c.line(f"if (bad) v = {_nan(shape.dtype)}; else if (i < j) v = {do.zero};")
-            c.line(f"r0[m + {f'i * {n} + j' if lower else f'j * {n} + i'}] = {do.conjugate('v', lower)};")
+            c.line(f"{ops.c} v = x[j][i];")
+            c.line(f"if (failed) v = {_nan(shape.dtype)}; else if (i < j) v = {ops.zero};")
+            c.line(f"r0[m + {f'i * {n} + j' if lower else f'j * {n} + i'}] = {ops.conjugate('v', lower)};")
     return Step(Kernel(c.text(), tasks, ns, tasks * matrix_bytes, "cholesky"), tuple(reads), (Value(ins),))
 
 

@@ -1,4 +1,4 @@
-"""The ends of a type's range, for every type that arrays have here."""
+"""Limits of the range of each element type."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """The least finite value, as a scalar of the type."""
+    """Return the smallest finite value, as a scalar of the type."""
     return np.asarray(_info(dtype).min).astype(dtype)[()]
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
-    """The greatest finite value, as a scalar of the type."""
+    """Return the largest finite value, as a scalar of the type."""
     return np.asarray(_info(dtype).max).astype(dtype)[()]
 
 
@@ -24,10 +24,10 @@ def _info(dtype: np.dtype[Any]) -> Any:
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
-    """Whether it is an integer, of four bits or two as well; a bool is not."""
+    """Return True for integer types, those of four and two bits included, and False for bool."""
     return dtype.kind in "iu" or "int" in dtype.name
 
 
 def wide_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that sums are computed in: f32 for narrower floats, the type itself otherwise."""
+    """Return the type of accumulators: f32 for narrower floats, the type itself otherwise."""
     return np.dtype(np.float32) if dtype.itemsize < 4 and not is_integer(dtype) and dtype.kind in "fV" else dtype

@@ -1,7 +1,7 @@
-"""Libraries of kernels and ops from outside of cyxla: in C, or modules of Python.
+"""Plugin libraries of kernels and ops, shared libraries or Python modules.
 
-``include/cyxla/kernel_plugin.h`` is the contract of those in C. They are judged by a stamp in the file before any of
-their code runs: it names the version of the contract and what the processor must have.
+``include/cyxla/kernel_plugin.h`` is the interface of shared libraries. A stamp in the file, read before any of its code
+runs, holds the version of the interface and the required processor features.
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ PATTERN = "libcyxlakernel*.so"
 UNSAFE = "REALLY_LOAD_UNSAFE_PACKAGES"
 _STAMP = re.compile(rb"cyxla-kernel-plugin abi=(\d+) machine=(\w+) features=([\w.,]*);")
 _loaded: dict[Path, OpLibrary] = {}
-_being_loaded: dict[Path, Any] = {}  # a lock each: no library waits for another one
+_being_loaded: dict[Path, Any] = {}  # one lock for each library, so that none waits for another
 
 
 @dataclass(frozen=True)
 class OpLibrary:
-    """What a library brought.
+    """Contents of a loaded library.
 
     Attributes
     ----------
     path : Path
+        File of the library.
     ops : tuple of OpDef
-        The ops that it declared.
+        Ops that the library declares.
     kernels : int
-        How many kernels it registered.
+        Number of kernels that the library registers.
     """
 
     path: Path
@@ -71,7 +72,7 @@ class OpLibrary:
 
 @lru_cache(maxsize=1)
 def cpu_features() -> frozenset[str]:
-    """What the processor has, spelled as in ``/proc/cpuinfo``; empty where there is no such file."""
+    """Return the features of the processor as named in ``/proc/cpuinfo``; empty if there is no such file."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -81,12 +82,12 @@ def cpu_features() -> frozenset[str]:
 
 
 def why_unsafe(path: Path) -> str:
-    """Why a library must not be loaded, or "" if it may; nothing of it is run to find out.
+    """Return the reason against loading a library, or "" if there is none; no code of it runs.
 
     Raises
     ------
     NotFoundError
-        There is no such file.
+        The file does not exist.
     """
     try:
         stamp = _STAMP.search(path.read_bytes())
@@ -160,7 +161,7 @@ class _Plugin(ctypes.Structure):
 
 
 class _Host:
-    """The host's side of one call: what the callbacks of C reach."""
+    """Host side of one kernel call: the callbacks from C."""
 
     def __init__(self, ctx: OpKernelContext) -> None:
         self.ctx = ctx
@@ -193,7 +194,7 @@ class _Host:
         return _FAILED
 
     def allocate(self, _call: int, index: int, rank: int, dims: Any) -> int | None:
-        """Memory of an output."""
+        """Allocate the memory of an output."""
         try:
             if self.ctx.expected_output_dtype(index).numpy.hasobject:
                 raise UnimplementedError(f"output {index} is not plain data")
@@ -203,15 +204,15 @@ class _Host:
             return None
 
     def fail(self, _call: int, code: int, message: bytes | None) -> int:
-        """Keep what went wrong."""
+        """Record an error."""
         return self._keep(from_code(code, (message or b"").decode(errors="replace")))
 
     def attr_int(self, _call: int, name: bytes, value: Any) -> int:
-        """A number that is an attribute."""
+        """Store the value of an integer attribute."""
         return self._attr(name, int, value)
 
     def attr_float(self, _call: int, name: bytes, value: Any) -> int:
-        """A float that is an attribute."""
+        """Store the value of a float attribute."""
         return self._attr(name, float, value)
 
     def _attr(self, name: bytes, kind: type, value: Any) -> int:
@@ -223,14 +224,14 @@ class _Host:
 
 
 class NativeKernel(OpKernel):
-    """A kernel that a library brought."""
+    """Kernel of a loaded library."""
 
     def __init__(self, construction: OpKernelConstruction, compute: Any, library: Any) -> None:
         super().__init__(construction)
         self._compute, self._library = compute, library
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Call it; the lock of the interpreter is not held meanwhile."""
+        """Call the kernel without the GIL."""
         host = _Host(ctx)
         status = self._compute(ctypes.byref(host.call))
         if host.error is not None:
@@ -276,32 +277,32 @@ def _load_native(path: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
 def load_op_library(
     path: str | os.PathLike[str], *, ops: OpRegistry | None = None, kernels: KernelRegistry | None = None
 ) -> OpLibrary:
-    """Load a library of ops and kernels: a shared library after ``cyxla/kernel_plugin.h``, or a file of Python.
+    """Load a library of ops and kernels: a shared library built with ``cyxla/kernel_plugin.h``, or a Python file.
 
-    All its ops, kernels and gradients enter together or, if one is bad, none; until then only this thread sees them.
-    Registrations of other threads are their own. A library that was loaded before is not loaded again.
+    Its ops, kernels and gradients are registered atomically: all of them or, if one is invalid, none; until then they
+    are visible to this thread only. Registrations of other threads are not affected. A library is loaded only once.
 
     Parameters
     ----------
     path : path
-        The file.
+        File of the library.
     ops, kernels : registries, optional
-        Where to register; the global ones by default. A file of Python registers where it says.
+        Registries to add to; the global ones by default. A Python file chooses its registries itself.
 
     Returns
     -------
     OpLibrary
-        What it brought.
+        Contents of the library.
 
     Raises
     ------
     NotFoundError
-        There is no such file.
+        The file does not exist.
     FailedPreconditionError
-        Its stamp says that it does not fit this cyxla or this processor; the variable
-        ``CYXLA_REALLY_LOAD_UNSAFE_PACKAGES=1`` loads it all the same.
+        The stamp of the library does not match this cyxla or this processor; the variable
+        ``CYXLA_REALLY_LOAD_UNSAFE_PACKAGES=1`` overrides the check.
     OpError
-        A declaration is bad.
+        A declaration is invalid.
     """
     file = Path(path).resolve()
     target = (OpRegistry.global_() if ops is None else ops), (KernelRegistry.global_() if kernels is None else kernels)
@@ -323,7 +324,7 @@ def load_op_library(
 
 
 def _fill(ops: OpRegistry, kernels: KernelRegistry) -> None:
-    """Let in what waited before: it is no part of the library."""
+    """Process pending registrations, which are not part of the library."""
     failure = ops.process_registrations()
     if failure is not None:
         raise failure
@@ -352,20 +353,19 @@ ENTRY_POINTS = "cyxla.kernels"
 
 
 _packages: list[str] | None = None
-_asking = 0  # the thread that is calling packages
+_asking = 0  # thread that loads the entry points
 
 
 def load_packages() -> list[str]:
-    """Load the libraries of `load_dynamic_kernels`, and call once per process what installed packages announce.
+    """Load the libraries of `load_dynamic_kernels` and, once per process, the entry points of installed packages.
 
-    Each entry of the group ``cyxla.kernels`` names a function that registers ops, kernels and gradients. All this
-    is done when an op or a kernel is first found missing, since reading the announcements takes longer than
-    cyxla's own registrations.
+    Each entry point of the group ``cyxla.kernels`` is a function that registers ops, kernels and gradients. They are
+    loaded at the first lookup that fails, because reading entry points takes longer than cyxla's own registrations.
 
     Returns
     -------
     list of str
-        The names of those that succeeded; the others are warned of.
+        Names of the entry points that succeeded; failures are reported by warnings.
     """
     global _packages, _asking
     with LOADING, directly():
@@ -400,21 +400,21 @@ def load_dynamic_kernels(
     ops: OpRegistry | None = None,
     kernels: KernelRegistry | None = None,
 ) -> list[OpLibrary]:
-    """Load all libraries ``libcyxlakernel*.so`` of some folders, each folder once per process.
+    """Load all libraries ``libcyxlakernel*.so`` in folders, each folder once per process.
 
-    Those that do not fit this cyxla or this processor are left out, with a warning that tells why.
+    Libraries that do not match this cyxla or this processor are skipped with a warning that names the reason.
 
     Parameters
     ----------
     folders : sequence of paths, optional
-        By default those that the variable ``CYXLA_KERNEL_PATH`` names.
+        Folders to search; by default those in the variable ``CYXLA_KERNEL_PATH``.
     ops, kernels : registries, optional
-        Where to register; the global ones by default.
+        Registries to add to; the global ones by default.
 
     Returns
     -------
     list of OpLibrary
-        What was loaded now.
+        Libraries loaded by this call.
     """
     chosen = config.get("KERNEL_PATH") if folders is None else folders
     libraries = []
@@ -429,7 +429,7 @@ def load_dynamic_kernels(
 
 def _try_load(file: Path, ops: OpRegistry | None, kernels: KernelRegistry | None) -> OpLibrary | None:
     lock = _being_loaded.setdefault(file, new_lock())
-    if not lock.acquire(blocking=False):  # another thread is about it; it may be waiting for us
+    if not lock.acquire(blocking=False):  # another thread loads it and may wait for this one
         return None
     try:
         return load_op_library(file, ops=ops, kernels=kernels)

@@ -1,4 +1,4 @@
-"""Nodes as they stand in a graph's message, and what their declaration says about them."""
+"""Node definitions as in a GraphDef, and their validation against op declarations."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = [
     "name_ranges", "output_types", "same_value", "strip_defaults", "validate_node_def",
 ]  # fmt: skip
 
-_MAX_ARGS = 1 << 20  # a broken count must not fill the memory
+_MAX_ARGS = 1 << 20  # a corrupt count must not exhaust memory
 
 
 @dataclass(slots=True)
 class NodeDef:
-    """A node: its op, where its inputs come from, its attributes.
+    """Definition of a node: its op, the names of its inputs, its attributes.
 
-    ``input`` holds ``"node"`` or ``"node:k"`` for data, then ``"^node"`` for control. ``debug_names`` are the nodes
-    that it was made from, ``debug_functions`` the functions those stood in.
+    ``input`` holds ``"node"`` or ``"node:k"`` for data, then ``"^node"`` for control. ``debug_names`` are the names of
+    the original nodes, ``debug_functions`` the functions that contained them.
     """
 
     name: str
@@ -44,7 +44,7 @@ class NodeDef:
         Raises
         ------
         InvalidArgumentError
-            An attribute's value that is none; the error names the node.
+            The value of an attribute is invalid; the error names the node.
         """
         try:
             attrs = attrs_from_proto(proto.attr)
@@ -57,7 +57,7 @@ class NodeDef:
         return node
 
     def to_proto(self) -> Any:
-        """The ``NodeDef`` message."""
+        """Return the ``NodeDef`` message."""
         proto = message("NodeDef")(name=self.name, op=self.op, input=self.input, device=self.device)
         attrs_to_proto(self.attr, proto.attr)
         if self.debug_names:
@@ -67,18 +67,18 @@ class NodeDef:
         return proto
 
     def __str__(self) -> str:
-        """The node as its errors show it."""
+        """Return the node in the form of error messages."""
         return f"{{{{node {self.name}}}}} = {self.op}[{', '.join(sorted(self.attr))}]({', '.join(self.input)})"
 
 
 def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
-    """Raise unless a node obeys its op's declaration.
+    """Check a node against the declaration of its op.
 
     Raises
     ------
     InvalidArgumentError
-        Control inputs before data inputs, attributes that are missing, undeclared or of another kind, or as many
-        inputs as are not declared.
+        Control inputs precede data inputs, attributes are missing, undeclared or of another kind, or the number of
+        inputs is wrong.
     """
     fault = _node_fault(node_def, op_def)
     if fault:
@@ -128,7 +128,7 @@ def _reference_fault(name: str, value: AttrValue) -> str | None:
 
 
 def add_defaults_to_node_def(node_def: NodeDef, op_def: OpDef) -> None:
-    """Give a node the declared defaults of the attributes that it lacks."""
+    """Set missing attributes of a node to their declared defaults."""
     attrs = node_def.attr
     for attr in op_def.attr:
         if attr.default is not None and attr.name not in attrs:
@@ -136,7 +136,7 @@ def add_defaults_to_node_def(node_def: NodeDef, op_def: OpDef) -> None:
 
 
 def strip_defaults(node_def: NodeDef, op_def: OpDef) -> None:
-    """Take away a node's attributes that equal their declared defaults."""
+    """Remove the attributes of a node that equal their declared defaults."""
     for attr in op_def.attr:
         value = node_def.attr.get(attr.name)
         if value is not None and attr.default is not None and same_value(value, attr.default):
@@ -144,7 +144,7 @@ def strip_defaults(node_def: NodeDef, op_def: OpDef) -> None:
 
 
 def same_value(a: AttrValue, b: AttrValue) -> bool:
-    """Whether two values are equal; an empty list fits lists of any kind."""
+    """Return True if two values are equal; an empty list matches lists of any kind."""
     return bool(a.value == b.value) and (a.kind == b.kind or a.kind == "list" or b.kind == "list")
 
 
@@ -152,12 +152,12 @@ def same_value(a: AttrValue, b: AttrValue) -> bool:
 
 
 def arg_types(arg: ArgDef, attrs: Mapping[str, AttrValue]) -> tuple[DataType, ...]:
-    """The types of the tensors that an argument stands for.
+    """Return the types of the tensors of an argument.
 
     Raises
     ------
     InvalidArgumentError
-        An attribute that tells them is missing or of another kind.
+        An attribute that determines them is missing or of another kind.
     """
     types: tuple[DataType, ...]
     if arg.type_list_attr:
@@ -189,23 +189,23 @@ def _types(args: Iterable[ArgDef], node_def: NodeDef) -> tuple[DataType, ...]:
 
 
 def input_types(node_def: NodeDef, op_def: OpDef) -> tuple[DataType, ...]:
-    """The type of each data input.
+    """Return the type of each data input.
 
     Raises
     ------
     InvalidArgumentError
-        An attribute that tells them is missing or of another kind.
+        An attribute that determines them is missing or of another kind.
     """
     return _types(op_def.input_arg, node_def)
 
 
 def output_types(node_def: NodeDef, op_def: OpDef) -> tuple[DataType, ...]:
-    """The type of each output; raises as `input_types` does."""
+    """Return the type of each output; raises as `input_types` does."""
     return _types(op_def.output_arg, node_def)
 
 
 def name_ranges(args: Iterable[ArgDef], attrs: Mapping[str, AttrValue]) -> dict[str, range]:
-    """Where the tensors of each argument stand among all of them; raises as `input_types` does."""
+    """Return the index range of the tensors of each argument; raises as `input_types` does."""
     ranges, start = {}, 0
     for arg in args:
         count = len(arg_types(arg, attrs))

@@ -1,4 +1,4 @@
-"""What is known of a node before it runs, worked out once and shared by everything that asks."""
+"""Static properties of a node, computed once and shared by all users."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Ranges = dict[str, range]
 
 @dataclass(frozen=True, eq=False)
 class NodeProperties:
-    """A node with its declaration, its attributes as plain values, and the types and places of its arguments.
+    """Node with its declaration, its attributes as plain values, and the types and ranges of its arguments.
 
     Attributes
     ----------
     attrs : dict
-        Attributes as Python values: see `attr_value`.
+        Attributes as Python values; see `attr_value`.
     input_types, output_types : tuple of DataType
-        One per value, lists laid out flat.
+        Type of each value, lists flattened.
     input_ranges, output_ranges : dict of ranges
-        Where each argument's values stand.
+        Indices of the values of each argument.
     input_lists, output_lists : frozenset of str
         Arguments that are lists.
     """
@@ -41,12 +41,12 @@ class NodeProperties:
 
 
 def resolve(node_def: NodeDef, op_def: OpDef) -> NodeProperties:
-    """Work out a node's properties.
+    """Compute the properties of a node.
 
     Raises
     ------
     InvalidArgumentError
-        An attribute that tells the type or number of an argument is missing or of another kind.
+        An attribute that determines the type or number of an argument is missing or of another kind.
     """
     return NodeProperties(
         node_def,

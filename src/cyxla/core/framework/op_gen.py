@@ -1,4 +1,4 @@
-"""Python functions made from declarations of ops: ``MatMul(a=.., b=..)`` applies the op of that name."""
+"""Python functions generated from declarations of ops: ``MatMul(a=.., b=..)`` applies the op of that name."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def make_function(api: ApiDef, renames: Mapping[str, str] | None = None) -> Callable[..., Any]:
-    """The function of an op.
+    """Generate the function of an op.
 
     Parameters
     ----------
     api : ApiDef
-        The op, and under which names its parts appear.
+        Declaration of the op and the public names of its arguments.
     renames : mapping, optional
-        New names of functions by their ops: what the documentation says of them follows.
+        Names of functions by op, used in the documentation.
 
     Returns
     -------
     function
-        Takes inputs by position or name, attributes by name, and ``name=``. Attributes that inputs tell may be left
-        out. Several results come as a named tuple.
+        Function that takes inputs by position or name, attributes by name, and ``name=``. Attributes that can be
+        inferred from inputs are optional. Several results are returned as a named tuple.
     """
     op_def, public = api.op_def, _public_names(api)
     signature = _signature(api, public)
@@ -67,7 +67,7 @@ def make_function(api: ApiDef, renames: Mapping[str, str] | None = None) -> Call
 
 
 def _public_names(api: ApiDef) -> dict[str, str]:
-    """Parameters by their declared names; words of Python get an underscore."""
+    """Map declared names to parameter names; Python keywords get an underscore."""
     op_def = api.op_def
     declared = [arg.name for arg in op_def.input_arg] + [attr.name for attr in op_def.attr]
     names = {name: api.renamed.get(name, name) for name in declared}
@@ -77,7 +77,7 @@ def _public_names(api: ApiDef) -> dict[str, str]:
 
 
 def inferred_attrs(op_def: OpDef) -> set[str]:
-    """Attributes that the inputs tell: their types and how many there are."""
+    """Return the attributes that can be inferred from the types and the number of inputs."""
     return {n for arg in op_def.input_arg for n in (arg.type_attr, arg.number_attr, arg.type_list_attr) if n}
 
 
@@ -108,7 +108,7 @@ def _plain(value: Any) -> Any:
 
 
 def _result_type(api: ApiDef) -> Callable[..., Any] | None:
-    """A named tuple for several results, under their public names."""
+    """Return the named tuple of several results, or None for a single one."""
     if len(api.op_def.output_arg) < 2:
         return None
     names = [api.renamed.get(arg.name, arg.name) for arg in api.op_def.output_arg]
@@ -153,16 +153,16 @@ def _attr_text(attr: AttrDef) -> str:
 
 
 class OpNamespace:
-    """The functions of a registry's ops, each made when first asked for.
+    """Namespace of the functions of a registry's ops, generated on first access.
 
     Parameters
     ----------
     registry : OpRegistry, optional
-        Where the ops are; the process's own by default.
+        Registry of the ops; the global one by default.
     overrides : OpGenOverrideMap, optional
-        What differs from the declarations.
+        Differences from the declarations.
     hidden : bool
-        Whether this is the namespace of hidden functions.
+        True for the namespace of hidden functions.
     """
 
     def __init__(
@@ -176,11 +176,11 @@ class OpNamespace:
 
     @property
     def internal(self) -> OpNamespace:
-        """The functions that are hidden here."""
+        """Namespace of the functions that are hidden here."""
         return OpNamespace(self._registry, self._overrides, hidden=True)
 
     def _table(self) -> dict[str, ApiDef]:
-        """Functions to be by name, made anew when ops were added."""
+        """Return the table of functions by name, rebuilt when ops were added."""
         registry = OpRegistry.global_() if self._registry is None else self._registry
         ops = registry.get_registered_ops()
         with self._lock:

@@ -1,4 +1,4 @@
-"""What a kernel sees while it computes: its inputs, its outputs, and the services of the step."""
+"""Context of a running kernel: its inputs, its outputs, and the services of the step."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ _FEW: tuple[bool, ...] = ()
 
 
 class OpKernelContext:
-    """One run of one kernel.
+    """Context of one run of a kernel.
 
     Parameters
     ----------
     step : StepContext
-        What all kernels of the step share.
+        State shared by all kernels of the step.
     kernel : OpKernel
-        The kernel that runs.
+        Kernel that runs.
     inputs : sequence of ndarray, Ref or None
-        A `Ref` on reference edges; None for what is not there (the other inputs of a Merge).
+        Values; a `Ref` on reference edges, None for absent inputs (the other inputs of a Merge).
     last_use : sequence of bool
-        Which inputs nobody needs afterwards, by the schedule: those may be overwritten. The executor then holds one
+        True for inputs without later users in the schedule, which may be overwritten. The executor then holds one
         reference to each of them, besides `inputs`.
     required : sequence of bool
-        Which outputs somebody needs; all if empty.
+        True for outputs that have users; if empty, all have.
     frame_iter : tuple
-        Frame and iteration, for loops.
+        Frame and iteration of loops.
     is_input_dead : bool
-        Whether a dead value arrived; only transfer kernels run then.
+        True if an input is dead; only transfer kernels run then.
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class OpKernelContext:
     # The node
 
     def attr(self, name: str) -> Any:
-        """An attribute of the node."""
+        """Return the value of an attribute of the node."""
         try:
             return self.op_kernel.attrs[name]
         except KeyError:
@@ -106,79 +106,79 @@ class OpKernelContext:
 
     @property
     def device(self) -> DeviceBase:
-        """Where the kernel runs."""
+        """Device that the kernel runs on."""
         return self.op_kernel.device
 
     @property
     def num_inputs(self) -> int:
-        """Number of inputs, lists laid out flat."""
+        """Number of inputs, lists flattened."""
         return len(self._inputs)
 
     @property
     def num_outputs(self) -> int:
-        """Number of outputs, lists laid out flat."""
+        """Number of outputs, lists flattened."""
         return len(self._outputs)
 
     def input_dtype(self, key: Key) -> DataType:
-        """Type of an input as the node declares it."""
+        """Return the declared type of an input."""
         return self.op_kernel.input_types[self.input_index(key)]
 
     def expected_output_dtype(self, key: Key) -> DataType:
-        """Type of an output as the node declares it."""
+        """Return the declared type of an output."""
         return self.op_kernel.output_types[self.output_index(key)]
 
     def input_memory_type(self, key: Key) -> MemoryType:
-        """Whether an input is in host memory."""
+        """Return the memory type, host or device, of an input."""
         return self.op_kernel.input_memory_types[self.input_index(key)]
 
     def output_memory_type(self, key: Key) -> MemoryType:
-        """Whether an output is to be in host memory."""
+        """Return the memory type, host or device, of an output."""
         return self.op_kernel.output_memory_types[self.output_index(key)]
 
     def input_index(self, key: Key) -> int:
-        """Place of an input; a name must be that of a single one."""
+        """Return the index of an input; a name must refer to a single tensor."""
         if isinstance(key, int):
             return _inside(key, len(self._inputs), "input")
         return _single(self.op_kernel.input_range(key), key, key in self.op_kernel.props.input_lists, "input")
 
     def output_index(self, key: Key) -> int:
-        """Place of an output; a name must be that of a single one."""
+        """Return the index of an output; a name must refer to a single tensor."""
         if isinstance(key, int):
             return _inside(key, len(self._outputs), "output")
         return _single(self.op_kernel.output_range(key), key, key in self.op_kernel.props.output_lists, "output")
 
     def file_path(self, path: str) -> str:
-        """The path of a file that the kernel may touch; ask before each file is opened, made or removed.
+        """Check the path of a file, and return it; to be called before a file is opened, created or removed.
 
         Raises
         ------
         PermissionDeniedError
-            The graph was loaded, and the file lies outside of its model's folder.
+            The graph was loaded from a model, and the file is outside of its folder.
         """
         return self.step.file_access.path(path, self.op_kernel.type_string)
 
     # Inputs
 
     def input(self, key: Key) -> Any:
-        """The value of an input, never to be written to; of a reference, what it holds now."""
+        """Return the value of an input, which must not be modified; for a reference, its current value."""
         index = key if type(key) is int and 0 <= key < len(self._inputs) else self.input_index(key)
         value = self._inputs[index]
         return value.read() if type(value) is not np.ndarray and isinstance(value, Ref) else value
 
     def input_list(self, name: str) -> list[Any]:
-        """The values of a list input; of a single one, a list of one."""
+        """Return the values of a list input; a single input yields a list of one."""
         return [self.input(i) for i in self.op_kernel.input_range(name)]
 
     def has_input(self, key: Key) -> bool:
-        """Whether the input is there."""
+        """Return True if the input is present."""
         return self._inputs[self.input_index(key)] is not None
 
     def input_is_ref(self, key: Key) -> bool:
-        """Whether the input came by a reference edge."""
+        """Return True if the input is a reference."""
         return isinstance(self._inputs[self.input_index(key)], Ref)
 
     def mutable_input(self, key: Key) -> Ref:
-        """The reference of an input; hold its ``lock`` to read, compute and write back.
+        """Return the reference of an input; hold its ``lock`` for a read-modify-write.
 
         Raises
         ------
@@ -191,24 +191,24 @@ class OpKernelContext:
         return value
 
     def mutable_input_list(self, name: str) -> list[Ref]:
-        """The references of a list input."""
+        """Return the references of a list input."""
         return [self.mutable_input(i) for i in self.op_kernel.input_range(name)]
 
     def replace_ref_input(self, key: Key, value: Array) -> None:
-        """Put another value, of any shape, into the variable that an input refers to."""
+        """Assign a value of any shape to the variable that an input refers to."""
         self.mutable_input(key).assign(self._checked(value, self.input_dtype(key).base, key))
 
     def delete_ref_input(self, key: Key) -> None:
-        """Take the value out of the variable that an input refers to."""
+        """Make the variable that an input refers to uninitialised."""
         self.mutable_input(key).assign(None)
 
     def validate_inputs_are_same_shape(self) -> None:
-        """Check that all inputs have one shape.
+        """Check that all inputs have the same shape.
 
         Raises
         ------
         ShapeError
-            Two differ.
+            Two shapes differ.
         """
         shapes = [list(self.input(i).shape) for i in range(self.num_inputs)]
         for i, shape in enumerate(shapes):
@@ -226,12 +226,12 @@ class OpKernelContext:
     # Outputs
 
     def set_output(self, key: Key, value: Any) -> None:
-        """Give an output its value.
+        """Set the value of an output.
 
         Raises
         ------
         InternalError
-            It is of another type than the node declares.
+            The type of the value is not that declared by the node.
         """
         index = key if type(key) is int and 0 <= key < len(self._outputs) else self.output_index(key)
         dtype = self.op_kernel.output_dtypes[index]
@@ -243,7 +243,7 @@ class OpKernelContext:
             self._outputs[index] = self._checked(value, self.op_kernel.output_types[index], key)
 
     def set_output_list(self, name: str, values: Iterable[Any]) -> None:
-        """Give a list output its values."""
+        """Set the values of a list output."""
         places, given = self.op_kernel.output_range(name), list(values)
         if len(places) != len(given):
             raise InternalError(f"{len(given)} values for output '{name}', which has {len(places)}")
@@ -251,19 +251,19 @@ class OpKernelContext:
             self.set_output(index, value)
 
     def set_output_ref(self, key: Key, ref: Ref) -> None:
-        """Let an output refer to a variable."""
+        """Set an output to a reference to a variable."""
         index = self.output_index(key)
         if self.op_kernel.output_dtypes[index] is not None:
             raise InternalError(f"output {key!r} is not a reference: use set_output")
         self._outputs[index] = ref
 
     def allocate_output(self, key: Key, shape: Sequence[int]) -> Array:
-        """An uninitialised array as output, to be filled by the kernel.
+        """Allocate an uninitialised array as output, to be filled by the kernel.
 
         Raises
         ------
         ResourceExhaustedError
-            There is not so much memory, or the step's limit is reached.
+            Memory is exhausted, or the limit of the step is exceeded.
         InternalError
             The output is a reference.
         """
@@ -275,40 +275,40 @@ class OpKernelContext:
         return array
 
     def allocate_temp(self, dtype: Any, shape: Sequence[int]) -> Array:
-        """An uninitialised array for the time of the computation; it may become an output."""
+        """Allocate an uninitialised temporary array; it may become an output."""
         return self._allocate("temp", as_data_type(dtype).numpy, shape)
 
     def allocate_persistent(self, dtype: Any, shape: Sequence[int]) -> Array:
-        """An uninitialised array that the kernel keeps."""
+        """Allocate an uninitialised array that outlives the run of the kernel."""
         return self._allocate("persistent", as_data_type(dtype).numpy, shape)
 
     def mutable_output(self, key: Key) -> Any:
-        """The value an output has so far, or None."""
+        """Return the current value of an output, or None."""
         return self._outputs[self.output_index(key)]
 
     def release_output(self, key: Key) -> Any:
-        """Take the value of an output away from the context."""
+        """Remove and return the value of an output."""
         index = self.output_index(key)
         value, self._outputs[index] = self._outputs[index], None
         return value
 
     def output_list(self, name: str) -> list[Any]:
-        """The values a list output has so far."""
+        """Return the current values of a list output."""
         return [self._outputs[i] for i in self.op_kernel.output_range(name)]
 
     def output_required(self, key: Key) -> bool:
-        """Whether somebody needs the output; others may stay unset."""
+        """Return True if the output has users; others may stay unset."""
         return not self._required or bool(self._required[self.output_index(key)])
 
     def take_outputs(self) -> list[Any]:
-        """All outputs, for the executor.
+        """Return all outputs; called by the executor.
 
         Raises
         ------
         OpError
-            The status, if it was set.
+            The kernel has set this error as its status.
         InternalError
-            An output that is needed was not set.
+            A required output was not set.
         """
         if self.status is not None:
             raise self.status
@@ -329,7 +329,7 @@ class OpKernelContext:
             )
 
     def _checked(self, value: Any, dtype: DataType, key: Key) -> Array:
-        """The value as an array, if it is of the right type."""
+        """Return a value as an array; raise if its type is not the declared one."""
         array = np.asarray(value) if isinstance(value, np.generic) else value
         if not isinstance(array, np.ndarray) or array.dtype != dtype.numpy:
             got = array.dtype if isinstance(array, np.ndarray) else type(value).__name__
@@ -362,10 +362,10 @@ class OpKernelContext:
     # Forwarding
 
     def forward_input(self, input_key: Key, output_key: Key, shape: Sequence[int] | None = None) -> Array | None:
-        """An input's array to write an output into, in the output's shape, or None if that would harm somebody.
+        """Return the array of an input, reshaped for reuse as an output, or None if it cannot be reused.
 
-        It must be a plain value of the output's type, number of elements and memory, that nobody needs afterwards by
-        the schedule, and whose memory no other array shares.
+        The input must be a plain value of the type, size and memory type of the output, without later users in the
+        schedule, whose memory is not shared with other arrays.
         """
         source, target = self.input_index(input_key), self.output_index(output_key)
         kernel = self.op_kernel
@@ -382,7 +382,7 @@ class OpKernelContext:
         return value.reshape(wanted) if prod(wanted) == value.size else None
 
     def forward_input_to_output_with_shape(self, input_key: Key, output_key: Key, shape: Sequence[int]) -> bool:
-        """Let an output be an input's memory, unchanged, in another shape; False if the sizes differ."""
+        """Set an output to an input with another shape; return False if the sizes differ."""
         value = self.input(input_key)
         if prod(shape) != value.size:
             return False
@@ -392,7 +392,7 @@ class OpKernelContext:
     def forward_input_or_allocate_output(
         self, candidates: Iterable[Key], output_key: Key, shape: Sequence[int]
     ) -> tuple[Array, int]:
-        """An array for an output, set as such, and the index of the input whose memory it is; -1 for a fresh one."""
+        """Set and return the array of an output, with the index of the input that it reuses (-1: allocated)."""
         for key in candidates:
             array = self.forward_input(key, output_key, shape)
             if array is not None:
@@ -401,44 +401,44 @@ class OpKernelContext:
         return self.allocate_output(output_key, shape), -1
 
     def forward_ref_input_to_ref_output(self, input_key: Key, output_key: Key) -> None:
-        """Let an output refer to the variable that an input refers to."""
+        """Set an output to the reference of an input."""
         self.set_output_ref(output_key, self.mutable_input(input_key))
 
     # The step
 
     @property
     def step_id(self) -> int:
-        """Differs from step to step."""
+        """Number of the step, unique in the session."""
         return self.step.step_id
 
     @property
     def resource_manager(self) -> ResourceMgr:
-        """Named resources that outlive the step."""
+        """Manager of named resources that outlive the step."""
         return self.step.resource_manager
 
     @property
     def step_container(self) -> ScopedStepContainer:
-        """Container of resources that end with the step."""
+        """Container of resources that are deleted at the end of the step."""
         return self.step.step_container
 
     @property
     def rendezvous(self) -> Any:
-        """Where values meet that cross devices."""
+        """Rendezvous for values sent between devices."""
         return self.step.rendezvous
 
     @property
     def cancellation_manager(self) -> CancellationManager:
-        """Where a kernel that waits registers to be told of cancellation."""
+        """Cancellation manager, with which waiting kernels register callbacks."""
         return self.step.cancellation_manager
 
     @property
     def function_library(self) -> Any:
-        """Instantiates functions."""
+        """Runtime that instantiates and runs functions."""
         return self.step.function_library
 
     @property
     def thread_pool(self) -> Any:
-        """What the kernel may spread work on, or None."""
+        """Thread pool for parallel work of the kernel, or None."""
         return self.op_kernel.device.thread_pool
 
     def call_function(self, handle: Any, args: Sequence[Any]) -> list[Any]:
@@ -447,13 +447,13 @@ class OpKernelContext:
         return results
 
     def instantiate(self, function: NameAttrList) -> Any:
-        """A handle of a function, to be called with `call_function`."""
+        """Instantiate a function; return a handle for `call_function`."""
         return self.step.function_library.instantiate(function)
 
     # Errors
 
     def set_status(self, error: OpError | None) -> None:
-        """Let the step fail with an error; the first one stays."""
+        """Fail the step with an error; the first error is kept."""
         if self.status is None:
             self.status = error
 
@@ -471,17 +471,17 @@ class OpKernelContext:
         cls: type[ResourceBase],
         dtype_and_shape: Iterable[tuple[DataType, TensorShape]] = (),
     ) -> Array:
-        """The value of an output that names a resource of a class."""
+        """Return an output value that is a handle of a resource."""
         where = container or DEFAULT_CONTAINER
         return as_value(ResourceHandle(self.device.name, where, name, type_name(cls), tuple(dtype_and_shape)))
 
     def resource_handle(self, key: Key) -> ResourceHandle:
-        """The handle that an input holds.
+        """Return the resource handle in an input.
 
         Raises
         ------
         InvalidArgumentError
-            It holds none.
+            The input holds no handle.
         """
         array = self.input(key)
         handle = array.flat[0] if isinstance(array, np.ndarray) and array.size and array.dtype.hasobject else None
@@ -492,12 +492,12 @@ class OpKernelContext:
         return handle
 
     def lookup_resource(self, key: Key | ResourceHandle, cls: type[R]) -> R:
-        """The resource that an input (or a handle) names.
+        """Return the resource that an input or a handle refers to.
 
         Raises
         ------
         NotFoundError
-            It was not made yet, or is deleted.
+            The resource was not created yet, or was deleted.
         InvalidArgumentError
             It is of another class.
         """
@@ -550,7 +550,7 @@ def _single(places: range, name: str, is_list: bool, what: str) -> int:
 
 
 def as_value(element: Any) -> Array:
-    """An array of rank 0 that holds one object."""
+    """Return an object array of rank 0 that holds one element."""
     array = np.empty((), np.object_)
     array[()] = element
     return array

@@ -1,4 +1,4 @@
-"""Named things that outlive a step or belong to one: variables, tables, stacks."""
+"""Named resources, such as variables, tables and stacks, that outlive a step or belong to one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DEFAULT_CONTAINER = "localhost"
 
 
 class ResourceBase:
-    """Base of everything a `ResourceMgr` holds."""
+    """Base class of the resources of a `ResourceMgr`."""
 
     def close(self) -> None:
-        """Called once when the resource leaves its manager."""
+        """Release the resource; called once when it is removed from its manager."""
 
     def debug_string(self) -> str:
-        """What it is, in a line."""
+        """Return a description in one line."""
         return type(self).__name__
 
 
@@ -30,18 +30,18 @@ R = TypeVar("R", bound=ResourceBase)
 
 @dataclass(frozen=True)
 class ResourceHandle:
-    """A name for a resource, small enough to flow along edges.
+    """Reference to a resource by name, passed along edges.
 
     Parameters
     ----------
     device, container, name : str
-        Where it lives.
+        Location and name of the resource.
     type_name : str
-        The class of the resource.
+        Name of the class of the resource.
     dtypes_and_shapes : tuple of (DataType, TensorShape)
-        What the values in it look like, where that is known.
+        Types and shapes of the values in the resource, if known.
     resource : ResourceBase, optional
-        The resource itself, for those that have no place in a manager and live as long as their handles.
+        The resource itself, if it is not in a manager and lives as long as its handles.
     """
 
     device: str
@@ -53,22 +53,22 @@ class ResourceHandle:
 
 
 def type_name(cls: type[ResourceBase]) -> str:
-    """The name under which resources of this class are kept."""
+    """Return the type name of resources of a class."""
     return cls.__name__
 
 
 class ResourceMgr:
-    """Resources by container, type and name; safe for any number of threads.
+    """Thread-safe table of resources by container, type and name.
 
     Parameters
     ----------
     default_container : str
-        Stands for the empty name of a container.
+        Name of the container that an empty name refers to.
 
     Attributes
     ----------
     removals : int
-        Grows when a resource is removed: what was found before may be another now.
+        Number of removals so far; if it changed, earlier lookups may be stale.
     """
 
     def __init__(self, default_container: str = DEFAULT_CONTAINER) -> None:
@@ -83,7 +83,7 @@ class ResourceMgr:
         Raises
         ------
         AlreadyExistsError
-            There is one of this type and name in the container.
+            The container has a resource of this type and name.
         """
         key = (type_name(type(resource)), name)
         with self._lock:
@@ -93,12 +93,12 @@ class ResourceMgr:
             held[key] = resource
 
     def lookup(self, container: str, name: str, cls: type[R]) -> R:
-        """The resource of this type and name.
+        """Return the resource of a type and name.
 
         Raises
         ------
         NotFoundError
-            There is none.
+            There is no such resource.
         """
         found = self.find(container, name, cls)
         if found is None:
@@ -109,12 +109,12 @@ class ResourceMgr:
         return found
 
     def find(self, container: str, name: str, cls: type[R]) -> R | None:
-        """The resource of this type and name, or None."""
+        """Return the resource of a type and name, or None."""
         held = self._containers.get(container or self.default_container)
         return None if held is None else held.get((type_name(cls), name))  # type: ignore[return-value]
 
     def lookup_or_create(self, container: str, name: str, cls: type[R], make: Callable[[], R]) -> R:
-        """The resource of this type and name, made by `make` if it is not there."""
+        """Return the resource of a type and name, created by `make` if it does not exist."""
         found = self.find(container, name, cls)
         if found is not None:
             return found
@@ -126,12 +126,12 @@ class ResourceMgr:
             return found
 
     def delete(self, container: str, name: str, kind: type[ResourceBase] | str) -> None:
-        """Remove a resource, whose type is given by its class or by its name.
+        """Remove a resource; its type is given by class or by name.
 
         Raises
         ------
         NotFoundError
-            There is none.
+            There is no such resource.
         """
         kind_name = kind if isinstance(kind, str) else type_name(kind)
         with self._lock:
@@ -143,7 +143,7 @@ class ResourceMgr:
         resource.close()
 
     def cleanup(self, container: str) -> None:
-        """Drop a container with all it holds; one that is not there is fine."""
+        """Remove a container and its resources; a missing container is ignored."""
         with self._lock:
             dropped = self._containers.pop(container or self.default_container, {})
             self.removals += 1
@@ -151,12 +151,12 @@ class ResourceMgr:
             resource.close()
 
     def clear(self) -> None:
-        """Drop every container."""
+        """Remove all containers."""
         for container in list(self._containers):
             self.cleanup(container)
 
     def __iter__(self) -> Iterator[tuple[str, str, str, ResourceBase]]:
-        """Container, type, name and resource of all, in the order of their making."""
+        """Iterate over (container, type, name, resource) in the order of creation."""
         with self._lock:
             rows = [(c, t, n, r) for c, held in self._containers.items() for (t, n), r in held.items()]
         return iter(rows)
@@ -166,7 +166,7 @@ class ResourceMgr:
             return sum(map(len, self._containers.values()))
 
     def debug_string(self) -> str:
-        """One line per resource."""
+        """Return one line for each resource."""
         return "\n".join(f"{c} | {t} | {n} | {r.debug_string()}" for c, t, n, r in self)
 
     def _text(self, container: str, kind: str, name: str) -> str:
@@ -175,7 +175,7 @@ class ResourceMgr:
 
 @dataclass(slots=True)
 class ScopedStepContainer:
-    """The container of what lives for one step only."""
+    """Container of resources that live for one step."""
 
     step_id: int
     resource_manager: ResourceMgr
@@ -185,5 +185,5 @@ class ScopedStepContainer:
         self.name = self.name or f"__per_step_{self.step_id}"
 
     def close(self) -> None:
-        """Drop what the step made."""
+        """Remove the resources of the step."""
         self.resource_manager.cleanup(self.name)

@@ -1,8 +1,7 @@
-"""Inferring the shapes of an op's outputs from what is known of its inputs.
+"""Shape inference: shapes of an op's outputs from partially known inputs.
 
-A shape function takes an `InferenceContext` alone: it asks for input shapes, attributes and perhaps values, checks
-what the op demands, and sets the output shapes. Unknown ranks and sizes go through every helper: a size is an int or
-None.
+A shape function takes an `InferenceContext`: it reads input shapes, attributes and sometimes values, checks the
+constraints of the op, and sets the output shapes. All helpers accept unknown ranks and sizes: a size is an int or None.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Array = np.ndarray[Any, Any]
 HandleData = tuple[tuple[TensorShape, DataType], ...]
 ShapeLike = TensorShape | Sequence[Dim]
 _LIMIT = 1 << 63
-_MAX_ELEMENTS = 1 << 16  # larger values are no shapes, axes or sizes
+_MAX_ELEMENTS = 1 << 16  # larger values cannot be shapes, axes or sizes
 
 
 def _as_shape(shape: ShapeLike) -> TensorShape:
@@ -31,22 +30,22 @@ def _as_shape(shape: ShapeLike) -> TensorShape:
 
 
 class InferenceContext:
-    """What a shape function sees of a node, and where it leaves its answer.
+    """Argument of shape functions: facts about a node, and the inferred output shapes.
 
     Parameters
     ----------
     op_def : OpDef
-        The declaration.
+        Declaration of the op.
     attrs : mapping of AttrValue
-        The node's attributes; those that lack come from the defaults.
+        Attributes of the node; missing ones take their defaults.
     input_shapes : sequence of TensorShape
-        What is known of each input.
+        Shape of each input, possibly partially known.
     input_tensors : sequence of (ndarray or None), optional
-        The inputs whose values are known; may work them out when asked.
+        Values of the inputs, None if unknown; a lazy sequence may compute them on access.
     input_tensors_as_shapes : sequence of (TensorShape or None), optional
-        The inputs that stand for shapes, known in part.
+        Inputs that hold shapes, possibly partially known.
     input_handles : sequence of (tuple of (TensorShape, DataType) or None), optional
-        What lies behind the inputs that are handles.
+        Shapes and types of the values behind inputs that are handles.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class InferenceContext:
 
     @property
     def num_inputs(self) -> int:
-        """Number of inputs, lists laid out flat."""
+        """Number of inputs, lists flattened."""
         return len(self._inputs)
 
     def _range(self, name: str) -> range:
@@ -88,31 +87,31 @@ class InferenceContext:
         return i if isinstance(i, int) else self._range(i).start
 
     def input(self, i: int | str) -> TensorShape:
-        """Shape of an input."""
+        """Return the shape of an input."""
         return self._inputs[self._index(i)]
 
     def inputs(self, name: str) -> list[TensorShape]:
-        """Shapes of the tensors of an argument."""
+        """Return the shapes of the tensors of an argument."""
         return [self._inputs[i] for i in self._range(name)]
 
     def input_tensor(self, i: int | str) -> Array | None:
-        """Value of an input, where it is known; a huge one counts as unknown."""
+        """Return the value of an input, or None if it is unknown or huge."""
         i = self._index(i)
         value = self._tensors[i] if i < len(self._tensors) else None
         return None if value is not None and value.size > _MAX_ELEMENTS else value
 
     def input_handle(self, i: int | str) -> HandleData | None:
-        """Shapes and types of what a handle stands for, where they are known."""
+        """Return the shapes and types of the values behind a handle, or None if unknown."""
         i = self._index(i)
         return self._handles[i] if i < len(self._handles) else None
 
     def attr(self, name: str) -> Any:
-        """Value of an attribute.
+        """Return the value of an attribute.
 
         Raises
         ------
         InvalidArgumentError
-            The op has none of that name.
+            The op has no such attribute.
         """
         value = self.attrs.get(name)
         if value is None:
@@ -134,11 +133,11 @@ class InferenceContext:
             self._outputs[i] = _as_shape(shape)
 
     def output(self, i: int | str) -> TensorShape:
-        """Shape of an output, unknown until it is set."""
+        """Return the shape of an output, unknown until it is set."""
         return self._outputs[i if isinstance(i, int) else self._out_range(i).start]
 
     def set_output_handle(self, i: int, data: HandleData | None) -> None:
-        """Say what an output that is a handle stands for."""
+        """Set the shapes and types of the values behind an output that is a handle."""
         if not self.output_handles:
             self.output_handles = [None] * self.num_outputs
         self.output_handles[i] = data
@@ -146,34 +145,34 @@ class InferenceContext:
     # Making shapes
 
     def unknown_shape(self) -> TensorShape:
-        """Nothing known."""
+        """Return a shape of unknown rank."""
         return UNKNOWN
 
     def unknown_shape_of_rank(self, rank: int) -> TensorShape:
-        """Only the rank known."""
+        """Return a shape of known rank and unknown sizes."""
         if rank > MAX_RANK:
             raise ShapeError(f"a rank of {rank}; {MAX_RANK} is the limit")
         return TensorShape([None] * rank)
 
     def scalar(self) -> TensorShape:
-        """No dimensions."""
+        """Return the shape of a scalar."""
         return SCALAR
 
     def vector(self, n: Dim) -> TensorShape:
-        """One dimension."""
+        """Return the shape of a vector."""
         return TensorShape((n,))
 
     def matrix(self, m: Dim, n: Dim) -> TensorShape:
-        """Two dimensions."""
+        """Return the shape of a matrix."""
         return TensorShape((m, n))
 
     def make_shape_from_shape_tensor(self, i: int | str) -> TensorShape:
-        """The shape that an input holds; unknown sizes where its value is not known.
+        """Return the shape that an input holds; sizes are unknown where its value is.
 
         Raises
         ------
         ShapeError
-            The input is no vector, or has a size below -1.
+            The input is not a vector, or holds a size below -1.
         """
         i = self._index(i)
         held = self.with_rank_at_most(self.input(i), 1)
@@ -199,12 +198,12 @@ class InferenceContext:
         return TensorShape(None if d < 0 else d for d in value.tolist())
 
     def make_dim_for_scalar_input(self, i: int | str) -> Dim:
-        """The size that an input holds, where its value is known.
+        """Return the size that an input holds, or None if its value is unknown.
 
         Raises
         ------
         ShapeError
-            The input is no scalar, or negative.
+            The input is not a scalar, or is negative.
         """
         self.with_rank(self.input(i), 0)
         value = self.input_tensor(i)
@@ -217,7 +216,7 @@ class InferenceContext:
     # Demands on shapes
 
     def with_rank(self, shape: TensorShape, rank: int) -> TensorShape:
-        """The shape, of that rank; ShapeError if it has another."""
+        """Return the shape refined to a rank; raise ShapeError if it has another."""
         if shape.dims is None:
             return self.unknown_shape_of_rank(rank)
         if len(shape.dims) != rank:
@@ -225,31 +224,31 @@ class InferenceContext:
         return shape
 
     def with_rank_at_least(self, shape: TensorShape, rank: int) -> TensorShape:
-        """The shape; ShapeError if its rank is known to be lower."""
+        """Return the shape; raise ShapeError if its rank is lower."""
         if shape.dims is not None and len(shape.dims) < rank:
             raise ShapeError(f"{self.op_def.name}: the shape must be at least of rank {rank}, but {shape} is given")
         return shape
 
     def with_rank_at_most(self, shape: TensorShape, rank: int) -> TensorShape:
-        """The shape; ShapeError if its rank is known to be higher."""
+        """Return the shape; raise ShapeError if its rank is higher."""
         if shape.dims is not None and len(shape.dims) > rank:
             raise ShapeError(f"{self.op_def.name}: the shape must be at most of rank {rank}, but {shape} is given")
         return shape
 
     def merge(self, a: TensorShape, b: TensorShape) -> TensorShape:
-        """What both shapes say together; ShapeError if they contradict each other."""
+        """Merge two shapes; raise ShapeError if they are incompatible."""
         if not a.is_compatible_with(b):
             raise ShapeError(f"{self.op_def.name}: the shapes {a} and {b} must be equal")
         return a.merge_with(b)
 
     def merge_dim(self, a: Dim, b: Dim) -> Dim:
-        """What both sizes say together; ShapeError if they contradict each other."""
+        """Merge two sizes; raise ShapeError if they differ."""
         if a is not None and b is not None and a != b:
             raise ShapeError(f"{self.op_def.name}: the sizes {a} and {b} must be equal")
         return b if a is None else a
 
     def merge_prefix(self, shape: TensorShape, prefix: TensorShape) -> tuple[TensorShape, TensorShape]:
-        """A shape and what it must begin with, each completed from the other."""
+        """Merge a shape and its prefix; return both, refined."""
         if shape.dims is None or prefix.dims is None:
             return shape, prefix
         self.with_rank_at_least(shape, len(prefix.dims))
@@ -257,13 +256,13 @@ class InferenceContext:
         return head + shape[len(prefix.dims) :], head
 
     def with_value(self, dim: Dim, value: int) -> int:
-        """The size, which must be this value; ShapeError if it is another."""
+        """Return `value`; raise ShapeError if the size is known to differ."""
         if dim is not None and dim != value:
             raise ShapeError(f"{self.op_def.name}: a size must be {value}, but is {dim}")
         return value
 
     def broadcast(self, a: TensorShape, b: TensorShape) -> TensorShape:
-        """The shape that both stretch to; ShapeError if there is none."""
+        """Broadcast two shapes; raise ShapeError if they are incompatible."""
         if a.dims is None or b.dims is None:
             return UNKNOWN
         rank = max(len(a.dims), len(b.dims))
@@ -280,7 +279,7 @@ class InferenceContext:
     # Parts of shapes
 
     def sub_shape(self, shape: TensorShape, start: int, stop: int | None = None) -> TensorShape:
-        """The dimensions from `start` to `stop`, which count from the end where negative."""
+        """Return the dimensions from `start` to `stop`; negative indices count from the end."""
         if shape.dims is None:
             return self._unknown_part(start, stop)
         for at in (start, stop):
@@ -289,24 +288,24 @@ class InferenceContext:
         return shape[start:stop]
 
     def _unknown_part(self, start: int, stop: int | None) -> TensorShape:
-        """Of an unknown rank; known where both bounds count from the same end."""
+        """Return a part of a shape of unknown rank; its rank is known if both bounds count from the same end."""
         if stop is None:
             return self.unknown_shape_of_rank(-start) if start < 0 else UNKNOWN
         return self.unknown_shape_of_rank(stop - start) if (start < 0) == (stop < 0) and start <= stop else UNKNOWN
 
     def concatenate(self, a: TensorShape, b: ShapeLike) -> TensorShape:
-        """The dimensions of one after those of the other."""
+        """Concatenate the dimensions of two shapes."""
         return a + b
 
     def replace_dim(self, shape: TensorShape, i: int, dim: Dim) -> TensorShape:
-        """The shape with another size at one place."""
+        """Return the shape with one size replaced."""
         if shape.dims is None:
             return shape
         i = self.axis(i, shape)
         return TensorShape((*shape[:i], dim, *shape[i + 1 :]))
 
     def axis(self, axis: int, shape: TensorShape) -> int:
-        """An axis of a shape of known rank, counted from the front; ShapeError if it is not there."""
+        """Return a non-negative axis of a shape of known rank; raise ShapeError if it is out of range."""
         rank = len(shape)
         if not -rank <= axis < rank:
             raise ShapeError(f"{self.op_def.name}: dimension {axis} is not there in the shape {shape}")
@@ -323,19 +322,19 @@ class InferenceContext:
         return None if d is None or e is None else self._known(fn(d, e), f"{d} {sign} {e}")
 
     def add(self, d: Dim, e: Dim) -> Dim:
-        """Sum of sizes."""
+        """Add sizes."""
         return self._arithmetic("+", int.__add__, d, e)
 
     def subtract(self, d: Dim, e: Dim) -> Dim:
-        """Difference of sizes; ShapeError if it is negative."""
+        """Subtract sizes; raise ShapeError if the result is negative."""
         return self._arithmetic("-", int.__sub__, d, e)
 
     def multiply(self, d: Dim, e: Dim) -> Dim:
-        """Product of sizes, known where one is zero."""
+        """Multiply sizes; the product is known if one is zero."""
         return 0 if d == 0 or e == 0 else self._arithmetic("*", int.__mul__, d, e)
 
     def divide(self, d: Dim, e: Dim, evenly: bool = True) -> Dim:
-        """Quotient of sizes; ShapeError if it must be even and is not, or if the divisor is not positive."""
+        """Divide sizes; raise ShapeError if `evenly` and there is a remainder, or if the divisor is not positive."""
         if e is not None and e <= 0:
             raise ShapeError(f"{self.op_def.name}: a size is divided by {e}")
         if evenly and d is not None and e is not None and d % e:
@@ -343,9 +342,9 @@ class InferenceContext:
         return d if e == 1 else self._arithmetic("//", int.__floordiv__, d, e)
 
     def min(self, d: Dim, e: Dim) -> Dim:
-        """Lower size, known where one is zero."""
+        """Return the smaller size, known if one is zero."""
         return 0 if d == 0 or e == 0 else self._arithmetic("min", min, d, e)
 
     def max(self, d: Dim, e: Dim) -> Dim:
-        """Higher size."""
+        """Return the larger size."""
         return self._arithmetic("max", max, d, e)

@@ -13,17 +13,17 @@ MAX_RANK = 254
 
 
 class TensorShape:
-    """A shape that may be known in part; it never changes.
+    """Immutable shape that may be partially known.
 
     Parameters
     ----------
     dims : iterable of (int or None), or None
-        Sizes; None for one that is unknown; None instead of all for an unknown rank.
+        Sizes, None for unknown ones; None instead of the sequence for an unknown rank.
 
     Raises
     ------
     InvalidArgumentError
-        A negative size, or more dimensions than TensorFlow allows (254).
+        A size is negative, or there are more than 254 dimensions, the limit of TensorFlow.
     """
 
     __slots__ = ("dims",)
@@ -39,21 +39,21 @@ class TensorShape:
 
     @property
     def rank(self) -> int | None:
-        """Number of dimensions, or None."""
+        """Number of dimensions, or None if unknown."""
         return None if self.dims is None else len(self.dims)
 
     @property
     def is_fully_defined(self) -> bool:
-        """Whether every size is known."""
+        """True if every size is known."""
         return self.dims is not None and None not in self.dims
 
     @property
     def num_elements(self) -> int | None:
-        """Number of elements, or None where a size is unknown."""
+        """Number of elements, or None if a size is unknown."""
         return prod(self.as_list()) if self.is_fully_defined else None
 
     def as_list(self) -> list[int]:
-        """The sizes of a shape that is known.
+        """Return the sizes of a fully known shape.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class TensorShape:
         return [d for d in self.dims if d is not None]
 
     def is_compatible_with(self, other: TensorShape) -> bool:
-        """Whether some known shape is an instance of both."""
+        """Return True if a fully known shape exists that matches both."""
         if self.dims is None or other.dims is None:
             return True
         return len(self.dims) == len(other.dims) and all(
@@ -73,12 +73,12 @@ class TensorShape:
         )
 
     def merge_with(self, other: TensorShape) -> TensorShape:
-        """What both say together.
+        """Return the shape with the known sizes of both.
 
         Raises
         ------
         ShapeError
-            They contradict each other.
+            The shapes are incompatible.
         """
         if not self.is_compatible_with(other):
             raise ShapeError(f"the shapes {self} and {other} are not compatible")

@@ -1,4 +1,4 @@
-"""TensorFlow's data types: their numbers, spellings and NumPy twins.
+"""TensorFlow's data types: their numbers, names and NumPy dtypes.
 
 A value in a graph is always a `numpy.ndarray`, rank 0 included. Strings, resources and variants are object arrays
 (of `bytes`, of `ResourceHandle`, of anything); quantised integers are arrays of the integers that hold them.
@@ -16,7 +16,7 @@ from cyxla.errors import InvalidArgumentError, UnimplementedError
 
 _REF = 100  # added to a type's number: the type of a reference to a variable
 
-# number: (spelling in op declarations, spelling in NumPy, type of the arrays)
+# number: (name in op declarations, name in NumPy, dtype of the arrays)
 _FACTS: dict[int, tuple[str, str, Any]] = {
     1: ("float", "float32", np.float32),
     2: ("double", "float64", np.float64),
@@ -55,9 +55,9 @@ _FACTS: dict[int, tuple[str, str, Any]] = {
 
 
 class DataType(IntEnum):
-    """A type of TensorFlow's ``DataType`` enum; ``DT_FLOAT_REF`` and its like are references to variables.
+    """TensorFlow's ``DataType`` enum; ``DT_FLOAT_REF`` and the like are references to variables.
 
-    Its ``text`` is how declarations spell it (``"half"``), its ``numpy_name`` spells by width (``"float16"``).
+    ``text`` is the name in op declarations (``"half"``), ``numpy_name`` the name by width (``"float16"``).
     """
 
     DT_INVALID = 0
@@ -130,32 +130,32 @@ class DataType(IntEnum):
 
     @property
     def is_ref(self) -> bool:
-        """Whether it is a reference to a variable."""
+        """True if the type is a reference to a variable."""
         return self > _REF
 
     @property
     def base(self) -> DataType:
-        """The type without the reference."""
+        """The type of the value behind a reference."""
         return DataType(self - _REF) if self > _REF else self
 
     @property
     def ref(self) -> DataType:
-        """The reference to this type; a reference stays what it is."""
+        """The type of references to this type; references are unchanged."""
         return self if self > _REF or self == 0 else DataType(self + _REF)
 
     @property
     def text(self) -> str:
-        """Spelling in op declarations."""
+        """Name in op declarations."""
         return "invalid" if not self else _FACTS[self.base][0] + ("_ref" if self.is_ref else "")
 
     @property
     def numpy_name(self) -> str:
-        """Spelling by width."""
+        """Name by width."""
         return "invalid" if not self else _FACTS[self.base][1] + ("_ref" if self.is_ref else "")
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """Type of the arrays that hold it."""
+        """Dtype of the arrays that hold values of the type."""
         if not self:
             raise InvalidArgumentError("DT_INVALID has no arrays")
         return _NUMPY[self.base]
@@ -167,26 +167,26 @@ class DataType(IntEnum):
 _NUMPY: dict[DataType, np.dtype[Any]] = {
     DataType(number): np.dtype(scalar) for number, (_, _, scalar) in _FACTS.items()
 }
-# Object arrays are taken for strings: neither resources nor variants are ever made from arrays.
+# Object arrays convert to strings: resources and variants are never created from arrays.
 _OF_NUMPY = {dtype: t for t, dtype in reversed(_NUMPY.items()) if not t.text.startswith("q") and t.text != "variant"}
 _OF_NUMPY[np.dtype(np.object_)] = DataType.DT_STRING
 _OF_TEXT = {name: t for t in DataType if t for name in (t.text, t.numpy_name, t.name)}
 
 
 def as_data_type(value: Any) -> DataType:
-    """The data type that a number, a spelling, a NumPy dtype or a scalar type names.
+    """Convert a number, a name, a NumPy dtype or a scalar type to a data type.
 
     Parameters
     ----------
     value : DataType, int, str, numpy.dtype or type
-        ``"float"``, ``"float32"``, ``"DT_FLOAT"``, ``1`` and ``numpy.float32`` are the same.
+        Data type; ``"float"``, ``"float32"``, ``"DT_FLOAT"``, ``1`` and ``numpy.float32`` are equal.
 
     Raises
     ------
     InvalidArgumentError
-        No such type.
+        There is no such type.
     UnimplementedError
-        A NumPy dtype that TensorFlow lacks, such as ``longdouble``.
+        TensorFlow has no type for the NumPy dtype, such as ``longdouble``.
     """
     if isinstance(value, DataType):
         return value
@@ -222,10 +222,10 @@ REAL = FLOATING + INTEGRAL
 NUMBER = REAL + COMPLEX
 INDEX = _types("int32", "int64")
 QUANTIZED = _types("qint8", "quint8", "qint32", "qint16", "quint16")
-HANDLES = _types("resource", "variant")  # what is not plain data
+HANDLES = _types("resource", "variant")  # types other than plain data
 FLOAT8 = _types("float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz")
 INT4 = _types("int4", "uint4")
-DATA = (*NUMBER, *_types("bool", "string"))  # what a client can feed and fetch, quantised types aside
+DATA = (*NUMBER, *_types("bool", "string"))  # types that a client can feed and fetch, except quantised types
 
 # The groups of the grammar of op declarations, in TensorFlow's order.
 GROUPS = {

@@ -1,4 +1,4 @@
-"""Cells whose value changes: resource variables, and the references of TensorFlow 1."""
+"""Mutable values: resource variables, and the reference variables of TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Array = np.ndarray[Any, Any]
 
 
 class Ref:
-    """A value that can be replaced: what flows along a reference edge.
+    """Mutable value, passed along reference edges.
 
-    An array that was read is never changed afterwards: readers keep what they read. Updates in place go through
-    `writable`, which copies only what somebody may still hold.
+    An array that was read is never modified afterwards. In-place updates go through `writable`, which copies the array
+    if a reader may still hold it (copy on write).
 
     Attributes
     ----------
     value : ndarray or None
-        None until the first assignment.
+        Current value; None until the first assignment.
     lock : RLock
-        Held by whoever reads, computes and writes back.
+        Lock for read-modify-write sequences.
     """
 
     __slots__ = ("_handed_out", "dtype", "lock", "name", "value")
@@ -36,22 +36,22 @@ class Ref:
 
     @property
     def is_initialized(self) -> bool:
-        """Whether a value was assigned."""
+        """True if a value was assigned."""
         return self.value is not None
 
     def read(self) -> Array | None:
-        """The value; it will not change under the reader."""
+        """Return the value as a snapshot that later updates do not modify."""
         with self.lock:
             self._handed_out = True
             return self.value
 
     def assign(self, value: Array | None, *, owned: bool = False) -> None:
-        """Replace the value; an array that nobody else holds is `owned` and may be updated in place later."""
+        """Replace the value; an array without other holders is `owned` and may be updated in place later."""
         with self.lock:
             self.value, self._handed_out = value, not owned
 
     def writable(self) -> Array:
-        """The value as an array that may be changed in place while the lock is held."""
+        """Return the value as an array that may be modified in place while the lock is held."""
         with self.lock:
             if self.value is None:
                 raise ValueError("the variable has no value")
@@ -61,10 +61,10 @@ class Ref:
 
 
 class Var(Ref, ResourceBase):
-    """A resource variable."""
+    """Resource variable."""
 
     __slots__ = ()
 
     def debug_string(self) -> str:
-        """Type and shape."""
+        """Return the type and shape as text."""
         return f"Var {self.dtype} {'uninitialized' if self.value is None else list(self.value.shape)}"

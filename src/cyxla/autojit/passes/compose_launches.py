@@ -9,7 +9,7 @@ from __future__ import annotations
 from cyxla.autojit.options import LAUNCH_OF, LAZY, PLATFORM, JitOptions
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.graph.graph import Graph, Node, Tensor
-from cyxla.core.runtime.subgraph import copy_graph, insert_node
+from cyxla.core.runtime.subgraph import insert_node, shallow_copy
 
 
 def compose_launches(jit: JitOptions) -> None:
@@ -17,7 +17,7 @@ def compose_launches(jit: JitOptions) -> None:
     options = jit.options
     if not any(node.op == "_XlaCompile" and node.has_attr(LAUNCH_OF) for node in options.graph.nodes.values()):
         return
-    graph = options.graph = copy_graph(options.graph)
+    graph = options.graph = shallow_copy(options.graph)
     groups: dict[str, list[Node]] = {}
     for node in graph.nodes.values():
         if node.has_attr(LAUNCH_OF):

@@ -1,1 +1,1 @@
-"""Running graphs: devices, placement, executors, sessions, and ops applied at once."""
+"""Execution of graphs: devices, placement, executors, sessions, and eager ops."""

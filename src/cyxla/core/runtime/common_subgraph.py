@@ -1,4 +1,4 @@
-"""Elimination of common subgraphs: of nodes that compute the same, one stays."""
+"""Common subgraph elimination: equal nodes are merged into one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.optimization_registry import OptimizationPassOptions, OptimizationPassRegistry
 
 PHASE = 20
-MAX_CONSTANT = 4096  # bytes; larger ones are not compared
-_FREE_ATTRS = frozenset({"_class", "_output_shapes"})  # remarks that change no result
-_NEVER = frozenset(
+MAX_CONSTANT = 4096  # bytes; larger constants are not compared
+_IGNORED_ATTRS = frozenset({"_class", "_output_shapes"})  # do not affect the result
+_EXCLUDED_OPS = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Select")
 ) | {"_Arg", "_Retval", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "NoOp"}
 
@@ -26,16 +26,16 @@ def register(registry: OptimizationPassRegistry) -> None:
 
 
 def common_subgraph_elimination(options: OptimizationPassOptions) -> int:
-    """Merge equal nodes of a graph in place; gives the number of nodes that went.
+    """Merge equal nodes of a graph in place, and return the number of removed nodes.
 
-    Nodes are equal if they apply one op with equal attributes to the same tensors after the same nodes on the same
-    device; the inputs of a commutative op may be exchanged. Stateful nodes are equal to none.
+    Nodes are equal if they have the same op, attributes, inputs, control inputs and device; the inputs of a commutative
+    op may be in any order. Stateful nodes are never merged.
     """
     return eliminate(options.graph)
 
 
 def eliminate(graph: Graph) -> int:
-    """Merge equal nodes of a graph in place; gives the number of nodes that went."""
+    """Merge equal nodes of a graph in place, and return the number of removed nodes."""
     first: dict[Any, Node] = {}
     gone: dict[Node, Node] = {}
     for node in topological_order(graph.nodes.values()):
@@ -44,7 +44,7 @@ def eliminate(graph: Graph) -> int:
             known = first.setdefault(_key(node), node)
             if known is not node:
                 gone[node] = known
-    for node in graph.nodes.values():  # the loop edges of merges lead back
+    for node in graph.nodes.values():  # again, for the loop back edges of merges
         _redirect(node, gone)
     for node in gone:
         del graph.nodes[node.name]
@@ -59,7 +59,7 @@ def _redirect(node: Node, gone: dict[Node, Node]) -> None:
 
 
 def _may_merge(node: Node) -> bool:
-    if node.is_stateful or node.op in _NEVER or not node.outputs:
+    if node.is_stateful or node.op in _EXCLUDED_OPS or not node.outputs:
         return False
     if node.op == "Const" and node.attr("value").array.nbytes > MAX_CONSTANT:
         return False
@@ -70,6 +70,6 @@ def _key(node: Node) -> Any:
     inputs = [(t.node.id, t.node.name, t.index) for t in node.inputs]
     if node.op_def.is_commutative:
         inputs.sort()
-    attrs = frozenset((name, value) for name, value in node.attrs.items() if name not in _FREE_ATTRS)
+    attrs = frozenset((name, value) for name, value in node.attrs.items() if name not in _IGNORED_ATTRS)
     controls = frozenset(control.name for control in node.control_inputs)
     return (node.op, attrs, tuple(inputs), controls, node.assigned_device)

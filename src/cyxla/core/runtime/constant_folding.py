@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants only is computed once, before the first run."""
+"""Constant folding: nodes that depend only on constants are computed once, before the first run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import HANDLES
 from cyxla.core.graph.graph import Graph, Node, Tensor
-from cyxla.core.runtime.invoke import Call
+from cyxla.core.runtime.invoke import KernelCall
 from cyxla.core.runtime.schedule import topological_order
 from cyxla.core.runtime.subgraph import insert_node
 from cyxla.errors import OpError
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.optimization_registry import OptimizationPassOptions, OptimizationPassRegistry
 
 PHASE = 10
-MAX_BYTES = 10 << 20  # of a value; a larger one is computed in every run
-_MOVERS = frozenset(
+MAX_BYTES = 10 << 20  # of a folded value; a larger one is computed in every run
+_CONTROL_FLOW = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Select")
-)  # branches and loops are for the executor
-_NEVER = _MOVERS | {"Const", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "FakeParam"}
+)  # evaluated by the executor
+_EXCLUDED_OPS = _CONTROL_FLOW | {"Const", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "FakeParam"}
 
 
 def register(registry: OptimizationPassRegistry) -> None:
@@ -35,7 +35,7 @@ def register(registry: OptimizationPassRegistry) -> None:
 
 
 def constant_folding(options: OptimizationPassOptions) -> int:
-    """Fold the constants of a graph in place; gives the number of nodes that were computed."""
+    """Fold the constants of a graph in place, and return the number of folded nodes."""
     return _Folding(options.graph, options.engine).run()
 
 
@@ -50,7 +50,7 @@ class _Folding:
         folded: list[Node] = []
         for node in topological_order(self.graph.nodes.values()):
             if node.op == "Const" and not node.control_inputs:
-                self.values[node.outputs[0]] = None  # read only when something folds
+                self.values[node.outputs[0]] = None  # read on demand
             elif self._may_fold(node) and self._fold(node):
                 folded.append(node)
         if folded:
@@ -63,7 +63,7 @@ class _Folding:
             and bool(node.inputs)
             and not node.control_inputs
             and not node.is_stateful
-            and node.op not in _NEVER
+            and node.op not in _EXCLUDED_OPS
             and all(t in self.values for t in node.inputs)
             and not any(t.is_ref or t in HANDLES for t in (*node.output_types, *node.input_types))
             and self.graph.library.find(node.op) is None
@@ -71,13 +71,13 @@ class _Folding:
         )
 
     def _fold(self, node: Node) -> bool:
-        """Compute a node; what fails is left for the run to fail, and what is large for the run to compute."""
+        """Compute a node; return False if it fails or its result is too large, so that the run computes it."""
         try:
             kernel = self.engine.kernel(node, keep=False)
             if kernel.is_async:
                 return False
             with np.errstate(all="ignore"):
-                outputs = Call(node, kernel)(self.step, [self._value(t) for t in node.inputs])
+                outputs = KernelCall(node, kernel)(self.step, [self._value(t) for t in node.inputs])
         except (OpError, Exception):
             return False
         if any(value is None or value.nbytes > MAX_BYTES for value in outputs):
@@ -90,7 +90,7 @@ class _Folding:
         return tensor.node.attr("value").array if value is None else value
 
     def _replace(self, folded: set[Node]) -> None:
-        """Let constants stand for what was computed, and drop the nodes that nothing needs any more."""
+        """Replace the computed values by constants, and remove the nodes that have no users any more."""
         for node in list(self.graph.nodes.values()):
             if node not in folded:
                 node.inputs = [self._constant(t) if t.node in folded else t for t in node.inputs]

@@ -1,4 +1,4 @@
-"""Devices, and the set of them that a session may use."""
+"""Devices, and the set of devices of a session."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Device(DeviceBase):
     Parameters
     ----------
     memory_limit : int
-        Bytes it has for values; 0 says nothing.
+        Size of its memory in bytes; 0 if unknown.
     description : str
-        What it is made of.
+        Description of the hardware.
     """
 
     memory_limit: int = 0
@@ -30,33 +30,33 @@ class Device(DeviceBase):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.incarnation = random.getrandbits(63)  # values sent to an earlier device of this name are not for this one
+        self.incarnation = random.getrandbits(63)  # tells the device from earlier ones of the same name
 
     @property
     def is_compilation_device(self) -> bool:
-        """Whether it exists only for compilers to look kernels up by: nothing is ever placed on it."""
+        """True if the device exists only for the look-up of kernels by compilers; no node is placed on it."""
         return is_compilation_type(self.device_type)
 
 
 def is_compilation_type(device_type: str) -> bool:
-    """Whether devices of a type exist only for compilers to look kernels up by."""
+    """Return True if devices of a type exist only for the look-up of kernels by compilers."""
     return device_type.endswith(_COMPILATION_SUFFIX)
 
 
 def full_name(device_type: str, number: int) -> str:
-    """The full name of a local device."""
+    """Return the full name of a local device."""
     return f"{LOCAL_PREFIX}/device:{device_type}:{number}"
 
 
 class DeviceSet:
-    """The devices of a session by name, and by how much each type is preferred.
+    """The devices of a session by name, with the priority of each type.
 
     Parameters
     ----------
     devices : iterable of DeviceBase
-        In any order.
+        Devices in any order.
     priorities : dict of int, optional
-        Of types of devices; 50 where nothing is said.
+        Priorities by device type; the default is 50.
     """
 
     def __init__(self, devices: Iterable[DeviceBase], priorities: dict[str, int] | None = None) -> None:
@@ -71,35 +71,35 @@ class DeviceSet:
         return (-self.priority(device.device_type), device.device_type, name.id or 0)
 
     def priority(self, device_type: str) -> int:
-        """How much a type of device is preferred."""
+        """Return the priority of a type of device."""
         return self._priorities.get(device_type, 50)
 
     @property
     def devices(self) -> list[DeviceBase]:
-        """All of them, the preferred ones first."""
+        """All devices, by descending priority."""
         return list(self._devices)
 
     @property
     def placeable(self) -> list[DeviceBase]:
-        """Those that nodes may be placed on, the preferred ones first."""
+        """The devices on which nodes may be placed, by descending priority."""
         return [device for device in self._devices if not is_compilation_type(device.device_type)]
 
     @property
     def types(self) -> list[str]:
-        """Types of the devices that nodes may be placed on, the preferred ones first."""
+        """The types of the devices on which nodes may be placed, by descending priority."""
         return list(dict.fromkeys(device.device_type for device in self.placeable))
 
     def matching(self, name: DeviceName) -> list[DeviceBase]:
-        """The devices that nodes may be placed on and that a partial name covers."""
+        """Return the devices on which nodes may be placed and that match a partial name."""
         return [device for device in self.placeable if name.matches(device.parsed_name)]
 
     def find(self, name: str) -> DeviceBase:
-        """A device by its name: full, or any form that covers just one kind of device; then the first.
+        """Return the device of a full name, or the first device that matches a partial name.
 
         Raises
         ------
         InvalidArgumentError
-            There is none.
+            No device matches.
         """
         known = self._by_name.get(name)
         if known is not None:
@@ -111,7 +111,7 @@ class DeviceSet:
         return found
 
     def names(self) -> list[str]:
-        """Full names, the preferred devices first."""
+        """Return the full names of all devices, by descending priority."""
         return [device.name for device in self._devices]
 
     def __iter__(self) -> Iterator[DeviceBase]:
@@ -122,12 +122,12 @@ class DeviceSet:
 
 
 def default_device(devices: Sequence[DeviceBase]) -> DeviceBase:
-    """The device for nodes that nobody placed.
+    """Return the device of nodes without a placement.
 
     Raises
     ------
     InvalidArgumentError
-        There is none.
+        There is no device.
     """
     usable = [device for device in devices if not is_compilation_type(device.device_type)]
     if not usable:

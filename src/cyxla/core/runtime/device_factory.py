@@ -1,4 +1,4 @@
-"""What makes the devices of a session: one factory for each type of device, with a priority."""
+"""Factories of devices: one for each type, with a priority."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from cyxla.forking import new_lock
 
 DEFAULT_PRIORITY = 50
 CPU_PRIORITY = 60
-MAX_DEVICES = 1024  # of one type
+MAX_DEVICES = 1024  # of each type
 
 
 class DeviceFactory(Protocol):
-    """Makes the devices of one type."""
+    """Interface of a factory for devices of one type."""
 
     def list_physical_devices(self) -> list[str]:
-        """Names of the hardware there is, one for each device made by default."""
+        """Return the names of the physical devices, for each of which a session has a device by default."""
 
     def create_devices(self, device_type: str, count: int) -> list[DeviceBase]:
-        """New devices for one session, numbered from 0."""
+        """Create the devices of a session, numbered from 0."""
 
 
 class ThreadPoolDeviceFactory:
-    """Processors: any number of devices that all run on the same cores."""
+    """Factory of CPU devices, which all share the same cores."""
 
     def list_physical_devices(self) -> list[str]:
-        """One, whatever the number of cores."""
+        """Return one name, for any number of cores."""
         return ["/physical_device:CPU:0"]
 
     def create_devices(self, device_type: str, count: int) -> list[DeviceBase]:
-        """New devices for one session."""
+        """Create the devices of a session."""
         return [Device(full_name(device_type, k), device_type, description="processor") for k in range(count)]
 
 
 @dataclass(frozen=True)
 class FactoryEntry:
-    """A factory with the type of its devices and its priority."""
+    """A factory with its device type and its priority."""
 
     device_type: str
     factory: DeviceFactory
@@ -49,7 +49,7 @@ class FactoryEntry:
 
 
 class DeviceFactoryRegistry:
-    """Factories by type of device. Safe for any number of threads."""
+    """Registry of factories by device type. Safe for any number of threads."""
 
     def __init__(self) -> None:
         self._entries: dict[str, FactoryEntry] = {}
@@ -59,29 +59,29 @@ class DeviceFactoryRegistry:
     @staticmethod
     @lru_cache(maxsize=1)
     def global_() -> DeviceFactoryRegistry:
-        """The registry of the process, which knows processors."""
+        """Return the registry of the process, which has the factory of CPUs."""
         registry = DeviceFactoryRegistry()
         registry.register("CPU", ThreadPoolDeviceFactory(), CPU_PRIORITY)
         return registry
 
     def register(self, device_type: str, factory: DeviceFactory, priority: int = DEFAULT_PRIORITY) -> None:
-        """Add a factory; one of higher priority replaces that of the same type.
+        """Register a factory; it replaces one of lower priority for the same type.
 
         Parameters
         ----------
         device_type : str
-            Type of its devices.
+            Type of the devices.
         factory : DeviceFactory
-            Makes them.
+            Factory of the devices.
         priority : int
-            Nodes that ask for no device go to the type of highest priority that has a kernel for them.
+            Priority; nodes without a request go to the type of highest priority that has a kernel for them.
 
         Raises
         ------
         InvalidArgumentError
             The priority is negative.
         AlreadyExistsError
-            There is a factory of this type and priority.
+            A factory of this type and priority is already registered.
         """
         if priority < 0:
             raise InvalidArgumentError(f"the priority of device type '{device_type}' is {priority}; 0 is the least")
@@ -93,36 +93,36 @@ class DeviceFactoryRegistry:
                 self._entries[device_type] = FactoryEntry(device_type, factory, priority)
 
     def add_loader(self, loader: Callable[[], object]) -> None:
-        """Call a function before devices are made the next time: it may register further factories."""
+        """Add a function that is called once, before the next creation of devices, and may register factories."""
         with self._lock:
             self._loaders.append(loader)
 
     def unregister(self, device_type: str) -> None:
-        """Forget the factory of a type; sessions that exist keep their devices."""
+        """Remove the factory of a type; existing sessions keep their devices."""
         with self._lock:
             self._entries.pop(device_type, None)
 
     def entries(self) -> list[FactoryEntry]:
-        """All factories, the highest priority first, then by name."""
+        """Return all factories, by descending priority, then by name."""
         with self._lock:
             return sorted(self._entries.values(), key=lambda e: (-e.priority, e.device_type))
 
     def priorities(self) -> dict[str, int]:
-        """Priorities by type."""
+        """Return the priorities by device type."""
         return {entry.device_type: entry.priority for entry in self.entries()}
 
     def create_devices(self, counts: Mapping[str, int] | None = None) -> DeviceSet:
-        """New devices for a session.
+        """Create the devices of a session.
 
         Parameters
         ----------
         counts : dict of int, optional
-            How many of each type; as many as there is hardware where nothing is said.
+            Number of devices of each type; by default the number of physical devices.
 
         Raises
         ------
         InvalidArgumentError
-            A type without factory, or a number that is negative or absurd.
+            A type has no factory, or a number is negative or above `MAX_DEVICES`.
         """
         self._load()
         entries = {entry.device_type: entry for entry in self.entries()}
@@ -133,11 +133,11 @@ class DeviceFactoryRegistry:
                 )
             if not 0 <= count <= MAX_DEVICES:
                 raise InvalidArgumentError(f"{count} devices of type '{device_type}'; 0 to {MAX_DEVICES} are possible")
-        made = []
+        devices = []
         for device_type, entry in entries.items():
             count = (counts or {}).get(device_type, len(entry.factory.list_physical_devices()))
-            made += entry.factory.create_devices(device_type, count)
-        return DeviceSet(made, self.priorities())
+            devices += entry.factory.create_devices(device_type, count)
+        return DeviceSet(devices, self.priorities())
 
     def _load(self) -> None:
         with self._lock:
@@ -151,5 +151,5 @@ def register_device(
     priority: int = DEFAULT_PRIORITY,
     registry: DeviceFactoryRegistry | None = None,
 ) -> None:
-    """Register a factory of devices; the global registry by default."""
+    """Register a factory of devices, by default in the global registry."""
     (registry or DeviceFactoryRegistry.global_()).register(device_type, factory, priority)

@@ -1,6 +1,6 @@
-"""Ops applied at once: ``apply_op`` and ``cyxla.raw_ops`` on arrays, without a graph or a session.
+"""Eager execution: ``apply_op`` and ``cyxla.raw_ops`` on arrays, without a graph or a session.
 
-Importing this module makes its context the sink of `apply_op` wherever no graph is current.
+Importing this module makes its context the default sink of `apply_op`, for calls without a current graph.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.device import DeviceSet
 from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 from cyxla.core.runtime.engine import Engine
-from cyxla.core.runtime.invoke import Call
+from cyxla.core.runtime.invoke import KernelCall
 from cyxla.errors import OpError
 from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
-_KEPT_CALLS = 4096  # kernels; the oldest make room
+_MAX_CALLS = 4096  # cached kernels; the oldest is dropped first
 
 
 class EagerContext:
-    """Runs single ops: their resources live as long as the context.
+    """A context that runs single ops; their resources live as long as the context.
 
     Parameters
     ----------
     devices : DeviceSet, optional
-        Where ops may run; one processor by default. Ops run on the first; functions may ask for others.
+        Devices of the context; one CPU by default. Ops run on the first device; functions may request others.
     """
 
     def __init__(self, devices: DeviceSet | None = None) -> None:
@@ -45,22 +45,22 @@ class EagerContext:
         self.library = FunctionLibraryDefinition(OpRegistry.global_())
         self._graph = Graph()
         self._graph.library = self.library
-        self._calls: dict[Any, Call] = {}
+        self._calls: dict[Any, KernelCall] = {}
         self._lock = new_lock()
         self._step = StepContext(
             self.engine.resource_manager, None, None, self.engine.functions(self.library), self.engine.submit
         )
 
     def look_up(self, op_name: str) -> OpRegistrationData:
-        """Declaration of an op, or signature of a function that was added."""
+        """Return the declaration of an op, or the signature of an added function."""
         return self.library.look_up(op_name)
 
     def add_function(self, function: FunctionDef) -> None:
-        """Let ops call a function."""
+        """Add a function that ops can call."""
         self.library.add(function)
 
     def constant(self, value: Any, dtype: DataType | None = None, name: str | None = None) -> Array:
-        """A value as an array."""
+        """Convert a value to an array."""
         del name
         known = dtype or as_data_type(np.asarray(value).dtype)
         return to_array(value, known)
@@ -68,7 +68,7 @@ class EagerContext:
     def create_op(
         self, registration: OpRegistrationData, inputs: list[Any], attrs: dict[str, AttrValue], name: str | None
     ) -> tuple[None, Sequence[Any]]:
-        """Apply an op."""
+        """Run an op; see `execute`."""
         return None, self.execute(registration, inputs, attrs, name)
 
     def execute(
@@ -78,39 +78,41 @@ class EagerContext:
         attrs: dict[str, AttrValue],
         name: str | None = None,
     ) -> list[Any]:
-        """Run the kernel of an op with complete attributes; its outputs, lists laid out flat.
+        """Run the kernel of an op with complete attributes, and return its outputs; list outputs are flattened.
 
         Raises
         ------
         InvalidArgumentError
-            There is no kernel for these types; what the kernel raises.
+            There is no kernel for these types.
+        OpError
+            The kernel failed.
         """
         call = self._call(registration, attrs, name or registration.op_def.name)
         with np.errstate(all="ignore"):
             return call(self._step, list(inputs))
 
-    def _call(self, registration: OpRegistrationData, attrs: dict[str, AttrValue], name: str) -> Call:
-        """The kernel for an op and its attributes: stateless ones are shared, stateful ones told apart by name."""
+    def _call(self, registration: OpRegistrationData, attrs: dict[str, AttrValue], name: str) -> KernelCall:
+        """Return the cached kernel of an op and its attributes; stateful kernels are cached by name."""
         key = (registration.op_def.name, name if registration.op_def.is_stateful else "", frozenset(attrs.items()))
         call = self._calls.get(key)
         if call is None:
             node = Node(self._graph, 0, name, registration, dict(attrs))
             node.inputs = [self._source(k, dtype) for k, dtype in enumerate(node.input_types)]
             node.assigned_device = self.engine.default_device.name
-            call = Call(node, self.engine.kernel(node, keep=False))
+            call = KernelCall(node, self.engine.kernel(node, keep=False))
             with self._lock:
-                if len(self._calls) >= _KEPT_CALLS:
+                if len(self._calls) >= _MAX_CALLS:
                     del self._calls[next(iter(self._calls))]
                 self._calls[key] = call
         return call
 
     def _source(self, index: int, dtype: DataType) -> Tensor:
-        """What stands for an input in the node that a kernel is made for."""
+        """Return a tensor that stands for an input of the node."""
         attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", index)}
         return Node(self._graph, 0, f"input_{index}", self.library.look_up("_Arg"), attrs).outputs[0]
 
     def close(self) -> None:
-        """Drop resources and kernels."""
+        """Drop all resources and kernels."""
         self._calls.clear()
         self._step.close()
         self.engine.close()
@@ -118,15 +120,15 @@ class EagerContext:
 
 _current: ContextVar[EagerContext | None] = ContextVar("cyxla_eager_context", default=None)
 _default: list[EagerContext] = []
-_making = new_lock()
+_LOCK = new_lock()
 
 
 def eager_context() -> EagerContext:
-    """The context that serves here: that of the innermost `use_context`, or the one of the process."""
+    """Return the current context: that of the innermost `use_context`, or that of the process."""
     chosen = _current.get()
     if chosen is not None:
         return chosen
-    with _making:
+    with _LOCK:
         if not _default:
             _default.append(EagerContext())
     return _default[0]
@@ -134,7 +136,7 @@ def eager_context() -> EagerContext:
 
 @contextmanager
 def use_context(context: EagerContext) -> Iterator[EagerContext]:
-    """Run ops of the body in a context of its own."""
+    """Run the ops of a ``with`` statement in another context."""
     token = _current.set(context)
     try:
         yield context
@@ -143,7 +145,7 @@ def use_context(context: EagerContext) -> Iterator[EagerContext]:
 
 
 class _EagerSink:
-    """Hands every call to the context that serves where it is made."""
+    """The sink of `apply_op` that forwards each call to the current context."""
 
     def look_up(self, op_name: str) -> OpRegistrationData:
         return eager_context().look_up(op_name)
@@ -161,7 +163,7 @@ register_eager_sink(_EagerSink())
 
 
 def execute(op_name: str, inputs: Sequence[Any], attrs: dict[str, AttrValue]) -> list[Any]:
-    """Run an op by name on flat inputs with complete attributes: the quick way in, without inference of attributes."""
+    """Run an op by name on flat inputs with complete attributes, without inference of attributes."""
     context = eager_context()
     return context.execute(context.look_up(op_name), inputs, attrs)
 

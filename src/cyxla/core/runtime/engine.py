@@ -1,4 +1,4 @@
-"""What the executors of one session share: devices, resources, functions, kernels and a pool of threads."""
+"""The engine of a session: devices, resources, functions, kernels and a thread pool, shared by its executors."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFound
 from cyxla.forking import call_in_child, new_lock
 
 _WITHOUT_KERNEL = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
-_INSIDE = local()  # whether this thread is one of a pool: what it calls must not wait for the pool
+_INSIDE = local()  # `pool` is set on threads of a pool, which must not wait for the pool
 
 
 class Engine:
-    """Prepares graphs and runs them.
+    """Prepares and runs graphs.
 
     Attributes
     ----------
     file_access : FileAccess
-        Files that kernels may touch.
+        Files that kernels may access.
 
     Parameters
     ----------
     devices : DeviceSet
-        Where nodes may run.
+        Devices on which nodes may run.
     threads : int, optional
-        Size of the pool for expensive kernels; the number of processors that may be used by default.
+        Size of the thread pool for expensive kernels; the number of available CPUs by default.
     soft_placement : bool
-        See `Placer`.
+        True to relax placement requests that cannot be satisfied; see `Placer`.
     log_device_placement : bool
-        Print where every node is placed.
+        True to print the placement of every node.
     optimize : bool
-        Whether the passes run that only make graphs smaller.
+        True to run the optional passes that simplify graphs.
     kernels : KernelRegistry, optional
-        The global registry by default.
+        Registry of kernels; the global one by default.
     passes : OptimizationPassRegistry, optional
-        The global registry by default.
+        Registry of passes; the global one by default.
     """
 
     def __init__(
@@ -89,30 +89,30 @@ class Engine:
         call_in_child(self._forget_threads)
 
     def device_of(self, node: Node) -> DeviceBase:
-        """The device a node was assigned to."""
+        """Return the device to which a node is assigned."""
         return self.devices.find(node.assigned_device) if node.assigned_device else self.default_device
 
     def find_device(self, name: str) -> DeviceBase:
-        """A device by its full or partial name."""
+        """Return a device by its full or partial name."""
         return self.devices.find(name)
 
     def functions(self, library: FunctionLibraryDefinition) -> FunctionRuntime:
-        """The functions of a library as this engine runs them."""
-        known = self._functions.get(id(library))  # the runtime holds the library, so the number stays its own
+        """Return the runtime for the functions of a library."""
+        known = self._functions.get(id(library))  # the runtime keeps the library alive, so its id is unique
         if known is None:
             with self._lock:
                 known = self._functions.setdefault(id(library), FunctionRuntime(self, library))
         return known
 
     def kernel(self, node: Node, *, keep: bool) -> OpKernel:
-        """The kernel of a node; if `keep`, that of a stateful one is made once, so that its state lasts.
+        """Return the kernel of a node; with `keep`, a stateful kernel is cached, so that its state persists.
 
         Raises
         ------
         InvalidArgumentError
-            There is no kernel for its types on its device.
+            There is no kernel for the node's types on its device.
         OpError
-            What the kernel's constructor raised.
+            The constructor of the kernel failed.
         """
         device = self.device_of(node)
         if not (keep and node.is_stateful):
@@ -145,7 +145,7 @@ class Engine:
             raise annotate(error, node) from None
 
     def _check_has_kernel(self, node: Node, device: DeviceBase) -> None:
-        """What a registry does not find makes a graph wrong: another code than for what a constructor does not find."""
+        """Raise InvalidArgumentError if no kernel is registered; other NotFoundErrors are those of a constructor."""
         try:
             self.kernels.find(device.device_type, node.node_def)
         except NotFoundError as error:
@@ -154,7 +154,7 @@ class Engine:
             ) from None
 
     def place(self, graph: Graph) -> Graph:
-        """Run the passes around placement, and the placer, on a graph that may be changed."""
+        """Run the placer, and the passes before and after it, on a graph that may be modified."""
         options = OptimizationPassOptions(graph, self, settings=self.settings)
         self.passes.run(Grouping.PRE_PLACEMENT, options)
         Placer(
@@ -167,16 +167,16 @@ class Engine:
         return self.passes.run(Grouping.POST_PLACEMENT, options)
 
     def prepare(self, graph: Graph, *, keep_kernels: bool = True) -> Runner:
-        """Make kernels and executors for a placed graph that may be changed.
+        """Create the kernels and the executor of a placed graph that may be modified.
 
         Parameters
         ----------
         graph : Graph
-            What one run needs, or the body of a function.
+            Pruned graph of a run, or the body of a function.
         keep_kernels : bool
-            Whether kernels with state are shared by all graphs of the engine, by the names of their nodes.
+            True to share stateful kernels among all graphs of the engine, by the names of their nodes.
         """
-        check_ends(graph)
+        check_indices(graph)
         options = OptimizationPassOptions(graph, self, settings=self.settings)
         graph = self.passes.run(Grouping.POST_REWRITE_FOR_EXEC, options)
         split = partition(graph, self.devices)
@@ -200,7 +200,7 @@ class Engine:
         return {node: self.kernel(node, keep=keep) for node in nodes}
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Run a closure on the pool; at once where the caller is of the pool itself, which could wait for ever."""
+        """Run a closure on the pool, or immediately if the caller is a pool thread, which could otherwise deadlock."""
         if getattr(_INSIDE, "pool", False) or self.threads < 2:
             work()
             return
@@ -212,10 +212,10 @@ class Engine:
         self._pool.submit(work)
 
     def _forget_threads(self) -> None:
-        self._pool = None  # a forked child has none of its threads
+        self._pool = None  # a forked child does not have its threads
 
     def close(self) -> None:
-        """Drop resources, kernels and threads."""
+        """Drop all resources, kernels and threads."""
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None
@@ -229,13 +229,13 @@ def _mark_inside() -> None:
     _INSIDE.pool = True
 
 
-def check_ends(graph: Graph) -> None:
-    """Check that arguments and results are numbered from 0, each number once.
+def check_indices(graph: Graph) -> None:
+    """Check that the indices of arguments and results are 0, 1, 2 and so on, each once.
 
     Raises
     ------
     InvalidArgumentError
-        They are not.
+        The indices differ.
     """
     for op in ("_Arg", "_Retval"):
         found = sorted(node.attr("index") for node in graph.nodes.values() if node.op == op)
@@ -244,17 +244,17 @@ def check_ends(graph: Graph) -> None:
 
 
 class Runner:
-    """A prepared graph.
+    """A graph that is ready to run.
 
     Attributes
     ----------
     parts : list of Graph
-        As they are run, after all rewriting; one for each device.
+        Rewritten graphs, one for each device.
     """
 
     def __init__(self, parts: list[Graph], executor: FlatExecutor | FrameExecutor) -> None:
         self.parts, self.executor = parts, executor
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
-        """The values of the ``_Retval`` nodes in order."""
+        """Run the graph, and return the values of the ``_Retval`` nodes in order."""
         return self.executor.run(step, args)

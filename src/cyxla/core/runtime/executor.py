@@ -1,7 +1,7 @@
-"""The executor of graphs without loops and branches: one list of calls, worked off in order.
+"""The executor of graphs without loops and branches: a list of calls that run in order.
 
-The order, the places of all values and the moment when each is dropped are found once. A kernel that is a pure
-function of arrays is then called with nothing built around it; only the others get an `OpKernelContext`.
+The order, the slot of each value and its last use are computed once. A kernel that is a pure function of arrays is
+called directly; only other kernels get an `OpKernelContext`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.graph.graph import Graph, Node
-from cyxla.core.runtime.invoke import Array, Call, annotate, as_output, required_outputs
+from cyxla.core.runtime.invoke import Array, KernelCall, annotate, as_output, required_outputs
 from cyxla.core.runtime.schedule import topological_order
 from cyxla.errors import InvalidArgumentError
 
-_FRAMED = frozenset(
+_CONTROL_FLOW = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration")
 ) | {"_XlaMerge", "ControlTrigger"}
 _SINKS = frozenset({"_Retval", "_DeviceRetval"})
@@ -27,21 +27,21 @@ _Step = tuple[int, Callable[..., Any], Any, int, Any, Any, tuple[int, ...], Node
 
 
 def is_flat(graph: Graph, kernels: Mapping[Node, Any]) -> bool:
-    """Whether a graph has neither branches nor loops nor kernels that report later."""
-    return not any(node.op in _FRAMED for node in graph.nodes.values()) and not any(
+    """Return True if a graph has no branches, loops or asynchronous kernels."""
+    return not any(node.op in _CONTROL_FLOW for node in graph.nodes.values()) and not any(
         kernel.is_async for kernel in kernels.values()
     )
 
 
 class FlatExecutor:
-    """Runs a graph without loops and branches in the calling thread.
+    """Executor of a graph without loops and branches, on the calling thread.
 
     Parameters
     ----------
     graph : Graph
-        With ``_Arg`` and ``_Retval`` nodes for what goes in and out.
+        Graph with ``_Arg`` and ``_Retval`` nodes for its arguments and results.
     kernels : dict of Node to OpKernel
-        The kernel of every node but those two.
+        Kernels of all other nodes.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class FlatExecutor:
         self._args: list[tuple[int, int]] = []
         self._results: dict[int, int] = {}
         kept: set[int] = set()
-        work: list[Node] = []
+        computed: list[Node] = []
         for node in order:
             if node.op in ("_Arg", "_DeviceArg"):
                 self._args.append((slots[node, 0], node.attr("index")))
@@ -71,12 +71,12 @@ class FlatExecutor:
                 self._template[slots[node, 0]] = kernels[node].const_tensor
                 kept.add(slots[node, 0])
             else:
-                work.append(node)
-        drops = _last_uses(work, slots, kept)
+                computed.append(node)
+        drops = _last_uses(computed, slots, kept)
         required = required_outputs(order)
         self._calls = [
             (
-                Call(
+                KernelCall(
                     node,
                     kernels[node],
                     [slots[t.node, t.index] in drop for t in node.inputs],
@@ -86,12 +86,12 @@ class FlatExecutor:
                 [slots[node, k] for k in range(len(node.outputs))],
                 drop,
             )
-            for node, drop in zip(work, drops, strict=True)
+            for node, drop in zip(computed, drops, strict=True)
         ]
         self._steps = [_quick_step(*entry) for entry in self._calls]
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
-        """The values of the ``_Retval`` nodes in order."""
+        """Run the graph, and return the values of the ``_Retval`` nodes in order."""
         values = self._template.copy()
         for slot, index in self._args:
             if index >= len(args):
@@ -99,22 +99,22 @@ class FlatExecutor:
             values[slot] = args[index]
         with np.errstate(all="ignore"):
             if step.stats_collector is None:
-                self._work(step, values)
+                self._run_steps(step, values)
             else:
-                self._work_timed(step, values)
+                self._run_timed(step, values)
         return [values[self._results[k]] for k in sorted(self._results)]
 
-    def _work(self, step: StepContext, values: list[Any]) -> None:
+    def _run_steps(self, step: StepContext, values: list[Any]) -> None:
         array = np.ndarray
         manager = step.cancellation_manager
         limited = step.deadline is not None
         node: Node | None = None
         try:
-            for kind, fn, first, second, out, dtype, drop, node in self._steps:  # noqa: B007 (the error names it)
+            for kind, fn, first, second, out, dtype, drop, node in self._steps:  # noqa: B007 (used by the handler)
                 if limited or manager.is_cancelled:
                     step.check_running()
                 if kind == _GENERAL:
-                    result = results = value = None  # what is held here could not be overwritten by its last user
+                    result = results = value = None  # drop references, which would prevent reuse by the last user
                     results = fn(step, [values[k] for k in first])
                     for k, value in zip(out, results, strict=True):
                         values[k] = value
@@ -128,8 +128,8 @@ class FlatExecutor:
         except Exception as error:
             raise annotate(error, node) from None
 
-    def _work_timed(self, step: StepContext, values: list[Any]) -> None:
-        """The same with a `Call` for every node, which tells the collector of statistics."""
+    def _run_timed(self, step: StepContext, values: list[Any]) -> None:
+        """Run every node by its `KernelCall`, which reports to the collector of statistics."""
         node: Node | None = None
         try:
             for call, inputs, outputs, drop in self._calls:
@@ -143,8 +143,8 @@ class FlatExecutor:
             raise annotate(error, node) from None
 
 
-def _quick_step(call: Call, inputs: list[int], outputs: list[int], drop: tuple[int, ...]) -> _Step:
-    """A step that calls a function of arrays directly, where the node has one or two inputs and one output."""
+def _quick_step(call: KernelCall, inputs: list[int], outputs: list[int], drop: tuple[int, ...]) -> _Step:
+    """Return a step that calls the array function directly if the node has one or two inputs and one output."""
     fn = call.kernel.array_fn
     if fn is None or call.derefs or len(outputs) != 1 or len(inputs) not in (1, 2):
         return (_GENERAL, call, inputs, 0, outputs, None, drop, call.node)
@@ -152,11 +152,13 @@ def _quick_step(call: Call, inputs: list[int], outputs: list[int], drop: tuple[i
     return (kind, fn, inputs[0], inputs[-1], outputs[0], call.kernel.output_dtypes[0], drop, call.node)
 
 
-def _last_uses(work: Sequence[Node], slots: Mapping[tuple[Node, int], int], kept: set[int]) -> list[tuple[int, ...]]:
-    """For each node the slots that nothing reads after it: those of its inputs, and its own that nobody reads."""
+def _last_uses(
+    computed: Sequence[Node], slots: Mapping[tuple[Node, int], int], kept: set[int]
+) -> list[tuple[int, ...]]:
+    """Return the slots that are dead after each node: inputs that it reads last, and outputs without readers."""
     seen = set(kept)
     drops: list[tuple[int, ...]] = []
-    for node in reversed(work):
+    for node in reversed(computed):
         own = [slots[node, k] for k in range(len(node.outputs))]
         used = [slots[t.node, t.index] for t in node.inputs] + own
         drop = tuple(slot for slot in dict.fromkeys(used) if slot not in seen)

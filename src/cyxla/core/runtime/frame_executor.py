@@ -1,11 +1,11 @@
-"""The executor of graphs with branches, loops and kernels that wait.
+"""The executor of graphs with branches, loops and asynchronous kernels.
 
-A node runs when all its inputs have arrived; what a ``Switch`` did not choose arrives as *dead* and makes its
-consumers dead without running them. Loops run in frames: ``Enter`` makes one, ``NextIteration`` moves on to its next
-iteration, ``Exit`` leaves it, and every node has its own state in every iteration.
+A node runs when all its inputs have arrived. The output that a ``Switch`` does not choose is *dead*, and makes its
+consumers dead without running them. Loops run in frames: ``Enter`` creates one, ``NextIteration`` advances to its next
+iteration, ``Exit`` leaves it, and every node has separate state in every iteration.
 
-One thread, that of the caller, does all the book-keeping and runs most kernels; expensive kernels go to the pool when
-there is something else to do, and kernels that wait report later. Both put what they computed into one queue.
+The calling thread does all the bookkeeping and runs most kernels. Expensive kernels go to the thread pool if other
+nodes are ready, and asynchronous kernels report later. Both put their outputs into one queue.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.graph.graph import Graph, Node
-from cyxla.core.runtime.invoke import Array, Call, DeadlineOf, annotate, required_outputs
+from cyxla.core.runtime.invoke import Array, KernelCall, StepDeadline, annotate, required_outputs
 from cyxla.errors import CancelledError, InvalidArgumentError, OpError
 
 _LOG = logging.getLogger("cyxla.executor")
-Values = list[Any]  # one for each output; None is dead
+Values = list[Any]  # one for each output; None if it is dead
 
-# What a node is to the executor. Plain nodes call their kernel; the others move values and deadness.
+# Kinds of nodes. Plain nodes call their kernel; the others only move values and deadness.
 (PLAIN, ASYNC, ARG, RETVAL, CONST, SWITCH, MERGE, ENTER, EXIT, NEXT, TRIGGER) = range(11)
 _KINDS = {
     "_Arg": ARG, "_DeviceArg": ARG, "_Retval": RETVAL, "_DeviceRetval": RETVAL, "Const": CONST,
@@ -37,39 +37,39 @@ _KINDS = {
 _TRANSFERS = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
 
 
-class _Item:
-    """A node and whom its outputs reach."""
+class _NodeItem:
+    """A node with its outgoing edges."""
 
     __slots__ = (
         "call", "constant", "controls", "edges", "expensive", "frame", "index", "inputs", "is_constant", "kind", "node",
         "outputs", "parallel", "start", "transfers",
     )  # fmt: skip
 
-    def __init__(self, node: Node, call: Call | None) -> None:
+    def __init__(self, node: Node, call: KernelCall | None) -> None:
         self.node, self.call = node, call
         self.kind = _KINDS.get(node.op, ASYNC if call is not None and call.is_async else PLAIN)
         self.inputs, self.outputs = len(node.inputs), len(node.outputs)
-        self.edges: list[tuple[int, _Item, int]] = []  # output, consumer, its input
-        self.controls: list[_Item] = []
+        self.edges: list[tuple[int, _NodeItem, int]] = []  # output index, consumer, input index
+        self.controls: list[_NodeItem] = []
         self.index = node.attr("index") if self.kind in (ARG, RETVAL) else 0
         self.frame = node.attr("frame_name") if self.kind == ENTER else ""
         self.is_constant = self.kind == ENTER and bool(node.attr("is_constant"))
         self.parallel = node.attr("parallel_iterations") if self.kind == ENTER else 0
-        self.transfers = node.op in _TRANSFERS  # these run even when dead, to carry the deadness over
+        self.transfers = node.op in _TRANSFERS  # these run even if dead, to transfer the deadness
         self.expensive = call is not None and call.is_expensive
         self.constant = call.constant if self.kind == CONST and call is not None else None
         waits = len(node.control_inputs)
-        # A merge waits for its controls in steps of 2, and bit 0 says that no live input has come yet.
+        # The pending count of a merge: 2 for each control input, plus 1 until the first live input arrives.
         self.start = 1 + 2 * waits if self.kind == MERGE else self.inputs + waits
 
 
 class FrameExecutor:
-    """Runs graphs of any kind, together where they are the parts of one graph on several devices.
+    """Executor of any graph, which may be partitioned over several devices.
 
     Parameters
     ----------
     parts : sequence of (Graph, dict of Node to OpKernel)
-        With ``_Arg`` and ``_Retval`` nodes for what goes in and out, and the kernel of every node that needs one.
+        Graphs with ``_Arg`` and ``_Retval`` nodes for arguments and results, and the kernels of their other nodes.
 
     Raises
     ------
@@ -83,16 +83,16 @@ class FrameExecutor:
         self._sources = {item.index: item.node.inputs[0] for item in retvals}
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
-        """The values of the ``_Retval`` nodes in order.
+        """Run the graphs, and return the values of the ``_Retval`` nodes in order.
 
         Raises
         ------
         OpError
-            The first error of a kernel, with the node's name.
+            A kernel failed; the error names the node.
         InvalidArgumentError
             A result is dead.
         """
-        loop = _Loop(step)
+        loop = _EventLoop(step)
         results: dict[int, Any] = {}
         for part in self.parts:
             _Run(part, args, loop.ready, results)
@@ -109,12 +109,12 @@ class FrameExecutor:
 
 
 class _Part:
-    """A graph as the executor sees it."""
+    """The static structure of one graph."""
 
     def __init__(self, graph: Graph, kernels: Mapping[Node, Any]) -> None:
         required = required_outputs(graph.nodes.values())
-        calls = {n: Call(n, kernel, required=required.get(n, ())) for n, kernel in kernels.items()}
-        items = {n: _Item(n, calls.get(n)) for n in graph.nodes.values()}
+        calls = {n: KernelCall(n, kernel, required=required.get(n, ())) for n, kernel in kernels.items()}
+        items = {n: _NodeItem(n, calls.get(n)) for n in graph.nodes.values()}
         for node, item in items.items():
             for k, tensor in enumerate(node.inputs):
                 items[tensor.node].edges.append((tensor.index, item, k))
@@ -129,27 +129,27 @@ class _Part:
         self.exits = _exits_by_frame(self.items, self.roots)
 
 
-def _exits_by_frame(items: Sequence[_Item], roots: Sequence[_Item]) -> dict[str, list[_Item]]:
-    """The exits of every frame, and a check that no node has inputs from different frames."""
-    home: dict[_Item, tuple[str, ...]] = dict.fromkeys(roots, ())
+def _exits_by_frame(items: Sequence[_NodeItem], roots: Sequence[_NodeItem]) -> dict[str, list[_NodeItem]]:
+    """Return the exits of every frame, after a check that no node has inputs from different frames."""
+    frames_of: dict[_NodeItem, tuple[str, ...]] = dict.fromkeys(roots, ())
     stack = list(roots)
-    exits: dict[str, list[_Item]] = {}
+    exits: dict[str, list[_NodeItem]] = {}
     while stack:
         item = stack.pop()
-        frames = home[item]
+        frames = frames_of[item]
         if item.kind == ENTER:
             frames = (*frames, item.frame)
         elif item.kind == EXIT:
             exits.setdefault(frames[-1] if frames else "", []).append(item)
             frames = frames[:-1]
         for user in [*(e[1] for e in item.edges), *item.controls]:
-            if user not in home:
-                home[user] = frames
+            if user not in frames_of:
+                frames_of[user] = frames
                 stack.append(user)
-            elif home[user] != frames:
+            elif frames_of[user] != frames:
                 raise InvalidArgumentError(
                     f"node '{user.node.name}' ({user.node.op}) has inputs from different frames: "
-                    f"{'/'.join(home[user]) or 'none'} and {'/'.join(frames) or 'none'}",
+                    f"{'/'.join(frames_of[user]) or 'none'} and {'/'.join(frames) or 'none'}",
                     node=user.node.name,
                     op=user.node.op,
                     hint="values enter a loop through Enter and leave it through Exit",
@@ -159,23 +159,23 @@ def _exits_by_frame(items: Sequence[_Item], roots: Sequence[_Item]) -> dict[str,
             f"node '{item.node.name}' ({item.node.op}) leaves a loop, but it is in none", node=item.node.name
         )
     for item in items:
-        if item.kind == RETVAL and home.get(item):
+        if item.kind == RETVAL and frames_of.get(item):
             raise InvalidArgumentError(
-                f"'{item.node.inputs[0].name}' is inside the loop '{home[item][-1]}' and cannot be fetched",
+                f"'{item.node.inputs[0].name}' is inside the loop '{frames_of[item][-1]}' and cannot be fetched",
                 hint="fetch the output of an Exit",
             )
     return exits
 
 
 class _Iteration:
-    """State of the nodes in one iteration of a frame."""
+    """The state of the nodes in one iteration of a frame."""
 
     __slots__ = ("frames", "ops", "state")
 
     def __init__(self) -> None:
-        self.state: dict[_Item, list[Any]] = {}  # [waits, dead inputs, inputs]
-        self.ops = 0  # nodes that are ready or running
-        self.frames: dict[str, _Frame] = {}  # loops that were entered from here and still run
+        self.state: dict[_NodeItem, list[Any]] = {}  # [pending count, number of dead inputs, inputs]
+        self.ops = 0  # number of nodes that are ready or running
+        self.frames: dict[str, _Frame] = {}  # running loops that were entered from this iteration
 
 
 class _Frame:
@@ -190,17 +190,17 @@ class _Frame:
         self.name, self.parent, self.parent_iteration = name, parent, iteration
         self.parallel, self.waits = max(parallel, 1), waits  # `waits`: Enter nodes that have not run yet
         self.iterations = {0: _Iteration()}
-        self.count, self.running = 0, 1  # number of the newest iteration; how many have not ended
-        self.delayed: list[tuple[_Item, Values]] = []  # values for an iteration that may not begin yet
-        self.invariants: list[tuple[_Item, Values, bool]] = []
-        self.live_exits: set[_Item] = set()
+        self.count, self.running = 0, 1  # number of the newest iteration; number of running iterations
+        self.delayed: list[tuple[_NodeItem, Values]] = []  # values for an iteration that cannot start yet
+        self.invariants: list[tuple[_NodeItem, Values, bool]] = []
+        self.live_exits: set[_NodeItem] = set()
 
 
-_Ready = tuple["_Run", _Item, _Frame, int, list[Any], bool]
+_Ready = tuple["_Run", _NodeItem, _Frame, int, list[Any], bool]
 
 
 class _Run:
-    """One step of one graph."""
+    """The state of one graph in one step."""
 
     def __init__(self, part: _Part, args: Sequence[Array], ready: deque[_Ready], results: dict[int, Any]) -> None:
         self.part, self.args, self.ready, self.results = part, args, ready, results
@@ -209,8 +209,8 @@ class _Run:
         ready.extend((self, item, root, 0, [], False) for item in part.roots)
 
     # values arrive --------------------------------------------------------------------------------------------
-    def finish(self, item: _Item, outputs: Values | None, frame: _Frame, number: int) -> None:
-        """Hand on what a node gave (None: it is dead) and close what ended with it."""
+    def finish(self, item: _NodeItem, outputs: Values | None, frame: _Frame, number: int) -> None:
+        """Propagate the outputs of a node, None if it is dead, and close iterations and frames that ended with it."""
         kind = item.kind
         if kind == ENTER:
             self._enter(item, outputs, frame, number)
@@ -228,21 +228,21 @@ class _Run:
         if not iteration.ops and frame.parent is not None:
             self._close(frame, number)
 
-    def activate(self, item: _Item, outputs: Values | None, frame: _Frame, number: int) -> None:
-        """Deliver outputs to consumers in one iteration; those that have everything become ready."""
+    def activate(self, item: _NodeItem, outputs: Values | None, frame: _Frame, number: int) -> None:
+        """Deliver outputs to consumers in one iteration; those with all inputs become ready."""
         iteration = frame.iterations[number]
         for index, user, place in item.edges:
             self._deliver(user, place, None if outputs is None else outputs[index], frame, number, iteration)
         for user in item.controls:
             self._control(user, outputs is None, frame, number, iteration)
 
-    def _state(self, item: _Item, iteration: _Iteration) -> list[Any]:
+    def _state(self, item: _NodeItem, iteration: _Iteration) -> list[Any]:
         state = iteration.state.get(item)
         if state is None:
             state = iteration.state[item] = [item.start, 0, [None] * item.inputs]
         return state
 
-    def _deliver(self, item: _Item, place: int, value: Any, frame: _Frame, number: int, it: _Iteration) -> None:
+    def _deliver(self, item: _NodeItem, place: int, value: Any, frame: _Frame, number: int, it: _Iteration) -> None:
         state = self._state(item, it)
         if item.kind != MERGE:
             state[0] -= 1
@@ -262,7 +262,7 @@ class _Run:
             if not state[0]:
                 self._make_ready(item, state, frame, number, it)
 
-    def _control(self, item: _Item, dead: bool, frame: _Frame, number: int, iteration: _Iteration) -> None:
+    def _control(self, item: _NodeItem, dead: bool, frame: _Frame, number: int, iteration: _Iteration) -> None:
         state = self._state(item, iteration)
         if item.kind != MERGE:
             state[0] -= 1
@@ -274,7 +274,7 @@ class _Run:
         if ready:
             self._make_ready(item, state, frame, number, iteration)
 
-    def _make_ready(self, item: _Item, state: list[Any], frame: _Frame, number: int, iteration: _Iteration) -> None:
+    def _make_ready(self, item: _NodeItem, state: list[Any], frame: _Frame, number: int, iteration: _Iteration) -> None:
         if item.kind == MERGE:
             dead = state[1] == item.inputs
             inputs, state[0] = state[2], -1 << 30  # never ready again in this iteration
@@ -287,7 +287,7 @@ class _Run:
         self.ready.append((self, item, frame, number, inputs, dead))
 
     # frames ---------------------------------------------------------------------------------------------------
-    def _enter(self, item: _Item, outputs: Values | None, frame: _Frame, number: int) -> None:
+    def _enter(self, item: _NodeItem, outputs: Values | None, frame: _Frame, number: int) -> None:
         child = self._child(item, frame, number)
         if item.is_constant:
             child.invariants.append((item, outputs or [], outputs is None))
@@ -300,7 +300,7 @@ class _Run:
         if first is not None and not first.ops:
             self._close(child, 0)
 
-    def _child(self, item: _Item, frame: _Frame, number: int) -> _Frame:
+    def _child(self, item: _NodeItem, frame: _Frame, number: int) -> _Frame:
         children = frame.iterations[number].frames
         child = children.get(item.frame)
         if child is None:
@@ -308,7 +308,7 @@ class _Run:
             children[item.frame] = child
         return child
 
-    def _next(self, item: _Item, outputs: Values, frame: _Frame, number: int) -> None:
+    def _next(self, item: _NodeItem, outputs: Values, frame: _Frame, number: int) -> None:
         if number == frame.count:
             if frame.running == frame.parallel:
                 frame.delayed.append((item, outputs))
@@ -327,7 +327,7 @@ class _Run:
             self.activate(item, None if dead else outputs, frame, frame.count)
 
     def _close(self, frame: _Frame, number: int) -> None:
-        """Drop iterations that have ended, and then frames, from the inside out."""
+        """Drop iterations and frames that have ended, innermost first."""
         while frame.parent is not None:
             while number in frame.iterations and self._has_ended(frame, number):
                 del frame.iterations[number]
@@ -353,8 +353,8 @@ class _Run:
         return not frame.waits if number == 0 else number - 1 not in frame.iterations
 
     # nodes run ------------------------------------------------------------------------------------------------
-    def move(self, item: _Item, inputs: list[Any]) -> Values:
-        """Outputs of a node that only moves values."""
+    def move(self, item: _NodeItem, inputs: list[Any]) -> Values:
+        """Return the outputs of a node that only moves values."""
         kind = item.kind
         if kind in (ENTER, EXIT, NEXT):
             return inputs
@@ -374,14 +374,14 @@ class _Run:
 
 
 def _scalar(value: Any) -> Any:
-    """The element of a switch's predicate."""
+    """Return the value of a switch's predicate."""
     if value.ndim:
         raise InvalidArgumentError(f"the predicate of a Switch must be a scalar, but its shape is {list(value.shape)}")
     return value[()]
 
 
-class _Loop:
-    """The thread that runs a step: a queue of ready nodes, and one of what other threads computed."""
+class _EventLoop:
+    """The event loop of a step: a queue of ready nodes, and a queue of the outputs of other threads."""
 
     def __init__(self, step: StepContext) -> None:
         self.step = step
@@ -389,7 +389,7 @@ class _Loop:
         self.done: SimpleQueue[tuple[_Ready, Values | None, BaseException | None]] = SimpleQueue()
         self.outstanding = 0
         self.error: OpError | None = None
-        self.deadline = DeadlineOf(step)
+        self.deadline = StepDeadline(step)
         self.stats = step.stats_collector
 
     def run(self) -> None:
@@ -429,7 +429,7 @@ class _Loop:
         run.finish(item, outputs, frame, number)
 
     def _start(self, entry: _Ready) -> None:
-        """Begin a kernel that reports later."""
+        """Start an asynchronous kernel."""
         _, item, frame, number, inputs, dead = entry
         assert item.call is not None
         self.outstanding += 1
@@ -439,7 +439,7 @@ class _Loop:
         )
 
     def _schedule(self, entry: _Ready) -> None:
-        """Let another thread run a kernel."""
+        """Run a kernel on another thread."""
         _, item, frame, number, inputs, dead = entry
         call = item.call
         assert call is not None
@@ -457,7 +457,7 @@ class _Loop:
         self.step.runner(work)
 
     def _collect(self, timeout: float | None) -> None:
-        """Take in what was computed elsewhere, waiting for the first; in vain only if the time is over."""
+        """Process the outputs of another thread, after waiting for them until the deadline."""
         try:
             entry, outputs, error = self.done.get(timeout is None or timeout > 0, timeout)
         except Empty:
@@ -473,7 +473,7 @@ class _Loop:
 
     def _expire(self) -> None:
         if self.deadline.failed:
-            _LOG.warning("%d kernels still run after their step has failed; they are left alone", self.outstanding)
+            _LOG.warning("%d kernels still run after their step has failed; they are abandoned", self.outstanding)
             self.outstanding = 0
             return
         try:
@@ -482,14 +482,14 @@ class _Loop:
             self.fail(error, None)
 
     def fail(self, error: BaseException, node: Node | None) -> None:
-        """Keep the first real error, schedule nothing more, and wake whoever waits."""
-        mended = annotate(error, node)
+        """Record the first error that is not a cancellation, stop scheduling, and wake waiting kernels."""
+        annotated = annotate(error, node)
         self.ready.clear()
         first = self.error is None
-        if first or (isinstance(self.error, CancelledError) and not isinstance(mended, CancelledError)):
-            self.error = mended
+        if first or (isinstance(self.error, CancelledError) and not isinstance(annotated, CancelledError)):
+            self.error = annotated
         if first:
             self.deadline.fail()
             if self.step.rendezvous is not None:
-                self.step.rendezvous.start_abort(mended)
+                self.step.rendezvous.start_abort(annotated)
             self.step.cancellation_manager.start_cancel()

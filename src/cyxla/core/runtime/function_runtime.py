@@ -1,4 +1,4 @@
-"""Functions of a library, instantiated once for each set of attributes and then called by kernels."""
+"""Function runtime: instantiates functions of a library, once for each set of attributes, and runs them."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _ENDS = frozenset({"_Arg", "_Retval"})
 
 
 class FunctionHandle:
-    """A function with its attributes settled, ready to run.
+    """An instantiated function that is ready to run.
 
     Attributes
     ----------
     name : str
         Name of the function.
     arg_types, ret_types : list of DataType
-        What it takes and gives, lists laid out flat.
+        Types of arguments and results; lists are flattened.
     runner : Runner
-        The body with its executor.
+        Runner of the body.
     """
 
     def __init__(self, name: str, args: Sequence[Tensor], rets: Sequence[Tensor], runner: Runner) -> None:
@@ -54,9 +54,9 @@ class FunctionRuntime:
     Parameters
     ----------
     engine : Engine
-        Places the bodies and makes their kernels.
+        Engine that places the bodies and creates their kernels.
     library : FunctionLibraryDefinition
-        Where functions are found.
+        Library of the functions.
     """
 
     def __init__(self, engine: Engine, library: FunctionLibraryDefinition) -> None:
@@ -65,34 +65,34 @@ class FunctionRuntime:
         self._lock = new_lock()
 
     def instantiate(self, function: NameAttrList) -> FunctionHandle:
-        """The handle of a function; made with the first call and kept.
+        """Return the cached handle of a function.
 
         Raises
         ------
         NotFoundError
-            The library has no such function.
+            The function is not in the library.
         InvalidArgumentError
-            An attribute is missing, or the body breaks a rule.
+            An attribute is missing, or the body is malformed.
         """
-        return self._known(function, self._make)
+        return self._cached(function, self._make_function)
 
     def instantiate_gradient(self, function: NameAttrList) -> FunctionHandle:
-        """The handle of a function's gradient.
+        """Return the cached handle of a function's gradient.
 
-        It takes the function's arguments, then a gradient for each result, and gives one for each argument. A gradient
-        that the library names for the function is used; otherwise one is derived from the body.
+        Its arguments are those of the function and a gradient for each result; its results are the gradients of the
+        arguments. The gradient that the library registers for the function is used, or else one derived from the body.
 
         Raises
         ------
         NotFoundError
-            The library has no such function, or an op of the body has no gradient.
+            The function is not in the library, or an op of the body has no gradient.
         """
         named = self.library.gradient_of(function.name)
         if named:
             return self.instantiate(NameAttrList(named, function.attrs))
-        return self._known(function, self._make_gradient, "gradient")
+        return self._cached(function, self._make_gradient, "gradient")
 
-    def _known(
+    def _cached(
         self, function: NameAttrList, make: Callable[[NameAttrList], FunctionHandle], kind: str = ""
     ) -> FunctionHandle:
         key = (kind, function.name, frozenset(function.attrs.items()))
@@ -109,7 +109,7 @@ class FunctionRuntime:
             raise NotFoundError(f"Function '{function.name}' is not defined", hint="add it to the library of the graph")
         return instantiate(definition, function.attrs, self.library)
 
-    def _make(self, function: NameAttrList) -> FunctionHandle:
+    def _make_function(self, function: NameAttrList) -> FunctionHandle:
         body = self._body(function)
         args = [node.outputs[0] for node in body.args]
         effects = [node for node in body.graph.nodes.values() if node.is_stateful and node.op not in _ENDS]
@@ -127,17 +127,17 @@ class FunctionRuntime:
     def _handle(
         self, name: str, graph: Graph, args: Sequence[Tensor], rets: Sequence[Tensor], targets: Sequence[Node]
     ) -> FunctionHandle:
-        """Prepare what the results and targets need."""
+        """Prepare the part of a graph that computes the results and targets."""
         needed = self.engine.place(executable_graph(graph, args, rets, targets))
         return FunctionHandle(name, args, rets, self.engine.prepare(needed, keep_kernels=False))
 
     def run(self, handle: FunctionHandle, args: Sequence[Any], step: StepContext) -> list[Any]:
-        """Call a function in this thread, as part of a step.
+        """Run a function on this thread, as part of a step.
 
         Raises
         ------
         InvalidArgumentError
-            The number or types of the arguments are not those of the function.
+            The number or types of the arguments do not match the function.
         """
         if len(args) != len(handle.arg_types):
             raise InvalidArgumentError(
@@ -154,15 +154,15 @@ class FunctionRuntime:
 
 
 def _with_rendezvous(step: StepContext) -> StepContext:
-    """The same step, but with a rendezvous of its own: calls that overlap must not take each other's values."""
-    _ = step.step_container, step.cancellation_manager  # made on first use: now, so that both have the same
+    """Return the step with a rendezvous of its own, so that concurrent calls do not receive each other's values."""
+    _ = step.step_container, step.cancellation_manager  # created lazily: force it here, so that both steps share them
     inner = copy(step)
     inner.rendezvous = Rendezvous()
     return inner
 
 
 class FunctionCallKernel(OpKernel):
-    """A node whose op is the name of a function."""
+    """Kernel of a node whose op is the name of a function."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -177,5 +177,5 @@ class FunctionCallKernel(OpKernel):
 
 
 def is_function_call(node: Node) -> bool:
-    """Whether a node's op is a function of its graph's library."""
+    """Return True if a node's op is a function of its graph's library."""
     return node.graph.library.find(node.op) is not None

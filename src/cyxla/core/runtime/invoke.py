@@ -1,4 +1,4 @@
-"""Calling the kernel of one node: what both executors share."""
+"""Calls of kernels, for both executors."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from cyxla.errors import (
 )
 
 Array = np.ndarray[Any, Any]
-Place = tuple[tuple[str, int], bool]  # the loop's frame and iteration, and whether an input is dead
+Position = tuple[tuple[str, int], bool]  # frame and iteration of a loop, and True if an input is dead
 Report = Callable[[list[Any] | None, BaseException | None], None]
-_OUTSIDE: Place = (("", 0), False)
+_NO_LOOP: Position = (("", 0), False)
 
 
-class Call:
-    """A node with its kernel, ready to be called with inputs.
+class KernelCall:
+    """A node with its kernel, which can be called with inputs.
 
     Attributes
     ----------
     derefs : tuple of int
-        Inputs that come from a reference to a variable but are taken as values.
+        Indices of inputs that are references to variables but are passed as values.
     constant : ndarray or None
-        The value of a node that is a constant.
+        Value of a constant node.
 
     Parameters
     ----------
     last_use : sequence of bool
-        Inputs that nobody needs afterwards.
+        True for each input that is dead after the call.
     required : sequence of bool
-        Outputs that somebody reads; all if empty.
+        True for each output that has readers; all outputs are required if it is empty.
     """
 
     __slots__ = (
@@ -67,38 +67,40 @@ class Call:
         self._last_use, self._required = tuple(last_use), tuple(required)
 
     def __call__(
-        self, step: StepContext, inputs: list[Any], place: Place = _OUTSIDE, *, scheduled: bool = False
+        self, step: StepContext, inputs: list[Any], position: Position = _NO_LOOP, *, scheduled: bool = False
     ) -> list[Any]:
-        """Outputs of the node, None for one that is dead or that nobody needs."""
+        """Run the node, and return its outputs; None for an output that is dead or not required."""
         if step.stats_collector is not None:
-            return self._measured(step, inputs, place, scheduled)
-        return self._run(step, inputs, place)[0]
+            return self._measured(step, inputs, position, scheduled)
+        return self._run(step, inputs, position)[0]
 
-    def _measured(self, step: StepContext, inputs: list[Any], place: Place, scheduled: bool) -> list[Any]:
+    def _measured(self, step: StepContext, inputs: list[Any], position: Position, scheduled: bool) -> list[Any]:
         began = perf_counter()
-        outputs, allocations = self._run(step, inputs, place)
+        outputs, allocations = self._run(step, inputs, position)
         step.stats_collector.record(
             self.node, began, perf_counter(), inputs, outputs, scheduled=scheduled, allocations=allocations
         )
         return outputs
 
-    def _run(self, step: StepContext, inputs: list[Any], place: Place) -> tuple[list[Any], Sequence[tuple[str, int]]]:
-        """The outputs, and what the kernel allocated."""
+    def _run(
+        self, step: StepContext, inputs: list[Any], position: Position
+    ) -> tuple[list[Any], Sequence[tuple[str, int]]]:
+        """Run the node, and return its outputs and the allocations of the kernel."""
         if self.derefs:
             inputs = self.dereference(inputs)
         fn = self.kernel.array_fn
         if fn is None:
-            ctx = self._context(step, inputs, place)
+            ctx = self._context(step, inputs, position)
             return run_kernel(self.kernel, ctx), ctx.allocations or ()
         result = fn(*inputs)
         results = [result] if self._single else result
         return [as_output(r, d) for r, d in zip(results, self.kernel.output_dtypes, strict=True)], ()
 
-    def start(self, step: StepContext, inputs: list[Any], place: Place, report: Report) -> None:
-        """Begin a kernel that waits; it reports its outputs or its error once, from any thread."""
+    def start(self, step: StepContext, inputs: list[Any], position: Position, report: Report) -> None:
+        """Start an asynchronous kernel, which reports its outputs or its error once, from any thread."""
         began = perf_counter()
         try:
-            ctx = self._context(step, self.dereference(inputs), place)
+            ctx = self._context(step, self.dereference(inputs), position)
         except OpError as error:
             report(None, error)
             return
@@ -115,19 +117,19 @@ class Call:
 
         self.kernel.start(ctx, done)  # type: ignore[attr-defined]
 
-    def _context(self, step: StepContext, inputs: list[Any], place: Place) -> OpKernelContext:
+    def _context(self, step: StepContext, inputs: list[Any], position: Position) -> OpKernelContext:
         return OpKernelContext(
             step,
             self.kernel,
             inputs,
             last_use=self._last_use,
             required=self._required,
-            frame_iter=place[0],
-            is_input_dead=place[1],
+            frame_iter=position[0],
+            is_input_dead=position[1],
         )
 
     def dereference(self, inputs: list[Any]) -> list[Any]:
-        """The inputs with values in place of references to variables, where the node takes values."""
+        """Return the inputs, with references to variables replaced by values if the node takes values."""
         inputs = list(inputs)
         for k in self.derefs:
             ref = inputs[k]
@@ -142,7 +144,7 @@ class Call:
 
 
 def required_outputs(nodes: Iterable[Node]) -> dict[Node, tuple[bool, ...]]:
-    """Bools for the outputs of nodes, true where a node reads one; nodes whose outputs are all read are left out."""
+    """Return a bool for each output of nodes, True if it has readers; nodes with readers of all outputs are omitted."""
     nodes = list(nodes)
     read = {(t.node, t.index) for node in nodes for t in node.inputs}
     flags = {node: tuple((node, k) in read for k in range(len(node.output_types))) for node in nodes}
@@ -150,12 +152,12 @@ def required_outputs(nodes: Iterable[Node]) -> dict[Node, tuple[bool, ...]]:
 
 
 def as_output(value: Any, dtype: np.dtype[Any] | None) -> Any:
-    """A kernel's result as an array of the declared type; NumPy's scalars become arrays of rank 0.
+    """Return a kernel's result as an array of the declared type; NumPy scalars become arrays of rank 0.
 
     Raises
     ------
     InternalError
-        It is of another type: the kernel is wrong.
+        The result has another type, which is a bug of the kernel.
     """
     if dtype is None:
         return value
@@ -175,13 +177,13 @@ def _wrapped(value: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def annotate(error: BaseException, node: Node | None) -> OpError:
-    """The error with the name of the node it came from; what is not an `OpError` becomes one."""
-    made = error if isinstance(error, OpError) else _converted(error, node)
-    if node is not None and made.node is None:
-        made.node, made.op = node.name, node.op
-    if node is not None and not made.where:
-        made.where = f"node '{node.name}' ({node.op})"
-    return made
+    """Add the name of its node to an error; convert errors of other classes to `OpError`."""
+    annotated = error if isinstance(error, OpError) else _converted(error, node)
+    if node is not None and annotated.node is None:
+        annotated.node, annotated.op = node.name, node.op
+    if node is not None and not annotated.where:
+        annotated.where = f"node '{node.name}' ({node.op})"
+    return annotated
 
 
 def _converted(error: BaseException, node: Node | None) -> OpError:
@@ -192,8 +194,8 @@ def _converted(error: BaseException, node: Node | None) -> OpError:
     return made
 
 
-class DeadlineOf:
-    """The time that is left of a step, and of kernels that still run when it has failed."""
+class StepDeadline:
+    """The deadline of a step, and the grace period of kernels that still run when it has failed."""
 
     GRACE = 10.0  # seconds
 
@@ -202,14 +204,14 @@ class DeadlineOf:
         self.failed = False
 
     def remaining(self) -> float | None:
-        """Seconds, or None where there is no limit."""
+        """Return the remaining time in seconds, or None without a limit."""
         return None if self._end is None else max(self._end - monotonic(), 0.0) + 1e-3
 
     def check(self) -> None:
-        """Raise if the time is over, or if the step was cancelled."""
+        """Raise if the deadline has expired or the step was cancelled."""
         if not self.failed:
             self._step.check_running()
 
     def fail(self) -> None:
-        """From now on only a grace remains."""
+        """Mark the step as failed, and limit the remaining time to the grace period."""
         self.failed, self._end = True, monotonic() + self.GRACE

@@ -1,16 +1,16 @@
-"""Passes that rewrite graphs before they run, by group and phase.
+"""The registry of passes that rewrite graphs before they run, by group and phase.
 
 ========================== ==============================================================
 group                      the graph
 ========================== ==============================================================
 ``PRE_PLACEMENT``          the session's whole graph
-``POST_PLACEMENT``         the same, every node assigned to a device
-``POST_REWRITE_FOR_EXEC``  what one run needs, with ``_Arg`` and ``_Retval`` nodes
-``POST_PARTITIONING``      the part of that on one device, with ``_Send`` and ``_Recv``
-``COMPOSITION``            the same for the executor alone: several nodes may become one
+``POST_PLACEMENT``         the same graph, with every node assigned to a device
+``POST_REWRITE_FOR_EXEC``  the pruned graph of a run, with ``_Arg`` and ``_Retval`` nodes
+``POST_PARTITIONING``      its partition on one device, with ``_Send`` and ``_Recv``
+``COMPOSITION``            the same partition, for the executor only: nodes may be combined
 ========================== ==============================================================
 
-Groups run in this order, the passes of a group by ascending phase, those of a phase as they were registered.
+Groups run in this order, the passes of a group by ascending phase, those of a phase in the order of registration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BUILT_IN = ("constant_folding", "common_subgraph")
 
 
 class Grouping(IntEnum):
-    """When a pass runs."""
+    """Group of a pass, which determines when it runs."""
 
     PRE_PLACEMENT = 0
     POST_PLACEMENT = 1
@@ -44,18 +44,18 @@ class Grouping(IntEnum):
 
 @dataclass
 class OptimizationPassOptions:
-    """What a pass gets.
+    """Argument of a pass.
 
     Parameters
     ----------
     graph : Graph
-        Changed in place, or replaced: the next pass sees what ``graph`` is then.
+        Graph, which a pass modifies in place or replaces.
     engine : Engine
-        Its devices, kernels and functions.
+        Engine with devices, kernels and functions.
     device : str
-        After partitioning, the full name of the part's device.
+        Full name of the partition's device, after partitioning.
     settings : dict
-        What the session was told about passes.
+        Settings of the session for passes.
     """
 
     graph: Graph
@@ -78,7 +78,7 @@ class PassEntry:
 
 
 class OptimizationPassRegistry:
-    """Passes by group and phase. Safe for any number of threads."""
+    """Registry of passes by group and phase. Safe for any number of threads."""
 
     def __init__(self) -> None:
         self._entries: list[PassEntry] = []
@@ -87,25 +87,25 @@ class OptimizationPassRegistry:
     @staticmethod
     @lru_cache(maxsize=1)
     def global_() -> OptimizationPassRegistry:
-        """The registry of the process, with the passes that cyxla comes with."""
+        """Return the registry of the process, with the built-in passes."""
         registry = OptimizationPassRegistry()
         for name in _BUILT_IN:
             import_module(f"cyxla.core.runtime.{name}").register(registry)
         return registry
 
     def register(self, grouping: Grouping, phase: int, run: Pass, name: str = "") -> None:
-        """Add a pass: any callable that takes `OptimizationPassOptions`."""
+        """Register a pass, which is a callable that takes `OptimizationPassOptions`."""
         entry = PassEntry(Grouping(grouping), phase, name or getattr(run, "__name__", type(run).__name__), run)
         with self._lock:
             self._entries = sorted([*self._entries, entry], key=lambda e: (e.grouping, e.phase))
 
     def unregister(self, name: str) -> None:
-        """Forget the passes of a name."""
+        """Remove all passes of a name."""
         with self._lock:
             self._entries = [entry for entry in self._entries if entry.name != name]
 
     def passes(self, grouping: Grouping | None = None) -> list[PassEntry]:
-        """All passes, or those of a group, in the order in which they run."""
+        """Return all passes, or those of a group, in the order in which they run."""
         with self._lock:
             return [entry for entry in self._entries if grouping is None or entry.grouping == grouping]
 
@@ -115,12 +115,12 @@ class OptimizationPassRegistry:
         Returns
         -------
         Graph
-            What they made of ``options.graph``.
+            Rewritten graph.
 
         Raises
         ------
         OpError
-            What a pass raised, with its name.
+            A pass failed; the error names the pass.
         """
         for entry in self.passes(grouping):
             try:
@@ -134,5 +134,5 @@ class OptimizationPassRegistry:
 def register_pass(
     grouping: Grouping, phase: int, run: Pass, name: str = "", registry: OptimizationPassRegistry | None = None
 ) -> None:
-    """Register a pass that rewrites graphs; in the global registry by default."""
+    """Register a pass, by default in the global registry."""
     (registry or OptimizationPassRegistry.global_()).register(grouping, phase, run, name)

@@ -1,4 +1,4 @@
-"""Partitioning: a placed graph becomes one graph for each device, with sends and receives between them."""
+"""Partitioning of a placed graph into one graph per device, with sends and receives between them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _ENTERS, _EXITS = frozenset({"Enter", "RefEnter"}), frozenset({"Exit", "RefExit"
 
 
 def partition(graph: Graph, devices: DeviceSet) -> dict[str, Graph]:
-    """Split a graph by the devices that its nodes are assigned to.
+    """Split a graph by the devices to which its nodes are assigned.
 
     Parameters
     ----------
     graph : Graph
-        Every node has a device. A graph on one device is returned as it is.
+        Placed graph. A graph on one device is returned unchanged.
     devices : DeviceSet
-        Where the names of devices are looked up.
+        Devices by name.
 
     Returns
     -------
     dict of Graph
-        The parts by name of the device, in the order of the devices' first nodes.
+        Partitions by device name, in the order of the devices' first nodes.
 
     Raises
     ------
@@ -67,7 +67,7 @@ class _Partitioning:
         return self._receive(node, -1, user)
 
     def _receive(self, node: Node, index: int, user: Node) -> Node:
-        """What receives an output (-1: the news that the node has run) on another device; sent once to each."""
+        """Return the node that receives an output on another device; index -1 stands for a control edge."""
         target = user.assigned_device
         known = self.received.get((node, index, target))
         if known is not None:
@@ -82,7 +82,7 @@ class _Partitioning:
             )
         source = self.copies[node].outputs[index] if index >= 0 else self._token(node)
         receive = self._pair(source, node, index, target)
-        if index < 0:  # an identity is dead when what it received is; a control edge would not tell
+        if index < 0:  # an Identity propagates deadness, which a control edge from the receive would not
             receive = self._identity(receive)
         self.received[node, index, target] = receive
         return receive
@@ -94,7 +94,7 @@ class _Partitioning:
         return identity
 
     def _token(self, node: Node) -> Tensor:
-        """A constant that is there when the node has run."""
+        """Return a constant that is available once the node has run."""
         value = TensorValue(DataType.DT_FLOAT, np.zeros((0,), np.float32))
         attrs = {"dtype": AttrValue("type", DataType.DT_FLOAT), "value": AttrValue("tensor", value)}
         token = insert_node(self.parts[node.assigned_device], f"{node.name}/_has_run", "Const", attrs)
@@ -102,18 +102,20 @@ class _Partitioning:
         return token.outputs[0]
 
     def _pair(self, source: Tensor, node: Node, index: int, target: str) -> Node:
-        dtype, home = source.dtype.base, node.assigned_device
+        dtype, send_device = source.dtype.base, node.assigned_device
         edge = f"edge_{node.id}_{node.name}" if index < 0 else f"edge_{node.id}_{node.name}:{index}"
         common = {
             "tensor_name": AttrValue("string", edge.replace(";", "_")),
-            "send_device": AttrValue("string", home),
-            "send_device_incarnation": AttrValue("int", self.devices.find(home).incarnation),
+            "send_device": AttrValue("string", send_device),
+            "send_device_incarnation": AttrValue("int", self.devices.find(send_device).incarnation),
             "recv_device": AttrValue("string", target),
             "client_terminated": AttrValue("bool", False),
         }
         stem = f"{node.name}/_{'control' if index < 0 else index}_to_{target.rpartition('/')[2].replace(':', '_')}"
         send_attrs = {"T": AttrValue("type", dtype), **common}
-        insert_node(self.parts[home], f"{stem}/send", "_Send", send_attrs, [source]).assigned_device = home
+        insert_node(
+            self.parts[send_device], f"{stem}/send", "_Send", send_attrs, [source]
+        ).assigned_device = send_device
         receive_attrs = {"tensor_type": AttrValue("type", dtype), **common}
         receive = insert_node(self.parts[target], f"{stem}/recv", "_Recv", receive_attrs)
         receive.assigned_device = target
@@ -122,7 +124,7 @@ class _Partitioning:
 
 
 def _loop_levels(graph: Graph) -> dict[Node, int]:
-    """In how many loops the outputs of nodes are; nodes outside of loops are left out."""
+    """Return the loop depth of the outputs of nodes; nodes outside of loops are omitted."""
     users: dict[Node, list[Node]] = {}
     for node in graph.nodes.values():
         for other in [*(t.node for t in node.inputs), *node.control_inputs]:

@@ -1,9 +1,8 @@
-"""Placement: which device each node of a graph runs on.
+"""Placement: the assignment of the nodes of a graph to devices.
 
-Nodes that must stand together (references, resources, ``_class: loc:@name``) form groups. A group goes to the first
-device, by preference, that all its requests allow and that has kernels for all its nodes. Two kinds of nodes wait for
-the others: a source with one output goes where its consumers are, and an op that looks only at shapes goes where its
-input is.
+Colocated nodes (references, resources, ``_class: loc:@name``) form groups. A group is assigned to the device of highest
+priority that satisfies all its requests and has kernels for all its nodes. Two kinds of nodes are placed last: a source
+with one output goes to the device of its consumers, and an op that reads only shapes goes to the device of its input.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from cyxla.errors import InvalidArgumentError, OpError
 
 _LOG = logging.getLogger("cyxla.placer")
 METADATA_OPS = frozenset({"Shape", "ShapeN", "Size", "Rank"})
-_ANYWHERE = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
+_PLACED_ANYWHERE = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
 
 
 @dataclass
 class _Group:
-    """Nodes that stand together."""
+    """Colocated nodes."""
 
     nodes: list[Node] = field(default_factory=list)
     request: DeviceName = field(default_factory=DeviceName)
-    types: dict[str, int] | None = None  # with kernels for all nodes, and the least of their priorities; None: any
+    types: dict[str, int] | None = None  # minimum priority by device type with kernels for all nodes; None for any type
     device: DeviceBase | None = None
 
 
@@ -41,15 +40,15 @@ class Placer:
     Parameters
     ----------
     graph : Graph
-        ``assigned_device`` of its nodes is set; what is assigned already stays.
+        Graph whose nodes get an ``assigned_device``; existing assignments are kept.
     devices : DeviceSet
-        Where nodes may go.
+        Devices on which nodes may be placed.
     soft_placement : bool
-        Drop type and number of a request that cannot be met, instead of an error.
+        True to ignore type and number of a request that cannot be satisfied, instead of raising an error.
     log : bool
-        Print every decision to the standard error stream.
+        True to print every placement to the standard error stream.
     kernels : KernelRegistry, optional
-        The global registry by default.
+        Registry of kernels; the global one by default.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Placer:
         Raises
         ------
         InvalidArgumentError
-            A request that cannot be met: it names the node, the request and the devices there are.
+            A request cannot be satisfied; the message names the node, the request and the devices.
         """
         nodes = list(self.graph.nodes.values())
         if len(self.devices.placeable) == 1 and not any(n.device or n.assigned_device or n.colocation for n in nodes):
@@ -89,13 +88,13 @@ class Placer:
         groups = self._groups(nodes)
         later: list[_Group] = []
         for group in groups:
-            if len(group.nodes) == 1 and _waits(group.nodes[0]) and group.device is None:
+            if len(group.nodes) == 1 and _is_placed_last(group.nodes[0]) and group.device is None:
                 later.append(group)
             else:
-                self._settle(group)
+                self._assign(group)
         users = _users(nodes)
         for group in later:
-            self._settle(group, self._wish(group.nodes[0], users))
+            self._assign(group, self._preferred_device(group.nodes[0], users))
 
     # groups ---------------------------------------------------------------------------------------------------
     def _groups(self, nodes: list[Node]) -> list[_Group]:
@@ -108,7 +107,7 @@ class Placer:
             return key
 
         for node in nodes:
-            for other in self._companions(node):
+            for other in self._colocated_names(node):
                 a, b = root(node.name), root(other)
                 if a != b:
                     parent[a] = b
@@ -119,17 +118,17 @@ class Placer:
             self._describe(group)
         return list(found.values())
 
-    def _companions(self, node: Node) -> Iterable[str]:
-        """Names of nodes and groups that a node must stand with."""
+    def _colocated_names(self, node: Node) -> Iterable[str]:
+        """Yield the names of nodes and groups with which a node is colocated."""
         yield from node.colocation
-        if node.op in _ANYWHERE or self.graph.library.find(node.op) is not None:
+        if node.op in _PLACED_ANYWHERE or self.graph.library.find(node.op) is not None:
             return
         for k, tensor in enumerate(node.inputs):
             if node.input_types[k].is_ref or tensor.dtype.base == DataType.DT_RESOURCE:
                 yield tensor.node.name
 
     def _describe(self, group: _Group) -> None:
-        """Merge the requests of a group's nodes, and find the types of devices that have kernels for all."""
+        """Merge the requests of a group's nodes, and intersect the device types that have kernels for them."""
         for node in group.nodes:
             if node.assigned_device:
                 self._assign_group(group, node)
@@ -147,7 +146,7 @@ class Placer:
     def _assign_group(self, group: _Group, node: Node) -> None:
         device = self.devices.find(node.assigned_device)
         if group.device is not None and group.device is not device:
-            raise _impossible(node, f"it must stand with nodes on {group.device.name}, but is on {device.name}")
+            raise _placement_error(node, f"it must stand with nodes on {group.device.name}, but is on {device.name}")
         group.device = device
 
     def _merged(self, group: _Group, node: Node) -> DeviceName:
@@ -155,11 +154,11 @@ class Placer:
             wanted = DeviceName.parse(node.device)
             return group.request.merge(wanted, allow_soft=self.soft)
         except OpError as error:
-            raise _impossible(node, f"request '{node.device}': {error.message}") from None
+            raise _placement_error(node, f"request '{node.device}': {error.message}") from None
 
     def _types(self, node: Node) -> dict[str, int] | None:
-        """Types of devices with a kernel for a node; None where nothing can be said, so that the run will."""
-        if node.op in _ANYWHERE or self.graph.library.find(node.op) is not None:
+        """Return the device types with a kernel for a node; None if they are unknown, so that the run reports it."""
+        if node.op in _PLACED_ANYWHERE or self.graph.library.find(node.op) is not None:
             return None
         attrs = node.attrs
         key = (node.op, *(attrs[k].value for k in sorted(attrs) if attrs[k].kind in ("type", "list(type)")),
@@ -170,27 +169,27 @@ class Placer:
         return self._supported[key]
 
     # devices --------------------------------------------------------------------------------------------------
-    def _settle(self, group: _Group, wish: DeviceBase | None = None) -> None:
+    def _assign(self, group: _Group, preferred: DeviceBase | None = None) -> None:
         device = group.device
         if device is None:
             candidates = self._candidates(group)
-            device = wish if wish is not None and wish in candidates else candidates[0]
+            device = preferred if preferred is not None and preferred in candidates else candidates[0]
         for node in group.nodes:
             node.assigned_device = device.name
 
     def _candidates(self, group: _Group) -> list[DeviceBase]:
-        """The devices a group may go to, the best first; never none."""
-        found = self._able(group, self.devices.matching(group.request))
+        """Return the devices on which a group can be placed, the best first; there is at least one."""
+        found = self._with_kernels(group, self.devices.matching(group.request))
         if not found and self.soft:
             relaxed = DeviceName(group.request.job, group.request.replica, group.request.task)
-            found = self._able(group, self.devices.matching(relaxed))
+            found = self._with_kernels(group, self.devices.matching(relaxed))
             if found:
                 _LOG.info("'%s' runs on %s, not on %s", group.nodes[0].name, found[0].name, group.request)
         if not found:
             raise self._refusal(group)
         return found
 
-    def _able(self, group: _Group, devices: list[DeviceBase]) -> list[DeviceBase]:
+    def _with_kernels(self, group: _Group, devices: list[DeviceBase]) -> list[DeviceBase]:
         types = group.types
         if types is None:
             return sorted(devices, key=lambda d: d is not self.default)
@@ -209,18 +208,18 @@ class Placer:
             why = f"'{wanted}' was requested, but the devices are [{', '.join(self.devices.names())}]"
         names = [n.name for n in group.nodes if n is not node][:5]
         together = f" It must stand with {', '.join(names)}." if names else ""
-        return _impossible(node, f"{why}.{together}")
+        return _placement_error(node, f"{why}.{together}")
 
-    def _wish(self, node: Node, users: dict[Node, list[Node]]) -> DeviceBase | None:
-        """Where a node that waited wants to go."""
+    def _preferred_device(self, node: Node, users: dict[Node, list[Node]]) -> DeviceBase | None:
+        """Return the preferred device of a node that is placed last."""
         if node.inputs:
             return self.devices.find(node.inputs[0].node.assigned_device)
-        places = {user.assigned_device for user in users.get(node, ())}
-        return self.devices.find(places.pop()) if len(places) == 1 and "" not in places else None
+        names = {user.assigned_device for user in users.get(node, ())}
+        return self.devices.find(names.pop()) if len(names) == 1 and "" not in names else None
 
 
-def _waits(node: Node) -> bool:
-    """Whether a node is placed after the others."""
+def _is_placed_last(node: Node) -> bool:
+    """Return True if a node is placed after the others."""
     if node.op in METADATA_OPS:
         return bool(node.inputs[0].node.op not in METADATA_OPS)
     return not node.inputs and len(node.outputs) == 1 and not node.outputs[0].dtype.is_ref
@@ -234,7 +233,7 @@ def _users(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
     return users
 
 
-def _impossible(node: Node, why: str) -> InvalidArgumentError:
+def _placement_error(node: Node, why: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"node '{node.name}' can be put on no device: {why}",
         node=node.name,

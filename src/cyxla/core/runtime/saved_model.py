@@ -1,4 +1,4 @@
-"""SavedModels ready to run: a session with the variables restored, and its signatures as functions."""
+"""Execution of SavedModels: a session with the restored variables, and the signatures as functions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Array = np.ndarray[Any, Any]
 
 
 class Signature:
-    """A function of a saved model: arrays by name in, arrays by name out.
+    """A function of a saved model, from arrays by name to arrays by name.
 
     Parameters
     ----------
     session : Session
-        Where it runs.
+        Session that runs the function.
     name : str
-        Its name in the model.
+        Name in the model.
     message : SignatureDef message
-        What it takes and gives.
+        Declaration of inputs and outputs.
     """
 
     def __init__(self, session: Session, name: str, message: Any) -> None:
@@ -40,12 +40,12 @@ class Signature:
         self._defaults = {key: tensor_from_proto(value).array for key, value in message.defaults.items()}
 
     def __call__(self, **feeds: Any) -> dict[str, Array]:
-        """Run it.
+        """Run the function.
 
         Raises
         ------
         InvalidArgumentError
-            An input is missing or unknown, or does not fit.
+            An input is missing or unknown, or has the wrong type or shape.
         """
         given = {**self._defaults, **feeds}
         for key in self.inputs.keys() - given.keys():
@@ -69,16 +69,16 @@ def _tensor_name(info: Any, signature: str, key: str) -> str:
 
 
 class SavedModel:
-    """A model that was restored from a folder.
+    """A model restored from a folder.
 
     Parameters
     ----------
     graph : Graph
-        The graph.
+        Graph of the model.
     session : Session
-        Holds the variables.
+        Session that holds the variables.
     signatures : mapping of Signature
-        The model's functions by name.
+        Functions of the model by name.
     """
 
     def __init__(self, graph: Graph, session: Session, signatures: Mapping[str, Signature]) -> None:
@@ -99,33 +99,33 @@ def load_saved_model(
 ) -> SavedModel:
     """Restore a saved model.
 
-    A model is a program: loading it runs the part of it that makes it ready, and a signature runs more. Neither reads
-    or writes files outside of the model's folder, unless that is allowed.
+    A model is a program: loading it runs its initialisation, and calling a signature runs more of it. Neither accesses
+    files outside of the model's folder, unless that is allowed.
 
     Parameters
     ----------
     path : path
-        The model's folder.
+        Folder of the model.
     tags : collection of str
-        Tags of the graph to take, where the model has several.
+        Tags of the graph to load, if the model has several graphs.
     allow_file_access : bool
-        Whether the model may touch any file, while it is loaded and later.
+        True to let the model access any file, during loading and later.
     **session_options
         Options of `Session`, such as ``jit``.
 
     Returns
     -------
     SavedModel
-        ``load_saved_model(path).signatures["serving_default"](x=array)`` gives arrays by name.
+        Restored model: ``load_saved_model(path).signatures["serving_default"](x=array)`` returns arrays by name.
 
     Raises
     ------
     NotFoundError
-        There is no such model, graph or checkpoint.
+        The model, the graph or the checkpoint does not exist.
     InvalidArgumentError
-        The model's graph breaks a rule.
+        The graph of the model is invalid.
     PermissionDeniedError
-        The model touches files outside of its folder, or names assets there.
+        The model accesses files outside of its folder, or has assets there.
     """
     meta_graph = read_meta_graph(path, tags)
     graph = import_meta_graph(meta_graph, Path(path), allow_file_access=allow_file_access)
@@ -145,7 +145,7 @@ def load_saved_model(
 
 
 def _restore(session: Session, meta_graph: Any, folder: Path) -> None:
-    """Let the graph's own nodes restore the variables."""
+    """Restore the variables by running the restore op of the graph."""
     prefix = folder / "variables" / "variables"
     saver = meta_graph.saver_def
     if not saver.restore_op_name:

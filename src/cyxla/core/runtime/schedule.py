@@ -1,4 +1,4 @@
-"""The order in which a graph without loops runs, and the places of its values."""
+"""The execution order of a graph without loops."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MERGES = frozenset({"Merge", "RefMerge", "_XlaMerge"})
 
 
 def topological_order(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes so that each follows what it depends on; else in the given order, as early as possible.
+    """Return nodes in topological order, otherwise in the given order and as early as possible (Kahn's algorithm).
 
-    Edges from ``NextIteration`` to ``Merge`` close loops and do not count.
+    Edges from ``NextIteration`` to ``Merge``, which close loops, are ignored.
 
     Raises
     ------
     InvalidArgumentError
-        There is a cycle; the message names nodes on it.
+        The graph has a cycle; the message names nodes that depend on it.
     """
     nodes = list(nodes)
     waiting: dict[Node, int] = {}

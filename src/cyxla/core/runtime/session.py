@@ -1,4 +1,4 @@
-"""Sessions: running parts of a graph, again and again, with state between the runs."""
+"""Sessions: repeated runs of parts of a graph, with state that persists between the runs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cyxla.core.runtime.device import DeviceSet
 from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 from cyxla.core.runtime.engine import Engine, Runner
 from cyxla.core.runtime.optimization_registry import OptimizationPassRegistry
-from cyxla.core.runtime.session_values import fed_value, own, resolve, resolve_tensor
+from cyxla.core.runtime.session_values import fed_value, resolve, resolve_tensor, take_ownership
 from cyxla.core.runtime.step_stats import RunMetadata
-from cyxla.core.runtime.subgraph import copy_graph, executable_graph
+from cyxla.core.runtime.subgraph import executable_graph, shallow_copy
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from cyxla.forking import new_lock
 
@@ -33,24 +33,24 @@ _JIT_MODES: dict[str, Prepare] = {}
 
 
 def register_jit(mode: str, prepare: Prepare) -> None:
-    """Say how sessions with ``jit=mode`` prepare the graph of a run; the default is `Engine.prepare`."""
+    """Register the function by which sessions with ``jit=mode`` prepare a graph; the default is `Engine.prepare`."""
     _JIT_MODES[mode] = prepare
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How one run is to go.
+    """Options of one run.
 
     Parameters
     ----------
     timeout : float, optional
-        Seconds until the run fails with `DeadlineExceededError`.
+        Time in seconds after which the run fails with `DeadlineExceededError`.
     cancellation : CancellationManager, optional
-        Its `start_cancel` stops the run.
+        Cancellation manager whose `start_cancel` stops the run.
     memory_limit : int, optional
-        Most bytes that kernels may allocate through their contexts.
+        Maximum number of bytes that kernels may allocate through their contexts.
     inline : bool
-        Let the calling thread run all kernels, expensive ones too.
+        True to run all kernels, including expensive ones, on the calling thread.
     """
 
     timeout: float | None = None
@@ -63,34 +63,34 @@ _DEFAULT = RunOptions()
 
 
 class Session:
-    """Runs parts of a graph; variables and other resources keep their values between runs.
+    """A session runs parts of a graph; variables and other resources keep their values between runs.
 
     Any number of threads may run one session at the same time.
 
     Parameters
     ----------
     graph : Graph
-        May grow while the session is in use.
+        Graph to run; nodes may be added while the session is in use.
     jit : str
-        ``"off"`` runs every node by its kernel, save those that ask to be compiled; ``"auto"`` compiles clusters of
-        what can be compiled; ``"on"`` compiles everything as one program.
+        Compilation mode: ``"off"`` runs every node by its kernel, except those that request compilation; ``"auto"``
+        compiles clusters of nodes; ``"on"`` compiles the whole graph as one program.
     platform : str
-        What compiled parts run on.
+        Platform for compiled code.
     devices : DeviceSet or dict of int, optional
-        Devices, or how many of each type to make; by default what the registered factories find.
+        Devices, or the number of devices of each type; by default those that the registered factories find.
     threads : int, optional
-        Threads for expensive kernels; the number of processors by default.
+        Number of threads for expensive kernels; the number of available CPUs by default.
     soft_placement : bool
-        Place a node elsewhere if it cannot run on the device it asks for, instead of an error.
+        True to place a node elsewhere if it cannot run on the requested device, instead of raising an error.
     log_device_placement : bool
-        Print ``name: (op): device`` for every node to the standard error stream.
+        True to print ``name: (op): device`` for every node to the standard error stream.
     optimize : bool
-        Fold constants and merge nodes that compute the same.
+        True to fold constants and merge equal nodes.
     kernels, passes : registries, optional
-        The global ones by default.
+        Registries of kernels and passes; the global ones by default.
     allow_file_access : bool, optional
-        Whether nodes may touch any file; by default those of a graph that was loaded from somewhere are kept to its
-        model's folder, and those of others are free. False keeps any graph to what it was loaded with, or to no file.
+        True to let nodes access any file. By default a loaded graph is limited to the folder of its model, and other
+        graphs are not limited. False limits other graphs to no files.
 
     Examples
     --------
@@ -156,29 +156,29 @@ class Session:
         Parameters
         ----------
         fetches : str, Tensor or Node, or a sequence of them
-            A tensor is named ``"node:0"``; a node is run for its effect, and its result is None.
+            Tensors, named ``"node:0"``, and nodes, which run for their side effects and give None.
         feeds : dict, optional
-            Values by tensor or name of a tensor; any tensor of the graph may be fed.
+            Values by tensor or name of a tensor; any tensor of the graph can be fed.
         options : RunOptions, optional
-            Limits of this run.
+            Options of this run.
         metadata : RunMetadata, optional
-            Is filled with what happened.
+            Record that is filled with statistics.
 
         Returns
         -------
         ndarray or None, or a list of them
-            In the form of `fetches`; the arrays are the caller's own.
+            Results in the structure of `fetches`; the caller owns the arrays.
 
         Raises
         ------
         NotFoundError
             A fetch or feed is not in the graph.
         InvalidArgumentError
-            A fed value does not fit its tensor, a placeholder is not fed, a node has no kernel or cannot be placed.
+            A fed value does not match its tensor, a placeholder is not fed, or a node has no kernel or placement.
         FailedPreconditionError
             A variable has no value yet, or the session is closed.
         OpError
-            What a kernel raised, with the node's name.
+            A kernel failed; the error names the node.
         """
         if self._closed:
             raise FailedPreconditionError("the session is closed", hint="make another one")
@@ -217,7 +217,7 @@ class Session:
             step.close()
 
     def _file_access(self) -> FileAccess:
-        """The files that nodes may touch; a graph that grows may lose permission."""
+        """Return the files that nodes may access; an import into the graph may revoke access."""
         access = self.graph.file_access
         if self._allow_file_access:
             return UNLIMITED
@@ -225,7 +225,7 @@ class Session:
 
     # programs -------------------------------------------------------------------------------------------------
     def _program(self, fetches: tuple[Any, ...], feeds: tuple[Any, ...]) -> _Program:
-        """What is known of a combination of fetches and feeds; worked out with the first run."""
+        """Return the cached program of a combination of fetches and feeds."""
         size = (len(self.graph.nodes), len(self.graph.library))
         if size == self._size:
             program = self._programs.get((fetches, feeds))
@@ -249,19 +249,19 @@ class Session:
         computed = sorted({w.name for w in wanted if isinstance(w, Tensor)} - given.keys())
         targets = sorted({w.name for w in wanted if isinstance(w, Node)})
         runner = self._runner(tuple(sorted(given)), tuple(computed), tuple(targets))
-        place = {name: k for k, name in enumerate(computed)}
+        position = {name: k for k, name in enumerate(computed)}
         sources = [
-            None if isinstance(w, Node) else (True, given[w.name]) if w.name in given else (False, place[w.name])
+            None if isinstance(w, Node) else (True, given[w.name]) if w.name in given else (False, position[w.name])
             for w in wanted
         ]
         return _Program(runner, fed, sorted(range(len(fed)), key=lambda k: fed[k].name), sources, [()] * len(fed))
 
     def _runner(self, feeds: tuple[str, ...], fetches: tuple[str, ...], targets: tuple[str, ...]) -> Runner:
-        """The executor for names that are sorted, so that their order in a call does not matter."""
+        """Return the cached runner for sorted names, which does not depend on their order in a call."""
         key = (feeds, fetches, targets)
         if key not in self._runners:
             if self._placed is None:
-                self._placed = self.engine.place(copy_graph(self.graph))
+                self._placed = self.engine.place(shallow_copy(self.graph))
             graph = self._placed
             part = executable_graph(
                 graph,
@@ -274,21 +274,21 @@ class Session:
 
     @property
     def num_executors(self) -> int:
-        """How many combinations of feeds, fetches and targets are prepared."""
+        """The number of prepared combinations of feeds, fetches and targets."""
         return len(self._runners)
 
     def clusters(self) -> dict[str, Any]:
-        """What became of each node of the graphs run so far: its cluster, or why it is in none.
+        """Return for each node of the graphs run so far its cluster, or the reason why it is in none.
 
         Returns
         -------
         dict
-            By name of the node, records with ``op``, ``cluster`` and ``reason``; empty where nothing compiles.
+            Records with ``op``, ``cluster`` and ``reason`` by node name; empty if the session does not compile.
         """
         return dict(self.engine.settings.get("clusters", {}))
 
     def close(self) -> None:
-        """Cancel what runs, and drop variables and threads; a closed session cannot run."""
+        """Cancel running steps, and drop variables and threads; a closed session cannot run."""
         self._closed = True
         self._cancellation.start_cancel()
         with self._lock:
@@ -307,16 +307,16 @@ class Session:
 
 @dataclass(slots=True)
 class _Program:
-    """What is known of one combination of fetches and feeds."""
+    """A prepared combination of fetches and feeds."""
 
     runner: Runner
     feeds: list[Tensor]
-    order: list[int]  # of the feeds in the executor
-    sources: list[tuple[bool, int] | None]  # of each result: whether it is fed, and its place there or in the results
-    kinds: list[tuple[Any, ...]]  # of each feed: type and shape of the last array that was checked
+    order: list[int]  # indices of the feeds in the order of the runner's arguments
+    sources: list[tuple[bool, int] | None]  # for each result, True if it is fed, and its index in the feeds or values
+    kinds: list[tuple[Any, ...]]  # for each feed, dtype and shape of the last array that was checked
 
     def take(self, values: Collection[Any]) -> list[Array]:
-        """Fed values as arrays; those like the ones before are not checked again."""
+        """Convert fed values to arrays; arrays of the same dtype and shape as in the last run are not checked again."""
         given: list[Array] = []
         for k, value in enumerate(values):
             if value.__class__ is not np.ndarray or (value.dtype, value.shape) != self.kinds[k]:
@@ -326,12 +326,12 @@ class _Program:
         return given
 
     def collect(self, values: list[Any], given: list[Array]) -> list[Array | None]:
-        """The results; arrays that anybody else may hold or change are copied."""
+        """Return the results; arrays that others may hold or modify are copied."""
         results: list[Array | None] = []
         for source in self.sources:
             if source is None:
                 results.append(None)
             else:
-                is_fed, place = source
-                results.append(given[place].copy() if is_fed else own(values, place))
+                is_fed, index = source
+                results.append(given[index].copy() if is_fed else take_ownership(values, index))
         return results

@@ -1,4 +1,4 @@
-"""What a session takes and gives: names become tensors, fed values become arrays, results become the caller's own."""
+"""Arguments and results of a session: look-up of tensors by name, conversion of feeds, ownership of results."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import DTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError, ShapeError
 
 Array = np.ndarray[Any, Any]
-_HOLDERS = 3  # of an array that nobody else holds: the list of values, a variable here, getrefcount itself
+_OWN_REFERENCES = 3  # to an unshared array: the list of values, the local variable, the argument of getrefcount
 
 
-def own(values: list[Any], index: int) -> Array:
-    """A value that the caller may write to."""
+def take_ownership(values: list[Any], index: int) -> Array:
+    """Return a value that the caller may modify, copying it if it is shared or read-only."""
     value: Any = values[index]
     if isinstance(value, Ref):
         value = value.read()
         if value is None:
             raise FailedPreconditionError("the variable has no value yet", hint="run its initializer")
-    if value.base is not None or getrefcount(value) > _HOLDERS or not value.flags.writeable:
+    if value.base is not None or getrefcount(value) > _OWN_REFERENCES or not value.flags.writeable:
         value = value.copy()
-    values[index] = value  # the same array fetched twice is copied the second time
+    values[index] = value  # an array that is fetched twice is copied the second time
     return value  # type: ignore[no-any-return]
 
 
 def resolve(graph: Graph, fetch: Any) -> Tensor | Node:
-    """The tensor or node that a fetch means."""
+    """Return the tensor or node of a fetch."""
     if isinstance(fetch, str) and ":" not in fetch:
         return graph.node(fetch.removeprefix("^"))
     if isinstance(fetch, Node):
@@ -40,7 +40,7 @@ def resolve(graph: Graph, fetch: Any) -> Tensor | Node:
 
 
 def resolve_tensor(graph: Graph, name: Any) -> Tensor:
-    """The tensor that a feed or a fetch means."""
+    """Return the tensor of a feed or fetch."""
     if isinstance(name, Tensor):
         _inside(graph, name.node)
         return name
@@ -59,14 +59,14 @@ def _inside(graph: Graph, node: Node) -> Node:
 
 
 def fed_value(tensor: Tensor, value: Any) -> Array:
-    """A fed value as an array of the tensor's type.
+    """Convert a fed value to an array of the tensor's type.
 
     Raises
     ------
     DTypeError
-        An array of another type.
+        The value is an array of another type.
     ShapeError
-        Its shape contradicts what the graph says of the tensor.
+        The shape is incompatible with that of the tensor.
     """
     dtype = tensor.dtype.base
     if isinstance(value, (np.ndarray, np.generic)):

@@ -1,4 +1,4 @@
-"""What happened in a step: when each node ran, where, and how much it made."""
+"""Statistics of a step: time, thread, device and output size of each node."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from cyxla.forking import new_lock
 
 @dataclass(frozen=True)
 class NodeStats:
-    """One run of one node.
+    """Statistics of one run of one node.
 
     Attributes
     ----------
     name, op, device : str
-        The node.
+        Name, op and device of the node.
     label : str
-        ``name:op#shape=(2x3;scalar)#`` with the shapes of the inputs.
+        Text ``name:op#shape=(2x3;scalar)#`` with the shapes of the inputs.
     start, end : float
-        Seconds on the clock of `time.perf_counter`.
+        Times in seconds, on the clock of `time.perf_counter`.
     thread : int
-        Number of the thread, by order of appearance in the step.
+        Number of the thread, in the order of first use in the step.
     scheduled : bool
-        Whether it was handed to another thread, and not run by the one that runs the step.
+        True if another thread than that of the step ran the node.
     output_bytes : int
-        Size of the outputs.
+        Size of the outputs in bytes.
     allocated : dict of int
-        Bytes that the kernel asked its context for, by use: ``"output"``, ``"temp"``, ``"persistent"``.
+        Bytes that the kernel allocated through its context, by use: ``"output"``, ``"temp"``, ``"persistent"``.
     """
 
     name: str
@@ -51,12 +51,12 @@ class NodeStats:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """The duration in seconds."""
         return self.end - self.start
 
 
 class StepStats:
-    """The runs of all nodes of a step, in the order in which they ended. Safe for any number of threads."""
+    """Statistics of all nodes of a step, in the order of their ends. Safe for any number of threads."""
 
     def __init__(self) -> None:
         self.nodes: list[NodeStats] = []
@@ -88,7 +88,7 @@ class StepStats:
             )
 
     def by_op(self) -> dict[str, tuple[int, float]]:
-        """Number of runs and seconds of each op, the slowest first."""
+        """Return the number of runs and the total seconds of each op, the slowest first."""
         total: dict[str, tuple[int, float]] = {}
         for row in self.nodes:
             count, seconds = total.get(row.op, (0, 0.0))
@@ -96,7 +96,7 @@ class StepStats:
         return dict(sorted(total.items(), key=lambda item: -item[1][1]))
 
     def chrome_trace(self) -> dict[str, Any]:
-        """Events for the trace viewer of Chrome: a process for each device, a row for each thread."""
+        """Return events for Chrome's trace viewer: a process for each device, a row for each thread."""
         devices = {name: k for k, name in enumerate(dict.fromkeys(row.device for row in self.nodes))}
         zero = min((row.start for row in self.nodes), default=0.0)
         events: list[dict[str, Any]] = [
@@ -130,14 +130,14 @@ def _shape_text(value: Any) -> str:
 
 @dataclass
 class RunMetadata:
-    """What a run tells about itself, if asked: give one to `Session.run`.
+    """Statistics of a run, filled in if passed to `Session.run`.
 
     Attributes
     ----------
     step_stats : StepStats
-        When which node ran.
+        Statistics of the nodes.
     partition_graphs : list of Graph
-        The graphs that ran, one for each device, after all rewriting.
+        Graphs that ran, one for each device, after all passes.
     """
 
     step_stats: StepStats = field(default_factory=StepStats)

@@ -1,7 +1,7 @@
-"""The part of a graph that a run needs, with its feeds and fetches made visible.
+"""Pruning of a graph for a run, with explicit feeds and fetches.
 
-`executable_graph` copies what the fetches and targets depend on. Every fed tensor becomes a node ``_Arg``, every
-fetched one goes to a node ``_Retval``: the same form that bodies of functions have, so one executor serves both.
+`executable_graph` copies the nodes that the fetches and targets depend on. Every fed tensor becomes a node ``_Arg``,
+every fetched one an input of a node ``_Retval``, as in function bodies, so that one executor runs both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 
 
 def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Iterable[Tensor] = ()) -> set[Node]:
-    """Every node that a run of these fetches and targets may touch, where fed tensors need nothing."""
+    """Return the nodes on which fetches and targets depend, given the fed tensors."""
     cut = {(t.node, t.index) for t in fed}
     replaced = {t.node for t in fed if t.node.op in _PLACEHOLDERS}
     stack = [t.node for t in fetches if (t.node, t.index) not in cut]
@@ -36,29 +36,29 @@ def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Iterab
 def executable_graph(
     graph: Graph, feeds: Sequence[Tensor] = (), fetches: Sequence[Tensor] = (), targets: Sequence[Node] = ()
 ) -> Graph:
-    """A graph of its own that computes the fetches from the feeds and runs the targets.
+    """Return a new graph that computes the fetches from the feeds and runs the targets.
 
     Parameters
     ----------
     graph : Graph
-        Is not changed; the new graph shares its functions.
+        Graph to prune, which is not modified; the new graph shares its functions.
     feeds : sequence of Tensor
-        Become ``_Arg`` nodes numbered in this order.
+        Fed tensors, in the order of the ``_Arg`` nodes.
     fetches : sequence of Tensor
-        Go to ``_Retval`` nodes numbered in this order.
+        Fetched tensors, in the order of the ``_Retval`` nodes.
     targets : sequence of Node
-        Nodes to run for their effect.
+        Nodes to run for their side effects.
 
     Returns
     -------
     Graph
-        Nodes keep their names, attributes, devices and inferred shapes.
+        Pruned graph, whose nodes keep their names, attributes, devices and inferred shapes.
     """
     return _Copy(graph, feeds).run(fetches, targets)
 
 
-def copy_graph(graph: Graph) -> Graph:
-    """A graph of new nodes that may be rewritten; versions and functions are shared."""
+def shallow_copy(graph: Graph) -> Graph:
+    """Return a graph with copies of all nodes, which can be rewritten; versions and the library are shared."""
     new = empty_like(graph)
     copies = {node: new.shallow_node(node) for node in graph.nodes.values()}
     for node, copy in copies.items():
@@ -98,7 +98,7 @@ class _Copy:
         return arg if arg is not None else self.copies[tensor.node].outputs[tensor.index]
 
     def _control(self, node: Node) -> Node | None:
-        """The copy; a placeholder that is fed needs no waiting for."""
+        """Return the copy of a control input; None for a fed placeholder, which is dropped."""
         return self.copies.get(node)
 
     def _add_arg(self, index: int, tensor: Tensor) -> None:
@@ -116,14 +116,14 @@ class _Copy:
 
 
 def empty_like(graph: Graph) -> Graph:
-    """A graph without nodes that shares versions and functions."""
+    """Return a graph without nodes that shares versions and the library."""
     new = Graph(graph.library.default_registry)
     new.library, new.versions = graph.library, graph.versions
     return new
 
 
 def insert_node(graph: Graph, name: str, op: str, attrs: dict[str, AttrValue], inputs: Sequence[Tensor] = ()) -> Node:
-    """Add what rewriting inserts, under the name or, where that is taken, the name with underscores behind."""
+    """Add a node for a rewrite, with underscores appended to its name if the name is used."""
     while name in graph.nodes:
         name += "_"
     return graph.add_node(NodeDef(name, op, [t.name for t in inputs], attr=attrs), inputs)

@@ -10,6 +10,7 @@ from cyxla.xla.cpu.entry.control_flow import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.entry.meter import Meter
 from cyxla.xla.cpu.entry.recipe import recipe
 from cyxla.xla.cpu.kernel.kernel import Kernel
+from cyxla.xla.cpu.kernel.quote import head
 from cyxla.xla.cpu.memory.buffers import Buffers
 from cyxla.xla.cpu.native import split_units
 from cyxla.xla.cpu.plan.nodes import Plan
@@ -58,42 +59,36 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     """
     names: dict[str, str] = {}
     kernels: dict[str, Kernel] = {}
+    definitions: dict[str, str] = {}
     for step in plan.steps():
-        if step.kernel.text not in names:
-            name = names[step.kernel.text] = f"k{len(names)}"
+        if step.kernel.code not in names:
+            name = names[step.kernel.code] = f"k{len(names)}"
             kernels[name] = step.kernel
+            definitions[name] = head(step) + outline_functions(step.kernel.text).replace("KERNEL", name)
     functions = plan.functions()
     meter = Meter(list(plan.steps()), len(functions)) if profile else None
-    control = ControlWriter(buffers, lambda kernel: names[kernel.text], functions, seed, meter)
+    control = ControlWriter(buffers, lambda kernel: names[kernel.code], functions, seed, meter)
     entry = control.entry(plan)
     calls = "\n".join([*([meter.definitions] if meter else []), *control.parts, entry])
     count = split_units.unit_count(len(calls) + sum(map(len, names)))
-    texts = _one_unit(kernels, calls) if count == 1 else _many_units(kernels, calls, count)
+    texts = _one_unit(definitions, calls) if count == 1 else _many_units(definitions, calls, count)
     return Source(tuple(texts), tuple(kernels.items()), None if profile else recipe(plan, buffers))
 
 
-def _definition(name: str, kernel: Kernel) -> str:
-    return outline_functions(kernel.text).replace("KERNEL", name)
+def _one_unit(definitions: dict[str, str], calls: str) -> list[str]:
+    apart = "__attribute__((noinline)) " if len(definitions) > MAX_INLINED_KERNELS else ""
+    prototypes = "".join(f"{apart}static cyx_status {name}{SIGNATURE};\n" for name in definitions) if apart else ""
+    return [_complete("\n".join([DEFINITIONS + "CYX_LIBRARY\n" + prototypes, *definitions.values(), calls]))]
 
 
-def _one_unit(kernels: dict[str, Kernel], calls: str) -> list[str]:
-    apart = "__attribute__((noinline)) " if len(kernels) > MAX_INLINED_KERNELS else ""
-    prototypes = "".join(f"{apart}static cyx_status {name}{SIGNATURE};\n" for name in kernels) if apart else ""
-    body = "\n".join([DEFINITIONS + "CYX_LIBRARY\n" + prototypes, *(_definition(*k) for k in kernels.items()), calls])
-    return [_complete(body)]
-
-
-def _many_units(kernels: dict[str, Kernel], calls: str, count: int) -> list[str]:
+def _many_units(definitions: dict[str, str], calls: str, count: int) -> list[str]:
     """The entry in the first unit; kernels, and functions that can stand apart, where there is least to do."""
-    parts = [part for k, (name, kernel) in enumerate(kernels.items()) for part in _parts(k, name, kernel)]
+    split = [split_units.split_kernel(k, name, text) for k, (name, text) in enumerate(definitions.items())]
+    parts = [part for found in split for part in found]
     first, *others = split_units.distribute(len(calls), parts, count)
-    prototypes = "".join(f"cyx_status {name}{SIGNATURE};\n" for name in kernels)
-    head = DEFINITIONS + "CYX_LIBRARY\n" + prototypes
-    return [_complete("\n".join([head, *_texts(first), calls])), *(_complete("\n".join(_texts(o))) for o in others)]
-
-
-def _parts(number: int, name: str, kernel: Kernel) -> list[split_units.Part]:
-    return split_units.split_kernel(number, name, _definition(name, kernel))
+    prototypes = "".join(f"cyx_status {name}{SIGNATURE};\n" for name in definitions)
+    start = DEFINITIONS + "CYX_LIBRARY\n" + prototypes
+    return [_complete("\n".join([start, *_texts(first), calls])), *(_complete("\n".join(_texts(o))) for o in others)]
 
 
 def _texts(parts: list[split_units.Part]) -> list[str]:

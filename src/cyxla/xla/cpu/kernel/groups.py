@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.kernel.quote import numbered
 from cyxla.xla.hlo import OPCODES, Instruction
 from cyxla.xla.service.refusal import Refusal
 
@@ -65,6 +67,11 @@ class Group:
     reasons: list[Refusal] = field(default_factory=list)
     parts: list[Group] = field(default_factory=list)
     stored: list[Refusal] = field(default_factory=list)
+
+    @cached_property
+    def numbers(self) -> dict[Instruction, int]:
+        """Numbers of the instructions, for quotes in the C; those inside loops and branches included."""
+        return numbered(self.instructions)
 
     @property
     def root(self) -> Instruction:

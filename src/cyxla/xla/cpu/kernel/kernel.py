@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cyxla.types import Shape
+from cyxla.xla.cpu.c.quotes import without_quotes
 from cyxla.xla.hlo import Computation, Instruction
 
 if TYPE_CHECKING:
@@ -91,6 +93,11 @@ class Kernel:
     phases: int = 1
     call: PrebuiltCall | None = None
     loops: tuple[Listing, ...] = field(default=(), compare=False, repr=False)
+
+    @cached_property
+    def code(self) -> str:
+        """C without quotes of HLO; equal code is compiled once."""
+        return without_quotes(self.text)
 
 
 @dataclass(frozen=True)

@@ -14,3 +14,8 @@ def temporary(root: Instruction, shape: Shape) -> Value:
     twin.called, twin.computation, twin.name, twin.metadata = root.called, root.computation, "", ()
     twin.extras, twin.users, twin.control_predecessors = {}, {}, ()
     return Value(twin)
+
+
+def is_temporary(value: Value) -> bool:
+    """Return whether an array is a temporary between the steps of one group."""
+    return value.instruction not in value.instruction.computation.instructions

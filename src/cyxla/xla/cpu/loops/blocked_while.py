@@ -15,6 +15,7 @@ from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_product
 from cyxla.xla.cpu.kernel.groups import is_loopable
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.quote import numbered
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, LoopNest, reachable, table_definition
 from cyxla.xla.cpu.loops.index_map import Affine, Index, Space
@@ -68,10 +69,13 @@ class _Loop:
         self.inside = self.instructions()
         self.reads = Reads()
 
-    def instructions(self) -> set[Instruction]:
-        """Return the instructions that an iteration computes."""
+    def instructions(self) -> dict[Instruction, int]:
+        """Return the instructions that an iteration computes, numbered as in quotes of the loop."""
+        numbers = numbered([self.ins])
         inside = {
-            i for i in self.body.instructions if i.opcode not in ("parameter", "constant") and not is_forwarding(i)
+            i: numbers[i]
+            for i in self.body.instructions
+            if i.opcode not in ("parameter", "constant") and not is_forwarding(i)
         }
         wrong = next((i for i in self.body.instructions if i in inside and not is_loopable(i)), None)
         if wrong is not None:

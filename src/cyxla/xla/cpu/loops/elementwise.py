@@ -104,7 +104,7 @@ def _step(
 ) -> Step:
     """Return the step of a group; `target` is an array that the write must alias."""
     reads = Reads()
-    found = split_into_boxes(dims, set(group.instructions), reads, stores_at) if prod(dims) else []
+    found = split_into_boxes(dims, group.numbers, reads, stores_at) if prod(dims) else []
     pairs = _in_place(found, reads, writes) if target is None else [(0, reads.slot(target))]
     if target is None and any(find_tiles(b, collapsed(b)[0], frozenset()) for b in found):
         pairs = []  # tiles at the edge overlap, so that an operand must not be overwritten

@@ -130,7 +130,7 @@ class Epilogue:
         def given(_: Index) -> Node:
             return body.given(dtype, "sum")
 
-        body = Body(space, set(self.group.instructions), self._reads, {result: given})
+        body = Body(space, self.group.numbers, self._reads, {result: given})
         stores = []
         for slot, out in enumerate(self.group.outputs):
             index = space.index_at(out.shape.dims, linear)

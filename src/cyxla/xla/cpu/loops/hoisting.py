@@ -256,7 +256,8 @@ class LoopNest:
         if isinstance(node, Map):
             (result,) = scalar_computation.inline(node.computation, [self.text(o) for o in node.operands], writer)
             return result
-        return writer.local(scalar.local_type(node.dtype), self._expression(node, depth))
+        note = self.body.quote(node.instruction) if isinstance(node, Apply) else ""
+        return writer.local(scalar.local_type(node.dtype), self._expression(node, depth), note)
 
     def _expression(self, node: Node, depth: int) -> str:
         """Return the C of a node's value; its depth is known."""

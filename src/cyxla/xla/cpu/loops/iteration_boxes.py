@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd, prod
@@ -84,7 +84,7 @@ class Region:
 def lower_box(
     region: Region,
     dims: tuple[int, ...],
-    inside: set[Any],
+    inside: Mapping[Any, int],
     reads: Reads,
     stores_at: StoresAt,
     given: dict[Value, Any] | None = None,
@@ -108,7 +108,11 @@ def _coordinates(space: Space, region: Region) -> list[Affine]:
 
 
 def split_into_boxes(
-    dims: tuple[int, ...], inside: set[Any], reads: Reads, stores_at: StoresAt, given: dict[Value, Any] | None = None
+    dims: tuple[int, ...],
+    inside: Mapping[Any, int],
+    reads: Reads,
+    stores_at: StoresAt,
+    given: dict[Value, Any] | None = None,
 ) -> list[Box]:
     """Split the iteration space so that guards are decided and quotients vanish, as far as that is worthwhile."""
     whole = Region(tuple((0, n) for n in dims))

@@ -11,6 +11,7 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.quote import numbered
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import table_definition
 from cyxla.xla.cpu.loops.loop_ir import Reads
@@ -104,7 +105,7 @@ class _Loop:
         held: dict[Value, ArraySource] = {
             v: self.reads.slot(v) for v in self.initial if v.instruction.opcode != "constant"
         }
-        shared = Shared(self.reads, CWriter())
+        shared = Shared(self.reads, CWriter(), numbers=numbered([self.ins]))
         scope = Scope(shared, held)
         pointers = {n: f"p{slot}" for n, slot in zip(self.updated, targets, strict=True)}
         state = scope.loop(self.ins, pointers)

@@ -7,12 +7,13 @@ they need and get the nodes back, so that the depth of a chain is not limited by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType
 from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.quote import quote
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.nodes import Graph, Node
@@ -47,8 +48,8 @@ class Body(Graph):
     ----------
     space : Space
         Iteration space of the indices.
-    inside : set of Instruction
-        Instructions that are computed here rather than read from memory.
+    inside : dict of Instruction to int
+        Instructions that are computed here rather than read from memory, with their numbers for quotes in the C.
     reads : Reads
         Arrays that the kernel reads; new ones are added.
     given : dict of Value to callable, optional
@@ -58,7 +59,7 @@ class Body(Graph):
     def __init__(
         self,
         space: Space,
-        inside: set[Instruction],
+        inside: Mapping[Instruction, int],
         reads: Reads,
         given: dict[Value, Callable[[Index], Node]] | None = None,
     ) -> None:
@@ -67,6 +68,10 @@ class Body(Graph):
         self._known: dict[_Request, Node] = {}
         self._integers: dict[Node, int] = {}
         self._given_instructions = {v.instruction for v in self._lowered_elsewhere}
+
+    def quote(self, ins: Instruction) -> str:
+        """Return the quote of an instruction for a comment in the C; empty if it is not computed here."""
+        return quote(ins, self.inside, self.reads.slots) if ins in self.inside else ""
 
     def constant(self, dtype: ElementType, value: Any) -> Node:
         """Return the constant of a value; start indices know those of integers."""

@@ -56,6 +56,8 @@ class Shared:
         Names of constant tables by literal.
     nodes : int
         Number of values created so far.
+    numbers : dict of Instruction to int
+        Numbers of the instructions for quotes in the C.
     bodies : list of Body
         Loop IR of the scopes, outer ones first.
     """
@@ -64,6 +66,7 @@ class Shared:
     names: CWriter
     tables: dict[Any, str] = field(default_factory=dict)
     nodes: int = 0
+    numbers: dict[Instruction, int] = field(default_factory=dict)
     bodies: list[Body] = field(default_factory=list)
 
 
@@ -83,7 +86,9 @@ class Scope:
     def __init__(self, shared: Shared, held: dict[Value, ArraySource], computation: Computation | None = None) -> None:
         self.shared, self.held = shared, dict(held)
         self.space = Space(())
-        inside, self.statements = _partition(computation) if computation is not None else (set(), [])
+        expressions, self.statements = _partition(computation) if computation is not None else ([], [])
+        numbers = shared.numbers
+        inside = {ins: numbers.setdefault(ins, len(numbers)) for ins in expressions}
         given = {v: self._reader(v) for v in (*held, *(v for i in self.statements for v in own_leaves(i)))}
         self.body = Body(self.space, inside, shared.reads, given)
         shared.bodies.append(self.body)
@@ -292,9 +297,9 @@ def update_chain(body: Computation, number: int) -> list[Instruction] | None:
     return chain[::-1] if chain and value == target else None
 
 
-def _partition(computation: Computation) -> tuple[set[Instruction], list[Instruction]]:
+def _partition(computation: Computation) -> tuple[list[Instruction], list[Instruction]]:
     """Partition a computation into instructions emitted as expressions, and those emitted as statements in order."""
-    inside: set[Instruction] = set()
+    inside: list[Instruction] = []
     statements: list[Instruction] = []
     for ins in computation.post_order():
         if ins.has_side_effect or ins.shape.is_dynamic:
@@ -304,7 +309,7 @@ def _partition(computation: Computation) -> tuple[set[Instruction], list[Instruc
         if ins.opcode in _STATEMENTS:
             statements.append(ins)
         elif is_loopable(ins):
-            inside.add(ins)
+            inside.append(ins)
         else:
             raise UnsuitableLoopError(f"{ins.opcode} has a kernel of its own")
     return inside, statements

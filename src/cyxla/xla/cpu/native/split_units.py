@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cyxla.xla.cpu.c.prelude import expanded_size
+from cyxla.xla.cpu.c.quotes import without_quotes
 from cyxla.xla.cpu.native.build import MAX_JOBS
 
 MIN_UNIT_COST = 2_500  # characters that are worth another compiler, which takes a while to start
@@ -59,6 +60,7 @@ def max_compilers() -> int:
 
 def compile_cost(text: str) -> int:
     """Estimate the compile time of a text, in characters of plain C."""
+    text = without_quotes(text)
     return len(text) + LOOP_COST * text.count("for (") + int(EXPANSION_COST * expanded_size(text))
 
 

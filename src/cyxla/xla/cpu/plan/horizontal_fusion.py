@@ -30,10 +30,10 @@ class _Bundle:
 
     def add(self, step: Step) -> None:
         self.steps.append(step)
-        self.texts.setdefault(step.kernel.text)
+        self.texts.setdefault(step.kernel.code)
 
     def has_room(self, step: Step) -> bool:
-        length = sum(map(len, self.texts)) + len(step.kernel.text) * (step.kernel.text not in self.texts)
+        length = sum(map(len, self.texts)) + len(step.kernel.code) * (step.kernel.code not in self.texts)
         return len(self.steps) < MAX_PARTS and length <= MAX_TEXT and not any(_conflict(step, s) for s in self.steps)
 
 
@@ -107,12 +107,13 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
     """Fuse several steps that do not depend on each other into one."""
     reads = tuple(dict.fromkeys(v for s in steps for v in s.reads))
     writes = tuple(w for s in steps for w in s.writes)
-    names = {text: f"KERNEL_h{k}" for k, text in enumerate(dict.fromkeys(s.kernel.text for s in steps))}
+    parts = {s.kernel.code: s.kernel.text for s in reversed(steps)}
+    names = {code: f"KERNEL_h{k}" for k, code in enumerate(dict.fromkeys(s.kernel.code for s in steps))}
     total = sum(s.kernel.cost for s in steps)
     tasks = min(len(steps), cost.tasks(total, len(steps)))
     c = CWriter()
-    for text, name in names.items():
-        c.lines(text.replace("KERNEL", name).splitlines())
+    for code, name in names.items():
+        c.lines(parts[code].replace("KERNEL", name).splitlines())
     slots = {v: k for k, v in enumerate(reads)}
     with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
         c.line(f"const int64_t from = begin * {len(steps)} / {tasks}, to = end * {len(steps)} / {tasks};")
@@ -122,7 +123,7 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
             places = [slots[v] for v in step.reads] + list(range(written, written + len(step.writes)))
             written += len(step.writes)
             bufs = ", ".join(f"bufs[{p}]" for p in places)
-            call = f"if ((s = {names[step.kernel.text]}(b, 0, 1))) return s;"
+            call = f"if ((s = {names[step.kernel.code]}(b, 0, 1))) return s;"
             test = f"if (from <= {k} && {k} < to) " if tasks > 1 else ""
             c.line(f"{test}{{ void *const b[] = {{{bufs}}}; {call} }}")
         c.line("(void)from; (void)to; (void)s;")

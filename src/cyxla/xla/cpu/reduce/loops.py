@@ -145,7 +145,8 @@ def _join_lines(lowered: Lowered, nest: LoopNest, writer: CWriter, total: str) -
     result, dtype = "total", acc.total_dtype
     if lowered.problem.applies_init:
         result, dtype = acc.with_init(nest.text(lowered.inits[0]), "total"), acc.dtype
-    writer.line(f"const {scalar.register_type(dtype)} result = {result};")
+    root = lowered.problem.root
+    writer.line(f"const {scalar.register_type(dtype)} result = {result};", lowered.body.quote(root))
     return writer.written
 
 

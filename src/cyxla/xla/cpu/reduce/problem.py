@@ -121,7 +121,7 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
         made[""] = Lowered(problem, body, elements, inits, made_nodes, stores, [], [], set(), conditions)
         return stores
 
-    lower_box(region, dims, set(problem.group.instructions), reads, stores_at, given)
+    lower_box(region, dims, problem.group.numbers, reads, stores_at, given)
     return made[""]
 
 

@@ -40,6 +40,7 @@ class _Scan(NamedTuple):
     loops: list[tuple[Atom, int]]
     axis: Atom
     length: int
+    root: Instruction
 
 
 def scan_step(group: Group, found: Prefix, acc: Accumulator | None) -> Step:
@@ -82,14 +83,12 @@ def _lower_region(group: Group, found: Prefix, reads: Reads, region: Region) -> 
         made.extend([body, body.value(root.operands[0], index), body.value(root.operands[1], body.space.scalar)])
         return stores
 
-    box = lower_box(
-        region, root.shape.dims, set(group.instructions), reads, stores_at, {Value(root): lambda _: made[0]}
-    )
+    box = lower_box(region, root.shape.dims, group.numbers, reads, stores_at, {Value(root): lambda _: made[0]})
     result, body, element, init = made
     position = sum(len(s) for s in region.loops()[: found.dimension])
     axis = body.space.loops[position]
     loops = list(zip(body.space.loops, box.extents, strict=True))
-    return _Scan(body, element, init, result, box.stores, loops, axis, root.shape.dims[found.dimension])
+    return _Scan(body, element, init, result, box.stores, loops, axis, root.shape.dims[found.dimension], root)
 
 
 def _forms(scan: _Scan) -> list[Affine]:
@@ -167,7 +166,8 @@ def _lines(scan: _Scan, acc: Accumulator | _ComputationAccumulator, nest: LoopNe
         for name, new in zip(names, acc.update(names, nest.text(scan.element)), strict=True):
             writer.line(f"{name} = {new};")
         total = writer.local(scalar.register_type(acc.total_dtype), acc.total(names))
-        result = writer.local(scalar.register_type(acc.dtype), acc.with_init(nest.text(scan.init), total))
+        joined = acc.with_init(nest.text(scan.init), total)
+        result = writer.local(scalar.register_type(acc.dtype), joined, scan.body.quote(scan.root))
     nest.set_given(scan.result, result, nest.depth)
     nest.write(reachable([s.node for s in scan.stores], [s.form for s in scan.stores])[0])
     for s in scan.stores:

@@ -102,7 +102,7 @@ def boxes_step(
 ) -> Step:
     """Emit a kernel over boxes; an element takes `ns` without memory, and reads up to `taken` of each array."""
     reads, points = Reads(), prod(dims)
-    found = split_into_boxes(dims, set(group.instructions), reads, stores_at, given)
+    found = split_into_boxes(dims, group.numbers, reads, stores_at, given)
     frame = KernelFrame(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.STREAMING_BYTES)
     for v in (*reads.values, *writes):
         most = v.shape.nbytes if taken is None else min(v.shape.nbytes, taken * points * v.shape.dtype.itemsize)

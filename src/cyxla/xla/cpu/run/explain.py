@@ -10,6 +10,7 @@ from cyxla.xla.cpu.kernel import prebuilt_numbers
 from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.kernel.prebuilt_calls import MIN_PREBUILT_NS
+from cyxla.xla.cpu.kernel.temporaries import is_temporary
 from cyxla.xla.cpu.kernel.values import leaves
 from cyxla.xla.cpu.memory import in_place
 from cyxla.xla.cpu.memory.buffers import Buffers
@@ -49,9 +50,9 @@ def explain(
         Reason for which prebuilt functions cannot run the program without compilation; empty if they can.
     """
     calls: dict[str, list[Step]] = {name: [] for name, _ in source.kernels}
-    names = {kernel.text: name for name, kernel in source.kernels}
+    names = {kernel.code: name for name, kernel in source.kernels}
     for step in plan.steps():
-        calls[names[step.kernel.text]].append(step)
+        calls[names[step.kernel.code]].append(step)
     reused = in_place.refusals(plan, buffers)
     kernels = tuple(_report(name, kernel, calls[name], reused) for name, kernel in source.kernels)
     count = sum(map(len, calls.values()))
@@ -102,8 +103,8 @@ def _operations(step: Step, instructions: Sequence[Instruction]) -> int:
 
 
 def _temporaries(values: Sequence[Value]) -> list[Value]:
-    """Return the arrays between the parts of one group; their instructions are in no computation."""
-    return [v for v in values if v.instruction not in v.instruction.computation.instructions]
+    """Return the arrays between the parts of one group."""
+    return [v for v in values if is_temporary(v)]
 
 
 def _is_prebuilt(kernel: Kernel) -> bool:

@@ -127,7 +127,7 @@ def _lower_region(
         made.append(lowered)
         for r in reductions:
             element = body.value(r.operands[0], index.at(r.operands[0].shape.dims))
-            lowered.sums.append(RowReduction(element, body.value(r.operands[1], body.space.scalar), _accumulator(r)))
+            lowered.sums.append(RowReduction(element, body.value(r.operands[1], body.space.scalar), _accumulator(r), r))
         for slot, out in enumerate(group.outputs):
             large = out.shape.size == prod(rows)
             at = (index if large else here[0]).at(out.shape.dims)
@@ -135,7 +135,7 @@ def _lower_region(
             (lowered.by_element if large else lowered.by_row).append(Store(slot, out.shape.dtype, at.linear, node))
         return []
 
-    lower_box(region, rows, set(group.instructions), reads, stores_at, given)
+    lower_box(region, rows, group.numbers, reads, stores_at, given)
     return made[0]
 
 

@@ -17,6 +17,7 @@ from cyxla.xla.cpu.loops.nodes import Apply, Call, Load, Map, Node, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.rows.pipelined_rows import CURRENT, PREVIOUS, ROW_COUNTER, RowPipeline
 from cyxla.xla.cpu.reduce.rows.prefetch import RUN_LENGTH, Prefetch, Runs, busiest
+from cyxla.xla.hlo import Instruction
 
 F32, F64 = ElementType.F32, ElementType.F64
 MAX_UNROLLED = 12  # simple operations of a loop body that is unrolled over all lanes
@@ -30,11 +31,12 @@ _PASS = "pass"  # level in which the results of earlier passes are available
 
 @dataclass(frozen=True, eq=False)
 class RowReduction:
-    """Reduction of a row: its element, initial value and accumulator."""
+    """Reduction of a row: its element, initial value, accumulator and instruction."""
 
     element: Node
     init: Node
     acc: Accumulator
+    root: Instruction
 
 
 @dataclass
@@ -298,7 +300,7 @@ class _Writer:
         value = f"cyx_fold_{acc.opcode}_{acc.total_dtype}({names[0]})" if acc.lanes else acc.total(names)
         writer.line(f"const {scalar.register_type(acc.total_dtype)} {total} = {value};")
         joined = acc.with_init(nest.text(s.init), total)
-        writer.line(f"const {scalar.register_type(acc.dtype)} {result} = {joined};")
+        writer.line(f"const {scalar.register_type(acc.dtype)} {result} = {joined};", self.passes.body.quote(s.root))
 
     def streams(self) -> bool:
         """Return whether results are stored with non-temporal stores."""

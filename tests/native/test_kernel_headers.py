@@ -180,6 +180,8 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         solve_vector("a", COLUMNS=0, BACKWARD=1, UNIT=0) + solve_vector("b", COLUMNS=1, BACKWARD=0, UNIT=1),
         ("a_part", "b_part"),
     ),
+    "threefry.h": ([("threefry.h", {"THREEFRY_PREFIX": prefix}) for prefix in "ab"], ("a_threefry", "b_threefry")),
+    "philox.h": ([("philox.h", {"PHILOX_PREFIX": prefix}) for prefix in "ab"], ("a_philox", "b_philox")),
 }  # fmt: skip
 
 
@@ -233,7 +235,7 @@ LONG = 10  # lines, without empty ones
 ELSEWHERE = {
     "calls/c_call.py": 20, "entry/meter.py": 15,     "native/toolchain.py": 22, "prebuilt/convolution.py": 134,
     "prebuilt/convolution_rows.py": 47, "prebuilt/dot.py": 160, "prebuilt/elementwise.py": 30, "prebuilt/moves.py": 30,
-    "prebuilt/reductions.py": 42, "rng/bit_generator.py": 23,
+    "prebuilt/reductions.py": 42,
 }  # fmt: skip
 
 

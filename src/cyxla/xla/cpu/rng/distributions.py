@@ -1,7 +1,7 @@
-"""Emitter of rng and rng-get-and-update-state, whose generator HLO leaves open.
+"""Emitter of rng and rng-get-and-update-state, for which HLO prescribes no generator.
 
-rng draws from Philox: its key is the program's seed, its counter is part of the call's state, so that each draw of a
-call is another one and each call gives the same.
+rng draws from Philox, whose key is the program's seed and whose counter is part of the state of a run: draws within a
+run differ, those of equal runs are equal.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import resolve
-from cyxla.xla.cpu.rng.bit_generator import BLOCK_NS, PHILOX
+from cyxla.xla.cpu.rng.bit_generator import BLOCK_NS, generator_lines
 from cyxla.xla.hlo import Instruction
 
 
 def _check_rng(ins: Instruction) -> str | None:
     dtype = ins.shape.dtype
-    return f"there is no {dtype} at random" if dtype.is_complex else None
+    return f"it draws no {dtype}" if dtype.is_complex else None
 
 
 @emits("rng", check=_check_rng)
 def rng(ins: Instruction) -> Step:
-    """A block of random bits for each element, one after the other."""
+    """Emit a draw of each element, one after the other, from a block of random bits."""
     shape, normal = ins.shape.static, ins.attrs["distribution"] == "rng_normal"
     reads, writes = [resolve(o) for o in ins.operands], [Value(ins)]
     c = KernelWriter(reads, writes)
-    c.lines(PHILOX.splitlines())
+    c.lines(generator_lines("philox"))
     with c.kernel(1, 1, describe("rng", shape)):
         c.line(f"uint64_t *const s = (uint64_t *){c.scratch()};")
         a, b = (c.element(shape.dtype, f"p{k}[0]") for k in range(2))
@@ -43,7 +43,7 @@ def rng(ins: Instruction) -> Step:
 
 
 def _normal(c: KernelWriter, dtype: ElementType, mean: str, deviation: str) -> str:
-    """Box-Muller."""
+    """Write a normal deviate by Box and Muller's method."""
     mean, deviation = (scalar.convert(ElementType.F64, dtype, v) for v in (mean, deviation))
     c.line("const double far = __builtin_sqrt(-2 * cyx_log_f64((double)((x >> 11) + 1) * 0x1p-53));")
     c.line("const double z = far * cyx_cosine_f64((double)(y >> 11) * 0x1p-53 * 0x1.921fb54442d18p2);")
@@ -67,7 +67,7 @@ def _uniform(c: KernelWriter, dtype: ElementType, low: str, high: str) -> str:
 
 @emits("rng-get-and-update-state")
 def rng_get_and_update_state(ins: Instruction) -> Step:
-    """The call's 128-bit state, lower half first, before `delta` is added to it."""
+    """Emit a read of the call's state of 128 bits, lower half first, and the addition of `delta` to it."""
     delta = int(ins.attrs["delta"]) % 2**128
     c = KernelWriter([], [Value(ins)])
     with c.kernel(1, 1, describe("rng-get-and-update-state", ins.shape)):

@@ -1,4 +1,4 @@
-"""What an op is: declarations, attributes, shapes, kernels, and the registries that hold them.
+"""Framework of ops: declarations, attributes, shapes, kernels, and their registries.
 
 The names that authors of ops, kernels and gradients need can be imported from here; each is loaded when first asked.
 """

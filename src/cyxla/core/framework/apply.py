@@ -31,7 +31,7 @@ _EAGER_HOME = "cyxla.core.runtime.eager"  # named, not imported: it lives above 
 
 @runtime_checkable
 class Sink(Protocol):
-    """Where applied ops go: a graph that grows, or an eager runtime that computes."""
+    """Receiver of applied ops: a graph under construction, or the eager runtime."""
 
     def look_up(self, op_name: str) -> OpRegistrationData:
         """Declaration of an op or a function."""
@@ -71,7 +71,7 @@ def current_sink() -> Sink:
 
 @contextmanager
 def use_sink(sink: Sink | None) -> Iterator[None]:
-    """Send what is applied in the body to `sink`; None means the eager runtime."""
+    """Send ops applied in the body to `sink`; None selects the eager runtime."""
     token = _current.set(sink)
     try:
         yield
@@ -180,7 +180,7 @@ class _Call:
         return attrs
 
     def infer_attrs(self) -> None:
-        """Fill in what the inputs tell, then the defaults; whatever is left is missing."""
+        """Infer attributes from the inputs, then apply defaults; raise for attributes that remain missing."""
         for arg in self.op_def.input_arg:
             self._infer_length(arg)
         for literals in (False, True):  # typed values decide first, Python numbers only where nothing else does
@@ -323,7 +323,7 @@ def natural_type(value: Any) -> DataType:
 
 
 def _holds(dtype: DataType, value: Any) -> bool:
-    """Whether a Python value becomes a tensor of a type without loss of kind."""
+    """Return True if a Python value converts to a type without losing its kind."""
     if next(_leaves(value), _NOTHING) is _NOTHING:
         return True
     order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}

@@ -1,7 +1,7 @@
-"""Registrations that enter together, or not at all.
+"""Atomic batches of registrations.
 
-While a thread loads a library, what it registers is staged: the thread itself sees it, the others do not. At the end
-everything enters all registries at once; after an error nothing does. Registrations of other threads are not touched.
+While a thread loads a library, its registrations are staged: they are visible to this thread only. At the end all of
+them are published in their registries at once, after an error none. Registrations of other threads are not affected.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Staging(Protocol):
     lock: Any
 
     def check_staged(self, staged: Any) -> None:
-        """Raise if what was staged cannot enter any more; called under the lock."""
+        """Raise if the staged registrations are no longer valid; called with the lock held."""
         ...
 
     def publish(self, staged: Any) -> None:
-        """Let in what was staged; called under the lock."""
+        """Publish the staged registrations; called with the lock held."""
         ...
 
 
@@ -84,7 +84,7 @@ def staged_for(registry: Staging) -> list[Any]:
 
 @contextmanager
 def batch() -> Iterator[Batch]:
-    """Stage what this thread registers inside, and let it in at the end."""
+    """Stage the registrations of this thread in the body, and publish them at the end."""
     made, before = Batch(), _open.batches
     _open.batches = (*before, made)
     try:

@@ -72,15 +72,15 @@ class DeviceName:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it names one device."""
+        """True if the name identifies a single device."""
         return all(getattr(self, f.name) is not None for f in fields(self))
 
     def matches(self, full: DeviceName) -> bool:
-        """Whether everything this name says holds for a full name."""
+        """Return True if a full name matches all parts of this name."""
         return all(mine is None or mine == theirs for mine, theirs in self._pairs(full))
 
     def merge(self, other: DeviceName, *, allow_soft: bool = False) -> DeviceName:
-        """What both names say together.
+        """Merge two partial names.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class DeviceBase:
     resource_manager : ResourceMgr
         Resources of this device.
     thread_pool : optional
-        What kernels may spread work on.
+        Thread pool for parallel work of kernels.
     incarnation : int
         Differs between lives of a device of one name.
     """

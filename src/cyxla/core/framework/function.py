@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class FunctionDef:
-    """A function: what it takes and gives, and the nodes between.
+    """Definition of a function: its signature and the nodes of its body.
 
     Inputs in the body are written ``"argument"`` or ``"node:output_argument:index"``.
 
@@ -28,7 +28,7 @@ class FunctionDef:
     node_def : list of NodeDef
         The body, in any order; attributes may name attributes of the signature (kind ``"placeholder"``).
     ret : dict of str
-        Where each output of the signature comes from.
+        Source of each output of the signature.
     control_ret : dict of str
         Nodes that must run, by the name of a control output.
     attr : dict of AttrValue
@@ -56,7 +56,7 @@ class FunctionLibraryDefinition:
     Parameters
     ----------
     default_registry : object with ``look_up``
-        Where names that are no functions are looked up.
+        Registry for names that are not functions.
     """
 
     def __init__(self, default_registry: Any) -> None:
@@ -181,6 +181,6 @@ class FunctionLibraryDefinition:
 
 
 def _unknown_outputs(context: Any) -> None:
-    """What a call of a function by its name gives is not known before its body is."""
+    """Leave the output shapes of a call unknown: they depend on the body of the function."""
     for i in range(context.num_outputs):
         context.set_output(i, context.unknown_shape())

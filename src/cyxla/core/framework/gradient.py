@@ -19,7 +19,7 @@ _CATALOGUE = "cyxla.core.catalogue"  # stands above this package, hence a name a
 
 @dataclass(frozen=True)
 class Gradient:
-    """How an op is differentiated.
+    """Gradient function of an op and its properties.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class GradientRegistry:
     Parameters
     ----------
     catalogue : function, optional
-        Called before the first look-up, to register what belongs in from the start.
+        Function called before the first lookup, to register the built-in gradients.
     """
 
     rank = 3
@@ -91,12 +91,12 @@ class GradientRegistry:
                     self._catalogue = None  # only now: others wait until everything is there
 
     def find(self, op_name: str) -> Gradient | None:
-        """How an op is differentiated, or None where nobody has said."""
+        """Return the gradient function of an op, or None if it has none."""
         self._load()
         return self._gradients.get(op_name) or self._staged(op_name)
 
     def look_up(self, op_name: str) -> Gradient:
-        """How an op is differentiated.
+        """Return the gradient function of an op.
 
         Raises
         ------
@@ -132,7 +132,7 @@ def gradient(*op_names: str, none_grads: bool = False, registry: GradientRegistr
     none_grads : bool
         Whether it takes None for outputs that nothing flows back to; otherwise they come as zeros.
     registry : GradientRegistry, optional
-        Where to; the process's own by default.
+        Registry to add to; the global one by default.
 
     Examples
     --------

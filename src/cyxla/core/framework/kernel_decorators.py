@@ -61,7 +61,7 @@ def kernel(
     expensive : bool
         Worth a thread of the pool.
     registry : KernelRegistry, optional
-        Where to register; the global one by default.
+        Registry to add to; the global one by default.
     """
 
     def decorate(target: F) -> F:
@@ -115,7 +115,7 @@ def array_kernel(  # type: ignore[misc]  # the overloads leave the options out
     expensive : bool
         Worth a thread of the pool.
     registry : KernelRegistry, optional
-        Where to register; the global one by default.
+        Registry to add to; the global one by default.
     """
 
     def decorate(function: F) -> F:

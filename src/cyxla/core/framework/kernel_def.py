@@ -1,4 +1,4 @@
-"""What a kernel is for: an op, a device, the types it serves, and the chain of calls that says so."""
+"""Descriptions of kernels: op, device, supported types; and the chain of calls that builds them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla.errors import InvalidArgumentError
 
 
 class MemoryType(IntEnum):
-    """Where a value lives: with the device, or with the host although the device is another."""
+    """Memory of a value: that of the device, or host memory."""
 
     DEVICE = 0
     HOST = 1

@@ -1,4 +1,4 @@
-"""All kernels by op, device and label, and the choice of one for a node."""
+"""Registry of kernels by op, device and label, and the selection of a kernel for a node."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LIBRARIES = "cyxla.core.framework.load_library"  # imports this module
 
 @dataclass(frozen=True, eq=False)
 class KernelRegistration:
-    """A kernel's description, the name of its class or function, and what makes it."""
+    """Description of a kernel, the name of its class or function, and its factory."""
 
     kernel_def: KernelDef
     class_name: str
@@ -38,15 +38,15 @@ class KernelRegistration:
 
 
 class KernelRegistry:
-    """Kernels by op, type of device and label; several may stand under one key. Safe for any number of threads.
+    """Thread-safe registry of kernels by op, type of device and label; a key may have several kernels.
 
     Parameters
     ----------
     loader : callable, optional
-        Called once before the first question, to register a catalogue.
+        Function called once before the first lookup, to register a catalogue.
     on_miss : callable, optional
-        Called once when a kernel is first found missing, to register those of installed packages; threads that miss
-        a kernel meanwhile wait for it.
+        Function called once at the first lookup that fails, to register the kernels of installed packages; other
+        threads whose lookups fail wait for it.
     """
 
     rank = 2
@@ -62,7 +62,7 @@ class KernelRegistry:
 
     @classmethod
     def global_(cls) -> KernelRegistry:
-        """The registry of the process, which loads cyxla's kernels when first asked for one."""
+        """Return the global registry, which loads cyxla's kernels at the first lookup."""
         if KernelRegistry._global is None:
             made = KernelRegistry(_load_catalogue, lambda: import_module(_LIBRARIES).load_packages())
             OpRegistry.global_().add_validator(lambda ops: validate_kernel_registrations(ops, made))
@@ -72,7 +72,7 @@ class KernelRegistry:
     # Registration
 
     def register(self, kernel_def: KernelDef, factory: Factory, class_name: str = "") -> None:
-        """Add a kernel; `factory` makes it from an `OpKernelConstruction`: a class or any function."""
+        """Add a kernel; `factory`, a class or function, constructs it from an `OpKernelConstruction`."""
         row = KernelRegistration(
             kernel_def, class_name or getattr(factory, "__name__", type(factory).__name__), factory
         )
@@ -84,10 +84,10 @@ class KernelRegistry:
             self.publish([row])
 
     def check_staged(self, staged: list[KernelRegistration]) -> None:
-        """Let any kernel in: several may stand under one key."""
+        """Accept any kernel: a key may have several."""
 
     def publish(self, staged: Iterable[KernelRegistration]) -> None:
-        """Let kernels in; called under the lock."""
+        """Add staged kernels; called with the lock held."""
         for row in staged:
             kernel_def = row.kernel_def
             self._kernels.setdefault((kernel_def.op, kernel_def.device_type, kernel_def.label), []).append(row)
@@ -95,11 +95,11 @@ class KernelRegistry:
             self._order.append(row)
 
     def load(self) -> None:
-        """Load the catalogue, unless it is there."""
+        """Load the catalogue if it is not loaded."""
         self._loaded()
 
     def keep_only(self, predicate: Callable[[KernelDef], bool]) -> None:
-        """Take away the kernels that a predicate refuses."""
+        """Remove the kernels that do not satisfy a predicate."""
         with self.lock:
             rows = list(self._order)
         # Without the lock: the predicate may ask other registries
@@ -116,11 +116,11 @@ class KernelRegistry:
             self._order.remove(row)
 
     def _staged(self) -> list[KernelRegistration]:
-        """The kernels that this thread has staged."""
+        """Return the kernels staged by this thread."""
         return [row for staged in staged_for(self) for row in staged]
 
     def _rows(self, op: str, device_type: str, label: str) -> list[KernelRegistration]:
-        """The kernels under a key."""
+        """Return the kernels of a key."""
         rows = list(self._kernels.get((op, device_type, label), ()))
         for row in self._staged():
             kernel_def = row.kernel_def
@@ -141,26 +141,26 @@ class KernelRegistry:
     def find_kernel_registration(
         self, device_type: str, op: str, attrs: Mapping[str, AttrValue], where: str = ""
     ) -> tuple[KernelRegistration | None, bool]:
-        """The kernel for an op with these attributes on a type of device.
+        """Find the kernel of an op with given attributes on a type of device.
 
         Returns
         -------
         registration : KernelRegistration or None
-            The match of highest priority.
+            Match of the highest priority.
         was_attr_mismatch : bool
-            Whether there are kernels but their constraints forbid the attributes.
+            True if there are kernels but their constraints exclude the attributes.
 
         Raises
         ------
         InvalidArgumentError
-            Two kernels match alike, or a constraint names an attribute that is absent or not a type.
+            Two kernels match with equal priority, or a constraint names an attribute that is absent or not a type.
         UnimplementedError
-            A constraint allows nothing.
+            A constraint allows no type.
         """
         self._loaded()
         label = attrs[LABEL_ATTR].value if LABEL_ATTR in attrs else ""
         found, mismatch = self._best(self._rows(op, device_type, label), attrs, where)
-        # Devices of the compiler have exactly the kernels that were made for them
+        # Compilation devices have only the kernels registered for them
         if found is None and not device_type.endswith("_JIT") and device_type != DEFAULT_DEVICE:
             found, default_mismatch = self._best(self._rows(op, DEFAULT_DEVICE, label), attrs, where)
             mismatch = mismatch or default_mismatch
@@ -183,12 +183,12 @@ class KernelRegistry:
         return matches[0], False
 
     def find(self, device_type: str, node_def: NodeDef) -> KernelRegistration:
-        """The kernel for a node on a type of device.
+        """Return the kernel of a node on a type of device.
 
         Raises
         ------
         NotFoundError
-            There is none; the message lists those that the op has.
+            There is no such kernel; the message lists the kernels of the op.
         """
         where = f"node '{node_def.name}' ({node_def.op})"
         found, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
@@ -214,12 +214,12 @@ class KernelRegistry:
         return f"{text}.  Registered:\n{self.kernels_registered_for_op(node_def.op)}"
 
     def find_kernel_def(self, device_type: str, node_def: NodeDef) -> tuple[KernelDef, str]:
-        """Description and class name of the kernel for a node on a type of device; raises like `find`."""
+        """Return the description and class name of the kernel of a node on a type of device; raises as `find` does."""
         found = self.find(device_type, node_def)
         return found.kernel_def, found.class_name
 
     def kernel_def_available(self, device_type: str, node_def: NodeDef) -> bool:
-        """Whether a node has a kernel on a type of device."""
+        """Return True if a node has a kernel on a type of device."""
         return self.find_kernel_registration(device_type, node_def.op, node_def.attr)[0] is not None
 
     def supported_device_types_for_node(self, device_types: Sequence[str], node_def: NodeDef) -> list[tuple[str, int]]:
@@ -255,7 +255,7 @@ class KernelRegistry:
         return [row.kernel_def for row in self.registrations(op)]
 
     def registrations(self, op: str) -> list[KernelRegistration]:
-        """The kernels of an op with what makes them."""
+        """Return the registrations of an op's kernels."""
         self._loaded()
         with self.lock:
             rows = list(self._by_op.get(op, ()))
@@ -291,19 +291,19 @@ def _load_catalogue() -> None:
 
 
 def register_kernel_builder(chain: Name, factory: Factory, registry: KernelRegistry | None = None) -> None:
-    """Register what `factory` makes (a class of `OpKernel`, or a function of the construction) under a chain."""
+    """Register a factory (a subclass of `OpKernel`, or a function of the construction) under a chain."""
     (registry or KernelRegistry.global_()).register(chain.build(), factory)
 
 
 def kernel_attrs_match(kernel_def: KernelDef, attrs: Mapping[str, AttrValue]) -> bool:
-    """Whether a node's attributes meet a kernel's constraints.
+    """Return True if the attributes of a node satisfy the constraints of a kernel.
 
     Raises
     ------
     InvalidArgumentError
         A constraint names an attribute that is absent or is not a type or list of types.
     UnimplementedError
-        A constraint allows nothing.
+        A constraint allows no type.
     """
     for name, allowed in kernel_def.constraints.items():
         if not allowed:
@@ -334,12 +334,12 @@ def _types_in(kernel_def: KernelDef, name: str, attr: AttrValue) -> tuple[DataTy
 def memory_types_for_node(
     kernel_def: KernelDef, op_def: OpDef, inputs: Ranges, outputs: Ranges
 ) -> tuple[tuple[MemoryType, ...], tuple[MemoryType, ...]]:
-    """Memory types of a node's inputs and outputs under a kernel.
+    """Return the memory types of a node's inputs and outputs for a kernel.
 
     Raises
     ------
     InvalidArgumentError
-        The kernel names an argument that the op lacks.
+        The kernel names an argument that the op does not have.
     """
     unknown = [name for name in kernel_def.host_memory if name not in inputs and name not in outputs]
     if unknown:
@@ -358,12 +358,12 @@ def _memory(ranges: Ranges, host: frozenset[str]) -> tuple[MemoryType, ...]:
 
 
 def validate_kernel_registrations(ops: OpRegistry, kernels: KernelRegistry | None = None) -> None:
-    """Check all kernels against the declarations: run at the first look-up of an op.
+    """Check all kernels against the op declarations; called at the first lookup of an op.
 
     Raises
     ------
     InvalidArgumentError
-        A kernel keeps an argument in host memory that its op lacks. A kernel without op is only warned of.
+        A kernel names a host-memory argument that its op does not have. Kernels of unknown ops are only logged.
     """
     for kernel_def in (kernels or KernelRegistry.global_()).registered_so_far():
         try:
@@ -389,29 +389,29 @@ def create_op_kernel(
     function_library: Any = None,
     graph_def_version: int = 0,
 ) -> OpKernel:
-    """Make the kernel of a node whose attributes are complete.
+    """Construct the kernel of a node with complete attributes.
 
     Parameters
     ----------
     device : DeviceBase
-        Where it is to run.
+        Device that the kernel runs on.
     node_def : NodeDef
-        The node.
+        Definition of the node.
     ops, kernels : registries, optional
-        The global ones by default.
+        Registries to look up in; the global ones by default.
     function_library : FunctionRuntime, optional
-        For kernels that call functions.
+        Runtime of the functions that kernels call.
     graph_def_version : int
         Producer version of the graph.
 
     Raises
     ------
     NotFoundError
-        The op is unknown; or, later, no kernel fits.
+        The op is unknown, or no kernel matches.
     InvalidArgumentError
-        The node breaks its declaration.
+        The node violates its declaration.
     OpError
-        What the kernel's constructor raised.
+        The constructor of the kernel failed.
     """
     op_def = (OpRegistry.global_() if ops is None else ops).look_up_op_def(node_def.op)
     validate_node_def(node_def, op_def)

@@ -1,7 +1,7 @@
 """Kernels: the code of an op on a device.
 
-A kernel is made once, before the first step, from an `OpKernelConstruction`; its `compute` then serves any number of
-steps at once. The short forms stand in `kernel_decorators`.
+A kernel is constructed once, before the first step, from an `OpKernelConstruction`; its `compute` may then run in any
+number of steps at once. `kernel_decorators` has the short forms.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OpKernelConstruction:
-    """What a kernel's constructor may see.
+    """Argument of kernel constructors.
 
     Attributes
     ----------
     device : DeviceBase
     props : NodeProperties
-        The node: its attributes, types and ranges.
+        Attributes, types and ranges of the node.
     function_library
-        Instantiates functions that the kernel calls; None outside of a session.
+        Runtime that instantiates functions; None outside of a session.
     graph_def_version : int
-        The producer version of the graph.
+        Producer version of the graph.
     memory_types : tuple of two tuples of MemoryType
-        Of the inputs and of the outputs.
+        Memory types of the inputs and of the outputs.
     """
 
     def __init__(
@@ -85,18 +85,18 @@ class OpKernelConstruction:
         return self.device.resource_manager
 
     def has_attr(self, name: str) -> bool:
-        """Whether the node has the attribute."""
+        """Return True if the node has an attribute."""
         return name in self.props.attrs
 
     def get_attr(self, name: str, kind: str = "") -> Any:
-        """The value of an attribute, of the given kind (``"int"``, ``"list(type)"``) if one is given.
+        """Return the value of an attribute, checked to be of a kind (``"int"``, ``"list(type)"``) if one is given.
 
         Raises
         ------
         NotFoundError
-            The node lacks it.
+            The node does not have the attribute.
         InvalidArgumentError
-            It is of another kind.
+            The attribute is of another kind.
         """
         attr = self.props.node_def.attr.get(name)
         if attr is None:
@@ -108,17 +108,17 @@ class OpKernelConstruction:
         return attr.value
 
     def match_signature(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Check the types of the node's inputs and outputs against those the kernel serves.
+        """Check the types of the node's inputs and outputs against those supported by the kernel.
 
         Raises
         ------
         InvalidArgumentError
-            They differ.
+            The types differ.
         """
         check_signature(self.props, inputs, outputs, self._where())
 
     def set_status(self, error: OpError) -> None:
-        """Let the creation fail with an error; the first one stays."""
+        """Fail the construction with an error; the first error is kept."""
         self.status = self.status or error
 
     def require(self, cond: object, message: str, error: type[OpError] = InvalidArgumentError, hint: str = "") -> None:
@@ -127,7 +127,7 @@ class OpKernelConstruction:
             raise error(message, where=self._where(), hint=hint)
 
     def allocate_temp(self, dtype: Any, shape: Sequence[int]) -> Array:
-        """Memory that the kernel keeps: counted as persistent."""
+        """Allocate memory that the kernel keeps; it is counted as persistent."""
         array = np.empty(tuple(shape), as_data_type(dtype).numpy)
         self.persistent_bytes += array.nbytes
         return array
@@ -137,7 +137,7 @@ class OpKernelConstruction:
 
 
 def check_signature(props: NodeProperties, inputs: Sequence[Any], outputs: Sequence[Any], where: str) -> None:
-    """Raise unless a node has these types of inputs and outputs."""
+    """Check the types of a node's inputs and outputs."""
     want = tuple(map(as_data_type, inputs)), tuple(map(as_data_type, outputs))
     have = props.input_types, props.output_types
     if want != have:
@@ -146,17 +146,17 @@ def check_signature(props: NodeProperties, inputs: Sequence[Any], outputs: Seque
 
 
 class OpKernel:
-    """Base of kernels. Subclasses read attributes in their constructor and write `compute`.
+    """Base class of kernels. Subclasses read attributes in their constructor and override `compute`.
 
     Attributes
     ----------
     array_fn : callable or None
-        For pure functions of arrays: takes the inputs one by one and returns the output, or a sequence of all outputs
-        where there is not exactly one. An output may be a NumPy scalar: the caller makes it an array of rank 0.
+        Function of a kernel that is pure: it takes the inputs as arguments and returns the output, or a sequence of
+        outputs unless there is exactly one. Outputs may be NumPy scalars, which the caller converts to 0-d arrays.
     const_tensor : ndarray or None
-        The value of a kernel that is a constant.
+        Value of a kernel that is a constant.
     is_expensive : bool
-        Worth a thread of the pool.
+        True if the kernel is worth a thread of the pool.
     """
 
     array_fn: Callable[..., Any] | None = None
@@ -175,38 +175,38 @@ class OpKernel:
         self.output_dtypes = tuple(None if t.is_ref else t.numpy for t in props.output_types)
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Read the inputs from the context and set its outputs. Must be safe in several threads at once."""
+        """Compute the outputs from the inputs of the context. Must be thread-safe."""
         raise UnimplementedError(f"{type(self).__name__} has no compute")
 
     @property
     def node_def(self) -> Any:
-        """The node that the kernel was made for."""
+        """Definition of the kernel's node."""
         return self.props.node_def
 
     @property
     def requested_inputs(self) -> list[str]:
-        """Names of what the node's inputs come from."""
+        """Names of the node's inputs."""
         return list(self.props.node_def.input)
 
     @property
     def requested_device(self) -> str:
-        """The device that the node asks for."""
+        """Device requested by the node."""
         return str(self.props.node_def.device)
 
     def input_range(self, name: str) -> range:
-        """Indices of the values of an input."""
+        """Return the indices of the values of an input."""
         return _range(self.props.input_ranges, name, "input", self)
 
     def output_range(self, name: str) -> range:
-        """Indices of the values of an output."""
+        """Return the indices of the values of an output."""
         return _range(self.props.output_ranges, name, "output", self)
 
     def as_async(self) -> AsyncOpKernel | None:
-        """The kernel itself if it is asynchronous."""
+        """Return the kernel if it is asynchronous, else None."""
         return None
 
     def trace_string(self, ctx: OpKernelContext | None = None) -> str:
-        """``name:op``, and the shapes of the inputs where a context is given: for profiles."""
+        """Return ``name:op`` for profiles, with the shapes of the inputs if a context is given."""
         text = f"{self.name}:{self.type_string}"
         if ctx is None:
             return text
@@ -229,16 +229,16 @@ def _range(ranges: dict[str, range], name: str, what: str, kernel: OpKernel) -> 
 
 
 class AsyncOpKernel(OpKernel):
-    """Base of kernels that wait for something: they return at once and call `done` later, exactly once."""
+    """Base class of asynchronous kernels, which return at once and call `done` exactly once later."""
 
     is_async = True
 
     def compute_async(self, ctx: OpKernelContext, done: Done) -> None:
-        """Begin; set the outputs, or the status, and call `done` when ready."""
+        """Start the computation; on completion, set the outputs or the status and call `done`."""
         raise UnimplementedError(f"{type(self).__name__} has no compute_async")
 
     def start(self, ctx: OpKernelContext, done: Done) -> None:
-        """Begin with a `done` that can be called once only; an exception that escapes becomes the status."""
+        """Start with a `done` that can be called only once; an exception that escapes becomes the status."""
         once = _Once(done, self)
         try:
             self.compute_async(ctx, once)
@@ -247,7 +247,7 @@ class AsyncOpKernel(OpKernel):
             once.end()
 
     def compute(self, ctx: OpKernelContext) -> None:
-        """Begin and wait for the end."""
+        """Start the computation and wait for its completion."""
         ended = Event()
         self.start(ctx, ended.set)
         ended.wait()
@@ -255,12 +255,12 @@ class AsyncOpKernel(OpKernel):
             raise ctx.status
 
     def as_async(self) -> AsyncOpKernel | None:
-        """The kernel itself."""
+        """Return the kernel."""
         return self
 
 
 class _Once:
-    """A `done` that refuses a second call."""
+    """Callback that can be called only once."""
 
     __slots__ = ("_calls", "_done", "_kernel")
 
@@ -268,12 +268,12 @@ class _Once:
         self._done, self._kernel, self._calls = done, kernel, count()
 
     def end(self) -> None:
-        """Call it unless it was called."""
+        """Call the callback unless it was called."""
         if not next(self._calls):
             self._done()
 
     def __call__(self) -> None:
-        if next(self._calls):  # one step of the interpreter, so that no two threads are first
+        if next(self._calls):  # one bytecode step, hence atomic: a single thread is first
             raise InternalError(
                 "done was called twice", node=self._kernel.name, op=self._kernel.type_string, where=_where(self._kernel)
             )
@@ -281,14 +281,14 @@ class _Once:
 
 
 def run_kernel(kernel: OpKernel, ctx: OpKernelContext) -> list[Any]:
-    """Compute, and take the outputs.
+    """Run a kernel and return its outputs.
 
     Raises
     ------
     OpError
-        What the kernel raised or set as status, with the node's name and the place of the check.
+        The kernel raised or set this error; it carries the node's name and the source line of the check.
     InternalError
-        It left an output unset that somebody needs.
+        The kernel did not set a required output.
     """
     try:
         kernel.compute(ctx)
@@ -298,7 +298,7 @@ def run_kernel(kernel: OpKernel, ctx: OpKernelContext) -> list[Any]:
 
 
 def located(error: BaseException, kernel: OpKernel) -> OpError:
-    """An error with the node it came from; what is not an `OpError` becomes the nearest one."""
+    """Return an error with the node it came from; other exceptions are converted to the nearest `OpError`."""
     if not isinstance(error, OpError):
         error = _converted(error, kernel)
     if error.node is None:
@@ -325,7 +325,7 @@ _PLUMBING = ("op_kernel.py", "op_kernel_context.py")
 
 
 def _line(error: BaseException) -> str:
-    """The line of the kernel's source that the error came from."""
+    """Return the line of the kernel's source that raised an error."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [
         f"{name}:{frame.lineno}" for frame in frames if (name := frame.filename.rpartition("/")[2]) not in _PLUMBING
@@ -340,7 +340,7 @@ def op_requires(cond: object, error: OpError) -> None:
 
 
 def op_requires_async(ctx: OpKernelContext, cond: object, error: OpError, done: Done) -> bool:
-    """Whether the condition holds; if not, `error` becomes the status and `done` is called: just return then."""
+    """Return True if the condition holds; else set `error` as status and call `done`, and the caller must return."""
     if not cond:
         ctx.set_status(located(error, ctx.op_kernel))
         done()
@@ -348,7 +348,7 @@ def op_requires_async(ctx: OpKernelContext, cond: object, error: OpError, done: 
 
 
 class FunctionKernel(OpKernel):
-    """A kernel whose `compute` is a plain function of the context."""
+    """Kernel whose `compute` is a plain function of the context."""
 
     def __init__(self, construction: OpKernelConstruction, function: Callable[[OpKernelContext], object]) -> None:
         super().__init__(construction)
@@ -356,7 +356,7 @@ class FunctionKernel(OpKernel):
 
 
 class ArrayKernel(OpKernel):
-    """A kernel that is a pure function of arrays: see `array_kernel`."""
+    """Kernel that is a pure function of arrays; see `array_kernel`."""
 
     array_fn: Callable[..., Any]
 
@@ -389,12 +389,12 @@ def _groups(ranges: dict[str, range], lists: frozenset[str]) -> tuple[int | slic
 
 
 def _grouped(function: Callable[..., Any], groups: tuple[int | slice, ...], *inputs: Array) -> Any:
-    """Call with lists where the op has lists."""
+    """Call a function with list inputs grouped into lists."""
     return function(*(list(inputs[g]) if isinstance(g, slice) else inputs[g] for g in groups))
 
 
 def _flattened(function: Callable[..., Any], props: NodeProperties, *inputs: Array) -> Any:
-    """All outputs in a row, or the only one itself."""
+    """Call a function and flatten its outputs; a single output is returned as such."""
     results = function(*inputs)
     if len(props.output_ranges) > 1:
         pairs = zip(props.output_ranges, results, strict=True)

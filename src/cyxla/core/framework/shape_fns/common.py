@@ -30,13 +30,14 @@ from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, Dim, TensorShape
 from cyxla.errors import ShapeError
 
 __all__ = [
-    "avg_pool_grad_shape", "avg_pool_shape", "batch_matmul_shape", "batch_matmul_v2_shape", "bias_add_grad_shape",
-    "bias_add_shape", "broadcast_binary_shape", "broadcast_inputs_shape", "concat_shape", "concat_v2_shape",
-    "conv2d_shape", "conv3d_shape", "conv_shape", "depthwise_conv2d_shape", "explicit_shape", "explicit_shapes",
-    "fused_batch_norm_grad_shape", "fused_batch_norm_shape", "matmul_shape", "max_pool_shape", "max_pool_v2_shape",
-    "merge_all_inputs_shape", "merge_both_inputs_shape", "no_outputs", "pool3d_shape", "random_shape", "reduced_shape",
-    "reduction_shape", "scalar_outputs", "scalar_shape", "unchanged_shape", "unchanged_shape_with_rank",
-    "unchanged_shape_with_rank_at_least", "unknown_shape", "windowed_output_size",
+    "ELEMENTWISE_SHAPES", "avg_pool_grad_shape", "avg_pool_shape", "batch_matmul_shape", "batch_matmul_v2_shape",
+    "bias_add_grad_shape", "bias_add_shape", "broadcast_binary_shape", "broadcast_inputs_shape", "concat_shape",
+    "concat_v2_shape", "conv2d_shape", "conv3d_shape", "conv_shape", "depthwise_conv2d_shape", "elementwise_shape",
+    "explicit_shape", "explicit_shapes", "fused_batch_norm_grad_shape", "fused_batch_norm_shape", "matmul_shape",
+    "max_pool_shape", "max_pool_v2_shape", "merge_all_inputs_shape", "merge_both_inputs_shape", "no_outputs",
+    "pool3d_shape", "random_shape", "reduced_shape", "reduction_shape", "scalar_outputs", "scalar_shape",
+    "unchanged_shape", "unchanged_shape_with_rank", "unchanged_shape_with_rank_at_least", "unknown_shape",
+    "windowed_output_size",
 ]  # fmt: skip
 
 ShapeFn = Callable[[InferenceContext], None]

@@ -137,6 +137,7 @@ def test_long_lists_are_cut():
     chain = " ".join(f"v{k + 1} = f32[8] {('negate', 'sign')[k % 2]}(v{k})" for k in range(150))
     c = sources(program(f"v0 = f32[8] parameter(0) {chain} ROOT r = f32[8] abs(v150)")).text
     assert " * .. 91 more\n" in c
+    assert len(re.findall(r"^ \* %", c, re.MULTILINE)) == 60
 
 
 @pytest.mark.parametrize("name", ["rows", "two parts", "a loop in locals"])

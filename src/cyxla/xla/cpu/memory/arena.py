@@ -1,4 +1,4 @@
-"""Places temporaries in the arena so that no two that are live at once overlap."""
+"""Offsets of temporaries in the arena: temporaries that are live at once do not overlap."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ALIGN = 64
-GUARD = 64  # bytes between temporaries that are kept apart
-#: Up to this many temporaries a second order is tried, and the smaller block taken.
+GUARD = 64  # unused bytes after a temporary, for the address sanitizer
+#: Number of temporaries up to which a second order is tried; the smaller arena is taken.
 MAX_BEST_FIT = 400
 
 
 @dataclass
 class Temporary:
-    """Some bytes needed from one moment to another, both inclusive.
+    """Bytes with a live range.
 
     Attributes
     ----------
     nbytes : int
-        How many.
+        Size in bytes.
     start, end : int
-        First and last moment.
+        First and last moment of the live range, both inclusive.
     offset : int
-        Where they lie; the answer of `assign_offsets`.
+        Offset in the arena, the result of `assign_offsets`.
     """
 
     nbytes: int
@@ -32,7 +32,7 @@ class Temporary:
 
 
 def assign_offsets(temporaries: Sequence[Temporary]) -> int:
-    """Give every temporary an offset, a multiple of `ALIGN`; returns the bytes needed in all."""
+    """Assign an offset, a multiple of `ALIGN`, to every temporary; return the size of the arena in bytes."""
     by_start = sorted(temporaries, key=lambda t: (t.start, -t.nbytes))
     total = _by_start(by_start)
     if len(temporaries) > MAX_BEST_FIT:
@@ -47,7 +47,7 @@ def assign_offsets(temporaries: Sequence[Temporary]) -> int:
 
 
 def assign_guarded_offsets(temporaries: Sequence[Temporary]) -> int:
-    """Likewise, but no two share memory, and there are bytes of nobody's after each."""
+    """Assign offsets without sharing memory, with `GUARD` unused bytes after each; return the size of the arena."""
     total = 0
     for t in temporaries:
         t.offset = total
@@ -60,7 +60,7 @@ def _rounded(nbytes: int) -> int:
 
 
 def _by_start(temporaries: Sequence[Temporary]) -> int:
-    """Smallest gap that fits, among what is in use at the moment each one starts."""
+    """Assign offsets in order of start, each in the smallest gap between the live ones; return the size."""
     total = 0
     active: list[Temporary] = []  # by offset
     for t in temporaries:
@@ -84,7 +84,7 @@ def _position(active: Sequence[Temporary], offset: int) -> int:
 
 
 def _gap(active: Sequence[Temporary], size: int) -> int:
-    """The smallest gap of at least `size` between what is in use, else the end of it; `active` is sorted by offset."""
+    """Return the offset of the smallest gap of at least `size`, or the end; `active` is sorted by offset."""
     best, best_size, at = -1, 0, 0
     for a in active:
         gap = a.offset - at
@@ -95,7 +95,7 @@ def _gap(active: Sequence[Temporary], size: int) -> int:
 
 
 def _best_fit(temporaries: Sequence[Temporary]) -> int:
-    """One after the other, each in the smallest gap among the placed ones that it meets in time."""
+    """Assign offsets in the given order, each in the smallest gap between those live with it; return the size."""
     total = 0
     placed: list[Temporary] = []  # by offset
     for t in temporaries:

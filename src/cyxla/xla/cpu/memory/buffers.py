@@ -1,4 +1,4 @@
-"""Buffer assignment: each array of a plan lies with the caller, in a constant, or in the arena."""
+"""Buffer assignment: each array of a plan is an argument, a result, a constant, or in the arena."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cyxla.xla.cpu.plan.nodes import Node, Plan
 
 
 class Location(NamedTuple):
-    """Memory: a buffer of the call by number, or an offset into the arena."""
+    """Location in memory: the number of a buffer of the call, or an offset into the arena."""
 
     kind: Choice["input", "output", "constant", "arena"]
     at: int
 
 
 class Copy(NamedTuple):
-    """Bytes to be copied from one place to another."""
+    """Copy of bytes from one location to another."""
 
     target: Location
     source: Location
@@ -34,31 +34,31 @@ class Copy(NamedTuple):
 
 @dataclass
 class Buffers:
-    """The memory of a plan.
+    """Buffer assignment of a plan.
 
     Attributes
     ----------
-    places : dict of Value to Location
-        Every array that some kernel reads or writes.
+    locations : dict of Value to Location
+        Location of every array that some kernel reads or writes.
     scratch : dict of Node to Location
-        Working memory of kernels.
+        Scratch buffers of kernels.
     copies : dict of (Node or Plan, str, int) to list of Copy
-        What has to be copied, in order: ``(kernel, "before", 0)``, ``(while, "enter", 0)``, ``(while, "again", 0)``,
+        Copies by position, in order: ``(kernel, "before", 0)``, ``(while, "enter", 0)``, ``(while, "again", 0)``,
         ``(conditional, "leave", branch)``, ``(plan, "return", 0)``.
     constants : list of Literal
-        What the constant buffers hold.
+        Contents of the constant buffers.
     inputs, outputs : int
-        How many buffers of each kind a call gets.
+        Number of buffers of each kind in a call.
     arena_bytes : int
         Size of the arena.
     state : Location or None
-        Of the state of the random numbers, if there is one.
+        Location of the state of the random numbers, if there is one.
     pieces : list of (int, int)
-        Offset and size of what may be touched of the arena, where the address sanitizer is to guard the rest.
+        Offset and size of the usable ranges of the arena, where the address sanitizer guards the rest.
     swaps : dict of Node to list of Copy
-        Copies among those of ``(while, "again", 0)`` instead of which both places can change their names.
+        Copies among those of ``(while, "again", 0)`` that swapping two pointers can replace.
     donations : dict of int to int
-        Inputs whose memory is that of a result, and of which; both are the place of the input.
+        Inputs whose memory is that of a result, each with the number of the result; both have the input's location.
     """
 
     locations: dict[Value, Location] = field(default_factory=dict)
@@ -74,22 +74,22 @@ class Buffers:
     donations: dict[int, int] = field(default_factory=dict)
 
 
-MIN_SWAP_BYTES = 1024  # bytes that are rather not copied in every turn of a loop
+MIN_SWAP_BYTES = 1024  # size from which pointers are swapped rather than bytes copied in every iteration
 
 
 class _Allocation:
-    """Lives that share one place.
+    """Buffer shared by some live ranges.
 
     Attributes
     ----------
     spans : list of (int, int)
         Moments at which it is in use, sorted and disjoint.
     begins, ends : dict of int to LiveRange
-        Whose first and last moments they are.
+        Live ranges by first and by last moment.
     output : int
-        Which result of the call it is, or -1.
+        Number of the result that it is, or -1.
     input : int
-        Which donated argument it is, or -1.
+        Number of the donated argument that it is, or -1.
     """
 
     __slots__ = ("begins", "ends", "fixed", "input", "lives", "nbytes", "output", "spans", "temporary")
@@ -104,7 +104,7 @@ class _Allocation:
         self.temporary: Temporary | None = None
 
     def absorb(self, other: _Allocation) -> None:
-        """Take over another one's lives."""
+        """Take over the live ranges of another buffer."""
         self.lives += other.lives
         self.spans = _merged(self.spans, other.spans)
         self.begins |= other.begins
@@ -114,15 +114,15 @@ class _Allocation:
 
 
 def assign(plan: Plan, donated: Mapping[int, int | None] | None = None) -> Buffers:
-    """Give every array of an entry's plan a place.
+    """Assign a location to every array of an entry's plan.
 
     Parameters
     ----------
     plan : Plan
-        Of the entry computation.
+        Plan of the entry computation.
     donated : mapping of int to (int or None), optional
-        Numbers of inputs whose memory becomes that of a result: of this one, or of any of equal size. Those for which
-        there is no result are left alone.
+        Numbers of inputs whose memory becomes that of a result: of the one given, or of any of equal size. Inputs
+        without a result are not reused.
     """
     usable = donations.usable(donated or {}, plan)
     return _Assignment(plan, live_ranges(plan, usable), usable).run()
@@ -146,7 +146,7 @@ class _Assignment:
         self.place_copies()
         return self.buffers
 
-    # --- who shares with whom, the most useful sharings first -------------------------------------------------------
+    # --- shared buffers, the most useful sharings first -------------------------------------------------------
 
     def share(self) -> None:
         found = self.found
@@ -155,7 +155,7 @@ class _Assignment:
             when: [m for key, some in found.moves.items() if key[1] == when for m in some]
             for when in ("again", "leave", "enter")
         }
-        # Contents that change hands: these may follow each other in one place without a moment between them.
+        # Contents that are handed on: these may follow each other in one buffer without a moment between them.
         self.follows = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}
         self.follows |= {(m.source, m.target) for some in moves.values() for m in some}
         for a, b in found.forced:
@@ -183,14 +183,14 @@ class _Assignment:
         return self.memory[self.found.lives[self.plan.parameters[number]]]
 
     def take_named(self) -> None:
-        """Give the results that are named for a donated argument its memory, before anything else is in it."""
+        """Assign the memory of donated arguments to the results named for them, before it is used otherwise."""
         returned = self.found.moves[self.plan, "return", 0]
         for number, result in self.donated.items():
             if result is not None:
                 self.take(number, result, self.memory[returned[result].source])
 
     def take_others(self) -> None:
-        """Find results for the donated arguments that did not become one by working in place."""
+        """Match the donated arguments that are no result by in-place work with the remaining results."""
         left = [n for n in self.donated if self.donor(n).output < 0]
         owners = {memory.output: memory for memory in self.memory.values() if memory.output >= 0}
         open_results = [n for n in range(self.buffers.outputs) if n not in owners or owners[n].input < 0]
@@ -198,7 +198,7 @@ class _Assignment:
             self.take(number, result, owners.get(result))
 
     def take(self, number: int, result: int, owner: _Allocation | None) -> None:
-        """Make the memory of a donated argument that of a result, and of what becomes the result if possible."""
+        """Make the memory of a donated argument that of a result, and if possible of the value that becomes it."""
         donor = self.donor(number)
         if owner is not None and owner is not donor and not owner.fixed:
             if owner.input < 0 and owner.nbytes == donor.nbytes and self.disjoint(owner, donor):
@@ -208,9 +208,9 @@ class _Assignment:
         self.donor(number).output = result
 
     def swap(self) -> None:
-        """Where the state of a loop and what a turn makes of it cannot be one memory, let two of them take turns.
+        """Let two buffers alternate where the state of a loop and the next state cannot share one (double buffering).
 
-        Nobody else may use either while the loop runs.
+        No other array may use either buffer while the loop runs.
         """
         self.swapped: list[tuple[Node | Plan, Move]] = []
         for key, moves in self.found.moves.items():
@@ -240,7 +240,7 @@ class _Assignment:
             self.join(a, b)
 
     def disjoint(self, a: _Allocation, b: _Allocation) -> bool:
-        """Whether two memories are never in use at once, but for moments when contents pass between them."""
+        """Return whether two buffers are never in use at once, except at moments when contents are handed on."""
         i = j = 0
         while i < len(a.spans) and j < len(b.spans):
             (a_start, a_end), (b_start, b_end) = a.spans[i], b.spans[j]
@@ -254,7 +254,7 @@ class _Assignment:
         return True
 
     def passes(self, before: _Allocation, after: _Allocation, moment: int) -> bool:
-        """Whether what ends in one memory at a moment becomes what begins in the other."""
+        """Return whether the live range that ends in one buffer at a moment becomes one that begins in the other."""
         ending, beginning = before.ends.get(moment), after.begins.get(moment)
         return (ending, beginning) in self.follows
 
@@ -285,7 +285,7 @@ class _Assignment:
         self.buffers.pieces = [(t.offset, t.nbytes) for t in temporaries] if guarded else []
 
     def reserve_for_cycles(self, temporaries: list[Temporary]) -> dict[tuple[Node | Plan, str, int], Temporary]:
-        """Memory for one array wherever a loop's state, or donated arguments and results, change places."""
+        """Reserve a spare buffer for cycles of copies: of a loop's state, or of donated arguments and results."""
         reserved = {}
         for key, moves in self.found.moves.items():
             if key[1] == "return":
@@ -365,14 +365,14 @@ def _needed(copies: Sequence[Copy]) -> list[Copy]:
 
 
 def _sequence(copies: list[Copy], spare: Location | None) -> list[Copy]:
-    """Order copies that happen at once so that none overwrites what a later one reads; `spare` breaks cycles."""
+    """Order simultaneous copies so that none overwrites the source of a later one; `spare` breaks cycles."""
     ordered: list[Copy] = []
     waiting = list(copies)
     while waiting:
         sources = {c.source for c in waiting}
         free = [c for c in waiting if c.target not in sources]
         if not free:
-            # Every target is still to be read: save one, and let its readers read the saved one.
+            # Every target is also a source: save one, and read the saved copy instead.
             assert spare is not None, "a cycle of copies outside a loop"
             saved = waiting[0].target
             ordered.append(Copy(spare, saved, waiting[0].nbytes))

@@ -1,4 +1,4 @@
-"""Matches donated arguments with the results that may take their memory, by types alone."""
+"""Matching of donated arguments with the results that may take their memory, by types alone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cyxla.xla.cpu.plan.nodes import Plan
 
 
 def usable(donated: Mapping[int, int | None], plan: Plan) -> dict[int, int | None]:
-    """Choose those of the donated inputs of a plan for which there are results, sorted.
+    """Return the donated inputs of a plan that have a result, sorted.
 
-    Where results are named, these are theirs alone; of the other inputs there are no more than results of their size.
+    A named result belongs to its input alone; the other inputs are no more than the results of their size.
     """
     found: dict[int, int | None] = {
         k: n

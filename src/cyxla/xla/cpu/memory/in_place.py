@@ -17,7 +17,7 @@ def refusals(plan: Plan, buffers: Buffers) -> dict[Value, Refusal]:
     plan : Plan
         Plan of the entry computation.
     buffers : Buffers
-        Its buffer assignment.
+        Buffer assignment of the plan.
     """
     found = live_ranges(plan, buffers.donations)
     must = [s for sharings in found.musts.values() for s in sharings]

@@ -1,10 +1,10 @@
 """Live ranges of the arrays of a plan, as moments counted along the whole schedule.
 
-Loops and branches are laid out in a row. A value that a loop reads from outside is needed until the loop ends; the
-state of a loop has one memory for all turns, so what it holds at the top, what the body makes of it and what
-remains at the end are three values that may share it. Where contents change hands (into a loop, around it, out of a
-branch, into a result), there is a `Move`: no work if both sides end up in one place, a copy otherwise. Things
-happen at even moments; what is written at one lasts at least to the next odd one.
+Loops and branches are laid out one after the other. A value that a loop reads from outside is live until the loop
+ends. The state of a loop has one buffer for all iterations: its contents at the start of an iteration, the next state
+that the body computes, and the final state are three values that may share the buffer. Where contents are handed on
+(into a loop, to the next iteration, out of a branch, into a result), there is a `Move`: no work if both sides share a
+buffer, a copy otherwise. Events happen at even moments; a value written at one is live at least until the next odd one.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, Wh
 
 
 class LiveRange:
-    """One value in memory: when it is needed, and whose memory it is.
+    """Live range of one value in memory.
 
     Attributes
     ----------
     nbytes : int
-        Size.
+        Size in bytes.
     start, end : int
-        First and last moment at which its contents matter.
+        First and last moment at which the contents matter.
     fixed : bool
-        An input that is not donated, or a constant: memory that nobody may write.
+        True for an input that is not donated, and for a constant: memory that must not be written.
     value : Value or None
-        Which value it is; None for the memory of a branch's result before it is one, or scratch.
+        Value in the memory; None for scratch, and for a branch's result before it is one.
     """
 
     __slots__ = ("end", "fixed", "nbytes", "start", "value")
@@ -40,7 +40,7 @@ class LiveRange:
 
 @dataclass(frozen=True)
 class Move:
-    """At a moment, what `source` holds becomes what `target` holds."""
+    """Move: at a moment, the contents of `source` become those of `target`."""
 
     target: LiveRange
     source: LiveRange
@@ -49,7 +49,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Sharing:
-    """At a moment, a kernel may (or must) write `target` over `source`, if it is `alone`: read in one place only."""
+    """Pair of arrays: a kernel may (or must) write `target` over `source`, if it is `alone`: read only once."""
 
     target: LiveRange
     source: LiveRange
@@ -59,27 +59,27 @@ class Sharing:
 
 @dataclass
 class LiveRanges:
-    """All of a plan's values, and what ties them together.
+    """Live ranges of all values of a plan, and the constraints between them.
 
     Attributes
     ----------
     lives : dict of Value to LiveRange
-        Several values may have one life: a branch's parameter is its argument.
+        Live range of each value; a branch's parameter has that of its argument.
     computed : list of LiveRange
-        Those whose memory is ours to choose, in order of definition.
+        Live ranges that get a buffer here, in order of definition.
     forced : list of (LiveRange, LiveRange)
-        Pairs that are one memory whatever happens.
+        Pairs that always share a buffer.
     musts : dict of Node to list of Sharing
-        What a kernel has to find in place of its result.
+        Pairs that a kernel requires in one buffer.
     moves : dict of (Node or Plan, str, int) to list of Move
-        By place: ``(while, "enter", 0)``, ``(while, "again", 0)``, ``(conditional, "leave", branch)``,
+        Moves by position: ``(while, "enter", 0)``, ``(while, "again", 0)``, ``(conditional, "leave", branch)``,
         ``(plan, "return", 0)``.
     may : list of Sharing
-        Where a kernel can work in place.
+        Pairs for which a kernel can work in place.
     scratch : dict of Node to LiveRange
         Working memory of kernels.
     starts : dict of Node to int
-        The moments at which loops begin.
+        Moments at which loops begin.
     """
 
     lives: dict[Value, LiveRange] = field(default_factory=dict)
@@ -93,12 +93,12 @@ class LiveRanges:
 
 
 def live_ranges(entry: Plan, donated: Collection[int] = ()) -> LiveRanges:
-    """Follow a plan from its inputs, of which some are donated, to its results."""
+    """Return the live ranges of a plan, of which some inputs are donated."""
     return _Walk().entry(entry, donated)
 
 
 class _Loop:
-    """A loop that is being walked: what it reads from outside is needed to its end."""
+    """Enclosing loop of the walk: the values that it reads from outside are live until its end."""
 
     __slots__ = ("start", "touched")
 

@@ -10,12 +10,12 @@ from cyxla.xla.hlo import Instruction
 
 
 class BufferLiveness:
-    """Which arrays of a plan are alive together.
+    """Queries on the live ranges of the arrays of a plan.
 
     Parameters
     ----------
     plan : Plan
-        Of an entry computation; its order is the order of time.
+        Plan of an entry computation; its order is the order of time.
 
     Examples
     --------
@@ -37,10 +37,10 @@ class BufferLiveness:
         self._results = set(plan.results)
 
     def may_interfere(self, a: Value | Instruction, b: Value | Instruction) -> bool:
-        """Whether two arrays may not lie in one place.
+        """Return whether two arrays may not share a buffer.
 
         Arrays that are computed inside a kernel and never in memory interfere with nothing; an array that a kernel may
-        turn into another one in place does not interfere with that one.
+        overwrite in place does not interfere with the result.
         """
         first, second = self._life(a), self._life(b)
         if first is None or second is None or first is second:
@@ -52,11 +52,11 @@ class BufferLiveness:
         return first.end > second.start
 
     def maybe_live_out(self, value: Value | Instruction) -> bool:
-        """Whether an array may be (part of) the result: it lives until the end of the call."""
+        """Return whether an array may be (part of) the result, and so live until the end of the call."""
         return _value(value) in self._results
 
     def live_range(self, value: Value | Instruction) -> tuple[int, int] | None:
-        """First and last moment at which an array is needed; None if it is never in memory."""
+        """Return the first and last moment at which an array is live; None if it is never in memory."""
         life = self._life(value)
         return None if life is None else (life.start, life.end)
 
@@ -69,7 +69,7 @@ def _value(value: Value | Instruction) -> Value:
 
 
 def _handed_over(found: LiveRanges) -> set[tuple[LiveRange, LiveRange]]:
-    """Pairs of which the second may take the place of the first, at the moment when one ends and the other begins."""
+    """Return the pairs of which the second may overwrite the first, when one ends and the other begins."""
     musts = [s for sharings in found.musts.values() for s in sharings]
     pairs = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}
     return pairs | {(m.source, m.target) for moves in found.moves.values() for m in moves}

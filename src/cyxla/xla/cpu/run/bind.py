@@ -1,9 +1,10 @@
-"""Binding of fixed arguments: computes once, before the first call, all that depends on them alone.
+"""Binding of fixed arguments: values that depend on them alone are computed once, before the first call.
 
-`specialise` splits the program: the prologue computes what depends on the fixed arguments alone (folded scales, weights
-in the order that kernels read them), here and now, and its results become arguments of the main program, which is
-compiled like any other. Both programs depend on which arguments are fixed, not on their values; so the disk cache keeps
-the main program, too. The values are copied while binding: what becomes of the caller's arrays later changes nothing.
+`specialise` splits the program. The prologue computes the values that depend on the fixed arguments alone (folded
+scales, weights packed as kernels read them) while binding; its results become arguments of the main program, which is
+compiled like any other. Both programs depend on the numbers of the fixed arguments, not on their values, so the disk
+cache holds the main program too. The values are copied while binding: later changes of the caller's arrays have no
+effect.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from cyxla.xla.service.donation import resolve_donation
 
 Compile: TypeAlias = "Callable[[HloModule, CompileOptions], Executable]"
 
-#: Element operations from which compiling a prologue costs less than having it evaluated.
+#: Element operations from which compiling a prologue costs less than evaluating it.
 COMPILE_ABOVE: Final = 1 << 31
 _LOOPS: Final = frozenset({"while", "conditional", "sort", "scatter", "reduce-window", "select-and-scatter"})
 
 
 def bind(whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any], compile: Compile) -> CpuExecutable:
-    """Make the executable of what is left.
+    """Return the executable of the remaining program.
 
     Parameters
     ----------
     whole : CpuExecutable
-        The program; it may have fixed arguments.
+        Program, perhaps with fixed arguments.
     before, new : mapping of int to arrays
-        What is fixed already and is nobody else's, and what the caller gives: by parameter of the module that `whole`
-        runs, checked, nested as the parameters are.
+        Arguments that are fixed already, which are private copies, and those of the caller: by parameter of the module
+        that `whole` runs, checked, nested as the parameters are.
     compile : callable
-        Compiles the prologue and the main program.
+        Compiler of the prologue and of the main program.
     """
     fixed = {**before, **new}
     plan, made = _split(whole, fixed, compile)
@@ -53,7 +54,7 @@ def bind(whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any]
 
 
 def _split(whole: CpuExecutable, fixed: Mapping[int, Any], compile: Compile) -> tuple[Specialised, Sequence[Any]]:
-    """The two programs, and the results of the first; without folding where that took weights out of their range."""
+    """Return both programs and the results of the prologue; without folded scales if weights overflow with them."""
     plan = specialise(whole.optimized, fixed, layouts=(pack,))
     made = _run(plan, fixed, whole.options, compile)
     if plan.folded and not all(map(_is_finite, made)):
@@ -81,7 +82,7 @@ def _is_finite(array: Any) -> bool:
 
 
 def _left(whole: CpuExecutable, fixed: Mapping[int, Any]) -> CompileOptions:
-    """Options of the main program: what is donated is numbered anew."""
+    """Return the options of the main program, with donated arguments numbered anew."""
     donate = resolve_donation(whole.options, whole.optimized).donate
     if isinstance(donate, bool):
         return whole.options
@@ -96,7 +97,7 @@ def _compiled(module: HloModule, options: CompileOptions, compile: Compile) -> C
 
 
 def _nothing_of(value: Any) -> Any:
-    """In the place of what no kernel reads: arrays of the same shape that take no memory while nobody looks at them."""
+    """Return zeros, whose pages are not mapped until they are read, for arguments that no kernel reads."""
     if isinstance(value, tuple):
         return tuple([_nothing_of(v) for v in value])
     return np.zeros(value.shape, value.dtype) if isinstance(value, np.ndarray) else value

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from cyxla.xla.service.explanation import Explanation
     from cyxla.xla.service.profile import Profile
 
-WATCHED_ABOVE = 50e6  # ns of estimated work that a thread of its own does, for some 50 us, so that Ctrl-C is seen
+WATCHED_ABOVE = 50e6  # ns of estimated work from which a separate thread runs it, so that Ctrl-C is seen; costs 50 us
 ABANDONABLE_ABOVE = 5e6  # ns of estimated work between two polls for cancellation
-RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
+RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; reacquiring the GIL may wait for another thread
 
 
 class Compiling(Protocol):
@@ -42,30 +42,30 @@ class Compiling(Protocol):
 
 
 class Manifest(NamedTuple):
-    """What running a compiled module takes beside its code; stored with it.
+    """Facts that running a compiled module needs beside its code; stored with it.
 
     Attributes
     ----------
     arena_bytes : int
-        Temporaries of one call.
+        Size of the arena of one call.
     cost : float
-        Estimated ns of a call, each loop counted as one turn.
+        Estimated ns of a call, each loop counted as one iteration.
     loops : bool
-        Whether it has loops, so that `cost` may be far too low.
+        True if it has loops, so that `cost` may be far too low.
     constants : list of str
-        Types of the constant buffers; how they are written, `run.signature` says.
+        Types of the constant buffers, as plain values of `run.signature`.
     functions : list of str
-        What native code calls, by name; "" where it calls Python.
+        Names of the functions that native code calls; "" for Python functions.
     parameters : list of Outline
         Types of the arguments.
     result : Outline
         Type of the result.
     sites : int or None
-        Call sites of kernels that are measured; None where none is.
+        Number of measured call sites of kernels; None without a profile.
     donations : list of (int, int)
-        Inputs whose memory becomes that of a result, and of which, by numbers of arrays.
+        Inputs whose memory becomes that of a result, each with the number of the result, by numbers of arrays.
     longest : float
-        Estimated ns of the longest stretch in which nobody asks whether the caller wants to stop.
+        Estimated ns of the longest stretch without a check for cancellation.
     """
 
     arena_bytes: int
@@ -81,7 +81,7 @@ class Manifest(NamedTuple):
 
     @staticmethod
     def of(module: HloModule, plan: Plan, buffers: Buffers, *, profile: bool = False) -> Manifest:
-        """Collect it from the program and what the compiler made of it."""
+        """Return the manifest of a program, its plan and its buffers."""
         return Manifest(
             arena_bytes=buffers.arena_bytes,
             cost=plan.cost,
@@ -97,26 +97,26 @@ class Manifest(NamedTuple):
 
     @property
     def has_tokens(self) -> bool:
-        """Whether a token is among the arguments or results."""
+        """True if a token is among the arguments or results."""
         return signature.has_tokens([*self.parameters, self.result])
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Manifest:
-        """Read what `to_json` gave."""
+        """Return the manifest of plain values; the inverse of `to_json`."""
         return Manifest(**data)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return self._asdict()
 
 
 class CpuExecutable(Program, Executable):
-    """Native code of a module. Calling it is the launcher's work and touches no Python of this class.
+    """Native code of a module. A call is done by the launcher, without any Python of this class.
 
     Parameters
     ----------
     program : HloModule or callable
-        The module, or how to get it: a program from the disk cache is read when somebody asks what is in it.
+        Module, or a function that returns it: a program from the disk cache is read when it is first inspected.
     compiler : Compiling, optional
         Compiler of the program, which compiles the rest of it when `bind` has fixed arguments.
     """
@@ -175,8 +175,8 @@ class CpuExecutable(Program, Executable):
     def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
         """Fix some arguments, such as weights; see `Executable.bind`.
 
-        What they alone settle is worked out here, and the program compiled anew if that leaves a simpler one: scales
-        behind products are folded into weights, so that results may differ in the last digits.
+        Values that depend on them alone are computed here, and the program is compiled anew if that leaves a simpler
+        one: scales behind products are folded into weights, so that results may differ in the last digits.
         """
         from cyxla.xla.cpu.run.bind import bind  # most programs have no fixed arguments
 
@@ -187,7 +187,7 @@ class CpuExecutable(Program, Executable):
         return bind(self, self._bound, fixed, self._compiler.compile)
 
     def _to_fix(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
-        """Arguments that are to be fixed, by parameter of the module that runs."""
+        """Return the arguments to fix, by parameter of the module that runs."""
         from cyxla.xla.service.bound import check_bound
 
         fixed = {self._free[k]: v for k, v in check_bound(arguments, self.names, self.inputs).items()}
@@ -195,14 +195,14 @@ class CpuExecutable(Program, Executable):
         return fixed
 
     def with_fixed(self, fixed: Mapping[int, Any], given: HloModule | None = None) -> CpuExecutable:
-        """Make the executable that lends these arrays to every call, for the same code.
+        """Return an executable with the same code that passes these arrays to every call.
 
         Parameters
         ----------
         fixed : mapping of int to arrays
-            By parameter of the module that runs, nested as the parameters are. They are not copied.
+            Arrays by parameter of the module that runs, nested as the parameters are; they are not copied.
         given : HloModule, optional
-            The program as the user gave it; by default the same.
+            Program as the user gave it; by default the same.
         """
         return type(self)(
             self._program,
@@ -239,7 +239,7 @@ class CpuExecutable(Program, Executable):
         """The program as the user gave it."""
         return self._source or self._module
 
-    # --- what was made of the program: worked out again when asked for, since the disk cache keeps only code ----------
+    # --- stages of the compilation: recomputed on request, since the disk cache holds only code -----------------------
 
     @cached_property
     def _inputs(self) -> tuple[Shape, ...]:
@@ -268,7 +268,7 @@ class CpuExecutable(Program, Executable):
         return emit(self.optimized, self.options)
 
     def hlo(self, stage: str = "optimized") -> str:
-        """HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
+        """Return the HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
         if stage not in ("input", "optimized"):
             raise InvalidArgumentError(f"there is no stage {stage!r}", hint="input or optimized")
         return (self.given if stage == "input" else self.optimized).to_text()
@@ -291,11 +291,11 @@ class CpuExecutable(Program, Executable):
 
     @property
     def cost(self) -> dict[str, float]:
-        """Estimated ns of a call on one core, each loop counted as one turn."""
+        """Estimated ns of a call on one core, each loop counted as one iteration."""
         return {"ns": self._manifest.cost}
 
     def profile(self, *, reset: bool = False) -> Profile:
-        """What each kernel took since the start, or since the last `reset`; see `Executable.profile`."""
+        """Return the time of each kernel since the start, or since the last `reset`; see `Executable.profile`."""
         if self._recorder is None:
             raise InvalidArgumentError("this program was compiled without profile=True", hint="compile it with that")
         plan, _, source = self._emitted
@@ -334,5 +334,5 @@ def _recorder(sites: int | None) -> Recorder | None:
 
 
 def _array(data: Any, dtype: np.dtype[Any], dims: Sequence[int]) -> np.ndarray[Any, Any]:
-    """The array in the bytes of a constant."""
+    """Return the array in the bytes of a constant."""
     return np.frombuffer(data, np.uint8).view(dtype).reshape(dims)

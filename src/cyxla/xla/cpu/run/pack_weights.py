@@ -1,4 +1,4 @@
-"""Packs known weights into panels, in the order in which kernels of dots and convolutions read them.
+"""Packing of known weights into panels, in the order in which kernels of dots and convolutions read them.
 
 Before, where w is known::
 
@@ -10,7 +10,7 @@ After, with panels of 64 columns::
     d = f32[128,12,64] dot(x, p), lhs_contracting_dims={1}, rhs_contracting_dims={1}
     ROOT r = f32[128,768] reshape(d)
 
-The transpose moves to the prologue. Small weights stay as they are: they come from the cache in any order.
+The transpose moves to the prologue. Small weights are not packed: they are cache hits in any order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WORTH: Final = 64 << 10  # bytes of weights
 
 
 def pack(module: HloModule, known: Known) -> bool:
-    """Rewrite the dots and convolutions for which that pays; what is new is not known to `known`."""
+    """Rewrite the dots and convolutions with large known weights; return whether any was. `known` is not updated."""
     changed = False
     for computation in module.post_order():
         for ins in list(computation.instructions):

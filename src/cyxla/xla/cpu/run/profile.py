@@ -1,8 +1,8 @@
-"""Reads the times of the kernels of a program compiled with ``profile=True``.
+"""Times of the kernels of a program compiled with ``profile=True``.
 
-The entry reads the clock around every call of a kernel and counts in a block of memory that the executable owns: what
-each call site took in all, and the single calls as long as there is room. Both reach the native code as the last two
-of the functions that the host lends to it. Programs compiled without it hold nothing of this.
+The entry reads the clock around every call of a kernel and counts in a block of memory that the executable owns: the
+total time of each call site, and the single calls as long as there is room. The clock and the block reach the native
+code as the last two functions of its table. Programs compiled without ``profile=True`` have no such code.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """The memory in which an executable's calls are counted.
+    """Memory in which an executable counts its calls.
 
     Parameters
     ----------
     sites : int
-        Call sites of the program.
+        Number of call sites of the program.
     """
 
     def __init__(self, sites: int) -> None:
@@ -40,15 +40,15 @@ class Recorder:
 
     @property
     def addresses(self) -> list[int]:
-        """What the native code asks for, in its order."""
+        """Addresses of the clock and of the memory, for the native code."""
         return [_clock(), self._memory.ctypes.data]
 
     def reset(self) -> None:
-        """Begin anew. Calls that are running meanwhile may be counted in part."""
+        """Reset all counts. Calls that run meanwhile may be counted in part."""
         self._memory[:] = 0
 
     def profile(self, plan: Plan, source: Source) -> Profile:
-        """What was measured so far."""
+        """Return the times measured so far."""
         seen = self._memory.copy()
         names = {kernel.code: name for name, kernel in source.kernels}
         steps = list(plan.steps())
@@ -73,7 +73,7 @@ class Recorder:
 
 
 def _kernel_time(name: str, sites: Sequence[tuple[Step, int, int]]) -> KernelTime:
-    """The call sites of one kernel together."""
+    """Return the total of the call sites of one kernel."""
     step = sites[0][0]
     calls = sum(n for _, n, _ in sites)
     nbytes = sum(n * sum(v.shape.nbytes for v in (*s.reads, *s.writes)) for s, n, _ in sites)
@@ -83,7 +83,7 @@ def _kernel_time(name: str, sites: Sequence[tuple[Step, int, int]]) -> KernelTim
 
 @cache
 def _clock() -> int:
-    """Address of the C library's ``clock_gettime``."""
+    """Return the address of the C library's ``clock_gettime``."""
     library: Any = ctypes.CDLL(None)
     try:
         function = library.clock_gettime

@@ -22,21 +22,21 @@ _INTERNAL = 13
 
 
 class PythonCalls:
-    """The C functions behind a program's calls of Python.
+    """C functions that call the Python functions of a program.
 
     Parameters
     ----------
     instructions : sequence of Instruction
-        The custom calls.
+        Custom calls that Python runs.
     options : CompileOptions
-        Of the program.
+        Options of the program.
 
     Attributes
     ----------
     functions : list
-        What `ctypes` made; they live as long as this does.
+        Functions made by `ctypes`, with the lifetime of this object.
     failed : threading.local
-        The ``error`` that ended a thread's last call.
+        Storage of the ``error`` that ended a thread's last call.
     """
 
     def __init__(self, instructions: Sequence[Instruction], options: CompileOptions) -> None:
@@ -45,7 +45,7 @@ class PythonCalls:
         self.functions = [self._function(ins) for ins in instructions]
 
     def addresses(self) -> list[int]:
-        """Where the functions lie."""
+        """Return the addresses of the functions."""
         return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self.functions]
 
     def _function(self, ins: Instruction) -> Any:
@@ -64,7 +64,7 @@ class PythonCalls:
 
 
 def _value(shape: Shape, bufs: Any, places: Iterator[int], *, writable: bool) -> Any:
-    """Arrays over the next buffers of a kernel."""
+    """Return arrays over the next buffers of a kernel."""
     if shape.is_tuple:
         return tuple([_value(e, bufs, places, writable=writable) for e in shape.elements])
     if not shape.is_array:
@@ -102,10 +102,10 @@ def _misfit(ins: Instruction) -> ShapeError:
 
 
 class HostedExecutable(CpuExecutable):
-    """A program that takes or gives tokens, or calls Python while it runs."""
+    """Executable of a program that has tokens as arguments or results, or calls Python while it runs."""
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        """Run; see `Executable`. What a function raises comes out of the call."""
+        """Run; see `Executable`. An exception of a Python function propagates to the caller."""
         if len(args) == len(self.inputs):  # else the launcher says what is wrong
             args = tuple([_without_tokens(s, a) for s, a in zip(self.inputs, args, strict=True)])
         if out is not None:
@@ -128,7 +128,7 @@ class HostedExecutable(CpuExecutable):
 
 
 def _without_tokens(shape: Shape, value: Any) -> Any:
-    """Put an empty tuple in the place of each token; what does not fit stays for the launcher to refuse."""
+    """Replace each token by an empty tuple; a value of another structure is left for the launcher to refuse."""
     if shape.is_tuple:
         if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
             return value

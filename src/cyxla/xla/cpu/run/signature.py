@@ -27,14 +27,14 @@ _NUMPY = {
 
 
 def outline(shape: Shape) -> Outline:
-    """Write a shape whose sizes are all known; layouts are left out."""
+    """Return the plain value of a static shape, without its layout."""
     if shape.is_tuple:
         return [outline(e) for e in shape.elements]
     return f"{shape.dtype.text}[{','.join(map(str, shape.dims))}]" if shape.is_array else None
 
 
 def shape(form: Outline) -> Shape:
-    """Give back the shape that was written."""
+    """Return the shape of a plain value."""
     from cyxla.types import TOKEN, Shape
 
     if form is None:
@@ -45,7 +45,7 @@ def shape(form: Outline) -> Shape:
 
 
 def arrays(form: Outline) -> Iterator[str]:
-    """The arrays in it, in order."""
+    """Yield the arrays of a plain value, in order."""
     if isinstance(form, str):
         yield form
     for part in form if isinstance(form, list) else ():
@@ -53,12 +53,12 @@ def arrays(form: Outline) -> Iterator[str]:
 
 
 def has_tokens(form: Outline) -> bool:
-    """Whether there is anything in it that is no array."""
+    """Return whether a plain value has a token."""
     return form is None or (isinstance(form, list) and any(map(has_tokens, form)))
 
 
 def spec(array: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """NumPy's type and the sizes of an array."""
+    """Return the NumPy dtype and the sizes of an array."""
     text, dims = _parts(array)
     if text in _NUMPY:
         return np.dtype(_NUMPY[text]), dims
@@ -70,7 +70,7 @@ def spec(array: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
 
 
 def trees(forms: Sequence[Outline]) -> list[Any]:
-    """For each, the numbers of its arrays, nested as its tuples are; they run on from one to the next.
+    """Return the consecutive numbers of the arrays of each plain value, nested as its tuples are.
 
     A token is an empty tuple.
     """

@@ -180,6 +180,14 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         solve_vector("a", COLUMNS=0, BACKWARD=1, UNIT=0) + solve_vector("b", COLUMNS=1, BACKWARD=0, UNIT=1),
         ("a_part", "b_part"),
     ),
+    "strided_copy.h": (
+        [("strided_copy.h", {"COPY_PREFIX": f"copy{n}", "COPY_BYTES": n, "COPY_MAX_RANK": 8})
+         for n in (1, 2, 4, 8, 16)],
+        tuple(f"copy{n}_run" for n in (1, 2, 4, 8, 16)),
+    ),
+    "map_blocks.h": (
+        [("map_blocks.h", {"MAP_PREFIX": prefix, "MAP_BLOCK": 64}) for prefix in "ab"], ("a_run", "b_run"),
+    ),
     "threefry.h": ([("threefry.h", {"THREEFRY_PREFIX": prefix}) for prefix in "ab"], ("a_threefry", "b_threefry")),
     "philox.h": ([("philox.h", {"PHILOX_PREFIX": prefix}) for prefix in "ab"], ("a_philox", "b_philox")),
 }  # fmt: skip
@@ -234,7 +242,7 @@ LONG = 10  # lines, without empty ones
 #: Lines of C in strings longer than that, by file: those of families that have no headers yet, and C with holes in it.
 ELSEWHERE = {
     "calls/c_call.py": 20, "entry/meter.py": 15,     "native/toolchain.py": 22, "prebuilt/convolution.py": 134,
-    "prebuilt/convolution_rows.py": 47, "prebuilt/dot.py": 160, "prebuilt/elementwise.py": 30, "prebuilt/moves.py": 30,
+    "prebuilt/convolution_rows.py": 47, "prebuilt/dot.py": 160,
     "prebuilt/reductions.py": 42,
 }  # fmt: skip
 

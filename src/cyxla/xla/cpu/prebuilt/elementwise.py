@@ -12,11 +12,9 @@ from typing import Any
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.isa_levels import Level
+from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.prebuilt.forms import BINARY, BLOCK, DIRECTIONS, PARTS, TYPES, UNARY, Form, result_of
 from cyxla.xla.cpu.prebuilt.library import KERNEL
-
-# What a kernel is told: how many elements there are, how many are a task; for each operand 1, or 0 where it is one
-# element for all.
 
 
 def forms() -> dict[Form, str]:
@@ -43,38 +41,6 @@ def _candidates() -> Iterator[Form]:
 
 FUNCTIONS = dict.fromkeys(forms().values(), KERNEL)
 
-_RUN = """\
-typedef void (*map_block)(const char *const *in, char *out);
-static cyx_status map_run(
-    void *const *bufs, int64_t begin, int64_t end, int operands, const int *sizes, map_block block) {{
-  const int64_t *numbers = CYX_NUMBERS(bufs), *steps = numbers + 2;
-  const int64_t first = begin * numbers[1], last = end * numbers[1] < numbers[0] ? end * numbers[1] : numbers[0];
-  char same[3][{block} * 16] __attribute__((aligned(64))), rest[4][{block} * 16] __attribute__((aligned(64)));
-  const char *in[3];
-  const int size = sizes[3];
-  char *const out = bufs[operands];
-  for (int o = 0; o < operands; ++o)
-    for (int k = 0; k < {block} && !steps[o]; ++k)
-      __builtin_memcpy(same[o] + k * sizes[o], bufs[o], (unsigned long)sizes[o]);
-  int64_t at = first;
-  for (; at + {block} <= last; at += {block}) {{
-    for (int o = 0; o < operands; ++o) in[o] = steps[o] ? (const char *)bufs[o] + at * sizes[o] : same[o];
-    block(in, out + at * size);
-  }}
-  if (at == last) return CYX_OK;
-  const unsigned long left = (unsigned long)(last - at);
-  for (int o = 0; o < operands; ++o) {{
-    if (steps[o]) {{
-      __builtin_memset(rest[o], 0, sizeof rest[o]);
-      __builtin_memcpy(rest[o], (const char *)bufs[o] + at * sizes[o], left * (unsigned long)sizes[o]);
-    }}
-    in[o] = steps[o] ? rest[o] : same[o];
-  }}
-  block(in, rest[3]);
-  __builtin_memcpy(out + at * size, rest[3], left * (unsigned long)size);
-  return CYX_OK;
-}}
-"""
 _ONE = """\
 static void {name}(const char *const *in, char *out) {{
 {pointers}
@@ -99,7 +65,7 @@ def text(_: Level) -> str:
     return "".join(
         [
             *(scalar.memory_typedef(f"map_{t}", t) + "\n" for t in used),
-            _RUN.format(block=BLOCK),
+            instantiate("map_blocks.h", MAP_PREFIX="map", MAP_BLOCK=BLOCK),
             *(_function(*item) for item in forms().items()),
         ]
     )

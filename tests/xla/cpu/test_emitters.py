@@ -9,19 +9,31 @@ import pytest
 
 import cyxla.xla.cpu
 from cyxla.xla.cpu import emitters
+from cyxla.xla.cpu.kernel.groups import GroupKind
 
 FOLDER = Path(cyxla.xla.cpu.__file__).parent
-DECORATOR = re.compile(r"^@emits(?:_group)?\(((?:\"[\w-]+\",? ?)+)", re.MULTILINE)
+EMITTER = re.compile(r"^@emits\(((?:\"[\w-]+\",? ?)+)", re.MULTILINE)
+GROUP_EMITTER = re.compile(r"^@emits_group\(GroupKind\.(\w+)\)", re.MULTILINE)
 
 
-def test_the_table_names_the_module_of_every_emitter():
-    found = {
+def registered(decorator):
+    """The names in a decorator, with the module that they stand in."""
+    return {
         name: ".".join(path.relative_to(FOLDER).with_suffix("").parts)
         for path in FOLDER.rglob("*.py")
-        for names in DECORATOR.findall(path.read_text())
+        for names in decorator.findall(path.read_text())
         for name in re.findall(r"[\w-]+", names)
     }
-    assert found == emitters.MODULES
+
+
+def test_the_tables_name_the_module_of_every_emitter():
+    of_groups = {GroupKind[name]: module for name, module in registered(GROUP_EMITTER).items()}
+    assert of_groups == emitters.GROUP_MODULES
+    assert set(GroupKind) - set(of_groups) == {GroupKind.SINGLE}
+    of_opcodes = {opcode: module for opcode, module in emitters.MODULES.items() if opcode not in set(GroupKind)}
+    assert registered(EMITTER) == of_opcodes
+    for kind in set(GroupKind) & set(emitters.MODULES):
+        assert emitters.MODULES[kind] == emitters.GROUP_MODULES[kind]
 
 
 COMPILE = """
@@ -32,7 +44,8 @@ from cyxla.xla.cpu.compiler import CpuCompiler
 from cyxla.xla.service import CompileOptions
 compiler, options = CpuCompiler(), CompileOptions()
 compiler.emit(compiler.run_hlo_passes(parse_module(sys.argv[1]), options), options)
-imported = {name for name in emitters.MODULES.values() if f"cyxla.xla.cpu.{name}" in sys.modules}
+modules = {*emitters.MODULES.values(), *emitters.GROUP_MODULES.values()}
+imported = {name for name in modules if f"cyxla.xla.cpu.{name}" in sys.modules}
 print(*sorted(imported), *(["evaluator"] if "cyxla.xla.evaluator" in sys.modules else []))
 """
 

@@ -8,32 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from cyxla.errors import AlreadyExistsError, UnimplementedError
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.hlo import Instruction
-
-if TYPE_CHECKING:
-    from cyxla.xla.cpu.kernel.groups import Group
 
 Steps = Step | list[Step]
 Check = Callable[[Instruction], "str | None"]  # None: yes; else why not
 Emitter = Callable[[Instruction], Steps]
-GroupEmitter = Callable[["Group"], Steps]
+GroupEmitter = Callable[[Group], Steps]
 
-#: Modules in this package by the opcodes and the kinds of groups that they register.
+#: Modules in this package by the opcodes that they register, or whose groups they emit.
 MODULES: dict[str, str] = {
     "cholesky": "linalg.emit", "convolution": "convolution.emit", "custom-call": "calls.custom_call",
-    "dot": "dot.emit", "fft": "fft.emit", "loop": "loops.elementwise", "reduce": "reduce.emit",
-    "reduce-window": "reduce.emit", "rng": "rng.distributions", "rng-bit-generator": "rng.bit_generator",
-    "rng-get-and-update-state": "rng.distributions", "row": "reduce.rows.emit", "scatter": "scatter.scatter",
+    "dot": "dot.emit", "fft": "fft.emit", "reduce": "reduce.emit", "reduce-window": "reduce.emit",
+    "rng": "rng.distributions", "rng-bit-generator": "rng.bit_generator",
+    "rng-get-and-update-state": "rng.distributions", "scatter": "scatter.scatter",
     "select-and-scatter": "scatter.select_and_scatter", "sort": "sort.emit", "topk": "sort.topk",
-    "triangular-solve": "linalg.emit", "update": "loops.elementwise", "window-scatter": "scatter.window_scatter",
+    "triangular-solve": "linalg.emit",
+}  # fmt: skip
+#: Modules by the kinds of groups that they register.
+GROUP_MODULES: dict[GroupKind, str] = {
+    GroupKind.CONVOLUTION: "convolution.emit", GroupKind.DOT: "dot.emit", GroupKind.LOOP: "loops.elementwise",
+    GroupKind.REDUCE: "reduce.emit", GroupKind.REDUCE_WINDOW: "reduce.emit", GroupKind.ROW: "reduce.rows.emit",
+    GroupKind.UPDATE: "loops.elementwise", GroupKind.WINDOW_SCATTER: "scatter.window_scatter",
 }  # fmt: skip
 
 _EMITTERS: dict[str, Emitter] = {}
-_GROUP_EMITTERS: dict[str, GroupEmitter] = {}
+_GROUP_EMITTERS: dict[GroupKind, GroupEmitter] = {}
 _CHECKS: dict[str, Check | None] = {}
 
 
@@ -59,7 +62,7 @@ def emits(*opcodes: str, check: Check | None = None) -> Callable[[Emitter], Emit
     return register
 
 
-def emits_group(*kinds: str) -> Callable[[GroupEmitter], GroupEmitter]:
+def emits_group(*kinds: GroupKind) -> Callable[[GroupEmitter], GroupEmitter]:
     """Register the emitter of a kind of fused group."""
 
     def register(emitter: GroupEmitter) -> GroupEmitter:
@@ -76,10 +79,10 @@ def fusible(*opcodes: str, check: Check | None = None) -> None:
         _CHECKS[opcode] = check
 
 
-def _register(name: str) -> None:
-    """Import what registers an opcode or a kind of group, if it was not."""
-    if name in MODULES:
-        import_module(f"cyxla.xla.cpu.{MODULES[name]}")
+def _register(opcode: str) -> None:
+    """Import what registers an opcode, if it was not."""
+    if opcode in MODULES:
+        import_module(f"cyxla.xla.cpu.{MODULES[opcode]}")
 
 
 def can_emit(ins: Instruction) -> str | None:
@@ -104,8 +107,8 @@ def emit(group: Group) -> list[Step]:
 
 
 def _emit(group: Group) -> Steps:
-    _register(group.kind)
-    if group.kind in _GROUP_EMITTERS:
+    if group.kind is not GroupKind.SINGLE:
+        import_module(f"cyxla.xla.cpu.{GROUP_MODULES[group.kind]}")
         return _GROUP_EMITTERS[group.kind](group)
     (ins,) = group.instructions
     _register(ins.opcode)

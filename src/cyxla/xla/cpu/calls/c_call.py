@@ -9,7 +9,7 @@ from pathlib import Path
 from cyxla.include_dir import get_include
 from cyxla.types import Shape
 from cyxla.xla.cpu.calls.host_functions import C_CALL
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
 from cyxla.xla.evaluator.targets.c_calls import opaque_of
 from cyxla.xla.hlo import Instruction
@@ -49,7 +49,9 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
 """
     cost = CALL_NS + BYTE_NS * sum(s.nbytes for s in (*inputs, *outputs))
     name = C_CALL + ins.attrs["custom_call_target"]
-    return Step(Kernel(text, 1, cost, 0, "c call"), tuple(reads), tuple(writes), functions=(name,), context=True)
+    return Step(
+        Kernel(text, 1, cost, 0, KernelKind.C_CALL), tuple(reads), tuple(writes), functions=(name,), context=True
+    )
 
 
 def _arrays_of(shape: Shape) -> list[Shape]:

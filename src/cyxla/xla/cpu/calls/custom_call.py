@@ -7,7 +7,7 @@ from collections.abc import Container
 from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.calls import c_call, lapack
 from cyxla.xla.cpu.emitters import emits
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
 from cyxla.xla.cpu.linalg import blocked_calls
 from cyxla.xla.evaluator.custom_calls import find_custom_call
@@ -15,7 +15,6 @@ from cyxla.xla.evaluator.targets import c_calls
 from cyxla.xla.hlo import Instruction
 
 PYTHON_NS = 20_000.0  # of a call beside the function's own time
-SLOW = "python (slow)"  # kind of kernel
 
 
 def _check(ins: Instruction) -> str | None:
@@ -40,7 +39,7 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   return ((cyx_status (*)(void *const *))bufs[{len(reads) + len(writes)}])(bufs);
 }}
 """
-    return Step(Kernel(text, 1, PYTHON_NS, 0, SLOW), tuple(reads), tuple(writes), functions=(ins,))
+    return Step(Kernel(text, 1, PYTHON_NS, 0, KernelKind.PYTHON), tuple(reads), tuple(writes), functions=(ins,))
 
 
 def why_not_callable(ins: Instruction, own: Container[str]) -> str | None:

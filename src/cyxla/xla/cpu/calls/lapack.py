@@ -16,7 +16,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.evaluator.custom_calls import options_of
@@ -217,7 +217,7 @@ def lapack(ins: Instruction) -> Step:
             for mark, place in places.items():
                 text = text.replace(mark, place)
             c.line(text)
-    kernel = Kernel(c.text(), tasks, ns, tasks * problem.nbytes, "lapack")
+    kernel = Kernel(c.text(), tasks, ns, tasks * problem.nbytes, KernelKind.LAPACK)
     return Step(kernel, tuple(reads), tuple(writes), functions=tuple(problem.functions))
 
 

@@ -17,7 +17,7 @@ from math import ceil, gcd, prod
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tiles import Panel, panels
 from cyxla.xla.cpu.dot import accumulators
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
@@ -100,7 +100,7 @@ class _Filter:
             self._add_up(c)
         self._main(c, phases)
         scratch = 0 if self.direct else self.shares * self.ins.shape.size * n.dtype.itemsize
-        return Kernel(c.text(), self.tasks, self.ns, scratch, "convolution", phases)
+        return Kernel(c.text(), self.tasks, self.ns, scratch, KernelKind.CONVOLUTION, phases)
 
     def _tile(self, c: KernelWriter, rows: int, vectors: int, skip: int) -> None:
         """A tile's sums over some runs; `b` and `f` say which columns of the operands it takes."""

@@ -12,7 +12,7 @@ from cyxla.xla.cpu.convolution.sizes import Sizes
 from cyxla.xla.cpu.convolution.tiles import fits, tiled_convolution
 from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.emitters import emits_group, fusible
-from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
@@ -37,7 +37,7 @@ def _is_images_last(ins: Instruction) -> bool:
 fusible("convolution", check=_check)
 
 
-@emits_group("convolution")
+@emits_group(GroupKind.CONVOLUTION)
 def convolution(group: Group) -> Step:
     """The kernel of one convolution and what follows it."""
     ins = group.root

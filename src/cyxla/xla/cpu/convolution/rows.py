@@ -17,7 +17,7 @@ from cyxla.xla.cpu.convolution.row_parameters import BLOCKS, PLACES, RANK, ROWS
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.kernel.array_types import memory_type
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
@@ -92,7 +92,7 @@ class _Rows:
         if self.n.is_depthwise and not self.epilogue.is_empty:
             return None  # so little is done for each place that another call shows
         told = self._numbers() | {"units": units, "tasks": count}
-        made = Kernel(describe("convolution", self.ins.shape), count, ns, kind="convolution")
+        made = Kernel(describe("convolution", self.ins.shape), count, ns, kind=KernelKind.CONVOLUTION)
         name, widths = f"convolution_rows{{}}_{self.dtype.text}", [b.row.columns for b in self.blocks]
         return self.epilogue.prebuilt(name, [told.get(t, 0) for t in ROWS], made, widths)
 
@@ -152,7 +152,7 @@ class _Rows:
                     c.line(f"const int64_t f = {block.first} + (j - {start}) * {block.row.columns};")
                     self._row(c, block)
                 start += block.pieces
-        return Kernel(c.text(), count, ns, 0, "convolution")
+        return Kernel(c.text(), count, ns, 0, KernelKind.CONVOLUTION)
 
     def _row(self, c: KernelWriter, block: _Block) -> None:
         """All places of a row: those near the border one by one."""

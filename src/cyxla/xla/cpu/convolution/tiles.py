@@ -24,7 +24,7 @@ from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tile_parameters import DEPTH, PANELS, PLACES, RANKS, TILES
 from cyxla.xla.cpu.dot import accumulators, micro_kernel
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
@@ -186,7 +186,7 @@ class _Tiled:
         if not (plain and len(self.panels) <= PANELS):
             return None
         told = self._numbers()
-        made = Kernel(describe("convolution", self.ins.shape), self.tasks, self.ns, kind="convolution")
+        made = Kernel(describe("convolution", self.ins.shape), self.tasks, self.ns, kind=KernelKind.CONVOLUTION)
         widths = [p.vectors * self.lanes - p.skip for p in self.panels]
         return epilogue.prebuilt(f"convolution_tiles{{}}_{n.dtype.text}", [told.get(t, 0) for t in TILES], made, widths)
 
@@ -228,7 +228,7 @@ class _Tiled:
             self._mend(c)
         with c.kernel(self.units, self.tasks, describe("convolution", self.ins.shape)):
             self._unit(c)
-        return Kernel(c.text(), self.tasks, self.ns, 0, "convolution")
+        return Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.CONVOLUTION)
 
     def _tile(self, c: KernelWriter, vectors: int) -> None:
         """Some taps of a tile; ``at`` are the places' inputs, ``w`` the weights, ``s`` the sums."""

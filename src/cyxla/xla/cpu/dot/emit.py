@@ -18,7 +18,7 @@ from cyxla.xla.cpu.dot.product import Output, Product, panel_width
 from cyxla.xla.cpu.dot.row_combination import SumOfRows, is_sum_of_rows
 from cyxla.xla.cpu.dot.tiles import Tiled
 from cyxla.xla.cpu.emitters import emits_group, fusible
-from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
@@ -41,7 +41,7 @@ def _is_tiled(ins: Instruction) -> bool:
 fusible("dot", check=_check)
 
 
-@emits_group("dot")
+@emits_group(GroupKind.DOT)
 def dot(group: Group) -> Step:
     """The kernel of one dot and what follows it."""
     ins = group.root

@@ -8,7 +8,7 @@ from typing import ClassVar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.product import Output, Product, tasks
-from cyxla.xla.cpu.kernel.kernel import Kernel
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
 
 class ByColumns(ABC):
@@ -64,4 +64,4 @@ class ByColumns(ABC):
                 for width, name in functions.items():
                     c.line(f"if (width == {width}) {name}(bufs, batch * {p.m}, from, {p.m}, to, {apart});")
             c.line("return CYX_OK;")
-        return Kernel(c.text(), count, self.ns, 0, "dot")
+        return Kernel(c.text(), count, self.ns, 0, KernelKind.DOT)

@@ -16,7 +16,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.dot.product import vector_bytes
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 
@@ -149,7 +149,7 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
                 c.line(f"{call}s + r * {plan.width}, (depth + {halves - 1}) / {halves}, k0 > 0);")
         with c.block("for (int64_t r = 0; r < rows; ++r)"):
             _store(c, plan, widths, after)
-    return epilogue.step(Kernel(c.text(), tasks, ns, 0, "dot"))
+    return epilogue.step(Kernel(c.text(), tasks, ns, 0, KernelKind.DOT))
 
 
 def _define_tile(c: KernelWriter, plan: _Plan) -> None:

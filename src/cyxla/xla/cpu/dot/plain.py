@@ -15,7 +15,7 @@ from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.dot.integer import integer_dot, runs_in_tiles
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
@@ -75,7 +75,7 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
                 c.line(f"{scalar.storage_type(result)} sums[{row.columns}];")
                 row.store(c, "sums")
                 c.line(f"{epilogue.function(c, row.columns)}(bufs, u, n, 1, sums, 0);")
-    return epilogue.step(Kernel(c.text(), tasks, ns, 0, "dot"))
+    return epilogue.step(Kernel(c.text(), tasks, ns, 0, KernelKind.DOT))
 
 
 def _runs_along_k(result: ElementType, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> bool:

@@ -12,7 +12,7 @@ from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot.micro_kernel import ROWS
 from cyxla.xla.cpu.kernel import cost, prebuilt_calls
-from cyxla.xla.cpu.kernel.kernel import Kernel
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs, merged_stride
@@ -121,7 +121,7 @@ class Output:
             return None
         told, count = numbers()
         dtype = self.epilogue.root.shape.dtype.text
-        made = Kernel(f"dot, {form}", count, ns, kind="dot")
+        made = Kernel(f"dot, {form}", count, ns, kind=KernelKind.DOT)
         return prebuilt_calls.kernel(f"{form}_{dtype}", told, made, len(self.epilogue.reads) + 1)
 
     @property

@@ -28,7 +28,7 @@ from cyxla.xla.cpu.dot.parameters import TILES
 from cyxla.xla.cpu.dot.partition import STRIP, Shares, in_pairs
 from cyxla.xla.cpu.dot.product import CHAIN, MOST_TASKS, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.kernel import prebuilt_calls
-from cyxla.xla.cpu.kernel.kernel import Kernel
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
 PAGE = 4096
 ALIASED = 1024  # bytes: rows a multiple of it apart share few places of the first cache
@@ -270,7 +270,7 @@ class Tiled:
                 (self._streamed_unit if self.streams else self._unit)(c)
             c.line("return CYX_OK;")
         scratch = 0 if self.sums_on_stack else self.tasks * self.sums_bytes
-        return Kernel(c.text(), self.tasks, self.ns, scratch, "dot")
+        return Kernel(c.text(), self.tasks, self.ns, scratch, KernelKind.DOT)
 
     def _storage(self, c: CWriter) -> None:
         ctype = self.p.c_type

@@ -8,7 +8,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.entry.meter import Meter
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
-from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location
+from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
 from cyxla.xla.cpu.native.library import ENTRY
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.hlo import Instruction
@@ -197,7 +197,7 @@ class ControlWriter:
         b = self.buffers
         if place in self.swapped_names:
             return self.swapped_names[place]
-        if place.kind == "arena":
+        if place.kind is MemoryKind.ARENA:
             return f"arena + {place.at}"
         return f"bufs[{start_of(b, place) + place.at}]"
 
@@ -218,7 +218,8 @@ def places(buffers: Buffers, node: KernelNode) -> list[Location]:
 
 def start_of(buffers: Buffers, place: Location) -> int:
     """The number of the call's first buffer of the same kind: inputs come first, then results, then constants."""
-    return {"input": 0, "output": buffers.inputs, "constant": buffers.inputs + buffers.outputs}[place.kind]
+    constants = buffers.inputs + buffers.outputs
+    return {MemoryKind.INPUT: 0, MemoryKind.OUTPUT: buffers.inputs, MemoryKind.CONSTANT: constants}[place.kind]
 
 
 def _in_one_function(node: WhileNode, depth: int) -> bool:

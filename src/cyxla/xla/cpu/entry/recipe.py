@@ -11,7 +11,7 @@ from typing import Final
 from cyxla._native import kernels as library
 from cyxla.xla.cpu.entry.control_flow import places, start_of
 from cyxla.xla.cpu.kernel import prebuilt_calls
-from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location
+from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
 from cyxla.xla.cpu.plan.nodes import KernelNode, Plan
 
 MAX_BUFFERS: Final = 31  # of one kernel
@@ -52,4 +52,4 @@ def _copies(buffers: Buffers, copies: Iterable[Copy]) -> list[list[int]]:
 
 
 def _number(buffers: Buffers, place: Location) -> int:
-    return 2 * place.at if place.kind == "arena" else 2 * (start_of(buffers, place) + place.at) + 1
+    return 2 * place.at if place.kind is MemoryKind.ARENA else 2 * (start_of(buffers, place) + place.at) + 1

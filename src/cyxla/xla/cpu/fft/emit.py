@@ -16,10 +16,10 @@ import numpy as np
 from cyxla.types import Literal, Shape
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.fft.plan import Plan
-from cyxla.xla.cpu.fft.stages import Columns, Rows, Stage, last_dimension
+from cyxla.xla.cpu.fft.stages import Columns, FftKind, Rows, Stage, last_dimension
 from cyxla.xla.cpu.fft.templates import STACK_BYTES, VECTOR_BYTES, fft_text
 from cyxla.xla.cpu.kernel import cost, shared_kernel
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import describe, strides
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.hlo import Instruction
@@ -50,7 +50,7 @@ class _Transform:
     """A transform with its dimensions and types."""
 
     def __init__(self, ins: Instruction) -> None:
-        self.ins, self.kind = ins, ins.attrs["fft_type"]
+        self.ins, self.kind = ins, FftKind(ins.attrs["fft_type"])
         self.lengths = [int(n) for n in ins.attrs["fft_length"]]
         rank, operand = len(self.lengths), ins.operands[0].shape
         self.dims_in, self.dims_out = operand.dims[operand.rank - rank :], ins.shape.dims[ins.shape.rank - rank :]
@@ -82,7 +82,7 @@ class _Transform:
     @property
     def work_dims(self) -> tuple[int, ...]:
         """Dimensions of the array in which all dimensions but perhaps the last are transformed."""
-        return self.dims_in if self.kind == "IRFFT" else self.dims_out
+        return self.dims_in if self.kind is FftKind.IRFFT else self.dims_out
 
     def stages(self, batch: int, ns: float) -> list[Stage]:
         """Return the stages of a batch of transforms.
@@ -94,7 +94,7 @@ class _Transform:
         ns : float
             Time that they take on one core; 0 if tasks do not share a transform.
         """
-        inverse = self.kind in ("IFFT", "IRFFT")
+        inverse = self.kind in (FftKind.IFFT, FftKind.IRFFT)
         row = Rows(self.kind, self.lengths[-1], batch * prod(self.dims_out[:-1]))
         rows = last_dimension(row, ns / len(self.lengths)) if ns else [row]
         steps = strides(self.work_dims)
@@ -103,7 +103,7 @@ class _Transform:
             for d in range(len(self.lengths) - 2, -1, -1)
             if self.lengths[d] > 1
         ]
-        return [*columns, *rows] if self.kind == "IRFFT" else [*rows, *columns]
+        return [*columns, *rows] if self.kind is FftKind.IRFFT else [*rows, *columns]
 
     def step(self, read: Value, write: Value, stages: list[Stage], units: int, ns: float) -> Step:
         """Return a kernel that does all stages of each unit or, without units, the blocks of the only stage."""
@@ -120,7 +120,7 @@ class _Transform:
         table = self.constant(plan)
         numbers = [tasks, units, nbytes, middle, *self.sizes, len(stages), *at, *plan.numbers]
         note = describe(self.kind.lower(), self.ins.shape)
-        made = Kernel(note, tasks, ns, 0 if on_stack else tasks * nbytes, "fft")
+        made = Kernel(note, tasks, ns, 0 if on_stack else tasks * nbytes, KernelKind.FFT)
         name, buffers = f"fft_f{self.real.bits}", 3 if on_stack else 4
         kernel = shared_kernel.kernel(name, numbers, made, buffers, lambda: self.text(plan))
         in_place = ((0, 0),) if stages[0].in_place and len(stages) == 1 else ()
@@ -135,12 +135,12 @@ class _Transform:
     @property
     def sizes(self) -> tuple[int, int]:
         """Numbers of real elements in the operand and in the result of one transform."""
-        real_in, real_out = self.kind == "RFFT", self.kind == "IRFFT"
+        real_in, real_out = self.kind is FftKind.RFFT, self.kind is FftKind.IRFFT
         return prod(self.dims_in) * (2 - real_in), prod(self.dims_out) * (2 - real_out)
 
     def _needs_own_array(self, stages: list[Stage]) -> bool:
         """Return whether a unit needs an array of its own between two stages."""
-        return self.kind == "IRFFT" and len(stages) > 1
+        return self.kind is FftKind.IRFFT and len(stages) > 1
 
     def text(self, plan: Plan) -> str:
         """Return the C that a plan needs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from enum import StrEnum
 
 from cyxla.xla.cpu.fft.plan import SMALLEST_FACTOR, Plan, Transform, is_chirp, line_bytes, line_scratch, split
 from cyxla.xla.cpu.fft.templates import VECTOR_BYTES
@@ -45,23 +46,32 @@ class Stage(ABC):
         """Return the record, a struct in ``fft.h``, and add those that it refers to."""
 
 
+class FftKind(StrEnum):
+    """Kinds of transforms, as HLO names them."""
+
+    FFT = "FFT"
+    IFFT = "IFFT"
+    RFFT = "RFFT"
+    IRFFT = "IRFFT"
+
+
 @dataclass(frozen=True)
 class Rows(Stage):
     """The last dimension: a number of lines of `n` points, by one of the four kinds of transform."""
 
-    kind: str
+    kind: FftKind
     n: int
     rows: int
 
     @property
     def inverse(self) -> bool:
         """True if the roots are conjugate."""
-        return self.kind in ("IFFT", "IRFFT")
+        return self.kind in (FftKind.IFFT, FftKind.IRFFT)
 
     @property
     def is_real(self) -> bool:
         """True if the operand or the result is real."""
-        return self.kind in ("RFFT", "IRFFT")
+        return self.kind in (FftKind.RFFT, FftKind.IRFFT)
 
     @property
     def is_half(self) -> bool:
@@ -90,9 +100,8 @@ class Rows(Stage):
     def sizes(self) -> tuple[int, int]:
         """Numbers of real elements in a line of the operand and of the result."""
         whole, half = 2 * self.n, 2 * (self.n // 2 + 1)
-        return {"FFT": (whole, whole), "IFFT": (whole, whole), "RFFT": (self.n, half), "IRFFT": (half, self.n)}[
-            self.kind
-        ]
+        real = {FftKind.RFFT: (self.n, half), FftKind.IRFFT: (half, self.n)}
+        return real.get(self.kind, (whole, whole))
 
     def blocks(self, lanes: int) -> int:
         """Return the number of blocks for vectors of some number of lanes."""

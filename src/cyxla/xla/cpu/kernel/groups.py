@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -40,15 +41,37 @@ def prefix(ins: Instruction) -> Prefix | None:
     return Prefix(wide[0], w.padding_low == 0)
 
 
+class GroupKind(StrEnum):
+    """Kinds of groups, each with an emitter of its own but for single instructions."""
+
+    LOOP = "loop"
+    """Element-wise instructions over one iteration space."""
+    REDUCE = "reduce"
+    """A reduction with the instructions before it, or with its epilogue."""
+    REDUCE_WINDOW = "reduce-window"
+    """A windowed reduction, likewise."""
+    ROW = "row"
+    """Groups over the same rows, one pass after the other."""
+    UPDATE = "update"
+    """A dynamic-update-slice in place, with the instructions that compute the update."""
+    WINDOW_SCATTER = "window-scatter"
+    """A select-and-scatter over small windows, with its epilogue."""
+    DOT = "dot"
+    """A dot with its epilogue."""
+    CONVOLUTION = "convolution"
+    """A convolution with its epilogue."""
+    SINGLE = "single"
+    """One instruction, whose emitter is that of its opcode."""
+
+
 @dataclass(eq=False)
 class Group:
     """Instructions computed by one kernel, or by a few kernels in sequence.
 
     Attributes
     ----------
-    kind : str
-        ``loop``, ``reduce``, ``row``, ``reduce-window``, ``update``, ``window-scatter``; the opcode of a contraction,
-        with its epilogue; or the opcode of a single instruction with a kernel of its own.
+    kind : GroupKind
+        Kind, which selects the emitter.
     instructions : list of Instruction
         Instructions computed here, operands first; a cheap one may be computed in several groups.
     outputs : list of Instruction
@@ -58,10 +81,10 @@ class Group:
     stored : list of Refusal
         Outputs, each with the reason for which it is in memory.
     parts : list of Group
-        Groups that a ``row`` group was made of, in order; together they compute the same.
+        Groups that a group over rows was made of, in order; together they compute the same.
     """
 
-    kind: str
+    kind: GroupKind
     instructions: list[Instruction] = field(default_factory=list)
     outputs: list[Instruction] = field(default_factory=list)
     reasons: list[Refusal] = field(default_factory=list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,39 @@ class PrebuiltCall:
     numbers: tuple[int, ...]
 
 
+class KernelKind(StrEnum):
+    """Kinds of kernels, as explanations and profiles name them."""
+
+    BUNDLE = "bundle"
+    """Small kernels that do not depend on each other."""
+    C_CALL = "c call"
+    CHOLESKY = "cholesky"
+    CONVOLUTION = "convolution"
+    DOT = "dot"
+    FFT = "fft"
+    LANE_LOOP = "lane loop"
+    """A whole while loop in which each block of elements runs through all iterations."""
+    LAPACK = "lapack"
+    LOOP = "loop"
+    """Element-wise instructions."""
+    LU = "lu"
+    PYTHON = "python (slow)"
+    QR = "qr"
+    REDUCE = "reduce"
+    REDUCE_WINDOW = "reduce-window"
+    RNG = "rng"
+    ROW = "row"
+    """Several passes over each row."""
+    SCAN = "scan"
+    SCATTER = "scatter"
+    SELECT_AND_SCATTER = "select-and-scatter"
+    SMALL_LOOP = "small loop"
+    """A whole while loop with the state in locals."""
+    SORT = "sort"
+    TOPK = "topk"
+    TRIANGULAR_SOLVE = "triangular-solve"
+
+
 @dataclass(frozen=True)
 class Kernel:
     """C function that computes arrays from arrays.
@@ -74,8 +108,8 @@ class Kernel:
         Estimated time of all tasks on one core, in ns.
     scratch : int
         Size in bytes of a scratch buffer, which comes after the writes; 64-byte aligned, shared by all tasks.
-    kind : str
-        Name of the kind of kernel, for people: loop, reduce, dot ..
+    kind : KernelKind
+        Kind, for explanations and profiles.
     phases : int
         Number of times that all tasks run; a phase starts when the last task of the one before has ended. With more
         than one, the phase's number is an int64_t in one more buffer after the scratch.
@@ -89,7 +123,7 @@ class Kernel:
     tasks: int = 1
     cost: float = 0.0
     scratch: int = 0
-    kind: str = "loop"
+    kind: KernelKind = KernelKind.LOOP
     phases: int = 1
     call: PrebuiltCall | None = None
     loops: tuple[Listing, ...] = field(default=(), compare=False, repr=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.kernel import Kernel
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
 MIN_SHARED_NS = 150_000.0  # a problem that takes less is solved by one thread
@@ -72,9 +72,9 @@ class Algorithm:
         ns = self.ns * batch
         if batch <= MAX_SHARED_BATCH and self.ns >= MIN_SHARED_NS and self.parts > 1:
             phases, tasks = batch * self.phases, self.parts
-            return Kernel(text + self._shared(phases), tasks, ns, nbytes, self.name, phases)
+            return Kernel(text + self._shared(phases), tasks, ns, nbytes, KernelKind(self.name), phases)
         tasks = min(cost.tasks(ns, batch), max(MAX_SHARED_BATCH, MAX_SCRATCH_BYTES // nbytes))
-        return Kernel(text + self._apart(batch, tasks, nbytes), tasks, ns, tasks * nbytes, self.name)
+        return Kernel(text + self._apart(batch, tasks, nbytes), tasks, ns, tasks * nbytes, KernelKind(self.name))
 
     def _instance(self, offsets: dict[str, int]) -> str:
         """Return the text of the headers, behind the definitions of the parameters."""

@@ -8,7 +8,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.linalg.cholesky import cholesky as blocked_cholesky
@@ -114,7 +114,8 @@ def _solve_by_substitution(ins: Instruction) -> Step:
                     c.line(f"x[i][k] = {ops.expression('divide', old, t)};")
         with c.loops(["i", "k"], [rows, COLUMNS]):
             c.line(f"if (k < n) r0[{element}] = x[i][k];")
-    return Step(Kernel(c.text(), tasks, ns, tasks * block_bytes, "triangular-solve"), tuple(reads), (Value(ins),))
+    kernel = Kernel(c.text(), tasks, ns, tasks * block_bytes, KernelKind.TRIANGULAR_SOLVE)
+    return Step(kernel, tuple(reads), (Value(ins),))
 
 
 def _entry(c: KernelWriter, ops: _Arithmetic, conjugated: bool, transposed: bool, rows: int) -> str:
@@ -165,7 +166,7 @@ def _factor_by_rows(ins: Instruction) -> Step:
             c.line(f"{ops.c} v = x[j][i];")
             c.line(f"if (failed) v = {_nan(shape.dtype)}; else if (i < j) v = {ops.zero};")
             c.line(f"r0[m + {f'i * {n} + j' if lower else f'j * {n} + i'}] = {ops.conjugate('v', lower)};")
-    return Step(Kernel(c.text(), tasks, ns, tasks * matrix_bytes, "cholesky"), tuple(reads), (Value(ins),))
+    return Step(Kernel(c.text(), tasks, ns, tasks * matrix_bytes, KernelKind.CHOLESKY), tuple(reads), (Value(ins),))
 
 
 def _nan(dtype: ElementType) -> str:

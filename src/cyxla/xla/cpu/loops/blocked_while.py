@@ -14,7 +14,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_product
 from cyxla.xla.cpu.kernel.groups import is_loopable
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.quote import numbered
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, LoopNest, reachable, table_definition
@@ -141,7 +141,7 @@ class _Loop:
         writes = tuple(self.own[n] for n in self.written)
         text = self.text(width, blocks, tasks, next_lanes, next_scalars)
         pairs = self.pairs() if self.size % width == 0 else ()
-        kernel = Kernel(text, tasks, total, kind="lane loop", loops=(listing(self.lowered),))
+        kernel = Kernel(text, tasks, total, kind=KernelKind.LANE_LOOP, loops=(listing(self.lowered),))
         return Step(kernel, self.reads.values, writes, in_place=pairs)
 
     @property

@@ -9,8 +9,8 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.emitters import emits_group
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind
+from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.adjacent_boxes import adjacent_boxes_part, group_adjacent_boxes
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse
@@ -83,7 +83,7 @@ def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost:
     return units
 
 
-@emits_group("loop")
+@emits_group(GroupKind.LOOP)
 def loop(group: Group) -> list[Step]:
     """Emit an element-wise group: outputs over one iteration space."""
     root = group.outputs[0]
@@ -118,7 +118,7 @@ def _step(
         key=lambda g: -sum(b.size for b in g)
     )  # a thread pool that times its first task shall see a typical one
     parts = [_part(group, frame, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
-    kernel = assemble(parts, frame, "loop", note=describe(group))
+    kernel = assemble(parts, frame, KernelKind.LOOP, note=describe(group))
     if target is None:
         return Step(kernel, reads.values, writes, in_place=tuple(pairs))
     return Step(kernel, reads.values, writes, must_alias=tuple(pairs))
@@ -175,7 +175,7 @@ def describe(group: Group) -> str:
     return f"{listed} -> {', '.join(str(o.shape.static) for o in group.outputs[:4])}"
 
 
-@emits_group("update")
+@emits_group(GroupKind.UPDATE)
 def update(group: Group) -> list[Step]:
     """Emit a dynamic-update-slice in place: the update's elements are computed into the operand."""
     (root,) = group.outputs

@@ -33,7 +33,7 @@ class Epilogue:
     Parameters
     ----------
     group : Group
-        Group of kind ``dot`` or ``convolution``; the contraction may be its only instruction.
+        Group of kind DOT or CONVOLUTION; the contraction may be its only instruction.
     columns : int
         Length of a row: number of adjacent results, a divisor of the result's size.
 

@@ -10,7 +10,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.quote import numbered
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import table_definition
@@ -113,7 +113,8 @@ class _Loop:
         finals = [self.finals(scope, n, state[n]) for n in written]
         writes = tuple(self.own[n] for n in (*self.updated, *written))
         text = self.text(scope, shared, writes, finals)
-        kernel = Kernel(text, cost=scope.cost, kind="small loop", loops=tuple(listing(b) for b in shared.bodies))
+        loops = tuple(listing(b) for b in shared.bodies)
+        kernel = Kernel(text, cost=scope.cost, kind=KernelKind.SMALL_LOOP, loops=loops)
         pairs = tuple(enumerate(targets))
         return Step(kernel, self.reads.values, writes, must_alias=pairs, context=True)
 

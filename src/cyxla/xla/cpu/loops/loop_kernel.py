@@ -12,7 +12,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
-from cyxla.xla.cpu.kernel.kernel import Kernel, Listing, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Listing, Value
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, LoopNest, table_definition
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Reads
@@ -238,7 +238,7 @@ def _level(writer: CWriter, nests: Sequence[LoopNest], i: int, head: str, blocks
         writer.lines(nest.writers[i + 1].written)
 
 
-def assemble(parts: Sequence[Part], frame: KernelFrame, kind: str, note: str = "", scratch: int = 0) -> Kernel:
+def assemble(parts: Sequence[Part], frame: KernelFrame, kind: KernelKind, note: str = "", scratch: int = 0) -> Kernel:
     """Return one kernel that runs several parts: its tasks are those of the parts, one after the other."""
     total = sum(p.ns for p in parts)
     wanted = cost.tasks(total, sum(p.units for p in parts))

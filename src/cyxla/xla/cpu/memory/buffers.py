@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal as Choice
+from enum import StrEnum
 from typing import NamedTuple
 
 from cyxla import config
@@ -17,10 +17,19 @@ from cyxla.xla.cpu.memory.lifetimes import LiveRange, LiveRanges, Move, live_ran
 from cyxla.xla.cpu.plan.nodes import Node, Plan
 
 
+class MemoryKind(StrEnum):
+    """Kinds of memory: buffers of a call, by number, and the arena, by offset."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    CONSTANT = "constant"
+    ARENA = "arena"
+
+
 class Location(NamedTuple):
     """Location in memory: the number of a buffer of the call, or an offset into the arena."""
 
-    kind: Choice["input", "output", "constant", "arena"]
+    kind: MemoryKind
     at: int
 
 
@@ -279,7 +288,7 @@ class _Assignment:
         guarded = "address" in config.get("SANITIZE")
         self.buffers.arena_bytes = assign_guarded_offsets(temporaries) if guarded else assign_offsets(temporaries)
         if self.plan.has_state:  # at the end, for the whole call
-            self.buffers.state = Location("arena", -(-self.buffers.arena_bytes // 64) * 64)
+            self.buffers.state = Location(MemoryKind.ARENA, -(-self.buffers.arena_bytes // 64) * 64)
             self.buffers.arena_bytes = self.buffers.state.at + STATE_BYTES
             temporaries.append(Temporary(STATE_BYTES, 0, 0, self.buffers.state.at))
         self.buffers.pieces = [(t.offset, t.nbytes) for t in temporaries] if guarded else []
@@ -309,9 +318,9 @@ class _Assignment:
             if life.fixed and life.value is not None and life.value not in inputs:
                 literal = _literal(life.value)
                 number = constants.setdefault(literal, len(constants))
-                self.buffers.locations[value] = Location("constant", number)
+                self.buffers.locations[value] = Location(MemoryKind.CONSTANT, number)
             elif life.fixed and life.value is not None:
-                self.buffers.locations[value] = Location("input", inputs[life.value])
+                self.buffers.locations[value] = Location(MemoryKind.INPUT, inputs[life.value])
             else:
                 self.buffers.locations[value] = self.location_of(life)
         self.buffers.constants = list(constants)
@@ -323,11 +332,11 @@ class _Assignment:
             return self.buffers.locations[life.value]
         memory = self.memory[life]
         if memory.input >= 0:
-            return Location("input", memory.input)
+            return Location(MemoryKind.INPUT, memory.input)
         if memory.output >= 0:
-            return Location("output", memory.output)
+            return Location(MemoryKind.OUTPUT, memory.output)
         assert memory.temporary is not None
-        return Location("arena", memory.temporary.offset)
+        return Location(MemoryKind.ARENA, memory.temporary.offset)
 
     # --- copies -----------------------------------------------------------------------------------------------------
 
@@ -339,9 +348,9 @@ class _Assignment:
             )
         for key, moves in self.found.moves.items():
             if key[1] == "return":
-                donors = {n: Location("input", k) for k, n in self.buffers.donations.items()}
+                donors = {n: Location(MemoryKind.INPUT, k) for k, n in self.buffers.donations.items()}
                 wanted = [
-                    Copy(donors.get(n, Location("output", n)), self.location_of(m.source), m.source.nbytes)
+                    Copy(donors.get(n, Location(MemoryKind.OUTPUT, n)), self.location_of(m.source), m.source.nbytes)
                     for n, m in enumerate(moves)
                 ]
             else:
@@ -350,7 +359,7 @@ class _Assignment:
             if swapped:
                 self.buffers.swaps[key[0]] = [c for c in wanted if c.target in swapped]  # type: ignore[index]
             spare = self.cycles.get(key)
-            copies[key] = _sequence(_needed(wanted), Location("arena", spare.offset) if spare else None)
+            copies[key] = _sequence(_needed(wanted), Location(MemoryKind.ARENA, spare.offset) if spare else None)
 
 
 def _literal(value: Value) -> Literal:

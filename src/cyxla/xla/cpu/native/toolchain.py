@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 ABI_VERSION = 1
 
 LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
+#: Flags for the library of run-time helpers, by kind of compiler: always, and only if objects refer to a helper.
+_RUNTIME = {"gcc": (("-lgcc",), ()), "clang": ((), ("-lgcc",))}
 
 # Linker script of a shared object, for linkers that are run without their driver: they are started before there is
 # anything to link, and wait for this script. Two segments, read-only and writable, without a page in between.
@@ -146,14 +148,14 @@ class Toolchain(NamedTuple):
     @property
     def link_flags(self) -> tuple[str, ...]:
         """Flags of the linker, which follow the objects."""
-        return (*LINK_FLAGS, "-lgcc") if self.compiler.kind == "gcc" else LINK_FLAGS
+        return (*LINK_FLAGS, *_RUNTIME[self.compiler.kind][0])
 
     @property
     def helpers(self) -> tuple[str, ...]:
         """Libraries of run-time helpers, linked after the objects only if these refer to one."""
         if self.compiler.steps is not None:
             return self.compiler.steps.helpers
-        return () if self.compiler.kind == "gcc" else ("-lgcc",)
+        return _RUNTIME[self.compiler.kind][1]
 
     def unit_commands(self, number: int, contract: bool) -> list[tuple[str, ...]]:
         """Return the commands that compile a unit: the driver on its file, or compiler and assembler of a pipeline."""

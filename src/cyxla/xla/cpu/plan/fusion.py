@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from cyxla.xla.cpu.emitters import fusible
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, is_loopable, is_static, prefix
+from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, GroupKind, is_loopable, is_static, prefix
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, resolve
 from cyxla.xla.cpu.plan.row_groups import merge_rows
@@ -35,7 +35,11 @@ _LONG_ROW = 256  # trip count of an inner loop from which values computed outsid
 _MAX_VISITS = 400
 
 _REDUCTIONS = frozenset({"reduce", "reduce-window"})  # with an epilogue
-_KINDS = {"dynamic-update-slice": "update"}
+#: Kinds of the groups of opcodes that are not single instructions.
+_KINDS = {
+    "convolution": GroupKind.CONVOLUTION, "dot": GroupKind.DOT, "dynamic-update-slice": GroupKind.UPDATE,
+    "reduce": GroupKind.REDUCE, "reduce-window": GroupKind.REDUCE_WINDOW,
+}  # fmt: skip
 _PERMUTING = frozenset({"transpose", "reverse", "gather"})  # opcodes that an epilogue does not take
 _LEAVES = frozenset({"parameter", "constant"})
 
@@ -54,7 +58,9 @@ def fuse(computation: Computation, *, materialised: Mapping[Instruction, str] | 
 
 
 # ----------------------------------------------------------------------------------------------------------- the sweep
-_FUSED = frozenset({"loop", "reduce", "reduce-window", "update", "window-scatter", *CONTRACTIONS})
+_FUSED = frozenset(GroupKind) - {GroupKind.ROW, GroupKind.SINGLE}
+_CONTRACTIONS = frozenset({GroupKind.CONVOLUTION, GroupKind.DOT})
+_BEFORE_CONTRACTIONS = frozenset({GroupKind.LOOP, GroupKind.REDUCE, GroupKind.REDUCE_WINDOW})  # that read one
 _MUST_MATERIALISE = 1 << 30  # above any number of operations: the reader takes the operand from memory
 _IDENTITY = 0  # chain of the values requested at the loop's own index
 
@@ -63,7 +69,7 @@ _IDENTITY = 0  # chain of the values requested at the loop's own index
 class Draft:
     """Group under construction; `inside` maps each instruction to the chains of index maps that request it."""
 
-    kind: str
+    kind: GroupKind
     size: int
     number: int
     inside: dict[Instruction, frozenset[int]] = field(default_factory=dict)
@@ -76,6 +82,11 @@ class Draft:
     costly: int = 0  # number of costly instructions, see MAX_COSTLY
     parts: list[Draft] = field(default_factory=list)
     spent: dict[Instruction, int] = field(default_factory=dict)  # operations repeated on the way to an instruction
+
+    @property
+    def name(self) -> str:
+        """Kind of the group, or the opcode of a single instruction."""
+        return self.kind if self.kind is not GroupKind.SINGLE else next(iter(self.outputs)).opcode
 
     def refuse(self, ins: Instruction, reason: str) -> None:
         """Note an instruction that is not taken in."""
@@ -111,7 +122,8 @@ class Fuser:
             if ins.opcode not in _LEAVES and self._is_needed(ins):
                 self._assign(ins)
         ordered = self._ordered()
-        found = merge_rows(self, ordered, self._edges(ordered)) if any(d.kind == "reduce" for d in ordered) else []
+        has_rows = any(d.kind is GroupKind.REDUCE for d in ordered)
+        found = merge_rows(self, ordered, self._edges(ordered)) if has_rows else []
         for drafts in found:
             self._join_rows(drafts)
         return [self._finish(d) for d in (self._ordered() if found else ordered)]
@@ -139,9 +151,9 @@ class Fuser:
             return "it has side effects"
         for draft, (_, spent) in asked.items():
             if draft.kind not in _FUSED:
-                return f"{article(draft.kind)} reads its operands from memory"
+                return f"{article(draft.name)} reads its operands from memory"
             if spent >= _MUST_MATERIALISE:
-                return f"{article(draft.root.opcode if draft.root is not None else draft.kind)} reads it from memory"
+                return f"{article(draft.root.opcode if draft.root is not None else draft.name)} reads it from memory"
         return None
 
     def _demand(self, ins: Instruction) -> _Asked:
@@ -170,7 +182,7 @@ class Fuser:
         if user.opcode == "dynamic-update-slice" and position == 0:
             return frozenset((_IDENTITY,)), _MUST_MATERIALISE
         stepped = frozenset(self._chain(c, user, position, ins) for c in chains)
-        if _repeats(user, position, ins, at_root=chains == {_IDENTITY} and draft.kind == "loop"):
+        if _repeats(user, position, ins, at_root=chains == {_IDENTITY} and draft.kind is GroupKind.LOOP):
             spent += max(1, cost.flops(ins)) if cost.flops(ins) else 0
         elif spent:
             spent += cost.flops(ins)
@@ -218,9 +230,9 @@ class Fuser:
             return f"too much would be recomputed at {len(chains)} indices"
         if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return "each element is read several times and too costly to recompute"
-        if draft.kind in CONTRACTIONS and ins.opcode in _PERMUTING and ins.shape.size > 1:
+        if draft.kind in _CONTRACTIONS and ins.opcode in _PERMUTING and ins.shape.size > 1:
             return "the epilogue of a contraction does not permute its other operands"
-        if draft.kind == "update" and draft.root is not None and self._reads_target(ins, draft.root):
+        if draft.kind is GroupKind.UPDATE and draft.root is not None and self._reads_target(ins, draft.root):
             return "it reads the array that is updated in place"
         return None
 
@@ -263,12 +275,12 @@ class Fuser:
         (draft, (chains, spent)), *others = asked.items()
         if (
             is_elementwise_select_and_scatter(ins)
-            and draft.kind == "loop"
+            and draft.kind is GroupKind.LOOP
             and not others
             and not spent
             and len(chains) == 1
         ):
-            draft.kind, draft.root = "window-scatter", ins
+            draft.kind, draft.root = GroupKind.WINDOW_SCATTER, ins
             self._add(ins, draft, chains, 0)
             return None
         if others:
@@ -277,7 +289,7 @@ class Fuser:
             return f"{article(ins.opcode)} has no epilogue"
         reason = _epilogue_refusal(ins, draft, chains)
         if reason is None:
-            draft.kind, draft.root = ins.opcode, ins
+            draft.kind, draft.root = _KINDS[ins.opcode], ins
             self._add(ins, draft, chains, 0)
         return reason
 
@@ -288,7 +300,7 @@ class Fuser:
         """
         refused = f"{article(ins.opcode)} has a kernel of its own"
         for draft, (chains, spent) in asked.items():
-            if draft.kind not in ("loop", "reduce", "reduce-window"):
+            if draft.kind not in _BEFORE_CONTRACTIONS:
                 continue
             reason = self._contraction_refusal(ins, draft, chains, spent)
             others = [d for d in asked if d is not draft]
@@ -300,7 +312,7 @@ class Fuser:
                 draft.refuse(ins, reason)
                 refused = reason
                 continue
-            draft.kind, draft.root = ins.opcode, ins
+            draft.kind, draft.root = _KINDS[ins.opcode], ins
             self._add(ins, draft, frozenset((_IDENTITY,)), 0)
             if others or ins in self.forced:
                 draft.outputs[ins] = self.forced.get(ins, f"{len(asked)} kernels read it")
@@ -331,7 +343,7 @@ class Fuser:
     def _materialise(self, ins: Instruction, asked: _Asked, reason: str) -> None:
         draft = self._host(ins, asked)
         if draft is None:
-            kind = "loop" if self.loopable[ins] else _kind(ins)
+            kind = GroupKind.LOOP if self.loopable[ins] else _kind(ins)
             draft = Draft(kind, ins.shape.size if ins.shape.is_array else 0, self.number[ins])
             draft.root = ins if ins.opcode in ROOTS else None
             self.drafts.append(draft)
@@ -346,7 +358,7 @@ class Fuser:
         if not self.loopable[ins]:
             return None
         for draft, (chains, _) in asked.items():
-            if draft.kind != "loop" or chains != {_IDENTITY} or draft.size != ins.shape.size:
+            if draft.kind is not GroupKind.LOOP or chains != {_IDENTITY} or draft.size != ins.shape.size:
                 continue
             if draft.costly >= MAX_COSTLY and _is_costly(ins):
                 continue
@@ -359,7 +371,7 @@ class Fuser:
     def _merge(self, drafts: list[Draft], asked: _Asked) -> Draft | str:
         """Merge the groups that read an instruction into the first, or return the reason for which that is not done."""
         first, *others = drafts
-        if not all(d.kind == "loop" and d.size == first.size and asked[d][0] == {_IDENTITY} for d in drafts):
+        if not all(d.kind is GroupKind.LOOP and d.size == first.size and asked[d][0] == {_IDENTITY} for d in drafts):
             return "they do not all iterate over its elements in their order"
         if len(drafts) > MAX_MERGED:
             return f"they are more than {MAX_MERGED}"
@@ -396,7 +408,7 @@ class Fuser:
 
     def _join_rows(self, drafts: list[Draft]) -> None:
         """Make one group of some that iterate over the same rows."""
-        joint = Draft("row", drafts[-1].size, drafts[0].number, parts=list(drafts))
+        joint = Draft(GroupKind.ROW, drafts[-1].size, drafts[0].number, parts=list(drafts))
         members = set(drafts)
         for draft in drafts:
             joint.outputs.update((o, why) for o, why in draft.outputs.items() if self.is_read_outside(o, members))
@@ -465,8 +477,8 @@ def _refusal(ins: Instruction, reason: str) -> Refusal:
 
 def _epilogue_refusal(ins: Instruction, draft: Draft, chains: frozenset[int]) -> str | None:
     """Return the reason for which a group is no epilogue of an instruction; None if it can be one."""
-    if draft.kind != "loop":
-        return f"it is read by {article(draft.kind)}"
+    if draft.kind is not GroupKind.LOOP:
+        return f"it is read by {article(draft.name)}"
     if chains != {_IDENTITY} or not ins.shape.is_array or draft.size != ins.shape.size:
         return "its elements are not read in their order"
     if not is_static(ins):
@@ -520,8 +532,10 @@ def _token_sources(ins: Instruction) -> Iterator[Instruction]:
             yield before
 
 
-def _kind(ins: Instruction) -> str:
-    return "window-scatter" if is_elementwise_select_and_scatter(ins) else _KINDS.get(ins.opcode, ins.opcode)
+def _kind(ins: Instruction) -> GroupKind:
+    if is_elementwise_select_and_scatter(ins):
+        return GroupKind.WINDOW_SCATTER
+    return _KINDS.get(ins.opcode, GroupKind.SINGLE)
 
 
 def _is_costly(ins: Instruction) -> bool:

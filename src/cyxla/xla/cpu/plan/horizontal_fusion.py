@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
 from cyxla.xla.cpu.plan.schedule import writes_of
 from cyxla.xla.service.refusal import Refusal
@@ -130,7 +130,7 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
         c.line("return CYX_OK;")
     groups = tuple(g for s in steps for g in s.groups)
     loops = tuple(listing for s in steps for listing in s.kernel.loops)
-    kernel = Kernel(c.text(), tasks, total, kind="bundle", loops=loops)
+    kernel = Kernel(c.text(), tasks, total, kind=KernelKind.BUNDLE, loops=loops)
     return Step(kernel, reads, writes, _in_place(steps, slots), groups=groups)
 
 

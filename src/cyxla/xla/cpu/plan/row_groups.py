@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.groups import MOVEMENT
+from cyxla.xla.cpu.kernel.groups import MOVEMENT, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.reduce.rows.row_shape import Rows, rows_of
 from cyxla.xla.hlo import Instruction
@@ -81,7 +81,7 @@ class _Merger:
         return [sorted(c.drafts, key=self.position.__getitem__) for c in found]
 
     def _rows(self, draft: Draft) -> Rows | None:
-        return rows_of(draft.root) if draft.kind == "reduce" and draft.root is not None else None
+        return rows_of(draft.root) if draft.kind is GroupKind.REDUCE and draft.root is not None else None
 
     # ------------------------------------------------------------------------------------------------ pairs
     def _try(self, one: _Cluster, other: _Cluster, reader: Draft) -> None:
@@ -198,7 +198,7 @@ class _Merger:
         return self._known_requests[key]
 
     def _granularities(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
-        if draft.kind not in ("loop", "reduce") or (draft.kind == "reduce" and self._rows(draft) != rows):
+        if draft.kind is not GroupKind.LOOP and (draft.kind is not GroupKind.REDUCE or self._rows(draft) != rows):
             return None
         levels = {o: _granularity(o, rows) for o in draft.outputs}
         if _OTHER in levels.values() or any(i.control_predecessors for i in draft.inside):

@@ -76,4 +76,6 @@ def _run(combiner: Computation, arguments: Sequence[Any]) -> list[Any]:
 
 
 def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in zip(one, other, strict=True))
+    return all(
+        np.array_equal(x, y, equal_nan=np.issubdtype(x.dtype, np.floating)) for x, y in zip(one, other, strict=True)
+    )

@@ -14,8 +14,8 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.c import scalar_computation
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.groups import Group, prefix
-from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind, prefix
+from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.loops.elementwise import describe
@@ -37,7 +37,7 @@ _PART_NS = 20_000.0
 
 
 # ------------------------------------------------------------------------------------------------------------- groups
-@emits_group("reduce")
+@emits_group(GroupKind.REDUCE)
 def reduce(group: Group) -> list[Step]:
     """Emit a reduction with its fused operands and epilogue; in two steps if one would leave cores idle."""
     root = group.root
@@ -64,7 +64,7 @@ def reduce(group: Group) -> list[Step]:
     return _steps(problem)
 
 
-@emits_group("reduce-window")
+@emits_group(GroupKind.REDUCE_WINDOW)
 def reduce_window(group: Group) -> list[Step]:
     """Emit sliding windows: a reduction over the window's dims for every element of the result."""
     root = group.root
@@ -170,9 +170,10 @@ def _step(problem: Problem, parts: int = 1) -> Step:
     ns = cost.element_ns(problem.group.instructions) * problem.points
     ns += sum(cost.memory_ns(min(v.shape.nbytes, problem.points * 8)) for v in reads.values)
     if not prod(problem.kept):
-        text = assemble([], frame, "reduce")
+        text = assemble([], frame, KernelKind.REDUCE)
     else:
-        text = assemble([part(lowered, frame, ns, parts)], frame, problem.root.opcode, note=describe(problem.group))
+        kind = KernelKind(problem.root.opcode)
+        text = assemble([part(lowered, frame, ns, parts)], frame, kind, note=describe(problem.group))
     return Step(text, reads.values, problem.writes)
 
 

@@ -9,7 +9,7 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
 from cyxla.xla.cpu.kernel.groups import Group, Prefix
-from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Loop
@@ -53,7 +53,7 @@ def scan_step(group: Group, found: Prefix, acc: Accumulator | None) -> Step:
     step = 0.5 if acc is not None else cost.element_ns(root.called[0].instructions)
     ns = (cost.element_ns(group.instructions) + step) * points + cost.memory_ns(root.shape.nbytes) * 2
     part = _part(scan, found, acc or _ComputationAccumulator(root, found.backward), frame, ns)
-    return Step(assemble([part] if points else [], frame, "scan", note=describe(group)), reads.values, writes)
+    return Step(assemble([part] if points else [], frame, KernelKind.SCAN, note=describe(group)), reads.values, writes)
 
 
 def _lower(group: Group, found: Prefix, reads: Reads) -> _Scan:

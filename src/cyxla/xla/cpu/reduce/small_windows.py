@@ -15,7 +15,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe, part
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Store, StoresAt, split_into_boxes
@@ -68,7 +68,7 @@ def window_step(group: Group, acc: Accumulator) -> Step:
     ns = cost.element_ns(group.instructions) + size * _ELEMENT_NS
     stores_at, given = stores_of(group, root, lambda body, index: _combined(body, root, acc, index))
     writes = tuple(Value(o) for o in group.outputs)
-    return boxes_step("reduce-window", group, stores_at, writes, root.shape.dims, ns, given, size)
+    return boxes_step(KernelKind.REDUCE_WINDOW, group, stores_at, writes, root.shape.dims, ns, given, size)
 
 
 def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[StoresAt, Given]:
@@ -91,7 +91,7 @@ def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[Stores
 
 
 def boxes_step(
-    kind: str,
+    kind: KernelKind,
     group: Group,
     stores_at: StoresAt,
     writes: tuple[Value, ...],

@@ -13,7 +13,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
@@ -67,7 +67,7 @@ def rng_bit_generator(ins: Instruction) -> Step:
         else:
             with c.block(f"for (int64_t b = u * {BLOCKS_PER_UNIT}; b < stop; ++b)"):
                 _threefry_block(c, shape)
-    return Step(Kernel(c.text(), tasks, ns, 0, "rng"), tuple(reads), tuple(writes))
+    return Step(Kernel(c.text(), tasks, ns, 0, KernelKind.RNG), tuple(reads), tuple(writes))
 
 
 def _split(shape: Shape) -> tuple[tuple[int, ...], int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.emitters import emits
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.rng.bit_generator import BLOCK_NS, generator_lines
@@ -39,7 +39,7 @@ def rng(ins: Instruction) -> Step:
             c.line(f"r0[i] = {scalar.store(shape.dtype, value)};")
         c.line(f"s[3] += {shape.size};")
     ns = shape.size * (BLOCK_NS["philox"] + (20.0 if normal else 1.0))
-    return Step(Kernel(c.text(), 1, ns, 0, "rng"), tuple(reads), tuple(writes), state=True)
+    return Step(Kernel(c.text(), 1, ns, 0, KernelKind.RNG), tuple(reads), tuple(writes), state=True)
 
 
 def _normal(c: KernelWriter, dtype: ElementType, mean: str, deviation: str) -> str:
@@ -76,4 +76,4 @@ def rng_get_and_update_state(ins: Instruction) -> Step:
         c.line(f"const uint64_t low = s[0] + {delta % 2**64}ull;")
         c.line(f"s[1] += {delta >> 64}ull + (low < s[0]);")
         c.line("s[0] = low;")
-    return Step(Kernel(c.text(), 1, 1.0, 0, "rng"), (), (Value(ins),), state=True)
+    return Step(Kernel(c.text(), 1, 1.0, 0, KernelKind.RNG), (), (Value(ins),), state=True)

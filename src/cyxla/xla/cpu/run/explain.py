@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from cyxla import config
 from cyxla.xla.cpu.entry.module import Source
 from cyxla.xla.cpu.kernel import prebuilt_numbers
-from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, Group
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.prebuilt_calls import MIN_PREBUILT_NS
 from cyxla.xla.cpu.kernel.temporaries import is_temporary
 from cyxla.xla.cpu.kernel.values import leaves
@@ -26,10 +26,12 @@ from cyxla.xla.service.operations import operations
 from cyxla.xla.service.refusal import Refusal
 
 #: Kinds of kernels of which the library has functions.
-_PREBUILT_KINDS = frozenset({"dot", "convolution", "fft", "sort", "topk"})
+_PREBUILT_KINDS = frozenset({
+    KernelKind.DOT, KernelKind.CONVOLUTION, KernelKind.FFT, KernelKind.SORT, KernelKind.TOPK,
+})  # fmt: skip
 _SEQUENTIAL = {
-    "scan": "each result depends on the one before",
-    "small loop": "each iteration depends on the one before",
+    KernelKind.SCAN: "each result depends on the one before",
+    KernelKind.SMALL_LOOP: "each iteration depends on the one before",
 }
 
 
@@ -77,7 +79,7 @@ def _report(name: str, kernel: Kernel, steps: Sequence[Step], reused: Mapping[Va
     refusals += [*_prebuilt_refusals(kernel, first), *_vector_refusals(kernel, first)]
     return KernelReport(
         name,
-        kernel.kind,
+        kernel.kind.value,
         "prebuilt" if _is_prebuilt(kernel) else "compiled",
         len(steps),
         kernel.tasks,
@@ -114,10 +116,10 @@ def _is_prebuilt(kernel: Kernel) -> bool:
 # ------------------------------------------------------------------------------------------------------------- reasons
 def _why(kernel: Kernel, step: Step) -> str:
     """Return the reason for which the instructions of a step are one kernel."""
-    if kernel.kind == "bundle":
+    if kernel.kind is KernelKind.BUNDLE:
         return f"{len(step.groups)} small kernels that do not depend on each other are one call"
     (group,) = step.groups
-    reason = _LOOPS[kernel.kind] if kernel.kind in _LOOPS else _WORDS.get(group.kind, _own_kernel)(group)
+    reason = _LOOPS[kernel.kind] if kernel.kind in _LOOPS else _WORDS[group.kind](group)
     if _temporaries(step.reads):
         return f"last part of: {reason}"
     return f"first part of: {reason}" if _temporaries(step.writes) else reason
@@ -176,18 +178,20 @@ def _around(group: Group) -> tuple[int, int]:
     return len(group.instructions) - len(after), len(after) - 1
 
 
-_WORDS: dict[str, Callable[[Group], str]] = {
-    "loop": _loop,
-    "update": _update,
-    "row": _row,
-    "reduce": _reduction,
-    "reduce-window": _reduction,
-    "window-scatter": _reduction,
-    **dict.fromkeys(CONTRACTIONS, _contraction),
+_WORDS: dict[GroupKind, Callable[[Group], str]] = {
+    GroupKind.LOOP: _loop,
+    GroupKind.UPDATE: _update,
+    GroupKind.ROW: _row,
+    GroupKind.REDUCE: _reduction,
+    GroupKind.REDUCE_WINDOW: _reduction,
+    GroupKind.WINDOW_SCATTER: _reduction,
+    GroupKind.DOT: _contraction,
+    GroupKind.CONVOLUTION: _contraction,
+    GroupKind.SINGLE: _own_kernel,
 }
 _LOOPS = {
-    "small loop": "all iterations of the while run in one kernel, with the state in locals",
-    "lane loop": "each block of elements runs through all iterations of the while, in the L1 cache",
+    KernelKind.SMALL_LOOP: "all iterations of the while run in one kernel, with the state in locals",
+    KernelKind.LANE_LOOP: "each block of elements runs through all iterations of the while, in the L1 cache",
 }
 
 

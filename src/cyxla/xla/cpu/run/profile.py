@@ -78,7 +78,7 @@ def _kernel_time(name: str, sites: Sequence[tuple[Step, int, int]]) -> KernelTim
     calls = sum(n for _, n, _ in sites)
     nbytes = sum(n * sum(v.shape.nbytes for v in (*s.reads, *s.writes)) for s, n, _ in sites)
     ns, operation = sum(t for _, _, t in sites), ", ".join(f"{v.instruction.opcode} {v.shape}" for v in step.writes)
-    return KernelTime(name, step.kernel.kind, operation, calls, ns, calls * step.kernel.cost, nbytes)
+    return KernelTime(name, step.kernel.kind.value, operation, calls, ns, calls * step.kernel.cost, nbytes)
 
 
 @cache

@@ -14,7 +14,7 @@ from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.hlo import Computation, Instruction
@@ -95,7 +95,7 @@ def scatter(ins: Instruction) -> Step:
                 c.line(f"const int64_t t = at + {places.target}, s = {places.update};")
                 _combine(c, ins, count)
     pairs = tuple((n, n) for n in range(count))
-    return Step(Kernel(c.text(), tasks, ns, 0, "scatter"), tuple(reads), tuple(writes), must_alias=pairs)
+    return Step(Kernel(c.text(), tasks, ns, 0, KernelKind.SCATTER), tuple(reads), tuple(writes), must_alias=pairs)
 
 
 def _run(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:

@@ -7,7 +7,7 @@ from math import prod
 from cyxla.types import Shape
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.emitters import emits
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.hlo import Instruction
@@ -48,7 +48,7 @@ def select_and_scatter(ins: Instruction) -> Step:
                 new = c.element(dtype, f"p1[{linear_index(outs, strides(source.dims))}]")
                 (result,) = scalar_computation.inline(ins.called[1], [old, new], c)
                 c.line(f"r0[found] = {scalar.store(dtype, result)};")
-    return Step(Kernel(c.text(), 1, ns, 0, "select-and-scatter"), tuple(reads), (Value(ins),))
+    return Step(Kernel(c.text(), 1, ns, 0, KernelKind.SELECT_AND_SCATTER), tuple(reads), (Value(ins),))
 
 
 def _inside(c: KernelWriter, operand: Shape, window: Window) -> None:

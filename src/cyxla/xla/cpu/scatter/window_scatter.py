@@ -17,8 +17,8 @@ from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.emitters import emits_group
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind
+from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Store
@@ -33,7 +33,7 @@ _NUMBER = ElementType.U8  # of an element within its window
 _LOOK_NS, _SCATTER_NS = 0.12, 0.1
 
 
-@emits_group("window-scatter")
+@emits_group(GroupKind.WINDOW_SCATTER)
 def window_scatter(group: Group) -> list[Step]:
     """The two steps."""
     root = next(i for i in group.instructions if i.opcode == "select-and-scatter")
@@ -46,7 +46,7 @@ def _picking(group: Group, root: Instruction, numbers: Value) -> Step:
         return [Store(0, _NUMBER, index.linear, _picked(body, root, index))]
 
     ns = taps(root) * _LOOK_NS
-    return boxes_step("select-and-scatter", group, stores_at, (numbers,), numbers.shape.dims, ns)
+    return boxes_step(KernelKind.SELECT_AND_SCATTER, group, stores_at, (numbers,), numbers.shape.dims, ns)
 
 
 def _scattering(group: Group, root: Instruction, numbers: Value) -> Step:
@@ -54,7 +54,7 @@ def _scattering(group: Group, root: Instruction, numbers: Value) -> Step:
     writes = tuple(Value(o) for o in group.outputs)
     covering = prod(-(-w.size // w.stride) for w in root.attrs["window"])
     ns = cost.element_ns(group.instructions) + covering * _SCATTER_NS
-    return boxes_step("select-and-scatter", group, stores_at, writes, group.outputs[0].shape.dims, ns, given)
+    return boxes_step(KernelKind.SELECT_AND_SCATTER, group, stores_at, writes, group.outputs[0].shape.dims, ns, given)
 
 
 # --------------------------------------------------------------------------------------------------------- expressions

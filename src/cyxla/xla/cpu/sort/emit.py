@@ -11,7 +11,7 @@ from math import log2
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.emitters import emits
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.cpu.sort.keys import can_sort_keys, sort_keys
@@ -69,5 +69,5 @@ def _by_comparator(ins: Instruction, rows: Rows) -> Step:
         with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
             for n in range(len(types)):
                 c.line(f"r{n}[{rows.index('k')}] = sorted[k].f{n};")
-    kernel = Kernel(c.text(), tasks, ns, tasks * 2 * record * rows.length, "sort")
+    kernel = Kernel(c.text(), tasks, ns, tasks * 2 * record * rows.length, KernelKind.SORT)
     return Step(kernel, tuple(reads), tuple(writes), in_place=tuple((n, n) for n in range(len(reads))))

@@ -21,7 +21,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.kernel import cost, prebuilt_calls
 from cyxla.xla.cpu.kernel.array_types import memory_type
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
@@ -82,7 +82,7 @@ class _Sorter:
         tasks = cost.tasks(ns, rows.count * buckets) if cut else rows.tasks(ns, room)
         scratch = cut_bytes(self.bits // 8, rows.count, rows.length, buckets, chunks) if cut else tasks * room
         numbers = [tasks, rows.count, rows.length, rows.step, buckets, chunks, 2 * len(rows.types)]
-        made = Kernel(self.note, tasks, ns, scratch, "sort", (2 + self.loose) if cut else 1)
+        made = Kernel(self.note, tasks, ns, scratch, KernelKind.SORT, (2 + self.loose) if cut else 1)
         kernel = self.prebuilt(numbers, made) or standalone_kernel(self.text(), numbers, made)
         in_place = ((0, 0),) if self.alone and not self.loose else ()
         return Step(kernel, self.reads, self.writes, in_place=in_place)

@@ -9,7 +9,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
@@ -34,7 +34,7 @@ def topk(ins: Instruction) -> Step:
     ns = rows * (length * _SCAN_NS + kept * (_KEEP_NS + 0.2 * k))
     tasks = cost.tasks(ns, max(rows, 1))
     numbers = [tasks, rows, length, k]
-    made = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, "topk")
+    made = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, KernelKind.TOPK)
     kernel = _prebuilt(dtype, numbers, made, largest=bool(ins.attrs["largest"]))
     if kernel is None:
         kernel = standalone_kernel(_text(dtype, largest=bool(ins.attrs["largest"])), numbers, made)

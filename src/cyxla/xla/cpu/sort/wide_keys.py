@@ -9,7 +9,7 @@ from math import log2
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.kernel import prebuilt_calls
-from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.cpu.sort.order import Order
@@ -42,7 +42,7 @@ def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
             c.line("const int64_t from = (int64_t)x[k];")
             for n in range(len(rows.types)):
                 c.line(f"r{n}[{rows.index('k')}] = p{n}[{rows.index('from')}];")
-    kernel = Kernel(c.text(), tasks, ns, tasks * scratch, "sort")
+    kernel = Kernel(c.text(), tasks, ns, tasks * scratch, KernelKind.SORT)
     return Step(kernel, tuple(reads), tuple(writes))
 
 

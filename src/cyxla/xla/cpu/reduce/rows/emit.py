@@ -14,8 +14,8 @@ from math import prod
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.emitters import emit, emits_group
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind
+from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Runtime, atoms_of
@@ -38,7 +38,7 @@ class _NotByRowsError(Exception):
     """Raised if a group reads the result of another row, or if its loops do not run along rows."""
 
 
-@emits_group("row")
+@emits_group(GroupKind.ROW)
 def row(group: Group) -> list[Step]:
     """Emit one kernel if every index fits; else a kernel for each of the groups that it was made of."""
     try:
@@ -87,7 +87,7 @@ def _step(group: Group) -> Step:
     text, units = write_rows(passes, frame, cost.tasks(ns, 1 << 30))
     folds = [Fold(node, lowered.sums[n].element, lowered.sums[n].init) for node, n in lowered.given.items()]
     part = Part(text, units, ns, (listing(lowered.body, lowered.stores(), folds),))
-    kernel = assemble([part], frame, "row", note=describe(group))
+    kernel = assemble([part], frame, KernelKind.ROW, note=describe(group))
     return Step(kernel, reads.values, writes)
 
 

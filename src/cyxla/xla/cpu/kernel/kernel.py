@@ -79,6 +79,8 @@ class KernelKind(StrEnum):
     QR = "qr"
     REDUCE = "reduce"
     REDUCE_WINDOW = "reduce-window"
+    REFLECTORS = "reflectors"
+    """Product of Householder reflectors."""
     RNG = "rng"
     ROW = "row"
     """Several passes over each row."""

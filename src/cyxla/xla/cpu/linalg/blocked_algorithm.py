@@ -23,8 +23,8 @@ class Algorithm:
 
     Attributes
     ----------
-    name : str
-        Name of the result, for people.
+    kind : KernelKind
+        Kind of its kernels.
     tiles : Tiles
         Sizes of its tiles.
     headers : sequence of str
@@ -47,7 +47,7 @@ class Algorithm:
         Bytes of the pieces of scratch of a problem.
     """
 
-    name: str
+    kind: KernelKind
     tiles: Tiles
     headers: Sequence[str]
     family: str
@@ -72,9 +72,9 @@ class Algorithm:
         ns = self.ns * batch
         if batch <= MAX_SHARED_BATCH and self.ns >= MIN_SHARED_NS and self.parts > 1:
             phases, tasks = batch * self.phases, self.parts
-            return Kernel(text + self._shared(phases), tasks, ns, nbytes, KernelKind(self.name), phases)
+            return Kernel(text + self._shared(phases), tasks, ns, nbytes, self.kind, phases)
         tasks = min(cost.tasks(ns, batch), max(MAX_SHARED_BATCH, MAX_SCRATCH_BYTES // nbytes))
-        return Kernel(text + self._apart(batch, tasks, nbytes), tasks, ns, tasks * nbytes, KernelKind(self.name))
+        return Kernel(text + self._apart(batch, tasks, nbytes), tasks, ns, tasks * nbytes, self.kind)
 
     def _instance(self, offsets: dict[str, int]) -> str:
         """Return the text of the headers, behind the definitions of the parameters."""

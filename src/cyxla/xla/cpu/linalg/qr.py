@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cyxla.types import ElementType
+from cyxla.xla.cpu.kernel.kernel import KernelKind
 from cyxla.xla.cpu.linalg.blocked_algorithm import Algorithm
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
@@ -29,7 +30,8 @@ def qr(dtype: ElementType, m: int, n: int) -> Algorithm:
     products = (m - k / 3) * k * (2 * n - k) + m * k * tiles.width
     parameters = _parameters(tiles, m, n, k, blocks, transpose=True)
     return Algorithm(
-        "qr", tiles, ("block_reflector.h", "qr.h"), "QR", {**parameters, "PANELS": panels, "LAST_PHASE": steps + 1},
+        KernelKind.QR, tiles, ("block_reflector.h", "qr.h"), "QR",
+        {**parameters, "PANELS": panels, "LAST_PHASE": steps + 1},
         ("copy", "update_tn", "update_nn", "gemv_t", "rank_1_update"),
         [(dtype, m * n)], [(dtype, m * n), (dtype, k)], steps + 2, panels, products, _scratch(tiles, m, n, blocks),
     )  # fmt: skip
@@ -40,7 +42,7 @@ def reflector_product(dtype: ElementType, m: int, n: int, k: int) -> Algorithm:
     tiles = Tiles.of(dtype, n)
     blocks = max(-(-k // tiles.width), 1)
     return Algorithm(
-        "reflectors", tiles, ("block_reflector.h", "reflector_product.h"), "QR",
+        KernelKind.REFLECTORS, tiles, ("block_reflector.h", "reflector_product.h"), "QR",
         _parameters(tiles, m, n, k, blocks, transpose=False), ("copy", "update_tn", "update_nn"),
         [(dtype, m * n), (dtype, k)], [(dtype, m * n)], 2, tiles.panels(n), 1.5 * m * n * k,
         _scratch(tiles, m, n, blocks),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cyxla.types import ElementType
+from cyxla.xla.cpu.kernel.kernel import KernelKind
 from cyxla.xla.cpu.linalg.blocked_algorithm import Algorithm
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
@@ -32,7 +33,7 @@ def vector_solve(dtype: ElementType, n: int, columns: int, flags: Mapping[str, i
         "APART": 1 if left else n, **flags,
     }  # fmt: skip
     return Algorithm(
-        "triangular-solve", tiles, ("vector_solve.h",), "SOLVE", parameters, (),
+        KernelKind.TRIANGULAR_SOLVE, tiles, ("vector_solve.h",), "SOLVE", parameters, (),
         [(dtype, n * n), (dtype, n * columns)], [(dtype, n * columns)], 1, columns, 2 * n * n * columns,
         {"X": columns * tiles.padded(n) * dtype.itemsize},
     )  # fmt: skip

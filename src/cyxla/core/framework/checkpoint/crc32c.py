@@ -1,4 +1,4 @@
-"""The checksum of TensorFlow's files: CRC-32C (Castagnoli), and the mask that files store it under."""
+"""Checksum of TensorFlow's files: CRC-32C (Castagnoli), and the masked form in which files store it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _extend(crc: int, data: bytes) -> int:
 
 
 def _times(matrix: Array, crcs: Array) -> Array:
-    """Registers after as many zero bytes as `matrix` stands for: its row k is what bit k becomes."""
+    """Return registers after a run of zero bytes, given as a matrix over GF(2) whose row k is the image of bit k."""
     result = np.zeros_like(crcs)
     for bit in range(32):
         result ^= np.where(crcs >> np.uint32(bit) & np.uint32(1), matrix[bit], np.uint32(0))
@@ -39,7 +39,7 @@ def _times(matrix: Array, crcs: Array) -> Array:
 
 
 def _zeros_matrix(count: int) -> Array:
-    """What `count` zero bytes do to a register, bit by bit."""
+    """Return the matrix over GF(2) that advances a register by `count` zero bytes."""
     table = _table()[1]
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
     power = table[bits & np.uint32(0xFF)] ^ (bits >> np.uint32(8))
@@ -53,7 +53,7 @@ def _zeros_matrix(count: int) -> Array:
 
 
 def _extend_long(crc: int, data: bytes) -> int:
-    """As `_extend`, with many parts of the data side by side."""
+    """Compute `_extend` on many parts of the data in parallel."""
     table = _table()[1]
     width = len(data) // _LANES
     lanes = np.frombuffer(data, np.uint8, _LANES * width).reshape(_LANES, width).T
@@ -68,7 +68,7 @@ def _extend_long(crc: int, data: bytes) -> int:
 
 
 def crc32c(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
-    """Checksum of bytes, going on from the checksum of what came before.
+    """Return the checksum of bytes, continuing the checksum of preceding bytes.
 
     Examples
     --------
@@ -82,5 +82,5 @@ def crc32c(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
 
 
 def mask(crc: int) -> int:
-    """How a file stores a checksum, so that checksums of data with checksums in them stay good."""
+    """Return the stored form of a checksum, which keeps checksums of data that contain checksums sound."""
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF

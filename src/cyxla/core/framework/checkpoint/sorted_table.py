@@ -1,6 +1,6 @@
-"""Files of sorted keys and values, as LevelDB lays them out: the index of a checkpoint is one.
+"""Files of sorted keys and values in LevelDB's format, used for the index of checkpoints.
 
-A file is blocks of entries whose keys share prefixes, a block that indexes them, and a footer of 48 bytes::
+A file consists of blocks of entries whose keys share prefixes, an index block, and a footer of 48 bytes::
 
     block   = entry* restart:u32* restarts:u32, then kind:u8 crc:u32
     entry   = shared:varint fresh:varint size:varint key[fresh] value[size]
@@ -24,7 +24,7 @@ _MAX_UNPACKED = 1 << 28
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of 7 bits a byte, and where the next thing begins."""
+    """Read a varint; return it and the offset behind it."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -38,7 +38,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def write_varint(value: int) -> bytes:
-    """A number at 7 bits a byte, the lowest first."""
+    """Encode a varint: 7 bits in each byte, lowest first."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -49,12 +49,12 @@ def write_varint(value: int) -> bytes:
 
 # Reading -----------------------------------------------------------------------------------------------------------
 def read_table(data: bytes) -> dict[bytes, bytes]:
-    """All keys and values of a file.
+    """Read all keys and values of a file.
 
     Raises
     ------
     DataLossError
-        It is no such file, or is damaged.
+        The file has another format, or is corrupt.
     """
     if len(data) < _FOOTER or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
         raise DataLossError("not a sorted table: the footer is wrong")
@@ -107,7 +107,7 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def unpack_snappy(data: bytes) -> bytes:
-    """Bytes that Snappy packed: literals, and copies of what came before."""
+    """Decompress Snappy data, which consists of literals and copies of preceding output."""
     length, at = read_varint(data, 0)
     if length > _MAX_UNPACKED:
         raise DataLossError(f"a packed block claims {length} bytes")
@@ -147,7 +147,7 @@ def _copy(out: bytearray, offset: int, count: int) -> None:
 
 # Writing -----------------------------------------------------------------------------------------------------------
 def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A file of keys and values, sorted by key."""
+    """Encode entries, sorted by key, as a file."""
     out = bytearray()
     index: list[tuple[bytes, bytes]] = []
     chunk: list[tuple[bytes, bytes]] = []
@@ -167,7 +167,7 @@ def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _append(out: bytearray, entries: list[tuple[bytes, bytes]]) -> bytes:
-    """Write a block; gives its place as an index stores it."""
+    """Write a block; return its handle as the index stores it."""
     block = _packed(entries)
     handle = write_varint(len(out)) + write_varint(len(block))
     out += block + b"\0"

@@ -1,8 +1,8 @@
 """Checkpoints: tensors by name in an index file and data files.
 
-``prefix.index`` is a sorted table: an empty key holds the header, every other key what is known of a tensor and where
-its bytes lie in ``prefix.data-00000-of-00001`` and its fellows. A tensor that was saved in slices has an entry that
-lists them, and each slice an entry under a key made of the name and the slice's bounds.
+``prefix.index`` is a sorted table: the empty key holds the header, the other keys hold the metadata of a tensor and the
+location of its bytes in ``prefix.data-00000-of-00001`` and further data files. The entry of a tensor saved in slices
+lists the slices, each of which has an entry under a key made of the name and the bounds of the slice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HAS_NO_BYTES = (DataType.DT_VARIANT, DataType.DT_RESOURCE)
 
 @dataclass(frozen=True)
 class BundleEntry:
-    """Where a tensor lies: its type, its shape, and its slices where it is saved in several."""
+    """Metadata of a saved tensor: type, shape, location, and its slices if it is saved in several."""
 
     dtype: DataType
     shape: tuple[int, ...]
@@ -45,19 +45,19 @@ class BundleEntry:
 
 
 class BundleReader:
-    """Reads a checkpoint.
+    """Reader of a checkpoint.
 
     Parameters
     ----------
     prefix : path
-        The files' name without ``.index``.
+        Name of the files without ``.index``.
 
     Raises
     ------
     NotFoundError
-        There is no such checkpoint.
+        The checkpoint does not exist.
     DataLossError
-        The index is damaged.
+        The index is corrupt.
     """
 
     def __init__(self, prefix: str | os.PathLike[str], resolve: Callable[[str], str] = str) -> None:
@@ -79,7 +79,7 @@ class BundleReader:
         return isinstance(name, str) and _key(name) in self._table
 
     def entry(self, name: str) -> BundleEntry:
-        """What is known of a tensor.
+        """Return the metadata of a tensor.
 
         Raises
         ------
@@ -101,20 +101,20 @@ class BundleReader:
         )  # fmt: skip
 
     def read(self, name: str) -> Array:
-        """A whole tensor.
+        """Read a tensor.
 
         Raises
         ------
         NotFoundError
-            There is none of that name.
+            The checkpoint has no tensor of that name.
         DataLossError
-            Its bytes are damaged.
+            The bytes of the tensor are corrupt.
         """
         entry = self.entry(name)
         return self._assembled(name, entry, [(0, -1)] * len(entry.shape)) if entry.slices else self._load(name, entry)
 
     def read_slice(self, name: str, extents: Sequence[Extent]) -> Array:
-        """Part of a tensor."""
+        """Read a slice of a tensor."""
         entry = self.entry(name)
         if len(extents) != len(entry.shape):
             raise InvalidArgumentError(
@@ -125,7 +125,7 @@ class BundleReader:
         return self._load(name, entry)[_subscripts(extents, entry.shape, name)]
 
     def _assembled(self, name: str, entry: BundleEntry, extents: Sequence[Extent]) -> Array:
-        """A tensor, or part of it, from the slices that were saved."""
+        """Assemble a tensor or a slice of it from saved slices."""
         wanted = _subscripts(extents, entry.shape, name)
         places = [_subscripts(piece, entry.shape, name) for piece in entry.slices]
         if _volume(wanted) > sum(map(_volume, places)):  # before memory is asked for
@@ -185,7 +185,7 @@ def _volume(place: Sequence[slice]) -> int:
 
 
 def _moved(place: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
-    """A place as it is seen from the corner of another."""
+    """Return slices relative to an origin."""
     return tuple(slice(s.start - o.start, s.stop - o.start) for s, o in zip(place, origin, strict=True))
 
 
@@ -199,7 +199,7 @@ def _read_file(path: str, offset: int = 0, size: int = -1) -> bytes:
 
 
 def _strings(name: str, data: bytes, entry: BundleEntry) -> Array:
-    """Strings: their lengths, a checksum of those, and the bytes."""
+    """Decode a string tensor: lengths, their checksum, and the bytes."""
     count = prod(entry.shape)
     lengths, at = [], 0
     for _ in range(count):
@@ -231,11 +231,11 @@ def write_bundle(
     Parameters
     ----------
     prefix : path
-        The files' name without ``.index``; its folder is made where it is missing.
+        Name of the files without ``.index``; a missing folder is created.
     tensors : mapping of ndarray
-        What to save, by name.
+        Arrays to save, by name.
     dtypes : mapping of DataType, optional
-        Types that the arrays alone do not tell, such as quantised ones.
+        Types that cannot be inferred from the arrays, such as quantised ones.
     """
     pieces = [SavedPiece(name, array, (dtypes or {}).get(name)) for name, array in tensors.items()]
     write_pieces(prefix, pieces)
@@ -243,7 +243,7 @@ def write_bundle(
 
 @dataclass
 class SavedPiece:
-    """A tensor to save, or a slice of one: then with the whole's shape and the slice's bounds."""
+    """Tensor to save, or a slice with the shape of the whole tensor and the bounds of the slice."""
 
     name: str
     array: Array
@@ -255,7 +255,7 @@ class SavedPiece:
 def write_pieces(
     prefix: str | os.PathLike[str], pieces: Iterable[SavedPiece], resolve: Callable[[str], str] = str
 ) -> None:
-    """Write a checkpoint of tensors and slices; `resolve` judges the path of each file before it is made."""
+    """Write a checkpoint of tensors and slices; `resolve` checks the path of each file before it is created."""
     data_file, index_file = (Path(resolve(f"{prefix}.{name}")) for name in ("data-00000-of-00001", "index"))
     for path in (data_file, index_file):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -320,7 +320,7 @@ def _note_slice(wholes: dict[str, Any], piece: SavedPiece, entry: Any) -> None:
 
 # Keys of slices ----------------------------------------------------------------------------------------------------
 def slice_key(name: str, extents: Sequence[Extent]) -> bytes:
-    """The key that a slice's entry stands under: bytes whose order is that of name and bounds."""
+    """Return the key of a slice's entry: bytes that sort by name and bounds."""
     out = _ordered_number(0) + _ordered_string(_key(name)) + _ordered_number(len(extents))
     for start, length in extents:
         out += _ordered_signed(0 if length < 0 else start) + _ordered_signed(length)
@@ -337,7 +337,7 @@ def _ordered_string(text: bytes) -> bytes:
 
 
 def _ordered_signed(value: int) -> bytes:
-    """A number whose first bits tell how many bytes it has, as UTF-8 does, and its sign."""
+    """Encode a number such that its first bits hold its sign and, as in UTF-8, its length."""
     size = value if value >= 0 else ~value
     length = 1
     while size >= 1 << (7 * length - 1):

@@ -1,8 +1,8 @@
-"""Registries of ops, and the door through which ops enter them.
+"""Registries of ops, and the functions that register ops.
 
-A registry starts out *deferred*: what is registered waits until somebody asks, and then enters all at once or not at
-all. From then on it is *immediate*: a bad registration raises where it is made. A library that is being loaded has its
-registrations staged for the loading thread alone: see `cyxla.core.framework.batch`.
+A registry is initially *deferred*: registrations are pending until the first query, and are then added all at once or
+not at all. Afterwards it is *immediate*: an invalid registration raises at once. Registrations of a library that is
+being loaded are staged for the loading thread: see `cyxla.core.framework.batch`.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _PACKAGES = "cyxla.core.framework.load_library"  # imports this module
 
 
 class OpRegistryInterface(Protocol):
-    """Whatever can look ops up."""
+    """Interface of objects that look up ops."""
 
     def look_up(self, name: str) -> OpRegistrationData:
-        """The op of that name, or NotFoundError."""
+        """Return the op of a name; raise NotFoundError if there is none."""
         ...
 
 
 class OpRegistry:
-    """Ops by name.
+    """Registry of ops by name.
 
     Parameters
     ----------
     catalogue : function, optional
-        Called before the first query, to register what belongs in from the start.
+        Function called before the first query, to register the built-in ops.
     on_miss : function, optional
-        Called once, when an op is first found missing, to register what installed packages bring; threads that miss
-        an op meanwhile wait for it.
+        Function called once, at the first lookup that fails, to register the ops of installed packages; other threads
+        whose lookups fail wait for it.
     """
 
     rank = 1
@@ -64,7 +64,7 @@ class OpRegistry:
     @staticmethod
     @lru_cache(maxsize=1)
     def global_() -> OpRegistry:
-        """The registry of the process; the catalogue enters it with the first query."""
+        """Return the global registry; the catalogue is added at the first query."""
         return OpRegistry(
             lambda: import_module(_CATALOGUE).load_ops(), lambda: import_module(_PACKAGES).load_packages()
         )
@@ -72,14 +72,14 @@ class OpRegistry:
     # Registering
 
     def register(self, factory: OpRegistrationDataFactory) -> None:
-        """Register what a function makes: now, or with the next query while deferred.
+        """Register the result of a function: now or, in deferred mode, at the next query.
 
         Raises
         ------
         InvalidArgumentError
-            The declaration is bad, be it built here or given finished (in immediate mode).
+            The declaration is invalid (in immediate mode).
         AlreadyExistsError
-            There is an op of that name (in immediate mode).
+            There is already an op of that name (in immediate mode).
         """
         batch = current_batch()
         if batch is not None:
@@ -95,22 +95,22 @@ class OpRegistry:
             self._ops |= staged
 
     def defer_registrations(self) -> None:
-        """Go back to deferred mode; what is there stays visible."""
+        """Return to deferred mode; registered ops stay visible."""
         with self.lock:
             self.initialized = False
 
     def clear_deferred_registrations(self) -> None:
-        """Forget what waits."""
+        """Discard pending registrations."""
         with self.lock:
             self._queue.clear()
 
     def process_registrations(self) -> OpError | None:
-        """Let in what waits and leave deferred mode.
+        """Add pending registrations and leave deferred mode.
 
         Returns
         -------
         OpError or None
-            The first error; then nothing has entered, and the mode is as before.
+            First error; in this case nothing was added, and the mode is unchanged.
         """
         try:
             self._flush()
@@ -138,7 +138,7 @@ class OpRegistry:
         self._validate()
 
     def _stage(self, factory: OpRegistrationDataFactory, staged: dict[str, OpRegistrationData]) -> None:
-        """Make one registration, hear the watcher, and put it aside."""
+        """Make one registration, call the watcher, and stage it."""
         error: OpError | None = None
         data: OpRegistrationData | None = None
         try:
@@ -157,28 +157,28 @@ class OpRegistry:
             staged.setdefault(data.op_def.name, data)
 
     def _staged(self, name: str) -> OpRegistrationData | None:
-        """An op that this thread has staged."""
+        """Return an op staged by this thread, or None."""
         return next((staged[name] for staged in staged_for(self) if name in staged), None)
 
     def check_staged(self, staged: dict[str, OpRegistrationData]) -> None:
-        """Raise if an op that a batch brings is there by now."""
+        """Raise if a staged op was registered by another thread in the meantime."""
         for name in staged:
             if name in self._ops:
                 raise AlreadyExistsError(f"op {name} is registered already", hint="another thread has just done so")
 
     def publish(self, staged: dict[str, OpRegistrationData]) -> None:
-        """Let in the ops of a batch."""
+        """Add the ops of a batch."""
         self._ops |= staged
 
     # Watching and validating
 
     def set_watcher(self, watcher: Watcher | None) -> None:
-        """Have a function see the outcome of each registration, and replace it by what it returns.
+        """Set a function that receives the outcome of each registration and may replace it.
 
         Raises
         ------
         AlreadyExistsError
-            There is one already; None takes it away.
+            A watcher is already set; None removes it.
         """
         with self.lock:
             if watcher is not None and self._watcher is not None:
@@ -186,7 +186,7 @@ class OpRegistry:
             self._watcher = watcher
 
     def add_validator(self, validator: Callable[[OpRegistry], None]) -> None:
-        """Have a function look at the registry after the first query has filled it; later ones look at once."""
+        """Add a function that checks the registry once it is filled by the first query, or at once if it is."""
         with self.lock:
             if not self._validated:
                 self._validators.append(validator)
@@ -203,12 +203,12 @@ class OpRegistry:
     # Selecting
 
     def select(self, names: Iterable[str] | None) -> None:
-        """Let only the ops of these names in (and system ops); None lets all in.
+        """Restrict registrations to ops of these names and system ops; None lifts the restriction.
 
         Raises
         ------
         FailedPreconditionError
-            The registry has been asked already.
+            The registry has been queried already.
         """
         with self.lock:
             if self.initialized:
@@ -216,18 +216,18 @@ class OpRegistry:
             self._selection = None if names is None else frozenset(names)
 
     def selects(self, name: str) -> bool:
-        """Whether an op of that name may enter."""
+        """Return True if the selection includes an op."""
         return self._selection is None or name in self._selection
 
     # Asking
 
     def look_up(self, name: str) -> OpRegistrationData:
-        """The op of that name.
+        """Return the op of a name.
 
         Raises
         ------
         NotFoundError
-            There is none.
+            There is no such op.
         """
         if not self.initialized:
             self._flush()
@@ -240,12 +240,12 @@ class OpRegistry:
         return data
 
     def look_up_op_def(self, name: str) -> OpDef:
-        """The declaration of the op of that name.
+        """Return the declaration of an op.
 
         Raises
         ------
         NotFoundError
-            There is none.
+            There is no such op.
         """
         return self.look_up(name).op_def
 
@@ -254,65 +254,65 @@ class OpRegistry:
         return name in self._ops or self._staged(name) is not None
 
     def get_registered_ops(self) -> list[OpDef]:
-        """All declarations, in the order of registration."""
+        """Return all declarations in the order of registration."""
         return [data.op_def for data in self.get_op_registration_data()]
 
     def get_op_registration_data(self) -> list[OpRegistrationData]:
-        """All declarations with their shape functions, in the order of registration."""
+        """Return all declarations with their shape functions in the order of registration."""
         self._flush()
         with self.lock:
             return [*self._ops.values(), *(data for staged in staged_for(self) for data in staged.values())]
 
     def export(self, include_internal: bool = False) -> list[OpDef]:
-        """All declarations by name, those that start with ``_`` only on request."""
+        """Return all declarations sorted by name; internal ones, which begin with ``_``, on request."""
         ops = sorted(self.get_registered_ops(), key=lambda op_def: op_def.name)
         return [op_def for op_def in ops if include_internal or not op_def.name.startswith("_")]
 
     def debug_string(self, include_internal: bool = False) -> str:
-        """A line for each op: name, signature, attributes, flags."""
+        """Return one line for each op: name, signature, attributes, flags."""
         return "".join(summarize_op_def(op_def) + "\n" for op_def in self.export(include_internal))
 
 
 class OpListOpRegistry:
-    """The ops of a list, without shape functions; it cannot be added to.
+    """Immutable registry of a list of ops without shape functions.
 
     Parameters
     ----------
     op_list : iterable of OpDef
-        The declarations; see `cyxla.core.framework.protos.messages` for how to read an ``OpList`` message.
+        Declarations; `cyxla.core.framework.protos.messages` reads ``OpList`` messages.
     """
 
     def __init__(self, op_list: Iterable[OpDef]) -> None:
         self._ops = {op_def.name: OpRegistrationData(op_def) for op_def in op_list}
 
     def look_up(self, name: str) -> OpRegistrationData:
-        """The op of that name.
+        """Return the op of a name.
 
         Raises
         ------
         NotFoundError
-            There is none.
+            There is no such op.
         """
         if name not in self._ops:
             raise NotFoundError(f"op type not in the list: {name!r}")
         return self._ops[name]
 
     def look_up_op_def(self, name: str) -> OpDef:
-        """The declaration of the op of that name; NotFoundError if there is none."""
+        """Return the declaration of an op; raise NotFoundError if there is none."""
         return self.look_up(name).op_def
 
 
 def register_op(builder: OpDefBuilder, *, system: bool = False, registry: OpRegistry | None = None) -> None:
-    """Register the op that a finished chain describes.
+    """Register the op of a builder.
 
     Parameters
     ----------
     builder : OpDefBuilder
-        The chain.
+        Builder of the declaration.
     system : bool
-        Whether the op enters under any selection.
+        True if the op is registered under any selection.
     registry : OpRegistry, optional
-        Where to; the process's own by default.
+        Registry to add to; the global one by default.
     """
     registry = OpRegistry.global_() if registry is None else registry
     if system or registry.selects(builder.name):
@@ -320,7 +320,7 @@ def register_op(builder: OpDefBuilder, *, system: bool = False, registry: OpRegi
 
 
 class _Unset:
-    """Stands for a shape function that is yet to come."""
+    """Marker of a shape function that follows as decorated function."""
 
 
 _UNSET = _Unset()
@@ -346,24 +346,24 @@ def op(
     Parameters
     ----------
     name : str
-        In CamelCase; internal ones start with ``_``.
+        Name in CamelCase; internal names begin with ``_``.
     signature : str
         ``"x: T, ys: N * T -> z: T"``; either side may be empty.
     *attrs : str
         ``"T: {float, double}"``, ``"N: int >= 1"``, ``"axis: int = 0"``.
     shape : function or None, optional
-        Infers shapes; with it (or None) the op is registered at once, without it a decorator is returned for the
-        shape function, whose docstring documents the op.
+        Shape function; with it (or None) the op is registered at once, without it a decorator for the shape function
+        is returned, whose docstring documents the op.
     doc : str, optional
-        A line of summary, a description, then ``name: text`` for arguments and attributes.
+        Summary line, description, then ``name: text`` for arguments and attributes.
     stateful, commutative, aggregate, allows_uninitialized_input, distributed : bool
-        The flags of `OpDef`.
+        Flags of `OpDef`.
     deprecated : (int, str), optional
-        The version of graphs from which on the op is refused, and why.
+        First version of graphs that refuse the op, and the reason.
     system : bool
-        Whether the op enters under any selection.
+        True if the op is registered under any selection.
     registry : OpRegistry, optional
-        Where to; the process's own by default.
+        Registry to add to; the global one by default.
 
     Examples
     --------

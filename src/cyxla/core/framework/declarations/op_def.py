@@ -1,4 +1,4 @@
-"""What an op declares: its arguments, its attributes and the promises it makes."""
+"""Declarations of ops: arguments, attributes and flags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA_TYPES = {name: t for t in DataType if t for name in (t.text, t.numpy_name)}
 
 @dataclass(frozen=True, slots=True)
 class ArgDef:
-    """An input or output, one tensor or a list of them; exactly one of ``type*`` says of which type.
+    """Declaration of an input or output, a tensor or a list; its type is given by exactly one of ``type*``.
 
     ``number_attr`` names the int attribute that counts tensors of one type, ``type_list_attr`` the attribute that
     lists a type for each.
@@ -36,12 +36,12 @@ class ArgDef:
 
     @property
     def is_list(self) -> bool:
-        """Whether it stands for a list of tensors."""
+        """True if the argument is a list of tensors."""
         return bool(self.number_attr or self.type_list_attr)
 
     @property
     def type_text(self) -> str:
-        """The part after the colon of the spelling in a declaration."""
+        """Type as written after the colon in a declaration."""
         text = self.type_list_attr or self.type_attr or self.type.text
         if self.number_attr:
             text = f"{self.number_attr} * {text}"
@@ -50,7 +50,7 @@ class ArgDef:
 
 @dataclass(frozen=True, slots=True)
 class AttrDef:
-    """An attribute: its kind, and what its values must obey.
+    """Declaration of an attribute: its kind and the constraints of its values.
 
     ``minimum`` bounds the value of an int and the length of a list; ``allowed`` are the types or strings that it (or
     an element of it) may be.
@@ -65,18 +65,18 @@ class AttrDef:
 
     @property
     def is_list(self) -> bool:
-        """Whether its values are lists."""
+        """True if values are lists."""
         return self.type.startswith("list(")
 
     @property
     def base_type(self) -> str:
-        """The kind of its value, or of the elements of its list."""
+        """Kind of the value, or of the elements of a list."""
         return self.type[5:-1] if self.is_list else self.type
 
 
 @dataclass(frozen=True, slots=True)
 class OpDeprecation:
-    """From which version of graphs on an op must not appear, and why."""
+    """First graph version that must not contain an op, and the reason."""
 
     version: int
     explanation: str
@@ -84,7 +84,7 @@ class OpDeprecation:
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
-    """An op's declaration."""
+    """Declaration of an op."""
 
     name: str
     input_arg: tuple[ArgDef, ...] = ()
@@ -101,11 +101,11 @@ class OpDef:
     control_output: tuple[str, ...] = ()
 
     def find_attr(self, name: str) -> AttrDef | None:
-        """The attribute of that name, or None."""
+        """Return the attribute of a name, or None."""
         return next((a for a in self.attr if a.name == name), None)
 
     def find_input(self, name: str) -> ArgDef | None:
-        """The input of that name, or None."""
+        """Return the input of a name, or None."""
         return next((a for a in self.input_arg if a.name == name), None)
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ FLAGS = ("is_commutative", "is_aggregate", "is_stateful", "allows_uninitialized_
 
 
 def summarize_attr_value(value: AttrValue | None) -> str:
-    """An attribute's value on one line, as the text format spells it."""
+    """Return the value of an attribute on one line, as in the text format."""
     return "" if value is None else _spell(value.value)
 
 
@@ -142,7 +142,7 @@ def _summarize_attr(attr: AttrDef) -> str:
 
 
 def summarize_op_def(op_def: OpDef) -> str:
-    """One line that tells a declaration: name, signature, attributes, flags."""
+    """Return a declaration on one line: name, signature, attributes, flags."""
     inputs, outputs = (
         ", ".join(f"{a.name}:{a.type_text.replace(' ', '')}" for a in args)
         for args in (op_def.input_arg, op_def.output_arg)
@@ -161,12 +161,12 @@ _ALLOWED_OF = ("string", "type")
 
 
 def check_attr_value(value: AttrValue, attr: AttrDef, op_name: str = "") -> None:
-    """Raise unless a value is of the attribute's kind and obeys its bounds.
+    """Check the kind of an attribute's value and its constraints.
 
     Raises
     ------
     InvalidArgumentError
-        The value has another kind, is too small or too short, or is none of those allowed.
+        The value is of another kind, too small, too short, or not allowed.
     """
     fault = attr_value_fault(value, attr)
     if fault:
@@ -174,7 +174,7 @@ def check_attr_value(value: AttrValue, attr: AttrDef, op_name: str = "") -> None
 
 
 def attr_value_fault(value: AttrValue, attr: AttrDef) -> str | None:
-    """What is wrong with a value of an attribute, or None."""
+    """Return the fault of an attribute's value, or None."""
     if value.kind == "placeholder":
         return None
     if value.kind != attr.type and not (value.kind == "list" and attr.is_list and not value.value):
@@ -194,17 +194,17 @@ def attr_value_fault(value: AttrValue, attr: AttrDef) -> str | None:
 
 
 def op_def_faults(op_def: OpDef) -> list[str]:
-    """Everything that breaks a rule of declarations."""
+    """Return all faults of a declaration."""
     return list(_faults(op_def))
 
 
 def validate_op_def(op_def: OpDef) -> None:
-    """Raise unless a declaration obeys every rule.
+    """Check a declaration.
 
     Raises
     ------
     InvalidArgumentError
-        It does not; the message lists all faults.
+        The declaration is invalid; the message lists all faults.
     """
     faults = op_def_faults(op_def)
     if faults:
@@ -263,7 +263,7 @@ _warned: set[str] = set()
 
 
 def check_op_deprecation(op_def: OpDef, graph_version: int) -> None:
-    """Refuse a deprecated op in a graph of a version that must not have it; warn once per op in an older one.
+    """Refuse a deprecated op in graphs of the deprecating version or later; warn once per op in older ones.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Building a declaration piece by piece.
+"""Builder of declarations.
 
-The setters collect; `OpDefBuilder.finalize` reads all they were given and reports every fault in one error.
+The setters only collect; `OpDefBuilder.finalize` parses everything and reports all faults in one error.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _DOC_NAME = re.compile(r"[A-Za-z]\w*\s*:")
 
 @dataclass(frozen=True, slots=True)
 class OpRegistrationData:
-    """What a registry holds for an op: the declaration, and the function that infers shapes, if any."""
+    """Entry of a registry: the declaration of an op, and its shape function or None."""
 
     op_def: OpDef
     shape_inference_fn: ShapeFn | None = None
 
 
 class OpDefBuilder:
-    """A chain of setters that ends in a declaration.
+    """Builder of a declaration by chained setters.
 
     Examples
     --------
@@ -76,30 +76,30 @@ class OpDefBuilder:
         return self
 
     def doc(self, text: str) -> OpDefBuilder:
-        """A line of summary, a description, then ``name: text`` for arguments and attributes."""
+        """Set the documentation: summary line, description, then ``name: text`` for arguments and attributes."""
         if self._doc:
             self._errors.append(f"extra call of doc() for op {self.name}")
         self._doc = text
         return self
 
     def set_is_commutative(self) -> OpDefBuilder:
-        """The op of (a, b) is that of (b, a)."""
+        """Declare that the op of (a, b) equals that of (b, a)."""
         return self.set_flag("is_commutative")
 
     def set_is_aggregate(self) -> OpDefBuilder:
-        """The op combines any number of inputs of one shape into one output of that shape."""
+        """Declare that the op combines any number of inputs of one shape into one output of that shape."""
         return self.set_flag("is_aggregate")
 
     def set_is_stateful(self) -> OpDefBuilder:
-        """The op has state or effects: it is never folded, merged with its twin or pruned as one."""
+        """Declare that the op has state or side effects, which excludes it from folding and deduplication."""
         return self.set_flag("is_stateful")
 
     def set_allows_uninitialized_input(self) -> OpDefBuilder:
-        """The op takes references to variables without a value."""
+        """Declare that the op accepts references to uninitialised variables."""
         return self.set_flag("allows_uninitialized_input")
 
     def set_is_distributed_communication(self) -> OpDefBuilder:
-        """The op talks to other processes."""
+        """Declare that the op communicates with other processes."""
         return self.set_flag("is_distributed_communication")
 
     def set_flag(self, name: str) -> OpDefBuilder:
@@ -108,26 +108,26 @@ class OpDefBuilder:
         return self
 
     def deprecated(self, version: int, explanation: str) -> OpDefBuilder:
-        """Graphs of this version and later ones must not have the op."""
+        """Declare that graphs of this version and later must not contain the op."""
         if self._deprecation:
             self._errors.append(f"deprecated() called twice for op {self.name}")
         self._deprecation = OpDeprecation(version, explanation)
         return self
 
     def set_shape_fn(self, fn: ShapeFn | None) -> OpDefBuilder:
-        """Give the function that infers the shapes of the outputs."""
+        """Set the shape function."""
         if self._shape_fn is not None:
             self._errors.append(f"set_shape_fn() called twice for op {self.name}")
         self._shape_fn = fn
         return self
 
     def finalize(self) -> OpRegistrationData:
-        """Read everything.
+        """Parse and check the declaration.
 
         Raises
         ------
         InvalidArgumentError
-            Specs that cannot be read, or a declaration that breaks rules: all of them in one message.
+            Specs cannot be parsed, or the declaration is invalid; the message lists all faults.
         """
         errors = list(self._errors)
         attrs: dict[str, AttrDef] = {}
@@ -160,7 +160,7 @@ def _read(specs: Iterable[str], read: Callable[[str], T], errors: list[str]) -> 
 
 
 def _read_doc(text: str) -> tuple[str, str, dict[str, str]]:
-    """Summary, description, and what is said of arguments and attributes."""
+    """Split documentation into summary, description, and notes on arguments and attributes."""
     text = text.strip("\n")
     if "\n" not in text:
         return text.strip(), "", {}
@@ -172,14 +172,14 @@ def _read_doc(text: str) -> tuple[str, str, dict[str, str]]:
 
 
 def _note(lines: list[str]) -> tuple[str, str]:
-    """A name, and the text that goes with it, lines of which may be indented."""
+    """Split a note into a name and its text, whose lines may be indented."""
     name, _, first = lines[0].partition(":")
     indent = min((len(line) - len(line.lstrip()) for line in lines[1:] if line), default=0)
     return name.strip(), "\n".join([first, *(line[indent:] for line in lines[1:])]).strip()
 
 
 def _noted(op_def: OpDef, notes: Mapping[str, str], errors: list[str]) -> OpDef:
-    """The declaration with the notes in their places."""
+    """Return the declaration with notes added to its arguments and attributes."""
 
     def put(items: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(replace(i, description=notes[i.name]) if i.name in notes else i for i in items)

@@ -1,4 +1,4 @@
-"""Declarations and lists of them, to and from their messages."""
+"""Conversion of declarations to and from protos."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _ARG_FIELDS = ("name", "type_attr", "number_attr", "type_list_attr", "is_ref", "
 
 
 def op_def_from_proto(proto: Any) -> OpDef:
-    """A declaration from an ``OpDef`` message.
+    """Convert an ``OpDef`` message to a declaration.
 
     Raises
     ------
     InvalidArgumentError
-        A type, default or allowed value that is none.
+        A type, default or allowed value is invalid.
     """
     gone = OpDeprecation(proto.deprecation.version, proto.deprecation.explanation)
     return OpDef(
@@ -36,7 +36,7 @@ def op_def_from_proto(proto: Any) -> OpDef:
 
 
 def op_def_to_proto(op_def: OpDef) -> Any:
-    """The ``OpDef`` message of a declaration."""
+    """Convert a declaration to an ``OpDef`` message."""
     proto = message("OpDef")(name=op_def.name, summary=op_def.summary, description=op_def.description)
     proto.input_arg.extend(map(_arg_to_proto, op_def.input_arg))
     proto.output_arg.extend(map(_arg_to_proto, op_def.output_arg))
@@ -51,17 +51,17 @@ def op_def_to_proto(op_def: OpDef) -> Any:
 
 
 def op_list_to_text(ops: Iterable[OpDef]) -> str:
-    """The text of an ``OpList`` message."""
+    """Return declarations as text of an ``OpList`` message."""
     return to_text(message("OpList")(op=map(op_def_to_proto, ops)))
 
 
 def op_list_from(data: str | bytes) -> list[OpDef]:
-    """The declarations of an ``OpList`` message, as text (str) or binary (bytes).
+    """Parse the declarations of an ``OpList`` message in text (str) or binary (bytes) form.
 
     Raises
     ------
     InvalidArgumentError
-        It is no such message.
+        The data is not an ``OpList`` message.
     """
     proto = parse_text("OpList", data) if isinstance(data, str) else parse_binary("OpList", data)
     return [op_def_from_proto(op) for op in proto.op]

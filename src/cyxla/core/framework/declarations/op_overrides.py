@@ -1,7 +1,7 @@
-"""Changes of the public functions that are generated from ops, so that old graphs keep their meaning.
+"""Overrides of the public functions generated from ops, which leave existing graphs valid.
 
-An override hides, renames or aliases the function of one op, gives new defaults to graphs yet to be built, and renames
-its parameters. The op and its graphs stay what they are. Files are ``OpGenOverrides`` messages in the text format::
+An override hides, renames or aliases the function of an op, sets defaults for new graphs, and renames parameters. The
+op itself is unchanged. Files hold ``OpGenOverrides`` messages in the text format::
 
     op { name: "MatMul" rename_to: "matmul" alias: "mm" input_rename { from: "a" to: "lhs" } }
 """
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class OpGenOverride:
-    """What changes about the function of one op; names in the mappings are those of the op's declaration."""
+    """Override of the function of one op; mappings are keyed by declared names."""
 
     name: str
     skip: bool = False
@@ -51,20 +51,20 @@ class OpGenOverride:
 
 @dataclass(frozen=True)
 class ApiDef:
-    """An op as its public function shows it.
+    """Public function of an op.
 
     Attributes
     ----------
     op_def : OpDef
-        The declaration.
+        Declaration of the op.
     names : tuple of str
-        Names of the function; the first is the one that it calls itself.
+        Names of the function; the first is its ``__name__``.
     hidden : bool
-        Whether it is for internal use only.
+        True if the function is for internal use only.
     defaults : mapping of AttrValue
-        Defaults of attributes in new graphs, by their declared names.
+        Defaults of attributes in new graphs, by declared name.
     renamed : mapping of str
-        Parameters and results by their declared names, those that have others.
+        Renamed parameters and results, by declared name.
     """
 
     op_def: OpDef
@@ -75,7 +75,7 @@ class ApiDef:
 
 
 class OpGenOverrideMap:
-    """Overrides by op. A later one of the same op takes the place of an earlier one."""
+    """Overrides by op; later ones replace earlier ones of the same op."""
 
     def __init__(self, overrides: Iterable[OpGenOverride] = ()) -> None:
         self._overrides = {override.name: override for override in overrides}
@@ -91,9 +91,9 @@ class OpGenOverrideMap:
         Raises
         ------
         NotFoundError
-            No such file.
+            A file does not exist.
         InvalidArgumentError
-            Text that is none of overrides; the error says where.
+            The text cannot be parsed; the error names the line.
         """
         for path in filter(None, (p.strip() for p in paths.split(","))):
             try:
@@ -106,13 +106,13 @@ class OpGenOverrideMap:
                 raise InvalidArgumentError(e.message, where=f"{path}, {e.where}" if e.where else path) from None
 
     def load_text(self, text: str) -> None:
-        """Read overrides from text; InvalidArgumentError says in which line they go wrong."""
+        """Read overrides from text; an InvalidArgumentError names the line of a fault."""
         for proto in parse_text("OpGenOverrides", text).op:
             override = OpGenOverride.from_proto(proto)
             self._overrides[override.name] = override
 
     def unknown(self, registry: OpRegistryInterface | None = None) -> list[str]:
-        """The ops that a registry lacks; each is reported in the log."""
+        """Return the ops that are not in a registry; each is logged."""
         registry = OpRegistry.global_() if registry is None else registry
         names = []
         for name in self._overrides:
@@ -125,16 +125,16 @@ class OpGenOverrideMap:
 
     @property
     def renames(self) -> dict[str, str]:
-        """New names of functions by the names of their ops."""
+        """Return the new names of functions by op."""
         return {name: o.rename_to for name, o in self._overrides.items() if o.rename_to and not o.skip}
 
     def apply_override(self, op_def: OpDef) -> ApiDef | None:
-        """What the function of an op looks like, or None if there is to be none.
+        """Return the public function of an op, or None if it is hidden.
 
         Raises
         ------
         InvalidArgumentError
-            The override names an attribute, input or output that the op lacks, or a default that it must not have.
+            The override names an unknown attribute, input or output, or an invalid default.
         """
         hidden = op_def.name.startswith("_")
         override = self._overrides.get(op_def.name)

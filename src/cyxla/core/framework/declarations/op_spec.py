@@ -5,7 +5,7 @@ An attribute is ``name: type [>= minimum] [= default]``, an argument ``name: typ
     T: {half, float, double} = DT_FLOAT      N: int >= 1      padding: {'SAME', "VALID"}      dims: list(int) = []
     x: T     y: int32     values: N * T      rest: Tlist      var: Ref(T)
 
-Blanks are free around every sign.
+Blanks are allowed around every token.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _GROUP_ALIASES = {"numerictype": "numbertype", "realnumerictype": "realnumbertyp
 
 
 class _Scanner:
-    """A text and how far it was read."""
+    """Text with a read position."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -55,7 +55,7 @@ class _Scanner:
         return self.text[self.at :]
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Step over what a pattern matches here, or stay."""
+        """Match a pattern at the read position, and advance if it matches."""
         match = pattern.match(self.text, self.at)
         if match:
             self.at = match.end()
@@ -80,17 +80,17 @@ class _Scanner:
 
 @lru_cache(maxsize=4096)
 def parse_attr(spec: str) -> AttrDef:
-    """Read the declaration of an attribute.
+    """Parse the declaration of an attribute.
 
     Parameters
     ----------
     spec : str
-        ``name: type [>= minimum] [= default]``.
+        Text ``name: type [>= minimum] [= default]``.
 
     Raises
     ------
     InvalidArgumentError
-        It is not one; the message quotes where reading stopped.
+        The text cannot be parsed; the message quotes the position.
     """
     scanner = _Scanner(spec)
     name = scanner.need(_NAME, "a name and ':'")
@@ -107,12 +107,12 @@ def parse_attr(spec: str) -> AttrDef:
 
 
 def parse_value(kind: str, text: str) -> AttrValue:
-    """Read an attribute's value of a kind such as ``int`` or ``list(type)``.
+    """Parse the value of an attribute of a kind such as ``int`` or ``list(type)``.
 
     Raises
     ------
     InvalidArgumentError
-        The text is no such value.
+        The text is not a value of the kind.
     """
     scanner = _Scanner(text.strip())
     is_list = kind.startswith("list(")
@@ -159,7 +159,7 @@ def _types_named(scanner: _Scanner) -> Iterable[DataType]:
 
 
 def _unquote(text: str) -> str:
-    """The string that a literal with C escapes spells; bytes that are not UTF-8 become surrogates."""
+    """Return the string of a literal with C escapes; bytes that are not UTF-8 become surrogates."""
     # A bytes literal of Python knows the escapes of C; anything beyond ASCII goes in as escaped bytes.
     body = "".join(c if ord(c) < 128 else "".join(f"\\x{b:02x}" for b in c.encode()) for c in text)
     value: bytes = ast.literal_eval("b" + body)
@@ -207,7 +207,7 @@ def _read_shape(scanner: _Scanner) -> TensorShape:
 
 
 def _braces(scanner: _Scanner) -> str:
-    """The text of a message in braces, the whole rest unless a list goes on."""
+    """Read the text of a message in braces, up to the end unless in a list."""
     start, depth = scanner.at, 0
     for at in range(start, len(scanner.text)):
         depth += {"{": 1, "}": -1}.get(scanner.text[at], 0)
@@ -265,19 +265,19 @@ def _split_arg(spec: str) -> tuple[str, bool, str, str]:
 
 
 def parse_arg(spec: str, attrs: dict[str, AttrDef]) -> ArgDef:
-    """Read the declaration of an argument.
+    """Parse the declaration of an argument.
 
     Parameters
     ----------
     spec : str
-        ``name: type`` with one of the five forms of types.
+        Text ``name: type`` with one of the five forms of types.
     attrs : dict of AttrDef
-        What the op declares; an attribute used as a length gets the minimum 1 here unless it has one.
+        Attributes of the op; one used as a length is given the minimum 1 unless it has a minimum.
 
     Raises
     ------
     InvalidArgumentError
-        It is not one, or refers to an attribute that is missing or of another type.
+        The text cannot be parsed, or refers to an attribute that is missing or of another type.
     """
     name, is_ref, number, word = _split_arg(spec)
     if number:

@@ -1,7 +1,7 @@
-"""Registering only the ops that somebody needs.
+"""Selective registration: restriction of a registry to the required ops.
 
-The choice is a property of a registry and must be made before its first query; ops declared with ``system=True`` are
-there under any choice.
+The selection is a property of a registry and must be made before its first query; ops declared with ``system=True`` are
+always registered.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from cyxla.core.framework.declarations.op import OpRegistry
 
 
 def select_ops(names: Iterable[str] | None, registry: OpRegistry | None = None) -> None:
-    """Let only ops of these names (and system ops) into a registry, the process's own by default; None lets all in.
+    """Restrict a registry, by default the global one, to ops of these names and system ops; None lifts it.
 
     Raises
     ------
     FailedPreconditionError
-        The registry has been asked already.
+        The registry has been queried already.
     """
     (OpRegistry.global_() if registry is None else registry).select(names)
 
 
 def should_register_op(name: str, registry: OpRegistry | None = None) -> bool:
-    """Whether the choice lets an op in."""
+    """Return True if the selection includes an op."""
     return (OpRegistry.global_() if registry is None else registry).selects(name)
 
 
 def should_register_op_kernel(op_name: str, registry: OpRegistry | None = None) -> bool:
-    """Whether kernels of an op have a use: it is chosen, or a system op that is there anyway."""
+    """Return True if kernels of an op are needed: it is selected, or a registered system op."""
     registry = OpRegistry.global_() if registry is None else registry
     return registry.selects(op_name) or op_name in registry
 
 
 def required_ops(graph_def: Any) -> list[str]:
-    """The names of the ops that a ``GraphDef`` message needs, functions in its library looked into.
+    """Return the names of the ops that a ``GraphDef`` message requires, including those in its functions.
 
     Examples
     --------

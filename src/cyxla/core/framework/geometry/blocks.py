@@ -1,4 +1,4 @@
-"""Blocks of space that become batches or channels, and windows that become patches."""
+"""Geometry of SpaceToBatch, BatchToSpace, and the extraction of image patches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 def blocks_of(
     shape: Sequence[int], block_shape: Array, pairs: Array, name: str
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """The sizes of blocks, and the pairs of paddings or crops of the dimensions that fall into blocks.
+    """Return block sizes, and the pairs of paddings or crops of the blocked dimensions.
 
     Raises
     ------
@@ -42,12 +42,12 @@ def blocks_of(
 def cropped_bounds(
     shape: Sequence[int], block: Sequence[int], crops: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Where the dimensions in blocks begin and end, once a batch became blocks and was cropped.
+    """Return the start and end of the blocked dimensions after cropping.
 
     Raises
     ------
     InvalidArgumentError
-        The batch does not fall into blocks, or there is less than is to be cropped.
+        The batch size is not a multiple of the block size, or crops exceed the dimension.
     """
     if shape[0] % prod(block):
         raise InvalidArgumentError(f"a batch of {shape[0]} does not fall into blocks of {prod(block)}")
@@ -60,26 +60,26 @@ def cropped_bounds(
 
 
 def check_rank4(shape: Sequence[int]) -> None:
-    """Refuse an input of another rank than 4.
+    """Check that an input has rank 4.
 
     Raises
     ------
     ShapeError
-        It has another rank.
+        The rank is not 4.
     """
     if len(shape) != 4:
         raise ShapeError(f"the input must have rank 4; its shape is {list(shape)}")
 
 
 def check_patches(shape: Sequence[int], ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int]) -> None:
-    """Raise unless patches of these sizes can be taken from images.
+    """Check that patches of the given sizes can be extracted from images.
 
     Raises
     ------
     ShapeError
-        The images have another rank than 4.
+        The rank of the images is not 4.
     InvalidArgumentError
-        A size is wrong.
+        A size is invalid.
     """
     if len(shape) != 4:
         raise ShapeError(f"images must have rank 4: batch, height, width, channels; the shape is {list(shape)}")

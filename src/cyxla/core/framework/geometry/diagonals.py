@@ -1,4 +1,4 @@
-"""Where diagonals of matrices lie in arrays that hold one diagonal a row."""
+"""Diagonals of matrices, and their packed form with one diagonal in each row."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Band:
-    """Diagonals `lower` to `upper` of matrices; 0 is the main one, positive ones lie above it.
+    """Band of the diagonals `lower` to `upper` of matrices; 0 is the main diagonal, positive ones are above it.
 
     Parameters
     ----------
     rows, columns : int
         Size of the matrices.
     lower, upper : int
-        Numbers of the diagonals, both included.
+        Indices of the first and last diagonal, inclusive.
     align : str
-        On which side shorter diagonals stand in their row: ``"RIGHT_LEFT"`` puts those above the main one to the
-        right, and those below it to the left.
+        Alignment of shorter diagonals in their row: ``"RIGHT_LEFT"`` aligns superdiagonals to the right and
+        subdiagonals to the left.
     """
 
     rows: int
@@ -35,16 +35,16 @@ class Band:
 
     @property
     def longest(self) -> int:
-        """Length of the longest diagonal, which is that of the rows that hold them."""
+        """Length of the longest diagonal, and of the rows of the packed form."""
         return min(self.rows + min(self.upper, 0), self.columns - max(self.lower, 0))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what holds the diagonals of one matrix, from the uppermost down; a vector where there is but one."""
+        """Shape of the packed form of one matrix, uppermost diagonal first; a vector for a single diagonal."""
         return (self.longest,) if self.lower == self.upper else (self.upper - self.lower + 1, self.longest)
 
     def places(self) -> tuple[Array, Array, Array, Array]:
-        """s64[n] each: row and column of an element in the matrix, and its row and column in what holds diagonals."""
+        """Return s64[n] arrays: row and column of each element in the matrix, and row and column in the packed form."""
         i, j = np.indices((self.rows, self.columns)).reshape(2, self.rows * self.columns)
         d = j - i
         inside = (d >= self.lower) & (d <= self.upper)
@@ -55,7 +55,7 @@ class Band:
         return i, j, self.upper - d, j - np.maximum(d, 0) + np.where(right, self.longest - lengths, 0)
 
     def taken(self, matrices: Array, padding: Any = 0) -> Array:
-        """The diagonals of matrices [.., rows, columns]."""
+        """Return the diagonals of matrices [.., rows, columns]."""
         i, j, row, column = self.places()
         batch = matrices.shape[:-2]
         result = np.full((*batch, self.upper - self.lower + 1, self.longest), padding, matrices.dtype)
@@ -63,7 +63,7 @@ class Band:
         return result.reshape(*batch, *self.shape)
 
     def put(self, diagonals: Array, matrices: Array) -> Array:
-        """Matrices [.., rows, columns] with other diagonals."""
+        """Return matrices [.., rows, columns] with diagonals replaced."""
         i, j, row, column = self.places()
         result = matrices.copy()
         held = diagonals.reshape(*matrices.shape[:-2], self.upper - self.lower + 1, self.longest)
@@ -72,14 +72,14 @@ class Band:
 
 
 def limits_of(k: Array) -> tuple[int, int]:
-    """The lowest and highest diagonal that k names.
+    """Return the lowest and highest diagonal given by k.
 
     Raises
     ------
     ShapeError
-        It is neither a scalar nor a vector of one or two numbers.
+        `k` is neither a scalar nor a vector of one or two numbers.
     InvalidArgumentError
-        The first is above the second.
+        The first index is greater than the second.
     """
     numbers = k.reshape(-1).tolist()
     if k.ndim > 1 or len(numbers) not in (1, 2):
@@ -90,14 +90,14 @@ def limits_of(k: Array) -> tuple[int, int]:
 
 
 def band_of(matrices: Array, k: Array, align: str = "LEFT_LEFT") -> Band:
-    """The diagonals k of matrices.
+    """Return the band of the diagonals k of matrices.
 
     Raises
     ------
     ShapeError
-        The array does not hold matrices.
+        The rank of the array is below 2.
     InvalidArgumentError
-        A diagonal lies outside of them.
+        A diagonal is outside of the matrices.
     """
     if matrices.ndim < 2:
         raise ShapeError(f"the input must hold matrices; its shape is {list(matrices.shape)}")
@@ -110,12 +110,12 @@ def band_of(matrices: Array, k: Array, align: str = "LEFT_LEFT") -> Band:
 
 
 def band_to_fill(diagonals: Array, k: Array, num_rows: Array, num_columns: Array, align: str) -> Band:
-    """The smallest matrices that diagonals fit in, or of the sizes given; -1 stands for what is not given.
+    """Return the band of matrices of given sizes, or, for sizes of -1, of the smallest that fit the diagonals.
 
     Raises
     ------
     ShapeError
-        The diagonals are a scalar, or not as many as k says.
+        The diagonals are a scalar, or their number does not match k.
     InvalidArgumentError
         A size is too small.
     """

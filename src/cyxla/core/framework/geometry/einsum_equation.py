@@ -1,4 +1,4 @@
-"""The equations of Einstein's sums, parsed and checked."""
+"""Parser of einsum equations."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from cyxla.errors import InvalidArgumentError
 
 
 def parse_equation(equation: str, count: int) -> tuple[list[str], str]:
-    """The labels of each operand and of the result; ``...`` stands for dimensions that broadcast.
+    """Return the labels of each operand and of the result; ``...`` stands for broadcast dimensions.
 
     Raises
     ------
     InvalidArgumentError
-        It has no arrow, labels that are not letters, labels in the result that no operand has, or is not for `count`
-        operands.
+        The equation has no arrow, labels that are not letters, result labels that no operand has, or another number
+        of operands than `count`.
     """
     text = equation.replace(" ", "")
     if text.count("->") != 1:

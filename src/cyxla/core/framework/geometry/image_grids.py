@@ -1,4 +1,4 @@
-"""Where the pixels of a resized image come from: TensorFlow's three ways to lay one grid over another."""
+"""Sampling positions and weights of image resizing, with TensorFlow's three alignments of pixel grids."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Grid:
-    """One dimension of an image resized from `size` pixels to `out`; all places are f32, as in TensorFlow.
+    """Grid of one image dimension, resized from `size` pixels to `out`; positions are f32, as in TensorFlow.
 
     Parameters
     ----------
     size, out : int
-        Pixels before and after.
+        Number of pixels before and after.
     align_corners : bool
-        The centres of the first and last pixels coincide.
+        True if the centres of the first and last pixels coincide.
     half_pixel_centers : bool
-        A pixel's place is its centre, not its corner.
+        True if the position of a pixel is its centre instead of its corner.
     """
 
     size: int
@@ -33,20 +33,20 @@ class Grid:
 
     @property
     def scale(self) -> np.float32:
-        """Pixels before for one after."""
+        """Number of input pixels for each output pixel."""
         if self.align_corners and self.out > 1:
             return np.float32(self.size - 1) / np.float32(self.out - 1)
         return np.float32(self.size) / np.float32(self.out)
 
     def places(self) -> Array:
-        """f32[out]: where each pixel lies among those before."""
+        """Return f32[out]: position of each output pixel in the input."""
         at = np.arange(self.out, dtype=np.float32)
         if self.half_pixel_centers:
             return (at + np.float32(0.5)) * self.scale - np.float32(0.5)
         return at * self.scale
 
     def nearest(self) -> Array:
-        """s64[out]: the pixel before that each pixel repeats."""
+        """Return s64[out]: index of the nearest input pixel."""
         at = np.arange(self.out, dtype=np.float32)
         place = (at + np.float32(0.5) if self.half_pixel_centers else at) * self.scale
         # Halves go up: places are never negative here.
@@ -55,7 +55,7 @@ class Grid:
         return clipped
 
     def linear(self) -> tuple[Array, Array, Array]:
-        """s64[out] of the pixels below and above each place, and f32[out] of the way from one to the other."""
+        """Return the indices s64[out] of the input pixels below and above each position, and the fraction f32[out]."""
         place = self.places()
         floor = np.floor(place)
         below = np.maximum(floor.astype(np.int64), 0)
@@ -63,7 +63,7 @@ class Grid:
         return below, above, (place - floor).astype(np.float32)
 
     def weights(self) -> Array:
-        """f32[out, size]: what each pixel takes of each before."""
+        """Return f32[out, size]: weights of linear interpolation."""
         below, above, part = self.linear()
         matrix, rows = np.zeros((self.out, self.size), np.float32), np.arange(self.out)
         np.add.at(matrix, (rows, below), 1 - part)
@@ -71,9 +71,9 @@ class Grid:
         return matrix
 
     def cubic(self) -> Array:
-        """f32[out, size]: what each pixel takes of the four around its place, by a cubic spline.
+        """Return f32[out, size]: weights of cubic interpolation from four neighbours.
 
-        Half pixel centres leave out what lies beyond the edges; otherwise the pixels at the edges stand for it.
+        With half-pixel centres, weights beyond the edges are dropped; otherwise they are added to the edge pixels.
         """
         place = self.places()
         first = np.floor(place).astype(np.int64)
@@ -91,7 +91,7 @@ class Grid:
         return matrix
 
     def area(self) -> Array:
-        """f32[out, size]: which part of each pixel covers which before, all parts of one adding up to 1."""
+        """Return f32[out, size]: fraction of each output pixel covered by each input pixel; rows sum to 1."""
         scale = self.scale
         start = np.arange(self.out, dtype=np.float32) * scale
         end = np.arange(1, self.out + 1, dtype=np.float32) * scale
@@ -107,7 +107,7 @@ _STEPS = 1024  # between two pixels; the spline is known at these places only
 
 
 def _spline(a: float) -> tuple[Array, Array]:
-    """f32[steps + 1] each: Keys' spline at 0 .. 1 and at 1 .. 2 pixels."""
+    """Return two f32[steps + 1] arrays: Keys' cubic kernel at distances of 0 .. 1 and 1 .. 2 pixels."""
     x = np.arange(_STEPS + 1, dtype=np.float32) / np.float32(_STEPS)
     near = ((a + 2) * x.astype(np.float64) - (a + 3)) * x * x + 1
     y = x.astype(np.float64) + 1
@@ -116,12 +116,12 @@ def _spline(a: float) -> tuple[Array, Array]:
 
 
 def grids(before: tuple[int, int], after: tuple[int, int], align: bool, half: bool) -> tuple[Grid, Grid]:
-    """The grids of the height and the width.
+    """Return the grids of the height and the width.
 
     Raises
     ------
     InvalidArgumentError
-        Both ways of laying the grids are asked for.
+        Both alignments are requested.
     """
     if align and half:
         raise InvalidArgumentError("align_corners and half_pixel_centers exclude each other", hint="set one of them")
@@ -129,7 +129,7 @@ def grids(before: tuple[int, int], after: tuple[int, int], align: bool, half: bo
 
 
 def checked_size(images: Array, size: Array) -> tuple[int, int]:
-    """The new height and width.
+    """Return the new height and width.
 
     Raises
     ------

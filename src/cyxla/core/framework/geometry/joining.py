@@ -1,4 +1,4 @@
-"""Joining, splitting and repeating arrays: shapes that fit, and sizes of the parts."""
+"""Shapes of concatenation, splitting and tiling."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Array = np.ndarray[Any, Any]
 
 
 def check_joinable(shapes: Sequence[Sequence[int]], axis: int) -> None:
-    """Raise unless arrays of these shapes can be joined in a dimension.
+    """Check that arrays can be concatenated along a dimension.
 
     Raises
     ------
     ShapeError
-        They have different ranks, or differ in another dimension.
+        The ranks differ, or sizes of another dimension differ.
     """
     first = shapes[0]
     for shape in shapes[1:]:
@@ -31,14 +31,14 @@ def check_joinable(shapes: Sequence[Sequence[int]], axis: int) -> None:
 
 
 def concat_offsets(concat_dim: Array, shape: list[Array]) -> list[Array]:
-    """Where each of the arrays of these shapes begins when they are joined.
+    """Return the offset of each array in the concatenation.
 
     Raises
     ------
     ShapeError
         The shapes have different ranks.
     InvalidArgumentError
-        They differ in another dimension.
+        Sizes of another dimension differ.
     """
     axis = axis_of(concat_dim, len(shape[0]), "concat_dim")
     offsets, start = [], 0
@@ -55,14 +55,14 @@ def concat_offsets(concat_dim: Array, shape: list[Array]) -> list[Array]:
 
 
 def equal_parts(shape: Sequence[int], split_dim: Array, num_split: int) -> tuple[int, list[int]]:
-    """The dimension that is split into equal parts, and their sizes.
+    """Return the dimension that is split into equal parts, and the sizes of the parts.
 
     Raises
     ------
     ShapeError
         The dimension is not one number.
     InvalidArgumentError
-        There is no such dimension, or it does not fall into so many parts.
+        There is no such dimension, or its size is not a multiple of the number of parts.
     """
     axis = axis_of(split_dim, len(shape), "split_dim")
     if shape[axis] % num_split:
@@ -71,14 +71,14 @@ def equal_parts(shape: Sequence[int], split_dim: Array, num_split: int) -> tuple
 
 
 def given_parts(shape: Sequence[int], size_splits: Array, split_dim: Array, num_split: int) -> tuple[int, list[int]]:
-    """The dimension that is split, and the sizes of its parts, of which one may be given as -1: what is left.
+    """Return the dimension that is split and the sizes of its parts; a size of -1 takes the remainder.
 
     Raises
     ------
     ShapeError
-        The dimension is not one number, or there are not so many sizes.
+        The dimension is not one number, or the number of sizes is wrong.
     InvalidArgumentError
-        There is no such dimension, or the parts do not make it up.
+        There is no such dimension, or the sizes do not add up to it.
     """
     axis = axis_of(split_dim, len(shape), "split_dim")
     if size_splits.shape != (num_split,):
@@ -94,14 +94,14 @@ def given_parts(shape: Sequence[int], size_splits: Array, split_dim: Array, num_
 
 
 def tile_multiples(rank: int, multiples: Array) -> tuple[int, ...]:
-    """How often an array is repeated along each of its dimensions.
+    """Return the number of repetitions along each dimension.
 
     Raises
     ------
     ShapeError
         There is not one number for each dimension.
     InvalidArgumentError
-        One is negative.
+        A number is negative.
     """
     if multiples.shape != (rank,):
         raise ShapeError(f"multiples must hold {rank} numbers; its shape is {list(multiples.shape)}")

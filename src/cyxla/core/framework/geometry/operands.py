@@ -1,4 +1,4 @@
-"""Reading operands that say sizes, shapes and dimensions."""
+"""Decoding of operands that hold sizes, shapes and dimensions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MOST_ELEMENTS = 1 << 48
 
 
 def sizes_of(operand: Array, name: str) -> tuple[int, ...]:
-    """The sizes that a vector holds.
+    """Return the sizes in a vector.
 
     Raises
     ------
     ShapeError
-        It is not a vector.
+        The operand is not a vector.
     InvalidArgumentError
         A size is negative.
     """
@@ -33,12 +33,12 @@ def sizes_of(operand: Array, name: str) -> tuple[int, ...]:
 
 
 def scalar_of(operand: Array, name: str) -> int:
-    """The number that a scalar holds.
+    """Return the number in a scalar.
 
     Raises
     ------
     ShapeError
-        It is not a scalar.
+        The operand is not a scalar.
     """
     if operand.ndim:
         raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
@@ -46,12 +46,12 @@ def scalar_of(operand: Array, name: str) -> int:
 
 
 def axis_of(operand: Array, rank: int, name: str = "axis") -> int:
-    """The dimension that a scalar, or one number in a vector, names; negative ones count from the end.
+    """Return the dimension in a scalar or a vector of one number; negative ones count from the end.
 
     Raises
     ------
     ShapeError
-        It is not one number.
+        The operand is not one number.
     InvalidArgumentError
         There is no such dimension.
     """
@@ -64,7 +64,7 @@ def axis_of(operand: Array, rank: int, name: str = "axis") -> int:
 
 
 def each_axis(axes: Array, rank: int) -> list[int]:
-    """The dimensions that a scalar or a vector names, each by itself, in its order.
+    """Return the dimensions in a scalar or a vector, in order; duplicates are allowed.
 
     Raises
     ------
@@ -79,14 +79,14 @@ def each_axis(axes: Array, rank: int) -> list[int]:
 
 
 def axes_of(operand: Array, rank: int) -> tuple[int, ...]:
-    """The dimensions that a scalar or a vector names, counted from the end where negative.
+    """Return the dimensions in a scalar or a vector; negative ones count from the end.
 
     Raises
     ------
     ShapeError
         The operand is a matrix or more.
     InvalidArgumentError
-        There is no such dimension, or it is named twice.
+        There is no such dimension, or it occurs twice.
     """
     if operand.ndim > 1:
         raise ShapeError(f"reduction_indices must be a scalar or a vector; their shape is {list(operand.shape)}")
@@ -103,16 +103,16 @@ def axes_of(operand: Array, rank: int) -> tuple[int, ...]:
 
 
 def shape_of(shape: Array) -> tuple[tuple[int, ...], int]:
-    """The shape that a vector of sizes gives, and its number of elements.
+    """Return the shape in a vector of sizes, and its number of elements.
 
     Raises
     ------
     ShapeError
-        It is not a vector.
+        The operand is not a vector.
     InvalidArgumentError
         A size is negative.
     ResourceExhaustedError
-        More elements than any memory holds.
+        The number of elements exceeds any memory.
     """
     if shape.ndim != 1:
         raise ShapeError(f"a shape must be a vector of sizes; this operand's shape is {list(shape.shape)}")
@@ -126,12 +126,12 @@ def shape_of(shape: Array) -> tuple[tuple[int, ...], int]:
 
 
 def shape_from(tensor: Array) -> TensorShape:
-    """The shape that a tensor of sizes tells: -1 is unknown, as a scalar the whole shape.
+    """Return the shape in a tensor of sizes: -1 is an unknown size, a scalar of -1 an unknown shape.
 
     Raises
     ------
     InvalidArgumentError
-        It is another scalar, or neither scalar nor vector, or has sizes below -1.
+        The tensor is another scalar, has rank 2 or more, or has sizes below -1.
     """
     if tensor.ndim == 0:
         if int(tensor) != -1:
@@ -146,7 +146,7 @@ def shape_from(tensor: Array) -> TensorShape:
 
 
 def shape_to(shape: TensorShape, dtype: np.dtype[Any]) -> Array:
-    """The tensor of sizes that tells a shape: see `shape_from`."""
+    """Return the tensor of sizes of a shape; the inverse of `shape_from`."""
     if shape.dims is None:
         return np.array(-1, dtype)
     return np.array([-1 if d is None else d for d in shape], dtype)

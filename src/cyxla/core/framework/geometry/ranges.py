@@ -1,4 +1,4 @@
-"""Numbers in equal steps."""
+"""Arithmetic sequences."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Array = np.ndarray[Any, Any]
 
 
 def stepped_range(start: Array, limit: Array, delta: Array) -> Array:
-    """The numbers from `start` on in steps of `delta`, up to `limit`.
+    """Return the numbers from `start` to `limit`, exclusive, in steps of `delta`.
 
     Raises
     ------
     ShapeError
         An operand is not a scalar.
     InvalidArgumentError
-        The steps lead nowhere.
+        `delta` is zero or has the wrong sign.
     """
     for name, operand in (("start", start), ("limit", limit), ("delta", delta)):
         if operand.ndim:
@@ -33,7 +33,7 @@ def stepped_range(start: Array, limit: Array, delta: Array) -> Array:
 
 
 def _stepped(start: Array, limit: Array, delta: Array) -> Array:
-    """Integers exactly; floats by adding the delta again and again, as TensorFlow does."""
+    """Compute integers exactly, and floats by repeated addition of the delta, as TensorFlow does."""
     if is_integer(start.dtype):
         span, step = int(limit) - int(start), int(delta)
         count = -(-abs(span) // abs(step))

@@ -1,4 +1,4 @@
-"""Padding, mirroring, permuting and reversing: their operands, checked."""
+"""Operands of padding, mirroring, transposition and reversal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 def pads_of(rank: int, paddings: Array) -> list[tuple[int, int]]:
-    """The numbers of elements added below and above each dimension.
+    """Return the low and high padding of each dimension.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def pads_of(rank: int, paddings: Array) -> list[tuple[int, int]]:
 
 
 def mirrored(paddings: Array, mode: str, shape: Sequence[int]) -> list[Array]:
-    """s64[size + padding] for each dimension: which element is repeated there.
+    """Return s64[size + padding] for each dimension: the index of the mirrored element.
 
     Raises
     ------
@@ -51,14 +51,14 @@ def mirrored(paddings: Array, mode: str, shape: Sequence[int]) -> list[Array]:
 
 
 def permutation(rank: int, perm: Array) -> tuple[int, ...]:
-    """The dimensions in another order.
+    """Return a permutation of the dimensions.
 
     Raises
     ------
     ShapeError
-        There are not as many numbers as dimensions.
+        The number of entries is not the rank.
     InvalidArgumentError
-        Not every dimension is there once.
+        The operand is not a permutation.
     """
     if perm.shape != (rank,):
         raise ShapeError(f"perm must hold {rank} dimensions; its shape is {list(perm.shape)}")
@@ -69,14 +69,14 @@ def permutation(rank: int, perm: Array) -> tuple[int, ...]:
 
 
 def reversed_axes(rank: int, axis: Array) -> tuple[int, ...]:
-    """The dimensions that are reversed.
+    """Return the reversed dimensions.
 
     Raises
     ------
     ShapeError
         The operand is a matrix or more.
     InvalidArgumentError
-        There is no such dimension, or it is named twice.
+        There is no such dimension, or it occurs twice.
     """
     axes = each_axis(axis, rank)
     if len(set(axes)) != len(axes):

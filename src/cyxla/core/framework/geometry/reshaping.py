@@ -1,4 +1,4 @@
-"""Shapes of arrays that are reshaped, squeezed and broadcast."""
+"""Shapes of reshaping, squeezing and broadcasting."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Array = np.ndarray[Any, Any]
 
 
 def reshaped(size: int, shape: Array) -> tuple[int, ...]:
-    """The shape that so many elements take; one size may be -1, which stands for what is left of them.
+    """Return the shape of a reshaped array of `size` elements; a size of -1 is inferred.
 
     Raises
     ------
     ShapeError
         The operand is not a vector.
     InvalidArgumentError
-        The elements do not fit.
+        The number of elements does not match.
     """
     if shape.ndim != 1:
         raise ShapeError(f"shape must be a vector of sizes; its shape is {list(shape.shape)}")
@@ -40,12 +40,12 @@ def reshaped(size: int, shape: Array) -> tuple[int, ...]:
 
 
 def squeezed_axes(shape: Sequence[int], squeeze_dims: Sequence[int]) -> tuple[int, ...]:
-    """The dimensions that go: those named, or all of one element where none is.
+    """Return the dimensions to remove: the given ones, or by default all of size 1.
 
     Raises
     ------
     InvalidArgumentError
-        There is no such dimension, or it has another number of elements than one.
+        There is no such dimension, or its size is not 1.
     """
     if not squeeze_dims:
         return tuple(d for d, n in enumerate(shape) if n == 1)
@@ -57,7 +57,7 @@ def squeezed_axes(shape: Sequence[int], squeeze_dims: Sequence[int]) -> tuple[in
 
 
 def _broadcast_sizes(s0: Array, s1: Array) -> tuple[list[int], list[int], list[int]]:
-    """Two shapes filled up to one rank, and what they broadcast to."""
+    """Return two shapes padded to equal rank, and their broadcast shape."""
     for name, operand in (("s0", s0), ("s1", s1)):
         if operand.ndim != 1:
             raise ShapeError(f"{name} must be a vector of sizes; its shape is {list(operand.shape)}")
@@ -70,27 +70,27 @@ def _broadcast_sizes(s0: Array, s1: Array) -> tuple[list[int], list[int], list[i
 
 
 def broadcast_args(s0: Array, s1: Array) -> Array:
-    """The shape that two shapes broadcast to.
+    """Return the broadcast shape of two shapes.
 
     Raises
     ------
     ShapeError
-        One is not a vector.
+        An operand is not a vector.
     InvalidArgumentError
-        They do not broadcast.
+        The shapes are not broadcastable.
     """
     return np.array(_broadcast_sizes(s0, s1)[2], s0.dtype)
 
 
 def broadcast_gradient_args(s0: Array, s1: Array) -> tuple[Array, Array]:
-    """The dimensions of the result over which the gradient of each operand is summed.
+    """Return the dimensions of the result over which the gradient of each operand is summed.
 
     Raises
     ------
     ShapeError
         A shape is not a vector.
     InvalidArgumentError
-        The shapes do not broadcast.
+        The shapes are not broadcastable.
     """
     a, b, _ = _broadcast_sizes(s0, s1)
     rank = len(a)

@@ -1,4 +1,4 @@
-"""Gathers and scatters by rows of indices: their shapes, and their policies for rows outside."""
+"""Shapes of gathers and scatters by index vectors, and their policies for indices out of range."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 
 
 def check_nd_shapes(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
-    """Raise unless indices and updates fit a target of this shape."""
+    """Check the shapes of indices and updates against that of the target."""
     if indices.ndim < 1:
         raise InvalidArgumentError("indices are a scalar; their last dimension must name a place")
     depth = indices.shape[-1]
@@ -28,7 +28,7 @@ def check_nd_shapes(shape: tuple[int, ...], indices: Array, updates: Array) -> N
 
 
 def check_policy(policy: str) -> str:
-    """What becomes of indices out of range: an error, or nothing where the policy is ``"IGNORE"``.
+    """Check and return the policy for indices out of range: an error, or ``"IGNORE"``.
 
     Raises
     ------

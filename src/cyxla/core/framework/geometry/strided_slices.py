@@ -1,4 +1,4 @@
-"""Slices, plain ones and strided ones with masks, as indices of NumPy."""
+"""NumPy indices of Slice and of StridedSlice with masks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 
 
 def slice_index(shape: Sequence[int], begin: Array, size: Array) -> tuple[slice, ...]:
-    """An index that takes `size` elements of each dimension from `begin` on; -1 takes all that follow.
+    """Return an index that selects `size` elements of each dimension from `begin`; -1 selects all that follow.
 
     Raises
     ------
     ShapeError
         The operands do not hold one number for each dimension.
     InvalidArgumentError
-        The elements are not there.
+        The slice is out of bounds.
     """
     for name, operand in (("begin", begin), ("size", size)):
         if operand.shape != (len(shape),):
@@ -38,13 +38,13 @@ def slice_index(shape: Sequence[int], begin: Array, size: Array) -> tuple[slice,
 def strided_index(
     shape: Sequence[int], begin: Array, end: Array, strides: Array, masks: Mapping[str, int]
 ) -> tuple[Any, ...]:
-    """An index that takes the slice out of an array of this shape.
+    """Return the index of a strided slice of an array of the given shape.
 
     Raises
     ------
     InvalidArgumentError
-        The parts are not vectors of one length, a stride is zero, there are two ellipses or too many indices, or a
-        single index is out of bounds.
+        The bounds are not vectors of equal length, a stride is zero, there are two ellipses or too many indices, or
+        an index is out of bounds.
     """
     if not begin.ndim == end.ndim == strides.ndim == 1 or not len(begin) == len(end) == len(strides):
         raise InvalidArgumentError(
@@ -64,7 +64,7 @@ def strided_index(
 
 
 def _dims_after_ellipsis(taken: list[int], ellipsis: int, rank: int) -> dict[int, int]:
-    """The dimension that each entry takes: those behind an ellipsis count from the end."""
+    """Return the dimension of each entry; entries behind an ellipsis count from the end."""
     place = ellipsis.bit_length() - 1
     before = [i for i in taken if not ellipsis or i < place]
     behind = [i for i in taken if ellipsis and i > place]

@@ -1,6 +1,6 @@
-"""Windows that slide over the spatial dimensions of an array: the geometry of convolutions and pooling.
+"""Geometry of convolutions and pooling: windows over the spatial dimensions of an array.
 
-All arrays here have their channels last; `channels_last` and `channels_back` go to and from the other layout.
+All arrays here have their channels last; `channels_last` and `channels_back` convert from and to other layouts.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Array = np.ndarray[Any, Any]
 
 
 def is_channels_first(data_format: str) -> bool:
-    """Whether channels come right after the batch."""
+    """Return True if channels are the second dimension."""
     return data_format.startswith("NC") or data_format == "CHANNELS_FIRST"
 
 
 def check_formats(src_format: str, dst_format: str) -> None:
-    """Raise unless two data formats have the same letters.
+    """Check that two data formats have the same letters.
 
     Raises
     ------
     InvalidArgumentError
-        They have not, or are of other lengths than 4 and 5.
+        The letters differ, or the lengths are not 4 or 5.
     """
     if (
         sorted(src_format) != sorted(dst_format)
@@ -39,34 +39,34 @@ def check_formats(src_format: str, dst_format: str) -> None:
 
 
 def channels_last(x: Array, data_format: str) -> Array:
-    """A view with the channels as its last dimension."""
+    """Return a view with the channels as last dimension."""
     return np.moveaxis(x, 1, -1) if is_channels_first(data_format) else x
 
 
 def channels_back(x: Array, data_format: str) -> Array:
-    """A result in the layout of the data format."""
+    """Return a result in the layout of the data format."""
     return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if is_channels_first(data_format) else x
 
 
 def spatial(numbers: Sequence[Any], data_format: str) -> list[Any]:
-    """The entries of the spatial dimensions of an attribute with one for each dimension."""
+    """Return the spatial entries of an attribute with one entry for each dimension."""
     return list(numbers[2:] if is_channels_first(data_format) else numbers[1:-1])
 
 
 def others(numbers: Sequence[Any], data_format: str) -> list[Any]:
-    """The entries of the batch and the channels."""
+    """Return the entries of the batch and the channels."""
     return [numbers[0], numbers[1] if is_channels_first(data_format) else numbers[-1]]
 
 
 def check_steps(
     numbers: Sequence[int], what: str, rank: int, data_format: str, outside: type[OpError] = InvalidArgumentError
 ) -> list[int]:
-    """The spatial entries of strides, dilations or window sizes.
+    """Check strides, dilations or window sizes, and return their spatial entries.
 
     Parameters
     ----------
     outside : type of OpError
-        Raised where batch or channels have another entry than 1.
+        Error class raised if the entry of batch or channels is not 1.
 
     Raises
     ------
@@ -85,14 +85,14 @@ def check_steps(
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows over an array of spatial `sizes`, one for each of `out` places.
+    """Windows over an array of spatial `sizes`, one for each of `out` positions.
 
     Parameters
     ----------
     sizes, kernel, strides, dilations, out : tuple of int
         One number for each spatial dimension.
     pads : tuple of (int, int)
-        What is added below and above.
+        Low and high padding of each spatial dimension.
     """
 
     sizes: tuple[int, ...]
@@ -112,7 +112,7 @@ class Windows:
         padding: str = "VALID",
         explicit: Sequence[tuple[int, int]] = (),
     ) -> Windows:
-        """Windows with TensorFlow's rules of padding.
+        """Return windows padded by TensorFlow's rules.
 
         Raises
         ------
@@ -137,13 +137,13 @@ class Windows:
         return cls(tuple(sizes), tuple(kernel), tuple(strides), dilations, tuple(pads), tuple(out))
 
     def padded(self, x: Array, value: Any = 0) -> Array:
-        """An array [batch, *sizes, channels] with its padding."""
+        """Return an array [batch, *sizes, channels] with padding added."""
         if not any(map(any, self.pads)):
             return x
         return np.pad(x, [(0, 0), *self.pads, (0, 0)], constant_values=value)
 
     def cropped(self, x: Array) -> Array:
-        """A padded array without its padding."""
+        """Return a padded array without its padding."""
         inside = tuple(slice(low, low + size) for (low, _), size in zip(self.pads, self.sizes, strict=True))
         return x[(slice(None), *inside)]
 
@@ -153,7 +153,7 @@ class Windows:
         return tuple(size + sum(pad) for size, pad in zip(self.sizes, self.pads, strict=True))
 
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Each place in a window, and what of a padded array all windows have there."""
+        """Yield each position in a window, and the slices of a padded array at that position of all windows."""
         for tap in product(*map(range, self.kernel)):
             at = (
                 slice(t * dilation, t * dilation + (out - 1) * stride + 1 if out else 0, stride)
@@ -163,12 +163,13 @@ class Windows:
 
 
 def check_explicit(padding: str, explicit: Sequence[int], rank: int, data_format: str) -> list[tuple[int, int]]:
-    """The spatial pairs of `explicit_paddings`.
+    """Check `explicit_paddings` and return its spatial pairs.
 
     Raises
     ------
     InvalidArgumentError
-        They are given with another padding, are not pairs for each dimension, are negative, or pad batch or channels.
+        Paddings are given with another padding mode, are not one pair for each dimension, are negative, or pad batch
+        or channels.
     """
     if padding != "EXPLICIT":
         if explicit:
@@ -185,12 +186,12 @@ def check_explicit(padding: str, explicit: Sequence[int], rank: int, data_format
 
 
 def check_rank(x: Array, rank: int, name: str) -> None:
-    """Refuse an operand of another rank.
+    """Check the rank of an operand.
 
     Raises
     ------
     ShapeError
-        It has another rank.
+        The operand has another rank.
     """
     if x.ndim != rank:
         raise ShapeError(f"{name} must have rank {rank}; its shape is {list(x.shape)}")

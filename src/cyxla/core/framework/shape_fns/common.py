@@ -1,6 +1,6 @@
 """Shape functions that many ops share, and parts that others are made of.
 
-Those about windows (convolutions and pooling) stand in `windows` and can be imported from here too.
+Those of convolutions and pooling are in `windows`, and can be imported from here, too.
 """
 
 from __future__ import annotations
@@ -129,12 +129,12 @@ def random_shape(c: InferenceContext) -> None:
 
 
 def broadcast_binary_shape(c: InferenceContext) -> None:
-    """The output is what both inputs broadcast to."""
+    """Set the output to the broadcast shape of both inputs."""
     c.set_output(0, c.broadcast(c.input(0), c.input(1)))
 
 
 def broadcast_inputs_shape(c: InferenceContext) -> None:
-    """The output is what all inputs broadcast to."""
+    """Set the output to the broadcast shape of all inputs."""
     shape = SCALAR
     for i in range(c.num_inputs):
         shape = c.broadcast(shape, c.input(i))

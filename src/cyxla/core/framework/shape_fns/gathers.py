@@ -1,4 +1,4 @@
-"""Parts of shape functions: of gathers and scatters, of variables behind handles, of tiles."""
+"""Helpers of shape functions for gathers, scatters, variables behind handles, and tiles."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cyxla.errors import InvalidArgumentError, ShapeError
 
 
 def variable_shape(c: InferenceContext, i: int = 0, dtype: DataType | None = None) -> TensorShape:
-    """Shape of the variable behind a handle, unknown where nothing is known of it.
+    """Return the shape of the variable behind a handle, possibly unknown.
 
     Raises
     ------
     InvalidArgumentError
-        The variable is known to be of another type than `dtype`.
+        The type of the variable is known and is not `dtype`.
     """
     handle = c.input_handle(i)
     if not handle:
@@ -70,14 +70,14 @@ def gather_nd_shape(c: InferenceContext, params: TensorShape, indices: TensorSha
 
 
 def check_scatter(c: InferenceContext, shape: TensorShape, indices: TensorShape, updates: TensorShape) -> None:
-    """See that updates are a row of the shape for each index, or a scalar for all."""
+    """Check that updates are one row of the shape for each index, or a scalar."""
     c.with_rank_at_least(shape, 1)
     if updates.rank != 0:
         c.merge(updates, c.concatenate(indices, c.sub_shape(shape, 1)))
 
 
 def check_scatter_nd(c: InferenceContext, shape: TensorShape, indices: TensorShape, updates: TensorShape) -> None:
-    """See that updates are a slice of the shape for each vector of indices."""
+    """Check that updates are one slice of the shape for each index vector."""
     if shape.num_elements == 0 and (indices.num_elements or updates.num_elements):
         raise ShapeError(f"{c.op_def.name}: indices and updates for the empty shape {shape}")
     if not indices.rank or not updates.rank:
@@ -91,7 +91,7 @@ def check_scatter_nd(c: InferenceContext, shape: TensorShape, indices: TensorSha
 
 
 def tiles(c: InferenceContext, name: str, count: int) -> tuple[Sequence[int], Sequence[int]]:
-    """How many tiles lie along each dimension, by an attribute of this name, and how much padding the last one has."""
+    """Return the number of tiles along each dimension, given by an attribute, and the padding of the last ones."""
     counts: Sequence[int] = c.attr(name)
     paddings: Sequence[int] = c.attr("paddings") or [0] * len(counts)
     if min(counts, default=1) <= 0 or prod(counts) != count or len(paddings) != len(counts):

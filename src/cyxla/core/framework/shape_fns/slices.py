@@ -1,4 +1,4 @@
-"""The shape of a strided slice, whose bounds and masks may be known in part."""
+"""Shape of a strided slice with partially known bounds and masks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 
 @dataclass(frozen=True)
 class _Key:
-    """What one place of the bounds says of one dimension."""
+    """Entry of the bounds for one dimension."""
 
     begin: int | None
     end: int | None
@@ -31,12 +31,12 @@ class _Key:
 def strided_slice_shape(
     c: InferenceContext, x: TensorShape, begin: Array | None, end: Array | None, strides: Array | None
 ) -> TensorShape:
-    """Shape of ``x[begin:end:strides]`` under the masks that are attributes of the op.
+    """Return the shape of ``x[begin:end:strides]`` with the masks of the op.
 
     Raises
     ------
     ShapeError
-        More places than dimensions, a stride of 0, several ellipses, or an index that is not there.
+        There are more entries than dimensions, a stride of 0, several ellipses, or an index out of bounds.
     """
     masks = {name: int(c.attr(name)) for name in _MASKS}
     count = _places(c, begin, end, strides)
@@ -62,7 +62,7 @@ def strided_slice_shape(
 
 
 def _places(c: InferenceContext, *bounds: Array | None) -> int | None:
-    """How many places the bounds have."""
+    """Return the number of entries of the bounds, None if unknown."""
     for bound in bounds:
         if bound is not None:
             return int(bound.size)
@@ -77,7 +77,7 @@ def _key(i: int, begin: Array | None, end: Array | None, strides: Array | None, 
 
 
 def _sliced(c: InferenceContext, size: Dim, key: _Key) -> Sequence[Dim]:
-    """What is left of a dimension: one size, or none where an index picks one element."""
+    """Return the size of a sliced dimension; empty if an index removes it."""
     if key.stride == 0:
         raise ShapeError(f"{c.op_def.name}: a stride is 0")
     if key.shrink:
@@ -102,7 +102,7 @@ def _check_index(c: InferenceContext, size: Dim, key: _Key) -> None:
 
 
 def _size_of_unknown(key: _Key) -> Dim:
-    """Known where the bounds alone leave nothing; everything else depends on the dimension."""
+    """Return the size of a slice of an unknown dimension: 0 if the bounds are empty, else unknown."""
     if key.from_start or key.to_end or key.begin is None or key.end is None or key.stride is None:
         return None
     same_side = (key.begin < 0) == (key.end < 0)

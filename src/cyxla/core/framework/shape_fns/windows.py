@@ -1,4 +1,4 @@
-"""Shape functions of convolutions, pooling, biases and batch normalisation: of ops that know a data format."""
+"""Shape functions of ops with a data format: convolutions, pooling, biases and batch normalisation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILTERS = {"HWIO": "01IO", "OIHW": "OI01", "OIHW_VECT_I": "OI01V"}
 
 @dataclass(frozen=True)
 class Layout:
-    """Where batch, channels and spatial dimensions stand in a shape."""
+    """Positions of batch, channels and spatial dimensions in a shape."""
 
     rank: int
     batch: int
@@ -28,12 +28,12 @@ class Layout:
 
     @classmethod
     def of(cls, name: str, spatial: int | None = None) -> Layout:
-        """The layout that a data format names.
+        """Return the layout of a data format.
 
         Raises
         ------
         InvalidArgumentError
-            There is none of that name, or it has another number of spatial dimensions.
+            The format is unknown, or has another number of spatial dimensions.
         """
         text = _LAYOUTS.get(name)
         if text is None:
@@ -44,7 +44,7 @@ class Layout:
         return cls(len(text), text.index("N"), text.index("C"), digits)
 
     def shape(self, batch: Dim, channels: Dim, spatial: Sequence[Dim]) -> TensorShape:
-        """A shape in this layout."""
+        """Return a shape in this layout."""
         dims: list[Dim] = [None] * self.rank
         dims[self.batch], dims[self.channels] = batch, channels
         for at, size in zip(self.spatial, spatial, strict=True):
@@ -55,12 +55,12 @@ class Layout:
 def windowed_output_size(
     size: Dim, window: Dim, stride: int, padding: str, dilation: int = 1, explicit: tuple[int, int] = (0, 0)
 ) -> Dim:
-    """How many windows fit a dimension.
+    """Return the number of windows that fit a dimension.
 
     Raises
     ------
     ShapeError
-        None fits without padding, or a stride or dilation is not positive.
+        No window fits without padding, or a stride or dilation is not positive.
     """
     if stride <= 0 or dilation <= 0:
         raise ShapeError(f"a stride of {stride} with dilation {dilation}: both must be positive")
@@ -85,7 +85,7 @@ def _has(c: InferenceContext, name: str) -> bool:
 
 
 def _numbers(c: InferenceContext, name: str, rank: int) -> Sequence[int]:
-    """A list attribute with a number for each dimension."""
+    """Return a list attribute with one number for each dimension."""
     values: Sequence[int] = c.attr(name)
     if len(values) != rank:
         raise ShapeError(f"{c.op_def.name}: {name} must have {rank} numbers, but is {list(values)}")
@@ -93,7 +93,7 @@ def _numbers(c: InferenceContext, name: str, rank: int) -> Sequence[int]:
 
 
 def _explicit_paddings(c: InferenceContext, layout: Layout) -> list[tuple[int, int]]:
-    """What is put before and after each spatial dimension."""
+    """Return the low and high padding of each spatial dimension."""
     given: Sequence[int] = c.attr("explicit_paddings") if _has(c, "explicit_paddings") else ()
     if c.attr("padding") != "EXPLICIT":
         if given:
@@ -234,7 +234,7 @@ def max_pool_v2_shape(c: InferenceContext, first: int | None = None) -> None:
 
 
 def avg_pool_grad_shape(c: InferenceContext) -> None:
-    """The first input holds the shape of what was pooled."""
+    """Set the output to the shape in the first input, that of the pooled array."""
     c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(0), Layout.of(c.attr("data_format")).rank))
 
 

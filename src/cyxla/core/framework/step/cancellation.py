@@ -1,4 +1,4 @@
-"""Stopping work that waits: callbacks that run when a step is cancelled."""
+"""Cancellation of steps: callbacks that wake waiting work."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _MAKING = new_lock()
 
 
 class CancellationManager:
-    """Runs registered callbacks once when the work is cancelled.
+    """Registry of callbacks that run once, on cancellation.
 
     Parameters
     ----------
     parent : CancellationManager, optional
-        Cancelling it cancels this one.
+        Manager whose cancellation cancels this one.
     """
 
     def __init__(self, parent: CancellationManager | None = None) -> None:
@@ -41,11 +41,11 @@ class CancellationManager:
         return state
 
     def get_cancellation_token(self) -> int:
-        """A fresh token to register a callback with."""
+        """Return a new token for `register_callback`."""
         return next(self._tokens)
 
     def register_callback(self, token: int, callback: Callable[[], object]) -> bool:
-        """Have `callback` run on cancellation; False, and nothing registered, when that has begun already."""
+        """Register a callback; return False without registering it if cancellation has begun."""
         with self._state:
             if self.is_cancelling or self.is_cancelled:
                 return False
@@ -53,9 +53,9 @@ class CancellationManager:
             return True
 
     def deregister_callback(self, token: int) -> bool:
-        """Forget a callback; False if it ran, after waiting until it has ended.
+        """Deregister a callback; if it has run or is running, wait for its end and return False.
 
-        A callback may deregister itself or others: then it does not wait for its own end.
+        Callbacks may deregister themselves and others without waiting for their own end.
         """
         with self._state:
             if not self.is_cancelling and not self.is_cancelled:
@@ -65,7 +65,7 @@ class CancellationManager:
             return False
 
     def try_deregister_callback(self, token: int) -> bool:
-        """Forget a callback; False at once if cancellation has begun."""
+        """Deregister a callback; return False without waiting if cancellation has begun."""
         with self._state:
             return not (self.is_cancelling or self.is_cancelled) and self._callbacks.pop(token, None) is not None
 
@@ -86,7 +86,7 @@ class CancellationManager:
                 self._state.notify_all()
 
     def close(self) -> None:
-        """Leave the parent, so that it does not keep every step's manager alive."""
+        """Detach from the parent, which would otherwise keep the manager of every step alive."""
         if self._parent is not None:
             self._parent._release(self)
 

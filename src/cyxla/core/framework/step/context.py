@@ -1,4 +1,4 @@
-"""Context of one step, shared by its kernels."""
+"""Context of a step, shared by its kernels."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _STEP_IDS = count(1)
 
 
 class StepContext:
-    """One run: its identity, its limits, and the services that kernels may ask for. Built once per step.
+    """Identity, limits and services of one step, created once for each step.
 
     Parameters
     ----------
     resource_manager : ResourceMgr, optional
-        Holds what outlives the step; a fresh one if not given.
+        Manager of resources that outlive the step; a new one by default.
     rendezvous : Rendezvous, optional
-        Where values meet that cross devices.
+        Rendezvous for values sent between devices.
     cancellation_manager : CancellationManager, optional
-        Made on first use if not given.
+        Cancellation manager; created on first use by default.
     function_library : FunctionRuntime, optional
-        Instantiates and runs functions: see `OpKernelContext.call_function`.
+        Runtime that instantiates and runs functions; see `OpKernelContext.call_function`.
     runner : callable, optional
-        Takes a closure and runs it on the pool; if not given it runs at once.
+        Function that runs a closure on the pool; by default closures run at once.
     deadline : float, optional
-        Moment of `time.monotonic` after which the step fails.
+        Time of `time.monotonic` after which the step fails.
     stats_collector : optional
-        Told start and end of every kernel.
+        Receiver of the start and end of every kernel.
     memory_limit : int, optional
-        Most bytes that `allocate_output` and `allocate_temp` give in the whole step.
+        Maximum number of bytes allocated by `allocate_output` and `allocate_temp` in the step.
     track_allocations : bool
-        Whether contexts record what their kernels allocate.
+        True to record the allocations of kernels.
     file_access : FileAccess
-        Files that kernels may touch.
+        Files that kernels may access.
     """
 
     __slots__ = (
@@ -105,25 +105,25 @@ class StepContext:
 
     @property
     def step_container(self) -> ScopedStepContainer:
-        """Container of the resources that end with the step; made when first asked for."""
+        """Container of resources that are deleted at the end of the step; created on first use."""
         if self._container is None:
             self._container = ScopedStepContainer(self.step_id, self.resource_manager)
         return self._container
 
     @property
     def cancellation_manager(self) -> CancellationManager:
-        """Tells waiting kernels that the step is cancelled."""
+        """Cancellation manager of the step."""
         if self._cancellation is None:
             self._cancellation = CancellationManager()
         return self._cancellation
 
     def check_running(self) -> None:
-        """Stop a step that was cancelled or whose time is over.
+        """Raise if the step was cancelled or has exceeded its deadline.
 
         Raises
         ------
         CancelledError, DeadlineExceededError
-            It was; it is.
+            The step was cancelled, or its deadline has passed.
         """
         if self.deadline is not None and monotonic() > self.deadline:
             raise DeadlineExceededError("the step did not end before its deadline", hint="allow more time")
@@ -132,7 +132,7 @@ class StepContext:
             raise CancelledError("the step was cancelled")
 
     def close(self) -> None:
-        """Drop what lives for the step only; the executor calls it when all kernels have ended."""
+        """Delete the resources of the step; called by the executor when all kernels have ended."""
         if self._container is not None:
             self._container.close()
 

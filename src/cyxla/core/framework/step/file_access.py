@@ -1,8 +1,8 @@
-"""Files that the nodes of a graph may touch.
+"""Access of graphs to files.
 
-Graphs are programs. One that is built here may do what its author may; one that is loaded comes from somebody else, and
-reaches only the files in its model's folder unless its user says otherwise. Kernels ask `OpKernelContext.file_path` for
-the path of each file before they touch it.
+Graphs are programs. A graph built in this process has the rights of the process; a loaded graph is untrusted and can
+only access files in the folder of its model, unless its user grants more. Kernels pass the path of each file through
+`OpKernelContext.file_path` before they access it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ HINT = "load the model with allow_file_access=True, or give Session(..., allow_f
 
 @dataclass(frozen=True)
 class FileAccess:
-    """Permission to touch files.
+    """Permission to access files.
 
     Parameters
     ----------
     is_limited : bool
-        Whether there is any limit.
+        True if access is restricted.
     folder : str, optional
-        The one folder whose files may be touched; none if there is a limit but no folder.
+        Folder whose files are accessible; if restricted without a folder, no file is.
     """
 
     is_limited: bool = False
@@ -32,25 +32,25 @@ class FileAccess:
 
     @classmethod
     def inside(cls, folder: str | os.PathLike[str]) -> FileAccess:
-        """Permission for the files in a folder, wherever it really lies."""
+        """Return the permission for the files in a folder, symbolic links resolved."""
         return cls(True, os.path.realpath(folder))
 
-    def path(self, path: str, what: str = "") -> str:
-        """The path of a file that may be touched, symbolic links and ``..`` resolved where there is a limit.
+    def path(self, path: str, user: str = "") -> str:
+        """Check and return a path; with restricted access, symbolic links and ``..`` are resolved.
 
         Parameters
         ----------
         path : str
-            As the program gives it.
-        what : str
-            Who wants to touch it, for the message.
+            Path given by the program.
+        user : str
+            Name of the op, for the error message.
 
         Raises
         ------
         PermissionDeniedError
-            The file lies outside of the folder.
+            The file is outside of the folder.
         InvalidArgumentError
-            The path holds a zero byte.
+            The path contains a zero byte.
         """
         if "\0" in path:
             raise InvalidArgumentError(f"{path!r} is no path: it holds a zero byte")
@@ -58,7 +58,7 @@ class FileAccess:
             return path
         if self.folder is None:
             raise PermissionDeniedError(
-                f"{what or 'the graph'} may not touch the file '{path}': a graph that was loaded from a file or from "
+                f"{user or 'the graph'} may not touch the file '{path}': a graph that was loaded from a file or from "
                 "bytes has no folder of its own",
                 hint=HINT,
             )
@@ -66,7 +66,7 @@ class FileAccess:
         if os.path.commonpath([real, self.folder]) != self.folder:
             to = f", which is '{real}'" if real != os.path.abspath(path) else ""
             raise PermissionDeniedError(
-                f"{what or 'the graph'} may not touch the file '{path}'{to}: it lies outside of the model's folder "
+                f"{user or 'the graph'} may not touch the file '{path}'{to}: it lies outside of the model's folder "
                 f"'{self.folder}'",
                 hint=HINT,
             )

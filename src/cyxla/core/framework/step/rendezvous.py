@@ -1,4 +1,4 @@
-"""Where values meet that go from one device, or part of a graph, to another."""
+"""Rendezvous: exchange of values between devices and partitions of a graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Received = Callable[[OpError | None, Any, bool], object]
 
 @dataclass(frozen=True)
 class ParsedKey:
-    """The parts of a key: see `create_key`."""
+    """Parts of a key; see `create_key`."""
 
     src_device: str
     src_incarnation: int
@@ -31,18 +31,18 @@ class ParsedKey:
 def create_key(
     src_device: str, src_incarnation: int, dst_device: str, edge_name: str, frame_iter: tuple[int, int] = (0, 0)
 ) -> str:
-    """The key of a value: from where to where, along which edge, in which frame and iteration of loops."""
+    """Return the key of a value: source and target device, edge, loop frame and iteration."""
     frame, iteration = frame_iter
     return f"{src_device};{src_incarnation:016x};{dst_device};{edge_name};{frame}:{iteration}"
 
 
 def parse_key(key: str) -> ParsedKey:
-    """The parts of a key.
+    """Parse a key.
 
     Raises
     ------
     InvalidArgumentError
-        It is not of the form that `create_key` gives.
+        The key does not have the form of `create_key`.
     """
     try:
         source, incarnation, target, edge, place = key.split(";")
@@ -57,9 +57,9 @@ def parse_key(key: str) -> ParsedKey:
 
 
 class Rendezvous:
-    """A table of values by key, first in first out; it never blocks who sends.
+    """Table of queues of values by key; sending never blocks.
 
-    After `start_abort` everything waiting, sent or asked for fails with the error given.
+    After `start_abort`, pending and later sends and receives fail with the given error.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Rendezvous:
         self._error: OpError | None = None
 
     def send(self, key: str, value: Any, is_dead: bool = False) -> None:
-        """Give a value to the first who waits for the key, or keep it.
+        """Pass a value to the first receiver that waits for the key, or queue it.
 
         Raises
         ------
@@ -87,21 +87,21 @@ class Rendezvous:
         receiver(None, value, is_dead)
 
     def recv_async(self, key: str, done: Received, cancellation: CancellationManager | None = None) -> None:
-        """Call `done` with the next value of the key: at once if it is there, else in the thread that sends it.
+        """Call `done` with the next value of the key: at once if it is available, else in the sending thread.
 
         Parameters
         ----------
         key : str
-            See `create_key`.
+            Key of the value; see `create_key`.
         done : callable
-            Called once with (error, value, whether it is dead).
+            Callback, called once with (error, value, is_dead).
         cancellation : CancellationManager, optional
-            Ends the wait with `CancelledError`.
+            Manager whose cancellation ends the wait with `CancelledError`.
         """
         self._ask(key, done, cancellation)
 
     def _ask(self, key: str, done: Received, cancellation: CancellationManager | None) -> Received:
-        """Ask for a value, and give what stands in the queue until it comes."""
+        """Pass the next value to a receiver, queued if there is none yet; return the callback used."""
         receiver = done
         if cancellation is not None:
             token = cancellation.get_cancellation_token()
@@ -126,12 +126,12 @@ class Rendezvous:
         Returns
         -------
         value, is_dead
-            What was sent.
+            Value that was sent, and True if it is dead.
 
         Raises
         ------
         OpError
-            The rendezvous was aborted, the wait cancelled, or it took longer than `timeout` seconds.
+            The rendezvous was aborted, or the wait was cancelled or exceeded `timeout` seconds.
         """
         arrived: list[tuple[OpError | None, Any, bool]] = []
         event = Event()
@@ -150,7 +150,7 @@ class Rendezvous:
         return value, is_dead
 
     def start_abort(self, error: OpError | None = None) -> None:
-        """Let all that wait, and all that come, fail; the first error stays."""
+        """Fail all pending and later operations; the first error is kept."""
         with self._lock:
             if self._error is not None:
                 return
@@ -163,7 +163,7 @@ class Rendezvous:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits: neither values nor receivers."""
+        """True if neither values nor receivers are pending."""
         return not self._values and not self._waiting
 
     def _cancel(self, key: str, receiver: Received) -> None:
@@ -182,7 +182,7 @@ class Rendezvous:
 
 
 def _take(table: dict[str, deque[Any]], key: str, queue: deque[Any]) -> Any:
-    """The first of a queue; empty queues leave the table."""
+    """Pop the first item of a queue; empty queues are removed from the table."""
     first = queue.popleft()
     if not queue:
         del table[key]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
 from cyxla.core.runtime.schedule import topological_order
-
-if TYPE_CHECKING:
-    from cyxla.core.runtime.optimization_registry import OptimizationPassOptions, OptimizationPassRegistry
 
 PHASE = 20
 MAX_CONSTANT = 4096  # bytes; larger constants are not compared
@@ -20,8 +18,6 @@ _EXCLUDED_OPS = frozenset(
 
 def register(registry: OptimizationPassRegistry) -> None:
     """Add the pass to a registry."""
-    from cyxla.core.runtime.optimization_registry import Grouping
-
     registry.register(Grouping.POST_PARTITIONING, PHASE, common_subgraph_elimination, "common_subgraph_elimination")
 
 

@@ -11,13 +11,13 @@ from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import HANDLES
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.invoke import KernelCall
+from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
 from cyxla.core.runtime.schedule import topological_order
 from cyxla.core.runtime.subgraph import insert_node
 from cyxla.errors import OpError
 
 if TYPE_CHECKING:
     from cyxla.core.runtime.engine import Engine
-    from cyxla.core.runtime.optimization_registry import OptimizationPassOptions, OptimizationPassRegistry
 
 PHASE = 10
 MAX_BYTES = 10 << 20  # of a folded value; a larger one is computed in every run
@@ -29,8 +29,6 @@ _EXCLUDED_OPS = _CONTROL_FLOW | {"Const", "LoopCond", "ControlTrigger", "Placeho
 
 def register(registry: OptimizationPassRegistry) -> None:
     """Add the pass to a registry."""
-    from cyxla.core.runtime.optimization_registry import Grouping
-
     registry.register(Grouping.POST_PARTITIONING, PHASE, constant_folding, "constant_folding")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import update_wrapper, wraps
+from functools import partial, update_wrapper, wraps
 from inspect import signature
 from typing import Any
 
@@ -63,8 +63,6 @@ class custom_vjp:  # noqa: N801 - a decorator
         self.forward, self.backward = fwd, bwd
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        from functools import partial
-
         return self if instance is None else partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -36,6 +36,7 @@ from cyxla.xla.lib.values import (
     iota_along,
     is_complex,
     rank_of,
+    reduced,
     scalar,
     select,
     sizes_of,
@@ -557,8 +558,6 @@ def _gather_nd(params: XlaOp, indices: XlaOp, *, bad_indices_policy: str) -> Xla
 
 def _in_range(indices: XlaOp, limits: Sequence[int], result: Sequence[int]) -> XlaOp:
     """Return a mask of the rows of indices that are in range, broadcast to the result."""
-    from cyxla.xla.lib.values import reduced
-
     bounds = broadcast_to(xla.constant(indices.builder, np.array(limits), indices.shape.dtype), sizes_of(indices))
     inside = xla.and_(xla.ge(indices, zeros_like(indices)), xla.lt(indices, bounds))
     rows = reduced(inside, "and", scalar(inside, True), [-1])

@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, ResourceUpdate
+from cyxla.tf2xla.const_analysis import loop_invariants
 from cyxla.tf2xla.functions import (
     apply_updates,
     arguments_of,
@@ -178,7 +179,6 @@ def run_loop(ctx: XlaOpKernelContext) -> Any:
     """Emit a while loop whose state is a tuple of all values that the body may change."""
     inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
     compiler, body_name, cond_name = ctx.xla.compiler, ctx.attr("body"), ctx.attr("cond")
-    from cyxla.tf2xla.const_analysis import loop_invariants
 
     constants = compiler.analysis.function_constants(body_name) | compiler.analysis.function_constants(cond_name)
     invariant = set(loop_invariants(compiler.body_of(body_name)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from cyxla.core.framework.geometry.ranges import stepped_range
 from cyxla.core.framework.types import COMPLEX, FLOATING, INDEX, DataType
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 from cyxla.tf2xla.lib.typed_values import cast, full
-from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.types import data_type, element_type
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -22,6 +24,7 @@ from cyxla.xla.lib.values import (
     is_complex,
     is_narrow,
     rank_of,
+    reduced,
     scalar,
     select,
     sizes_of,
@@ -37,8 +40,6 @@ Array = np.ndarray[Any, Any]
 def _add_n(ctx: XlaOpKernelContext) -> Any:
     """Add the operands in order; tensor lists by their buffers."""
     if ctx.input_type(0) is DataType.DT_VARIANT:
-        from dataclasses import replace
-
         lists = [ctx.input_tensor_list(i) for i in range(ctx.num_inputs)]
         total = lists[0].buffer
         for other in lists[1:]:
@@ -206,8 +207,6 @@ def _count(values: XlaOp, size: int, weights: XlaOp, dtype: DataType, binary: bo
     sizes = (rows, count, size)
     hit = xla.eq(xla.broadcast_in_dim(values, sizes, (0, 1)), xla.broadcast_in_dim(numbers, sizes, (2,)))
     if binary:
-        from cyxla.xla.lib.values import reduced
-
         seen = reduced(hit, "or", scalar(hit, False), [1])
         return xla.convert(seen, element_type(dtype))
     each = full(values.builder, 1, dtype, (rows, count)) if not _has_elements(weights) else weights
@@ -222,7 +221,6 @@ def _has_elements(x: XlaOp) -> bool:
 @lowering("Bincount", const=("size",))
 def _bincount(values: XlaOp, size: Array, weights: XlaOp) -> XlaOp:
     flat = xla.reshape(values, (1, int(np.prod(sizes_of(values), dtype=np.int64))))
-    from cyxla.tf2xla.types import data_type
 
     return xla.reshape(_count(flat, int(size), weights, data_type(weights.shape.dtype), False), (int(size),))
 
@@ -250,8 +248,6 @@ _COMPOSABLE = frozenset((
 @lowering("_UnaryOpsComposition", attrs=("op_names",), types={"T": (FLOATING[0], *FLOATING[2:])})
 def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
     """Apply the lowerings of the listed ops in sequence."""
-    from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
-
     for given in op_names:
         name = given.decode() if isinstance(given, bytes) else given
         if name not in _COMPOSABLE:

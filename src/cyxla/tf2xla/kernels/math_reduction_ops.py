@@ -12,7 +12,7 @@ from cyxla.core.framework.types import FLOATING, INDEX, DataType
 from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.lib.typed_values import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.types import ElementType
+from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import (
@@ -140,8 +140,6 @@ def _register_scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], buil
 
 def _log_add_exp(dtype: ElementType) -> Any:
     """Build log(exp(a) + exp(b)) without overflow."""
-    from cyxla.types import Shape
-
     builder = XlaBuilder("log_add_exp")
     a, b = (xla.parameter(builder, i, Shape.array(dtype), n) for i, n in enumerate("ab"))
     top = xla.maximum(a, b)

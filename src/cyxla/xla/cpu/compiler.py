@@ -17,6 +17,7 @@ from cyxla.xla.cpu.native import library as native
 from cyxla.xla.cpu.native import toolchain
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.service import CompileOptions, Compiler, Executable
+from cyxla.xla.service.donation import resolve_donation
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.dump import Dump
@@ -241,7 +242,6 @@ def _settled(options: CompileOptions, module: HloModule) -> CompileOptions:
     """Donated parameters by number; the module's key knows no names."""
     if not options.donate:
         return options
-    from cyxla.xla.service.donation import resolve_donation
 
     return resolve_donation(options, module)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cyxla import config
 from cyxla.errors import InvalidArgumentError
+from cyxla.xla.service.donation import check
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,6 @@ class CompileOptions:
         if isinstance(options.get("disabled_passes"), str):  # `in` would match substrings
             raise InvalidArgumentError("disabled_passes is a string", hint="give a tuple of names")
         if "donate" in options:
-            from cyxla.xla.service.donation import check
-
             check(options["donate"])
             options = {**options, "donate": _normalised(options["donate"])}
         config.check_environment()

@@ -6,7 +6,7 @@ import re
 
 from cyxla.errors import DTypeError, ShapeError, UnimplementedError
 from cyxla.types import COMBINE, UNBOUNDED, ElementType, Layout, Shape, SplitConfig, element_type, is_element_type
-from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
+from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern, blank_comments
 
 # Braces after the sizes are a layout if they begin with a dimension number or a colon, as in `{1,0}` and `{:S(2)}`.
 _LAYOUT = rf"(?:\{{\}}|{WS}\{{{WS}[0-9:][^{{}}]*+(?:\{{[^{{}}]*+\}}[^{{}}]*+)*+\}})?+"
@@ -232,8 +232,6 @@ def parse_shape(text: str) -> Shape:
     HloParseError
         The text is not a shape, or has more after it.
     """
-    from cyxla.xla.hlo.text.lexer import blank_comments
-
     cursor = Cursor(blank_comments(text))
     shape = ShapeReader(cursor).read()
     if cursor.skip() != len(cursor.text):

@@ -102,6 +102,19 @@ def test_a_second_dump_replaces_the_first(tmp_path):
     assert "07_notes.txt" in files
 
 
+def test_files_of_an_earlier_compilation_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setenv("CYXLA_DUMP", str(tmp_path))
+    text = program("x = f32[4] parameter(0) ROOT a = f32[4] tanh(x)")
+    cyxla.compile(text)
+    (folder,) = tmp_path.iterdir()
+    for name in ("unit9.c", "k9.loops.txt"):
+        (folder / name).write_text("left by an earlier dump")
+    cyxla.compile(text)
+    names = {path.name for path in folder.iterdir()}
+    assert {"unit0.c", "k0.loops.txt"} <= names
+    assert not {"unit9.c", "k9.loops.txt"} & names
+
+
 BOUNDS = {
     "MAX_REWRITES": (
         2,

@@ -1,6 +1,6 @@
-"""The compiler of platform cpu: HLO to C, to machine code, to a call.
+"""Compiler of platform cpu: HLO to C, to machine code, to a call.
 
-What finds a program in the disk cache is imported with this module; what compiles one, when one has to be compiled.
+The modules that look up a program in the disk cache are imported with this one; those that compile, when needed.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from cyxla.xla.hlo import HloModule, Instruction
 
 
-# Of programs that prebuilt functions run while native code is being made: ns of a call, and instructions.
+# Limits of programs that prebuilt functions run while they are compiled: ns of a call, and instructions.
 MAX_PREBUILT_NS, MAX_PREBUILT_INSTRUCTIONS = 5e6, 1000
-SHORT_PROGRAM = 4_000  # characters that are read at once, which shows what to expect
-# What prebuilt functions compute as a rule: a program of nothing else most likely needs no compiler.
+SHORT_PROGRAM = 4_000  # characters up to which a program is read before the C compiler is started
+# Opcodes that prebuilt functions usually compute: a program without others most likely needs no C compiler.
 PREBUILT_OPCODES = frozenset({"dot", "convolution", "fft", "sort", "topk"})
 _NOTHING_TO_DO = frozenset({"parameter", "constant", "iota", "tuple", "get-tuple-element", "bitcast", "call"})
 
 
 class CpuCompiler(Compiler):
-    """Generates C, has it compiled for this processor, and keeps the result on disk."""
+    """Compiler that generates C, compiles it for this processor, and caches the result on disk."""
 
     platform: ClassVar[str] = "cpu"
 
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
-        """Compile a verified module, or find it compiled: then no pass runs and no C is written.
+        """Compile a verified module; on a cache hit, no pass runs and no C is generated.
 
         Without a C compiler, the executable evaluates the module, unless all its kernels are prebuilt.
         """
@@ -58,7 +58,7 @@ class CpuCompiler(Compiler):
     def compile_tiered(
         self, module: HloModule, options: CompileOptions
     ) -> tuple[Executable, Callable[[], Executable] | None]:
-        """Compile a verified module, or have prebuilt functions run it meanwhile if it is small and they can."""
+        """Compile a verified module, or return an executable of prebuilt functions with a function that compiles."""
         tier = config.get("TIER")
         long = len(module.entry.instructions) > MAX_PREBUILT_INSTRUCTIONS
         if tier == "native" or long or config.get("DUMP") or config.get("CC") == "none":
@@ -81,7 +81,7 @@ class CpuCompiler(Compiler):
     def compile_source(
         self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions
     ) -> Executable:
-        """Compile a program, or find it compiled by its bytes: then it is not even read."""
+        """Compile a program; on a cache hit by its bytes, it is not even parsed."""
         if options.disabled_passes:
             _check_names(options)
         tools = toolchain.find()
@@ -184,12 +184,12 @@ class CpuCompiler(Compiler):
 
 
 def _calls_c(manifest: Manifest) -> bool:
-    """Whether a program needs C functions that were registered in this process."""
+    """Return whether a program needs C functions that were registered in this process."""
     return any(name.startswith("c call ") for name in manifest.functions)
 
 
 def _needs_no_compiler(module: HloModule) -> bool:
-    """Guess: one that was started in vain costs more than one that starts late."""
+    """Guess whether a program needs no C compiler: one started in vain costs more than one started late."""
     opcodes: set[str] = set()
     pending = [module.entry]
     for computation in pending:  # which grows
@@ -239,7 +239,7 @@ def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
 
 
 def _settled(options: CompileOptions, module: HloModule) -> CompileOptions:
-    """Donated parameters by number; the module's key knows no names."""
+    """Return the options with donated parameters by number; the module's key has no names."""
     if not options.donate:
         return options
 
@@ -253,7 +253,7 @@ def _check_names(options: CompileOptions) -> None:
 
 
 class _Target(NamedTuple):
-    """What to compile with, and where to keep the result: under no key, only the shared object is kept."""
+    """C compiler, disk cache and key of the result; without a key, only the shared object is cached."""
 
     build: Build
     cache: store.DiskCache | None = None
@@ -262,7 +262,7 @@ class _Target(NamedTuple):
     def library(
         self, source: Source, manifest: Manifest, constants: Sequence[memoryview], *, keep: bool
     ) -> native.Library:
-        """Compile, keep and load; what functions of this process a program calls is nothing for the disk."""
+        """Compile, cache and load; calls of functions of this process are never cached."""
         if self.cache is None or not self.key or not keep:
             if source.recipe is not None:
                 return native.Library.from_bytes(source.recipe)

@@ -41,6 +41,9 @@ class Dump:
 
             self.folder = folder_of(root, module)
             self.passes = PassDump(self.folder)
+            for pattern in ("unit*.c", "k*.loops.txt"):
+                for stale in self.folder.glob(pattern):
+                    stale.unlink(missing_ok=True)
 
     @property
     def active(self) -> bool:

@@ -46,9 +46,9 @@ def emits(*opcodes: str, check: Check | None = None) -> Callable[[Emitter], Emit
     Parameters
     ----------
     opcodes : str
-        Their names.
+        Names of the opcodes.
     check : callable, optional
-        Says of one instruction why it cannot be emitted, or None if it can.
+        Function that returns the reason why an instruction cannot be emitted, or None if it can.
     """
 
     def register(emitter: Emitter) -> Emitter:
@@ -80,13 +80,13 @@ def fusible(*opcodes: str, check: Check | None = None) -> None:
 
 
 def _register(opcode: str) -> None:
-    """Import what registers an opcode, if it was not."""
+    """Import the module that registers an opcode, if it was not imported."""
     if opcode in MODULES:
         import_module(f"cyxla.xla.cpu.{MODULES[opcode]}")
 
 
 def can_emit(ins: Instruction) -> str | None:
-    """Why one instruction cannot be compiled to a kernel; None if it can."""
+    """Return the reason why an instruction cannot be compiled to a kernel; None if it can."""
     _register(ins.opcode)
     if ins.opcode not in _CHECKS:
         return f"{ins.opcode} has no kernel"
@@ -95,12 +95,12 @@ def can_emit(ins: Instruction) -> str | None:
 
 
 def emit(group: Group) -> list[Step]:
-    """The kernels of a group, in the order in which they run.
+    """Emit the kernels of a group, in the order in which they run.
 
     Raises
     ------
     UnimplementedError
-        Nobody writes kernels for this.
+        No emitter is registered for an opcode.
     """
     steps = _emit(group)
     return [s if s.groups else replace(s, groups=(group,)) for s in (steps if isinstance(steps, list) else [steps])]

@@ -61,7 +61,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("flatten_call_graph", flatten_call_graph.run),
     ("dce", dce.run),
 )
-#: What the planner takes care of without a kernel.
+#: Opcodes that the planner handles without a kernel.
 _NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
 
 
@@ -74,7 +74,7 @@ def check_names(disabled: Sequence[str]) -> None:
 
 
 def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloModule:
-    """Bring a copy of a module into the form that has kernels."""
+    """Run the passes on a copy of a module; every opcode of the result has a kernel."""
     check_names(options.disabled_passes)
     _check_interface(module)
     _check_nesting(module)
@@ -117,12 +117,12 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
 
 
 def check_supported(module: HloModule, options: CompileOptions) -> None:
-    """Find every instruction without native code.
+    """Check that every instruction has native code.
 
     Raises
     ------
     UnimplementedError
-        Names them all: opcode, types, why; or a custom call that no platform runs.
+        Names all that do not: opcode, types, reason; or a custom call that no platform runs.
     """
     missing: dict[str, Instruction] = {}
     for computation in _scheduled(module):
@@ -149,7 +149,7 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
 
 
 def _unknown_call(module: HloModule, options: CompileOptions) -> UnimplementedError | None:
-    """The error of a custom call that no platform runs."""
+    """Return the error of a custom call that no platform runs; None without one."""
     if any(ins.opcode == "custom-call" for computation in module.post_order() for ins in computation.instructions):
         from cyxla.xla.evaluator import check_custom_calls  # most programs have none
 
@@ -166,7 +166,7 @@ def _types(ins: Instruction) -> str:
 
 
 def _scheduled(module: HloModule) -> Iterator[Computation]:
-    """The entry and the computations of loops and branches."""
+    """Yield the entry and the computations of loops and branches."""
     stack, seen = [module.entry], {module.entry}
     while stack:
         computation = stack.pop()
@@ -179,7 +179,7 @@ def _scheduled(module: HloModule) -> Iterator[Computation]:
 
 
 def _check_nesting(module: HloModule) -> None:
-    """Refuse what the planner would not take before any pass spends time on it."""
+    """Raise for loops nested too deep for the planner, before any pass spends time on them."""
     depth: dict[Computation, int] = {}
     for computation in module.post_order():
         inner = [depth[c] + (i.opcode in CONTROL_FLOW) for i in computation.instructions for c in i.called]
@@ -189,7 +189,7 @@ def _check_nesting(module: HloModule) -> None:
 
 
 def _check_interface(module: HloModule) -> None:
-    """Arguments and results have to be arrays of known sizes, or tokens."""
+    """Raise unless arguments and results are arrays of static sizes, or tokens."""
     for ins in (*module.entry.parameters, module.entry.root):
         wrong = [
             leaf

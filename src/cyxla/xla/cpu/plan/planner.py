@@ -21,7 +21,7 @@ MAX_NESTING = 100  # of loops and branches
 
 
 def plan(computation: Computation) -> Plan:
-    """Decide which kernels run a computation, and in what order.
+    """Plan the kernels of a computation, and their order.
 
     Parameters
     ----------

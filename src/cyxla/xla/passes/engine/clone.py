@@ -17,20 +17,20 @@ def copy_instruction(
     called: Sequence[Computation] | None = None,
     shape: Shape | None = None,
 ) -> Instruction:
-    """Append a copy of an instruction to a computation; attributes are shared, since nobody changes them.
+    """Append a copy of an instruction to a computation; attributes, which are never changed, are shared.
 
     Parameters
     ----------
     ins : Instruction
-        What to copy.
+        Instruction to copy.
     target : Computation
-        Where the copy goes.
+        Computation to append to.
     operands : sequence of Instruction
-        What the copy reads, in `target`.
+        Operands of the copy, in `target`.
     called : sequence of Computation, optional
-        What the copy calls; by default the same computations.
+        Computations that the copy calls; by default the same.
     shape : Shape, optional
-        Its shape; by default the same.
+        Shape of the copy; by default the same.
     """
     new = object.__new__(Instruction)
     new.opcode, new.shape, new.operands = ins.opcode, ins.shape if shape is None else shape, tuple(operands)
@@ -45,7 +45,7 @@ def copy_instruction(
 
 
 def copy_body(source: Computation, target: Computation, arguments: Sequence[Instruction]) -> Instruction:
-    """Append copies of all instructions of `source`, with `arguments` for parameters; returns the copy of the root."""
+    """Append copies of all instructions of `source`, with `arguments` for parameters; return the copy of the root."""
     made: dict[Instruction, Instruction] = {}
     for ins in source.post_order():
         if ins.opcode == "parameter":
@@ -58,7 +58,7 @@ def copy_body(source: Computation, target: Computation, arguments: Sequence[Inst
 
 
 def clone(module: HloModule) -> HloModule:
-    """Copy what a module's entry reaches, so that passes may change the copy.
+    """Return a copy of the computations that a module's entry reaches, which passes may change.
 
     Names, metadata and configuration are kept; computations come callees first.
     """

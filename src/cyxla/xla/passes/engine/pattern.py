@@ -1,4 +1,4 @@
-"""Patterns over HLO: what the left and the right side of a rewriting rule are written in.
+"""Patterns over HLO: the language of the left and the right side of a rewriting rule.
 
 `Var` stands for any instruction, `attr` for any attribute value, a number for an array that holds it everywhere::
 
@@ -6,8 +6,8 @@
     x * 1
     op("transpose", op("transpose", x, dimensions=p), dimensions=q)
 
-One variable in two places stands for one instruction, or one value of an attribute. On the right side an attribute may
-be worked out from others: ``dimensions=compute(compose, p, q)``.
+A variable that occurs twice stands for one instruction, or one value of an attribute. On the right side an attribute
+may be computed from others: ``dimensions=compute(compose, p, q)``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Bound: TypeAlias = dict[str, Any]
 
 
 class Match:
-    """What the variables of a pattern stand for: ``m.x`` is the instruction or attribute value of the variable ``x``.
+    """Values of the variables of a pattern: ``m.x`` is the instruction or attribute value of the variable ``x``.
 
     Attributes
     ----------
     root : Instruction
-        The instruction that matched.
+        Instruction that matched.
     """
 
     __slots__ = ("_bound", "root")
@@ -50,22 +50,22 @@ class Match:
 
 
 class Pattern(ABC):
-    """Base of what may stand for an instruction; arithmetic on patterns gives patterns."""
+    """Base class of patterns of instructions; arithmetic on patterns gives patterns."""
 
     @abstractmethod
     def match(self, ins: Instruction, bound: Bound) -> bool:
-        """Tell whether the instruction fits; what variables stand for is added to `bound`."""
+        """Return whether an instruction matches; the values of variables are added to `bound`."""
 
     @abstractmethod
     def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
-        """Write the instructions that this stands for; `shape` is the shape of constants, and of stated results."""
+        """Build the instructions of the pattern; `shape` is the shape of constants, and of stated results."""
 
     def opcodes(self) -> frozenset[str] | None:
-        """The opcodes that may fit; None is any."""
+        """Return the opcodes that may match; None for any."""
         return None
 
     def orders(self) -> Iterator[Pattern]:
-        """The pattern, with the operands of commutative opcodes in every order."""
+        """Yield the pattern with the operands of commutative opcodes in every order."""
         yield self
 
     def __add__(self, other: Operand) -> Op:
@@ -106,17 +106,17 @@ Operand: TypeAlias = "Pattern | float"
 
 
 class Var(Pattern):
-    """Any instruction."""
+    """Variable for any instruction."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def match(self, ins: Instruction, bound: Bound) -> bool:
-        """Fit anything the first time, afterwards the same instruction."""
+        """Match anything the first time, afterwards the same instruction."""
         return bound.setdefault(self.name, ins) is ins
 
     def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
-        """Give what it stands for."""
+        """Return the value of the variable."""
         found: Instruction = getattr(m, self.name)
         return found
 
@@ -125,32 +125,32 @@ class Var(Pattern):
 
 
 class Uniform(Var):
-    """Any array that holds one known number everywhere."""
+    """Variable for any array whose elements are one known number."""
 
     def match(self, ins: Instruction, bound: Bound) -> bool:
-        """Fit a constant of one element, or the broadcast of one."""
+        """Match a constant of one element, or the broadcast of one."""
         return uniform_value(ins) is not None and super().match(ins, bound)
 
     def opcodes(self) -> frozenset[str] | None:
-        """Constants and broadcasts."""
+        """Return the opcodes constant and broadcast."""
         return UNIFORM
 
 
 class Const(Pattern):
-    """An array that holds a certain number everywhere; 0 is no -0.0.
+    """Array whose elements are a given number; 0 does not match -0.0.
 
     Parameters
     ----------
     value : number or str
-        The number; ``"lowest"`` or ``"highest"`` for the ends of the element type's order (infinities, if it has
-        them); ``"ones"`` for an integer with every bit set, or true.
+        Number of the elements; ``"lowest"`` or ``"highest"`` for the ends of the element type's order (infinities, if
+        it has them); ``"ones"`` for an integer with every bit set, or true.
     """
 
     def __init__(self, value: float | str) -> None:
         self.value = value
 
     def match(self, ins: Instruction, bound: Bound) -> bool:
-        """Fit an array of the number."""
+        """Match an array of the number."""
         found = uniform_value(ins)
         if found is None:
             return False
@@ -158,14 +158,14 @@ class Const(Pattern):
         return value is not None and _is_number(found, value, ins.shape.dtype)
 
     def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
-        """Write an array of the number."""
+        """Build an array of the number."""
         value = special(self.value, shape.dtype) if isinstance(self.value, str) else self.value
         if value is None:
             raise InvalidArgumentError(f"{shape.dtype} has no number {self.value}")
         return full(computation, value, shape)
 
     def opcodes(self) -> frozenset[str] | None:
-        """Constants and broadcasts."""
+        """Return the opcodes constant and broadcast."""
         return UNIFORM
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ class Const(Pattern):
 
 
 class Op(Pattern):
-    """An opcode applied to patterns; attributes that it does not name may have any value."""
+    """Opcode applied to patterns; attributes that it does not name may have any value."""
 
     def __init__(self, opcode: str, operands: tuple[Pattern, ...], attrs: Mapping[str, Any], name: str = "") -> None:
         self.opcode, self.operands, self.attrs, self.name = opcode, operands, attrs, name
@@ -182,7 +182,7 @@ class Op(Pattern):
         self._values = [(k, v) for k, v in attrs.items() if not isinstance(v, AttrVar)]
 
     def match(self, ins: Instruction, bound: Bound) -> bool:
-        """Fit the opcode, then the attributes, then the operands."""
+        """Match the opcode, then the attributes, then the operands."""
         operands = ins.operands
         if ins.opcode != self.opcode or len(operands) != self._arity:
             return False
@@ -201,7 +201,7 @@ class Op(Pattern):
         return True
 
     def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
-        """Write the operands, then the operation; `shape` is the result of opcodes that the operands do not settle."""
+        """Build the operands, then the operation; `shape` is the result shape of opcodes that do not imply it."""
         firm = [None if isinstance(p, Const) else p.build(m, computation, shape) for p in self.operands]
         like = next((i.shape.logical for i in firm if i is not None), shape)
         operands = [p.build(m, computation, like) if i is None else i for p, i in zip(self.operands, firm, strict=True)]
@@ -210,11 +210,11 @@ class Op(Pattern):
         return computation.add(self.opcode, operands, attrs, shape=result)
 
     def opcodes(self) -> frozenset[str] | None:
-        """The one opcode."""
+        """Return the opcode alone."""
         return frozenset({self.opcode})
 
     def orders(self) -> Iterator[Pattern]:
-        """Every order of the operands, here and further in."""
+        """Yield every order of the operands, at all depths."""
         for operands in product(*(p.orders() for p in self.operands)):
             yield Op(self.opcode, operands, self.attrs, self.name)
             if (lookup(self.opcode).commutes and not isinstance(operands[0], type(operands[1]))) or (
@@ -228,18 +228,18 @@ class Op(Pattern):
 
 
 def _ordered(operands: tuple[Pattern, ...]) -> bool:
-    """Whether exchanging the operands can matter: two plain variables fit either way."""
+    """Return whether exchanging the operands can matter: two plain variables match in either order."""
     return any(type(p) is not Var for p in operands)
 
 
 class AttrVar:
-    """Any value of an attribute."""
+    """Variable for any value of an attribute."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def value(self, m: Match) -> Any:
-        """What it stands for."""
+        """Return the value of the variable."""
         return getattr(m, self.name)
 
     def __str__(self) -> str:
@@ -247,13 +247,13 @@ class AttrVar:
 
 
 class Compute:
-    """An attribute of the right side, worked out from those of the left."""
+    """Attribute of the right side, computed from those of the left."""
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[AttrVar, ...]) -> None:
         self.function, self.arguments = function, arguments
 
     def value(self, m: Match) -> Any:
-        """Work it out."""
+        """Compute the value."""
         return self.function(*(a.value(m) for a in self.arguments))
 
     def __str__(self) -> str:
@@ -261,24 +261,24 @@ class Compute:
 
 
 def op(opcode: str, *operands: Operand, name: str = "", **attrs: Any) -> Op:
-    """A pattern for one opcode; with `name` the instruction it fits is bound to that variable."""
+    """Return a pattern for one opcode; with `name` the instruction that matches is bound to that variable."""
     lookup(opcode)
     wrapped = tuple(o if isinstance(o, Pattern) else Const(o) for o in operands)
     return Op(opcode, wrapped, attrs, name)
 
 
 def attr(name: str) -> AttrVar:
-    """A variable for the value of an attribute."""
+    """Return a variable for the value of an attribute."""
     return AttrVar(name)
 
 
 def compute(function: Callable[..., Any], *arguments: AttrVar) -> Compute:
-    """An attribute of the right side: `function` of attributes of the left side."""
+    """Return an attribute of the right side: `function` of attributes of the left side."""
     return Compute(function, arguments)
 
 
 def uniform_value(ins: Instruction) -> np.ndarray[Any, Any] | None:
-    """The number that an instruction holds everywhere, as an array of one element; None where none is known."""
+    """Return the number that all elements of an instruction are, as an array of one element; None if unknown."""
     if ins.opcode == "broadcast":
         ins = ins.operands[0]
     if ins.opcode != "constant" or not ins.shape.is_array or ins.shape.size != 1:
@@ -288,7 +288,7 @@ def uniform_value(ins: Instruction) -> np.ndarray[Any, Any] | None:
 
 
 def is_number(ins: Instruction, value: float) -> bool:
-    """Whether an instruction holds `value` everywhere; 0 is no -0.0."""
+    """Return whether all elements of an instruction are `value`; 0 does not match -0.0."""
     found = uniform_value(ins)
     return found is not None and _is_number(found, value, ins.shape.dtype)
 
@@ -304,7 +304,7 @@ def _is_number(found: np.ndarray[Any, Any], value: float, dtype: ElementType) ->
 
 
 def special(name: str, dtype: ElementType) -> float | None:
-    """The number of an element type that ``"lowest"``, ``"highest"`` or ``"ones"`` names; None where there is none."""
+    """Return the number that ``"lowest"``, ``"highest"`` or ``"ones"`` names for an element type; None without one."""
     if dtype is ElementType.PRED:
         return {"lowest": 0, "highest": 1, "ones": 1}[name]
     if dtype.is_integer:
@@ -318,7 +318,7 @@ def special(name: str, dtype: ElementType) -> float | None:
 
 
 def full(computation: Computation, value: Any, shape: Shape) -> Instruction:
-    """Write an array of one number."""
+    """Build an array of one number."""
     kind = shape.dtype.numpy_dtype
     with np.errstate(all="ignore"):
         array = np.asarray(value, object if shape.dtype.is_integer else None).astype(kind).reshape(())

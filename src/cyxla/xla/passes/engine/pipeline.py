@@ -1,4 +1,4 @@
-"""Passes in order: what a pass is, what runs several, and what repeats one until it changes nothing.
+"""Passes, pipelines of passes, and repetition of a pass until it changes nothing.
 
     pipeline = HloPassPipeline("simplify", Settings(disabled=("cse",)))
     pipeline.add(algebra)
@@ -25,12 +25,12 @@ Check = Callable[[HloModule], None]
 
 
 class HloModulePass(ABC):
-    """A rewrite of a module, in place.
+    """Rewrite of a module, in place.
 
     Attributes
     ----------
     name : str
-        What dumps and the list of disabled passes call it.
+        Name in dumps and in the list of disabled passes.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,36 +38,36 @@ class HloModulePass(ABC):
 
     @abstractmethod
     def run(self, module: HloModule) -> bool:
-        """Change the module; says whether anything changed."""
+        """Change the module; return whether anything changed."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
 
 class FunctionPass(HloModulePass):
-    """A function as a pass."""
+    """Pass that calls a function."""
 
     def __init__(self, name: str, function: Callable[[HloModule], bool]) -> None:
         super().__init__(name)
         self.function = function
 
     def run(self, module: HloModule) -> bool:
-        """Call it."""
+        """Call the function."""
         return self.function(module)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How pipelines run.
+    """Settings of pipelines.
 
     Attributes
     ----------
     disabled : tuple of str
-        Names of passes to leave out.
+        Names of disabled passes.
     verify : bool
         Verify the module after each pass that changed it.
     dump : str
-        Folder for the module's text after each pass that changed it; empty is nowhere.
+        Root folder of dumps; empty for none.
     """
 
     disabled: tuple[str, ...] = ()
@@ -76,20 +76,20 @@ class Settings:
 
     @staticmethod
     def from_environment(disabled: tuple[str, ...] | None = None) -> Settings:
-        """What the ``CYXLA_`` variables say; `disabled` takes the place of theirs."""
+        """Return the settings of the ``CYXLA_`` variables; `disabled` replaces theirs."""
         names = config.get("DISABLE_HLO_PASSES") if disabled is None else disabled
         return Settings(tuple(names), config.get("VERIFY"), config.get("DUMP"))
 
 
 class HloPassPipeline(HloModulePass):
-    """Passes that run one after the other.
+    """Pass that runs passes one after the other.
 
     Parameters
     ----------
     name : str
-        Name of the pipeline; it can be disabled as a whole where it stands in another.
+        Name of the pipeline, by which a pipeline inside another can be disabled.
     settings : Settings, optional
-        By default what the environment says.
+        Settings; by default those of the environment.
     """
 
     def __init__(self, name: str, settings: Settings | None = None) -> None:
@@ -132,7 +132,7 @@ class HloPassPipeline(HloModulePass):
             return self.run_again(module)
 
     def run_again(self, module: HloModule) -> bool:
-        """`run` on the module of the last time, without the passes that found nothing to do since the last change."""
+        """Repeat `run` on the same module, without the passes that changed nothing since the last change."""
         self._has_run = True
         self._check(module, "before the first pass")
         changed = False
@@ -170,14 +170,14 @@ def _required(name: str, function: Callable[[HloModule], bool] | None) -> Callab
 
 
 class HloPassFix(HloModulePass):
-    """Repeats a pass until it changes nothing.
+    """Pass that repeats another until it changes nothing.
 
     Parameters
     ----------
     step : HloModulePass
-        The pass, often a pipeline.
+        Pass to repeat, often a pipeline.
     limit : int
-        Most runs.
+        Maximum number of runs.
     """
 
     def __init__(self, step: HloModulePass, limit: int = MAX_RUNS) -> None:
@@ -185,7 +185,7 @@ class HloPassFix(HloModulePass):
         self.step, self.limit = step, limit
 
     def run(self, module: HloModule) -> bool:
-        """Run it until it changes nothing, or `limit` times; says whether it changed the module."""
+        """Repeat the pass until it changes nothing, or `limit` times; return whether it changed the module."""
         if not isinstance(self.step, HloPassPipeline):
             return self._repeat(module, self.step.run)
         with dumping(self.step.settings.dump, module):

@@ -1,6 +1,6 @@
-"""The engine of rewriting passes: declared rules, applied until none fits any more.
+"""Engine of rewriting passes: declared rules, applied until none matches any more.
 
-A rule says what it looks for, what that becomes and when::
+A rule is a pattern, its replacement and a condition::
 
     RULES = [
         rule(x * 1,     x,  when=real),
@@ -9,9 +9,9 @@ A rule says what it looks for, what that becomes and when::
     ]
     algebra = RewritePass("algebra", RULES)
 
-Rules are found by the opcodes of an instruction and of its first operands; commutative operands match in either order.
-The computation's change log says which instructions to look at again. What a rewrite leaves without readers is removed
-on the spot. An instruction with control dependencies or a dynamic size stays as it is.
+Rules are selected by the opcodes of an instruction and of its first operands; commutative operands match in either
+order. The computation's change log holds the instructions to match again. Instructions that a rewrite leaves without
+users are removed at once. Instructions with control dependencies or dynamic sizes are not rewritten.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from cyxla.xla.passes.engine.observer import replace
 from cyxla.xla.passes.engine.pattern import Const, Match, Op, Pattern
 from cyxla.xla.passes.engine.pipeline import HloModulePass
 
-MAX_VISITS: Final = 50  # rewrites in the descent of one instruction
-FAN_OUT: Final = 16  # readers of a changed instruction that are looked at again
-DEPTH: Final = 2  # levels of readers that may see a change: the depth of the deepest pattern
-SIGNATURE: Final = 3  # operands whose opcodes choose the rules
+MAX_VISITS: Final = 50  # rewrites in a row that descend from one instruction
+FAN_OUT: Final = 16  # number of users up to which those of a changed instruction are matched again
+DEPTH: Final = 2  # levels of users that a change may affect: the depth of the deepest pattern
+SIGNATURE: Final = 3  # operands whose opcodes select the rules
 
 Replacement: TypeAlias = "Pattern | Callable[[Match], Instruction | None]"
 log = logging.getLogger(__name__)
 
 
 class Rule:
-    """One rewrite.
+    """Rewriting rule.
 
     Attributes
     ----------
     pattern : Op
-        What it looks for.
+        Left side.
     becomes : Pattern or callable
-        What it writes instead; a callable gives the new instruction, or None to leave things as they are.
+        Right side; a callable returns the new instruction, or None to rewrite nothing.
     exact : bool
-        Whether the result has the same bits for every input, NaN, infinities and -0.0 included.
+        True if the result has the same bits for every input, NaN, infinities and -0.0 included.
     when : callable or None
-        What must hold besides.
+        Condition besides the pattern.
     ulp : int
-        Difference allowed by the opcode's own tolerance, in units of the last place; 0 is none.
+        Difference that the opcode's own tolerance allows, in units in the last place; 0 for none.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Rule:
         self.forms = [form for form in pattern.orders() if isinstance(form, Op)]
 
     def apply(self, form: Op, ins: Instruction) -> Instruction | None:
-        """Write the replacement of an instruction that one form of the pattern fits; None where it does not."""
+        """Build the replacement of an instruction by one form of the pattern; None if it does not match."""
         bound: dict[str, Any] = {}
         if not form.match(ins, bound):
             return None
@@ -92,18 +92,18 @@ def rule(
     exact: bool = True,
     ulp: int = 0,
 ) -> Rule:
-    """Declare a rule; a number on the right side is an array of it."""
+    """Return a rule; a number on the right side is an array of it."""
     right: Any = Const(becomes) if isinstance(becomes, int | float) else becomes
     return Rule(pattern, right, when=when, exact=exact, ulp=ulp)
 
 
 def any_of(opcodes: Iterable[str], becomes: Callable[[Match], Instruction | None], **facts: Any) -> list[Rule]:
-    """One rule for each opcode, for rewrites that look at any number of operands: the pattern names none."""
+    """Return a rule for each opcode, for rewrites of any number of operands: the pattern names none."""
     return [Rule(_AnyOperands(o, (), {}), becomes, **facts) for o in opcodes]
 
 
 class _AnyOperands(Op):
-    """An opcode whatever its operands are."""
+    """Opcode with any operands."""
 
     def match(self, ins: Instruction, bound: dict[str, Any]) -> bool:
         return ins.opcode == self.opcode
@@ -119,16 +119,16 @@ _Form: TypeAlias = tuple[Rule, Op]
 
 
 class RewritePass(HloModulePass):
-    """Applies rules everywhere until none fits.
+    """Pass that applies rules everywhere until none matches.
 
     Parameters
     ----------
     name : str
         Name of the pass.
     rules : sequence of Rule
-        Tried in this order.
+        Rules in the order in which they are tried.
     exact : bool
-        Leave out rules that may change bits.
+        True to leave out rules that may change bits.
     """
 
     def __init__(self, name: str, rules: Sequence[Rule], *, exact: bool = True) -> None:
@@ -148,11 +148,11 @@ class RewritePass(HloModulePass):
         return changed
 
     def run_computation(self, computation: Computation, since: int | None = None) -> bool:
-        """Rewrite one computation; with `since`, what its change log has noted from that entry on, and around it."""
+        """Rewrite one computation; with `since`, around the instructions of its change log from that entry on."""
         return _Run(self, computation).run(since)
 
     def forms(self, ins: Instruction) -> tuple[_Form, ...]:
-        """The rules that may fit an instruction, as far as opcodes tell."""
+        """Return the rules that may match an instruction, by opcodes."""
         key = (ins.opcode, *[o.opcode for o in ins.operands[:SIGNATURE]])
         found = self._by_signature.get(key)
         if found is None:
@@ -162,12 +162,12 @@ class RewritePass(HloModulePass):
 
 
 class Again(HloModulePass):
-    """Rules inside a loop of passes: every run but the first looks only at what has changed since the one before.
+    """Pass of rules inside a loop of passes: every run but the first matches only around changes since the one before.
 
     Parameters
     ----------
     rules : RewritePass
-        What to apply. The change logs of the computations must not be cleared in between.
+        Rules to apply. The change logs of the computations must not be cleared in between.
     """
 
     def __init__(self, rules: RewritePass) -> None:
@@ -176,7 +176,7 @@ class Again(HloModulePass):
         self._read: dict[Computation, int] = {}
 
     def run(self, module: HloModule) -> bool:
-        """Apply the rules where something has changed."""
+        """Apply the rules around changed instructions."""
         changed = False
         for computation in module.post_order():
             changed |= self.rules.run_computation(computation, self._read.get(computation))
@@ -190,12 +190,12 @@ def _may_fit(form: Op, opcodes: tuple[str, ...]) -> bool:
 
 
 class _Run:
-    """One computation on its way to the fixpoint."""
+    """Rewriting of one computation to its fixpoint."""
 
     def __init__(self, rules: RewritePass, computation: Computation) -> None:
         self.rules, self.computation = rules, computation
         self.members = computation.instructions
-        self.log, self.read = computation.changed, len(computation.changed)  # what was noted before is not ours
+        self.log, self.read = computation.changed, len(computation.changed)  # earlier entries are of others
         self.pinned = _ordered_by_control(computation)
         self.work: deque[Instruction] = deque()
         self.waiting: set[Instruction] = set()
@@ -226,7 +226,7 @@ class _Run:
         return changed
 
     def _rewrite(self, ins: Instruction, forms: tuple[_Form, ...]) -> tuple[Rule, Instruction] | None:
-        """Apply the first rule that fits; tells which, and what it wrote."""
+        """Apply the first rule that matches; return it with the new instruction."""
         for r, form in forms:
             new = r.apply(form, ins)
             if new is None or new is ins:
@@ -242,9 +242,9 @@ class _Run:
         return None
 
     def _note(self, ins: Instruction, r: Rule, new: Instruction) -> bool:
-        """Remember a rewrite and queue what it touched; False when two rules undo each other without end."""
+        """Record a rewrite and queue the instructions it touched; return False if two rules undo each other."""
         count, last, _ = self.history.pop(ins, (0, r, r))
-        for made in (new, *self.log[self.read :]):  # all that is new descends from what it replaces
+        for made in (new, *self.log[self.read :]):  # new instructions descend from the replaced one
             if made is new or made not in self.known:
                 self.history[made] = max((count + 1, r, last), self.history.get(made, (0, r, r)), key=lambda h: h[0])
                 self.known.add(made)
@@ -257,13 +257,13 @@ class _Run:
         return True
 
     def _forget(self) -> None:
-        """Remove what a rule wrote before it changed its mind."""
+        """Remove the instructions of a rule that was not applied in the end."""
         if len(self.log) > self.read:
             self._sweep(self.log[self.read :])
             self.read = len(self.log)
 
     def _sweep(self, candidates: Iterable[Instruction]) -> None:
-        """Remove instructions without readers, and what only they read."""
+        """Remove instructions without users, and their operands that have no other users."""
         stack = list(candidates)
         while stack:
             ins = stack.pop()
@@ -277,7 +277,7 @@ class _Run:
         return not (ins.opcode == "parameter" or ins.is_root or ins in self.pinned or ins.has_side_effect)
 
     def _push(self, instructions: Iterable[Instruction]) -> None:
-        """Queue instructions and the readers that may see a change in them."""
+        """Queue instructions and the users that a change of them may affect."""
         level = list(instructions)
         for _ in range(DEPTH + 1):
             nearby: list[Instruction] = []
@@ -291,7 +291,7 @@ class _Run:
 
 
 def _ordered_by_control(computation: Computation) -> set[Instruction]:
-    """Instructions with control dependencies, on either side."""
+    """Return the instructions with control dependencies, on either side."""
     found: set[Instruction] = set()
     for ins in computation.instructions:
         if ins.control_predecessors:
@@ -301,7 +301,7 @@ def _ordered_by_control(computation: Computation) -> set[Instruction]:
 
 
 def _layout_matters(ins: Instruction, new: Instruction) -> bool:
-    """Whether somebody reads the memory of an instruction, and the new one lies there in another order."""
+    """Return whether a bitcast reads the memory of an instruction, and the new one has another layout."""
     if ins.shape is new.shape or not any(u.opcode == "bitcast" for u in ins.users):
         return False
     return ins.shape.is_array and ins.shape.minor_to_major != new.shape.minor_to_major

@@ -1,4 +1,4 @@
-"""What rewriting passes share: a table driver, and short forms for the instructions they write."""
+"""Helpers of rewriting passes: a driver for tables of rewrites, and short forms of new instructions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Rewrite: TypeAlias = Callable[[Instruction], Instruction | None]
 
 
 def rewrite_each(module: HloModule, table: Mapping[str, Rewrite]) -> bool:
-    """Replace each instruction by what the function for its opcode makes of it; None leaves it alone.
+    """Replace each instruction by the result of the function for its opcode, unless that is None.
 
-    What is replaced stays behind without readers, for `dce` to remove.
+    Replaced instructions are left without users, for `dce` to remove.
     """
     changed = False
     for computation in module.post_order():
@@ -31,19 +31,19 @@ def rewrite_each(module: HloModule, table: Mapping[str, Rewrite]) -> bool:
 
 
 class Writer:
-    """Adds instructions to a computation, with shapes worked out from the operands."""
+    """Builder of instructions in a computation, with shapes from the operands."""
 
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
 
     def op(self, opcode: str, *operands: Instruction, shape: Shape | None = None, **attrs: Any) -> Instruction:
-        """Any instruction; by default its shape is the first operand's."""
+        """Add any instruction; by default its shape is the first operand's."""
         return self.computation.add(
             opcode, operands, attrs, shape=operands[0].shape.logical if shape is None else shape
         )
 
     def constant(self, value: Any, dtype: ElementType) -> Instruction:
-        """A constant; `value` is a number or nested lists of them."""
+        """Add a constant; `value` is a number or nested lists of numbers."""
         array = np.asarray(value).astype(dtype.numpy_dtype)
         return self.computation.add(
             "constant",
@@ -53,37 +53,37 @@ class Writer:
         )
 
     def broadcast(self, x: Instruction, shape: Shape, dimensions: Sequence[int] = ()) -> Instruction:
-        """`x` spread over the sizes of `shape`; dimension i of `x` becomes ``dimensions[i]``."""
+        """Broadcast `x` to the sizes of `shape`; dimension i of `x` becomes ``dimensions[i]``."""
         if x.shape.dims == shape.dims:
             return x
         return self.op("broadcast", x, shape=shape.with_dtype(x.shape.dtype), dimensions=tuple(dimensions))
 
     def full(self, value: Any, shape: Shape) -> Instruction:
-        """An array of one number."""
+        """Add an array of one number."""
         return self.broadcast(self.constant(value, shape.dtype), shape.logical)
 
     def convert(self, x: Instruction, dtype: ElementType) -> Instruction:
-        """`x` as another element type."""
+        """Convert `x` to another element type."""
         return x if x.shape.dtype is dtype else self.op("convert", x, shape=x.shape.with_dtype(dtype))
 
     def iota(self, shape: Shape, dimension: int) -> Instruction:
-        """Each element's place along a dimension."""
+        """Add the index of each element along a dimension."""
         return self.computation.add("iota", (), {"iota_dimension": dimension}, shape=shape.logical)
 
     def compare(self, direction: str, x: Instruction, y: Instruction) -> Instruction:
-        """A predicate an element."""
+        """Compare element by element."""
         return self.op("compare", x, y, shape=x.shape.with_dtype(ElementType.PRED), direction=direction)
 
     def select(self, predicate: Instruction, x: Instruction, y: Instruction) -> Instruction:
-        """`x` where the predicate holds, else `y`."""
+        """Select `x` where the predicate holds, else `y`."""
         return self.op("select", predicate, x, y, shape=x.shape.logical)
 
     def reshape(self, x: Instruction, dims: Sequence[int]) -> Instruction:
-        """`x` with other sizes."""
+        """Reshape `x` to other sizes."""
         return x if x.shape.dims == tuple(dims) else self.op("reshape", x, shape=x.shape.with_dims(dims))
 
     def transpose(self, x: Instruction, order: Sequence[int]) -> Instruction:
-        """`x` with its dimensions reordered."""
+        """Transpose the dimensions of `x`."""
         if tuple(order) == tuple(range(x.shape.rank)):
             return x
         return self.op(
@@ -91,7 +91,7 @@ class Writer:
         )
 
     def sum(self, x: Instruction, dimensions: Sequence[int]) -> Instruction:
-        """The sum of `x` over some dimensions."""
+        """Sum `x` over some dimensions."""
         dims = [d for i, d in enumerate(x.shape.dims) if i not in dimensions]
         zero = self.constant(0, x.shape.dtype)
         return self.computation.add(
@@ -103,7 +103,7 @@ class Writer:
         )
 
     def adder(self, dtype: ElementType) -> Computation:
-        """A computation that adds two scalars; one for all who ask."""
+        """Return the computation that adds two scalars, one for the module."""
         assert self.computation.module is not None
         found = self.computation.module.computations.get(f"add_{dtype}")
         if (
@@ -121,7 +121,7 @@ class Writer:
         return self.function(f"add_{dtype}", body)
 
     def function(self, name: str, body: Callable[[Computation], Instruction]) -> Computation:
-        """A new computation; `body` fills it and gives its root."""
+        """Return a new computation; `body` fills it and returns its root."""
         module = self.computation.module
         assert module is not None
         later = dict(module.computations)

@@ -1,13 +1,13 @@
 """Convolution with the images last, in f32 and f64: few results, each a sum over a large window.
 
-That is the gradient of a convolution by its weights: ``out[s, b, f]`` sums ``x[k, s + w, b] * w[k, w, f]`` over all
-``k`` and ``w``, the places of all images. A tile of some ``b`` by some vectors of ``f`` stays in registers while rows
-of places run by. Rows are taken in bands that fit the cache: all tiles of a slab of the result go through one band
-before the next, and sums are set aside in between.
+This is the gradient of a convolution by its filter: ``out[s, b, f]`` sums ``x[k, s + w, b] * w[k, w, f]`` over all
+``k`` and ``w``, the positions of all images. A register tile of some ``b`` by some vectors of ``f`` accumulates over
+rows of positions. Rows are blocked in bands that fit in L2: all tiles of a slab of the result process one band before
+the next, and partial sums are stored in between.
 
-Where the result is small, the rows are cut into shares, each with sums of its own, which a second phase adds up in
-order. Shares, slabs and bands depend on the sizes alone, so that threads change no bit. What lies outside the input
-adds nothing.
+For small results, the rows are split into shares with separate partial sums, which a second phase adds in order.
+Shares, slabs and bands depend only on the sizes, so that results have the same bits for any number of threads. Padding
+is skipped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAIRS = 8  # vectors of a tile of products element by element
 
 
 def filter_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
-    """The kernel of a convolution with the images last, with what follows it."""
+    """Return the kernel of a convolution with the images last, and its epilogue."""
     return epilogue.step(_Filter(ins, n, epilogue).kernel())
 
 
@@ -57,7 +57,7 @@ class _Filter:
         self.after = n.features if self.shares > 1 else self.features  # columns of what the epilogue takes
 
     def _cut_result(self) -> None:
-        """Items are places of the result, with a group and some `b`; slabs are some items."""
+        """Partition the result into items (a position, a group and some `b`), and the items into slabs."""
         n = self.n
         size = n.dtype.itemsize
         most = max(1, SLAB_BYTES // 2 // (self.features * size) // self.rows) * self.rows
@@ -72,7 +72,7 @@ class _Filter:
         self.slabs = -(-self.items // self.each)
 
     def _cut_rows(self) -> None:
-        """Rows of places: one for each `k` and each place of the window but for the last dimension."""
+        """Partition the rows of positions, one for each `k` and each window position but for the last dimension."""
         n = self.n
         self.lines = n.depth * prod(w.size for w in n.window[:-1])
         line = n.window[-1].size * (self.w[-1] + self.x[-1] * n.window[-1].window_dilation) * n.dtype.itemsize
@@ -103,7 +103,7 @@ class _Filter:
         return Kernel(c.text(), self.tasks, self.ns, scratch, KernelKind.CONVOLUTION, phases)
 
     def _tile(self, c: KernelWriter, rows: int, vectors: int, skip: int) -> None:
-        """A tile's sums over some runs; `b` and `f` say which columns of the operands it takes."""
+        """Write the function of a tile, which accumulates over runs; `b` and `f` are its columns of the operands."""
         x_step, w_step = self._steps()
         places = [f"{r}_{v}" for r in range(rows) for v in range(vectors)]
         arguments = "const KERNEL_run *run, int64_t runs, int64_t b, int64_t f, KERNEL_e *restrict s, int add"
@@ -126,7 +126,7 @@ class _Filter:
                     self._add_to(c, f"c{r}_{v}", f"s + {r * self.n.features + v * self.lanes}", skip)
 
     def _add_to(self, c: KernelWriter, value: str, where: str, skip: int) -> None:
-        """Add a vector to what was set aside, or set it aside; the first `skip` elements are not its own."""
+        """Store a vector of partial sums, or add it to stored ones; the first `skip` elements are not stored."""
         if not skip:
             c.line(f"*(KERNEL_u *)({where}) = add ? {value} + *(const KERNEL_u *)({where}) : {value};")
             return
@@ -141,13 +141,13 @@ class _Filter:
             )
 
     def _steps(self) -> tuple[int, int]:
-        """Elements from one place of a run to the next, in both operands."""
+        """Return the strides, in elements, of a run's positions in both operands."""
         w, step = self.n.window[-1], _run_step(self.n)
         turned = -1 if w.window_reversal else 1
         return step * w.window_dilation // w.base_dilation * self.x[-1], step * turned * self.w[-1]
 
     def _runs(self, c: KernelWriter) -> None:
-        """The runs of places in some rows for one place of the result."""
+        """Write the function that lists the runs of positions in some rows for one position of the result."""
         n, rank = self.n, len(self.n.space)
         x_steps, w_steps = strides(self.x), strides(self.w)
         arguments = "const KERNEL_e *x, const KERNEL_e *w, int64_t spot, int64_t g, int64_t from, int64_t to"
@@ -172,7 +172,7 @@ class _Filter:
         return "k" if self.n.by_batch or self.n.groups == 1 else f"(g * {self.n.depth} + k)"
 
     def _range(self, c: KernelWriter, d: int) -> None:
-        """The first place of a run along the last dimension, ``w`` and ``e``, and how many there are."""
+        """Write the first position of a run along the last dimension, ``w`` and ``e``, and the length of the run."""
         w, step = self.n.window[d], _run_step(self.n)
         c.line(f"const int64_t at = s{d} * {w.stride} - ({w.padding_low});")
         c.line(f"int64_t w{d} = at < 0 ? ({w.window_dilation - 1} - at) / {w.window_dilation} : 0;")
@@ -187,7 +187,7 @@ class _Filter:
         c.line("if (count > most) count = most;")
 
     def _slab(self, c: KernelWriter) -> None:
-        """The sums of some items over some rows, band by band."""
+        """Write the function that sums some items over some rows, band by band."""
         arguments = "const KERNEL_e *x, const KERNEL_e *w, KERNEL_e *out, int64_t item, int64_t items, int64_t from"
         with c.block(f"static __attribute__((noinline)) void KERNEL_slab({arguments}, int64_t to)"):
             c.line(f"KERNEL_run run[{self.band}];")
@@ -220,7 +220,7 @@ class _Filter:
                 c.line(f"if (b < last) {_tile_name(n.batch % self.rows, panel.vectors, panel.skip)}{call}")
 
     def _add_up(self, c: KernelWriter) -> None:
-        """Add the shares' sums to the first one's, in order."""
+        """Write the function that adds the partial sums of the shares in order."""
         size = self.ins.shape.size
         with c.block("static __attribute__((noinline)) void KERNEL_add(KERNEL_e *s, int64_t count)"):
             for k in range(1, self.shares):
@@ -267,13 +267,13 @@ class _Filter:
 
 
 def _run_step(n: Sizes) -> int:
-    """Places of the window from one that meets an element of the input to the next, along the last dimension."""
+    """Return the distance of window positions that meet an input element, along the last dimension."""
     w = n.window[-1]
     return w.base_dilation // gcd(w.base_dilation, w.window_dilation)
 
 
 def _tile_rows(count: int, most: int) -> int:
-    """Results of a tile, so that the one of what is left over is not too small."""
+    """Return the number of rows of a tile, chosen such that the tile of the remainder is not too small."""
     return min(
         range(min(most, count), 0, -1),
         key=lambda r: count // r * (max(r, 4) + 0.2) + (max(count % r, 4) if count % r else 0),

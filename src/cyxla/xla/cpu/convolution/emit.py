@@ -1,7 +1,7 @@
-"""Emitter of convolution, channels last, with its epilogue: chooses the form of its kernel.
+"""Emitter of convolution, channels last, with its epilogue: selects one of three kernels.
 
-Everywhere the window's taps and the input's features are added up in their order, whatever the threads, and what lies
-outside the input counts as zero.
+All kernels accumulate over the taps of the window and the input features in order, for any number of threads, and skip
+padding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ fusible("convolution", check=_check)
 
 @emits_group(GroupKind.CONVOLUTION)
 def convolution(group: Group) -> Step:
-    """The kernel of one convolution and what follows it."""
+    """Return the kernel of a convolution and its epilogue."""
     ins = group.root
     sizes = Sizes.of(ins)
     epilogue = Epilogue.of(group, sizes.features)

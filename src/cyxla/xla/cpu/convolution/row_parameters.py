@@ -1,4 +1,4 @@
-"""Parameters of the convolution in rows, generated and prebuilt."""
+"""Parameters of the row-wise convolution, generated and prebuilt."""
 
 from __future__ import annotations
 

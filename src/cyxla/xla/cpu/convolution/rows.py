@@ -1,10 +1,10 @@
-"""Convolution of any kind: for each position of the result, rows of accumulators along its features.
+"""Convolution of any kind: for each position of the result, accumulators along its features.
 
-A unit of work is one row of places, for one block of features: a task goes from row to row with the same block, whose
-weights stay in the cache. Where the window lies inside the input for several places side by side, these are done
-together, so that a weight is loaded once for all of them.
+A unit of work is one row of positions and one block of features: a task processes consecutive rows with the same block,
+whose weights stay in the cache. Adjacent positions whose window is inside the input are processed together, so that
+each weight is loaded once for all of them.
 
-What the window finds outside the input, or between its elements where it is spread out, is skipped.
+Positions of the window in the padding or, with base dilation, between elements of the input are skipped.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ CHAIN = 512  # more products than this are added up in parts
 
 
 def row_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
-    """The kernel of any convolution, with what follows it."""
+    """Return the kernel of any convolution, and its epilogue."""
     return epilogue.step(_Rows(ins, n, epilogue).kernel())
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A kind of block of features: `pieces` of them in each group, the first one at `first`."""
+    """Kind of feature block: `pieces` blocks in each group, the first at `first`."""
 
     number: int
     first: int
@@ -58,7 +58,7 @@ class _Rows:
         self.long = prod(w.size for w in self.window) * self.n.depth > CHAIN
 
     def _inside(self) -> tuple[int, int]:
-        """The places of a row for which no part of the window is outside, along the last dimension."""
+        """Return the range of positions of a row whose window is inside the input, along the last dimension."""
         if not self.space or self.window[-1].base_dilation != 1:
             return 0, 0
         w, size = self.window[-1], self.ins.operands[0].shape.dims[-2]
@@ -68,7 +68,7 @@ class _Rows:
         return low, max(low, min(high, self.places))
 
     def _together(self, row: accumulators.Sums) -> int:
-        """How many places to do at once: tiles cost about their places or a little more, single places about three."""
+        """Return the number of positions in a tile; a tile costs about its positions, a single position about 3."""
         if not isinstance(row, accumulators.VectorSums) or self.n.is_depthwise:
             return 1
         count = self.inside[1] - self.inside[0]
@@ -78,7 +78,7 @@ class _Rows:
     # --- the kernel -------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        """The kernel, prebuilt where there is one."""
+        """Return the kernel, prebuilt if there is one."""
         ns = self.n.ns + self.epilogue.ns
         units = max(1, self.rows * self.groups * sum(b.pieces for b in self.blocks))
         count = tasks(ns, units)
@@ -97,7 +97,7 @@ class _Rows:
         return self.epilogue.prebuilt(name, [told.get(t, 0) for t in ROWS], made, widths)
 
     def _numbers(self) -> dict[str, int]:
-        """What the prebuilt kernel is told."""
+        """Return the arguments of the prebuilt kernel."""
         n, x, w = self.n, *(o.shape.dims for o in self.ins.operands)
         steps, weights = strides(x), strides(w)
         told = {
@@ -127,7 +127,7 @@ class _Rows:
         return told
 
     def _written(self, ns: float, units: int, count: int) -> Kernel:
-        """Its text."""
+        """Return the kernel with generated C."""
         ins, epilogue = self.ins, self.epilogue
         c = KernelWriter(epilogue.reads, epilogue.writes)
         if self.n.is_float:
@@ -155,7 +155,7 @@ class _Rows:
         return Kernel(c.text(), count, ns, 0, KernelKind.CONVOLUTION)
 
     def _row(self, c: KernelWriter, block: _Block) -> None:
-        """All places of a row: those near the border one by one."""
+        """Write the loop over the positions of a row; those near the border are processed one by one."""
         x, w = self.epilogue.operands
         call = f"(bufs, p{x}, p{w}, " + ", ".join(["n", *(f"s{d}" for d in range(self.rank))]) + ", g, f);"
         if not self.rank:
@@ -191,7 +191,7 @@ class _Rows:
             c.line(f"{after}(bufs, {at}, g * {n.group_features} + f, {together}, sums, {row.columns});")
 
     def _place(self, c: KernelWriter, row: accumulators.Sums, together: int) -> None:
-        """What one place of the window adds."""
+        """Write the contribution of one position of the window."""
         x, w = (o.shape for o in self.ins.operands)
         window, n = self.window, self.n
         x_steps, w_steps = strides(x.dims), strides(w.dims)

@@ -20,7 +20,7 @@ TASK_NS = 5_000.0  # of a task: models are chains of small convolutions, for whi
 
 
 def tasks(ns: float, units: int) -> int:
-    """How many tasks to cut a convolution into; depends on the work alone."""
+    """Return the number of tasks of a convolution, which depends only on the work."""
     return 1 if ns < cost.SERIAL_NS else int(max(1, min(ns / TASK_NS, cost.MAX_TASKS, units)))
 
 
@@ -36,25 +36,25 @@ class Sizes:
     Attributes
     ----------
     dtype : ElementType
-        Of the result.
+        Element type of the result.
     batch : int
-        Images of the result.
+        Number of images of the result.
     space : tuple of int
-        Places of the result along each spatial dimension.
+        Size of the result along each spatial dimension.
     window : tuple of WindowDim
-        One for each of these.
+        Window along each spatial dimension.
     depth : int
-        Input features that one result sums over.
+        Number of input features that a result sums over.
     features : int
-        Of the result.
+        Number of features of the result.
     groups : int
-        Blocks of features that do not mix.
+        Number of groups.
     by_batch : bool
-        Groups are of images, not of input features.
+        True if the groups divide the images instead of the input features.
     input_dims : tuple of int
-        Of the input, without the panels'.
+        Dimensions of the input.
     panel : int
-        Features of a panel, if the weights lie packed in panels (see `passes.pack_convolution`); else 0.
+        Number of features of a panel if the weights are packed (see `passes.pack_convolution`), else 0.
     """
 
     dtype: ElementType
@@ -70,7 +70,7 @@ class Sizes:
 
     @staticmethod
     def of(ins: Instruction) -> Sizes:
-        """Read them off an instruction."""
+        """Return the sizes of an instruction."""
         x, w, dims = ins.operands[0].shape.dims, ins.operands[1].shape.dims, ins.shape.dims
         by_batch = ins.attrs["batch_group_count"] > 1
         groups = max(ins.attrs["batch_group_count"], ins.attrs["feature_group_count"])
@@ -90,22 +90,22 @@ class Sizes:
 
     @property
     def is_depthwise(self) -> bool:
-        """Whether each feature of the result has its own feature of the input."""
+        """True for depthwise convolutions: each feature of the result reads one feature of the input."""
         return not self.by_batch and self.depth == 1 and self.group_features == 1 and self.groups > 1
 
     @property
     def taps(self) -> int:
-        """Places of the window."""
+        """Number of positions of the window."""
         return prod(w.size for w in self.window)
 
     @property
     def places(self) -> int:
-        """Places of the result, of all images."""
+        """Number of positions of the result, over all images."""
         return self.batch * prod(self.space)
 
     @property
     def is_float(self) -> bool:
-        """Whether sums lie in vector registers."""
+        """True if sums are kept in vector registers."""
         return self.dtype in (ElementType.F32, ElementType.F64)
 
     @property
@@ -116,5 +116,5 @@ class Sizes:
 
 
 def reach(dim: WindowDim, size: int) -> int:
-    """How far an input of `size` elements reaches once it is spread out."""
+    """Return the extent of an input of `size` elements after base dilation."""
     return max((size - 1) * dim.base_dilation + 1, 0)

@@ -1,4 +1,4 @@
-"""Parameters of the convolution in tiles, generated and prebuilt."""
+"""Parameters of the tiled convolution, generated and prebuilt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEPTH = 1 << 14  # input features, at most: so many zeros stand for what lies ou
 
 
 def each(name: str, count: int = RANKS[-1]) -> tuple[str, ...]:
-    """The names of several numbers of a kind."""
+    """Return the names of an array parameter's elements."""
     return tuple(f"{name}{d}" for d in range(count))
 
 

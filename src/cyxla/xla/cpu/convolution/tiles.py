@@ -1,17 +1,17 @@
 """Convolution in f32 and f64: tiles of positions by features in vector registers.
 
-The places of all images are counted through, whatever rows they lie in, and cut into chunks; the features of a group
-are cut into panels. A task takes some chunks of some panels. For each place of a chunk and each tap of the window a
-table says where the input's features lie, zeros if that is outside the input. A tile of a few places by a few vectors
-of features then stays in registers while taps and input features run by: a row of the weights, times one element of
-the input for each place.
+The positions of all images are numbered consecutively and split into chunks; the features of a group are split into
+panels. A task processes some chunks of some panels. For each position of a chunk and each tap of the window, a table
+holds the address of the input's features, or of zeros in the padding. A register tile of a few positions by a few
+vectors of features accumulates over taps and input features: a row of weights times one element of the input for each
+position.
 
-Weights that are too many for the cache, or products too many for one sum, are taken in blocks: all tiles of the chunk
-go through one block before the next, and sums are set aside in between. Blocks and chunks depend on the sizes alone,
-so that threads change no bit.
+Weights that exceed the cache, or too many products for one sum, are processed in blocks: all tiles of a chunk process
+one block before the next, and partial sums are stored in between. Blocks and chunks depend only on the sizes, so that
+results have the same bits for any number of threads.
 
-Zeros times a weight that is infinite or NaN are NaN, but what lies outside the input adds nothing: NaNs at places where
-the window leaves the input are computed again, without the zeros.
+Padding must add nothing, but zero times an infinite or NaN weight is NaN: NaNs at positions whose window leaves the
+input are computed again without the padding.
 """
 
 from __future__ import annotations
@@ -43,45 +43,45 @@ MUCH = 4096  # products for each entry of the table, beside which it matters lit
 
 
 def fits(n: Sizes) -> bool:
-    """Whether this form is for a convolution."""
+    """Return True if a convolution can use this kernel."""
     if n.panel:
         return True
     if any(_farthest(w, n.space[d], n.input_dims[d + 1]) >= 1 << 31 for d, w in enumerate(n.window)):
-        return False  # its places are counted in 32 bits
+        return False  # coordinates are 32-bit
     lanes = vector_bytes() // n.dtype.itemsize
     least = LONG_ROWS_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else LEAST_DEPTH
     return n.is_float and n.depth >= least and n.group_features >= lanes
 
 
 def _farthest(w: WindowDim, places: int, size: int) -> int:
-    """The largest number that a place along a dimension can have, outside the input, too."""
+    """Return the largest coordinate along a dimension, padding included."""
     return max(places * w.stride + w.size * w.window_dilation + abs(w.padding_low), reach(w, size))
 
 
 def _extent(w: WindowDim) -> int:
-    """From the first place under a window to the last one."""
+    """Return the distance from the first to the last position of a window."""
     return (w.size - 1) * w.window_dilation
 
 
 def _last(w: WindowDim, places: int) -> int:
-    """The last place along a dimension that a window sees."""
+    """Return the last coordinate along a dimension that a window reads."""
     return (places - 1) * w.stride - w.padding_low + _extent(w)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Some panels of features side by side.
+    """Adjacent panels of features of equal width.
 
     Attributes
     ----------
     first : int
-        The first feature, counted within the group.
+        First feature, relative to the group.
     count : int
-        How many panels.
+        Number of panels.
     vectors : int
-        The width of each.
+        Width of each panel in vectors.
     skip : int
-        Features in front that other panels have stored already.
+        Number of leading features that other panels store.
     """
 
     first: int
@@ -91,7 +91,7 @@ class Panel:
 
 
 def panels(features: int, lanes: int, widest: int) -> list[Panel]:
-    """Cut features into panels; the last one overlaps the one before rather than end in the middle of a vector."""
+    """Split features into panels; the last one overlaps its predecessor so that it consists of whole vectors."""
     whole = features // lanes
     width = max(range(1, min(widest, whole) + 1), key=lambda v: (whole % v == 0 and v > widest // 2, v))
     count, rest = divmod(whole, width)
@@ -105,16 +105,16 @@ def panels(features: int, lanes: int, widest: int) -> list[Panel]:
 
 @dataclass(frozen=True)
 class Blocks:
-    """How the products of one result are cut: some taps with all their features, or one tap with some of them.
+    """Blocking of the products of a result: several taps with all features, or one tap with some features.
 
     Attributes
     ----------
     taps : int
-        Taps of a block; the last one may have fewer.
+        Number of taps of a block; the last block may have fewer.
     depth : int
-        Input features of a block; the last one of a tap may have fewer.
+        Number of input features of a block; the last block of a tap may have fewer.
     count : int
-        How many blocks.
+        Number of blocks.
     """
 
     taps: int
@@ -123,7 +123,7 @@ class Blocks:
 
     @staticmethod
     def of(taps: int, depth: int) -> Blocks:
-        """Blocks of about equal size."""
+        """Return blocks of about equal size."""
         if depth <= BLOCK:
             count = max(1, -(-taps * depth // BLOCK))
             each = max(1, -(-taps // count))
@@ -134,7 +134,7 @@ class Blocks:
 
 
 def tiled_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
-    """The kernel of a convolution that `fits`, with what follows it."""
+    """Return the kernel of a convolution that `fits`, and its epilogue."""
     return epilogue.step(_Tiled(ins, n, epilogue).kernel())
 
 
@@ -164,11 +164,11 @@ class _Tiled:
             w.padding_low > 0 or _last(w, n.space[d]) >= reach(w, self.x[d + 1]) for d, w in enumerate(n.window)
         )
         self.step = n.panel or n.features  # elements from one row of weights to the next
-        # Weights that few places read come from far away: while tiles use a block, they ask for the one behind it.
+        # Weights that few positions read come from memory: while tiles use a block, they prefetch the next one.
         self.ahead = n.panel == self.width and self.chunks <= FEW_CHUNKS and self.chunk > self.rows
 
     def _chunk(self) -> int:
-        """Places of a chunk: whole tiles, about the same number in each."""
+        """Return the number of positions of a chunk: whole tiles, about equally many in each."""
         tiles = -(-self.n.places // self.rows)
         most = max(1, min(CHUNK, ENTRIES // self.blocks.taps) // self.rows)
         wanted = max(-(-tiles // most), min(tiles, -(-UNITS // (self.per_group * self.n.groups))))
@@ -177,7 +177,7 @@ class _Tiled:
     # --- the kernel -------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        """The kernel, prebuilt but for what follows."""
+        """Return the kernel, prebuilt except for its epilogue where possible."""
         return self._prebuilt() or self._written()
 
     def _prebuilt(self) -> Kernel | None:
@@ -191,7 +191,7 @@ class _Tiled:
         return epilogue.prebuilt(f"convolution_tiles{{}}_{n.dtype.text}", [told.get(t, 0) for t in TILES], made, widths)
 
     def _numbers(self) -> dict[str, int]:
-        """What the prebuilt kernel is told."""
+        """Return the arguments of the prebuilt kernel."""
         n, steps = self.n, strides(self.x)
         told = {
             "places": n.places, "rank": len(n.space), "image_step": steps[0],
@@ -213,7 +213,7 @@ class _Tiled:
         return told
 
     def _written(self) -> Kernel:
-        """Its text."""
+        """Return the kernel with generated C."""
         n, epilogue = self.n, self.epilogue
         c = accumulators.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
         c.line(f"static {scalar.storage_type(n.dtype)} KERNEL_zeros[{n.depth}];")
@@ -231,7 +231,7 @@ class _Tiled:
         return Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.CONVOLUTION)
 
     def _tile(self, c: KernelWriter, vectors: int) -> None:
-        """Some taps of a tile; ``at`` are the places' inputs, ``w`` the weights, ``s`` the sums."""
+        """Write the micro-kernel of some taps; ``at`` are the inputs, ``w`` the weights, ``s`` the sums."""
         rows, lanes, n = range(self.rows), self.lanes, self.n
         places = [f"{r}_{v}" for r in rows for v in range(vectors)]
         whole = self.blocks.depth == n.depth
@@ -260,7 +260,7 @@ class _Tiled:
             c.line(" ".join(f"{where[at]} = c{at};" for at in places))
 
     def _start(self, c: KernelWriter) -> None:
-        """Where the window of each place of a chunk starts; places after the last one are at no image."""
+        """Write the function that computes the window start of each position; excess positions have no image."""
         n = self.n
         names = "".join(f", int32_t *e{d}" for d in range(len(n.space)))
         steps = strides(self.x)
@@ -277,7 +277,7 @@ class _Tiled:
             c.line(f"image[k] = p < {n.places} ? x + ({where}) : 0;")
 
     def _table(self, c: KernelWriter) -> None:
-        """The table for some taps of the window."""
+        """Write the function that fills the table for some taps of the window."""
         n = self.n
         rank, steps = len(n.space), strides(self.x)
         names = "".join(f", const int32_t *e{d}" for d in range(rank))
@@ -306,7 +306,7 @@ class _Tiled:
                 c.line(f"at[k] = {' & '.join(tests)} ? image[k] + to : (const KERNEL_e *)KERNEL_zeros;")
 
     def _again(self, c: KernelWriter) -> None:
-        """NaNs of some places anew, from what lies inside the input."""
+        """Write the function that recomputes NaNs at some positions without the padding."""
         n, width = self.n, self.width
         e = "".join(f", e{d}" for d in range(len(n.space)))
         with c.block(f"static CYX_FUSED __attribute__((noinline, cold)) void KERNEL_again({self._mended()})"):
@@ -328,7 +328,7 @@ class _Tiled:
                 )
 
     def _mend(self, c: KernelWriter) -> None:
-        """Look for NaNs at the places, among some, where the window leaves the input."""
+        """Write the function that looks for NaNs at positions whose window leaves the input."""
         n = self.n
         with c.block(f"static __attribute__((noinline)) void KERNEL_mend({self._mended()})"):
             c.line("int nans = 0;")
@@ -345,13 +345,13 @@ class _Tiled:
             c.line(f"if (nans) KERNEL_again(image{names}, first, rows, columns, w, sums);")
 
     def _mended(self) -> str:
-        """The arguments of both: some places of the chunk, columns of a panel, its weights and its sums."""
+        """Return the parameters of both functions: positions of a chunk, columns of a panel, its weights and sums."""
         names = "".join(f", const int32_t *e{d}" for d in range(len(self.n.space)))
         rows = "int64_t first, int64_t rows, int64_t columns"
         return f"const KERNEL_e *const *image{names}, {rows}, const KERNEL_e *w, KERNEL_e *sums"
 
     def _unit(self, c: KernelWriter) -> None:
-        """One chunk of one panel."""
+        """Write the code of a unit: one chunk of one panel."""
         n, rank, epilogue = self.n, len(self.n.space), self.epilogue
         x, w = (f"(const KERNEL_e *)p{k}" for k in epilogue.operands)
         c.line(f"const int64_t first = u % {self.chunks} * {self.chunk}, j = u / {self.chunks} % {self.per_group};")
@@ -374,7 +374,7 @@ class _Tiled:
             start += panel.count
 
     def _weights(self) -> str:
-        """Where the weights of feature `f` start."""
+        """Return the offset of the weights of feature `f`."""
         n = self.n
         if n.panel == self.width:
             return f"f * {n.taps * n.depth}"
@@ -405,7 +405,7 @@ class _Tiled:
         self._finish(c, panel, "0", "places", e)
 
     def _ahead(self, block: str, rows: str) -> str:
-        """What tile ``r`` asks for: a line a row of weights, tile after tile, from the end of its block on."""
+        """Return the prefetch address of tile ``r``: one line of each row of weights of the next block."""
         lines = f"r / {self.rows} * {LINE_BYTES // self.n.dtype.itemsize}"
         return f", {block} + {rows} * ({self.step} + {lines})" if self.ahead else ""
 
@@ -417,5 +417,5 @@ class _Tiled:
 
 
 def _tile_places(places: int, most: int) -> int:
-    """Places of a tile, so that few of the last one are wasted."""
+    """Return the number of positions of a tile that wastes few of the last one."""
     return min(range(min(most, places), 0, -1), key=lambda r: -(-places // r) * (max(r, 4) + 0.3))

@@ -89,7 +89,7 @@ class Explanation:
     Attributes
     ----------
     platform, tier : str
-        Those of the executable.
+        Platform and tier of the executable.
     summary : str
         First line of the text.
     kernels : tuple of KernelReport

@@ -346,3 +346,14 @@ def test_compiled_modules_can_be_loaded_by_a_traced_function():
         return x
 
     jit(program, platform="interpreter")(np.ones(2))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: np.nancumsum([x, y]), lambda x, y: np.vander([x[0], y[0]]), lambda x, y: np.roots([x[0], y[0], 2.0]),
+    lambda x, y: np.meshgrid([x[0], y[0]], [y[1], x[1]])[0], lambda x, y: np.select([x > 2, y > 2], [x, y]),
+    lambda x, y: np.choose([0, 1, 0], [x, y]), lambda x, y: np.histogramdd([x, y], 2, [(0, 6), (0, 6)])[0],
+])  # fmt: skip
+def test_lists_of_traced_arrays_are_arrays_to_functions(function):
+    x, y = np.array([3.0, 1.0, 2.0]), np.array([1.0, 5.0, 4.0])
+    made, wanted = jit(function, platform="interpreter")(x, y), function(x, y)
+    np.testing.assert_allclose(made, wanted, rtol=1e-12)

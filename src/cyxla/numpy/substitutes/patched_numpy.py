@@ -26,6 +26,7 @@ import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.forking import call_in_child, new_lock
+from cyxla.numpy.functions import FUNCTIONS
 from cyxla.numpy.substitutes.concatenators import Concatenator
 from cyxla.numpy.substitutes.iterators import ndenumerate, nditer
 from cyxla.numpy.substitutes.proxy import CallableProxy
@@ -42,26 +43,22 @@ _MAKING = (
     "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
     "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
 )  # fmt: skip
-_ASKING_ARRAYS = (
-    "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "ptp",
-    "median", "quantile", "percentile", "average", "cumsum", "cumprod", "diff", "sort", "argsort", "lexsort", "dot",
-    "inner", "outer", "vdot", "transpose", "reshape", "ravel", "nansum", "nanmean", "nanmax", "nanmin", "convolve",
-    "correlate", "interp", "polyval", "trapezoid", "allclose", "angle", "append", "argpartition", "argwhere", "around",
-    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "bincount", "broadcast_arrays", "clip",
-    "corrcoef", "count_nonzero", "cov", "cross", "cumulative_prod", "cumulative_sum", "delete", "diagflat", "diagonal",
-    "digitize", "ediff1d", "expand_dims", "fix", "flatnonzero", "flip", "fliplr", "flipud", "gradient", "histogram",
-    "histogram2d", "histogram_bin_edges", "imag", "insert", "isclose", "iscomplex", "iscomplexobj", "isin", "isneginf",
-    "isposinf", "isreal", "isrealobj", "kron", "matrix_transpose", "moveaxis", "nan_to_num", "nanargmax", "nanargmin",
-    "nanmedian", "nanpercentile", "nanquantile", "nanstd", "nanvar", "ndim", "nonzero", "pad", "partition", "poly",
-    "polyadd", "polyder", "polyint", "polymul", "polysub", "real", "roll", "rot90", "round", "searchsorted",
-    "shape", "size", "sort_complex", "squeeze", "swapaxes", "tensordot", "trace", "tril", "triu", "unwrap", "where",
-    *(f"linalg.{name}" for name in (
-        "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
-        "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "norm", "outer", "pinv", "qr", "slogdet",
-        "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
-    )),
-)  # fmt: skip
 _ASKING_SEQUENCES = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
+#: Functions of which a list among the arguments is not one array, or is refused.
+_AS_GIVEN = (
+    "apply_along_axis", "apply_over_axes", "array_repr", "array_str", "array2string", "astype", "block",
+    "broadcast_to", "can_cast", "resize", "unravel_index",
+    "choose", "common_type", "copyto", "einsum", "einsum_path", "fill_diagonal", "histogramdd", "may_share_memory",
+    "min_scalar_type", "piecewise", "place", "put", "put_along_axis", "putmask", "ravel_multi_index", "result_type",
+    "select", "take", "sinc",  # SciPy edits the docstring of `sinc`, which a substitute has a copy of
+)  # fmt: skip
+_PATCHED = ("", "linalg")  # names of the modules that get substitutes, without ``numpy.``
+_ASKING_ARRAYS = tuple(
+    name
+    for names in FUNCTIONS.values()
+    for name in names.split()
+    if name.rpartition(".")[0] in _PATCHED and name not in {*_TAKING, *_MAKING, *_ASKING_SEQUENCES, *_AS_GIVEN}
+)
 
 
 class _Use:

@@ -1,4 +1,4 @@
-"""Custom calls of registered C functions, with the arrays in place and a constant description of them."""
+"""Custom calls of registered C functions, which get the arrays in place and a constant description of them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from pathlib import Path
 
 from cyxla.include_dir import get_include
 from cyxla.types import Shape
+from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.calls.host_functions import C_CALL
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
 from cyxla.xla.evaluator.targets.c_calls import opaque_of
 from cyxla.xla.hlo import Instruction
 
-CALL_NS = 1_000.0  # of a call beside what its arrays cost
-BYTE_NS = 0.5
+CALL_NS = 1_000.0  # a call without its arrays
+BYTE_NS = 0.5  # a byte of the arrays
 
 
 def c_call(ins: Instruction) -> Step:
-    """The kernel of one call."""
+    """Emit a call."""
     reads, writes = [v for o in ins.operands for v in leaves(o)], own_leaves(ins)
-    # Not the shapes of the values, which may be those of what the operands are other views of.
+    # The shapes of the instruction's operands: a value may have that of an array which an operand is a view of.
     inputs, outputs = [s for o in ins.operands for s in _arrays_of(o.shape)], _arrays_of(ins.shape)
     at = len(reads) + len(writes)
     opaque = opaque_of(ins)
     text = f"""\
-{_header()}
+{_header()}{instantiate("call_status.h", CALL_PREFIX="KERNEL")}
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   (void)begin; (void)end;
 {_arrays("input", inputs)}
@@ -37,14 +38,7 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   const void *in[] = {{{_pointers(0, len(reads))}}};
   void *out[] = {{{_pointers(len(reads), at)}}};
   ((cyxla_call)bufs[{at}])(out, in, &info);
-  if (!message[0]) return CYX_OK;
-  const char prefix[] = {_quoted((ins.attrs["custom_call_target"][:80] + ": ").encode())};
-  char *text = ((const cyx_ctx *)bufs[{at + 1}])->message;
-  int n = 0;
-  for (; prefix[n]; ++n) text[n] = prefix[n];
-  for (int k = 0; n < CYX_MESSAGE_BYTES - 1 && k < CYXLA_MESSAGE_BYTES && message[k]; ++k) text[n++] = message[k];
-  text[n] = 0;
-  return CYX_INVALID_ARGUMENT;
+  return KERNEL_status(bufs[{at + 1}], {_quoted(ins.attrs["custom_call_target"][:80].encode())}, message);
 }}
 """
     cost = CALL_NS + BYTE_NS * sum(s.nbytes for s in (*inputs, *outputs))
@@ -68,7 +62,7 @@ def _pointers(start: int, stop: int) -> str:
 
 
 def _arrays(name: str, shapes: Sequence[Shape]) -> str:
-    """Constants that describe arrays."""
+    """Return C constants that describe arrays."""
     dims = [
         f"  static const int64_t {name}_dims{k}[] = {{{', '.join(map(str, s.dims)) or '0'}}};"
         for k, s in enumerate(shapes)

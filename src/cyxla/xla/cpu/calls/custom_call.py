@@ -1,4 +1,4 @@
-"""Emitter of custom-call: factorisations, LAPACK and registered C functions natively, the others by Python."""
+"""Emitter of custom-call: blocked algorithms, LAPACK and registered C functions; other targets are run by Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cyxla.xla.evaluator.custom_calls import find_custom_call
 from cyxla.xla.evaluator.targets import c_calls
 from cyxla.xla.hlo import Instruction
 
-PYTHON_NS = 20_000.0  # of a call beside the function's own time
+PYTHON_NS = 20_000.0  # a call without the function's own time
 
 
 def _check(ins: Instruction) -> str | None:
@@ -24,7 +24,7 @@ def _check(ins: Instruction) -> str | None:
 
 @emits("custom-call", check=_check)
 def custom_call(ins: Instruction) -> Step:
-    """The kernel of one call."""
+    """Emit a call."""
     step = blocked_calls.blocked(ins)
     if step is not None:
         return step

@@ -1,6 +1,7 @@
 """Functions of this process that native code calls by number: SciPy's LAPACK and BLAS, and registered C.
 
-A compiled program keeps the names of what it calls; only names of the table below, and registered ones, are looked up.
+A compiled program keeps the names of the functions that it calls; only names of the table below and registered ones
+are looked up.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ LAPACK: Final = frozenset(
 BLAS: Final = frozenset({letter + "trsm" for letter in "sdcz"})
 
 
-C_CALL: Final = "c call "  # before the name of a registered function
+C_CALL: Final = "c call "  # prefix of the name of a registered function
 
 
 def address(name: str) -> int:
-    """Where a function lies.
+    """Return the address of a function.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def address(name: str) -> int:
 
 @cache
 def _of_scipy(name: str) -> int:
-    """Where a function of the table lies; this imports SciPy.
+    """Return the address of a function of the table; this imports SciPy.
 
     Raises
     ------

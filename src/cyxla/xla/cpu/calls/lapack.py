@@ -1,7 +1,7 @@
 """LAPACK custom calls that JAX emits, by way of SciPy's LAPACK; a unit of work is one problem of a batch.
 
-LAPACK takes matrices by columns, and here they lie by rows: operands are copied to working memory turned, and results
-back. So a routine may also overwrite what it likes.
+LAPACK's matrices are stored by columns, those of arrays by rows: operands are transposed into working memory, and
+results back, so a routine may overwrite its operands.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class _Problem:
     Attributes
     ----------
     c : CWriter
-        Its lines; ``u`` is the problem's number.
+        Lines of the problem; ``u`` is its number.
     nbytes : int
-        Working memory.
+        Bytes of working memory.
     functions : list of str
-        What it calls.
+        Routines that the problem calls, in the order of the calls.
     numbers : set of int
-        What it passes.
+        Integers that are passed to routines.
     """
 
     def __init__(self, ins: Instruction, letter: str, ranks: tuple[int, ...]) -> None:
@@ -80,22 +80,22 @@ class _Problem:
 
     @property
     def is_complex(self) -> bool:
-        """Whether elements are complex."""
+        """True if elements are complex."""
         return self.letter in "cz"
 
     def is_set(self, option: str, character: str) -> bool:
-        """Whether an option holds this character."""
+        """Return whether an option holds a character."""
         value = self.options.get(option, 0)
         return bool(value == (character if isinstance(value, str) else ord(character)))
 
     def choice(self, option: str, characters: str) -> str:
-        """The C of an option that is one of these characters, the first by default."""
+        """Return the C of an option that is one of some characters, the first by default."""
         return _char(next((c for c in characters[1:] if self.is_set(option, c)), characters[0]))
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
     def room(self, count: int, dtype: ElementType | None = None) -> str:
-        """Working memory for some elements."""
+        """Write a pointer to working memory for some elements; return its name."""
         dtype = dtype or self.dtype
         name, kind = self.c.name("w"), scalar.storage_type(dtype)
         self.c.line(f"{kind} *const {name} = ({kind} *)(room + {self.nbytes});")
@@ -103,28 +103,28 @@ class _Problem:
         return name
 
     def integers(self, count: int) -> str:
-        """Working memory for integers."""
+        """Write a pointer to working memory for integers; return its name."""
         return self.room(count, ElementType.S32)
 
     def take(self, k: int) -> str:
-        """A copy of operand `k`, by columns."""
+        """Write a copy of operand `k` by columns; return its name."""
         dims = self.operands[k]
         name = self.room(prod(dims), self.operand_types[k])
         self._each(dims, lambda turned, at: f"{name}[{turned}] = p{k}[u * {prod(dims)} + {at}];")
         return name
 
     def give(self, leaf: int, name: str) -> None:
-        """Result `leaf` is what lies there by columns."""
+        """Write result `leaf` from an array by columns."""
         dims = self.results[leaf]
         self._each(dims, lambda turned, at: f"r{leaf}[u * {prod(dims)} + {at}] = {name}[{turned}];")
 
     def fill(self, leaf: int, value: str) -> None:
-        """All of result `leaf` is one value."""
+        """Write one value to all elements of result `leaf`."""
         size = prod(self.results[leaf])
         self.c.line(f"for (int64_t i = 0; i < {size}; ++i) r{leaf}[u * {size} + i] = {value};")
 
     def zero(self, leaf: int) -> str:
-        """Zero of a result's type."""
+        """Return zero of a result's type."""
         dtype = self.result_types[leaf]
         return scalar.literal(dtype, dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
 
@@ -139,7 +139,7 @@ class _Problem:
     # --- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, name: str, *arguments: str | int) -> None:
-        """Call a routine, named without its letter; numbers are passed by address, as Fortran wants everything."""
+        """Write a call of a routine, named without its letter; numbers are passed by address, as Fortran does."""
         number = len(self.functions)
         self.functions.append(self.letter + name)
         self.numbers.update(a for a in arguments if isinstance(a, int))
@@ -148,7 +148,7 @@ class _Problem:
         self.c.line(f"((void (*)({kinds})){{F{number}}})({given});")
 
     def finite(self, name: str, count: int, write: Callable[[], None], info: int, skip: tuple[int, ...] = ()) -> None:
-        """Write what to do with finite elements; others make every result nan (those in `skip` zero)."""
+        """Write a branch for finite elements by `write`; with others results are NaN, or zero if they are in `skip`."""
         parts = [f"{name}[i].re", f"{name}[i].im"] if self.is_complex else [f"{name}[i]"]
         bad = " || ".join(f"{x} - {x} != 0" for x in parts)
         self.c.line("int bad = 0;")
@@ -181,7 +181,7 @@ def _nan(dtype: ElementType) -> str:
 
 
 def is_lapack(target: str) -> bool:
-    """Whether a custom-call target is one of these routines."""
+    """Return whether a custom-call target is one of these routines."""
     return target in _ROUTINES
 
 
@@ -334,7 +334,7 @@ def _syevd(p: _Problem) -> None:
 
 
 def _svd(p: _Problem, write: Callable[[str, str, str, str, str], None]) -> None:
-    """What both forms share: (matrix, singular values, u, vt, info)."""
+    """Write a singular value decomposition; `write` calls the routine: (matrix, singular values, u, vt, info)."""
     rows, columns = p.operands[0]
     a, values, info = p.take(0), p.room(min(rows, columns), p.real), p.integers(1)
     u, vt = p.room(prod(p.results[2])), p.room(prod(p.results[3]))

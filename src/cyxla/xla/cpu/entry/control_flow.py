@@ -13,29 +13,29 @@ from cyxla.xla.cpu.native.library import ENTRY
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.hlo import Instruction
 
-POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
-MAX_FUNCTION_CALLS = 250  # calls in one C function: the time of a compiler grows faster than the length of a function
+POLL_EVERY = 1_000_000  # ns of estimated work between two polls for cancellation
+MAX_FUNCTION_CALLS = 250  # calls in one C function: compile time grows faster than the length of a function
 MAX_FUNCTION_NESTING = 8  # loops and branches in one C function, for the same reason
-FIRST_STATE = 0x7012395  # where the global state of random numbers starts
-CALL_COST = 5.0  # ns of a call beside the kernel's work
+FIRST_STATE = 0x7012395  # first value of the global state of random numbers
+CALL_COST = 5.0  # ns of a call without the kernel's work
 PART_SIGNATURE = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
 
 
 class ControlWriter:
-    """Writes what runs a plan, cut into functions of bearable length.
+    """Writer of the functions that run a plan, each of limited length.
 
     Parameters
     ----------
     buffers : Buffers
-        Where everything lies.
+        Locations of all arrays.
     name_of : callable
-        Gives the C name of a kernel.
+        Function from a kernel to its C name.
     functions : mapping of str or Instruction to int
-        The numbers of the functions that kernels call.
+        Numbers of the functions that kernels call.
     seed : int
-        Start of the random numbers.
+        Seed of the random numbers.
     meter : Meter, optional
-        Measures the calls of kernels.
+        Writer of the measurement of calls of kernels.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class ControlWriter:
         self.meter = meter
         self.buffers, self.name_of, self.functions, self.seed = buffers, name_of, functions, seed
         self.parts: list[str] = []  # callees first
-        self.swapped_names: dict[Location, str] = {}  # places that a loop calls by another name in each turn
+        self.swapped_names: dict[Location, str] = {}  # locations that a loop swaps: the C names
 
     def entry(self, plan: Plan) -> str:
-        """The definition of the entry; the functions it needs are in `parts`."""
+        """Return the definition of the entry, and add the functions that it needs to `parts`."""
         c = CWriter()
         with c.block(f"CYX_EXPORT cyx_status {ENTRY}(void *const *bufs, const cyx_ctx *ctx)"):
             c.line("int64_t done = 0, *const work = &done;")
@@ -79,10 +79,10 @@ class ControlWriter:
         c.line("return CYX_OK;")
 
     def _part(self, write: Callable[[CWriter], None]) -> str:
-        """Write a function of its own; the statement that calls it."""
+        """Write a function of its own; return the statement that calls it."""
         c = CWriter()
         body = CWriter(1)
-        write(body)  # first, so that what it calls comes before it
+        write(body)  # first, so that its callees come before it
         name = f"part{len(self.parts)}"
         with c.block(PART_SIGNATURE.format(name=name)):
             self._body(c, lambda: c.lines(body.text().splitlines()))
@@ -90,12 +90,12 @@ class ControlWriter:
         return f"if ((s = {name}(bufs, ctx, work))) return s;"
 
     def plan(self, c: CWriter, plan: Plan, depth: int) -> None:
-        """Everything a plan does, with the copies into the results if it is the entry's."""
+        """Write the nodes of a plan, and the copies into the results if it is the entry's."""
         self.nodes(c, plan.nodes, depth)
         self.copies(c, self.buffers.copies.get((plan, "return", 0), ()))
 
     def nodes(self, c: CWriter, nodes: Sequence[Node], depth: int) -> None:
-        """Nodes in order; many of them in several functions."""
+        """Write nodes in order, in several functions if they are many."""
         if len(nodes) <= MAX_FUNCTION_CALLS:
             for node in nodes:
                 self.node(c, node, depth)
@@ -105,7 +105,7 @@ class ControlWriter:
             c.line(self._part(lambda part, some=some: self.nodes(part, some, 0)))  # type: ignore[misc]
 
     def node(self, c: CWriter, node: Node, depth: int) -> None:
-        """One node."""
+        """Write one node."""
         if isinstance(node, KernelNode):
             self.kernel(c, node)
             return
@@ -120,7 +120,7 @@ class ControlWriter:
     # --- kernels ----------------------------------------------------------------------------------------------------
 
     def kernel(self, c: CWriter, node: KernelNode) -> None:
-        """A call, on this thread if there is one task, else on all."""
+        """Write a call of a kernel, on this thread if there is one task, else on the thread pool."""
         self.copies(c, self.buffers.copies.get((node, "before", 0), ()))
         step = node.step
         if all(v.shape.nbytes == 0 for v in step.writes) and not step.functions:
@@ -140,7 +140,7 @@ class ControlWriter:
     # --- loops and branches -----------------------------------------------------------------------------------------
 
     def loop(self, c: CWriter, node: WhileNode, depth: int) -> None:
-        """A C loop around condition and body."""
+        """Write a loop around condition and body."""
         self.copies(c, self.buffers.copies[node, "enter", 0])
         swaps = self.buffers.swaps.get(node, []) if _in_one_function(node, depth) else []
         originals = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps]
@@ -167,7 +167,7 @@ class ControlWriter:
         self.swapped_names = before
 
     def branches(self, c: CWriter, node: ConditionalNode, depth: int) -> None:
-        """A C switch; the last branch also takes every number that is none of a branch."""
+        """Write a switch; the last branch is also taken for every number that is out of range."""
         at = self.pointer(self.place(node.selector))
         if node.selector.shape.dtype is ElementType.PRED:
             choice = f"*(const uint8_t *)({at}) == 0"
@@ -184,16 +184,16 @@ class ControlWriter:
     # --- memory -----------------------------------------------------------------------------------------------------
 
     def copies(self, c: CWriter, copies: Sequence[Copy]) -> None:
-        """Copies, in order."""
+        """Write copies in order."""
         for copy in copies:
             c.line(f"__builtin_memcpy({self.pointer(copy.target)}, {self.pointer(copy.source)}, {copy.nbytes});")
 
     def place(self, value: Value) -> Location:
-        """Where a value lies."""
+        """Return the location of a value."""
         return self.buffers.locations[value]
 
     def pointer(self, place: Location) -> str:
-        """A place as a C expression: the call's buffers are the inputs, the results, the constants."""
+        """Return a location as a C expression; the call's buffers are the inputs, the results, the constants."""
         b = self.buffers
         if place in self.swapped_names:
             return self.swapped_names[place]
@@ -203,7 +203,7 @@ class ControlWriter:
 
 
 def places(buffers: Buffers, node: KernelNode) -> list[Location]:
-    """Where the buffers of a kernel lie, in its order: reads, writes, scratch, state."""
+    """Return the locations of the buffers of a kernel in its order: reads, writes, scratch, state."""
     step = node.step
     reads = [buffers.locations[v] for v in step.reads]
     writes = [buffers.locations[v] for v in step.writes]
@@ -217,13 +217,13 @@ def places(buffers: Buffers, node: KernelNode) -> list[Location]:
 
 
 def start_of(buffers: Buffers, place: Location) -> int:
-    """The number of the call's first buffer of the same kind: inputs come first, then results, then constants."""
+    """Return the index of the call's first buffer of the same kind: inputs, then results, then constants."""
     constants = buffers.inputs + buffers.outputs
     return {MemoryKind.INPUT: 0, MemoryKind.OUTPUT: buffers.inputs, MemoryKind.CONSTANT: constants}[place.kind]
 
 
 def _in_one_function(node: WhileNode, depth: int) -> bool:
-    """Whether a loop is written with all that is inside it in one function, where its locals are known."""
+    """Return whether a loop and everything in it is written in one function, which has its locals."""
     stack: list[tuple[Node, int]] = [(node, depth - 1)]
     while stack:
         inner, level = stack.pop()

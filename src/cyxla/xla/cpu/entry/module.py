@@ -30,7 +30,7 @@ class Source:
     kernels : tuple of (str, Kernel)
         The distinct kernels by C name, in the order of their first use.
     recipe : bytes or None
-        What runs in place of the units if all kernels are prebuilt.
+        Steps that run in place of the units if all kernels are prebuilt.
     """
 
     units: tuple[str, ...]
@@ -49,13 +49,13 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     Parameters
     ----------
     plan : Plan
-        Of the entry computation.
+        Plan of the entry computation.
     buffers : Buffers
-        Its memory.
+        Buffers of the plan.
     seed : int
-        Start of the random numbers.
+        Seed of the random numbers.
     profile : bool
-        Measure every call of a kernel.
+        True if every call of a kernel is measured.
     """
     names: dict[str, str] = {}
     kernels: dict[str, Kernel] = {}
@@ -82,7 +82,7 @@ def _one_unit(definitions: dict[str, str], calls: str) -> list[str]:
 
 
 def _many_units(definitions: dict[str, str], calls: str, count: int) -> list[str]:
-    """The entry in the first unit; kernels, and functions that can stand apart, where there is least to do."""
+    """Return the entry in the first unit, and kernels and separable functions distributed by their compile cost."""
     split = [split_units.split_kernel(k, name, text) for k, (name, text) in enumerate(definitions.items())]
     parts = [part for found in split for part in found]
     first, *others = split_units.distribute(len(calls), parts, count)
@@ -92,8 +92,8 @@ def _many_units(definitions: dict[str, str], calls: str, count: int) -> list[str
 
 
 def _texts(parts: list[split_units.Part]) -> list[str]:
-    """The texts of a unit; types that its parts share, once."""
-    whole = {part.order[0] for part in parts if part.order[1] == 0}  # these have their types with them
+    """Return the texts of a unit, with types that its parts share once."""
+    whole = {part.order[0] for part in parts if part.order[1] == 0}  # their texts contain the types
     texts: dict[str, None] = {}
     for part in parts:
         if part.order[0] not in whole and part.types:

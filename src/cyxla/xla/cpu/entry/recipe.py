@@ -1,6 +1,6 @@
-"""Recipes: the steps of a program as numbers, where every kernel is prebuilt and no compiler is needed.
+"""Recipes: the steps of a program as numbers, if all its kernels are prebuilt, so that no compiler is needed.
 
-What the numbers mean, and what runs them, stands in ``src/native/recipe.h``.
+``src/native/recipe.h`` defines the numbers and runs them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
 from cyxla.xla.cpu.plan.nodes import KernelNode, Plan
 
-MAX_BUFFERS: Final = 31  # of one kernel
+MAX_BUFFERS: Final = 31  # buffers of one kernel
 
 
 def recipe(plan: Plan, buffers: Buffers) -> bytes | None:
-    """The steps of an entry's plan; None if some of them need C."""
+    """Return the recipe of an entry's plan; None if some of its steps need C."""
     if not all(isinstance(node, KernelNode) and _is_call(node) for node in plan.nodes):
         return None
     steps: list[list[int]] = []

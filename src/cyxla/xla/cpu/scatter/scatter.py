@@ -1,7 +1,7 @@
 """Scatter: update windows in the order of the indices, combined into the operand in place.
 
-What lies side by side in a window and in the operand is one loop without checks. A single window is cut into tasks;
-several may overlap, so they are one task.
+Elements that are neighbours both in a window and in the operand are one loop without checks. A single window is cut
+into tasks; several may overlap, so they are one task.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cyxla.xla.hlo import Computation, Instruction
 
 _UPDATE_NS = 1.0
 _RUN_NS = 0.15  # an element of a run
-RUN = 8  # the shortest run of neighbours that gets a loop of its own
+MIN_RUN = 8  # neighbours that are worth a loop of their own
 BLOCK = 1024  # elements of a run in a loop of constant length
-_KEEPS = {"maximum": ">", "minimum": "<"}  # how an element compares with the updates that change nothing
+_KEEPS = {"maximum": ">", "minimum": "<"}  # comparison of an element with updates that do not change it
 
 
 def _check(ins: Instruction) -> str | None:
@@ -32,7 +32,7 @@ def _check(ins: Instruction) -> str | None:
 
 @dataclass(frozen=True)
 class _Places:
-    """Which counter moves along which dimension: ``i..`` count index vectors, ``w..`` the elements of a window."""
+    """Offsets by the counters of loops: ``i..`` over index vectors, ``w..`` over the elements of a window."""
 
     batch: list[int]  # sizes of the index vectors' dimensions
     window: list[int]  # sizes of the windows' dimensions
@@ -62,19 +62,19 @@ class _Places:
             linear_index([names[d] for d in range(updates.rank)], steps),
             linear_index([f"w{n}" for n in range(len(moved))], [target_steps[d] for d in moved]),
             reach,
-            run if run >= RUN else 1,
+            run if run >= MIN_RUN else 1,
         )
 
 
 @emits("scatter", check=_check)
 def scatter(ins: Instruction) -> Step:
-    """The kernel of one scatter."""
+    """Emit a scatter."""
     count = (len(ins.operands) - 1) // 2
     reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
     places = _Places.of(ins, count)
     each = _RUN_NS if places.run > 1 else _UPDATE_NS
     ns = prod(ins.operands[count + 1].shape.dims) * count * each + prod(places.batch)
-    # The first dimension of a single window is what tasks share out.
+    # Tasks share the first dimension of a single window.
     units = places.window[0] if prod(places.batch) == 1 and len(places.window) > 1 else 1
     tasks = cost.tasks(ns, units)
     c = KernelWriter(reads, writes)
@@ -99,7 +99,7 @@ def scatter(ins: Instruction) -> Step:
 
 
 def _run(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:
-    """Combine a run of neighbours, in blocks of constant length."""
+    """Write the combination of a run of neighbours, in blocks of constant length."""
     last = f"w{len(places.window) - 1}"
     c.line(f"const int64_t {last} = 0;")
     c.line(f"const int64_t to = at + {places.target}, from = {places.update};")
@@ -126,14 +126,14 @@ def _block(c: KernelWriter, ins: Instruction, count: int, size: int, offset: str
 
 
 def _lone_opcode(combiner: Computation) -> str:
-    """The opcode of a computation that does one thing with its two parameters; else nothing."""
+    """Return the opcode of a computation that is one instruction of its two parameters; empty for others."""
     root = combiner.root
     both = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
     return root.opcode if both and root.operands[0] is not root.operands[1] else ""
 
 
 def _start(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:
-    """Define `at`, the offset of the window's first element; a window that does not fit whole is left out."""
+    """Write `at`, the offset of the window's first element; a window that does not fit whole is skipped."""
     a, operand, indices = ins.attrs, ins.operands[0].shape, ins.operands[count].shape
     vector = a["index_vector_dim"]
     batch = [f"i{n}" for n in range(len(places.batch))]

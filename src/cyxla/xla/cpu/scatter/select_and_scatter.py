@@ -1,4 +1,4 @@
-"""Select-and-scatter of any kind: finds the element that each window selects, and combines there."""
+"""Select-and-scatter with any window: one loop finds the element that each window selects and combines there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _check(ins: Instruction) -> str | None:
 
 @emits("select-and-scatter", check=_check)
 def select_and_scatter(ins: Instruction) -> Step:
-    """The kernel; one task, since windows may overlap. Places outside the operand are never picked."""
+    """Emit a kernel of one task, since windows may overlap; elements outside the operand are never selected."""
     operand, source, _ = (o.shape for o in ins.operands)
     dtype, window = operand.dtype, ins.attrs["window"]
     reads = [resolve(o) for o in ins.operands]
@@ -52,7 +52,7 @@ def select_and_scatter(ins: Instruction) -> Step:
 
 
 def _inside(c: KernelWriter, operand: Shape, window: Window) -> None:
-    """Define the coordinates in the operand of a place in a window, and skip places that are none."""
+    """Write the coordinates in the operand of an element of a window, and skip those outside the operand."""
     for d, w in enumerate(window):
         place = f"w{d}" if not w.window_reversal else f"{w.size - 1} - w{d}"
         c.line(f"const int64_t e{d} = s{d} * {w.stride} + ({place}) * {w.window_dilation} - {w.padding_low};")

@@ -1,8 +1,8 @@
 """Select-and-scatter over small windows, as two loops without races.
 
-The first finds for each window which of its elements is picked, as a number; the second goes through the result and
-combines, for each of the windows that an element lies in, the source's element if the window picked just this one. An
-element meets its windows in the order in which a loop over windows would come to it.
+The first finds for each window the number of the element that it selects. The second is a loop over the result: for
+each window that holds an element, it combines the source's element if the window selects just this one. An element
+meets its windows in the order of a loop over windows.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from cyxla.xla.cpu.reduce.window_size import taps
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.hlo.attributes import WindowDim
 
-_NUMBER = ElementType.U8  # of an element within its window
+_NUMBER = ElementType.U8  # type of the number of an element within its window
 _LOOK_NS, _SCATTER_NS = 0.12, 0.1
 
 
 @emits_group(GroupKind.WINDOW_SCATTER)
 def window_scatter(group: Group) -> list[Step]:
-    """The two steps."""
+    """Emit the two steps."""
     root = next(i for i in group.instructions if i.opcode == "select-and-scatter")
     numbers = temporary(root, Shape.array(_NUMBER, root.operands[1].shape.dims))
     return [_picking(group, root, numbers), _scattering(group, root, numbers)]
@@ -60,13 +60,13 @@ def _scattering(group: Group, root: Instruction, numbers: Value) -> Step:
 # --------------------------------------------------------------------------------------------------------- expressions
 @dataclass(frozen=True)
 class _Picks:
-    """Which of some elements is picked: each followed by whether it exists."""
+    """Number of the selected one of some elements, each followed by a bool that it exists."""
 
     select: Computation
     dtype: ElementType
 
     def write(self, writer: CWriter, texts: list[str]) -> str:
-        """The C of its number."""
+        """Write the selection; return the C of the number."""
         best, number, known = texts[0], "0", texts[1]
         for n, (value, exists) in enumerate(zip(texts[2::2], texts[3::2], strict=True), 1):
             (keep,) = scalar_computation.inline(self.select, [best, value], writer)
@@ -80,14 +80,14 @@ class _Picks:
 
 @dataclass(frozen=True)
 class _Joins:
-    """The initial value, combined with the elements of windows whose numbers say so."""
+    """Initial value combined with the source's elements of the windows that select an element."""
 
     scatter: Computation
     dtype: ElementType
     numbers: tuple[int, ...]
 
     def write(self, writer: CWriter, texts: list[str]) -> str:
-        """The C of the result."""
+        """Write the combinations; return the C of the result."""
         value = texts[0]
         for n, number, source in zip(self.numbers, texts[1::2], texts[2::2], strict=True):
             (joined,) = scalar_computation.inline(self.scatter, [value, source], writer)
@@ -96,7 +96,7 @@ class _Joins:
 
 
 def _picked(body: Body, root: Instruction, index: Index) -> Node:
-    """The number of the element that a window picks."""
+    """Return the number of the element that a window selects."""
     operand = root.operands[0]
     found: list[Node] = []
     one, zero = (body.constant_text(_NUMBER, text) for text in ("1", "0"))
@@ -116,7 +116,7 @@ def _picked(body: Body, root: Instruction, index: Index) -> Node:
 
 
 def _joined(body: Body, root: Instruction, numbers: Value, index: Index) -> Node:
-    """An element of the result."""
+    """Return an element of the result."""
     source, init = root.operands[1:]
     dims, dtype = source.shape.dims, root.shape.dtype
     none = body.constant_text(_NUMBER, "255")
@@ -145,7 +145,7 @@ def _elements(root: Instruction) -> Iterator[tuple[tuple[int, ...], tuple[Window
 
 
 def _window_of(space: Space, e: Affine, k: int, size: int, w: WindowDim) -> tuple[tuple[Condition, ...], Affine]:
-    """The window whose k-th element along one dimension is e, and under which conditions it exists."""
+    """Return the conditions of a window whose k-th element along one dimension is e, and its index."""
     k = w.size - 1 - k if w.window_reversal else k
     place = e.scaled(w.base_dilation).shifted(w.padding_low - k * w.window_dilation)
     found = [Condition(place, 0, (size - 1) * w.stride)]

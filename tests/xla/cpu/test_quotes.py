@@ -119,6 +119,13 @@ def test_nothing_of_a_program_but_its_opcodes_and_shapes_is_quoted():
     assert "hidden" not in c
 
 
+def test_comments_are_not_nested():
+    body = """x = f64[3,3] parameter(0)
+  ROOT r = (f64[3,3], f64[3,3], f64[3], f64[3], s32[], s32[]) custom-call(x), custom_call_target="lapack_dgees_ffi",
+    backend_config={mode="V", sort="N"}"""
+    assert re.findall(r"/\*(?:(?!\*/)[\s\S])*/\*", sources(program(body)).text) == []
+
+
 def test_names_do_not_change_the_c():
     body = QUOTES["rows"][0]
     assert sources(program(body)).text == sources(program(re.sub(r"\b([xerbd])\b", r"\1\1", body))).text

@@ -10,6 +10,7 @@ kernels that differ by their quotes alone are one (`c.quotes.without_quotes`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from cyxla.xla.hlo import Instruction
 MAX_LINES = 60  # instructions of a kernel that are listed
 MAX_ARRAYS = 16  # arrays of a list
 _LEAVES = frozenset({"parameter", "constant"})
+_COMMENT = re.compile(r"/\*.*?\*/")
 _NONE: Mapping[Any, int] = {}
 
 
@@ -54,7 +56,8 @@ def quote(
     """
     operands = ", ".join([_operand(o, numbers, slots) for o in ins.operands])
     rest = _attributes(ins) if attributes else ""
-    return f"%{numbers[ins]} = {ins.shape.static} {ins.opcode}({operands}){rest}"
+    shape = _COMMENT.sub("", str(ins.shape.static))  # a tuple counts its elements in comments, which C does not nest
+    return f"%{numbers[ins]} = {shape} {ins.opcode}({operands}){rest}"
 
 
 def head(step: Step) -> str:

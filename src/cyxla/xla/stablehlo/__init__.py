@@ -14,10 +14,10 @@ from cyxla.xla.stablehlo.detect import is_stablehlo
 
 if TYPE_CHECKING:
     from cyxla.xla.stablehlo.reader import read_stablehlo
-    from cyxla.xla.stablehlo.writer import write_stablehlo
+    from cyxla.xla.stablehlo.write_ops import write_stablehlo
 
 __all__ = ["is_stablehlo", "read_stablehlo", "write_stablehlo"]
-_MODULES = {"read_stablehlo": "reader", "write_stablehlo": "writer"}
+_MODULES = {"read_stablehlo": "reader", "write_stablehlo": "write_ops"}
 
 
 def __getattr__(name: str) -> Any:

@@ -27,10 +27,20 @@ from cyxla.xla.stablehlo.write_values import (
     type_of,
     word,
 )
-from cyxla.xla.stablehlo.writer import Attributes, Block, Region, Value, leaves, result_types, shapes_of
+from cyxla.xla.stablehlo.writer import (
+    WRITERS,
+    Attributes,
+    Block,
+    Region,
+    Value,
+    Write,
+    leaves,
+    result_types,
+    shapes_of,
+    write_stablehlo,
+)
 
-Write = Callable[[Block, Instruction], Value]
-WRITERS: dict[str, Write] = {}
+__all__ = ["WRITERS", "write_stablehlo"]
 
 
 def writes(*opcodes: str) -> Callable[[Write], Write]:

@@ -16,6 +16,9 @@ from cyxla.xla.stablehlo.write_values import type_of
 
 Value: TypeAlias = "str | list[Value]"
 Attributes: TypeAlias = dict[str, str]
+Write: TypeAlias = "Callable[[Block, Instruction], Value]"
+#: Writer of each opcode; importing `write_ops` fills the table.
+WRITERS: dict[str, Write] = {}
 
 
 def write_stablehlo(module: HloModule) -> str:
@@ -153,8 +156,6 @@ class Block:
         return self.values[computation.root]
 
     def _write(self, ins: Instruction) -> Value:
-        from cyxla.xla.stablehlo.write_ops import WRITERS
-
         write = WRITERS.get(ins.opcode)
         if write is None:
             raise UnimplementedError(f"{ins.opcode} has no form in StableHLO", where=repr(ins))

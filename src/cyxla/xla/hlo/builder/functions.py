@@ -17,6 +17,7 @@ from cyxla.xla.hlo.builder.elementwise import *  # noqa: F403
 from cyxla.xla.hlo.builder.elementwise import python_name
 from cyxla.xla.hlo.builder.functional import *  # noqa: F403
 from cyxla.xla.hlo.builder.movement import *  # noqa: F403
+from cyxla.xla.hlo.builder.operators import FUNCTIONS
 from cyxla.xla.hlo.opcode import OPCODES, Opcode
 
 _MODULES = (elementwise, movement, contraction, functional, effects)
@@ -78,3 +79,4 @@ for _row in OPCODES.values():
 XLA_NAMES: Final = {
     row.xla: python_name(row.name) for row in OPCODES.values() if _find(python_name(row.name)) is not None
 } | _ALIASES
+FUNCTIONS.update(_GENERATED, **{name: value for name, value in globals().items() if callable(value)})

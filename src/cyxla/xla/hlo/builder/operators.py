@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cyxla.xla.hlo.builder.core import XlaOp
 
+#: Builder functions by name; `functions`, which the package imports, fills the table.
+FUNCTIONS: dict[str, Callable[..., XlaOp]] = {}
+
 
 def _call(name: str, *args: Any) -> XlaOp:
-    from cyxla.xla.hlo.builder import functions
-
-    made: XlaOp = getattr(functions, name)(*args)
-    return made
+    return FUNCTIONS[name](*args)
 
 
 class Operators:

@@ -16,7 +16,7 @@ COLUMNS = 64
 
 
 def vector_kernel(reads: Sequence[Value], writes: Sequence[Value], dtype: ElementType, lanes: int) -> KernelWriter:
-    """The beginning of a kernel on vectors of floats, which may fuse and whose elements may lie anywhere."""
+    """Return the writer of a kernel on vectors of floats, with contraction allowed and unaligned loads."""
     c = KernelWriter(reads, writes)
     c.lines(VectorSums.types(dtype, lanes))
     c.line(f"typedef {scalar.storage_type(dtype)} KERNEL_e __attribute__((aligned(1), may_alias));")
@@ -24,7 +24,7 @@ def vector_kernel(reads: Sequence[Value], writes: Sequence[Value], dtype: Elemen
 
 
 def supports(types: Sequence[ElementType]) -> bool:
-    """Whether there are sums of products of these: the result's type, then the operands'."""
+    """Return True if products of these types are supported: type of the result, then of the operands."""
     distinct = set(types)
     if all(t.is_integer for t in distinct) or distinct == {ElementType.PRED}:
         return True
@@ -32,28 +32,28 @@ def supports(types: Sequence[ElementType]) -> bool:
 
 
 class Sums(Protocol):
-    """Accumulators of `columns` neighbouring results."""
+    """Accumulators of `columns` adjacent results."""
 
     columns: int
 
     def define(self, c: CWriter) -> None:
-        """Declare them, zero."""
+        """Declare the accumulators, initialised to zero."""
 
     def add(self, c: CWriter, x: str, right: str, step: int) -> None:
-        """Add ``x * right[j * step]`` to each; `x` is a local in register type."""
+        """Add ``x * right[j * step]`` to accumulator j; `x` is a local of the accumulator type."""
 
     def settle(self, c: CWriter) -> None:
-        """Add them to totals beside them and start again from zero: shorter sums lose less."""
+        """Add the accumulators to totals and reset them to zero: shorter sums have smaller errors."""
 
     def add_pairs(self, c: CWriter, left: str, right: str) -> None:
-        """Add ``left[j] * right[j]`` to each."""
+        """Add ``left[j] * right[j]`` to accumulator j."""
 
     def store(self, c: CWriter, out: str) -> None:
-        """Write the totals to ``out[j]``."""
+        """Store the totals in ``out[j]``."""
 
 
 class VectorSums:
-    """Whole vectors of floats, side by side in memory: one row of results, or several that share the right operand."""
+    """Accumulators in vector registers: one row of results, or several that share the right operand."""
 
     def __init__(self, vectors: int, lanes: int, rows: int = 1) -> None:
         self.vectors, self.lanes, self.rows, self.columns = vectors, lanes, rows, vectors * lanes
@@ -63,7 +63,7 @@ class VectorSums:
         return [f"{r}_{v}" for r in range(self.rows) for v in range(self.vectors)]
 
     def define(self, c: CWriter) -> None:
-        """Declare them, zero."""
+        """Declare the accumulators, initialised to zero."""
         c.line("KERNEL_v " + ", ".join(f"sum{n} = {{0}}, all{n} = {{0}}" for n in self._names) + ";")
 
     def add(self, c: CWriter, x: str, right: str, step: int) -> None:
@@ -78,20 +78,20 @@ class VectorSums:
         c.line(" ".join(f"all{n} += sum{n}; sum{n} = (KERNEL_v){{0}};" for n in self._names))
 
     def store(self, c: CWriter, out: str, apart: int = 0) -> None:
-        """Write the totals, rows `apart` elements from each other."""
+        """Store the totals, with a stride of `apart` elements between rows."""
         for r in range(self.rows):
             for v in range(self.vectors):
                 c.line(f"*(KERNEL_u *)({out} + {r * apart + v * self.lanes}) = all{r}_{v} + sum{r}_{v};")
 
     def add_pairs(self, c: CWriter, left: str, right: str) -> None:
-        """Add ``left[j] * right[j]`` to each; for one row."""
+        """Add ``left[j] * right[j]`` to accumulator j of a single row."""
         for v in range(self.vectors):
             at = f" + {v * self.lanes}"
             c.line(f"sum0_{v} += *(const KERNEL_u *)({left}{at}) * *(const KERNEL_u *)({right}{at});")
 
     @staticmethod
     def types(dtype: ElementType, lanes: int) -> list[str]:
-        """The definitions of the vector types that the text uses."""
+        """Return the definitions of the vector types."""
         base, size = scalar.storage_type(dtype), lanes * dtype.itemsize
         return [
             f"typedef {base} KERNEL_v __attribute__((vector_size({size})));",
@@ -100,12 +100,12 @@ class VectorSums:
 
 
 class PlainSums:
-    """Arrays of accumulators for any type.
+    """Accumulators in arrays, for any type.
 
     Parameters
     ----------
     columns : int
-        How many.
+        Number of accumulators.
     result, left, right : ElementType
         Types of the result and of the operands.
     """
@@ -120,7 +120,7 @@ class PlainSums:
             self.c = scalar.storage_type(result.real_part)
 
     def define(self, c: CWriter) -> None:
-        """Declare them, zero."""
+        """Declare the accumulators, initialised to zero."""
         c.line(f"{self.c} " + ", ".join(f"{n}[{self.columns}] = {{0}}" for n in self._names) + ";")
 
     @property
@@ -133,11 +133,11 @@ class PlainSums:
         return self.dtype.is_float or self.dtype.is_complex
 
     def shortened(self, columns: int) -> PlainSums:
-        """The first `columns` of these accumulators."""
+        """Return the first `columns` accumulators."""
         return PlainSums(columns, self.dtype, self.left, self.right)
 
     def fold(self, c: CWriter) -> None:
-        """Add all accumulators up in the first one; their number is a power of two."""
+        """Sum all accumulators into the first one; their number is a power of two."""
         width = self.columns // 2
         while width:
             for name in self._names:
@@ -145,7 +145,7 @@ class PlainSums:
             width //= 2
 
     def settle(self, c: CWriter) -> None:
-        """Add to the totals; exact sums need none."""
+        """Add to the totals; exact types have none."""
         if self._is_inexact:
             parts = " ".join(f"all_{n}[j] += {n}[j]; {n}[j] = 0;" for n in self._names[: len(self._names) // 2])
             c.line(f"for (int j = 0; j < {self.columns}; ++j) {{ {parts} }}")
@@ -158,7 +158,7 @@ class PlainSums:
             c.line(self._product(x))
 
     def add_pairs(self, c: CWriter, left: str, right: str) -> None:
-        """Add ``left[j] * right[j]`` to each."""
+        """Add ``left[j] * right[j]`` to accumulator j."""
         with c.block(f"for (int j = 0; j < {self.columns}; ++j)"):
             c.line(f"const {scalar.register_type(self.left)} l = {scalar.load(self.left, f'({left})[j]')};")
             c.line(f"const {scalar.register_type(self.right)} y = {scalar.load(self.right, f'({right})[j]')};")
@@ -172,7 +172,7 @@ class PlainSums:
         return f"s[j] += ({self.c}){x} * ({self.c})y;"
 
     def store(self, c: CWriter, out: str) -> None:
-        """Write the totals."""
+        """Store the totals."""
         value = "s[j]"
         if self.dtype.is_complex:
             value = f"cyx_{self.dtype}_of(all_re[j] + re[j], all_im[j] + im[j])"
@@ -186,7 +186,7 @@ class PlainSums:
 def cut(
     columns: int, dtype: ElementType, operands: Sequence[ElementType], vector_bytes: int
 ) -> list[tuple[int, int, Sums]]:
-    """Cut a row of results into runs of equal pieces: (first column, number of pieces, the accumulators of a piece)."""
+    """Split a row of results into runs of equal pieces: (first column, number of pieces, accumulators of a piece)."""
     runs: list[tuple[int, int, Sums]] = []
     at = 0
     sizes: list[Sums] = []

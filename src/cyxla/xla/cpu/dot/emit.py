@@ -1,11 +1,11 @@
-"""Emitter of dot with its epilogue: chooses the form of its kernel.
+"""Emitter of dot with its epilogue: selects the kernel.
 
-* f32 and f64: tiles in vector registers (`dot.tiles`); with few rows, and an operand whose contracted dimension is
-  the contiguous one, dot products along it (`dot.inner_products`); with one row, and an operand of many columns that
-  are neighbours, the sum of its rows (`dot.row_combination`);
-* integers, predicates and complex numbers: a row of accumulators (`dot.plain`).
+* f32 and f64: register tiles (`dot.tiles`); for few rows and a right operand that is contiguous along the contracted
+  dimension, inner products (`dot.inner_products`); for one row and a right operand with contiguous columns, the sum of
+  weighted rows (`dot.row_combination`);
+* integers, predicates and complex numbers: rows of accumulators (`dot.plain`).
 
-What follows the dot element by element is computed on its results (`loops.epilogue`).
+Element-wise users of the dot are computed on its results (`loops.epilogue`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ fusible("dot", check=_check)
 
 @emits_group(GroupKind.DOT)
 def dot(group: Group) -> Step:
-    """The kernel of one dot and what follows it."""
+    """Return the kernel of a dot and its epilogue."""
     ins = group.root
     product = Product.of(ins)
     if not _is_tiled(ins):

@@ -1,4 +1,4 @@
-"""Frame of products of few rows, whose unit of work is a block of columns."""
+"""Base of products of few rows, whose unit of work is a block of columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
 
 class ByColumns(ABC):
-    """Cuts the columns of a product into blocks of some width and writes its kernel."""
+    """Kernel of a product whose columns are split into blocks."""
 
     form: ClassVar[str]  # of the prebuilt kernel
 
@@ -26,18 +26,18 @@ class ByColumns(ABC):
 
     @abstractmethod
     def _sizes(self) -> list[int]:
-        """What the prebuilt kernel is told between the numbers of its buffers and of its units."""
+        """Return the arguments of the prebuilt kernel between its buffer indices and its number of units."""
 
     @abstractmethod
     def _functions(self, c: CWriter) -> None:
-        """Write what a unit calls."""
+        """Write the functions that a unit calls."""
 
     @abstractmethod
     def _unit(self, c: CWriter, apart: int) -> None:
         """Write a unit: ``width`` columns of ``batch`` from ``from`` on, in rows of `apart` elements at ``to``."""
 
     def kernel(self) -> Kernel:
-        """The kernel, prebuilt if results are stored as they are."""
+        """Return the kernel, prebuilt if there is no epilogue."""
         return self.output.prebuilt(self.form, self.ns, self._numbers) or self._written()
 
     def _numbers(self) -> tuple[list[int], int]:

@@ -13,12 +13,12 @@ UNITS = 16, 64, 64  # dot products of one unit of work, each way
 
 
 def runs_along_k(p: Product) -> bool:
-    """Whether columns are best computed as dot products."""
+    """Return True if columns are best computed as inner products."""
     return p.m <= FEW_ROWS and p.lhs[2] == p.rhs[1] == 1 and p.rhs[2] != 1 and p.n > 0
 
 
 class RowsOfDots(ByColumns):
-    """Each element by itself: four vectors run along both operands and are added in a fixed tree at the end."""
+    """Kernel of inner products: each accumulates in four vectors, which are added in a fixed tree at the end."""
 
     form = "dot_rows"
 
@@ -28,7 +28,7 @@ class RowsOfDots(ByColumns):
         super().__init__(p, output, min(p.n, UNITS[self.way]), vector_bytes=64)
 
     def _sizes(self) -> list[int]:
-        """`dot.parameters.ROWS`."""
+        """Return the values of `dot.parameters.ROWS`."""
         p = self.p
         return [p.m, p.n, p.k, p.lhs[0], p.lhs[1], p.rhs[0], p.rhs[2], self.width, self.blocks, self.way]
 
@@ -47,7 +47,7 @@ class RowsOfDots(ByColumns):
                 c.line(f"for (; n + {columns} <= width; n += {columns}) {call};")
 
     def _dots(self, c: CWriter, columns: int, fetches: bool) -> None:
-        """Some neighbouring elements of a row; each is added up in the same order, whatever is beside it."""
+        """Write the function of adjacent elements of a row; the order of each sum is independent of their number."""
         p = self.p
         arguments = "const KERNEL_e *restrict a, const KERNEL_e *restrict b, KERNEL_e *restrict to"
         head = f"static CYX_FUSED __attribute__((noinline)) void KERNEL_dots{columns}({arguments})"

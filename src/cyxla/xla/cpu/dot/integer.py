@@ -1,9 +1,9 @@
-"""Dot of integers in tiles of vector registers.
+"""Dot of integers in register tiles.
 
-A unit is a block of rows times a panel of columns. Both operands are copied, a part of the contracted dimension at a
-time, as the words that the tile multiplies: two neighbours of the sum as 16-bit halves of one word where the types
-allow, which x86 multiplies and adds in one instruction, or else one element in each. Sums wrap, so that any order and
-any padding with zeros gives the same bits.
+A unit is a block of rows times a panel of columns. Both operands are packed, a block of the contracted dimension at a
+time, into the words that the tile multiplies: two adjacent elements as 16-bit halves of a word if the types allow it,
+which x86 multiplies and adds in one instruction, otherwise one element. Sums wrap around, so that any order and any
+zero padding gives the same bits.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _WORDS = "#define KERNEL_add(c, x, y) ((c) + (x) * (y))"
 
 
 def runs_in_tiles(result: ElementType, sizes: Sequence[int]) -> bool:
-    """Whether tiles suit a product of these sizes: batch, rows, columns, sum."""
+    """Return True if tiles suit a product of these sizes: batch, rows, columns, contracted."""
     _, m, n, k = sizes
     return result.is_integer and m >= 4 and n >= 4 and k >= 4
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a product is cut."""
+    """Blocking of a product."""
 
     result: ElementType
     types: tuple[ElementType, ElementType]
@@ -62,18 +62,18 @@ class _Plan:
 
     @property
     def word(self) -> int:
-        """Bytes of an accumulator: an integer sum may not lose an operand's upper bits."""
+        """Size of an accumulator in bytes; sums must not lose the upper bits of an operand."""
         return 8 if max(t.bits for t in (self.result, *self.types)) > 32 else 4
 
     @property
     def halves(self) -> int:
-        """Elements in a word: two where all of both operands' values fit in 16 bits with a sign."""
+        """Number of elements in a word: two if all values of both operands fit in signed 16 bits."""
         fits = all(t.bits < 16 or t is ElementType.S16 for t in self.types)
         return 2 if fits and self.word == 4 else 1
 
     @property
     def part(self) -> str:
-        """C type of what is copied."""
+        """C type of packed elements."""
         return "int16_t" if self.halves == 2 else f"uint{8 * self.word}_t"
 
     @property
@@ -82,7 +82,7 @@ class _Plan:
 
     @property
     def vectors(self) -> int:
-        """Vectors of a tile's row: as many as there are registers for."""
+        """Number of vectors in a row of a tile, limited by the registers."""
         return min(4 if vector_bytes() == 64 else 2, -(-self.n // self.lanes))
 
     @property
@@ -95,18 +95,18 @@ class _Plan:
 
     @property
     def block(self) -> int:
-        """Rows of a unit."""
+        """Number of rows of a unit."""
         tiles = -(-self.m // self.rows)
         return self.rows * min(TILES, -(-tiles // BLOCKS))
 
     @property
     def depth(self) -> int:
-        """Elements of the contracted dimension that are copied at a time."""
+        """Number of elements of the contracted dimension that are packed at a time."""
         return min(DEPTH * self.halves, -(-self.k // self.halves) * self.halves)
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Blocks of rows, panels of columns."""
+        """Number of row blocks and of column panels."""
         return -(-self.m // self.block), -(-self.n // self.width)
 
     @property
@@ -115,7 +115,7 @@ class _Plan:
 
 
 def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
-    """The step for given sizes of batch, rows, columns, sum, and strides (see `dot.product.Product`)."""
+    """Return the step for sizes (batch, rows, columns, contracted) and strides (see `dot.product.Product`)."""
     ins = group.root
     batch, m, n, k = sizes
     left_type, right_type = (o.shape.dtype for o in ins.operands)
@@ -153,7 +153,7 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
 
 
 def _define_tile(c: KernelWriter, plan: _Plan) -> None:
-    """``KERNEL_tile(x, y, s, k, more)``: products of `k` words, set or added to the rows of sums."""
+    """Write ``KERNEL_tile(x, y, s, k, more)``, which stores the products of `k` words or adds them to the sums."""
     bits = 8 * plan.word
     for name, kind in (("v", f"uint{bits}_t"), ("s", f"int{bits}_t"), ("h", "int16_t")):
         c.line(f"typedef {kind} KERNEL_{name} __attribute__((vector_size({vector_bytes()}), may_alias));")
@@ -186,7 +186,7 @@ def _copy_rows(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int]) ->
 
 
 def _copy_columns(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int]) -> None:
-    """Rows of a panel, those of a pair interleaved; the half that an odd row lacks meets a zero of the left operand."""
+    """Write the packing of a panel with pairs of rows interleaved; an odd last row is paired with zeros."""
 
     def element(q: str) -> str:
         return scalar.load(plan.types[1], f"({base})[(k0 + {q}) * {steps[1]} + (n0 + j) * {steps[2]}]")

@@ -1,4 +1,4 @@
-"""Micro-kernels of products in f32 and f64, for known sizes (`dot.tiles`) and for any (`prebuilt.dot`)."""
+"""Micro-kernels of products in f32 and f64, for static sizes (`dot.tiles`) and run-time sizes (`prebuilt.dot`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROW_OF_VECTORS = 8  # vectors of a tile of one row, at most
 
 
 def types(name: str, element: str, vector_bytes: int) -> list[str]:
-    """Vectors, vectors that lie anywhere in memory, elements that do: ``<name>_v``, ``_u``, ``_e``."""
+    """Return the types of vectors, unaligned vectors and unaligned elements: ``<name>_v``, ``_u``, ``_e``."""
     return [
         f"typedef {element} {name}_v __attribute__((vector_size({vector_bytes})));",
         f"typedef {element} {name}_u __attribute__((vector_size({vector_bytes}), aligned(1), may_alias));",
@@ -26,14 +26,14 @@ def types(name: str, element: str, vector_bytes: int) -> list[str]:
 
 
 def sums(name: str, rows: int, vectors: int) -> str:
-    """The definition of a tile's sums, ``c<row>_<vector>``."""
+    """Return the definition of a tile's accumulators, ``c<row>_<vector>``."""
     return f"{name}_v " + ", ".join(f"c{r}_{v} = {{0}}" for r in range(rows) for v in range(vectors)) + ";"
 
 
 def multiply(
     c: CWriter, name: str, element: str, left: Callable[[int], str], right: Iterable[str], rows: Iterable[int]
 ) -> None:
-    """Add the products of one row of the right operand, given by its vectors, and an element for each row of a tile."""
+    """Write the products of one row of the right operand, given as vectors, and one element for each row of a tile."""
     loads = [f"b{v} = *(const {name}_u *)({place})" for v, place in enumerate(right)]
     c.line(f"const {name}_v {', '.join(loads)};")
     for r in rows:
@@ -44,9 +44,9 @@ def multiply(
 def multiply_in_parts(
     c: CWriter, name: str, rows: int, vectors: int, right: Callable[[int], str], registers: int
 ) -> None:
-    """Add the products of one row of the right operand and the elements ``a<row>[k]``.
+    """Write the products of one row of the right operand and the elements ``a<row>[k]``.
 
-    With no register to spare, gcc would keep a sum in memory: half of the row at a time, then, elements anew.
+    If all registers are in use, gcc would spill an accumulator; the row is then processed in halves.
     """
     parts = 2 if rows * vectors + vectors + 1 > registers else 1
     each = -(-vectors // parts)
@@ -61,26 +61,26 @@ def multiply_in_parts(
 
 
 def dots(c: CWriter, head: str, name: str, element: str, columns: int, fetches: bool, k: str, apart: str) -> None:
-    """A function of some dot products with one row ``a``: four vectors run along both, a fixed tree adds them up.
+    """Write a function of inner products with one row ``a``: four accumulators each, added in a fixed tree.
 
     Parameters
     ----------
     c : CWriter
-        Gets the text.
+        Writer of the C.
     head : str
-        Of the function: ``a``, ``b`` and ``to`` are among its arguments.
+        Head of the function; ``a``, ``b`` and ``to`` are among its parameters.
     name : str
-        Of the types.
+        Prefix of the vector types.
     element : str
-        C type.
+        C type of an element.
     columns : int
-        How many at once.
+        Number of columns at a time.
     fetches : bool
-        Whether columns are fetched ahead.
+        True to prefetch columns.
     k : str
-        C of their length.
+        C expression of the length of columns.
     apart : str
-        C of the distance between columns.
+        C expression of the stride between columns.
     """
     lanes = 64 // {"float": 4, "double": 8}[element]
     with c.block(head):
@@ -112,31 +112,31 @@ def dots(c: CWriter, head: str, name: str, element: str, columns: int, fetches: 
 
 
 def sum_head(function: str, name: str) -> str:
-    """How a sum of rows begins."""
+    """Return the head of a function that sums rows."""
     arguments = f"const {name}_e *restrict a, int64_t step, const {name}_e *restrict b, int64_t apart, "
     arguments += f"{name}_e *restrict to, int64_t count, int64_t width"
     return f"static CYX_FUSED __attribute__((noinline)) void {function}({arguments})"
 
 
 def sum_of_rows(c: CWriter, head: str, name: str, element: str, vector_bytes: int, near: bool) -> None:
-    """A function of rows that are added up, times one number each; `width` is a vector's at least.
+    """Write a function that sums rows, each times a factor; ``width`` is at least one vector.
 
-    The last vector begins a vector before the end: what it has in common with the one before it is computed twice.
+    The last vector overlaps its predecessor, such that it ends with the row; the common elements are computed twice.
 
     Parameters
     ----------
     c : CWriter
-        Gets the text.
+        Writer of the C.
     head : str
-        `sum_head`.
+        Head of the function; see `sum_head`.
     name : str
-        Of the types, which are for so many bytes.
+        Prefix of the vector types.
     element : str
-        C type.
+        C type of an element.
     vector_bytes : int
-        Of a vector.
+        Size of a vector in bytes.
     near : bool
-        Whether the next rows are fetched into the first cache, or, from beyond the second, into that.
+        True to prefetch the next rows into L1, False to prefetch rows beyond L2 into L2.
     """
     lanes = vector_bytes // {"float": 4, "double": 8}[element]
     with c.block(head):

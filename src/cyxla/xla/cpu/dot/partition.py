@@ -13,18 +13,18 @@ FINER = 4  # ranges of the last eighth of the pairs
 
 @dataclass(frozen=True)
 class Shares:
-    """What a unit is.
+    """Partition of groups of panels into units.
 
     Attributes
     ----------
     together : int
-        Panels of a unit, a group.
+        Number of panels of a group.
     ranges : int
-        Units of a group: ranges of its tiles.
+        Number of units of a group, each a range of its tiles.
     finer : int
-        The same for groups at the end, so that no thread waits long for another; 0: as for the others.
+        Number of units of the last groups, finer to balance the load; 0 if equal to `ranges`.
     end : int
-        How many groups these are.
+        Number of the last groups.
     """
 
     together: int = 1
@@ -33,24 +33,24 @@ class Shares:
     end: int = 0
 
     def units(self, groups: int) -> int:
-        """Units of so many groups."""
+        """Return the number of units of a number of groups."""
         return (groups - self.end) * self.ranges + self.end * self.finer
 
 
 def in_pairs(batch: int, panels: int, tiles: int) -> Shares | None:
-    """Copied panels two by two: their rows, each on a page of its own, are looked up once, and the left operand's too.
+    """Return a partition with packed panels in pairs, which halves TLB misses of their rows and of the left operand.
 
     Parameters
     ----------
     batch : int
-        Products.
+        Number of products.
     panels, tiles : int
-        Of each product.
+        Numbers of panels and tiles of each product.
 
     Returns
     -------
     Shares or None
-        None where units would be too few, or too short for the copies that they make.
+        Partition, or None if units would be too few, or too short to amortise packing.
     """
     pairs = batch * -(-panels // TOGETHER)
     if panels < TOGETHER or not pairs:

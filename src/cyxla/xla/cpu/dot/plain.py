@@ -1,7 +1,7 @@
 """Dot of integers, predicates and complex numbers by rows of accumulators.
 
-A row of accumulators runs along the result's columns; with few columns, and operands whose contracted dimension is the
-contiguous one, it runs along that and is folded at the end.
+A row of accumulators covers columns of the result; with few columns and operands that are contiguous along the
+contracted dimension, it covers part of that dimension and is folded at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPLEX_NS = 0.6
 
 
 def check_plain(ins: Instruction) -> str | None:
-    """Why there is no kernel for a dot's types; None if there is."""
+    """Return the reason for which the types of a dot are unsupported, or None."""
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
     if accumulators.supports(types):
         return None
@@ -35,7 +35,7 @@ def check_plain(ins: Instruction) -> str | None:
 
 
 def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
-    """The step for given sizes of batch, rows, columns, sum, and strides (see `dot.product.Product`)."""
+    """Return the step for sizes (batch, rows, columns, contracted) and strides (see `dot.product.Product`)."""
     ins = group.root
     if runs_in_tiles(ins.shape.dtype, sizes):
         return integer_dot(group, sizes, lhs, rhs)
@@ -79,13 +79,13 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
 
 
 def _runs_along_k(result: ElementType, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> bool:
-    """Whether each result is best computed along the contracted dimension."""
+    """Return True if results are best computed along the contracted dimension."""
     _, _, n, k = sizes
     return n == 1 and k >= LANES and lhs[2] == rhs[1] == 1 and result is not ElementType.PRED
 
 
 def _along_k(c: CWriter, lanes: accumulators.PlainSums, operands: tuple[int, int], k: int, step: int) -> None:
-    """One result: products side by side, folded into the first accumulator in a fixed tree."""
+    """Write one result: accumulators along the contracted dimension, folded in a fixed tree."""
     left, right = operands
     lanes.define(c)
     whole = k // LANES * LANES

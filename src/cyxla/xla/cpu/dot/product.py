@@ -1,4 +1,4 @@
-"""Sizes and strides of a dot, its chains of sums and its tasks."""
+"""Sizes and strides of a dot, its summation order and its tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TASK_NS = 20_000.0
 class Product:
     """``out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]``, with strides in elements; `out` is dense.
 
-    Where `panel` is not 0, the right operand lies in panels of so many columns, each ``[k, panel]`` dense, one after
+    If `panel` is not 0, the right operand is packed in panels of `panel` columns, each dense ``[k, panel]``, one after
     the other.
     """
 
@@ -43,13 +43,13 @@ class Product:
 
     @property
     def swapped(self) -> Product:
-        """The same sums with the operands' parts exchanged; equal memory when the result has one row or one column."""
+        """Return the product with operands exchanged; the memory of the result is equal if it has one row or column."""
         (ab, am, ak), (bb, bk, bn) = self.lhs, self.rhs
         return Product(self.dtype, self.batch, self.n, self.m, self.k, (bb, bn, bk), (ab, ak, am))
 
     @property
     def ns(self) -> float:
-        """Estimated time on one core."""
+        """Estimated time on one core in ns."""
         flops = self.batch * self.m * self.n * self.k
         rate = FLOPS_NS if self.dtype is ElementType.F32 else FLOPS_NS / 2
         nbytes = self.batch * self.k * (self.m + self.n) * self.dtype.itemsize
@@ -62,7 +62,7 @@ class Product:
 
     @staticmethod
     def of(ins: Instruction) -> Product:
-        """Read a dot's sizes and strides."""
+        """Return the sizes and strides of a dot."""
         lhs, rhs = (o.shape for o in ins.operands)
         d = DotDims.of(ins)
         batch, m, k = (prod(lhs.dims[i] for i in part) for part in d[:3])
@@ -83,7 +83,7 @@ def _strides(shape: Shape, parts: tuple[tuple[int, ...], ...]) -> tuple[int, int
 
 @dataclass
 class Output:
-    """Where a kernel's operands lie among its buffers, and where its sums go."""
+    """Buffer indices of a kernel's operands, and the destination of its sums."""
 
     epilogue: Epilogue
     left: int
@@ -91,31 +91,31 @@ class Output:
 
     @property
     def is_direct(self) -> bool:
-        """Whether sums are stored as they are."""
+        """True if sums are stored without an epilogue."""
         return self.epilogue.is_empty
 
     def pointers(self, c: CWriter) -> None:
-        """Declare the operands ``a`` and ``b``, and the result ``out`` where sums are stored as they are."""
+        """Declare the operands ``a`` and ``b``, and without an epilogue the result ``out``."""
         c.line(f"const KERNEL_e *const a = bufs[{self.left}], *const b = bufs[{self.right}];")
         if self.is_direct:
             c.line(f"KERNEL_e *const out = bufs[{len(self.epilogue.reads)}];")
 
     @property
     def places(self) -> tuple[int, int, int]:
-        """The numbers of the buffers of the operands and of the result."""
+        """Buffer indices of the operands and of the result."""
         return self.left, self.right, len(self.epilogue.reads)
 
     def prebuilt(self, form: str, ns: float, numbers: Callable[[], tuple[list[int], int]]) -> Kernel | None:
-        """The prebuilt kernel of some form; None where a text has to be written.
+        """Return a prebuilt kernel, or None if C must be generated.
 
         Parameters
         ----------
         form : str
-            The function without its element type.
+            Name of the function without its element type.
         ns : float
-            Estimated time.
+            Estimated time in ns.
         numbers : callable
-            Gives what the function is told, and the tasks.
+            Function that returns the arguments and the number of tasks.
         """
         if not self.is_direct:
             return None
@@ -126,31 +126,31 @@ class Output:
 
     @property
     def scratch(self) -> int:
-        """The number of the scratch buffer."""
+        """Index of the scratch buffer."""
         return len(self.epilogue.reads) + len(self.epilogue.writes)
 
 
 def tasks(ns: float, units: int) -> int:
-    """Tasks for some work: a power of two, so that two, four and eight threads get equal shares."""
+    """Return the number of tasks for some work: a power of two, which balances two, four and eight threads."""
     most = 1 if ns < _LONE_NS else min(max(2, int(ns / _TASK_NS)), MOST_TASKS)
     return 1 << (max(1, min(most, units)).bit_length() - 1)
 
 
 def vector_bytes() -> int:
-    """Bytes of a vector register."""
+    """Return the size of a vector register in bytes."""
     return VECTOR_BITS.get(isa_level(), 128) // 8
 
 
 def tile_rows() -> dict[int, int]:
-    """Rows of a tile by its vectors, for the registers there are."""
+    """Return the number of rows of a tile for each number of vectors, given the registers."""
     return ROWS[32 if vector_bytes() == 64 else 16]
 
 
 def panel_width(dtype: ElementType, m: int, k: int, n: int) -> int | None:
-    """Columns of a panel, for a right operand that is laid out in panels beforehand; None if that does not pay.
+    """Return the number of columns of a panel for a prepacked right operand; None if packing does not pay.
 
-    The operand ``[k, n]`` becomes ``[n / width, k, width]``: a dot that contracts its dimension 1 takes it as it is
-    (see `cyxla.xla.passes.expand.dot`).
+    The operand ``[k, n]`` becomes ``[n / width, k, width]``, which a dot reads by contracting its dimension 1 (see
+    `cyxla.xla.passes.expand.dot`).
     """
     if dtype not in (ElementType.F32, ElementType.F64) or 0 in (m, k, n):
         return None

@@ -1,8 +1,7 @@
 """Dot of one row as a sum of weighted rows, where the columns of the right operand are contiguous.
 
-The operand comes through memory once and in order, a few of its rows at a time, over as many columns as have their sums
-in the first cache. An element is the sum of chains of `dot.micro_kernel.ADDED` fused multiply-adds, in the order of the
-contracted dimension.
+The right operand is streamed once and in order, a few rows at a time, over as many columns as have their sums in L1. An
+element is the sum of chains of `dot.micro_kernel.ADDED` fused multiply-adds, in the order of the contracted dimension.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ LEAST_NEAR, LEAST_FAR = 1 << 10, 256  # bytes of a row in a unit of work: a half
 
 
 def is_sum_of_rows(p: Product) -> bool:
-    """Whether the right operand's rows are best added up as they come."""
+    """Return True if a product is best computed as a sum of weighted rows of the right operand."""
     row = p.n * p.dtype.itemsize
     fits = p.m == 1 and p.rhs[2] == 1 and not p.panel and row >= VECTOR_BYTES
     return fits and (row > TILE_BYTES or row % VECTOR_BYTES != 0)
 
 
 class SumOfRows(ByColumns):
-    """A unit of work runs through all rows."""
+    """Kernel of a sum of weighted rows; a unit of work reads all rows of its columns."""
 
     form = "dot_sums"
 
@@ -35,7 +34,7 @@ class SumOfRows(ByColumns):
         super().__init__(p, output, _width(p, self.near), vector_bytes())
 
     def _sizes(self) -> list[int]:
-        """`dot.parameters.SUMS`."""
+        """Return the values of `dot.parameters.SUMS`."""
         p = self.p
         return [p.n, p.k, p.lhs[0], p.lhs[2], p.rhs[0], p.rhs[1], self.width, self.blocks, int(self.near)]
 
@@ -50,7 +49,7 @@ class SumOfRows(ByColumns):
 
 
 def _width(p: Product, near: bool) -> int:
-    """Whole vectors of any processor level, of which a last part has one at least."""
+    """Return the width of a block: whole vectors of any ISA level, with at least one vector in the last block."""
     row, lanes = p.n * p.dtype.itemsize, VECTOR_BYTES // p.dtype.itemsize
     half = -(-row // (2 * VECTOR_BYTES)) * VECTOR_BYTES
     blocks = -(-row // min(max(half, LEAST_NEAR if near else LEAST_FAR), micro_kernel.SUMS_BYTES))

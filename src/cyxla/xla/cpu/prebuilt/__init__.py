@@ -1,1 +1,1 @@
-"""Functions that come compiled with the package, and programs that run on them alone."""
+"""Prebuilt functions, compiled with the package, and programs that run on them alone."""

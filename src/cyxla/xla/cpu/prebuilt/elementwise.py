@@ -1,7 +1,7 @@
 """Prebuilt element-wise opcodes: a kernel for each opcode and types, with the expression of generated loops.
 
-Nothing is contracted on either side, so that a chain of these gives what the fused loop gives, to the bit. Elements go
-by in blocks of one length; what is left over at the end is a block in buffers of its own.
+Floating-point contraction is off on both sides, so that a chain of these has the same bits as the fused loop. Elements
+are processed in blocks of constant length; the remainder is a block in separate buffers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cyxla.xla.cpu.prebuilt.library import KERNEL
 
 
 def forms() -> dict[Form, str]:
-    """All there are, with the names of their functions."""
+    """Return all forms with the names of their functions."""
     return {form: form.name for form in _candidates() if scalar.supported(*form[:3], form.attrs)}
 
 
@@ -60,7 +60,7 @@ _LOOP = """\
 
 
 def text(_: Level) -> str:
-    """The functions."""
+    """Return the C of the functions."""
     used = dict.fromkeys(t for form in forms() for t in (form.result, *form.operands))
     return "".join(
         [
@@ -102,7 +102,7 @@ def _loops(form: Form) -> str:
 
 
 def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, str], loop: dict[str, Any]) -> str:
-    """The loop of a function whose rare arguments take another form, and the loop where one of them is there."""
+    """Return the fast loop of a function, and the slow loop for blocks with arguments that need another form."""
     predicate, slow = (f"{function}({', '.join(values)})" for function in twin)
     fast = slow.replace("_slow(", "(", 1)
     rare = f"\n    rare |= (uint32_t)({predicate});"

@@ -1,4 +1,4 @@
-"""Names of prebuilt single operations: element-wise opcodes, moves and reductions; holds no C."""
+"""Names of prebuilt operations: element-wise opcodes, moves and reductions; without their C."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _IRREGULAR: dict[str, Callable[[E, E], tuple[E, tuple[E, ...]]]] = {
 
 
 class Form(NamedTuple):
-    """An opcode at types.
+    """Opcode with element types.
 
     Attributes
     ----------
     opcode : str
-        The opcode.
+        Name of the opcode.
     result : ElementType
-        Of the result.
+        Element type of the result.
     operands : tuple of ElementType
-        Of the operands.
+        Element types of the operands.
     direction : str
-        Of a comparison.
+        Direction of a comparison.
     """
 
     opcode: str
@@ -52,13 +52,13 @@ class Form(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the function."""
+        """Name of the function."""
         types = [self.operands[-1], *([self.result] if self.opcode == "convert" else [])]
         return "_".join(["map", *filter(None, [self.opcode.replace("-", "_"), self.direction]), *map(str, types)])
 
     @property
     def is_regular(self) -> bool:
-        """Whether the types are such that the name, which has only some of them, means no other form."""
+        """True if the name, which contains only some of the types, is unambiguous."""
         t = self.operands[-1]
         if self.opcode in _IRREGULAR:
             return (self.result, self.operands) == _IRREGULAR[self.opcode](t, self.result)
@@ -67,12 +67,12 @@ class Form(NamedTuple):
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of such an instruction."""
+        """Attributes of an instruction of this form."""
         return {"direction": self.direction} if self.direction else {}
 
 
 def result_of(opcode: str, t: E) -> E:
-    """The type of the result of an opcode on one type."""
+    """Return the result type of an opcode on operands of one type."""
     if opcode == "is-finite":
         return E.PRED
     if opcode == "complex":

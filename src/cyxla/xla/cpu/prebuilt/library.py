@@ -1,4 +1,4 @@
-"""Writes the C of the prebuilt functions; run by the package's build, before anything is installed."""
+"""Generator of the C of the prebuilt functions; run by the build of the package."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ const char *const cyx_prebuilt_digest = "{digest}";
 
 @dataclass(frozen=True)
 class Source:
-    """One C file of the library.
+    """C file of the library.
 
     Attributes
     ----------
     name : str
-        Of the file.
+        Name of the file.
     text : str
-        What is in it.
+        Contents of the file.
     flags : tuple of str
-        Beside ``-c``, the input and the output.
+        Compiler flags besides ``-c``, input and output.
     """
 
     name: str
@@ -53,14 +53,14 @@ class Source:
 
 
 def sources(kind: str = "gcc", machine: str = "") -> list[Source]:
-    """All C files: one for each module and level, and the table.
+    """Return all C files: one for each module and ISA level, and the table.
 
     Parameters
     ----------
     kind : str
-        Of compiler, ``gcc`` or ``clang``.
+        Compiler, ``gcc`` or ``clang``.
     machine : str
-        What to build for, by default this one.
+        Target machine; by default the host.
     """
     flags = (*COMPILE_FLAGS, *OPTIMIZE_FLAGS[kind], "-ffp-contract=off")
     levels = [Level(isa) for isa in levels_of(machine or platform.machine())]
@@ -76,12 +76,12 @@ def sources(kind: str = "gcc", machine: str = "") -> list[Source]:
 
 
 def levels_of(machine: str) -> Sequence[str]:
-    """The levels of a kind of machine."""
+    """Return the ISA levels of a machine."""
     return PREBUILT_LEVELS if machine in ("x86_64", "AMD64") else ("",)
 
 
 def _table(written: Sequence[Source], functions: Sequence[tuple[str, str, str]]) -> str:
-    """The pointers, and with each name the type, which generated code needs for a call."""
+    """Return the table of function pointers, and the type of each function for calls from generated code."""
     from cyxla.xla.cpu.native.cache import digest
 
     return _TABLE.format(
@@ -95,7 +95,7 @@ def _table(written: Sequence[Source], functions: Sequence[tuple[str, str, str]])
 
 
 def write(directory: Path, kind: str = "gcc") -> list[tuple[Path, tuple[str, ...]]]:
-    """Write the files where they are not there already; say with which flags each is compiled."""
+    """Write files that do not exist or differ; return their paths and compiler flags."""
     directory.mkdir(parents=True, exist_ok=True)
     found = []
     for source in sources(kind):

@@ -1,4 +1,4 @@
-"""Prebuilt moves of elements: broadcasts, transposes, slices and other copies with strides."""
+"""Prebuilt data movement: broadcasts, transposes, slices and other strided copies."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Programs of element-wise operations and moves as calls of prebuilt functions, without passes, plan and C.
+"""Programs of element-wise operations and data movement as calls of prebuilt functions, without passes, plan and C.
 
-Each instruction becomes a step of a recipe (see `entry.recipe`), or none where it only looks at its operand in another
-way. That takes some microseconds an instruction where native code takes a compiler, and what it computes is what native
-code computes, to the bit: the functions hold the same expressions. Whatever native code may compute in another way is
-not taken: sums of floats whose order depends on what they are fused with, and what the passes fold or put in place of a
-power.
+Each instruction becomes a step of a recipe (see `entry.recipe`), or none if it is a view of its operand. This takes a
+few microseconds for each instruction instead of a run of the C compiler, and results have the same bits as native code
+because the functions contain the same expressions. Programs whose native code may compute differently are refused: sums
+of floats whose order depends on fusion, and operations that passes fold or, such as powers, replace.
 """
 
 from __future__ import annotations
@@ -51,16 +50,16 @@ _EXACT_REAL: Final = _EXACT | {
 
 
 class NotCoveredError(Exception):
-    """A program that prebuilt functions cannot run; the text says why."""
+    """Refusal of a program that prebuilt functions cannot run; the text is the reason."""
 
 
 class PrebuiltExecutable(CpuExecutable):
-    """A program of platform cpu that runs without code of its own: all that it calls is prebuilt."""
+    """Executable of platform cpu that calls only prebuilt functions."""
 
     tier = "kernels"
 
     def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
-        """Fix some arguments; see `Executable.bind`. The program stays as it is."""
+        """Fix some arguments; see `Executable.bind`. The program is not specialised."""
         fixed = self._to_fix(arguments)
         return self.with_fixed(self._bound | {k: private_copy(v) for k, v in fixed.items()}) if fixed else self
 
@@ -89,23 +88,23 @@ class PrebuiltExecutable(CpuExecutable):
 def prebuilt_program(
     module: HloModule, options: CompileOptions, most_ns: float, kind: type[PrebuiltExecutable] = PrebuiltExecutable
 ) -> PrebuiltExecutable:
-    """Make the executable of a program.
+    """Return the executable of a program.
 
     Parameters
     ----------
     module : HloModule
-        Verified.
+        Verified module.
     options : CompileOptions
-        As for native code.
+        Options as for native code.
     most_ns : float
-        How long a call may take, by an estimate.
+        Limit of the estimated time of a call in ns.
     kind : type
-        Of the executable.
+        Class of the executable.
 
     Raises
     ------
     NotCoveredError
-        Something in the program, or among the options, is not for prebuilt functions; or it would take longer.
+        The program or an option is unsupported by prebuilt functions, or the time limit is exceeded.
     """
     suffix = prebuilt_numbers.suffix()
     if options.profile or options.donate or options.disabled_passes or suffix is None:
@@ -129,16 +128,16 @@ def prebuilt_program(
 
 
 class _Writer:
-    """Writes the recipe of a program.
+    """Writer of the recipe of a program.
 
     Attributes
     ----------
     cost : float
-        Estimated ns of a call.
+        Estimated time of a call in ns.
     arena_bytes : int
-        Temporaries.
+        Size of the temporaries in bytes.
     constants : list of (Shape, array)
-        In the order of their buffers.
+        Constants in the order of their buffers.
     """
 
     def __init__(self, module: HloModule, most_ns: float, suffix: str) -> None:
@@ -161,7 +160,7 @@ class _Writer:
         self._first_constant = len(module.parameters) + len(self.results)
 
     def write(self) -> None:
-        """Go through the program."""
+        """Write the steps of all instructions."""
         dying = self._survey()
         for at, ins in enumerate(self.order):
             if self.source[ins] is ins:
@@ -182,11 +181,11 @@ class _Writer:
 
     @property
     def recipe(self) -> bytes:
-        """The steps."""
+        """Return the encoded steps."""
         return library.recipe(self._words, self._steps)
 
     def _survey(self) -> dict[int, list[Instruction]]:
-        """Find out what is the same memory, what is of one element, and when which memory is free."""
+        """Find aliases, scalars, and the instruction after which each buffer is free."""
         last: dict[Instruction, int] = {}
         for at, ins in enumerate(self.order):
             _check(ins)
@@ -213,11 +212,11 @@ class _Writer:
         return dying
 
     def _is_whole(self, ins: Instruction) -> bool:
-        """Whether every element is in memory."""
+        """Return True if every element of a value is in memory."""
         return ins not in self.single or ins.shape.size == 1
 
     def _may_be_constant(self, ins: Instruction) -> bool:
-        """Whether the passes might find out what an instruction computes; if in doubt, yes."""
+        """Return True unless it is certain that passes cannot fold an instruction."""
         operands, opcode, known = ins.operands, ins.opcode, self.known
         if not operands:
             return opcode != "parameter"
@@ -239,7 +238,7 @@ class _Writer:
     # --- memory ------------------------------------------------------------------------------------------------------
 
     def _new(self, ins: Instruction) -> int:
-        """A place for what an instruction computes."""
+        """Allocate a buffer for the result of an instruction; return its index."""
         place = self.wanted.get(ins)
         if place is None:
             place = self._temporary(self._room(ins))
@@ -247,7 +246,7 @@ class _Writer:
         return place
 
     def _room(self, ins: Instruction) -> int:
-        """Bytes of memory for what an instruction computes."""
+        """Return the size in bytes of the result of an instruction."""
         return ALIGNMENT if ins in self.single else _aligned(ins.shape.nbytes)
 
     def _temporary(self, room: int) -> int:
@@ -276,15 +275,15 @@ class _Writer:
         self.cost += STEP_NS + ns
 
     def parameter(self, ins: Instruction) -> None:
-        """Lent by the caller."""
+        """Use the buffer of the caller."""
         self.place[ins] = 2 * int(ins.attrs["parameter_number"]) + 1
 
     def constant(self, ins: Instruction) -> None:
-        """Lent to every call."""
+        """Add a constant buffer."""
         self.place[ins] = self._constant(ins.shape, np.ascontiguousarray(ins.attrs["literal"].array))
 
     def iota(self, ins: Instruction) -> None:
-        """Counted once and for all."""
+        """Add the numbers as a constant buffer."""
         shape, axis = ins.shape, ins.attrs["iota_dimension"]
         if shape.nbytes > MOST_COUNTED:
             raise NotCoveredError(f"an iota of {shape.nbytes} bytes")
@@ -296,7 +295,7 @@ class _Writer:
         )
 
     def elementwise(self, ins: Instruction) -> None:
-        """One of the functions of `prebuilt.elementwise`."""
+        """Call a function of `prebuilt.elementwise`."""
         operands, opcode, source, place = ins.operands, ins.opcode, self.source, self.place
         types = tuple([o.shape.dtype for o in operands])
         function, ns = _form(opcode, ins.shape.dtype, types, ins.attrs.get("direction", ""), self._suffix)
@@ -311,13 +310,13 @@ class _Writer:
             self._call(function, tasks, places, (count, TASK, *steps), ns * max(count, BLOCK))
 
     def transpose(self, ins: Instruction) -> None:
-        """Strides in another order."""
+        """Move with permuted strides."""
         (operand,), order = ins.operands, ins.attrs["dimensions"]
         strides = _strides(operand.shape)
         self._move_all(ins, operand, [strides[d] for d in order])
 
     def broadcast(self, ins: Instruction) -> None:
-        """Strides of zero."""
+        """Move with zero strides."""
         (operand,), places = ins.operands, ins.attrs["dimensions"]
         strides = [0] * len(ins.shape.dims)
         for d, stride in zip(places, _strides(operand.shape), strict=True):
@@ -325,7 +324,7 @@ class _Writer:
         self._move_all(ins, operand, strides)
 
     def reverse(self, ins: Instruction) -> None:
-        """Strides that go down."""
+        """Move with negative strides."""
         (operand,), gone = ins.operands, ins.attrs["dimensions"]
         strides, first = _strides(operand.shape), 0
         for d in gone:
@@ -334,14 +333,14 @@ class _Writer:
         self._move_all(ins, operand, strides, first)
 
     def slice(self, ins: Instruction) -> None:
-        """Strides that leave out."""
+        """Move with an offset and larger strides."""
         (operand,), ranges = ins.operands, ins.attrs["slice"]
         strides = _strides(operand.shape)
         first = sum(r.start * s for r, s in zip(ranges, strides, strict=True))
         self._move_all(ins, operand, [r.stride * s for r, s in zip(ranges, strides, strict=True)], first)
 
     def concatenate(self, ins: Instruction) -> None:
-        """A move of each operand."""
+        """Move each operand."""
         (axis,), strides = ins.attrs["dimensions"], _strides(ins.shape)
         place, at = self._new(ins), 0
         for operand in ins.operands:
@@ -350,7 +349,7 @@ class _Writer:
             at += operand.shape.dims[axis]
 
     def pad(self, ins: Instruction) -> None:
-        """A move of the number around, then one of what is left of the operand."""
+        """Fill with the padding value, then move the operand."""
         operand, around = ins.operands
         place, size, strides = self._new(ins), ins.shape.dtype.itemsize, _strides(ins.shape)
         zeros = [0] * len(strides)
@@ -370,7 +369,7 @@ class _Writer:
             self._move((self._read(operand), place), size, dims, own, steps, first, to)
 
     def reduce(self, ins: Instruction) -> None:
-        """One of the functions of `prebuilt.reductions`."""
+        """Call a function of `prebuilt.reductions`."""
         gone, dtype = ins.attrs["dimensions"], ins.shape.dtype
         if len(ins.operands) != 2 or not gone:
             raise NotCoveredError("a reduction of several arrays, or along no dimension")
@@ -396,7 +395,7 @@ class _Writer:
             self._call(function, 1, places, sizes, operand.shape.size * scalar.cost("maximum", dtype) * 4)
 
     def _check_sum(self, ins: Instruction) -> None:
-        """Raise unless native code adds up in the order of the elements, lane by lane."""
+        """Raise unless native code sums in the order of the elements, lane by lane."""
         operand, gone = ins.operands[0], ins.attrs["dimensions"]
         dims = operand.shape.dims
         row, kept = prod(dims[d] for d in gone), prod(dims) // max(1, prod(dims[d] for d in gone))
@@ -419,7 +418,7 @@ class _Writer:
 
     @cached_property
     def _element_ns(self) -> float:
-        """Time of one element of every operation."""
+        """Return the total time per element of all operations in ns."""
         return cost.element_ns(self.order) + cost.memory_ns(8 * len(self.module.parameters))
 
     # --- moves -------------------------------------------------------------------------------------------------------
@@ -470,12 +469,12 @@ class _RecordingWriter(_Writer):
 
 
 def _is_inexact(ins: Instruction) -> bool:
-    """Whether its numbers are rounded."""
+    """Return True if results of an instruction are rounded."""
     return ins.shape.dtype.kind in (Kind.FLOAT, Kind.COMPLEX)
 
 
 def _check_folded(ins: Instruction) -> None:
-    """Raise if an instruction on constants, which the passes fold, is one that native code rounds in another way."""
+    """Raise if an instruction on constants, which passes fold, would be rounded differently than in native code."""
     exact = _EXACT if ins.operands[0].shape.dtype.is_complex else _EXACT_REAL
     inexact = ins.opcode in OPCODES and ins.opcode not in exact
     if _is_inexact(ins.operands[0]) and (inexact or ins.opcode == "reduce"):
@@ -483,7 +482,7 @@ def _check_folded(ins: Instruction) -> None:
 
 
 def _check(ins: Instruction) -> None:
-    """Raise unless there is a way to write an instruction."""
+    """Raise if an instruction is unsupported."""
     shape = ins.shape
     if ins.opcode not in _WRITERS or not shape.is_array or shape.is_dynamic or ins.control_predecessors:
         raise NotCoveredError(f"{ins.opcode} to {shape}")
@@ -497,7 +496,7 @@ def _check(ins: Instruction) -> None:
 def _form(
     opcode: str, result: ElementType, types: tuple[ElementType, ...], direction: str, suffix: str
 ) -> tuple[int, float]:
-    """The function of an element-wise opcode, and the time of an element in ns."""
+    """Return the function of an element-wise opcode, and its time per element in ns."""
     form = Form(opcode, result, types, direction)
     if form.is_regular and form.name + suffix in library.numbers:
         return library.numbers[form.name + suffix], scalar.cost(opcode, types[0])
@@ -513,7 +512,7 @@ def _strides(shape: Shape) -> list[int]:
 
 
 def _strides_of(dims: Sequence[int]) -> list[int]:
-    """In elements, of an array in row-major order."""
+    """Return the strides, in elements, of a row-major array."""
     strides, step = [], 1
     for n in reversed(dims):
         strides.append(step)
@@ -522,7 +521,7 @@ def _strides_of(dims: Sequence[int]) -> list[int]:
 
 
 def _joined(dims: Sequence[int], read: Sequence[int], written: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Loops as (length, step of what is read, of what is written): without those of one turn, neighbours joined."""
+    """Return loops as (length, read stride, write stride), with unit loops removed and contiguous ones merged."""
     loops = [loop for loop in zip(dims, read, written, strict=True) if loop[0] > 1] or [(1, 1, 1)]
     joined = loops[:1]
     for _, (n, r, w) in pairwise(loops):

@@ -1,7 +1,7 @@
-"""Prebuilt reductions: those whose order makes no difference, and sums and products of floats along rows.
+"""Prebuilt reductions: order-independent ones, and sums and products of floats along rows.
 
-The order of the latter is that of `reduce.loops.by_rows`: lanes, which the functions of ``loops.h`` take in and fold;
-complex numbers are added up one after the other.
+The order of the latter is that of `reduce.loops.by_rows`: accumulation in lanes that are folded at the end
+(``loops.h``); complex numbers are added sequentially.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALL = ("add", "multiply", *_EXTREMES, "and", "or", "xor")
 
 
 def forms() -> dict[tuple[str, E], str]:
-    """Combiner and type -> the name of the function."""
+    """Return the name of the function for each combiner and type."""
     pairs = [(c, t) for t in TYPES for c in (("add",) if t.is_complex else _EXTREMES if t.is_float else _ALL)]
     pairs += [(c, t) for t in _LANES for c in LANED]
     return {(c, t): f"reduce_{c}_{t}" for c, t in pairs if scalar.supported(c, t, (t, t), {})}
@@ -77,7 +77,7 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
 
 
 def text(_: Level) -> str:
-    """The functions."""
+    """Return the C of the functions."""
     types = dict.fromkeys(t for _, t in forms())
     memory = [scalar.memory_typedef(f"reduce_{t}", t) + "\n" for t in types]
     return "".join([*memory, *(_function(c, t, name) for (c, t), name in forms().items())])

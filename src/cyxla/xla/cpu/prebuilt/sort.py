@@ -1,4 +1,4 @@
-"""Prebuilt sorts: of keys, of rows whose keys follow from the elements' bits, of indices by such elements, and topk."""
+"""Prebuilt sorts: keys, rows with keys computed from the bits of elements, argsort of these, and topk."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Programs without a C compiler: prebuilt kernels run what they can, the evaluator the others.
+"""Execution without a C compiler: on prebuilt kernels where possible, else by the evaluator.
 
-The first program of a process that is evaluated says so.
+The first program of a process that is evaluated warns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONGEST: Final = 100
 
 
 def without_compiler(module: HloModule, options: CompileOptions) -> Executable:
-    """Make the executable of a program where nothing can be compiled."""
+    """Return the executable of a program if there is no C compiler."""
     return _steps(module, options) or _kernels(module, options) or UncompiledExecutable(module, options)
 
 
@@ -64,32 +64,32 @@ def _kernels(module: HloModule, options: CompileOptions) -> PrebuiltExecutable |
 
 
 class SteppedExecutable(PrebuiltExecutable):
-    """A program of operations that are all prebuilt."""
+    """Executable of operations that are all prebuilt."""
 
     def explain(self) -> str:
-        """Say how the program runs, and what would make it faster."""
+        """Describe the execution of the program, and ways to make it faster."""
         return f"{NO_COMPILER}: {super().explain()}\nfor native code, {HOW_TO_GET_ONE}"
 
     @property
     def c_source(self) -> str:
-        """There is none."""
+        """Raise UnimplementedError: there is no generated C."""
         raise UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
 
 
 class PlannedExecutable(PrebuiltExecutable):
-    """A program that was planned like any other, with kernels that are all prebuilt."""
+    """Executable of a planned program whose kernels are all prebuilt."""
 
     def explanation(self) -> Explanation:
         """Return the kernels of the plan."""
         return replace(CpuExecutable.explanation(self), tier=self.tier)
 
     def explain(self) -> str:
-        """Say how the program runs."""
+        """Describe the execution of the program."""
         return f"{NO_COMPILER}: not for this program, whose kernels are prebuilt\n{self.explanation()}"
 
 
 class UncompiledExecutable(EvaluatedExecutable):
-    """A program of platform cpu that the evaluator runs, since nothing here can make native code of it."""
+    """Executable of platform cpu that runs in the evaluator for lack of a C compiler."""
 
     platform = "cpu"
 
@@ -98,12 +98,12 @@ class UncompiledExecutable(EvaluatedExecutable):
         _warn()
 
     def explain(self) -> str:
-        """Say how the program runs, and what would make it faster."""
+        """Describe the execution of the program, and ways to make it faster."""
         return f"{NO_COMPILER}: {super().explain()}\nfor native code, {HOW_TO_GET_ONE}"
 
     @property
     def c_source(self) -> str:
-        """There is none."""
+        """Raise UnimplementedError: there is no generated C."""
         raise UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
 
 

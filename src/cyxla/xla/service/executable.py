@@ -147,7 +147,7 @@ class Executable(ABC):
         """Describe for people the kernels that run, the reasons for their extent, and the refusals."""
 
     def explanation(self) -> Explanation:
-        """Return what `explain` describes as dataclasses; a platform without kernels has a summary alone."""
+        """Return the content of `explain` as dataclasses; a platform without kernels has only a summary."""
         from cyxla.xla.service.explanation import Explanation
 
         return Explanation(self.platform, self.tier, self.explain())

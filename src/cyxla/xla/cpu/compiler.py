@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from cyxla import config
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native import library as native
 from cyxla.xla.cpu.native import toolchain
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 # Limits of programs that prebuilt functions run while they are compiled: ns of a call, and instructions.
-MAX_PREBUILT_NS, MAX_PREBUILT_INSTRUCTIONS = 5e6, 1000
+MAX_PREBUILT_NS, MAX_PREBUILT_INSTRUCTIONS = machine.UNINTERRUPTED_NS, 1000
 SHORT_PROGRAM = 4_000  # characters up to which a program is read before the C compiler is started
 # Opcodes that prebuilt functions usually compute: a program without others most likely needs no C compiler.
 PREBUILT_OPCODES = frozenset({"dot", "convolution", "fft", "sort", "topk"})

@@ -7,6 +7,7 @@ from collections.abc import Container
 from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.calls import c_call, lapack
 from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
 from cyxla.xla.cpu.linalg import blocked_calls
@@ -14,7 +15,7 @@ from cyxla.xla.evaluator.custom_calls import find_custom_call
 from cyxla.xla.evaluator.targets import c_calls
 from cyxla.xla.hlo import Instruction
 
-PYTHON_NS = 20_000.0  # a call without the function's own time
+PYTHON_NS = machine.TASK_NS  # a call without the function's own time
 
 
 def _check(ins: Instruction) -> str | None:

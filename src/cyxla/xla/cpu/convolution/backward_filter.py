@@ -17,13 +17,14 @@ from math import ceil, gcd, prod
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tiles import Panel, panels
 from cyxla.xla.cpu.dot import accumulators
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 
-BAND_BYTES = 160 << 10  # of both operands' rows
-SLAB_BYTES = 256 << 10  # of sums
+BAND_BYTES = 5 * machine.L1_BYTES  # of both operands' rows
+SLAB_BYTES = machine.L2_BYTES // 4  # of sums
 UNITS = 16  # of work, at least, if there are rows enough
 MOST_ROWS = 64  # of a band
 #: Results side by side (`b`) of a tile by its vectors of `f`, where there are 32 vector registers, and where 16.

@@ -8,7 +8,7 @@ from math import prod
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
 from cyxla.xla.cpu.c.target import isa_level
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window, WindowDim
 from cyxla.xla.passes.expand.convolution import images_last, is_packed
@@ -16,7 +16,7 @@ from cyxla.xla.passes.expand.convolution import images_last, is_packed
 #: Multiply-adds take so many ns each on one core: in vector registers, or not.
 MAC_NS = {True: 0.01, False: 0.15}
 
-TASK_NS = 5_000.0  # of a task: models are chains of small convolutions, for which all cores wait
+TASK_NS = machine.TASK_NS / 4  # of a task: models are chains of small convolutions, for which all cores wait
 
 
 def tasks(ns: float, units: int) -> int:

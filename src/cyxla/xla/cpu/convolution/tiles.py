@@ -24,6 +24,7 @@ from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tile_parameters import DEPTH, PANELS, PLACES, RANKS, TILES
 from cyxla.xla.cpu.dot import accumulators, micro_kernel
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
@@ -37,7 +38,7 @@ BLOCK = 768  # products of one block
 CHUNK = 112  # places of a chunk, at most
 ENTRIES = 2048  # of the table, at most
 FEW_CHUNKS = 2
-LINE_BYTES = 64  # of the caches
+LINE_BYTES = machine.LINE_BYTES
 UNITS = 8  # of work, at least, if the places are enough
 MUCH = 4096  # products for each entry of the table, beside which it matters little how fast that is written
 
@@ -46,7 +47,7 @@ def fits(n: Sizes) -> bool:
     """Return True if a convolution can use this kernel."""
     if n.panel:
         return True
-    if any(_farthest(w, n.space[d], n.input_dims[d + 1]) >= 1 << 31 for d, w in enumerate(n.window)):
+    if any(_farthest(w, n.space[d], n.input_dims[d + 1]) >= 2**31 for d, w in enumerate(n.window)):
         return False  # coordinates are 32-bit
     lanes = vector_bytes() // n.dtype.itemsize
     least = LONG_ROWS_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else LEAST_DEPTH

@@ -6,9 +6,10 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.few_rows import ByColumns
 from cyxla.xla.cpu.dot.product import Output, Product
+from cyxla.xla.cpu.kernel import machine
 
 FEW_ROWS = 4
-CACHED_BYTES = 4 << 20, 96 << 20  # operands above come in another of `dot.micro_kernel.WAYS`
+CACHED_BYTES = 4 * machine.L2_BYTES, 3 * machine.L3_BYTES  # operands above come in another of `dot.micro_kernel.WAYS`
 UNITS = 16, 64, 64  # dot products of one unit of work, each way
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import machine
 
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
 #: Dot products at once, and whether their operand is fetched ahead: from the caches, from beyond, from far beyond.
 WAYS = ((4, False), (2, True), (4, True))
-FETCHED = 2048  # bytes ahead
+FETCHED = 32 * machine.LINE_BYTES  # bytes ahead
 ADDED = 8  # rows at once of a sum of rows
-SUMS_BYTES = 4096  # of its columns, at most
+SUMS_BYTES = machine.L1_BYTES // 8  # of its columns, at most
 ROW_OF_VECTORS = 8  # vectors of a tile of one row, at most
 
 

@@ -11,17 +11,17 @@ from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
 from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot.micro_kernel import ROWS
-from cyxla.xla.cpu.kernel import cost, prebuilt_calls
+from cyxla.xla.cpu.kernel import cost, machine, prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs, merged_stride
 
-FLOPS_NS = 100.0  # multiply-adds of f32 per ns on one core
+FLOPS_NS = machine.F32_FMA_PER_NS  # multiply-adds of f32 per ns on one core
 CHAIN = 1024  # products added up before the sum is set aside
 MOST_TASKS = 256
-_LONE_NS = 12_000.0  # work up to this is one task
-_TASK_NS = 20_000.0
+_LONE_NS = 0.6 * machine.TASK_NS  # work up to this is one task
+_TASK_NS = machine.TASK_NS
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.few_rows import ByColumns
 from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
+from cyxla.xla.cpu.kernel import machine
 
-CACHED_BYTES = 4 << 20  # an operand above comes from beyond the second cache
-VECTOR_BYTES = 64  # of the highest processor level
+CACHED_BYTES = 4 * machine.L2_BYTES  # an operand above comes from beyond the second cache
+VECTOR_BYTES = machine.VECTOR_BYTES
 TILE_BYTES = 512  # of so many columns, in whole vectors, the sums stay in registers: one tile
 LEAST_NEAR, LEAST_FAR = 1 << 10, 256  # bytes of a row in a unit of work: a half, but no more than the sums have room
 

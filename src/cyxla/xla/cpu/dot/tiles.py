@@ -27,21 +27,21 @@ from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.parameters import TILES
 from cyxla.xla.cpu.dot.partition import STRIP, Shares, in_pairs
 from cyxla.xla.cpu.dot.product import CHAIN, MOST_TASKS, Output, Product, tasks, tile_rows, vector_bytes
-from cyxla.xla.cpu.kernel import prebuilt_calls
+from cyxla.xla.cpu.kernel import machine, prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
-PAGE = 4096
+PAGE = machine.PAGE_BYTES
 ALIASED = 1024  # bytes: rows a multiple of it apart share few places of the first cache
 SCATTERED_ROWS = 512  # rows on as many pages, which are more than the processor finds without looking them up
-SLAB_BYTES = 8 << 20  # of a left operand that comes by again for each panel
+SLAB_BYTES = machine.L3_BYTES // 4  # of a left operand that comes by again for each panel
 LEAST_SLABS = 2
 SLAB_ROWS = 64  # that share a copied panel, at least
-STACK_BYTES = 64 << 10  # sums on a thread's stack
+STACK_BYTES = 2 * machine.L1_BYTES  # sums on a thread's stack
 STREAMED_ROWS = 32
-STREAMED_BYTES = 16 << 20  # right operands above this size are streamed where there are few rows
+STREAMED_BYTES = machine.L3_BYTES // 2  # right operands above this size are streamed where there are few rows
 STREAMED_CHAIN = 32
-STREAMED_COLUMNS = 4096  # bytes of a row that are read at once
-CACHED_BYTES = 1 << 20  # a laid-out panel of a larger operand is fetched ahead
+STREAMED_COLUMNS = machine.PAGE_BYTES  # bytes of a row that are read at once
+CACHED_BYTES = machine.L2_BYTES  # a laid-out panel of a larger operand is fetched ahead
 LEAST_RUN = 8  # rows of a prebuilt tile between two looks at what to fetch ahead
 NEIGHBOURS = 4  # panels of a task, where one is fetched while another is used
 #: What a panel of so many vectors costs, in vectors of the best tile.

@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.entry.meter import Meter
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
 from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
 from cyxla.xla.cpu.native.library import ENTRY
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.hlo import Instruction
 
-POLL_EVERY = 1_000_000  # ns of estimated work between two polls for cancellation
+POLL_EVERY = machine.POLL_NS  # ns of estimated work between two polls for cancellation
 MAX_FUNCTION_CALLS = 250  # calls in one C function: compile time grows faster than the length of a function
 MAX_FUNCTION_NESTING = 8  # loops and branches in one C function, for the same reason
 FIRST_STATE = 0x7012395  # first value of the global state of random numbers
-CALL_COST = 5.0  # ns of a call without the kernel's work
+CALL_COST = machine.KERNEL_CALL_NS  # ns of a call without the kernel's work
 PART_SIGNATURE = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
 
 

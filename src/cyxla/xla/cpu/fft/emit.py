@@ -18,17 +18,18 @@ from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.fft.plan import Plan
 from cyxla.xla.cpu.fft.stages import Columns, FftKind, Rows, Stage, last_dimension
 from cyxla.xla.cpu.fft.templates import STACK_BYTES, VECTOR_BYTES, fft_text
-from cyxla.xla.cpu.kernel import cost, shared_kernel
+from cyxla.xla.cpu.kernel import cost, machine, shared_kernel
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import describe, strides
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.hlo import Instruction
 
 _LEVEL_NS = 0.01  # a byte of a point, for each halving of the length
-MAX_SCRATCH_BYTES = 64 << 20  # of all tasks whose scratch is not on their stacks, if they are more than `FEW_TASKS`
+# Scratch of all tasks, if they are more than `FEW_TASKS` and have none on their stacks.
+MAX_SCRATCH_BYTES = 2 * machine.L3_BYTES
 FEW_TASKS = 16
 MIN_UNIT_ROWS = 16  # lines of the last dimension of a unit that fill the lanes of vectors
-MAX_UNIT_BYTES = 512 << 10  # a transform over several dimensions that stays in the cache between them
+MAX_UNIT_BYTES = machine.L2_BYTES // 2  # a transform over several dimensions that stays in the cache between them
 
 
 @emits("fft")
@@ -63,7 +64,7 @@ class _Transform:
         read, result = resolve(self.ins.operands[0]), Value(self.ins)
         ns = self.batch * prod(self.lengths) * log2(max(prod(self.lengths), 2)) * _LEVEL_NS * self.complex.itemsize
         nbytes = prod(self.work_dims) * self.complex.itemsize
-        whole = cost.tasks(ns, 1 << 20) < 4 * self.batch and nbytes <= MAX_UNIT_BYTES
+        whole = cost.tasks(ns) < 4 * self.batch and nbytes <= MAX_UNIT_BYTES
         whole = whole and prod(self.dims_out[:-1]) >= MIN_UNIT_ROWS and len(self.lengths) > 1
         stages = self.stages(1, 0) if whole else self.stages(self.batch, ns)
         if whole or len(stages) == 1:

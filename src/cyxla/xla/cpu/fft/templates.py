@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.fft.passes import fixed_panels, passes
+from cyxla.xla.cpu.kernel import machine
 
-VECTOR_BYTES = 64  # widest vectors of any machine
-STACK_BYTES = 128 << 10  # scratch of a task on a thread's stack
+VECTOR_BYTES = machine.VECTOR_BYTES
+STACK_BYTES = 4 * machine.L1_BYTES  # scratch of a task on a thread's stack
 
 
 def fft_text(bits: int, radices: frozenset[int], lengths: frozenset[int], prefix: str) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.kernel_header import instantiate
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
-MIN_SHARED_NS = 150_000.0  # a problem that takes less is solved by one thread
+MIN_SHARED_NS = 7.5 * machine.TASK_NS  # a problem that takes less is solved by one thread
 MAX_SHARED_BATCH = 16  # of larger batches each problem is solved by one thread
-MAX_SCRATCH_BYTES = 64 << 20  # scratch of all tasks together, if each has its own
+MAX_SCRATCH_BYTES = 2 * machine.L3_BYTES  # scratch of all tasks together, if each has its own
 _MEMORY = {ElementType.F32: "KERNEL_element", ElementType.F64: "KERNEL_element", ElementType.S32: "KERNEL_index"}
 
 

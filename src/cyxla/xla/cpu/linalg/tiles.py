@@ -15,9 +15,10 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
 from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import machine
 
 CHAIN = 256  # products that are summed before the tile is updated: shorter sums lose less
-FLOPS_NS = 80.0  # multiply-adds of f32 in ns on one core
+FLOPS_NS = 0.8 * machine.F32_FMA_PER_NS  # multiply-adds of f32 in ns on one core
 _ROWS = {512: 8, 256: 4, 128: 4}
 #: Relative time of a column by the number of vectors in a row: fewer keep the processor less busy.
 _SLOWDOWN = {3: 1.0, 2: 1.1, 1: 1.6}

@@ -84,7 +84,7 @@ def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns:
         frame.pointers(writer, sorted({s for b in boxes for s in slots(b)}), [s.slot for s in boxes[0].stores])
         for nest in nests:
             writer.lines(nest.writers[0].written)
-        units, opened = open_loops(writer, nests, [n for _, n in outer], cuts, cost.tasks(ns, 1 << 30))
+        units, opened = open_loops(writer, nests, [n for _, n in outer], cuts, cost.tasks(ns))
         for nest, inner, cut in zip(nests, inners, cuts, strict=True):
             if not nest.blocked:
                 write_blocks(writer, inner, cut)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_product
 from cyxla.xla.cpu.kernel.groups import is_loopable
@@ -29,7 +29,7 @@ from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 BLOCK_WIDTH = 128  # elements in a block, approximately
 MAX_INSTRUCTIONS = 200
-MAX_BLOCK_NS = 5e6  # time of one block, which cannot be interrupted
+MAX_BLOCK_NS = machine.UNINTERRUPTED_NS  # time of one block, which cannot be interrupted
 
 
 def emit_blocked_while(ins: Instruction) -> Step | str:

@@ -77,7 +77,7 @@ def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost:
     *outer, trip = extents
     blocks = Blocks.of(trip, blocked=nest.blocked, overlap=not innermost.in_place)
     levels = [*outer, blocks.count] if nest.blocked else outer
-    units, opened = open_loops(writer, [nest], levels, [blocks], cost.tasks(ns, 1 << 30))
+    units, opened = open_loops(writer, [nest], levels, [blocks], cost.tasks(ns))
     write_blocks(writer, innermost, blocks)
     close_loops(writer, opened)
     return units

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.quote import numbered
@@ -30,7 +30,7 @@ from cyxla.xla.hlo import OPCODES, Instruction
 MAX_STATE_ELEMENTS = 256  # elements in locals
 
 
-_KERNEL_NS = 8.0  # overhead of a kernel call
+_KERNEL_NS = 1.6 * machine.KERNEL_CALL_NS  # of a call whose arrays change between iterations
 _LANES = 16
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_product
 from cyxla.xla.cpu.kernel.groups import is_loopable
 from cyxla.xla.cpu.kernel.kernel import Value
@@ -29,7 +30,7 @@ from cyxla.xla.passes.simplify.trip_count import known_trip_count
 MAX_ELEMENTS = 32  # of one array
 MAX_NODES = 1500  # of one kernel; they bound the time of gcc
 DEPENDENT_OP_NS = 1.0  # time of an operation in a chain of dependent ones
-POLL_EVERY = 1_000_000  # ns of estimated work between two checks for cancellation
+POLL_EVERY = machine.POLL_NS  # ns of estimated work between two checks for cancellation
 _MAX_NS = 1e12  # bound on any estimate
 _ASSUMED_TRIP_COUNT = 10_000  # of loops without a known trip count
 _PASSED = frozenset({"parameter", "constant"})

@@ -96,7 +96,7 @@ def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles,
         frame.pointers(writer, slots(box), [s.slot for s in box.stores])
         writer.lines(nest.writers[0].written)
         extents = [*(n for _, n in others), rows.count, columns.count]
-        units, opened = open_loops(writer, [nest], extents, [rows, columns], cost.tasks(ns, 1 << 30))
+        units, opened = open_loops(writer, [nest], extents, [rows, columns], cost.tasks(ns))
         for i, n in enumerate(tiles.loads):
             size = rows.length * columns.length
             writer.line(f"{scalar.storage_type(n.dtype)} t{i}[{size}] __attribute__((aligned(64)));")

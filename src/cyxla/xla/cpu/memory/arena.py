@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-ALIGN = 64
+from cyxla.xla.cpu.kernel import machine
+
+ALIGN = machine.LINE_BYTES
 GUARD = 64  # unused bytes after a temporary, for the address sanitizer
 #: Number of temporaries up to which a second order is tried; the smaller arena is taken.
 MAX_BEST_FIT = 400

@@ -96,7 +96,7 @@ def default_threads() -> int:
 @cache
 def cgroup_quota() -> int:
     """Return the CPUs that the control group grants, rounded up; 65,536 if there is no limit."""
-    return min((math.ceil(quota) for quota in _quotas()), default=1 << 16)
+    return min((math.ceil(quota) for quota in _quotas()), default=2**16)
 
 
 def _quotas() -> list[float]:

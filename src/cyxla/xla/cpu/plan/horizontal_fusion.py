@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
 from cyxla.xla.cpu.plan.schedule import writes_of
 from cyxla.xla.service.refusal import Refusal
 
-MAX_BYTES = 4096  # written by one part
+MAX_BYTES = machine.L1_BYTES // 8  # written by one part
 MAX_PARTS = 32
 MAX_TEXT = 16_000  # characters of distinct parts: gcc's time grows faster than the length of a function
 

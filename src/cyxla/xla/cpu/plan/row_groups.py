@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import MOVEMENT, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.sum_order import MAX_PARTS, PART_NS
 from cyxla.xla.cpu.reduce.rows.row_shape import Rows, rows_of
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.service.refusal import Refusal
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 MAX_BODY = 64  # instructions of a group that compute
 MAX_BUFFERS = 24
 _MAX_VISITS = 400
-_PART_NS = 20_000.0  # least work of a core, as for the parts of long reductions
-_MAX_PARTS = 64
 _ELEMENT, _ROW, _OTHER = "element", "row", "other"
 
 
@@ -112,7 +111,7 @@ class _Merger:
             return f"more than {MAX_BUFFERS} arrays"
         points = rows[0] * rows[1]
         ns = sum(self._body(d)[1] for d in drafts) * points + cost.memory_ns(points * 4)
-        wanted = min(int(ns / _PART_NS), _MAX_PARTS)
+        wanted = min(int(ns / PART_NS), MAX_PARTS)
         if wanted >= 2 and rows[0] < wanted:
             return "too few rows for all cores"
         if self._reaches(one, other) or self._reaches(other, one):

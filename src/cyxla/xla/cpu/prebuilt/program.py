@@ -20,7 +20,8 @@ import numpy as np
 from cyxla._native import kernels as library
 from cyxla.types import ElementType, Kind, Shape, row_major
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.kernel import cost, prebuilt_numbers
+from cyxla.xla.cpu.kernel import cost, machine, prebuilt_numbers
+from cyxla.xla.cpu.kernel.sum_order import PART_NS
 from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MOST_RANK, OPCODES, TYPES, Form
 from cyxla.xla.cpu.run import signature
@@ -34,13 +35,10 @@ if TYPE_CHECKING:
     from cyxla.xla.service.explanation import Explanation
 
 TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
-STEP_NS: Final = 60.0
 BYTE_NS: Final = 0.1  # to move one
-ALIGNMENT: Final = 64
 MOST_COUNTED: Final = 1 << 24  # bytes of an iota, which becomes a constant
 # As in `loops.loop_kernel` and `reduce.loops`: the longest row in one block, the shortest that is a row.
 WHOLE, ROW = 4096, 16
-PARTED_NS = 20_000.0  # of work on one sum, from twice which on it may be cut
 # Rounded once or not at all, so that it makes no difference who computes them: the passes may do so for constants.
 _EXACT: Final = frozenset({"add", "subtract", "negate", "compare", "select", "convert", "real", "imag", "complex"})
 _EXACT_REAL: Final = _EXACT | {
@@ -247,7 +245,7 @@ class _Writer:
 
     def _room(self, ins: Instruction) -> int:
         """Return the size in bytes of the result of an instruction."""
-        return ALIGNMENT if ins in self.single else _aligned(ins.shape.nbytes)
+        return machine.LINE_BYTES if ins in self.single else _aligned(ins.shape.nbytes)
 
     def _temporary(self, room: int) -> int:
         free = self._free.get(room)
@@ -272,7 +270,7 @@ class _Writer:
     def _call(self, function: int, tasks: int, places: Sequence[int], numbers: Sequence[int], ns: float) -> None:
         self._words += [library.CALL, function, tasks, 1, len(places), *places, len(numbers), *numbers]
         self._steps += 1
-        self.cost += STEP_NS + ns
+        self.cost += machine.RECIPE_STEP_NS + ns
 
     def parameter(self, ins: Instruction) -> None:
         """Use the buffer of the caller."""
@@ -401,7 +399,7 @@ class _Writer:
         row, kept = prod(dims[d] for d in gone), prod(dims) // max(1, prod(dims[d] for d in gone))
         if not 0 < row <= WHOLE or (len(gone) < len(dims) and (gone != (len(dims) - 1,) or row < ROW)):
             raise NotCoveredError("a sum of floats that is not along short rows")
-        if row * kept * self._element_ns > PARTED_NS:
+        if row * kept * self._element_ns > PART_NS:
             raise NotCoveredError("a sum of floats that may be cut into parts")
         seen, stack = {operand}, [operand]
         while stack:
@@ -447,7 +445,7 @@ class _Writer:
         if loops == [(prod(dims), 1, 1)] and not first and not to:
             self._words += [library.COPY, places[1], places[0], prod(dims) * size]
             self._steps += 1
-            self.cost += STEP_NS + prod(dims) * size * BYTE_NS
+            self.cost += machine.RECIPE_STEP_NS + prod(dims) * size * BYTE_NS
             return
         if len(loops) > MOST_RANK:
             raise NotCoveredError(f"a move of {len(loops)} dimensions")
@@ -504,7 +502,7 @@ def _form(
 
 
 def _aligned(nbytes: int) -> int:
-    return max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
+    return max(machine.LINE_BYTES, -(-nbytes // machine.LINE_BYTES) * machine.LINE_BYTES)
 
 
 def _strides(shape: Shape) -> list[int]:

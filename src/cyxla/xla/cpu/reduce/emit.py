@@ -16,6 +16,7 @@ from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind, prefix
 from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
+from cyxla.xla.cpu.kernel.sum_order import MAX_PARTS, PART_NS
 from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.loops.elementwise import describe
@@ -31,9 +32,6 @@ from cyxla.xla.cpu.reduce.scans import scan_step
 from cyxla.xla.cpu.reduce.small_windows import is_small, window_step
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
-
-_MAX_PARTS = 64
-_PART_NS = 20_000.0
 
 
 # ------------------------------------------------------------------------------------------------------------- groups
@@ -129,7 +127,7 @@ def _parts(problem: Problem) -> int:
     serial = problem.acc is None and not problem.arg_reduction
     if serial or problem.root.opcode != "reduce" or problem.results[0].shape.dtype.is_complex:
         return 1
-    rows, wanted = prod(problem.kept), min(int(ns / _PART_NS), _MAX_PARTS)
+    rows, wanted = prod(problem.kept), min(int(ns / PART_NS), MAX_PARTS)
     if wanted < 2 or rows >= 4 * wanted * (COLUMN_BLOCK // 4) or (rows >= wanted and _is_row(problem)):
         return 1
     lowered = lower_problem(problem, Reads(), 1)

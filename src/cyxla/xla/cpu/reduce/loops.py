@@ -33,7 +33,7 @@ def part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Part:
     slots = sorted({n.slot for n in [*lowered.before, *lowered.after] if isinstance(n, Load)})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots, [s.slot for s in lowered.stores])
-        units = style(lowered, parts)(lowered, frame, writer, cost.tasks(ns, 1 << 30), parts)
+        units = style(lowered, parts)(lowered, frame, writer, cost.tasks(ns), parts)
     return Part(writer.text(), units, ns, (lowered.listing(),))
 
 

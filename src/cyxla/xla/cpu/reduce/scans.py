@@ -140,7 +140,7 @@ def _part(
         frame.pointers(writer, slots, [s.slot for s in scan.stores])
         writer.lines(nest.writers[0].written)
         extents = [n for _, n in kept[:-1]] + ([blocks.count] if blocked else [])
-        units, opened = open_loops(writer, [nest], extents, [blocks], cost.tasks(ns, 1 << 30))
+        units, opened = open_loops(writer, [nest], extents, [blocks], cost.tasks(ns))
         _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, found.backward))
         close_loops(writer, opened)
     fold = Fold(scan.result, scan.element, scan.init)

@@ -10,6 +10,7 @@ import numpy as np
 
 from cyxla._native.arguments import leaves
 from cyxla.errors import InvalidArgumentError
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.cost import memory_ns
 from cyxla.xla.cpu.native.library import ENTRY, Library, Program
 from cyxla.xla.cpu.run import signature
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from cyxla.xla.service.explanation import Explanation
     from cyxla.xla.service.profile import Profile
 
-WATCHED_ABOVE = 50e6  # ns of estimated work from which a separate thread runs it, so that Ctrl-C is seen; costs 50 us
-ABANDONABLE_ABOVE = 5e6  # ns of estimated work between two polls for cancellation
+# Estimated ns from which a separate thread runs a program, so that Ctrl-C is seen; that costs 50 us.
+WATCHED_ABOVE = 10 * machine.UNINTERRUPTED_NS
+ABANDONABLE_ABOVE = machine.UNINTERRUPTED_NS  # ns of estimated work between two polls for cancellation
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; reacquiring the GIL may wait for another thread
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import prod
 
 from cyxla.types import ElementType
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel_writer import strides
 from cyxla.xla.hlo import Instruction
 
-SCRATCH_BYTES = 8 << 20  # for the records of all tasks; at least eight tasks if there are rows enough
+SCRATCH_BYTES = machine.L3_BYTES // 4  # for the records of all tasks; at least eight tasks if there are rows enough
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from math import prod
 
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.emitters import emit, emits_group
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
@@ -31,7 +31,8 @@ from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.service.refusal import Refusal
 
-_BUFFER_BYTES = 32 << 10  # limit of a row's temporaries
+_MAX_EFFORT = 1 << 20  # above any limit on recomputed operations
+_BUFFER_BYTES = machine.L1_BYTES  # limit of a row's temporaries
 
 
 class _NotByRowsError(Exception):
@@ -84,7 +85,7 @@ def _step(group: Group) -> Step:
     ns = cost.element_ns(i for i in group.instructions if i.shape.size >= points) * points
     ns += sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
     passes.dropped = gone | also | {a for a, n in loops if n == 1}
-    text, units = write_rows(passes, frame, cost.tasks(ns, 1 << 30))
+    text, units = write_rows(passes, frame, cost.tasks(ns))
     folds = [Fold(node, lowered.sums[n].element, lowered.sums[n].init) for node, n in lowered.given.items()]
     part = Part(text, units, ns, (listing(lowered.body, lowered.stores(), folds),))
     kernel = assemble([part], frame, KernelKind.ROW, note=describe(group))
@@ -263,5 +264,5 @@ def _effort(node: Node, varying: set[Node], known: dict[Node, int]) -> int:
             continue
         stack.pop()
         own = flops(top) if isinstance(top, Apply | Map) else 0
-        known[top] = min(own + sum(known.get(o, 0) for o in top.operands), 1 << 20)
+        known[top] = min(own + sum(known.get(o, 0) for o in top.operands), _MAX_EFFORT)
     return known[node]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.loops.hoisting import reachable
 from cyxla.xla.cpu.loops.nodes import Node
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 ROW_COUNTER = "g"  # counter of the row that the pipelined pass writes
 CURRENT, PREVIOUS = "now", "past"  # indices of this row and of the row before in a double buffer
-LINE = 64
+LINE = machine.LINE_BYTES
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.nodes import Apply, Load, Map, Node, flops
 
-_L2_BYTES = 1 << 19  # smaller arrays stay in L2
-_MAX_PREFETCH_BYTES = 1 << 17  # longer rows would evict the lines prefetched first
+_NEAR_BYTES = machine.L2_BYTES // 2  # smaller arrays stay in L2
+_MAX_PREFETCH_BYTES = machine.L2_BYTES // 8  # longer rows would evict the lines prefetched first
 RUN_LENGTH = 256  # elements between two prefetches: a whole row at once overflows the line fill buffers
-_MIN_DISTANCE_BYTES = 1 << 14  # least prefetch distance for main memory: several short rows
+_MIN_DISTANCE_BYTES = machine.L1_BYTES // 2  # least prefetch distance for main memory: several short rows
 _EARLY_DIVISOR = 8  # 1/8 of a row is prefetched at once: as much as memory delivers during the first pass
-_LINE = 64
+_LINE = machine.LINE_BYTES
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Prefetch:
             for n in loads
             if n.form.coefficient(atom) in (1, -1)
             and n.form.coefficient(row)
-            and arrays[n.slot].shape.nbytes > _L2_BYTES
+            and arrays[n.slot].shape.nbytes > _NEAR_BYTES
         }
         nbytes = sum(n.dtype.itemsize * trip for n in far.values())
         if not far or nbytes > _MAX_PREFETCH_BYTES:

@@ -18,6 +18,7 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
 
+# Measured 9.6 and 5.5 (SPR, see `kernel.machine`).
 BLOCK_NS = {"three_fry": 6.0, "philox": 10.0}  # a block of each algorithm
 BLOCKS_PER_UNIT = 256  # of work
 

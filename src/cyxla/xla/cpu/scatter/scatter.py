@@ -19,6 +19,7 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_in
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.hlo import Computation, Instruction
 
+# ns of an update: 0.5 to 0.7 into 100,000 elements, 0.13 to 0.16 in runs of 256 of f32 (SPR, see `kernel.machine`).
 _UPDATE_NS = 1.0
 _RUN_NS = 0.15  # an element of a run
 MIN_RUN = 8  # neighbours that are worth a loop of their own

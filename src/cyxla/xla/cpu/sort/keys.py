@@ -33,6 +33,7 @@ from cyxla.xla.hlo import Instruction
 _MIN_CUT = 1 << 15  # shortest row that is cut
 _BUCKET = 1 << 16  # keys of a bucket, about
 _ENOUGH_ROWS = 8  # as many rows need not be cut
+# Rows of 1,000 to 65,536 keys take 0.9 to 1.1 times the estimate in 32 bits, 1.1 to 1.4 in 64 (SPR, see `machine`).
 _LEVEL_NS = {32: 0.2, 64: 0.4}  # a key in one level of sorting
 _KEY_NS = 0.5  # to make a key and to store its element
 _GATHER_NS = 1.5  # to load an element by its index

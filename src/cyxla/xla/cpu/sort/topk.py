@@ -17,6 +17,7 @@ from cyxla.xla.cpu.sort.order import pattern_of, total_key
 from cyxla.xla.cpu.sort.templates import MAX_K, topk_text
 from cyxla.xla.hlo import Instruction
 
+# ns of an element, and of one that is kept; rows of 5,000 with k = 20 take 3.1 times the estimate (SPR, see `machine`).
 _SCAN_NS = 0.15
 _KEEP_NS = 5.0
 

@@ -18,6 +18,13 @@
 #define CYX_FUSE
 #endif
 
+/* Before a loop whose iterations do not depend on each other through memory. */
+#if defined(__clang__)
+#define CYX_INDEPENDENT
+#else
+#define CYX_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* In the body of a loop that runs too seldom or too short for vectors of it to be worth compiling. */
 #define CYX_SCALAR_LOOP __asm__ volatile("");
 

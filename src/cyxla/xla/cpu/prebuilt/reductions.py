@@ -9,11 +9,10 @@ from __future__ import annotations
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.isa_levels import Level
+from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.prebuilt.forms import LANED, TYPES
 from cyxla.xla.cpu.prebuilt.library import KERNEL
 
-# What a kernel is told: of an array of three dimensions, whose middle one goes, the sizes; the last is 1 for sums of
-# floats. It reads the array and the start.
 _EXTREMES = ("maximum", "minimum")
 _LANES = {E.F32: 64, E.F64: 32}  # of sums and products
 _ALL = ("add", "multiply", *_EXTREMES, "and", "or", "xor")
@@ -28,78 +27,36 @@ def forms() -> dict[tuple[str, E], str]:
 
 FUNCTIONS = dict.fromkeys(forms().values(), KERNEL)
 
-_TEXT = """\
-cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {{
-  const int64_t *numbers = CYX_NUMBERS(bufs), reduced = numbers[1], inner = numbers[2];
-  const reduce_{t} *from = bufs[0], *start = bufs[1];
-  reduce_{t} *to = bufs[2];
-  const {local} first = {start};
-  (void)begin;
-  (void)end;
-  for (int64_t o = 0; o < numbers[0]; ++o, from += reduced * inner, to += inner) {{
-    if (inner == 1) {{
-      {local} x = {unit};
-      for (int64_t k = 0; k < reduced; ++k) {{
-        const {local} y = {row};
-        x = {value};
-      }}
-      to[0] = {stored};
-      continue;
-    }}
-    for (int64_t j = 0; j < inner; ++j) to[j] = start[0];
-    for (int64_t k = 0; k < reduced; ++k) {{
-      #pragma GCC ivdep
-      for (int64_t j = 0; j < inner; ++j) {{
-        const {local} x = {so_far}, y = {column};
-        to[j] = {stored_value};
-      }}
-    }}
-  }}
-  return CYX_OK;
-}}
-"""
-_LANED = """\
-cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {{
-  const int64_t *numbers = CYX_NUMBERS(bufs), n = numbers[1];
-  const reduce_{t} *from = bufs[0], *start = bufs[1];
-  reduce_{t} *to = bufs[2];
-  (void)begin;
-  (void)end;
-  for (int64_t o = 0; o < numbers[0]; ++o, from += n) {{
-    {c} x[{lanes}] __attribute__((aligned(64)));
-    for (int k = 0; k < {lanes}; ++k) x[k] = {unit};
-    cyx_lanes_{combiner}_{t}(x, from, n);
-    to[o] = start[0] {sign} cyx_fold_{combiner}_{t}(x);
-  }}
-  return CYX_OK;
-}}
-"""
-
 
 def text(_: Level) -> str:
-    """Return the C of the functions."""
+    """Return the C of the functions, which is the same for every level."""
     types = dict.fromkeys(t for _, t in forms())
     memory = [scalar.memory_typedef(f"reduce_{t}", t) + "\n" for t in types]
     return "".join([*memory, *(_function(c, t, name) for (c, t), name in forms().items())])
 
 
 def _function(combiner: str, t: E, name: str) -> str:
-    if t.is_float and combiner in LANED:
-        unit, sign = ("-0.0", "+") if combiner == "add" else ("1", "*")
-        c = scalar.storage_type(t)
-        return _LANED.format(name=name, t=t, c=c, lanes=_LANES[t], unit=unit, sign=sign, combiner=combiner)
-    value = scalar.expression(combiner, t, (t, t), {}, ("x", "y"))
-    joined = scalar.expression(combiner, t, (t, t), {}, ("first", "x"))
-    return _TEXT.format(
-        unit=f"cyx_{t}_of(-0.0, -0.0)" if t.is_complex else "first",
-        name=name,
-        t=t,
-        local=scalar.local_type(t),
-        start=scalar.load(t, "start[0]"),
-        row=scalar.load(t, "from[k]"),
-        column=scalar.load(t, "from[k * inner + j]"),
-        so_far=scalar.load(t, "to[j]"),
-        value=value,
-        stored=joined if t.is_complex else scalar.store(t, "x"),
-        stored_value=scalar.store(t, value),
-    )
+    write = _along_lanes if t.is_float and combiner in LANED else _one_by_one
+    return write(combiner, t, f"CYX_PREBUILT({name})")
+
+
+def _along_lanes(combiner: str, t: E, name: str) -> str:
+    unit, sign = ("-0.0", "+") if combiner == "add" else ("1", "*")
+    parameters: dict[str, str | int] = {
+        "REDUCE_NAME": name, "REDUCE_REAL": scalar.storage_type(t), "REDUCE_MEMORY": f"reduce_{t}",
+        "REDUCE_LANES": _LANES[t], "REDUCE_UNIT": unit, "REDUCE_ADD": f"cyx_lanes_{combiner}_{t}",
+        "REDUCE_FOLD": f"cyx_fold_{combiner}_{t}", "REDUCE_COMBINE(x, y)": f"x {sign} y",
+    }  # fmt: skip
+    return instantiate("reduce_lanes.h", **parameters)
+
+
+def _one_by_one(combiner: str, t: E, name: str) -> str:
+    joined = scalar.expression(combiner, t, (t, t), {}, ("initial", "x"))
+    parameters: dict[str, str | int] = {
+        "REDUCE_NAME": name, "REDUCE_MEMORY": f"reduce_{t}", "REDUCE_LOCAL": scalar.local_type(t),
+        "REDUCE_LOAD(m)": scalar.load(t, "m"), "REDUCE_STORE(x)": scalar.store(t, "x"),
+        "REDUCE_COMBINE(x, y)": scalar.expression(combiner, t, (t, t), {}, ("x", "y")),
+        "REDUCE_UNIT": f"cyx_{t}_of(-0.0, -0.0)" if t.is_complex else "initial",
+        "REDUCE_RESULT": joined if t.is_complex else scalar.store(t, "x"),
+    }  # fmt: skip
+    return instantiate("reduce.h", **parameters)

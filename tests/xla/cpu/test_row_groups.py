@@ -129,7 +129,7 @@ LARGE = ["softmax and its largest", "layer norm", "gradient of softmax", "root m
 def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, dims, monkeypatch):
     args, text = arguments(name, *dims), program(name, *dims)
     near = plain(text)
-    monkeypatch.setattr(prefetch, "_L2_BYTES", 0)
+    monkeypatch.setattr(prefetch, "_NEAR_BYTES", 0)
     monkeypatch.setattr(cost, "STREAMING_BYTES", 0)
     far = build(text)
     assert "cyx_ahead(" in far.text
@@ -155,7 +155,7 @@ def test_of_what_no_cache_holds_short_rows_are_asked_for_several_ahead(rows, col
 def test_results_of_large_arrays_are_written_one_row_behind(name, columns, dtype, rows, monkeypatch):
     args, text = arguments(name, rows, columns, dtype), program(name, rows, columns, dtype)
     near = build(text)
-    monkeypatch.setattr(prefetch, "_L2_BYTES", 0)
+    monkeypatch.setattr(prefetch, "_NEAR_BYTES", 0)
     monkeypatch.setattr(cost, "STREAMING_BYTES", 0)
     monkeypatch.setattr(cost, "TASK_NS", 2000.0)
     far = build(text)
@@ -192,7 +192,7 @@ def test_rows_that_are_not_written_behind(columns, monkeypatch):
 
 
 def test_rows_read_backwards_are_asked_for_ahead(monkeypatch):
-    monkeypatch.setattr(prefetch, "_L2_BYTES", 0)
+    monkeypatch.setattr(prefetch, "_NEAR_BYTES", 0)
     text = program("gradient of softmax", 6, 700)
     text = text.replace("m = f32[6,700] multiply(p, w)", "m = f32[6,700] multiply(p, v)")
     text = text.replace("\n z = ", "\n v = f32[6,700] reverse(w), dimensions={1}\n z = ", 1)

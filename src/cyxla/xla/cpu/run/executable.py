@@ -335,6 +335,6 @@ def _recorder(sites: int | None) -> Recorder | None:
     return Recorder(sites)
 
 
-def _array(data: Any, dtype: np.dtype[Any], dims: Sequence[int]) -> np.ndarray[Any, Any]:
+def _array(values: Any, dtype: np.dtype[Any], dims: Sequence[int]) -> np.ndarray[Any, Any]:
     """Return the array in the bytes of a constant."""
-    return np.frombuffer(data, np.uint8).view(dtype).reshape(dims)
+    return np.frombuffer(values, np.uint8).view(dtype).reshape(dims)

@@ -20,7 +20,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 _MODES = {"valid": 0, "same": 1, "full": 2}
-_FEW = 32  # most taps that are unrolled
+_FEW = 32  # largest number of taps that are unrolled
 _AT_ONCE = 16  # taps per iteration of a loop over more of them
 
 
@@ -60,7 +60,7 @@ def _correlated(long: Any, short: Any, mode: Any) -> TracedArray:
     series, taps = TracedArray(convert(value_of(long), wide)), TracedArray(convert(value_of(short), wide))
     if wide.kind in "biu" or not (before or after):
         made = _sums(_around(value_of(series), before, after), value_of(taps), None)
-    else:  # taps beyond the vector add nothing, also if they are not finite
+    else:  # taps outside of the vector add zero, even if they are not finite
         finite = np.all(np.isfinite(taps))
         made = value_of(cond(finite, partial(_padded, before, after), partial(_within, before, after), series, taps))
     return TracedArray(convert(made, dtype))
@@ -99,7 +99,7 @@ def _wide(dtype: Dtype) -> Dtype:
 
 
 def _sums(x: XlaOp, taps: XlaOp, inside: XlaOp | None) -> XlaOp:
-    """Accumulate products of all taps with as many successive elements, a few taps at a time, within bounds alone."""
+    """Accumulate products of all taps with as many successive elements, a few taps at a time; only inside if masked."""
     (count,), size = taps.shape.dims, x.shape.dims[0] - taps.shape.dims[0] + 1
     if count <= _FEW:
         return _products(x, taps, inside, size)
@@ -122,7 +122,7 @@ def _more(x: XlaOp, taps: XlaOp, inside: XlaOp | None, number: Any, total: Trace
 
 
 def _products(x: XlaOp, taps: XlaOp, inside: XlaOp | None, size: int, first: int = 0) -> XlaOp:
-    """Accumulate products with the taps from `first` on; zeros beyond the last."""
+    """Accumulate products with the taps from `first` on; zeros if there are none."""
     nothing = xla.broadcast(values.scalar(x, 0), (size,))
     total = None
     for k in range(first, taps.shape.dims[0]):

@@ -130,7 +130,7 @@ def require_castable(source: Array, dtype: Any, casting: str) -> None:
 
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Copy all elements of one array to another."""
+    """Copy the elements of one array to another, or those where a mask is true."""
     if not isinstance(dst, TracedArray):
         raise TraceError(
             "copyto: traced values cannot be written to a NumPy array from outside", where=place(),
@@ -197,7 +197,7 @@ def _of_rank(array: Array, rank: int) -> Array:
 
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
-    """Return numbers of constant ratio."""
+    """Return a geometric sequence."""
     first, last = array_of(start), array_of(stop)
     exact = inexact(common_kind(*_kinds(first, last)))
     if dtype is not None:
@@ -218,7 +218,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 
 def _refuse_zeros(end: Array) -> None:
-    """Make runs fail in which an end of a geometric sequence is zero."""
+    """Make runs raise an error if an end of a geometric sequence is zero."""
     op = value_of(end)
     if end.size:
         bad = xla.eq(op, values.zeros_like(op))
@@ -279,7 +279,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 
 @implements(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Array:
-    """Return the array, writable and contiguous as required."""
+    """Return the array, converted, copied and contiguous as required."""
     asked = {_REQUIREMENTS[str(r).upper()] for r in requirements or ()}
     if {"C", "F"} <= asked:
         raise ValueError('Cannot specify both "C" and "F" order')
@@ -317,7 +317,7 @@ def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
 
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
-    """Return whether two arrays are views of one."""
+    """Return True if two arrays are views of one."""
     return _whole(a) is _whole(b)
 
 

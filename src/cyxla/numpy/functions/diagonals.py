@@ -188,7 +188,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Return index vectors along dimensions of their own."""
+    """Return index vectors, each along its own dimension."""
     made = []
     for k, x in enumerate(args):
         array = array_of(x)

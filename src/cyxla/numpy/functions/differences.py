@@ -181,7 +181,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 @implements(np.unwrap)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * pi) -> Any:
-    """Remove jumps of more than half a period."""
+    """Remove jumps of at least `discont`, by default half a period."""
     array = strong(p)
     steps = np.diff(array, axis=axis)
     limit = period / 2 if discont is None else discont
@@ -262,7 +262,7 @@ def _interpolated(places: Array, table: Array, numbers: Array, left: Any, right:
 
 
 def _between(places: Array, table: Array, at: Array, numbers: Array, left: Array, right: Array) -> Array:
-    """Interpolate real numbers from the entries `at` to the next ones; beyond the table its ends."""
+    """Interpolate real numbers from the entries `at` to the next ones; `left` and `right` outside of the table."""
     x0, x1, y0, y1 = (np.take(a, at + k, mode="clip") for a in (table, numbers) for k in (0, 1))
     slope = (y1 - y0) / (x1 - x0)
     made = slope * (places - x0) + y0

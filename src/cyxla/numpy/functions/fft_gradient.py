@@ -54,7 +54,7 @@ def _transposed(
 
 
 def _weights(like: XlaOp, size: int, scale: float) -> XlaOp:
-    """Return the multiplicity of each element: 2 for those that stand for their conjugates, too."""
+    """Return `scale` times the multiplicity of each element: 2 for those that also stand for their conjugates."""
     last = like.shape.rank - 1
     place = iota_along(like.builder, ElementType.S32, like.shape.dims, last)
     once = xla.eq(place, scalar(place, 0))

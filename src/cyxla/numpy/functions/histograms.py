@@ -27,11 +27,11 @@ from cyxla.xla.lib import values
 _S64 = np.dtype(np.int64)
 _FINE = 1 << 20  # number of bins up to which those of 32-bit integers are distinguishable
 _LARGEST = 2**63 - 1  # greatest number of elements that NumPy can index
-_LISTED = 8  # most edges to compare each element with
+_LISTED = 8  # largest number of edges to compare each element with
 
 
 def _check_run(bad: XlaOp, error: Exception) -> None:
-    """Make runs fail in which any of these is true."""
+    """Make runs raise an error if any element is true."""
     some = reduce_op(np.logical_or, bad, range(len(bad.shape.dims)))
     require_current().fail_if(some, require_current().constant(0, _S64), lambda number: error)
 
@@ -148,7 +148,7 @@ def _edges(array: TracedArray, bins: Any, range: Any) -> TracedArray:
 
 
 def _check_apart(edges: TracedArray, range: Any) -> None:
-    """Refuse so many bins that neighbouring edges are equal."""
+    """Make runs raise an error if there are so many bins that neighbouring edges are equal."""
     count = edges.size - 1
     wrong = ValueError(f"Too many bins for data range. Cannot create {count} finite-sized bins.")
     if range is not None and known_values(tuple(range)) is not None:

@@ -131,7 +131,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
-    """Select for each element from the array whose index is given there."""
+    """Select each element from the choice whose index `a` holds."""
     number = array_of(_indices(a))
     listed = [as_traced(c) for c in choices]
     dtype = result_type(*[c.kind for c in listed])
@@ -168,7 +168,7 @@ def _pick(which: XlaOp, choices: Sequence[XlaOp]) -> XlaOp:
 
 
 def _require_inside(op: XlaOp, size: int, message: str) -> None:
-    """Make runs fail in which an integer is not in 0 .. size - 1; the message may show it as {}."""
+    """Make runs raise an error if an integer is not in 0 .. size - 1; the message may show it as {}."""
     trace = require_current()
     low, high = range_of(op)
     if (low >= 0 and high < size) or not op.shape.size or trace.program.bounds != "raise":
@@ -237,7 +237,7 @@ def _flat_mask(mask: Any, array: Array, name: str) -> XlaOp:
 
 @implements(np.putmask)
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
-    """Write where a mask is true, to each element the value of its index."""
+    """Write where a mask is true, to each element the value at its index."""
     array = _target(a, "putmask")
     chosen = _flat_mask(mask, array, "putmask")
     new = _flat_safely(values, array)

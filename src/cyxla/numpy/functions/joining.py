@@ -33,7 +33,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
-_FEW = 8  # most runs of elements that are sliced rather than gathered
+_FEW = 8  # largest number of runs of elements that are sliced rather than gathered
 
 INSTEAD["trim_zeros"] = "how many zeros there are is known in a run only: call it on the result"
 
@@ -55,7 +55,7 @@ def part_along(a: Array, axis: int, start: int, stop: int) -> Array:
 
 
 def runs_of(places: np.ndarray[Any, Any]) -> list[tuple[int, int, int]]:
-    """Split indices into runs (first, step, count) of step 1 or -1."""
+    """Split indices into runs (first, step, count) of step 1 or -1; stop after one more than `_FEW`."""
     runs: list[tuple[int, int, int]] = []
     steps = np.diff(places)
     k = 0
@@ -237,7 +237,7 @@ def dstack(tup: Any) -> Array:
 
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Array:
-    """Stack vectors as columns of a matrix."""
+    """Stack vectors, and columns of matrices, as columns of a matrix."""
     arrays = [array_of(a) for a in items(tup, "column_stack")]
     return concatenate([resized(a, (a.size, 1)) if a.ndim < 2 else a for a in arrays], 1)
 
@@ -360,7 +360,7 @@ def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
 
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Array:
-    """Change the shape; elements repeat if they are too few."""
+    """Change the shape; elements repeat if they are too few, zeros if there are none."""
     array = array_of(a)
     sizes = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (int(new_shape),)
     if any(n < 0 for n in sizes):
@@ -374,7 +374,7 @@ def resize(a: Any, new_shape: Any) -> Array:
 
 @implements(np.repeat, note="counts must be known while tracing")
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Array:
-    """Repeat each element by a count."""
+    """Repeat each element a number of times."""
     array, at = along(a, axis)
     n = array.shape[at]
     counts = known(repeats, "repeat", "counts").astype(np.intp)

@@ -108,13 +108,13 @@ def isreal(x: Any) -> Any:
 
 @implements(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
-    """Return whether the dtype is complex."""
+    """Return True if the dtype is complex."""
     return as_traced(x).dtype.kind == "c"
 
 
 @implements(np.isrealobj)
 def isrealobj(x: Any) -> bool:
-    """Return whether the dtype is not complex."""
+    """Return True if the dtype is not complex."""
     return not iscomplexobj(x)
 
 
@@ -138,7 +138,7 @@ def _kind(value: Any) -> Any:
 
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """Return whether an array or dtype can be cast."""
+    """Return True if an array or dtype can be cast by a casting rule."""
     if isinstance(from_, TracedArray) and from_.weak:
         raise TypeError("can_cast() does not support Python ints, floats, and complex")
     return np.can_cast(from_.dtype if isinstance(from_, TracedArray) else from_, to, casting)

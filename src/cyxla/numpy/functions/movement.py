@@ -124,7 +124,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 @implements(np.ravel, note="order='K' only of arrays in one piece")
 def ravel(a: Any, order: str = "C") -> Array:
-    """Flatten."""
+    """Flatten; the result is a view if the elements are contiguous."""
     array = array_of(a)
     if known_order(array, order, "ravel") == "F" and array.ndim > 1:
         memory = reshaped(array.memory, (array.size,), "F")
@@ -221,10 +221,10 @@ def expand_dims(a: Any, axis: Any) -> Array:
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Array:
-    """Return sliding windows as additional last dimensions."""
+    """Return a read-only view of all windows, whose elements are additional last dimensions."""
     array = array_of(x)
     if writeable:
-        raise UnimplementedError("sliding_window_view with writeable=True cannot be traced: elements lie in several")
+        raise UnimplementedError("sliding_window_view with writeable=True cannot be traced: windows overlap")
     memory = np.lib.stride_tricks.sliding_window_view(array.memory, window_shape, axis)  # raises NumPy's errors
     windows = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     axes = range(array.ndim) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)
@@ -289,7 +289,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
-    """Broadcast to the common shape; read-only unless an array has it already."""
+    """Broadcast to the common shape; results are read-only unless all arrays have it already."""
     arrays = [array_of(a) for a in args]
     sizes = np.broadcast_shapes(*[a.shape for a in arrays])
     if all(a.shape == sizes for a in arrays):

@@ -197,7 +197,7 @@ def roots(p: Any) -> Any:
 
 
 def _refuse_zeros(terms: Array, message: str) -> None:
-    """Make runs fail in which NumPy would return fewer coefficients."""
+    """Make runs raise an error if a term is zero: NumPy would return fewer coefficients."""
     op = any_of(value_of(np.equal(terms, 0)))
     nothing = xla.constant(op.builder, 0, ElementType.S64)
     _trace.require_current().fail_if(op, nothing, lambda _: TraceError(message))

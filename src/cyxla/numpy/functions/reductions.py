@@ -158,7 +158,7 @@ def place_of(op: XlaOp, axis: int, name: str) -> XlaOp:
 
 
 def _is_near(op: XlaOp, axis: int) -> bool:
-    """Return whether lines are contiguous and cheap to read twice."""
+    """Return True if reduced lines are contiguous and fit in cache, so that reading them twice is cheap."""
     sizes, dtype = op.shape.dims, op.shape.dtype
     return axis == len(sizes) - 1 and not dtype.is_complex and sizes[axis] * dtype.bits // 8 <= _CACHED
 
@@ -203,7 +203,7 @@ def _compared(op: XlaOp, axis: int, name: str) -> XlaOp:
 
 @lru_cache(maxsize=64)
 def _first_extreme(name: str, dtype: ElementType) -> XlaComputation:
-    """Return the combiner that selects the greater of two pairs, the one of lower index if equal."""
+    """Return the combiner that selects the more extreme of two (value, index) pairs, the lower index if equal."""
     builder = XlaBuilder(f"{name}_{dtype}")
     shapes = [Shape.array(dtype), Shape.array(ElementType.S64)] * 2
     x, i, y, j = (xla.parameter(builder, k, s, n) for k, (s, n) in enumerate(zip(shapes, "xiyj", strict=True)))
@@ -357,7 +357,7 @@ def _nan_extreme(
 
 
 def _all_nan(array: TracedArray, joint: XlaOp, start: XlaOp, axes: Sequence[int], keepdims: bool) -> XlaOp:
-    """Return where all elements are nan; only checked where a result equals that of no elements."""
+    """Return a mask of results whose elements are all nan; computed only if some result equals the start value."""
     suspect: Any = TracedArray(xla.eq(joint, broadcast_to(start, joint.shape.dims)))
 
     def look(given: TracedArray) -> TracedArray:

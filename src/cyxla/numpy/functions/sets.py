@@ -64,7 +64,7 @@ def isin(
 
 
 def _check_range(among: XlaOp) -> None:
-    """Make runs fail in which NumPy's table of integers would be too large."""
+    """Make runs raise an error if NumPy's table of integers would be too large."""
     dtype = values.numpy_type(among)
     if dtype.kind != "i":
         return

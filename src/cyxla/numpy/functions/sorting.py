@@ -102,7 +102,7 @@ def _check_parts(kth: Any, size: int, kind: Any, order: Any) -> None:
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: Any = -1) -> TracedArray:
-    """Return the indices that sort by several keys, the last of them first."""
+    """Return the indices that sort by several keys, the last of which is the most significant."""
     given = [as_traced(k) for k in keys] if not isinstance(keys, TracedArray) else list(keys)
     if not given:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -232,7 +232,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
 
 
 def _direction(bins: np.ndarray[Any, Any]) -> bool:
-    """Return whether edges increase."""
+    """Return True if edges increase, False if they decrease; raise an error if they do neither."""
     if not (bins[1:] < bins[:-1]).any():  # nan, which sorts last, is no decrease
         return True
     if not (bins[1:] > bins[:-1]).any():

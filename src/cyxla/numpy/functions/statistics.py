@@ -293,7 +293,7 @@ def spread_weights(weights: XlaOp, array: TracedArray, axis: Any) -> XlaOp:
 
 
 def _refuse_zero(total: XlaOp, weights: Any) -> None:
-    """Refuse weights that sum to zero: known ones now, others at run time."""
+    """Make runs raise an error if weights sum to zero; known positive weights are not checked."""
     zero = xla.eq(total, values.zeros_like(total))
     known = known_values(weights)
     if known is not None and known.dtype.kind in "iuf" and (known > 0).all():

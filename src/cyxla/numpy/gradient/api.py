@@ -165,7 +165,7 @@ def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[.
 
 @dataclass(frozen=True)
 class Chosen:
-    """Arguments to differentiate: their positions or keywords, and whether `argnums` is not a sequence."""
+    """Arguments to differentiate: their positions or keywords; `single` is True if `argnums` is not a sequence."""
 
     keys: list[int | str]
     single: bool

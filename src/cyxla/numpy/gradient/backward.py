@@ -15,7 +15,7 @@ from cyxla.xla.hlo.instruction import Instruction
 
 
 def is_inexact(shape: Shape) -> bool:
-    """Return whether values of a shape are differentiable."""
+    """Return True if values of a shape are differentiable: arrays of floats or complex numbers."""
     return shape.is_array and (shape.dtype.is_float or shape.dtype.is_complex)
 
 
@@ -29,7 +29,7 @@ class Linear:
     operands : sequence of XlaOp
         Values of the parameters.
     active : sequence of bool
-        Whether to differentiate with respect to each parameter.
+        True for each parameter to differentiate with respect to.
     known : mapping, optional
         Instructions of the body whose values exist already.
 

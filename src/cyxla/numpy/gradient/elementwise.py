@@ -18,7 +18,7 @@ Partial = Callable[..., XlaOp | None]
 
 
 def nothing(node: Node) -> Cotangents:
-    """Return zero cotangents: constant almost everywhere, or not differentiable numbers."""
+    """Return zero cotangents, for opcodes that are constant almost everywhere or whose results are not inexact."""
     return [None] * len(node.needs)
 
 
@@ -43,7 +43,7 @@ def where(mask: XlaOp, value: XlaOp, other: float = 0) -> XlaOp:
 
 
 def is_zero(x: XlaOp) -> XlaOp:
-    """Test for zero."""
+    """Return a mask of zeros."""
     return xla.eq(x, number(x, 0))
 
 
@@ -78,7 +78,7 @@ def _power_exponent(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _larger(greater: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp, XlaOp], XlaOp]:
-    """Return the rule of an operand chosen by comparison: weight 1, 0, or one half if both are equal."""
+    """Return the partial derivative of an operand selected by comparison: 1, 0, or one half for equal ones."""
 
     def share(g: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
         half = xla.select(xla.eq(x, y), g * number(g, 0.5), number(g, 0))
@@ -113,7 +113,7 @@ def _one_less_square(x: XlaOp) -> XlaOp:
 
 
 def asin_root(x: XlaOp) -> XlaOp:
-    """Compute sqrt(1 - x**2); of complex x as two roots, which keeps the side of the branch cut that zero's sign gives.
+    """Compute sqrt(1 - x**2); for complex x as a product of two roots, so that the sign of a zero selects the branch.
 
     An addition of 1 would lose the sign of a zero, so -1 is subtracted.
     """
@@ -131,7 +131,7 @@ def asinh_root(x: XlaOp) -> XlaOp:
 
 
 def acosh_root(x: XlaOp) -> XlaOp:
-    """Compute sqrt(x**2 - 1)."""
+    """Compute sqrt(x - 1) sqrt(x + 1)."""
     return xla.sqrt(x - number(x, 1)) * xla.sqrt(x - number(x, -1))
 
 
@@ -201,7 +201,7 @@ rule("bitcast-convert")(nothing)
 
 @rule("reduce-precision")
 def reduce_precision(node: Node) -> Cotangents:
-    """Reduce the precision of the cotangent, too."""
+    """Reduce the precision of the cotangent likewise."""
     return [xla.reduce_precision(node.g, node.attrs["exponent_bits"], node.attrs["mantissa_bits"])]
 
 
@@ -215,7 +215,7 @@ def select(node: Node) -> Cotangents:
 
 @rule("clamp")
 def clamp(node: Node) -> Cotangents:
-    """Pass the cotangent to the value strictly between the limits, else to the limit."""
+    """Pass the cotangent to the operand if it is strictly between the limits, else to the limit."""
     low, x, high = (_repeated(o, node.instruction.shape) for o in node.operands)
     inside, below = xla.and_(xla.gt(x, low), xla.lt(x, high)), xla.and_(xla.le(x, low), xla.lt(low, high))
     masks = (below, inside, xla.ge(xla.maximum(x, low), high))

@@ -23,7 +23,10 @@ from cyxla.xla.hlo.instruction import Instruction
 
 @rule("reduce-window")
 def reduce_window(node: Node) -> Cotangents:
-    """Differentiate: sums pass the cotangent to all elements of a window, extremes to the first that attained it."""
+    """Differentiate: sums pass the cotangent to all elements of a window, extremes to the first one attaining them.
+
+    Products are supported as prefix or suffix products along one dimension.
+    """
     how = combiner(node.called[0]) if len(node.needs) == 2 else None
     if how not in ("add", "multiply", "maximum", "minimum"):
         raise no_rule(node.instruction, f" by {how or 'a function of its own'}")
@@ -82,7 +85,7 @@ def _comparison(direction: str, dtype: ElementType) -> XlaComputation:
 
 
 def _window_product(node: Node) -> XlaOp:
-    """Differentiate prefix or suffix products, by doubling steps."""
+    """Differentiate prefix or suffix products, written as a scan with doubling steps."""
     window, shape = node.attrs["window"], node.shapes[0]
     axes = [d for d, w in enumerate(window) if w != WindowDim(1)]
     if len(axes) > 1:
@@ -111,7 +114,7 @@ def _products(x: XlaOp, axis: int, below: bool) -> XlaOp:
 
 @rule("select-and-scatter")
 def select_and_scatter(node: Node) -> Cotangents:
-    """Pass to each element of the source the cotangent at its selected position."""
+    """Pass the cotangent at the selected element of each window to its element of the source."""
     if combiner(node.called[1]) != "add":
         raise no_rule(node.instruction, " by another function than add")
     if not node.shapes[1].size:
@@ -121,7 +124,7 @@ def select_and_scatter(node: Node) -> Cotangents:
 
 
 def _chosen(node: Node) -> XlaOp:
-    """Select from each window the cotangent of the chosen element, by a reduction of pairs."""
+    """Return the cotangent of the selected element of each window, by a reduction of (value, cotangent) pairs."""
     window, dtype = node.attrs["window"], node.shapes[0].dtype
     least = _least(node.called[0])
 
@@ -140,7 +143,7 @@ def _chosen(node: Node) -> XlaOp:
 
 
 def _least(select: Computation) -> float:
-    """Return a number that no comparison selects."""
+    """Return the start value of a selection: -inf for the greatest, inf for the least element."""
     return float("-inf") if select.root.attrs.get("direction") in ("GE", "GT") else float("inf")
 
 
@@ -224,7 +227,7 @@ def _by_arrays(computation: Computation, operands: Sequence[XlaOp], sizes: tuple
 
 @rule("sort")
 def sort(node: Node) -> Cotangents:
-    """Scatter the cotangents back by the indices that the elements came from."""
+    """Move the cotangents back by sorting them by the original indices of the elements."""
     (axis,) = node.attrs["dimensions"]
     shape = node.shapes[0]
     builder = require_current().builder

@@ -57,7 +57,7 @@ def _greatest(dtype: ElementType) -> int:
 
 @rule("scatter")
 def scatter(node: Node) -> Cotangents:
-    """Differentiate by the combiner of the updates."""
+    """Differentiate a scatter by the rule of its combiner."""
     if len(node.shapes) != 3:
         raise no_rule(node.instruction, " of several arrays")
     how = _replaces(node.called[0]) or combiner(node.called[0]) or _taken_off(node.called[0])

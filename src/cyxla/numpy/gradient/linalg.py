@@ -78,7 +78,7 @@ def _hermitian(x: XlaOp) -> XlaOp:
 
 @rule("fft")
 def fft(node: Node) -> Cotangents:
-    """Differentiate by another transform: the matrices are symmetric; those of real transforms are parts of them."""
+    """Differentiate by another transform: DFT matrices are symmetric, those of real transforms are parts of them."""
     if not node.g.shape.size or not node.shapes[0].size:
         return [zeros(node.shapes[0])]
     return [_BY_TYPE[node.attrs["fft_type"]](node, tuple(node.attrs["fft_length"]))]
@@ -89,14 +89,17 @@ def _whole(node: Node, lengths: tuple[int, ...]) -> XlaOp:
 
 
 def _of_real(node: Node, lengths: tuple[int, ...]) -> XlaOp:
-    """Pad the half spectrum with zeros and transform it."""
+    """Pad the half spectrum with zeros, transform it and take the real part."""
     missing = lengths[-1] - node.g.shape.dims[-1]
     g = xla.pad_in_dim(node.g, 0, node.g.shape.rank - 1, 0, missing) if missing else node.g
     return xla.real(xla.fft(g, "FFT", lengths))
 
 
 def _to_real(node: Node, lengths: tuple[int, ...]) -> XlaOp:
-    """Double the frequencies that stand for two: all but the first, and the last of an even size."""
+    """Transform to a half spectrum and double the frequencies that stand for two.
+
+    Those are all except the first and, for an even length, the last.
+    """
     back = conjugate(xla.fft(node.g, "RFFT", lengths))
     places = xla.iota(require_current().builder, back.shape.with_dtype(ElementType.S32), back.shape.rank - 1)
     single = xla.eq(places, number(places, 0))

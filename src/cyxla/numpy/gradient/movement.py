@@ -17,7 +17,7 @@ def reshape(node: Node) -> Cotangents:
 
 @rule("broadcast")
 def broadcast(node: Node) -> Cotangents:
-    """Sum over the broadcast dimensions."""
+    """Sum over the broadcast dimensions, and transpose if the others are permuted."""
     places = node.attrs["dimensions"]
     total = summed(node.g, tuple(d for d in range(node.g.shape.rank) if d not in places))
     order = sorted(places)
@@ -39,7 +39,7 @@ def reverse(node: Node) -> Cotangents:
 
 @rule("slice")
 def slice_(node: Node) -> Cotangents:
-    """Pad with zeros around and between."""
+    """Pad the cotangent with zeros, around it and in between."""
     if not node.g.shape.size:
         return [zeros(node.shapes[0])]
     config = []
@@ -69,7 +69,7 @@ def _without(g: XlaOp, config: tuple[tuple[int, int, int], ...], shape: Shape) -
 
 @rule("concatenate")
 def concatenate(node: Node) -> Cotangents:
-    """Slice a part for each operand."""
+    """Slice the cotangent of each operand."""
     (axis,) = node.attrs["dimensions"]
     made: list[XlaOp | None] = []
     at = 0
@@ -82,7 +82,7 @@ def concatenate(node: Node) -> Cotangents:
 
 @rule("dynamic-slice")
 def dynamic_slice(node: Node) -> Cotangents:
-    """Pad with zeros around."""
+    """Write the cotangent into zeros."""
     back = xla.dynamic_update_slice(zeros(node.shapes[0]), node.g, node.operands[1:])
     return [back, *[None] * (len(node.needs) - 1)]
 

@@ -32,7 +32,7 @@ def reduce(node: Node) -> Cotangents:
 
 
 def _chooses(computation: Computation) -> bool:
-    """Return whether a combiner selects one of its operands, as extremes of complex numbers do."""
+    """Return True if a combiner selects one of its operands, as extremes of complex numbers do."""
     root, parameters = computation.root, computation.parameters
     return root.opcode == "select" and set(root.operands[1:]) == set(parameters)
 

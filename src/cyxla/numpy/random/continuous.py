@@ -63,7 +63,7 @@ class Continuous(Source):
         return mean * self._exponentials(*sizes_of(size, mean))
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
-        """Draw gamma numbers by rejection from a cubed normal number (Marsaglia and Tsang)."""
+        """Draw gamma numbers by rejection from cubed normal numbers (Marsaglia and Tsang)."""
         not_negative(shape, "shape")
         wanted = float_type(dtype, "standard_gamma")
         a = real(shape)
@@ -128,14 +128,14 @@ class Continuous(Source):
         return (self._gammas(over / 2, sizes) / over) / (self._gammas(under / 2, sizes) / under)
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
-        """Draw Student's t: a normal number over the root of a mean square of `df` others."""
+        """Draw Student's t numbers: a normal number over the root of a mean square of `df` others."""
         above_zero(df, "df")
         freedom = real(df)
         sizes = sizes_of(size, freedom)
         return self.normals(sizes) / np.sqrt(2 * self._gammas(freedom / 2, sizes) / freedom)
 
     def standard_cauchy(self, size: Any = None) -> Array:
-        """Draw Cauchy numbers: slopes of lines of random direction."""
+        """Draw Cauchy numbers: tangents of uniform angles."""
         return np.tan(np.pi * (self.positive(sizes_of(size, np.zeros(()))) - 0.5))
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
@@ -147,14 +147,14 @@ class Continuous(Source):
         return mean + width * signs * self._exponentials(*sizes)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """Draw logistic numbers: log-odds of uniform ones."""
+        """Draw logistic numbers: logarithms of ratios of two exponential ones."""
         not_negative(scale, "scale")
         mean, width = real(loc), real(scale)
         sizes = sizes_of(size, mean, width)
         return mean + width * (np.log(self._exponentials(*sizes)) - np.log(self._exponentials(*sizes)))
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """Draw Gumbel numbers: limits of maxima."""
+        """Draw Gumbel numbers: negative logarithms of exponential ones."""
         not_negative(scale, "scale")
         mode, width = real(loc), real(scale)
         return mode - width * np.log(_above(self._exponentials(*sizes_of(size, mode, width))))
@@ -185,7 +185,7 @@ class Continuous(Source):
         return np.where(shape == 0, 0.0, draws ** (1 / np.where(shape == 0, 1.0, shape)))
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Array:
-        """Draw numbers of a triangular density."""
+        """Draw numbers of a triangular density, by the inverse of the distribution."""
         a, c, b = real(left), real(mode), real(right)
         require(_unless_known(a, left, c, mode, lambda x, y: ~(x > y)), lambda ok: ok, "left > mode")
         require(_unless_known(c, mode, b, right, lambda x, y: ~(x > y)), lambda ok: ok, "mode > right")
@@ -195,7 +195,7 @@ class Continuous(Source):
         return np.where(u <= (c - a) / (b - a), rising, falling)
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
-        """Draw angles around `mu` by rejection from a wrapped Cauchy number (Best and Fisher)."""
+        """Draw angles around `mu` by rejection from wrapped Cauchy numbers (Best and Fisher)."""
         not_negative(kappa, "kappa")
         middle, focus = real(mu), real(kappa)
         sizes = sizes_of(size, middle, focus)
@@ -207,7 +207,7 @@ class Continuous(Source):
         return _wrapped(middle + np.where(np.isnan(focus), focus, found))
 
     def _angles(self, focus: Array, sizes: tuple[int, ...]) -> Array:
-        """Draw absolute values of angles around 0."""
+        """Draw absolute values of von Mises angles around 0."""
         r = 1 + np.sqrt(1 + 4 * focus * focus)
         rho = (r - np.sqrt(2 * r)) / (2 * focus)
         s = np.where(focus < 1e-5, 1 / focus + focus, (1 + rho * rho) / (2 * np.where(rho == 0, 1.0, rho)))
@@ -222,7 +222,7 @@ class Continuous(Source):
         return self.accepted(sizes, np.float64, propose)
 
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
-        """Draw first-passage times of a random walk with drift (Michael, Schucany and Haas)."""
+        """Draw first-passage times of Brownian motion with drift (Michael, Schucany and Haas)."""
         above_zero(mean, "mean")
         above_zero(scale, "scale")
         m, s = real(mean), real(scale)
@@ -234,7 +234,7 @@ class Continuous(Source):
 
 
 def _by_shape(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
-    """Differentiate the logarithm of a gamma number with respect to the shape at a fixed quantile."""
+    """Differentiate logarithms of gamma numbers with respect to the shape at a fixed quantile."""
     (shape,), (g,) = inputs, cotangents
     if g is None:
         return [None]
@@ -243,18 +243,18 @@ def _by_shape(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[Xl
 
 
 def _above(x: Array) -> Array:
-    """Clamp positive numbers to the least normal one, away from zero."""
+    """Clamp to the least positive normal number."""
     return np.maximum(x, np.finfo(np.float64).tiny)
 
 
 def _wrapped(angle: Array) -> Array:
-    """Wrap angles to [-pi, pi)."""
+    """Wrap angles to [-pi, pi]."""
     size = np.fmod(np.abs(angle) + np.pi, 2 * np.pi) - np.pi
     return np.where(angle < 0, -size, size)
 
 
 def _unless_known(x: Array, first: Any, y: Array, second: Any, test: Any) -> Any:
-    """Compare parameters by NumPy if both are known."""
+    """Compare two parameters, by NumPy while tracing if both are known."""
     if isinstance(first, TracedArray) or isinstance(second, TracedArray):
         return test(x, y)
     return test(np.asarray(first), np.asarray(second))

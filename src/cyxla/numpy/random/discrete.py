@@ -27,7 +27,7 @@ def _are_parts(value: Any, name: str = "p") -> None:
 
 
 def _counted(u: Array, first: Array, ratio: Any, most: Any) -> Array:
-    """Invert a distribution by summing probabilities: return the number of partial sums below uniform numbers.
+    """Invert a discrete distribution: count the partial sums of its probabilities below uniform numbers.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def _counted(u: Array, first: Array, ratio: Any, most: Any) -> Array:
     ratio : callable
         Function from k to the ratio of the probabilities of k and k - 1.
     most : array
-        Greatest result, should the sums stay below 1 by rounding.
+        Greatest result, in case the sums stay below 1 by rounding.
     """
 
     def step(now: Any) -> Any:
@@ -136,7 +136,7 @@ class Discrete(Continuous):
         return 2 * self._gammas(freedom / 2 + np.where(fine, more, shift / 2), sizes)
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
-        """Draw non-central F numbers: ratios of mean squares of normal numbers of nonzero mean."""
+        """Draw non-central F numbers: ratios of a non-central mean square to a central one."""
         above_zero(dfnum, "dfnum")
         above_zero(dfden, "dfden")
         over, under, shift = real(dfnum), real(dfden), real(nonc)
@@ -144,7 +144,7 @@ class Discrete(Continuous):
         return (self.noncentral_chisquare(dfnum, nonc, sizes) / over) / (2 * self._gammas(under / 2, sizes) / under)
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Array:
-        """Draw numbers of failures before the n-th success: Poisson numbers of a gamma-distributed mean."""
+        """Draw numbers of failures before the n-th success: Poisson numbers with gamma-distributed means."""
         require(n, lambda v: v > 0, "n <= 0")
         require(p, lambda v: (v > 0) & (v <= 1), "p <= 0, p > 1 or p is NaN")
         count, part = real(n), real(p)
@@ -160,7 +160,7 @@ class Discrete(Continuous):
         return np.where(found < 2.0**63, found, np.inf).astype(np.int64)
 
     def zipf(self, a: Any, size: Any = None) -> Array:
-        """Draw Zipf numbers by rejection from the floor of a power of a uniform number (Devroye)."""
+        """Draw Zipf numbers by rejection from floors of powers of uniform numbers (Devroye)."""
         require(a, lambda v: v > 1, "a <= 1 or a is NaN")
         shape = real(a)
         sizes = sizes_of(size, shape)
@@ -180,7 +180,7 @@ class Discrete(Continuous):
         return np.where(steep, 1.0, found).astype(np.int64)
 
     def logseries(self, p: Any, size: Any = None) -> Array:
-        """Draw logarithmic-series numbers from two uniform ones, the second rarely needed (Kemp)."""
+        """Draw logarithmic-series numbers from two uniform ones (Kemp)."""
         require(p, lambda v: (v >= 0) & (v < 1), "p < 0, p >= 1 or p is NaN")
         part = real(p)
         sizes = sizes_of(size, part)
@@ -206,7 +206,7 @@ class Discrete(Continuous):
         return self._taken(good, bad, taken, sizes_of(size, good, bad, taken))
 
     def _taken(self, good: Array, bad: Array, taken: Array, sizes: tuple[int, ...]) -> Array:
-        """Draw for the rarer kind, and for the smaller of sample and remainder; the rest follows by symmetry."""
+        """Draw the count of the rarer kind in the smaller of sample and remainder; other counts follow by symmetry."""
         total = good + bad
         rare, often = np.minimum(good, bad), np.maximum(good, bad)
         less = np.minimum(taken, total - taken)

@@ -16,7 +16,7 @@ class Multivariate(Discrete):
     """Methods of a generator for multivariate distributions, by NumPy's names."""
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
-        """Draw Dirichlet vectors: gamma numbers over their sum."""
+        """Draw Dirichlet vectors: gamma numbers divided by their sum."""
         shape = real(alpha)
         if shape.ndim == 0:
             raise TypeError("alpha is to be a vector, not a number")
@@ -107,7 +107,7 @@ def _require_enough(colors: Any, nsample: Any) -> None:
 
 
 def _root(cov: Array, method: str) -> Array:
-    """Return a matrix whose transpose times itself is the covariance."""
+    """Return a matrix R with R^T R equal to the covariance."""
     if method == "cholesky":
         return np.linalg.cholesky(cov).T
     if method == "eigh":

@@ -15,13 +15,13 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 
 class Selection(Uniform):
-    """Methods of a generator for permutations and samples, by sorting random 64-bit words."""
+    """Methods of a generator for permutations and samples; permutations are argsorts of random 64-bit words."""
 
     def _order(self, count: int) -> Array:
         return np.argsort(self.words((count,)), kind="stable")
 
     def permutation(self, x: Any, axis: int = 0) -> Array:
-        """Permute a copy along an axis, or the range of a number."""
+        """Return a copy permuted along an axis, or for an integer a permuted range."""
         if not isinstance(x, TracedArray) and isinstance(x, (int, np.integer)):
             return self._order(index(x))
         array: Array = as_traced(x)
@@ -40,7 +40,7 @@ class Selection(Uniform):
         target[...] = self.permutation(x, axis)
 
     def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> Array:
-        """Permute each row along an axis independently; all elements if no axis is given."""
+        """Permute the lines along an axis independently; all elements if `axis` is None."""
         array: Array = as_traced(x)
         if axis is None:
             made = np.reshape(np.ravel(array)[self._order(array.size)], array.shape)
@@ -55,7 +55,7 @@ class Selection(Uniform):
     def choice(
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
     ) -> Array:
-        """Sample elements of an array, or of a range, with probabilities `p`."""
+        """Sample elements of an array along an axis, or of a range, uniformly or with probabilities `p`."""
         array: Array = None if _is_count(a) else as_traced(a)
         if array is not None and array.ndim == 0:
             raise ValueError("a must be a sequence or an integer, not a traced number")
@@ -79,7 +79,7 @@ class Selection(Uniform):
         return np.searchsorted(sums / sums[-1], self.unit(sizes), side="right")
 
     def _without_return(self, p: Any, count: int, taken: int) -> Array:
-        """Sample without replacement: the first of a permutation, or with weights the greatest Gumbel keys."""
+        """Sample without replacement: the head of a permutation, or with weights the least exponential variates."""
         if p is None:
             return self._order(count)[:taken]
         require(p, lambda v: np.sum(v > 0) >= taken, "Fewer non-zero entries in p than size")

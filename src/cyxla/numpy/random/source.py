@@ -63,7 +63,7 @@ class Source:
         return TracedArray(xla.get_tuple_element(made, 1))
 
     def unit(self, sizes: Sequence[int], dtype: Any = F64) -> Array:
-        """Draw numbers in [0, 1), multiples of the spacing below 1."""
+        """Draw multiples of the spacing of floats below 1, in [0, 1)."""
         dtype = np.dtype(dtype)
         word = _WORD[dtype]
         shift = 8 * word.itemsize - _FRACTION[dtype]
@@ -79,7 +79,7 @@ class Source:
         return (word.astype(dtype) + dtype.type(0.5)) * scale
 
     def normals(self, sizes: Sequence[int], dtype: Any = F64) -> Array:
-        """Draw normal numbers in pairs from length and angle of points in the plane (Box and Muller)."""
+        """Draw normal numbers in pairs, as coordinates of points of random length and angle (Box and Muller)."""
         dtype = np.dtype(dtype)
         count = prod(sizes)
         half = (count + 1) // 2
@@ -91,7 +91,7 @@ class Source:
     def accepted(
         self, sizes: Sizes, dtype: Any, propose: Callable[[Source], tuple[Array, Array]], busy: Any = True
     ) -> Array:
-        """Sample by rejection until all proposals are accepted; 0 where none ever is.
+        """Sample by rejection until all elements are accepted; those that never are remain 0.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Source:
         dtype : dtype
             Element type of the result.
         propose : callable
-            Function from a source to proposals, and whether each is accepted.
+            Function from a source to proposals and a mask of the accepted ones.
         busy : array of bool, optional
             Mask of the elements to draw; others are 0.
         """

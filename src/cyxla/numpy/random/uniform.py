@@ -61,7 +61,7 @@ class Uniform(Source):
         return _wrapped(made + start, dtype)
 
     def _below(self, sizes: tuple[int, ...], most: int) -> Array:
-        """Draw integers from 0 to a known number: masked bits, or the high word of an unbiased product (Lemire)."""
+        """Draw integers from 0 to a known `most`: masked bits, or the high word of an unbiased product (Lemire)."""
         count = most + 1
         if count & most == 0:
             bits = most.bit_length()
@@ -78,7 +78,7 @@ class Uniform(Source):
         return self.accepted(sizes, _WIDE, propose)
 
     def _below_any(self, sizes: tuple[int, ...], most: Array) -> Array:
-        """Draw integers from 0 to 64-bit numbers: remainders of words, without the incomplete last range."""
+        """Draw integers from 0 to `most`, of 64 bits: remainders of words, without the incomplete last range."""
         count = most + np.uint64(1)  # 0 stands for 2**64
         whole = np.where(count == 0, np.uint64(1), count)
         surplus = (np.uint64(0) - count) % whole

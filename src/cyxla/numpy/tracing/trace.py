@@ -237,7 +237,7 @@ class Trace:
         Raises
         ------
         DTypeError
-            The type has no HLO element type.
+            The type of the value has no HLO element type.
         """
         array = _asarray(value, dtype)
         if array.dtype.char in _NO_NUMBERS:

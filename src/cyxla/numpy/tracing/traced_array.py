@@ -402,7 +402,7 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
     Raises
     ------
     DTypeError
-        The dtype cannot be compiled.
+        The dtype of the value cannot be compiled.
     """
     if isinstance(value, TracedArray):
         made = value

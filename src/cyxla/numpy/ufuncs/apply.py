@@ -251,7 +251,7 @@ def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
 
 
 def _check_overflow(op: XlaOp, dtype: Dtype) -> None:
-    """Make runs fail in which a Python integer, an argument of the program, is out of range of a dtype."""
+    """Make runs raise an error if a Python integer, an argument of the program, is out of range of a dtype."""
     trace = _trace.require_current()
     if trace.program.bounds != "raise" or op.shape.rank:
         return
@@ -301,7 +301,7 @@ def _operand(value: Any, ufunc: np.ufunc) -> TracedArray:
 
 
 def is_no_number(value: Any) -> bool:
-    """Return whether a value equals no number: None, a set, an object without an equality of its own."""
+    """Return True if a value equals no number: None, a set, a dict, an object without its own ``__eq__``."""
     equality: Any = type(value).__eq__
     return value is None or isinstance(value, (set, frozenset, dict)) or equality is object.__eq__
 

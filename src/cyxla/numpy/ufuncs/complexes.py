@@ -26,7 +26,7 @@ def conjugate(z: XlaOp) -> XlaOp:
 
 
 def either(test: Callable[[XlaOp], XlaOp]) -> Emit:
-    """Return a predicate that holds if a test holds for one of the parts."""
+    """Return a predicate that holds if a test holds for either part."""
     return lambda z: xla.or_(test(xla.real(z)), test(xla.imag(z)))
 
 
@@ -57,7 +57,7 @@ def rint(z: XlaOp) -> XlaOp:
 
 
 def sign(z: XlaOp) -> XlaOp:
-    """Compute z / abs(z); 0 of zero."""
+    """Compute z / abs(z); 0 for zero."""
     re, im = parts(z)
     size = absolute(z)
     zero, one = full(re, 0), full(re, 1)
@@ -110,7 +110,7 @@ def _times(z: XlaOp, factor: float) -> XlaOp:
 
 
 def _exp(z: XlaOp) -> XlaOp:
-    """Compute the exponential; of an unknown direction NumPy gives infinity or zero."""
+    """Compute the exponential; for an infinite real part and no finite imaginary part infinity or zero, as NumPy."""
     made, (re, im) = xla.exponential(z), parts(z)
     lost = xla.and_(is_inf(re), xla.not_(xla.is_finite(im)))
     size = xla.maximum(re, full(re, 0))
@@ -146,14 +146,14 @@ def expm1(z: XlaOp) -> XlaOp:
 
 
 def _log1p(z: XlaOp) -> XlaOp:
-    """Compute log(1 + z), with NumPy's accuracy of the real part near 0."""
+    """Compute log(1 + z) by NumPy's formula, whose real part loses accuracy near 0."""
     re, im = parts(z)
     moved = xla.add(re, full(re, 1))
     return xla.complex_(xla.log(length(moved, im)), xla.atan2(im, moved))
 
 
 def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
-    """Return the derivative rule of a function whose derivative is given as a divisor."""
+    """Return the derivative rule of a function, given the reciprocal of its derivative."""
     return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
 
 
@@ -166,7 +166,7 @@ def square(z: XlaOp) -> XlaOp:
 
 
 def _along(w: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
-    """Return whether the real part is the greater one, the ratio of the parts, and the divisor over the greater part.
+    """Return a mask of greater real parts, the ratio of the parts, and the squared length over the greater part.
 
     R. L. Smith, "Algorithm 116: complex division", 1962: the ratio avoids overflow of squares.
     """

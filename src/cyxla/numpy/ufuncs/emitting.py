@@ -60,7 +60,7 @@ def same(x: XlaOp) -> XlaOp:
 
 
 def widely(function: Emit) -> Emit:
-    """Compute 16-bit floats in f32, as NumPy does, with a single rounding."""
+    """Return a loop that computes 16-bit floats in f32 and rounds once, as NumPy does."""
 
     def emit(*ops: XlaOp) -> Any:
         dtype = ops[0].shape.dtype

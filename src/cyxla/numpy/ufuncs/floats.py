@@ -131,7 +131,7 @@ def fmin(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _divided(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Return floored quotient and remainder of the sign of y, for nonzero y; exact if representable."""
+    """Return the floored quotient and the remainder with the sign of y, for nonzero y, by NumPy's algorithm."""
     zero, one = full(x, 0), full(x, 1)
     left = xla.remainder(x, y)
     quotient = xla.divide(xla.subtract(x, left), y)
@@ -179,7 +179,7 @@ modf = with_derivative(_modf, lambda ops, outs, cts: [cts[0]])
 
 
 def _split(x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Split finite nonzero floats: signed mantissa in [1, 2), and exponent as an integer of the same width."""
+    """Split finite nonzero floats: signed mantissa of magnitude in [1, 2), exponent as an integer of the same width."""
     dtype = x.shape.dtype
     width, bias = MANTISSA[dtype], BIAS[dtype]
     small = xla.lt(xla.abs_(x), full(x, 2.0 ** (2 - bias)))
@@ -245,7 +245,7 @@ exp2 = with_derivative(
 
 
 def _near_one(x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Return mantissa in [sqrt(1/2), sqrt(2)) and exponent, as a float, of x > 0."""
+    """Return the mantissa in (sqrt(1/2), sqrt(2)] and the exponent, as a float, for x > 0."""
     mantissa, exponent = _split(x)
     above = xla.gt(mantissa, full(x, 2**0.5))
     number = _as_float(exponent, x.shape.dtype)
@@ -262,7 +262,7 @@ def _as_float(n: XlaOp, dtype: ElementType) -> XlaOp:
 
 
 def _logarithm(x: XlaOp, found: XlaOp) -> XlaOp:
-    """Correct a logarithm for numbers without a mantissa: zero, infinity, negative ones."""
+    """Replace the logarithms of zero, infinity, negative numbers and nan."""
     zero = full(x, 0)
     most = xla.select(xla.eq(x, full(x, np.inf)), x, found)
     least = xla.select(xla.eq(x, zero), full(x, -np.inf), full(x, np.nan))
@@ -276,7 +276,7 @@ def _log2(x: XlaOp) -> XlaOp:
 
 
 def _log10(x: XlaOp) -> XlaOp:
-    """Compute the logarithm to base 10, exact for powers of ten: the exponent gives an exact product and a rest."""
+    """Compute the logarithm to base 10, exact for powers of ten: the exponent times a short log10(2) is exact."""
     mantissa, exponent = _near_one(x)
     spare = MANTISSA[x.shape.dtype] - 10
     high = np.floor(log10(2) * 2.0**spare) / 2.0**spare
@@ -309,7 +309,7 @@ def _logaddexp2(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _shares(scale: float) -> Vjp:
-    """Return the derivative rule of log(exp(x) + exp(y)): the share of each operand."""
+    """Return the derivative rule of log(exp(x) + exp(y)): the softmax weights of the operands."""
 
     def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
         if cts[0] is None:
@@ -329,7 +329,7 @@ logaddexp2 = with_derivative(widely(_logaddexp2), _shares(_LN2))
 
 
 def length(x: XlaOp, y: XlaOp) -> XlaOp:
-    """Compute sqrt(x**2 + y**2) without overflow; infinite if an operand is, even beside nan."""
+    """Compute sqrt(x**2 + y**2) without overflow; infinite if an operand is, even if the other is nan."""
     if x.shape.dtype is ElementType.F32:  # squares of f32 fit into f64
         wide = [xla.convert(v, ElementType.F64) for v in (x, y)]
         found = xla.convert(xla.sqrt(wide[0] * wide[0] + wide[1] * wide[1]), ElementType.F32)
@@ -393,7 +393,7 @@ def power(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def float_power(x: XlaOp, y: XlaOp) -> XlaOp:
-    """Compute a power as float_power does, never by a root alone."""
+    """Compute a power as `numpy.float_power`; the square root is corrected for minus infinity and minus zero."""
     known = literal_of(y)
     return _half_whole(x, 1) if known is not None and known.ndim == 0 and known == 0.5 else power(x, y)
 

@@ -110,7 +110,7 @@ def literal_of(x: XlaOp) -> np.ndarray[Any, Any] | None:
 
 
 def any_of(x: XlaOp) -> XlaOp:
-    """Return whether any element is true."""
+    """Return a scalar that is true if any element is true."""
     if x.shape.rank == 0:
         return x
     return xla.reduce(x, False, scalar_computation("or", ElementType.PRED), range(x.shape.rank))

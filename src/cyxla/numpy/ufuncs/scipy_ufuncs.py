@@ -65,7 +65,7 @@ def partly(function: Emit, name: str, last: Callable[..., XlaOp]) -> Emit:
 
 
 def _erfcx(x: XlaOp) -> XlaOp:
-    """Compute exp(x**2) erfc(x): by a series for positive x, else as the complement to 2 exp(x**2)."""
+    """Compute exp(x**2) erfc(x): by a Chebyshev series for positive x, else as the complement to 2 exp(x**2)."""
     size = xla.abs_(x)
     far = xla.gt(size, const(x, 1e30))
     held = select(far, const(x, 1), size)
@@ -238,7 +238,7 @@ def _quarters(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
 
 
 def _circular(start: int) -> Emit:
-    """Return the sine of degrees plus quarter turns; 0 for numbers too large to have a fraction."""
+    """Return the sine of degrees plus quarter turns; 0 beyond 1e14, as in SciPy."""
 
     def emit(x: XlaOp) -> XlaOp:
         count, sine, cosine = _quarters(x)

@@ -139,7 +139,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
 
 
 def _limit(rcond: Any, rtol: Any, array: TracedArray) -> TracedArray:
-    """Return the share of the greatest singular value below which others count as zero."""
+    """Return the cutoff of singular values, relative to the greatest one; smaller ones count as zero."""
     if rcond is not None and rtol is not np._NoValue:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     given = rcond if rtol is np._NoValue else rtol
@@ -200,7 +200,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 def _cut(rcond: Any, sizes: Sequence[int]) -> TracedArray:
-    """Return gelsd's share, in double precision, of the greatest singular value below which others count as zero."""
+    """Return gelsd's relative cutoff of singular values in double precision; smaller ones count as zero."""
     if rcond is None:
         return as_traced(np.asarray(max(sizes) * _SPACING))
     cut = value_of(as_traced(rcond, np.float64))
@@ -229,7 +229,7 @@ def _least_squares(x: XlaOp, y: XlaOp, rcond: Any) -> tuple[XlaOp, XlaOp, XlaOp,
 
 
 def _norms(y: XlaOp) -> XlaOp:
-    """Sum squares along columns."""
+    """Return sums of squares along columns."""
     parts = [xla.real(y), xla.imag(y)] if y.shape.dtype.is_complex else [y]
     squares = [xla.multiply(p, p) for p in parts]
     total = squares[0] if len(squares) == 1 else xla.add(squares[0], squares[1])

@@ -85,7 +85,7 @@ def _empty_qr(x: XlaOp, mode: str, dtype: Any) -> Any:
 
 @implements(np.linalg.svd)
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """Compute singular values and vectors by gesdd."""
+    """Compute singular values and vectors by gesdd, or by eigh for Hermitian matrices."""
     if hermitian:
         return _hermitian_svd(a, compute_uv)
     (x,), dtype = in_double(*lapack.stacks(a))

@@ -56,7 +56,7 @@ def squares(*values: Any) -> list[TracedArray]:
 
 
 def without_elements(array: TracedArray) -> bool:
-    """Return whether matrices have no elements, rather than a stack no matrices."""
+    """Return True if the matrices are empty, not the stack."""
     return 0 in array.shape[-2:]
 
 
@@ -84,7 +84,7 @@ def result(op: XlaOp, dtype: Dtype) -> Any:
 
 
 def real_type(op: XlaOp) -> ElementType:
-    """Return the dtype of a value's parts."""
+    """Return the real element type of a value."""
     return ElementType.F64 if op.shape.dtype.is_complex else op.shape.dtype
 
 
@@ -114,7 +114,7 @@ def call(routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], **op
 
 
 def fail_where(bad: XlaOp, message: str) -> None:
-    """Make runs raise `LinAlgError` in which any element of a predicate is true."""
+    """Make runs raise `LinAlgError` if any element of a predicate is true."""
     trace = require_current()
     if bad.shape.size:
         some = reduced(bad, "or", scalar(bad, False), range(bad.shape.rank))
@@ -129,7 +129,7 @@ def or_nan(good: XlaOp, op: XlaOp) -> XlaOp:
 
 
 def nonzero(op: XlaOp) -> XlaOp:
-    """Test for nonzero numbers."""
+    """Return a mask of nonzero numbers."""
     return xla.ne(op, zeros_like(op))
 
 
@@ -209,7 +209,7 @@ def factored(x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def is_odd(order: XlaOp) -> XlaOp:
-    """Return whether permutations are odd, which changes the sign of a determinant."""
+    """Return True for odd permutations, which change the sign of a determinant."""
     *batch, n = order.shape.dims
     sizes, rank = (*batch, n, n), order.shape.rank
     later = xla.lt(*_places(order, sizes))

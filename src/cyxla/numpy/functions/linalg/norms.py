@@ -106,7 +106,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
-    """Compute norms of vectors along dimensions taken as one, by default all."""
+    """Compute norms of vectors along dimensions, by default all, which are flattened into one."""
     array: Array = as_traced(x)
     axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
     rest = [d for d in range(array.ndim) if d not in axes]

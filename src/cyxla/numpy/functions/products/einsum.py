@@ -88,7 +88,7 @@ def _spread(array: TracedArray, own: tuple[Label, ...], labels: Sequence[Label])
 
 
 def _rank0_of_last(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> Rank0:
-    """Return the kind of a 0-d result: an array if the last step is a matrix product of two operands."""
+    """Return the kind of a 0-d result: an array if the last step multiplies two operands with a common label."""
     steps = _PATH(subscripts, *map(_standing_in, arrays), optimize=optimize, einsum_call=True)[1]
     terms = steps[-1][1].partition("->")[0].split(",")
     return Rank0.ARRAY if len(terms) == 2 and set(terms[0]) & set(terms[1]) else Rank0.SCALAR

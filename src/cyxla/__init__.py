@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from cyxla.include_dir import get_include
     from cyxla.numpy import Jitted, TracedArray, jit, random, spec
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from cyxla.numpy.custom_calls.ckernel import ckernel
+    from cyxla.numpy.custom_calls.registration import custom_call, register_c_call
     from cyxla.numpy.functions import scipy_special as special
     from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
-    from cyxla.numpy.own_kernels.ckernel import ckernel
-    from cyxla.numpy.own_kernels.custom_calls import custom_call, register_c_call
     from cyxla.types import ElementType, Literal, Shape
     from cyxla.xla import hlo
     from cyxla.xla.client import LocalClient, LocalExecutable
@@ -54,8 +54,8 @@ _MODULE_OF_NAME = {
     "Session": "cyxla.autojit.jit_session",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
     **dict.fromkeys(("Jitted", "TracedArray", "jit", "spec"), "cyxla.numpy"),
-    "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.own_kernels.ckernel",
-    "custom_call": "cyxla.numpy.own_kernels.custom_calls", "register_c_call": "cyxla.numpy.own_kernels.custom_calls",
+    "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.custom_calls.ckernel",
+    "custom_call": "cyxla.numpy.custom_calls.registration", "register_c_call": "cyxla.numpy.custom_calls.registration",
     **dict.fromkeys(
         ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"), "cyxla.numpy.control"
     ),

@@ -10,7 +10,7 @@ import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy import jit
 from cyxla.numpy.control import associative_scan, cond, fori_loop, scan, switch, while_loop
-from cyxla.numpy.control.carry import alike as reordered
+from cyxla.numpy.control.carry import match_dict_order
 from cyxla.numpy.gradient import checkpoint, grad
 from cyxla.numpy.tracing.containers import flatten
 
@@ -65,7 +65,8 @@ def _doubled(i, s):
 
 
 def alike(got, want):
-    got, want = flatten(reordered(got, want)), flatten(want)  # the order of a dict may be that of the other branch
+    # the order of a dict may be that of the other branch
+    got, want = flatten(match_dict_order(got, want)), flatten(want)
     assert got[1] == want[1]
     for g, w in zip(got[0], want[0], strict=True):
         assert (np.asarray(g).dtype, np.shape(g)) == (np.asarray(w).dtype, np.shape(w))
@@ -155,7 +156,7 @@ REFUSALS = {
     ),
     "no-pair": (lambda x: scan(lambda c, r: c, x[0], x), TraceError, "pair"),
     "length": (lambda x: scan(lambda c, r: (c, c), 0, length=-2), ShapeError, "length is -2"),
-    "lengths": (lambda x: scan(lambda c, r: (c, c), 0, (x, x[0])), ShapeError, "how many rounds"),
+    "lengths": (lambda x: scan(lambda c, r: (c, c), 0, (x, x[0])), ShapeError, "number of iterations"),
     "no-length": (lambda x: scan(lambda c, r: (c, c), 0), ShapeError, "neither"),
     "rank": (lambda x: scan(lambda c, r: (c, c), 0, x[0, 0]), ShapeError, "rank 0"),
     "bounds": (lambda x: fori_loop(0, x[0, 0], lambda i, s: s, 0), DTypeError, "between integers"),

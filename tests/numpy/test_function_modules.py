@@ -24,7 +24,7 @@ def test_every_row_is_where_the_table_says():
     named = {row.name for row in registry.rows().values()}
     assert named == {name for names in functions.FUNCTIONS.values() for name in names.split()}
     for row in registry.rows().values():
-        module = row.meaning.__module__
+        module = row.implementation.__module__
         assert registry.module_of(row.name) == module or module == "cyxla.numpy.ufuncs.gufuncs", row.name
 
 

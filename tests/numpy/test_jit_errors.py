@@ -316,7 +316,7 @@ def test_results_that_are_no_arrays(name):
 
 
 def test_a_result_of_unknown_size():
-    with pytest.raises(TraceError, match="how many elements a traced mask picks is not known"):
+    with pytest.raises(TraceError, match="the number of elements that a traced mask selects is not known"):
         cyxla.jit(lambda x: x[x > 0], platform="interpreter")(np.ones(3))
 
 

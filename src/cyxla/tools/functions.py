@@ -91,7 +91,7 @@ def _functions() -> Iterator[Entry]:
     from cyxla.numpy.tracing.registry import rows
 
     for row in rows().values():
-        yield Entry(row.meaning.__module__.rpartition(".")[2], row.name, row.note)
+        yield Entry(row.implementation.__module__.rpartition(".")[2], row.name, row.note)
 
 
 def _ufuncs() -> Iterator[Entry]:

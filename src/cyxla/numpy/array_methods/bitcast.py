@@ -24,37 +24,37 @@ def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
         The last dimension does not hold a whole number of elements of the new size.
     """
     if (isinstance(dtype, _CLASS) and issubclass(dtype, np.ndarray)) or type is not None:
-        raise UnimplementedError("view as a class of arrays", where=_trace.place(), hint="view(dtype) takes bits")
+        raise UnimplementedError("view as a class of arrays", where=_trace.user_line(), hint="view(dtype) takes bits")
     have, wanted = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
     memory = self.memory.view(wanted)  # raises NumPy's errors
     sizes = (*self.shape[:-1], self.shape[-1] * have.itemsize // wanted.itemsize) if self.ndim else ()
-    return self.part(
-        lambda op: as_bits(op, wanted, sizes), lambda base, new: as_bits(new, have, base.shape.dims), memory
+    return self.make_view(
+        lambda op: bitcast_to(op, wanted, sizes), lambda base, new: bitcast_to(new, have, base.shape.dims), memory
     )  # fmt: skip
 
 
 _CLASS = type
 
 
-def as_bits(op: XlaOp, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
+def bitcast_to(op: XlaOp, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
     """Bitcast an array to another dtype and shape, through bytes if need be."""
     have = op.shape.dtype.numpy_dtype
     assert have is not None
     if have == dtype:
         return xla.reshape(op, sizes)
     if have.kind == "c":
-        op = _parts(op)
-        return as_bits(op, dtype, sizes)
+        op = _interleave(op)
+        return bitcast_to(op, dtype, sizes)
     if dtype.kind == "c":
         half = np.dtype(f"f{dtype.itemsize // 2}")
         rank = len(sizes)
-        pairs = as_bits(op, half, (*sizes, 2)) if rank else as_bits(xla.reshape(op, (1,)), half, (2,))
+        pairs = bitcast_to(op, half, (*sizes, 2)) if rank else bitcast_to(xla.reshape(op, (1,)), half, (2,))
         real, imag = (xla.reshape(xla.slice_in_dim(pairs, k, k + 1, 1, rank), sizes) for k in range(2))
         return xla.complex_(real, imag)
     return _bitcast(op, from_numpy(dtype), sizes)
 
 
-def _parts(op: XlaOp) -> XlaOp:
+def _interleave(op: XlaOp) -> XlaOp:
     """Return complex numbers as real ones, with twice the size of the last dimension."""
     dims = op.shape.dims
     wide = (*dims, 1)
@@ -91,9 +91,9 @@ def byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
     dtype = self.dtype
     half = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     flat = xla.reshape(value_of(self), (self.size,))
-    split = as_bits(flat, np.dtype(np.uint8), (self.size * dtype.itemsize,))
-    turned = xla.reverse(xla.reshape(split, (self.size * dtype.itemsize // half, half)), (1,))
-    made = as_bits(xla.reshape(turned, (self.size * dtype.itemsize,)), dtype, (self.size,))
+    split = bitcast_to(flat, np.dtype(np.uint8), (self.size * dtype.itemsize,))
+    reversed_ = xla.reverse(xla.reshape(split, (self.size * dtype.itemsize // half, half)), (1,))
+    made = bitcast_to(xla.reshape(reversed_, (self.size * dtype.itemsize,)), dtype, (self.size,))
     result = xla.reshape(made, self.shape)
     if not inplace:
         return TracedArray(result)
@@ -110,5 +110,7 @@ def resize(self: TracedArray, *sizes: Any, refcheck: bool = True) -> NoReturn:
         Always.
     """
     raise UnimplementedError(
-        "ndarray.resize of a traced array", where=_trace.place(), hint="np.resize(x, sizes), np.pad(x, (0, n)), x[:n]"
+        "ndarray.resize of a traced array",
+        where=_trace.user_line(),
+        hint="np.resize(x, sizes), np.pad(x, (0, n)), x[:n]",
     )

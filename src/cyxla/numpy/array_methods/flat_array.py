@@ -40,7 +40,7 @@ class FlatArray(TracedArray):
 def flat(self: TracedArray) -> TracedArray:
     """Return a view of the elements in row-major order."""
     old, new = self.shape, (self.size,)
-    return self.part(lambda v: xla.reshape(v, new), lambda base, v: xla.reshape(v, old), None, FlatArray)
+    return self.make_view(lambda v: xla.reshape(v, new), lambda base, v: xla.reshape(v, old), None, FlatArray)
 
 
 def set_flat(self: TracedArray, value: Any) -> None:

@@ -13,12 +13,12 @@ from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.conversion import require_native
 from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.registry import meaning_of
-from cyxla.numpy.tracing.result_layout import with_order
-from cyxla.numpy.tracing.trace import place
+from cyxla.numpy.tracing.registry import implementation_of
+from cyxla.numpy.tracing.result_layout import set_order
+from cyxla.numpy.tracing.trace import user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, cast, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
-from cyxla.numpy.ufuncs.apply import call, is_no_number
+from cyxla.numpy.ufuncs.apply import call, equals_no_number
 
 _np: Any = np  # its functions dispatch to this package
 _BINARY = {
@@ -26,7 +26,7 @@ _BINARY = {
     "mod": np.remainder, "divmod": np.divmod, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "matmul": np.matmul,
 }  # fmt: skip
-_COMPARING = {
+_COMPARISONS = {
     "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
@@ -51,32 +51,33 @@ _SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list,
 _WEAK_ORDER = [bool, int, float, complex]
 
 
-def _weak_of(value: Any) -> type | None:
+def _weak_type(value: Any) -> type | None:
     return value.weak if isinstance(value, TracedArray) else type(value) if type(value) in _WEAK_ORDER else None
 
 
-def _operate(ufunc: np.ufunc, *operands: Any) -> Any:
+def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
     """Apply an operator; Python numbers alone give a weakly typed Python number."""
-    made = meaning_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
-    kinds = [_weak_of(o) for o in operands]
+    made = implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
+    kinds = [_weak_type(o) for o in operands]
     if None in kinds:
         return made
     for part in made if isinstance(made, tuple) else (made,):
         part.rank0 = Rank0.PYTHON
-        part.weak = None if ufunc in _COMPARING.values() else {"i": int, "f": float, "c": complex}.get(part.dtype.kind)
+        weak = {"i": int, "f": float, "c": complex}.get(part.dtype.kind)
+        part.weak = None if ufunc in _COMPARISONS.values() else weak
     return made
 
 
 def _binary(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
-        return _operate(ufunc, self, other) if isinstance(other, _SCALAR) else NotImplemented
+        return _apply_operator(ufunc, self, other) if isinstance(other, _SCALAR) else NotImplemented
 
     return operator
 
 
 def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
-        return _operate(ufunc, other, self) if isinstance(other, _SCALAR) else NotImplemented
+        return _apply_operator(ufunc, other, self) if isinstance(other, _SCALAR) else NotImplemented
 
     return operator
 
@@ -85,58 +86,62 @@ def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     """Return a comparison operator that also accepts strings and objects, which equal no number."""
 
     def operator(self: TracedArray, other: Any) -> Any:
-        if isinstance(other, (str, bytes)) or is_no_number(other) or _is_foreign(other):
+        if isinstance(other, (str, bytes)) or equals_no_number(other) or _is_not_numeric(other):
             sizes = np.broadcast_shapes(self.shape, np.shape(other) if isinstance(other, np.ndarray) else ())
             known = KnownArray(np.broadcast_to(np.bool_(ufunc == np.not_equal), sizes).copy())
             return known if sizes else np.bool_(known)
         if isinstance(other, _SCALAR):
-            return _operate(ufunc, self, other)
+            return _apply_operator(ufunc, self, other)
         return NotImplemented if hasattr(type(other), "__array_ufunc__") else call(ufunc, (self, other))
 
     return operator
 
 
-def _is_foreign(value: Any) -> bool:
+def _is_not_numeric(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "SUMm"
 
 
-_SHORTER: dict[tuple[type, Any], np.ufunc] = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
-_OF_ALL = (np.square,)  # the others apply to floats and complex numbers only
+_POWER_SHORTCUTS: dict[tuple[type, Any], np.ufunc] = {
+    (int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt,
+}  # fmt: skip
+_FOR_ALL_DTYPES = (np.square,)  # the others apply to floats and complex numbers only
 
 
 def _power(self: TracedArray, other: Any) -> Any:
     """Raise to a power; NumPy's operator, unlike its function, has shortcuts, which differ at infinities."""
-    shorter = _SHORTER.get((type(other), other)) if type(other) in (int, float) else None
+    shortcut = _POWER_SHORTCUTS.get((type(other), other)) if type(other) in (int, float) else None
     if self.dtype.kind == "b" and _is_scalar(self):
-        shorter = None
-    if shorter is not None and (self.dtype.kind in "fc" or shorter in _OF_ALL):
-        return _operate(shorter, self)
-    return _operate(np.power, self, other) if isinstance(other, _SCALAR) else NotImplemented
+        shortcut = None
+    if shortcut is not None and (self.dtype.kind in "fc" or shortcut in _FOR_ALL_DTYPES):
+        return _apply_operator(shortcut, self)
+    return _apply_operator(np.power, self, other) if isinstance(other, _SCALAR) else NotImplemented
 
 
 def _is_scalar(array: TracedArray) -> bool:
-    """Return whether a traced value stands for a scalar, which is immutable; ``x[0, ...]`` is an array."""
+    """Return True if a traced value stands for a scalar, which is immutable; ``x[0, ...]`` is an array."""
     return array.ndim == 0 and array.rank0 is not Rank0.ARRAY
 
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
         if self.weak or _is_scalar(self):
-            return _operate(ufunc, self, other)
-        return meaning_of(ufunc)(self, other, out=self) if ufunc.signature else call(ufunc, (self, other), out=self)
+            return _apply_operator(ufunc, self, other)
+        return (
+            implementation_of(ufunc)(self, other, out=self) if ufunc.signature else call(ufunc, (self, other), out=self)
+        )
 
     return operator
 
 
 def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
-    return lambda self: _operate(ufunc, self)
+    return lambda self: _apply_operator(ufunc, self)
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
 
-    method.__name__, method.__doc__ = name, f"What ``numpy.{name}`` gives."
+    method.__name__, method.__doc__ = name, f"Call ``numpy.{name}``."
     return method
 
 
@@ -161,28 +166,28 @@ def _astype(
     if self.dtype == wanted and not self.weak:
         return self.copy(order) if copy else self
     made = cast(self, wanted)
-    with_order(made, order, [self])
-    return _like(self, made)
+    set_order(made, order, [self])
+    return _with_kind_of(self, made)
 
 
 def _copy(self: TracedArray, order: str = "C") -> TracedArray:
     """Copy the elements."""
     made = TracedArray(value_of(self))
-    with_order(made, order, [self])
-    return _like(self, made)
+    set_order(made, order, [self])
+    return _with_kind_of(self, made)
 
 
 def _view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
     """View as another dtype; see `bitcast.view`."""
-    return _like(self, bitcast.view(self, dtype, type))
+    return _with_kind_of(self, bitcast.view(self, dtype, type))
 
 
 def _byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
     """Reverse the bytes of elements; see `bitcast.byteswap`."""
-    return _like(self, bitcast.byteswap(self, inplace))
+    return _with_kind_of(self, bitcast.byteswap(self, inplace))
 
 
-def _like(self: TracedArray, made: TracedArray) -> TracedArray:
+def _with_kind_of(self: TracedArray, made: TracedArray) -> TracedArray:
     """Mark a 0-d result as an array if the receiver is one, else as a scalar."""
     made.rank0 = Rank0.SCALAR if _is_scalar(self) else Rank0.ARRAY
     return made
@@ -190,7 +195,7 @@ def _like(self: TracedArray, made: TracedArray) -> TracedArray:
 
 def _fill(self: TracedArray, value: Any) -> None:
     if np.ndim(value):
-        raise DTypeError("setting an array element with a sequence.", where=place())
+        raise DTypeError("setting an array element with a sequence.", where=user_line())
     self[...] = value
 
 
@@ -222,35 +227,35 @@ def _flatten(self: TracedArray, order: str = "C") -> Any:
     return _np.ravel(self, order).copy()
 
 
-def _give(name: str, method: Callable[..., Any]) -> None:
+def _define(name: str, method: Callable[..., Any]) -> None:
     setattr(TracedArray, name, api_boundary(method))
 
 
 def _attach() -> None:
     for name, ufunc in _BINARY.items():
-        _give(f"__{name}__", _binary(ufunc))
-        _give(f"__r{name}__", _reflected(ufunc))
+        _define(f"__{name}__", _binary(ufunc))
+        _define(f"__r{name}__", _reflected(ufunc))
         if name != "divmod":
-            _give(f"__i{name}__", _in_place(ufunc))
-    _give("__pow__", _power)
-    for name, ufunc in _COMPARING.items():
-        _give(f"__{name}__", (_equality if name in ("eq", "ne") else _binary)(ufunc))
+            _define(f"__i{name}__", _in_place(ufunc))
+    _define("__pow__", _power)
+    for name, ufunc in _COMPARISONS.items():
+        _define(f"__{name}__", (_equality if name in ("eq", "ne") else _binary)(ufunc))
     for name, ufunc in _UNARY.items():
-        _give(f"__{name}__", _unary(ufunc))
+        _define(f"__{name}__", _unary(ufunc))
     for name, function in _METHODS.items():
-        _give(name, _method(name, function))
-    for name, made in _OWN.items():
-        _give(name, made)
+        _define(name, _method(name, function))
+    for name, made in _OTHER_METHODS.items():
+        _define(name, made)
     for name, (seen, written) in _PROPERTIES.items():
         setattr(TracedArray, name, property(api_boundary(seen), written and api_boundary(written)))
 
 
-def _set_part(self: TracedArray, name: str, value: Any) -> None:
+def _set_component(self: TracedArray, name: str, value: Any) -> None:
     part = np.real(self) if name == "real" else np.imag(self)
     part[...] = value
 
 
-_OWN: dict[str, Callable[..., Any]] = {
+_OTHER_METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape, "transpose": _transpose, "astype": _astype, "copy": _copy, "fill": _fill, "sort": _sort,
     "partition": _partition, "flatten": _flatten, "view": _view, "byteswap": _byteswap, "resize": bitcast.resize,
     "conj": _conjugate, "conjugate": _conjugate, "__round__": _round,
@@ -258,8 +263,8 @@ _OWN: dict[str, Callable[..., Any]] = {
 _PROPERTIES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
     "T": (lambda self: np.transpose(self), None),
     "mT": (lambda self: np.swapaxes(self, -1, -2), None),
-    "real": (lambda self: np.real(self), lambda self, v: _set_part(self, "real", v)),
-    "imag": (lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v)),
+    "real": (lambda self: np.real(self), lambda self, v: _set_component(self, "real", v)),
+    "imag": (lambda self: np.imag(self), lambda self, v: _set_component(self, "imag", v)),
     "flat": (flat, set_flat),
 }
 _attach()

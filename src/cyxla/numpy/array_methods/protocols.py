@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.registry import meaning_of
+from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.ufuncs.apply import call
 
 
@@ -19,7 +19,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: M
 
         return METHODS[method](ufunc, *inputs, **kwargs)
     if ufunc.signature is not None:
-        return meaning_of(ufunc)(*inputs, **kwargs)
+        return implementation_of(ufunc)(*inputs, **kwargs)
     return call(ufunc, inputs, **kwargs)
 
 
@@ -36,9 +36,9 @@ def _set_item(array: Any, key: Any, value: Any) -> None:
 
 
 def _at(array: Any) -> Any:
-    from cyxla.numpy.indexing.access import At
+    from cyxla.numpy.indexing.access import IndexedUpdates
 
-    return At(array)
+    return IndexedUpdates(array)
 
 
 hooks.apply_ufunc = apply_ufunc

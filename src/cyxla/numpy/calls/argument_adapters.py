@@ -34,14 +34,14 @@ class Adapter:
         Element type of the array.
     array_of : callable
         Function from an argument to the array; called once per run.
-    stand_in : callable
+    from_traced : callable
         Function from the traced array to the argument of the traced function.
     """
 
     shape: tuple[int, ...]
     dtype: Dtype
     array_of: Callable[[Any], np.ndarray[Any, Any]]
-    stand_in: Callable[[Any], Any]
+    from_traced: Callable[[Any], Any]
 
 
 def _next_key(generator: Any) -> np.ndarray[Any, Any]:

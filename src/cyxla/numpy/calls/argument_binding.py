@@ -80,7 +80,7 @@ class StaticNames:
 
     def __init__(self, option: str, given: Any, signature: inspect.Signature | None) -> None:
         try:
-            some = (given,) if isinstance(given, (int, str)) else tuple(given)
+            keys = (given,) if isinstance(given, (int, str)) else tuple(given)
         except TypeError:
             raise InvalidArgumentError(f"{option} is {given!r}", hint="give positions and names of arguments") from None
         self.parameters = list(signature.parameters.values()) if signature is not None else []
@@ -90,13 +90,13 @@ class StaticNames:
         self._any_name = signature is None or inspect.Parameter.VAR_KEYWORD in kinds
         self.positions: set[int] = set()
         self.names: set[str] = set()
-        for key in some:
-            self._add(option, key)
+        for key in keys:
+            self._add_key(option, key)
 
-    def _add(self, option: str, key: Any) -> None:
+    def _add_key(self, option: str, key: Any) -> None:
         if isinstance(key, str):
             if key not in {p.name for p in self.parameters} and not self._any_name:
-                raise InvalidArgumentError(f"{option}: there is no argument {key!r}", hint=self._known())
+                raise InvalidArgumentError(f"{option}: there is no argument {key!r}", hint=self._hint())
             self.names.add(key)
             return
         try:
@@ -112,13 +112,13 @@ class StaticNames:
         elif position >= 0 and self._any_position:
             self.positions.add(position)
         else:
-            raise InvalidArgumentError(f"{option}: there is no argument {key}", hint=self._known())
+            raise InvalidArgumentError(f"{option}: there is no argument {key}", hint=self._hint())
 
-    def _known(self) -> str:
+    def _hint(self) -> str:
         return f"arguments are {', '.join(p.name for p in self.parameters) or 'none'}"
 
     def has(self, name: str, position: int | None = None) -> bool:
-        """Return whether a parameter, or a value passed for ``*args``, is named."""
+        """Return True if a parameter, or a value passed for ``*args``, is named."""
         return name in self.names or (position is not None and position in self.positions)
 
     def flags(self) -> tuple[bytes, bool]:
@@ -137,7 +137,7 @@ class StaticNames:
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class _Token(NamedTuple):
+class _Position(NamedTuple):
     source: int
 
 
@@ -153,8 +153,8 @@ def binding_of(
     """
     takes_out = signature is not None and OUT in signature.parameters
     out = nargs + kwnames.index(OUT) if OUT in kwnames and not takes_out else None
-    named = {n: _Token(nargs + k) for k, n in enumerate(kwnames) if nargs + k != out}
-    tokens = [_Token(k) for k in range(nargs)]
+    named = {n: _Position(nargs + k) for k, n in enumerate(kwnames) if nargs + k != out}
+    tokens = [_Position(k) for k in range(nargs)]
     if signature is None:
         parts = [_argument(f"argument {k}", t, static.has("", k), "") for k, t in enumerate(tokens)]
         parts += [_argument(n, t, static.has(n), n) for n, t in named.items()]
@@ -183,6 +183,6 @@ def _arguments(signature: inspect.Signature, bound: Mapping[str, Any], static: S
 
 
 def _argument(name: str, value: Any, static: bool, keyword: str) -> Argument:
-    if isinstance(value, _Token):
+    if isinstance(value, _Position):
         return Argument(name, value.source, None, static, keyword)
     return Argument(name, None, value, static, keyword)

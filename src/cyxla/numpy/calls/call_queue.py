@@ -22,27 +22,27 @@ class QueuedResult(Future):  # type: ignore[type-arg]
 def submit(function: Callable[..., Any], *args: Any, **kwargs: Any) -> QueuedResult:
     """Queue a call."""
     global _queue
-    made = QueuedResult()
+    future = QueuedResult()
     with _LOCK:
         if _queue is None:
             _queue = ThreadPoolExecutor(1, "cyxla-calls")
-        _queue.submit(_fulfil, made, function, args, kwargs)
-    return made
+        _queue.submit(_run_call, future, function, args, kwargs)
+    return future
 
 
-def _fulfil(made: QueuedResult, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
-    if not made.set_running_or_notify_cancel():
+def _run_call(future: QueuedResult, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    if not future.set_running_or_notify_cancel():
         return
     try:
-        made.set_result(function(*args, **kwargs))
+        future.set_result(function(*args, **kwargs))
     except BaseException as error:
-        made.set_exception(error)
+        future.set_exception(error)
 
 
-def _forget() -> None:
+def _drop_executor() -> None:
     """Forget the thread, which a forked child does not have."""
     global _queue
     _queue = None
 
 
-call_in_child(_forget)
+call_in_child(_drop_executor)

@@ -16,7 +16,7 @@ from cyxla.numpy.calls.lowering import Lowered
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import Tree
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.result_layout import AS_MADE, Layout, inverse
+from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape
 from cyxla.xla.service import Executable, WrappedExecutable
@@ -55,7 +55,7 @@ class Entry(Compiled):
 
     def __init__(self, lowered: Lowered, executable: Executable, seconds: float = 0.0) -> None:
         input_axes = lowered.input_axes if any(lowered.input_axes) else None
-        layouts = None if all(layout == AS_MADE for layout in lowered.layouts) else lowered.layouts
+        layouts = None if all(layout == ROW_MAJOR_RESULT for layout in lowered.layouts) else lowered.layouts
         super().__init__(
             executable, plan_of(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
             lowered.spectra or None,
@@ -87,38 +87,38 @@ class Entry(Compiled):
 
     def explain(self) -> str:
         """Describe for people how the program runs."""
-        told: str = self.executable.explain()
+        text: str = self.executable.explain()
         if self.failure is not None:
-            return f"prebuilt kernels, since native code could not be made: {self.failure}\n{told}"
+            return f"prebuilt kernels, since native code could not be made: {self.failure}\n{text}"
         if self.job is not None and not self.job.done.is_set():
-            return f"prebuilt kernels, until native code is there, which is being made\n{told}"
-        return told
+            return f"prebuilt kernels, until native code is there, which is being made\n{text}"
+        return text
 
     def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
         """Run without the C fast path: into given arrays, or on platforms without native code."""
-        places = None if out is None else _distinct(_places(out, self.plan, "out"))
-        results = self.executable(*arguments, out=self._out(places))
+        outputs = None if out is None else _check_distinct(_outputs_in_order(out, self.plan, "out"))
+        results = self.executable(*arguments, out=self._program_outputs(outputs))
         results = [results] if self.lowered.is_array else list(results)
         if self.fails:
             status = results.pop()
             if status[0]:
                 self.fail(int(status[0]), int(status[1]))
         if not self._own_results:
-            results = [_apart(r) for r in results] if places is None else results
-        if places is None:
-            places = [None] * len(results)
-        made = zip(results, self.lowered.rank0, self.lowered.layouts, places, strict=True)
-        given = [_unboxed(r, b, layout) if p is None else p for r, b, layout, p in made]
+            results = [_copy(r) for r in results] if outputs is None else results
+        if outputs is None:
+            outputs = [None] * len(results)
+        made = zip(results, self.lowered.rank0, self.lowered.layouts, outputs, strict=True)
+        final = [_convert_result(r, b, layout) if p is None else p for r, b, layout, p in made]
         if self.spectra is not None:
-            drop_zero_imaginary(given, tuple([pair for pair in self.spectra if places[pair[0]] is None]))
-        return build(self.plan, iter(given))
+            drop_zero_imaginary(final, tuple([pair for pair in self.spectra if outputs[pair[0]] is None]))
+        return build(self.plan, iter(final))
 
-    def _out(self, places: list[Any] | None) -> Any:
-        if places is None:
+    def _program_outputs(self, outputs: list[Any] | None) -> Any:
+        if outputs is None:
             return None
         if self.layouts is not None:
-            places = [_in_memory(p, layout) for p, layout in zip(places, self.layouts, strict=True)]
-        return places[0] if self.lowered.is_array else (*places, *([None] if self.fails else []))
+            outputs = [_to_memory_order(p, layout) for p, layout in zip(outputs, self.layouts, strict=True)]
+        return outputs[0] if self.lowered.is_array else (*outputs, *([None] if self.fails else []))
 
     def fail(self, code: int, number: int) -> None:
         """Raise the error of a failed run."""
@@ -145,26 +145,26 @@ def _improve(reference: ref[Entry], make: Callable[[], Executable]) -> None:
         entry.use(made)
 
 
-def _apart(result: Any) -> Any:
+def _copy(result: Any) -> Any:
     """Copy a result, so that it shares memory with nothing."""
     return np.array(result)
 
 
-def _in_memory(place: Any, layout: Layout) -> Any:
+def _to_memory_order(output: Any, layout: Layout) -> Any:
     """Transpose an array of ``out=`` to the program's layout; the program refuses one of another rank."""
     axes = layout[0]
-    return place if place is None or axes is None or place.ndim != len(axes) else place.transpose(inverse(axes))
+    return output if output is None or axes is None or output.ndim != len(axes) else output.transpose(inverse(axes))
 
 
-def _unboxed(result: Any, rank0: Rank0, layout: Layout) -> Any:
+def _convert_result(result: Any, rank0: Rank0, layout: Layout) -> Any:
     if result.ndim:
-        return result if layout == AS_MADE else with_layout(result, layout)
+        return result if layout == ROW_MAJOR_RESULT else with_layout(result, layout)
     if rank0 is Rank0.ARRAY:
         return result
     return result.item() if rank0 is Rank0.PYTHON else result[()]
 
 
-def _places(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
+def _outputs_in_order(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
     """Return the arrays of ``out=`` in the order of the results; None for missing ones."""
     kind = plan[0]
     if kind == _LEAF:
@@ -173,18 +173,22 @@ def _places(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
         return [out]
     if kind == _NONE:
         return []
-    parts, steps = _parts(out, plan, path)
-    return [place for part, at, step in zip(parts, plan[-1], steps, strict=True) for place in _places(part, at, step)]
+    parts, steps = _children_of_out(out, plan, path)
+    return [
+        output
+        for part, at, step in zip(parts, plan[-1], steps, strict=True)
+        for output in _outputs_in_order(part, at, step)
+    ]
 
 
-def _distinct(places: list[Any]) -> list[Any]:
+def _check_distinct(outputs: list[Any]) -> list[Any]:
     """Check that no array appears twice."""
-    if len(places) > 1 and len({id(p) for p in places if p is not None}) < sum(p is not None for p in places):
+    if len(outputs) > 1 and len({id(p) for p in outputs if p is not None}) < sum(p is not None for p in outputs):
         raise InvalidArgumentError("out names one array for several results", hint="an array for each")
-    return places
+    return outputs
 
 
-def _parts(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequence[Any], Sequence[str]]:
+def _children_of_out(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequence[Any], Sequence[str]]:
     count = len(plan[-1])
     if out is None:
         return [None] * count, [path] * count
@@ -219,9 +223,9 @@ class Source(NamedTuple):
     named: dict[str, Any]
 
 
-def _rebuilt(source: Source, fixed: Sequence[Any]) -> Executable:
+def _rebuild(source: Source, bound_arguments: Sequence[Any]) -> Executable:
     made: Executable = hooks.jit(source.function, **source.settings).compile(*source.specs, **source.named)
-    for arguments in fixed:
+    for arguments in bound_arguments:
         made = made.bind(arguments)
     return made
 
@@ -237,13 +241,15 @@ class TracedExecutable(WrappedExecutable):
         Compiled program.
     source : Source
         Origin, for pickling.
-    fixed : sequence of mappings, optional
+    bound_arguments : sequence of mappings, optional
         Arguments of the calls of `bind`, in order.
     """
 
-    def __init__(self, lowered: Lowered, executable: Executable, source: Source, fixed: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, lowered: Lowered, executable: Executable, source: Source, bound_arguments: Sequence[Any] = ()
+    ) -> None:
         super().__init__(executable)
-        self._lowered, self._source, self._fixed = lowered, source, tuple(fixed)
+        self._lowered, self._source, self._bound_arguments = lowered, source, tuple(bound_arguments)
         self.inputs = executable.inputs
 
     @property
@@ -256,8 +262,8 @@ class TracedExecutable(WrappedExecutable):
         """Run; failed checks raise their errors."""
         count = len(self._whole.outputs.elements) - 1
         single = self._lowered.tree.kind is None
-        places = (out,) if single and out is not None else out
-        results = self._whole(*args, out=None if out is None else (*places, None))
+        outputs = (out,) if single and out is not None else out
+        results = self._whole(*args, out=None if out is None else (*outputs, None))
         status = results[count]
         if status[0]:
             raise self._lowered.error(int(status[0]), int(status[1]))
@@ -270,7 +276,9 @@ class TracedExecutable(WrappedExecutable):
 
     def bind(self, arguments: Any) -> Executable:
         """Bind some arguments; see `Executable.bind`."""
-        return TracedExecutable(self._lowered, self._whole.bind(arguments), self._source, (*self._fixed, arguments))
+        return TracedExecutable(
+            self._lowered, self._whole.bind(arguments), self._source, (*self._bound_arguments, arguments)
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._source, self._fixed)
+        return _rebuild, (self._source, self._bound_arguments)

@@ -31,7 +31,7 @@ from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.frames import trimmed
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.result_layout import with_order
+from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.client import platforms as _platforms
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _functions, _methods, _protocols, _platforms  # imported to register functions, operators and platforms
-MOST_ENTRIES = 256  # most signatures of a function that stay compiled
-WARN_AT = 8  # number of compilations after which to warn
-_NO_FUNCTIONS = (
+MAX_ENTRIES = 256  # most signatures of a function that stay compiled
+WARN_AFTER = 8  # number of compilations after which to warn
+_UNSUPPORTED_FUNCTIONS = (
     (inspect.iscoroutinefunction, "an async function", "call_async gives a future of a plain function's result"),
     (inspect.isgeneratorfunction, "a generator", "return a list, or a stacked array"),
     (inspect.isasyncgenfunction, "an async generator", "return a list, or a stacked array"),
@@ -131,14 +131,16 @@ class Jitted(Dispatcher):
         """Inline a call into the function being traced, with this function's mode of bounds."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
-        given = [v if a.static else map_leaves(_inlined, v) for a, v in zip(binding.arguments, values, strict=True)]
+        given = [
+            v if a.static else map_leaves(_copy_argument, v) for a, v in zip(binding.arguments, values, strict=True)
+        ]
         pairs = list(zip(binding.arguments, given, strict=True))
         with require_current().program.bounded(self.bounds):
             made = self.function(
                 *[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword}
             )
         out = None if binding.out is None else args[binding.out]
-        return made if out is None else map_leaves(_written, out, made)
+        return made if out is None else map_leaves(_write_output, out, made)
 
     def _entry(self, call: Call) -> Entry:
         key = call.key
@@ -146,17 +148,17 @@ class Jitted(Dispatcher):
         if found is not None:
             self._slow_hits += 1
             return found
-        with self._building_only(key):
+        with self._compile_lock(key):
             found = self._entries.get(key)
             if found is None:
                 started = perf_counter()
-                found = self._compile(call, soon=True)
+                found = self._compile(call, tiered=True)
                 found.seconds = perf_counter() - started
-                self._keep(key, found, call)
+                self._add_entry(key, found, call)
         return found
 
     @contextmanager
-    def _building_only(self, key: Any) -> Iterator[None]:
+    def _compile_lock(self, key: Any) -> Iterator[None]:
         """Hold the lock of a signature, so that other threads do not compile the same."""
         with self._lock:
             lock = self._building.setdefault(key, new_lock())
@@ -165,14 +167,14 @@ class Jitted(Dispatcher):
         with self._lock:
             self._building.pop(key, None)
 
-    def _compile(self, call: Call, *, soon: bool = False) -> Entry:
-        """Trace and compile; with `soon`, prebuilt kernels may serve until native code is ready."""
-        lowered = self._lower(call, keep_order=soon)
+    def _compile(self, call: Call, *, tiered: bool = False) -> Entry:
+        """Trace and compile; with `tiered`, prebuilt kernels may serve until native code is ready."""
+        lowered = self._lower(call, keep_order=tiered)
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
         options = CompileOptions.of(self._options(call))
         if config.get("VERIFY"):
             lowered.module.verify()
-        if not soon:
+        if not tiered:
             return Entry(lowered, compiler.compile(lowered.module, options))
         executable, later = compiler.compile_tiered(lowered.module, options)
         entry = Entry(lowered, executable)
@@ -198,18 +200,18 @@ class Jitted(Dispatcher):
         ]
         return {**self.options, "donate": tuple(numbers)}
 
-    def _keep(self, key: Any, entry: Entry, call: Call) -> None:
+    def _add_entry(self, key: Any, entry: Entry, call: Call) -> None:
         with self._lock:
             self._misses += 1
             self._seconds += entry.seconds
             entry.stamp = self.clock
             self._entries[key] = entry
-            if len(self._entries) > MOST_ENTRIES:
+            if len(self._entries) > MAX_ENTRIES:
                 self._drop_oldest(entry)
-            self._recent = [*self._recent[1 - WARN_AT :], call]
-            warn = self._misses == WARN_AT
+            self._recent = [*self._recent[1 - WARN_AFTER :], call]
+            warn = self._misses == WARN_AFTER
         if warn:
-            _warn(self.name, self._recent)
+            _warn_recompilation(self.name, self._recent)
 
     def _drop_oldest(self, kept: Entry) -> None:
         oldest = min((k for k, e in self._entries.items() if e is not kept), key=lambda k: self._entries[k].stamp)
@@ -324,7 +326,7 @@ class Jitted(Dispatcher):
             found = getattr(found, part, None)
         if found is self:
             return name
-        return partial(_rebuilt, self.function, self.settings), ()
+        return partial(_rebuild, self.function, self.settings), ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -332,7 +334,7 @@ class Jitted(Dispatcher):
         return {**self._given, "platform": self.platform, "bounds": self.bounds, **self.options}
 
 
-def _rebuilt(function: Callable[..., Any], options: dict[str, Any]) -> Jitted:
+def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> Jitted:
     return Jitted(function, **options)
 
 
@@ -372,7 +374,7 @@ def _receiver(instance: Any) -> Any:
 def _check_function(function: Any) -> None:
     if not callable(function):
         raise DTypeError(f"jit takes a function, got {type(function).__name__}")
-    for is_one, what, hint in _NO_FUNCTIONS:
+    for is_one, what, hint in _UNSUPPORTED_FUNCTIONS:
         if is_one(function):
             raise TraceError(f"{getattr(function, '__name__', function)} is {what}, which cannot be traced", hint=hint)
 
@@ -395,30 +397,30 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _inlined(leaf: Any) -> Any:
+def _copy_argument(leaf: Any) -> Any:
     """Copy an argument of an inlined function, which may write to it."""
     if isinstance(leaf, Receiver):
         return leaf.value
     if isinstance(leaf, TracedArray):
         made = TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin, rank0=leaf.rank0)
-        with_order(made, "K", [leaf])
+        set_order(made, "K", [leaf])
         return made
     return as_traced(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
 
 
-def _written(place: Any, value: Any) -> Any:
+def _write_output(place: Any, value: Any) -> Any:
     place[...] = value
     return place
 
 
-def _warn(name: str, calls: Sequence[Call]) -> None:
+def _warn_recompilation(name: str, calls: Sequence[Call]) -> None:
     """Warn about the argument that causes repeated compilation."""
     last = calls[-1]
-    alike = [c for c in calls if c.binding.keywords == last.binding.keywords and c.names == last.names]
+    same_form = [c for c in calls if c.binding.keywords == last.binding.keywords and c.names == last.names]
     changing = [
-        (where, [str(c.specs[k]) for c in alike])
+        (where, [str(c.specs[k]) for c in same_form])
         for k, where in enumerate(last.names)
-        if len({c.specs[k] for c in alike}) > 1
+        if len({c.specs[k] for c in same_form}) > 1
     ]
     if not changing:
         what, hint = "its arguments are containers of ever new kinds", "give containers of one form"
@@ -426,8 +428,8 @@ def _warn(name: str, calls: Sequence[Call]) -> None:
         where, values = changing[0]
         shown = ", ".join(dict.fromkeys(values[-4:]))
         what = f"argument {where} changes: {shown}"
-        hint = _advice([c.specs[last.names.index(where)] for c in alike])
-    warn_user(f"{name} has been compiled {WARN_AT} times, since {what}; {hint}", RecompileWarning)
+        hint = _advice([c.specs[last.names.index(where)] for c in same_form])
+    warn_user(f"{name} has been compiled {WARN_AFTER} times, since {what}; {hint}", RecompileWarning)
 
 
 def _advice(specs: Sequence[Any]) -> str:

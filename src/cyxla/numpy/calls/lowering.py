@@ -13,7 +13,7 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.tracing.containers import Tree, flatten, paths
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
-from cyxla.numpy.tracing.result_layout import AS_MADE, Layout, inverse, layout_of
+from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
 from cyxla.numpy.tracing.spectrum import real_if_zero
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
@@ -113,12 +113,12 @@ class Lowered:
 
     def error(self, code: int, number: int) -> Exception:
         """Return the error of a failed run."""
-        site = self.program.sites[code - 1]
-        error = site.make(number)
+        check = self.program.checks[code - 1]
+        error = check.make_error(number)
         if isinstance(error, OpError):
-            error.where = error.where or site.place
-        elif site.place:
-            error.add_note(f"  at:   {site.place}")
+            error.where = error.where or check.where
+        elif check.where:
+            error.add_note(f"  at:   {check.where}")
         return error
 
     def __str__(self) -> str:
@@ -168,8 +168,8 @@ def lower(
         results, tree = flatten(made, STATIC_TYPES)
         where = paths(made, "result", STATIC_TYPES)
         arrays = [_result(r, p, name) for r, p in zip(results, where, strict=True)]
-        layouts = [layout_of(a) if keep_order else AS_MADE for a in arrays]
-        values = [_in_memory(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
+        layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
+        values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
         failure = trace.failure()
         if tree.kind is None and failure is None:
@@ -191,10 +191,10 @@ def _argument(trace: Trace, leaf: Any, name: str) -> Any:
     if leaf.axes is not None:
         op, memory = xla.transpose(op, inverse(leaf.axes)), dense(leaf.shape, leaf.dtype, leaf.axes)
     made = TracedArray(op, weak, memory=memory, origin=f"argument {name}", rank0=leaf.rank0)
-    return made if leaf.adapter is None else leaf.adapter.stand_in(made)
+    return made if leaf.adapter is None else leaf.adapter.from_traced(made)
 
 
-def _in_memory(op: XlaOp, layout: Layout) -> XlaOp:
+def _to_memory_order(op: XlaOp, layout: Layout) -> XlaOp:
     """Transpose a result to its memory order."""
     return op if layout[0] is None else xla.transpose(op, inverse(layout[0]))
 
@@ -205,9 +205,9 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
     try:
         return as_traced(value)
     except (DTypeError, TypeError):
-        from cyxla.numpy.indexing.masks import Picked
+        from cyxla.numpy.indexing.masks import MaskedElements
 
-        if isinstance(value, Picked):
+        if isinstance(value, MaskedElements):
             value.__array__()  # raises an error that tells why it cannot be an array
         raise TraceError(
             f"{path} of {name} is a {type(value).__name__}, which is no array",

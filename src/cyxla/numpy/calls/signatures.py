@@ -21,8 +21,8 @@ from cyxla.numpy.tracing.zero_dim import Rank0
 
 _DEFAULT = object()
 _NUMBERS = {float: Node.FLOAT, int: Node.INT, bool: Node.BOOL, complex: Node.COMPLEX}
-_PLAIN = (str, bytes, int)
-_LONGEST = 40  # greatest length of the name of a member in messages about recursive containers
+_STATIC_BY_VALUE = (str, bytes, int)
+_MAX_NAME = 40  # greatest length of the name of a member in messages about recursive containers
 _NODES = {
     containers.NONE: Node.NONE, containers.TUPLE: Node.TUPLE, containers.LIST: Node.LIST, containers.DICT: Node.DICT,
     containers.NAMED: Node.NAMED, containers.DATACLASS: Node.RECORD,
@@ -119,7 +119,7 @@ def _value_of(leaf: Any) -> Any:
     if isinstance(leaf, Static):
         if isinstance(leaf.value, Receiver):
             return leaf.value.value
-        return leaf.value() if isinstance(leaf.value, _Weak) else leaf.value
+        return leaf.value() if isinstance(leaf.value, _WeakReceiver) else leaf.value
     return leaf
 
 
@@ -172,12 +172,12 @@ class _Reader:
         node = _NODES.get(kind)
         if node is None:
             self.call.plain = False
-        self.nodes.append((node, len(parts), 0, *_keys(node, value)))
+        self.nodes.append((node, len(parts), 0, *_node_keys(node, value)))
         steps = zip(kind.paths(value), parts, strict=True)
         try:
             return Tree(kind, key, tuple([self.read(part, name + step) for step, part in steps]))
         except RecursionError:
-            raise TraceError(f"argument {name[:_LONGEST]}... is nested too deep, or contains itself") from None
+            raise TraceError(f"argument {name[:_MAX_NAME]}... is nested too deep, or contains itself") from None
 
     def static(self, value: Any, name: str) -> Tree:
         if isinstance(value, Receiver):
@@ -191,7 +191,7 @@ class _Reader:
                 hint="a tuple can be, or a frozen dataclass",
             ) from None
         self._append_static(Static(value, key), name)
-        if type(value) in _PLAIN:
+        if type(value) in _STATIC_BY_VALUE:
             self.nodes.append((Node.STATIC, 0, 0, value, None))
         else:
             self.nodes.append((Node.STATIC_KEY, 0, 0, key, value))
@@ -204,11 +204,13 @@ class _Reader:
 
     def _receiver(self, value: Receiver) -> Tree:
         try:
-            held: Any = _Weak(value.value)
+            held: Any = _WeakReceiver(value.value)
         except TypeError:
             held = value
-        self._append_static(Static(held, (Receiver, held if isinstance(held, _Weak) else id(value.value))), "self")
-        weak = isinstance(held, _Weak)
+        self._append_static(
+            Static(held, (Receiver, held if isinstance(held, _WeakReceiver) else id(value.value))), "self"
+        )
+        weak = isinstance(held, _WeakReceiver)
         self.nodes.append((Node.RECEIVER, int(weak), 0, held if weak else value.value, None))
         return LEAF
 
@@ -219,37 +221,37 @@ class _Reader:
     def _leaf(self, value: Any, name: str) -> None:
         kind = type(value)
         if kind in _NUMBERS and not (kind is int and not -(2**63) <= value < 2**63):
-            self._input(value, Spec((), kind if kind is not bool else np.dtype(bool), rank0=Rank0.PYTHON), name)
+            self._add_input(value, Spec((), kind if kind is not bool else np.dtype(bool), rank0=Rank0.PYTHON), name)
             self.nodes.append((_NUMBERS[kind], 0, len(self.call.leaves) - 1, None, None))
         elif kind is np.ndarray or isinstance(value, np.generic):
             made = array_spec(value, name)
-            self._input(value, made, name)
+            self._add_input(value, made, name)
             node = Node.ARRAY if made.rank0 is Rank0.ARRAY else Node.SCALAR
             self.nodes.append((node, 0, len(self.call.leaves) - 1, (made.kind, made.shape, made.axes), None))
         elif kind is Spec and self.specs:
-            self._input(value, value, name)
+            self._add_input(value, value, name)
         elif isinstance(value, (*STATIC_TYPES, Receiver)) or kind is int:
             self.static(value, name)
         else:
             self.call.plain = False
-            self._adapt(value, name)
+            self._read_adapted(value, name)
 
-    def _adapt(self, value: Any, name: str) -> None:
+    def _read_adapted(self, value: Any, name: str) -> None:
         """Read an argument that is converted to an array."""
         found = adapter_of(value)
         if found is None:
             self._leaf(array_of(value, name), name)
         else:
             array = None if self.specs else found.array_of(value)
-            self._input(array, Spec(found.shape, found.dtype, found), name)
+            self._add_input(array, Spec(found.shape, found.dtype, found), name)
 
-    def _input(self, value: Any, what: Spec, name: str) -> None:
+    def _add_input(self, value: Any, spec_: Spec, name: str) -> None:
         self.call.leaves.append(value)
-        self.call.specs.append(what)
+        self.call.specs.append(spec_)
         self.call.names.append(name)
 
 
-def _keys(node: Node | None, value: Any) -> tuple[Any, Any]:
+def _node_keys(node: Node | None, value: Any) -> tuple[Any, Any]:
     """Return key and names of a container's node."""
     if node is Node.DICT:
         return tuple(value), None
@@ -258,7 +260,7 @@ def _keys(node: Node | None, value: Any) -> tuple[Any, Any]:
     return type(value), None
 
 
-class _Weak(ref):  # type: ignore[type-arg]
+class _WeakReceiver(ref):  # type: ignore[type-arg]
     """Weak reference to the receiver of a method, compared by identity."""
 
     __slots__ = ("_id",)
@@ -268,7 +270,7 @@ class _Weak(ref):  # type: ignore[type-arg]
         self._id = id(value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Weak) and self() is not None and self() is other()
+        return isinstance(other, _WeakReceiver) and self() is not None and self() is other()
 
     def __hash__(self) -> int:
         return self._id

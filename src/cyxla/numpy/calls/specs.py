@@ -110,7 +110,7 @@ def spec(shape: Any, dtype: Any = float) -> Spec:
 
 
 def is_pair(value: Any) -> bool:
-    """Return whether a value is a pair of shape and dtype."""
+    """Return True if a value is a pair of shape and dtype."""
     if type(value) is not tuple or len(value) != 2 or not isinstance(value[0], (tuple, list)):
         return False
     if not all(s is None or hasattr(s, "__index__") for s in value[0]) or isinstance(value[1], (tuple, list)):

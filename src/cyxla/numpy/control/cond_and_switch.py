@@ -10,22 +10,22 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, TraceError
 from cyxla.numpy.control.carry import (
     Arguments,
-    alike,
+    agreed_kind,
+    array_text,
     as_arrays,
-    check_trees,
-    described,
-    fresh,
-    joined,
+    check_same_structure,
+    convert_results,
+    copy_arrays,
+    known_value,
     leaf_paths,
-    plain,
-    retyped,
-    settled,
+    match_dict_order,
+    to_numpy,
 )
-from cyxla.numpy.control.lower_cond import write_conditional
-from cyxla.numpy.tracing.bodies import Body, Traced, record, record_values, write
+from cyxla.numpy.control.lower_cond import emit_conditional
+from cyxla.numpy.tracing.bodies import Body, TracedFunction, inline, record, record_body
 from cyxla.numpy.tracing.containers import flatten
 from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.trace import current, place, require_current
+from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -55,12 +55,12 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 5)
     np.int64(6)
     """
-    known = _known(pred)
+    known = _known_selector(pred)
     if known is not None:
-        return _directly(true_fun if known else false_fun, operands)
+        return _call_eagerly(true_fun if known else false_fun, operands)
     if pred.shape != ():
-        raise TraceError(f"cond needs one number to decide by, not {pred!r}", where=place())
-    return _choose("cond", convert(value_of(pred), np.dtype(bool)), ["true_fun", "false_fun"],
+        raise TraceError(f"cond needs one number to decide by, not {pred!r}", where=user_line())
+    return _trace_branches("cond", convert(value_of(pred), np.dtype(bool)), ["true_fun", "false_fun"],
                    [true_fun, false_fun], operands)  # fmt: skip
 
 
@@ -82,101 +82,105 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     np.int64(4)
     """
     if not branches:
-        raise InvalidArgumentError("switch needs a branch or more", where=place())
-    known = _known(index)
+        raise InvalidArgumentError("switch needs a branch or more", where=user_line())
+    known = _known_selector(index)
     if known is not None:
-        return _directly(branches[min(max(int(known), 0), len(branches) - 1)], operands)
+        return _call_eagerly(branches[min(max(int(known), 0), len(branches) - 1)], operands)
     if index.shape != () or index.dtype.kind not in "biu":
-        raise TraceError(f"switch needs one integer, not {index!r}", where=place())
+        raise TraceError(f"switch needs one integer, not {index!r}", where=user_line())
     if len(branches) == 1:
-        return _directly(branches[0], operands)
+        return _call_eagerly(branches[0], operands)
     op = value_of(index)
     if op.shape.dtype is ElementType.U64:  # the greatest values of u64 do not fit into s64
         op = xla.minimum(op, len(branches) - 1)
     held = xla.clamp(0, convert(op, np.dtype(np.int64)), len(branches) - 1)
     names = [f"branch {k}" for k in range(len(branches))]
-    return _choose("switch", convert(held, np.dtype(np.int32)), names, branches, operands)
+    return _trace_branches("switch", convert(held, np.dtype(np.int32)), names, branches, operands)
 
 
-def _known(value: Any) -> Any:
+def _known_selector(value: Any) -> Any:
     """Return the value of a condition that is known while tracing; None if it is traced."""
-    value = settled(value)
+    value = known_value(value)
     if isinstance(value, TracedArray):
         return None
     found = np.asarray(value)
     if found.shape != ():
-        raise TraceError(f"one number has to decide, not an array of sizes {found.shape}", where=place())
+        raise TraceError(f"one number has to decide, not an array of sizes {found.shape}", where=user_line())
     return found[()]
 
 
-def _directly(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+def _call_eagerly(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
     if current() is not None:
         return function(*operands)
-    return plain(function(*fresh(tuple(operands))))
+    return to_numpy(function(*copy_arrays(tuple(operands))))
 
 
-def _choose(
-    what: str, selector: XlaOp, names: Sequence[str], functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
+def _trace_branches(
+    caller: str, selector: XlaOp, names: Sequence[str], functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     arguments = Arguments(tuple(operands))
     patterns: list[Any] = []
 
-    def ordered(function: Callable[..., Any]) -> Callable[..., Any]:
+    def match_first_branch(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(given: tuple[Any, ...]) -> Any:
             made = function(*given)
             if patterns:
-                return alike(made, patterns[0])
+                return match_dict_order(made, patterns[0])
             leaves, tree = flatten(made)
             patterns.append(tree.build(range(len(leaves))))
             return made
 
         return run
 
-    traced_ = [
-        record(name.replace(" ", "_"), ordered(f), arguments.arrays, lambda given: [arguments.build(given)])
+    recorded = [
+        record(name.replace(" ", "_"), match_first_branch(f), arguments.arrays, lambda given: [arguments.build(given)])
         for name, f in zip(names, functions, strict=True)
     ]
-    kinds = _agreed(what, names, traced_)
-    bodies, captures = _on_one_list([retyped(t.body, kinds) for t in traced_], [t.body for t in traced_], arguments)
+    kinds = _result_kinds(caller, names, recorded)
+    bodies, captures = _with_common_parameters(
+        [convert_results(t.body, kinds) for t in recorded], [t.body for t in recorded], arguments
+    )
     values = [*map(value_of, arguments.arrays), *captures]
-    made = write_conditional(bodies, require_current().inner(selector), values)
-    return traced_[0].tree.build(as_arrays(made, kinds))
+    made = emit_conditional(bodies, require_current().capture(selector), values)
+    return recorded[0].tree.build(as_arrays(made, kinds))
 
 
-def _agreed(what: str, names: Sequence[str], branches: Sequence[Traced]) -> list[Any]:
+def _result_kinds(caller: str, names: Sequence[str], branches: Sequence[TracedFunction]) -> list[Any]:
     """Return the kinds of the results, which all branches must agree on."""
     first = branches[0]
     for name, b in zip(names, branches, strict=True):
-        check_trees(what, (f"{names[0]} returns", first.tree), (f"{name} returns", b.tree))
+        check_same_structure(caller, (f"{names[0]} returns", first.tree), (f"{name} returns", b.tree))
     kinds = []
     for k, path in enumerate(leaf_paths(first.tree, "the result")):
         leaves = [b.results[k] for b in branches]
-        kind = joined([leaf.kind for leaf in leaves])
+        kind = agreed_kind([leaf.kind for leaf in leaves])
         if kind is None or len({leaf.shape for leaf in leaves}) > 1:
-            shown = " but ".join(dict.fromkeys(f"{described(v)} in {n}" for n, v in zip(names, leaves, strict=True)))
+            shown = " but ".join(dict.fromkeys(f"{array_text(v)} in {n}" for n, v in zip(names, leaves, strict=True)))
             raise TraceError(
-                f"{what}: {path} is {shown}", where=place(), hint="convert one: x.astype(..), np.broadcast_to(x, ..)"
+                f"{caller}: {path} is {shown}",
+                where=user_line(),
+                hint="convert one: x.astype(..), np.broadcast_to(x, ..)",
             )
         kinds.append(kind)
     return kinds
 
 
-def _on_one_list(
+def _with_common_parameters(
     bodies: Sequence[Body], originals: Sequence[Body], arguments: Arguments
 ) -> tuple[list[Body], list[XlaOp]]:
     """Return bodies with the same parameters, the arguments and then the captures of all bodies; and these captures."""
     captures: list[XlaOp] = []
-    places: dict[Any, int] = {}
+    positions: dict[Any, int] = {}
     for o in originals:
         for c in o.captures:
-            if c.instruction not in places:
-                places[c.instruction] = len(captures)
+            if c.instruction not in positions:
+                positions[c.instruction] = len(captures)
                 captures.append(c)
-    count = len(arguments.places)
+    count = len(arguments.positions)
     shapes = [*[a.aval.static for a in arguments.arrays], *[c.shape for c in captures]]
 
-    def on_list(body: Body, original: Body) -> Body:
-        order = [*range(count), *[count + places[c.instruction] for c in original.captures]]
-        return record_values(body.trace.builder.name, shapes, lambda *values: write(body, [values[k] for k in order]))
+    def with_all_captures(body: Body, original: Body) -> Body:
+        order = [*range(count), *[count + positions[c.instruction] for c in original.captures]]
+        return record_body(body.trace.builder.name, shapes, lambda *values: inline(body, [values[k] for k in order]))
 
-    return [on_list(b, o) for b, o in zip(bodies, originals, strict=True)], captures
+    return [with_all_captures(b, o) for b, o in zip(bodies, originals, strict=True)], captures

@@ -9,31 +9,31 @@ import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
 from cyxla.numpy.control.carry import (
-    alike,
+    agreed_kind,
+    array_text,
     as_arrays,
-    check_trees,
-    described,
-    fresh,
-    joined,
+    check_same_structure,
+    convert_results,
+    copy_arrays,
+    known_value,
     leaf_paths,
-    plain,
-    retyped,
-    settled,
+    match_dict_order,
+    to_numpy,
 )
-from cyxla.numpy.control.lower_scan import Scan, write_scan
-from cyxla.numpy.control.lower_while import INDEX, write_while
+from cyxla.numpy.control.lower_scan import Scan, emit_scan
+from cyxla.numpy.control.lower_while import INDEX, emit_while
 from cyxla.numpy.gradient.api import compiled
-from cyxla.numpy.indexing.ranges import declare
-from cyxla.numpy.tracing.bodies import Traced, record, record_values, write
+from cyxla.numpy.indexing.ranges import declare_range
+from cyxla.numpy.tracing.bodies import TracedFunction, inline, record, record_body
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Kind, dtype_of
-from cyxla.numpy.tracing.trace import current, place
+from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 
-_ROUNDS = 5  # times that a weakly typed number of the carry may change its type
+_MAX_RETRACES = 5  # times that a weakly typed number of the carry may change its type
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
@@ -54,28 +54,28 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     np.int64(192)
     """
     if current() is None:
-        state = fresh(init)
+        state = copy_arrays(init)
         while cond_fun(state):
-            state = alike(body_fun(state), init)
-        return plain(state)
-    state_ = _State("while_loop", "init", init)
-    recorded = state_.settle(lambda values: body_fun(values[0]), [], "body_fun")
-    body = retyped(recorded.body, state_.kinds)
-    test = record("condition", _one_bool(cond_fun), state_.arrays, lambda given: [state_.tree.build(given)])
-    count = len(state_.arrays)
+            state = match_dict_order(body_fun(state), init)
+        return to_numpy(state)
+    carry = _TracedCarry("while_loop", "init", init)
+    recorded = carry.trace_body(lambda values: body_fun(values[0]), [], "body_fun")
+    body = convert_results(recorded.body, carry.kinds)
+    test = record("condition", _bool_condition(cond_fun), carry.arrays, lambda given: [carry.tree.build(given)])
+    count = len(carry.arrays)
     constants = [*recorded.body.captures, *test.body.captures]
     split = count + len(recorded.body.captures)
-    shapes = [*[a.aval.static for a in state_.arrays], *[c.shape for c in constants]]
-    condition = record_values("condition", shapes, lambda *v: write(test.body, [*v[:count], *v[split:]]))
-    step = record_values("body", shapes, lambda *v: write(body, v[:split]))
-    return state_.result(write_while(condition, step, constants, [*map(value_of, state_.arrays)]))
+    shapes = [*[a.aval.static for a in carry.arrays], *[c.shape for c in constants]]
+    condition = record_body("condition", shapes, lambda *v: inline(test.body, [*v[:count], *v[split:]]))
+    step = record_body("body", shapes, lambda *v: inline(body, v[:split]))
+    return carry.result(emit_while(condition, step, constants, [*map(value_of, carry.arrays)]))
 
 
-def _one_bool(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _bool_condition(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def run(state: Any) -> Any:
         found = as_traced(function(state))
         if found.shape != ():
-            raise TraceError(f"while_loop: cond_fun returns {described(found)}, not one bool", where=place())
+            raise TraceError(f"while_loop: cond_fun returns {array_text(found)}, not one bool", where=user_line())
         return as_traced(found, bool)
 
     return run
@@ -99,13 +99,13 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
     np.int64(24)
     """
     if current() is None:
-        state = fresh(init)
+        state = copy_arrays(init)
         for i in range(_bound(lower), _bound(upper)):
-            state = alike(body_fun(i, state), init)
-        return plain(state)
-    lower, upper = settled(lower), settled(upper)
+            state = match_dict_order(body_fun(i, state), init)
+        return to_numpy(state)
+    lower, upper = known_value(lower), known_value(upper)
     if not isinstance(lower, TracedArray) and not isinstance(upper, TracedArray):
-        return _counted(_bound(lower), _bound(upper), body_fun, init)
+        return _counted_loop(_bound(lower), _bound(upper), body_fun, init)
     first, last = (_traced_bound(b) for b in (lower, upper))
     found = while_loop(
         lambda s: s["at"] < last, lambda s: {"at": s["at"] + 1, "state": body_fun(s["at"], s["state"])},
@@ -117,22 +117,22 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
 def _bound(value: Any) -> int:
     found = np.asarray(value)
     if found.shape != () or found.dtype.kind not in "biu":
-        raise DTypeError(f"fori_loop counts between integers, not to {value!r}", where=place())
+        raise DTypeError(f"fori_loop counts between integers, not to {value!r}", where=user_line())
     return int(found)
 
 
 def _traced_bound(value: Any) -> TracedArray:
     array = as_traced(value)
     if array.shape != () or array.dtype.kind not in "biu":
-        raise DTypeError(f"fori_loop counts between integers, not to {array!r}", where=place())
+        raise DTypeError(f"fori_loop counts between integers, not to {array!r}", where=user_line())
     return traced(convert(value_of(array), np.dtype(np.int64)), int)
 
 
-def _counted(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
-    def round_(number: Any, state: Any, _: Any) -> tuple[Any, None]:
+def _counted_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
+    def iteration(number: Any, state: Any, _: Any) -> tuple[Any, None]:
         return body_fun(number + lower if lower else number, state), None
 
-    return _scan("fori_loop", "body_fun", round_, init, None, max(upper - lower, 0), False, 1)[0]
+    return _scan("fori_loop", "body_fun", iteration, init, None, max(upper - lower, 0), False, 1)[0]
 
 
 def scan(
@@ -169,16 +169,16 @@ def scan(
     """
     count = length_of("scan", xs, length)
     if unroll < 1:
-        raise InvalidArgumentError(f"scan: unroll is {unroll}", where=place())
+        raise InvalidArgumentError(f"scan: unroll is {unroll}", where=user_line())
     if current() is None and count:
-        return _scan_plainly(f, init, xs, count, reverse)
+        return _scan_eagerly(f, init, xs, count, reverse)
     if current() is None:  # without an iteration, only tracing tells the types of the results
         found: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
         return found
     return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, count, reverse, unroll)
 
 
-def length_of(what: str, xs: Any, length: int | None) -> int:
+def length_of(caller: str, xs: Any, length: int | None) -> int:
     """Return the number of slices of arrays.
 
     Raises
@@ -186,95 +186,95 @@ def length_of(what: str, xs: Any, length: int | None) -> int:
     ShapeError
         Arrays disagree, or neither arrays nor a length are given.
     """
-    sizes = {_first_size(what, x) for x in flatten(xs)[0]}
+    sizes = {_first_size(caller, x) for x in flatten(xs)[0]}
     if length is not None:
         if int(length) < 0:
-            raise ShapeError(f"{what}: length is {length}", where=place())
+            raise ShapeError(f"{caller}: length is {length}", where=user_line())
         sizes.add(int(length))
     if len(sizes) != 1:
         have = f"arrays of {sorted(sizes)} slices" if sizes else "neither slices nor length="
-        raise ShapeError(f"{what}: how many rounds? there are {have}", where=place())
+        raise ShapeError(f"{caller}: the number of iterations is not clear from {have}", where=user_line())
     return sizes.pop()
 
 
-def _first_size(what: str, x: Any) -> int:
+def _first_size(caller: str, x: Any) -> int:
     shape = x.shape if isinstance(x, TracedArray) else np.shape(x)
     if not shape:
-        raise ShapeError(f"{what}: an array of rank 0 has no slices", where=place())
+        raise ShapeError(f"{caller}: an array of rank 0 has no slices", where=user_line())
     return int(shape[0])
 
 
-def _scan_plainly(f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool) -> tuple[Any, Any]:
-    state, made, arrays = fresh(init), [], map_leaves(np.asarray, xs)
+def _scan_eagerly(f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool) -> tuple[Any, Any]:
+    state, made, arrays = copy_arrays(init), [], map_leaves(np.asarray, xs)
     for k in range(count - 1, -1, -1) if reverse else range(count):
         following, y = _pair("scan", f(state, map_leaves(lambda x, k=k: x[k], arrays)))
-        state = alike(following, init)
-        made.append(plain(y))
+        state = match_dict_order(following, init)
+        made.append(to_numpy(y))
     if reverse:
         made.reverse()
-    made = [alike(y, made[0]) for y in made]
-    return plain(state), map_leaves(lambda *ys: np.stack(ys), *made)
+    made = [match_dict_order(y, made[0]) for y in made]
+    return to_numpy(state), map_leaves(lambda *ys: np.stack(ys), *made)
 
 
-def _pair(what: str, made: Any) -> tuple[Any, Any]:
+def _pair(caller: str, made: Any) -> tuple[Any, Any]:
     if not isinstance(made, (tuple, list)) or len(made) != 2:
-        raise TraceError(f"{what}: the function must return a pair, the next state and a result", where=place())
+        raise TraceError(f"{caller}: the function must return a pair, the next state and a result", where=user_line())
     return made[0], made[1]
 
 
 def _scan(
-    what: str, name: str, function: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool,
+    caller: str, name: str, function: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool,
     unroll: int,
 ) -> tuple[Any, Any]:  # fmt: skip
-    state = _State(what, "init", init)
+    state = _TracedCarry(caller, "init", init)
     leaves, tree = flatten(xs)
     arrays = [as_traced(x) for x in leaves]
     slices = [a.aval.static.with_dims(a.shape[1:]) for a in arrays]
-    samples = [_Sample(s) for s in slices]
+    samples = [_Prototype(s) for s in slices]
     ys_tree: list[Tree] = []
 
     def run(values: Sequence[Any]) -> Any:
         carried, number, *parts = values
-        declare(number.op, 0, max(count - 1, 0))
-        carried, y = _pair(what, function(number, carried, tree.build(parts)))
-        return (alike(carried, state.pattern), y)
+        declare_range(number.op, 0, max(count - 1, 0))
+        carried, y = _pair(caller, function(number, carried, tree.build(parts)))
+        return (match_dict_order(carried, state.pattern), y)
 
-    recorded = state.settle(run, [_Sample(INDEX, int), *samples], name, pairs=True)
+    recorded = state.trace_body(run, [_Prototype(INDEX, int), *samples], name, pairs=True)
     ys_tree.append(recorded.tree.children[1])
-    body = retyped(recorded.body, state.kinds)
+    body = convert_results(recorded.body, state.kinds)
     constants = recorded.body.captures
     carried, held = len(state.arrays), len(constants)
     shapes = [INDEX, *[c.shape for c in constants], *[a.aval.static for a in state.arrays], *slices]
 
     def step(number: XlaOp, *values: XlaOp) -> list[XlaOp]:
-        return write(body, [*values[held : held + carried], number, *values[held + carried :], *values[:held]])
+        return inline(body, [*values[held : held + carried], number, *values[held + carried :], *values[:held]])
 
-    loop = Scan(record_values("round", shapes, step), count, held, carried, reverse, unroll)
+    loop = Scan(record_body("iteration", shapes, step), count, held, carried, reverse, unroll)
     inputs = [*constants, *map(value_of, state.arrays), *map(value_of, arrays)]
-    results = write_scan(loop, inputs)
+    results = emit_scan(loop, inputs)
     return state.result(results[:carried]), ys_tree[0].build([traced(y) for y in results[carried:]])
 
 
-class _Sample:
+class _Prototype:
     """Prototype of an argument that is computed in each iteration."""
 
     def __init__(self, shape: Shape, weak: type | None = None) -> None:
         self.aval, self.weak, self.origin = shape, weak, ""
 
 
-class _State:
+class _TracedCarry:
     """Carry of a loop while it is being traced.
 
     Parameters
     ----------
-    what, name : str
-        Names of the loop and of the initial carry in messages.
+    caller, name : str
+        Names of the loop function and of the initial carry, for messages.
     init : object
         Initial carry.
     """
 
-    def __init__(self, what: str, name: str, init: Any) -> None:
-        self.what, self.name = what, name
+    def __init__(self, caller: str, name: str, init: Any) -> None:
+        self.caller, self.name = caller, name
         leaves, self.tree = flatten(init)
         self.arrays = [as_traced(leaf) for leaf in leaves]
         self.pattern = self.tree.build(range(len(leaves)))
@@ -288,25 +288,25 @@ class _State:
         """Build the container of the final values."""
         return self.tree.build(as_arrays(values, self.kinds))
 
-    def settle(
+    def trace_body(
         self, function: Callable[[Sequence[Any]], Any], others: Sequence[Any], name: str, pairs: bool = False
-    ) -> Traced:
+    ) -> TracedFunction:
         """Trace an iteration, again while weakly typed numbers of the initial carry adopt other types."""
         count = len(self.arrays)
 
         def run(values: list[Any]) -> Any:
             made = function([self.tree.build(values[:count]), *values[count:]])
-            return made if pairs else alike(made, self.pattern)
+            return made if pairs else match_dict_order(made, self.pattern)
 
-        for _ in range(_ROUNDS):
-            found = record(self.what, run, [*self.arrays, *others], lambda given: [given])
+        for _ in range(_MAX_RETRACES):
+            found = record(self.caller, run, [*self.arrays, *others], lambda given: [given])
             tree = found.tree.children[0] if pairs else found.tree
-            check_trees(self.what, (f"{self.name} is", self.tree), (f"{name} returns", tree))
-            if not self._changed(found.results[:count], name):
+            check_same_structure(self.caller, (f"{self.name} is", self.tree), (f"{name} returns", tree))
+            if not self._adopt_kinds(found.results[:count], name):
                 return found
-        raise TraceError(f"{self.what}: the types of {self.name} do not settle", where=place())
+        raise TraceError(f"{self.caller}: the types of {self.name} do not converge", where=user_line())
 
-    def _changed(self, results: Sequence[TracedArray], name: str) -> bool:
+    def _adopt_kinds(self, results: Sequence[TracedArray], name: str) -> bool:
         """Convert the initial carry to the types of the next one; return whether anything changed."""
         changed = False
         for k, (path, before, after) in enumerate(
@@ -315,8 +315,8 @@ class _State:
             kind = self._kind(before, after)
             if kind is None or before.shape != after.shape:
                 raise TraceError(
-                    f"{self.what}: {path} is {described(before)}, but {name} returns {described(after)} for it",
-                    where=place(), hint="what is carried must keep its dtype and shape: convert one of the two",
+                    f"{self.caller}: {path} is {array_text(before)}, but {name} returns {array_text(after)} for it",
+                    where=user_line(), hint="a carried value must keep its dtype and shape: convert one of the two",
                 )  # fmt: skip
             if kind != before.kind:
                 self.arrays[k] = as_arrays([convert(value_of(before), dtype_of(kind))], [kind])[0]
@@ -325,5 +325,5 @@ class _State:
 
     @staticmethod
     def _kind(before: TracedArray, after: TracedArray) -> Kind | None:
-        kind = joined([before.kind, after.kind])
+        kind = agreed_kind([before.kind, after.kind])
         return kind if before.weak or kind == before.kind else None

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cyxla.numpy.control.lower_while import Ops, state_computation, take_failures, used_parameters
-from cyxla.numpy.gradient.backward import Linear, or_zeros
+from cyxla.numpy.gradient.backward import Linearised, or_zeros
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.gradient.table import Cotangents
-from cyxla.numpy.tracing.bodies import Body, record_values, write
+from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.trace import Pullback, require_current
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 
-def write_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
+def emit_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
     """Emit a conditional and return its results; failures join those of the current trace.
 
     Parameters
@@ -27,31 +27,31 @@ def write_conditional(branches: Sequence[Body], selector: XlaOp, operands: Seque
     operands : sequence of XlaOp
         Operands of the branches.
     """
-    results = written_conditional(branches, selector, operands)
+    results = emit_conditional_with_failure(branches, selector, operands)
     count = len(branches[0].results)
     if len(results) > count:
         require_current().failures.append((results[count], results[count + 1]))
     return results[:count]
 
 
-def written_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
+def emit_conditional_with_failure(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
     """Emit a conditional and return its results, then the failure if a branch contains checks."""
-    given = [require_current().inner(x) for x in (selector, *operands)]
+    given = [require_current().capture(x) for x in (selector, *operands)]
     fails = any(b.fails for b in branches)
-    pairs = [_branch(b, given[1:], fails) for b in branches]
-    made = xla.conditional(given[0], [c for c, _ in pairs], [x for _, x in pairs])
-    results = [xla.get_tuple_element(made, k) for k in range(len(made.shape.elements))]
+    pairs = [_branch_computation(b, given[1:], fails) for b in branches]
+    result = xla.conditional(given[0], [c for c, _ in pairs], [x for _, x in pairs])
+    results = [xla.get_tuple_element(result, k) for k in range(len(result.shape.elements))]
 
-    def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
+    def forward(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
         def pull(cotangents: Cotangents) -> Cotangents:
-            return _back(branches, values, active, cotangents[: len(branches[0].results)])
+            return _pull_back(branches, values, active, cotangents[: len(branches[0].results)])
 
-        return written_conditional(branches, values[0], values[1:]), pull
+        return emit_conditional_with_failure(branches, values[0], values[1:]), pull
 
-    return attach(given, results, again=again)
+    return attach(given, results, forward=forward)
 
 
-def _branch(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, XlaOp]:
+def _branch_computation(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, XlaOp]:
     """Return a branch as a computation of a tuple, and the operand tuple."""
     used = sorted(used_parameters(body))
 
@@ -59,7 +59,7 @@ def _branch(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, Xla
         fill: list[XlaOp | None] = [None] * len(operands)
         for k, v in zip(used, values, strict=True):
             fill[k] = v
-        results = write(body, fill)
+        results = inline(body, fill)
         return [*results, *take_failures()] if fails else results
 
     given = [operands[k] for k in used]
@@ -67,9 +67,9 @@ def _branch(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, Xla
     return computation, xla.tuple_(require_current().builder, given)
 
 
-def _back(branches: Sequence[Body], values: Ops, active: Sequence[bool], cotangents: Cotangents) -> Cotangents:
+def _pull_back(branches: Sequence[Body], values: Ops, active: Sequence[bool], cotangents: Cotangents) -> Cotangents:
     """Pull cotangents back: the chosen branch is recomputed and differentiated."""
-    arrived = [k for k, c in enumerate(cotangents) if c is not None]
+    present = [k for k, c in enumerate(cotangents) if c is not None]
     count = len(values) - 1
     wanted = [k for k in range(count) if active[1 + k]]
     given = [c for c in cotangents if c is not None]
@@ -77,14 +77,14 @@ def _back(branches: Sequence[Body], values: Ops, active: Sequence[bool], cotange
     def back(branch: Body) -> Body:
         def step(*inputs: XlaOp) -> Ops:
             found: list[XlaOp | None] = [None] * len(cotangents)
-            for k, c in zip(arrived, inputs[count:], strict=True):
+            for k, c in zip(present, inputs[count:], strict=True):
                 found[k] = c
-            slopes = Linear(branch, inputs[:count], active[1:]).pull(found)
+            slopes = Linearised(branch, inputs[:count], active[1:]).pull(found)
             return or_zeros([slopes[k] for k in wanted], [branch.shapes[k] for k in wanted])
 
-        return record_values("back", [*branch.shapes, *[c.shape for c in given]], step)
+        return record_body("back", [*branch.shapes, *[c.shape for c in given]], step)
 
-    found = write_conditional([back(b) for b in branches], values[0], [*values[1:], *given])
+    found = emit_conditional([back(b) for b in branches], values[0], [*values[1:], *given])
     slopes: list[XlaOp | None] = [None] * len(values)
     for k, c in zip(wanted, found, strict=True):
         slopes[1 + k] = c

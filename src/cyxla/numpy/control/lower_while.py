@@ -8,8 +8,8 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.gradient.composites import attach
-from cyxla.numpy.tracing.bodies import Body, made, reached, write
-from cyxla.numpy.tracing.trace import Pullback, Trace, place, require_current, tracing
+from cyxla.numpy.tracing.bodies import Body, inline, instruction_of, reachable
+from cyxla.numpy.tracing.trace import Pullback, Trace, require_current, tracing, user_line
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -32,7 +32,7 @@ def state_computation(name: str, shape: Shape, step: Callable[[Ops], XlaOp | Seq
         return trace.build(given if isinstance(given, XlaOp) else xla.tuple_(trace.builder, given))
 
 
-def write_state_loop(
+def emit_state_loop(
     condition: Callable[[Ops], XlaOp], step: Callable[[Ops], Sequence[XlaOp]], init: Sequence[XlaOp]
 ) -> Ops:
     """Emit a while loop and return its final state.
@@ -56,8 +56,8 @@ def write_state_loop(
 def used_parameters(body: Body) -> set[int]:
     """Return the indices of the parameters that results and failures of a body depend on."""
     roots = [*body.results, *[v for pair in body.trace.failures for v in pair]]
-    seen = reached(map(made, roots), {}, body.trace.rules, ())
-    return {k for k, p in enumerate(body.parameters) if made(p) in seen}
+    seen = reachable(map(instruction_of, roots), {}, body.trace.rules, ())
+    return {k for k, p in enumerate(body.parameters) if instruction_of(p) in seen}
 
 
 # -- failures as results of loops and branches
@@ -71,7 +71,7 @@ def take_failures() -> Ops:
     return list(found) if found is not None else [index_constant(0), index_constant(0)]
 
 
-def first_of(status: Sequence[XlaOp], later: Sequence[XlaOp]) -> Ops:
+def first_failure_of(status: Sequence[XlaOp], later: Sequence[XlaOp]) -> Ops:
     """Return the earlier of two failures."""
     bad = xla.ne(status[0], index_constant(0))
     return [xla.select(bad, one, other) for one, other in zip(status, later, strict=True)]
@@ -80,7 +80,7 @@ def first_of(status: Sequence[XlaOp], later: Sequence[XlaOp]) -> Ops:
 # -- loops of unknown trip count
 
 
-def write_while(condition: Body, body: Body, constants: Sequence[XlaOp], init: Sequence[XlaOp]) -> Ops:
+def emit_while(condition: Body, body: Body, constants: Sequence[XlaOp], init: Sequence[XlaOp]) -> Ops:
     """Emit a loop that runs while a condition holds, and return its final state.
 
     Parameters
@@ -92,60 +92,60 @@ def write_while(condition: Body, body: Body, constants: Sequence[XlaOp], init: S
     init : sequence of XlaOp
         Initial state.
     """
-    results = _written(condition, body, [*init, *constants], len(init))
+    results = _emit_with_failure(condition, body, [*init, *constants], len(init))
     if len(results) > len(init):
         require_current().failures.append((results[-2], results[-1]))
     return results[: len(init)]
 
 
-def _written(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
+def _emit_with_failure(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
     """Emit the loop and return its final state, then the failure if condition or body contain checks."""
-    given = [require_current().inner(x) for x in inputs]
-    write_it = _stoppable if condition.fails or body.fails else _plain
+    given = [require_current().capture(x) for x in inputs]
+    emit = _emit_stopping if condition.fails or body.fails else _emit_plain
 
-    def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
-        return _written(condition, body, values, count), _no_way_back
+    def forward(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
+        return _emit_with_failure(condition, body, values, count), _no_pullback
 
-    return attach(given, write_it(condition, body, given, count), again=again)
+    return attach(given, emit(condition, body, given, count), forward=forward)
 
 
-def _no_way_back(cotangents: Sequence[XlaOp | None]) -> Sequence[XlaOp | None]:
+def _no_pullback(cotangents: Sequence[XlaOp | None]) -> Sequence[XlaOp | None]:
     raise UnimplementedError(
-        "a loop whose length is found as it runs cannot be differentiated in reverse", where=place(),
+        "a loop whose length is found as it runs cannot be differentiated in reverse", where=user_line(),
         hint="use scan, or fori_loop with bounds that are plain numbers",
     )  # fmt: skip
 
 
-def _plain(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
-    last = write_state_loop(
-        lambda state: write(condition, state)[0], lambda state: [*write(body, state), *state[count:]], inputs
+def _emit_plain(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
+    last = emit_state_loop(
+        lambda state: inline(condition, state)[0], lambda state: [*inline(body, state), *state[count:]], inputs
     )
     return last[:count]
 
 
-def _stoppable(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
+def _emit_stopping(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
     """Emit a loop that a failure ends; the condition is evaluated with the state, since it may fail as well."""
 
     def test(state: Ops) -> XlaOp:
-        return write(condition, state)[0]
+        return inline(condition, state)[0]
 
-    def guarded(state: Ops) -> Ops:
-        going = test(state)
+    def evaluate_condition(state: Ops) -> Ops:
+        holds = test(state)
         status = take_failures()
-        return [xla.and_(going, xla.eq(status[0], index_constant(0))), *status]
+        return [xla.and_(holds, xla.eq(status[0], index_constant(0))), *status]
 
     def step(state: Ops) -> Ops:
         values = state[3:]
-        following = [*write(body, values), *values[count:]]
+        following = [*inline(body, values), *values[count:]]
         status = take_failures()
-        going, *later = guarded(following)
-        status = first_of(status, later)
-        return [xla.and_(going, xla.eq(status[0], index_constant(0))), *status, *following]
+        holds, *later = evaluate_condition(following)
+        status = first_failure_of(status, later)
+        return [xla.and_(holds, xla.eq(status[0], index_constant(0))), *status, *following]
 
     trace = require_current()
     before = list(trace.failures)
     trace.failures.clear()
-    first = guarded(inputs)
+    first = evaluate_condition(inputs)
     trace.failures.extend(before)
-    last = write_state_loop(lambda state: state[0], step, [*first, *inputs])
+    last = emit_state_loop(lambda state: state[0], step, [*first, *inputs])
     return [*last[3 : 3 + count], last[1], last[2]]

@@ -53,8 +53,8 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
     """
     front = map_leaves(lambda x: np.moveaxis(_array(x), axis, 0), xs)
     count = length_of("associative_scan", front, None)
-    turned = map_leaves(lambda x: np.flip(x, 0), front) if reverse else front
-    made, step = turned, 1
+    reversed_ = map_leaves(lambda x: np.flip(x, 0), front) if reverse else front
+    made, step = reversed_, 1
     while step < count:
         low = map_leaves(lambda x, n=step: x[:-n], made)
         high = map_leaves(lambda x, n=step: x[n:], made)

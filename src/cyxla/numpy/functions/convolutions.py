@@ -113,11 +113,11 @@ def _more(x: XlaOp, taps: XlaOp, inside: XlaOp | None, number: Any, total: Trace
     trace = require_current()
     start = xla.multiply(value_of(number), values.scalar(value_of(number), _AT_ONCE))
     near, there = (
-        None if op is None else xla.dynamic_slice(trace.inner(op), [start], (total.size + _AT_ONCE - 1,))
+        None if op is None else xla.dynamic_slice(trace.capture(op), [start], (total.size + _AT_ONCE - 1,))
         for op in (x, inside)
     )
     assert near is not None
-    few = xla.dynamic_slice(trace.inner(taps), [start], (_AT_ONCE,))
+    few = xla.dynamic_slice(trace.capture(taps), [start], (_AT_ONCE,))
     return TracedArray(xla.add(value_of(total), _products(near, few, there, total.size)))
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.functions.movement import array_of, moveaxis, resized
-from cyxla.numpy.indexing.access import fitted
+from cyxla.numpy.indexing.access import broadcast_value
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.memory_layout import column_major
 from cyxla.numpy.tracing.promotion import common_kind, inexact
-from cyxla.numpy.tracing.registry import INSTEAD, implements
-from cyxla.numpy.tracing.result_layout import axes_like, inverse, letter_of, with_order
-from cyxla.numpy.tracing.trace import place, require_current
+from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
+from cyxla.numpy.tracing.result_layout import axes_like, inverse, order_letter, set_order
+from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla
@@ -52,7 +52,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Array:
     array = as_traced(a)
     sizes = array.shape if shape is None else sizes_of(shape)
     wanted = array.dtype if dtype is None else dtype
-    axes = axes_like(array.memory, letter_of(order), len(sizes))
+    axes = axes_like(array.memory, order_letter(order), len(sizes))
     if axes is None:
         return filled(value, wanted, sizes)
     return KnownArray(np.full([sizes[d] for d in axes], value, wanted).transpose(inverse(axes)))
@@ -110,7 +110,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
     """Copy an array."""
     array = array_of(a)
     made = TracedArray(value_of(array))
-    with_order(made, order, [array])
+    set_order(made, order, [array])
     return made
 
 
@@ -133,12 +133,12 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     """Copy the elements of one array to another, or those where a mask is true."""
     if not isinstance(dst, TracedArray):
         raise TraceError(
-            "copyto: traced values cannot be written to a NumPy array from outside", where=place(),
+            "copyto: traced values cannot be written to a NumPy array from outside", where=user_line(),
             hint="write to np.zeros_like(x), or to a copy",
         )  # fmt: skip
     source = as_traced(src)
     require_castable(source, dst.dtype, casting)
-    value = fitted(source, dst, dst.shape)
+    value = broadcast_value(source, dst, dst.shape)
     if where is not True:
         mask = broadcast_to(value_of(as_traced(where, bool)), dst.shape)
         value = xla.select(mask, value, value_of(dst))
@@ -250,7 +250,7 @@ def array(
 ) -> Array:  # fmt: skip
     """Return a copy of an array, or an array of nested lists."""
     made = _as_array(object, dtype)
-    letter = letter_of(order)
+    letter = order_letter(order)
     lies = letter in "AK" or made.memory.flags.c_contiguous if letter != "F" else made.memory.flags.f_contiguous
     if copy in (False, np._CopyMode.NEVER) and not (made is object and lies):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -297,7 +297,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
         Always.
     """
     raise UnimplementedError(
-        "asarray_chkfinite of a traced array", where=place(), hint="np.isfinite(x).all() is a result to return"
+        "asarray_chkfinite of a traced array", where=user_line(), hint="np.isfinite(x).all() is a result to return"
     )
 
 
@@ -326,6 +326,6 @@ def _whole(array: Any) -> Any:
     return array if base is None else _whole(base)
 
 
-INSTEAD["shares_memory"] = "np.may_share_memory(a, b) says whether both are parts of one array"
+ALTERNATIVES["shares_memory"] = "np.may_share_memory(a, b) says whether both are parts of one array"
 for _name in ("save", "savetxt", "savez", "savez_compressed"):
-    INSTEAD[_name] = "return the array from the function, then save it"
+    ALTERNATIVES[_name] = "return the array from the function, then save it"

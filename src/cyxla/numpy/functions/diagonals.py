@@ -79,7 +79,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         raise ValueError("axis1 and axis2 cannot be the same")
     order = tuple([d for d in range(array.ndim) if d not in (first, second)] + [first, second])
     memory = np.diagonal(array.memory, offset.__index__(), first, second)
-    return array.part(lambda v: diagonal_of(xla.transpose(v, order), offset.__index__()), None, memory)
+    return array.make_view(lambda v: diagonal_of(xla.transpose(v, order), offset.__index__()), None, memory)
 
 
 @implements(np.linalg.diagonal)

@@ -17,7 +17,7 @@ from cyxla.numpy.tracing.promotion import Dtype, result_type
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.ufuncs.apply import deliver
+from cyxla.numpy.ufuncs.apply import to_outputs
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import scalar
@@ -103,7 +103,7 @@ def _given(result: TracedArray, out: Any, name: str) -> Any:
         len(sizes) != result.ndim or any(b not in (1, a) for a, b in zip(sizes, result.shape, strict=True))
     ):
         raise ShapeError("output array has wrong shape.")
-    return deliver([result], out, True, "same_kind", name)
+    return to_outputs([result], out, True, "same_kind", name)
 
 
 def _operand(a: Any, out: Any) -> TracedArray:

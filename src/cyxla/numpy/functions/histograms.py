@@ -15,7 +15,7 @@ from cyxla.numpy.functions.sorting import place_in, take_each
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.trace import place, require_current
+from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values, reduce_op
 from cyxla.numpy.ufuncs.apply import broadcast_to
@@ -103,7 +103,7 @@ def _known_length(x: Any, array: TracedArray, minlength: int) -> int:
     if not minlength and array.size:
         raise UnimplementedError(
             "bincount of a traced array without minlength= cannot be traced: the length of the result is not known",
-            where=place(), hint="give minlength=, one more than the greatest element",
+            where=user_line(), hint="give minlength=, one more than the greatest element",
         )  # fmt: skip
     return minlength
 
@@ -115,7 +115,7 @@ def _bin_count(bins: Any) -> int | None:
     """Return the number of bins; None if their edges are given."""
     if isinstance(bins, str):
         raise UnimplementedError(
-            f"histogram with bins={bins!r} cannot be traced: how many there are depends on values", where=place(),
+            f"histogram with bins={bins!r} cannot be traced: how many there are depends on values", where=user_line(),
             hint="give their number or their edges",
         )  # fmt: skip
     if _is_sequence(bins):
@@ -243,7 +243,7 @@ def _flat(a: Any, weights: Any) -> tuple[TracedArray, TracedArray | None]:
 def _refuse_complex(array: TracedArray) -> None:
     if array.dtype.kind == "c":
         raise UnimplementedError(
-            "histograms of complex numbers cannot be traced", where=place(), hint="bin a real part"
+            "histograms of complex numbers cannot be traced", where=user_line(), hint="bin a real part"
         )
 
 

@@ -23,7 +23,7 @@ from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import aligned
+from cyxla.numpy.ufuncs.apply import broadcast_together
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -63,7 +63,7 @@ def _listed(value: Any) -> Any:
 def _target(value: Any, name: str) -> Array:
     if not isinstance(value, TracedArray):
         raise TraceError(
-            f"{name}: traced values cannot be written to a {type(value).__name__}", where=_trace.place(),
+            f"{name}: traced values cannot be written to a {type(value).__name__}", where=_trace.user_line(),
             hint="write to np.zeros_like(x), or to a copy",
         )  # fmt: skip
     return value
@@ -78,13 +78,13 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     array, at = along(a, axis)
     wanted = _indices(indices, "same_kind")
     if array.shape[at] == 0 and wanted.size:
-        raise OutOfRangeError("cannot do a non-empty take from an empty axes.", where=_trace.place())
+        raise OutOfRangeError("cannot do a non-empty take from an empty axes.", where=_trace.user_line())
     found = get(array, (*[slice(None)] * at, wanted), _mode(mode))
     made = TracedArray(value_of(found))
-    return made if out is None else _into(made, out, "take")
+    return made if out is None else _to_out(made, out, "take")
 
 
-def _into(made: Array, out: Any, name: str) -> Array:
+def _to_out(made: Array, out: Any, name: str) -> Array:
     target = _target(out, name)
     if target.shape != made.shape:
         raise ValueError(f"output array does not match result of ndarray.{name}")
@@ -135,10 +135,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     number = array_of(_indices(a))
     listed = [as_traced(c) for c in choices]
     dtype = result_type(*[c.kind for c in listed])
-    ops = aligned([value_of(number), *[convert(value_of(c), dtype) for c in listed]], "choose")
+    ops = broadcast_together([value_of(number), *[convert(value_of(c), dtype) for c in listed]], "choose")
     which = _chosen(ops[0], len(listed), _mode(mode))
     made = TracedArray(_pick(which, ops[1:]))
-    return made if out is None else _into(made, out, "choose")
+    return made if out is None else _to_out(made, out, "choose")
 
 
 def _chosen(op: XlaOp, count: int, mode: str | None) -> XlaOp:
@@ -175,7 +175,7 @@ def _require_inside(op: XlaOp, size: int, message: str) -> None:
         return
     numbers = [xla.broadcast(trace.constant(n, np.dtype(np.int64)), op.shape.dims) for n in (0, size)]
     bad = xla.or_(xla.lt(op, numbers[0]), xla.ge(op, numbers[1]))
-    where = _trace.place()
+    where = _trace.user_line()
     fail_where(trace, bad, op, lambda number: InvalidArgumentError(message.format(number), where=where))
 
 
@@ -198,7 +198,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if places.size == 0:
         return
     if array.size == 0:
-        raise OutOfRangeError("cannot replace elements of an empty array", where=_trace.place())
+        raise OutOfRangeError("cannot replace elements of an empty array", where=_trace.user_line())
     values = _flat(v, array)
     if values.size == 0:
         return
@@ -231,7 +231,7 @@ def _repeated(values: Array, count: int) -> Array:
 def _flat_mask(mask: Any, array: Array, name: str) -> XlaOp:
     op = value_of(as_traced(mask, bool))
     if op.shape.size != array.size:
-        raise ShapeError(f"{name}: mask and data must be the same size", where=_trace.place())
+        raise ShapeError(f"{name}: mask and data must be the same size", where=_trace.user_line())
     return xla.reshape(op, array.shape)
 
 
@@ -267,7 +267,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def _require_none(chosen: XlaOp) -> None:
-    where = _trace.place()
+    where = _trace.user_line()
     if chosen.shape.size:
         fail_where(require_current(), chosen, xla.convert(chosen, "s64"), lambda _: InvalidArgumentError(
             "Cannot insert from an empty array!", where=where
@@ -287,12 +287,12 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Array:
     arrays = [as_traced(v) for v in (x, y)]
     dtype = result_type(*[a.kind for a in arrays])
     mask = value_of(as_traced(condition, bool))
-    return TracedArray(xla.select(*aligned([mask, *[convert(value_of(a), dtype) for a in arrays]], "where")))
+    return TracedArray(xla.select(*broadcast_together([mask, *[convert(value_of(a), dtype) for a in arrays]], "where")))
 
 
 def _refuse(name: str, hint: str = _WHERE) -> NoReturn:
     raise UnimplementedError(
-        f"numpy.{name} cannot be traced: the size of its result depends on values", where=_trace.place(), hint=hint
+        f"numpy.{name} cannot be traced: the size of its result depends on values", where=_trace.user_line(), hint=hint
     )
 
 
@@ -355,7 +355,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         raise ValueError(f"list of clipmodes has wrong length ({len(modes)} instead of {len(sizes)})")
     if 0 in sizes and all(p.size for p in parts):
         raise ValueError("cannot unravel if shape has zero entries (is empty).")
-    ops = aligned([value_of(p) for p in parts], "ravel_multi_index")
+    ops = broadcast_together([value_of(p) for p in parts], "ravel_multi_index")
     placed = [_coordinate(op, n, m) for op, n, m in zip(ops, sizes, modes, strict=True)]
     total: Any = 0
     for part, step in zip(placed, steps, strict=True):

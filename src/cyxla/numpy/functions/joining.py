@@ -26,7 +26,7 @@ from cyxla.numpy.indexing.access import as_type_of
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert, require_native
 from cyxla.numpy.tracing.promotion import result_type
-from cyxla.numpy.tracing.registry import INSTEAD, implements
+from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp
@@ -35,7 +35,7 @@ from cyxla.xla.hlo.builder import functions as xla
 Array = TracedArray
 _FEW = 8  # largest number of runs of elements that are sliced rather than gathered
 
-INSTEAD["trim_zeros"] = "how many zeros there are is known in a run only: call it on the result"
+ALTERNATIVES["trim_zeros"] = "how many zeros there are is known in a run only: call it on the result"
 
 
 # -- parts along one dimension
@@ -48,7 +48,7 @@ def part_along(a: Array, axis: int, start: int, stop: int) -> Array:
     def write(base: XlaOp, new: XlaOp) -> XlaOp:
         return xla.dynamic_update_slice(base, new, [xla.constant(base.builder, p, "s64") for p in places])
 
-    return a.part(
+    return a.make_view(
         lambda v: xla.slice_in_dim(v, start, stop, 1, axis), write,
         a.memory[(*[slice(None)] * axis, slice(start, stop))],
     )  # fmt: skip
@@ -406,7 +406,7 @@ def known(value: Any, name: str, what: str) -> np.ndarray[Any, Any]:
     if is_traced(value):
         raise UnimplementedError(
             f"{name}: the {what} are traced, and the size of the result would depend on them",
-            where=_trace.place(), hint="mark the argument static",
+            where=_trace.user_line(), hint="mark the argument static",
         )  # fmt: skip
     return np.asarray(value)
 

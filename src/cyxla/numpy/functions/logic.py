@@ -150,8 +150,8 @@ def min_scalar_type(a: Any, /) -> Any:
     array = as_traced(a)
     if array.ndim == 0:
         raise TraceError(
-            "min_scalar_type depends on the value of a scalar, which is not known while tracing", where=_trace.place(),
-            hint="x.dtype is the type",
+            "min_scalar_type depends on the value of a scalar, which is not known while tracing",
+            where=_trace.user_line(), hint="x.dtype is the type",
         )  # fmt: skip
     return array.dtype
 

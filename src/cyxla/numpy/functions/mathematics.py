@@ -15,18 +15,18 @@ from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.indexing.access import as_type_of
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import result_type
-from cyxla.numpy.tracing.registry import INSTEAD, implements
-from cyxla.numpy.tracing.result_layout import with_order
+from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
+from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
-from cyxla.numpy.ufuncs.apply import call, deliver
+from cyxla.numpy.ufuncs.apply import call, to_outputs
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import special, values
 
 Array = Any  # a traced array, computed on by NumPy's functions
 _CLIP = np._core.umath.clip  # type: ignore[attr-defined]
-INSTEAD.update({
+ALTERNATIVES.update({
     "real_if_close": "whether the imaginary parts are small is not known while tracing: np.real(x)",
     "vectorize": "functions of arrays need no np.vectorize; cyxla.map runs one for each row",
 })  # fmt: skip
@@ -51,16 +51,16 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Round to decimals, halves to even."""
     array, decimals = strong(a), index(decimals)
     if array.dtype.kind == "c":
-        return _delivered(joined(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
+        return _to_out(joined(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
     if array.dtype.kind in "iu":
-        return _delivered(np.copy(array) if decimals >= 0 else _rounded_whole(array, -decimals), out)
+        return _to_out(np.copy(array) if decimals >= 0 else _rounded_whole(array, -decimals), out)
     if decimals == 0:
-        return _delivered(np.rint(array), out)
+        return _to_out(np.rint(array), out)
     if array.dtype.kind == "b":
         raise DTypeError(f"bools cannot be rounded to {decimals} decimals")
     scale = 10.0 ** abs(decimals) if abs(decimals) <= float_info.max_10_exp else inf
     made = np.rint(array * scale) / scale if decimals > 0 else np.rint(array / scale) * scale
-    return _delivered(np.copy(made, order="A"), out)
+    return _to_out(np.copy(made, order="A"), out)
 
 
 def _rounded_whole(array: Array, digits: int) -> Array:
@@ -68,14 +68,14 @@ def _rounded_whole(array: Array, digits: int) -> Array:
     return cast(np.rint(array / scale) * scale, array.dtype)
 
 
-def _delivered(made: Any, out: Any, name: str = "round") -> Any:
-    return made if out is None else deliver([made], out, True, "unsafe", name)
+def _to_out(made: Any, out: Any, name: str = "round") -> Any:
+    return made if out is None else to_outputs([made], out, True, "unsafe", name)
 
 
 def joined(real: Array, imag: Array) -> TracedArray:
     """Combine real and imaginary parts."""
     made = TracedArray(xla.complex_(value_of(real), value_of(imag)))
-    with_order(made, "K", [real])
+    set_order(made, "K", [real])
     return made
 
 
@@ -159,7 +159,7 @@ def real(val: Any) -> Any:
     array = as_traced(val)
     if array.dtype.kind != "c":
         return array
-    return array.part(xla.real, lambda base, new: xla.complex_(new, xla.imag(base)), array.memory.real)
+    return array.make_view(xla.real, lambda base, new: xla.complex_(new, xla.imag(base)), array.memory.real)
 
 
 @implements(np.imag)
@@ -167,8 +167,8 @@ def imag(val: Any) -> Any:
     """Return a view of the imaginary parts; read-only zeros for real arrays."""
     array = as_traced(val)
     if array.dtype.kind != "c":
-        return array.part(values.zeros_like, None, None)
-    return array.part(xla.imag, lambda base, new: xla.complex_(xla.real(base), new), array.memory.imag)
+        return array.make_view(values.zeros_like, None, None)
+    return array.make_view(xla.imag, lambda base, new: xla.complex_(xla.real(base), new), array.memory.imag)
 
 
 @implements(np.angle)

@@ -12,7 +12,7 @@ from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.memory_layout import Memory, column_major, reshaped
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.result_layout import letter_of
+from cyxla.numpy.tracing.result_layout import order_letter
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_sizes, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp
@@ -34,7 +34,7 @@ def model(a: Array) -> np.ndarray[Any, Any]:
 
 def moved(a: Array, there: Callable[[XlaOp], XlaOp], back: Callable[[XlaOp], XlaOp], memory: Memory | None) -> Array:
     """Return a view of all elements after a data movement and its inverse."""
-    return a.part(there, lambda base, new: back(new), memory)
+    return a.make_view(there, lambda base, new: back(new), memory)
 
 
 # -- shapes
@@ -91,7 +91,7 @@ def known_order(a: Array, order: str | None, name: str) -> str:
     UnimplementedError
         The order is that of memory, and the elements are not contiguous.
     """
-    letter = letter_of(order)
+    letter = order_letter(order)
     if letter in "AK":
         if a.contiguous or a.ndim < 2:
             return "C"
@@ -100,7 +100,7 @@ def known_order(a: Array, order: str | None, name: str) -> str:
         if letter == "K":
             raise UnimplementedError(
                 f"{name} with order={order!r} of an array that is a part of another",
-                where=_trace.place(), hint="say order='C' or order='F'",
+                where=_trace.user_line(), hint="say order='C' or order='F'",
             )  # fmt: skip
         return "C"
     return letter
@@ -237,7 +237,7 @@ def sliding_window_view(
             made = moveaxis(taken(made, places, axis=along), along + 1, -1)
         return value_of(made)
 
-    return array.part(read, None, memory)
+    return array.make_view(read, None, memory)
 
 
 def along(a: Any, axis: Any) -> tuple[Array, int]:
@@ -284,7 +284,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
     given = array_of(array)
     require_sizes(shape)
     sizes = np.broadcast_to(model(given), shape).shape
-    return given.part(lambda v: repeated(v, sizes), None, np.broadcast_to(given.memory, sizes))
+    return given.make_view(lambda v: repeated(v, sizes), None, np.broadcast_to(given.memory, sizes))
 
 
 @implements(np.broadcast_arrays)

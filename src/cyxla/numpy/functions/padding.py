@@ -15,7 +15,7 @@ from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
-from cyxla.numpy.ufuncs.apply import narrowed
+from cyxla.numpy.ufuncs.apply import convert_checked
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -38,7 +38,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     widths = _widths(pad_width, given.ndim)
     if callable(mode):
         raise UnimplementedError(
-            "pad with a function as its mode", where=_trace.place(), hint="concatenate what the function would write"
+            "pad with a function as its mode",
+            where=_trace.user_line(),
+            hint="concatenate what the function would write",
         )
     if mode not in _KEYWORDS:
         raise ValueError(f"mode '{mode}' is not supported")
@@ -82,7 +84,7 @@ def _uniform(array: Array, widths: list[Widths], value: Any) -> Array:
 def _number(value: Any, array: Array) -> XlaOp:
     """Convert a value as NumPy does in assignments."""
     if isinstance(value, TracedArray):
-        return narrowed(value, array.dtype)
+        return convert_checked(value, array.dtype)
     cells = np.zeros(1, array.dtype)
     cells[0] = np.asarray(value)[()]
     return value_of(as_traced(cells[0], array.dtype))

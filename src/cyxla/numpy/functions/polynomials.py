@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.functions.mathematics import strong
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.registry import INSTEAD, implements
+from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.traced_array import as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.integers import any_of
@@ -17,7 +17,7 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = Any  # a traced array, computed on by NumPy's functions
-INSTEAD.update({
+ALTERNATIVES.update({
     "polydiv": "how long the rest is depends on values: call it outside of the traced function",
 })  # fmt: skip
 
@@ -159,13 +159,13 @@ def poly(seq_of_zeros: Any) -> Any:
     zeros: Array = np.atleast_1d(strong(seq_of_zeros))
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         raise UnimplementedError(
-            "poly of a matrix cannot be traced", where=_trace.place(), hint="np.linalg.eigvals gives its zeros"
+            "poly of a matrix cannot be traced", where=_trace.user_line(), hint="np.linalg.eigvals gives its zeros"
         )
     if zeros.ndim != 1:
         raise ShapeError("input must be 1d or non-empty square 2d array.")
     if zeros.dtype.kind == "c":
         raise UnimplementedError(
-            "poly of complex zeros cannot be traced: its type depends on their values", where=_trace.place(),
+            "poly of complex zeros cannot be traced: its type depends on their values", where=_trace.user_line(),
             hint="np.convolve of the factors [1, -z]",
         )  # fmt: skip
     if len(zeros) == 0:

@@ -15,12 +15,20 @@ from cyxla.numpy.functions.statistics import mean, nanmean, spread_weights
 from cyxla.numpy.functions.total_order import sort_together
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.trace import place, require_current
+from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufunc_methods.cumulative import cumulative
-from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, axes_of, flag, handed, kept_sizes, known_values, reduce_op
-from cyxla.numpy.ufuncs.apply import aligned, broadcast_to, deliver
+from cyxla.numpy.ufunc_methods.reduce import (
+    NOT_GIVEN,
+    axes_of,
+    flag,
+    kept_sizes,
+    known_values,
+    reduce_op,
+    reduction_to_out,
+)
+from cyxla.numpy.ufuncs.apply import broadcast_to, broadcast_together, to_outputs
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -123,7 +131,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     first, last = max((lines.size - 1) // 2, 0), lines.size // 2 + 1
     middle = TracedArray(xla.slice_in_dim(lines.op, first, min(last, lines.size), 1, 1))
     made = lines.with_nan(value_of(mean(middle, 1)))
-    return _delivered(TracedArray(made), lines, flag(keepdims), (), out, "median")
+    return _to_out(TracedArray(made), lines, flag(keepdims), (), out, "median")
 
 
 @implements(np.nanmedian)
@@ -139,7 +147,7 @@ def nanmedian(
     low, high = _within(count - 1, lines) // 2, _within(count, lines) // 2
     pair = [xla.reshape(value_of(lines.at(p)), (1, lines.count)) for p in (low, high)]
     made = value_of(mean(TracedArray(xla.concatenate(pair, 0)), 0))
-    return deliver([TracedArray(xla.reshape(made, lines.sizes(flag(keepdims))))], out, True, "unsafe", "nanmedian")
+    return to_outputs([TracedArray(xla.reshape(made, lines.sizes(flag(keepdims))))], out, True, "unsafe", "nanmedian")
 
 
 def _empty_mean(array: TracedArray, axis: Any, out: Any, keepdims: Any) -> Any:
@@ -151,11 +159,11 @@ def _within(places: Number, lines: Lines) -> Number:
     return TracedArray(xla.clamp(values.scalar(op, 0), op, values.scalar(op, max(2 * lines.size - 1, 0))))
 
 
-def _delivered(
+def _to_out(
     made: TracedArray, lines: Lines, keepdims: bool, before: Sequence[int], out: Any, name: str
 ) -> Any:  # fmt: skip
     shaped = TracedArray(xla.reshape(value_of(made), lines.sizes(keepdims, before)))
-    return handed(value_of(shaped), out, name)
+    return reduction_to_out(value_of(shaped), out, name)
 
 
 # -- interpolation methods
@@ -167,7 +175,7 @@ def _where(test: Number, yes: Any, no: Any) -> Number:
     like = next((x for x in (yes, no) if isinstance(x, TracedArray)), None)
     dtype = like.dtype if like is not None else np.asarray(yes).dtype
     ops = [value_of(as_traced(test)), value_of(as_traced(yes, dtype)), value_of(as_traced(no, dtype))]
-    return TracedArray(xla.select(*aligned(ops, "where")))
+    return TracedArray(xla.select(*broadcast_together(ops, "where")))
 
 
 def _whole(x: Number) -> Number:
@@ -274,7 +282,7 @@ def nanpercentile(
 def _exact(q: Any) -> Number:
     known = known_values(q)
     if known is not None and known.dtype.kind == "O":
-        raise DTypeError("quantiles that are objects cannot be compiled", where=place(), hint="float(q)")
+        raise DTypeError("quantiles that are objects cannot be compiled", where=user_line(), hint="float(q)")
     return as_traced(q) if known is None else known
 
 
@@ -330,12 +338,12 @@ def _quantile(
     if METHODS[method].weight is None and out is not None and not skips and lines.weights is None:
         _check_taken(out, array, q.shape, lines, keepdims)
     if out is None or lines.weights is not None or (METHODS[method].weight is None and not skips):
-        delivered = _delivered(made, lines, flag(keepdims), q.shape, out, name)
+        result = _to_out(made, lines, flag(keepdims), q.shape, out, name)
         if weights is not None and out is None:
-            delivered.rank0 = Rank0.ARRAY
-        return delivered
+            result.rank0 = Rank0.ARRAY
+        return result
     shaped = TracedArray(xla.reshape(value_of(made), lines.sizes(flag(keepdims), q.shape)))
-    return deliver([shaped], out, True, "unsafe" if skips else "same_kind", "add")  # NumPy's last step
+    return to_outputs([shaped], out, True, "unsafe" if skips else "same_kind", "add")  # NumPy's last step
 
 
 def _check_taken(out: Any, array: TracedArray, before: Sequence[int], lines: Lines, keepdims: Any) -> None:

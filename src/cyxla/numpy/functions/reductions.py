@@ -21,11 +21,9 @@ from cyxla.numpy.ufunc_methods.cumulative import cumulative
 from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,
     REDUCTIONS,
-    all_chosen,
     axes_of,
     axis_of,
     flag,
-    handed,
     has_start,
     initial_of,
     kept_sizes,
@@ -33,6 +31,8 @@ from cyxla.numpy.ufunc_methods.reduce import (
     not_less,
     reduce,
     reduce_op,
+    reduction_to_out,
+    selects_all,
     type_of,
 )  # fmt: skip
 from cyxla.numpy.ufuncs.apply import broadcast_to
@@ -141,7 +141,7 @@ def _place(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: str) -
     made = place_of(op, along, name)
     if keepdims:
         made = xla.reshape(made, kept_sizes(sizes, range(len(sizes)) if axis is None else [along]))
-    return handed(made, out, name)
+    return reduction_to_out(made, out, name)
 
 
 def _others(sizes: Sequence[int], axis: int) -> tuple[int, ...]:
@@ -248,7 +248,7 @@ def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out:
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and tuple(target.shape) != made.shape.dims:
         raise ShapeError("provided out is the wrong size for the accumulation.")
-    return handed(made, out, ufunc.__name__)
+    return reduction_to_out(made, out, ufunc.__name__)
 
 
 @implements(np.cumulative_sum)
@@ -281,7 +281,7 @@ def _array_api_cumulative(
     if include_initial:
         first = REDUCTIONS[ufunc].start(made)
         made = xla.pad_in_dim(made, first, axis, 1, 0)
-    return handed(made, out, ufunc.__name__)
+    return reduction_to_out(made, out, ufunc.__name__)
 
 
 # -- ignoring nan
@@ -341,19 +341,19 @@ def _nan_extreme(
     filled, bad = without_nan(array, row.start)
     if bad is None:
         return reduce(ufunc, array, axis, None, out, keepdims, initial, where)
-    begun = has_start(row, initial)
-    start = TracedArray(row.start(value_of(array))) if begun else initial
+    has_initial = has_start(row, initial)
+    start = TracedArray(row.start(value_of(array))) if has_initial else initial
     joint = convert(value_of(reduce(ufunc, filled, axis, None, None, keepdims, start, where)), _type(ufunc, array, out))
     axes, keep = axes_of(axis, array.ndim), flag(keepdims)
-    if all_chosen(where) and array.size >= _LONG and values.is_float(joint):
+    if selects_all(where) and array.size >= _LONG and values.is_float(joint):
         nothing = _all_nan(array, joint, row.start(joint), axes, keep)
     else:
-        outside = bad if all_chosen(where) else xla.or_(bad, xla.not_(mask_of(where, array.shape)))
+        outside = bad if selects_all(where) else xla.or_(bad, xla.not_(mask_of(where, array.shape)))
         nothing = reduce_op(np.logical_and, outside, axes, keep)
     made: Any = TracedArray(xla.select(nothing, values.full_like(joint, np.nan), joint))
-    if begun:
+    if has_initial:
         made = (np.fmax if ufunc == np.maximum else np.fmin)(TracedArray(initial_of(initial, joint)), made)
-    return handed(value_of(made), out, ufunc.__name__)
+    return reduction_to_out(value_of(made), out, ufunc.__name__)
 
 
 def _all_nan(array: TracedArray, joint: XlaOp, start: XlaOp, axes: Sequence[int], keepdims: bool) -> XlaOp:

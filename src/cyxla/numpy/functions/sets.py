@@ -8,7 +8,7 @@ import numpy as np
 
 from cyxla.numpy.functions.movement import array_of
 from cyxla.numpy.tracing.promotion import common_kind, dtype_of
-from cyxla.numpy.tracing.registry import INSTEAD, implements
+from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import reduce_op
@@ -24,7 +24,7 @@ _TOO_FAR = (
 _FEW = 16  # most elements that are each compared with each
 _SIZED = "how many there are is known in a run only: "
 
-INSTEAD.update(
+ALTERNATIVES.update(
     {
         "unique": _SIZED + "np.sort(x) and np.diff tell where a new one starts; or call it on the result",
         "unique_all": _SIZED + "np.sort(x) and np.diff tell where a new one starts; or call it on the result",

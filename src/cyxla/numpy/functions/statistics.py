@@ -17,13 +17,13 @@ from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,
-    all_chosen,
     axes_of,
     flag,
-    handed,
     known_values,
     mask_of,
     reduce_op,
+    reduction_to_out,
+    selects_all,
     type_of,
 )  # fmt: skip
 from cyxla.numpy.ufuncs.apply import broadcast_to
@@ -37,12 +37,12 @@ from cyxla.xla.lib import values
 
 def _axes(axis: Any, array: TracedArray, where: Any) -> tuple[int, ...]:
     """Return the axes of a mean: those of a scalar count only with ``where=``, as in NumPy."""
-    return axes_of(axis, array.ndim, of_scalars=not all_chosen(where))
+    return axes_of(axis, array.ndim, of_scalars=not selects_all(where))
 
 
 def _count(where: Any, sizes: Sequence[int], axes: Sequence[int], keepdims: bool) -> Any:
     """Return the number of elements of a mean: a NumPy number, or traced with ``where=``."""
-    if all_chosen(where):
+    if selects_all(where):
         return np.int64(prod(sizes[d] for d in axes))
     chosen = xla.convert(mask_of(where, sizes), ElementType.S64)
     return TracedArray(reduce_op(np.add, chosen, axes, keepdims))
@@ -51,7 +51,7 @@ def _count(where: Any, sizes: Sequence[int], axes: Sequence[int], keepdims: bool
 def _sum(array: TracedArray, dtype: Dtype, axes: Sequence[int], keepdims: bool, where: Any) -> XlaOp:
     """Sum masked elements in a dtype."""
     op = convert(value_of(array), dtype)
-    if not all_chosen(where):
+    if not selects_all(where):
         op = xla.select(mask_of(where, op.shape.dims), op, values.zeros_like(op))
     return reduce_op(np.add, op, axes, keepdims)
 
@@ -106,7 +106,7 @@ def mean(
     made = _divided(sums, _count(where, given.shape, axes, keep))
     if dtype is None and out is None and given.itemsize == 2 and given.dtype.kind in "fV":
         made = convert(made, given.dtype)
-    return handed(made, out, "mean")
+    return reduction_to_out(made, out, "mean")
 
 
 def _degrees(ddof: Any, correction: Any) -> Any:
@@ -124,7 +124,7 @@ def var(
 ) -> Any:  # fmt: skip
     """Compute variances along axes."""
     made = _variance(as_traced(a), axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return handed(made, out, "var")
+    return reduction_to_out(made, out, "var")
 
 
 @implements(np.std)
@@ -134,7 +134,7 @@ def std(
 ) -> Any:  # fmt: skip
     """Compute standard deviations along axes."""
     made = _variance(as_traced(a), axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return handed(_root(made, out), out, "std")
+    return reduction_to_out(_root(made, out), out, "std")
 
 
 def _root(op: XlaOp, out: Any) -> XlaOp:
@@ -183,7 +183,7 @@ def _present(array: TracedArray, where: Any) -> tuple[TracedArray, XlaOp]:
     """Replace nan and masked elements by 0; return the array and a mask of the others."""
     op = value_of(array)
     there = xla.eq(op, op)
-    if not all_chosen(where):
+    if not selects_all(where):
         there = xla.and_(there, mask_of(where, op.shape.dims))
     return TracedArray(xla.select(there, op, values.zeros_like(op))), there
 
@@ -204,7 +204,7 @@ def nanmean(
     axes, keep = axes_of(axis, given.ndim), flag(keepdims)
     filled, there = _present(given, where)
     sums = _held(_sum(filled, type_of(np.add, given, dtype, out), axes, keep, NOT_GIVEN), out)
-    return handed(_divided(sums, _counted(there, axes, keep)), out, "nanmean")
+    return reduction_to_out(_divided(sums, _counted(there, axes, keep)), out, "nanmean")
 
 
 @implements(np.nanvar)
@@ -218,7 +218,7 @@ def nanvar(
         return var(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
     made = _nan_variance(given, axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return handed(made, out, "nanvar")
+    return reduction_to_out(made, out, "nanvar")
 
 
 @implements(np.nanstd)
@@ -232,7 +232,7 @@ def nanstd(
         return std(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
     made = _nan_variance(given, axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return handed(_root(made, out), out, "nanstd")
+    return reduction_to_out(_root(made, out), out, "nanstd")
 
 
 def _nan_variance(

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
-from cyxla.numpy.gradient.backward import Linear, or_zeros
+from cyxla.numpy.gradient.backward import Linearised, or_zeros
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.bodies import record
 from cyxla.numpy.tracing.containers import Tree, flatten, paths
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.promotion import WEAK_DTYPES
-from cyxla.numpy.tracing.trace import current, place, require_current
+from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -60,13 +60,13 @@ def grad(
     >>> grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    both = _Differentiated(fun, argnums, has_aux, allow_int)
+    value_and_gradient = _ValueAndGradient(fun, argnums, has_aux, allow_int)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        result, slope = both(*args, **kwargs)
-        return (slope, result[1]) if has_aux else slope
+        result, gradient_ = value_and_gradient(*args, **kwargs)
+        return (gradient_, result[1]) if has_aux else gradient_
 
-    return _named_like(gradient, fun)
+    return _with_signature_of(gradient, fun)
 
 
 def value_and_grad(
@@ -79,16 +79,16 @@ def value_and_grad(
     callable
         Function that returns a pair: the result of `fun`, and the gradient.
     """
-    return _named_like(_Differentiated(fun, argnums, has_aux, allow_int), fun)
+    return _with_signature_of(_ValueAndGradient(fun, argnums, has_aux, allow_int), fun)
 
 
-def _named_like(made: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
+def _with_signature_of(made: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
     """Copy name and signature of a function; ufuncs have keywords that exclude each other."""
     made = api_boundary(made)
     return made if isinstance(fun, np.ufunc) else update_wrapper(made, fun, updated=())
 
 
-class _Differentiated:
+class _ValueAndGradient:
     """Function that returns value and gradient of another one."""
 
     def __init__(self, fun: Callable[..., Any], argnums: Argnums, has_aux: bool, allow_int: bool) -> None:
@@ -103,18 +103,18 @@ class _Differentiated:
         return self._traced(*args, **kwargs)
 
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
-        chosen = choose(self.fun, self.argnums, args, kwargs)
-        call = Call.of(self.fun, args, kwargs, chosen, self.has_aux, self.allow_int)
+        selected = select_arguments(self.fun, self.argnums, args, kwargs)
+        call = Call.of(self.fun, args, kwargs, selected, self.has_aux, self.allow_int)
         if len(call.results) != 1 or call.results[0].shape != () or call.results[0].dtype.kind not in "fV":
             raise TraceError(
-                f"grad needs a function of one real number, but {_name(self.fun)} returns {_described(call.out)}",
-                where=place(), hint="np.sum makes one number of an array; vjp takes any result",
+                f"grad needs a function of one real number, but {_name(self.fun)} returns {_describe(call.out)}",
+                where=user_line(), hint="np.sum makes one number of an array; vjp takes any result",
             )  # fmt: skip
         one = require_current().constant(1, call.results[0].dtype)
-        slopes = call.pull([one])
-        parts = [slopes[key] for key in chosen.keys]
+        gradients = call.pull([one])
+        parts = [gradients[key] for key in selected.keys]
         value = (call.out, call.aux) if self.has_aux else call.out
-        return value, parts[0] if chosen.single else tuple(parts)
+        return value, parts[0] if selected.single else tuple(parts)
 
 
 def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -136,17 +136,17 @@ def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any
         arguments. With `has_aux`, the second result follows.
     """
     if current() is not None:
-        call = Call.of(fun, args, {}, Chosen(list(range(len(args))), False), has_aux, True)
+        call = Call.of(fun, args, {}, SelectedArguments(list(range(len(args))), False), has_aux, True)
         return (call.out, call.pullback, call.aux) if has_aux else (call.out, call.pullback)
 
     def run(*given: Any) -> Any:
-        return Call.of(fun, given, {}, Chosen([], False), has_aux, True).value
+        return Call.of(fun, given, {}, SelectedArguments([], False), has_aux, True).value
 
     def back(cotangent: Any, *given: Any) -> Any:
         return vjp(fun, *given, has_aux=has_aux)[1](cotangent)
 
-    value, way = compiled(run, fun)(*args), compiled(back, fun)
-    pullback = lambda cotangent: way(cotangent, *args)  # noqa: E731
+    value, compiled_pullback = compiled(run, fun)(*args), compiled(back, fun)
+    pullback = lambda cotangent: compiled_pullback(cotangent, *args)  # noqa: E731
     return (value[0], pullback, value[1]) if has_aux else (value, pullback)
 
 
@@ -156,7 +156,7 @@ def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[.
     def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    _named_like(run, of)
+    _with_signature_of(run, of)
     run.__name__ = _name(of)
     run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     made: Callable[..., Any] = hooks.jit(run)
@@ -164,14 +164,16 @@ def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[.
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectedArguments:
     """Arguments to differentiate: their positions or keywords; `single` is True if `argnums` is not a sequence."""
 
     keys: list[int | str]
     single: bool
 
 
-def choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: dict[str, Any]) -> Chosen:
+def select_arguments(
+    fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: dict[str, Any]
+) -> SelectedArguments:
     """Return the arguments that `argnums` selects.
 
     Raises
@@ -180,24 +182,24 @@ def choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwarg
         No argument has that name or position.
     """
     single = isinstance(argnums, (int, str))
-    asked: Sequence[int | str] = [argnums] if isinstance(argnums, (int, str)) else list(argnums)
-    return Chosen([_key(fun, a, args, kwargs) for a in asked], single)
+    requested: Sequence[int | str] = [argnums] if isinstance(argnums, (int, str)) else list(argnums)
+    return SelectedArguments([_key(fun, a, args, kwargs) for a in requested], single)
 
 
-def _key(fun: Callable[..., Any], asked: int | str, args: Sequence[Any], kwargs: dict[str, Any]) -> int | str:
-    if isinstance(asked, str):
-        if asked in kwargs:
-            return asked
+def _key(fun: Callable[..., Any], requested: int | str, args: Sequence[Any], kwargs: dict[str, Any]) -> int | str:
+    if isinstance(requested, str):
+        if requested in kwargs:
+            return requested
         try:
             names = list(inspect.signature(fun).parameters)
         except (TypeError, ValueError):
             names = []
-        if asked in names[: len(args)]:
-            return names.index(asked)
-    elif -len(args) <= asked < len(args):
-        return int(asked) % len(args)
+        if requested in names[: len(args)]:
+            return names.index(requested)
+    elif -len(args) <= requested < len(args):
+        return int(requested) % len(args)
     raise InvalidArgumentError(
-        f"argnums: {_name(fun)} was called without argument {asked!r}", where=place(),
+        f"argnums: {_name(fun)} was called without argument {requested!r}", where=user_line(),
         hint=f"it was given {len(args)} by position and {', '.join(kwargs) or 'none'} by name",
     )  # fmt: skip
 
@@ -225,8 +227,8 @@ class Call:
     """
 
     def __init__(
-        self, linear: Linear, out_tree: Tree, results: list[TracedArray], aux: Any, arguments: dict[Any, Any],
-        places: dict[Any, list[int]],
+        self, linear: Linearised, out_tree: Tree, results: list[TracedArray], aux: Any, arguments: dict[Any, Any],
+        leaf_indices: dict[Any, list[int]],
     ) -> None:  # fmt: skip
         self.linear = linear
         self.out_tree = out_tree
@@ -234,7 +236,7 @@ class Call:
         self.out = out_tree.build(results)
         self.aux = aux
         self._arguments = arguments
-        self._places = places
+        self._leaf_indices = leaf_indices
 
     @property
     def value(self) -> Any:
@@ -243,19 +245,19 @@ class Call:
 
     @staticmethod
     def of(
-        fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], chosen: Chosen, has_aux: bool,
-        allow_int: bool,
+        fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], selected: SelectedArguments,
+        has_aux: bool, allow_int: bool,
     ) -> Call:  # fmt: skip
         """Trace a call inside the current trace."""
         keyed: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         leaves, tree = flatten(keyed)
         owners = [key for key, value in keyed.items() for _ in flatten(value)[0]]
         names = [path for key, value in keyed.items() for path in paths(value, f"argument {key}")]
-        wanted = [owner in chosen.keys for owner in owners]
+        differentiated = [owner in selected.keys for owner in owners]
         arrays: dict[int, TracedArray] = {}
         for k, leaf in enumerate(leaves):
-            if wanted[k] or isinstance(leaf, TracedArray):
-                arrays[k] = _argument(leaf, names[k], wanted[k] and not allow_int)
+            if differentiated[k] or isinstance(leaf, TracedArray):
+                arrays[k] = _argument(leaf, names[k], differentiated[k] and not allow_int)
         flat_aux: list[Any] = []
 
         def build(given: list[Any]) -> list[Any]:
@@ -276,9 +278,9 @@ class Call:
         with differentiating():
             recorded = record(_name(fun), run, list(arrays.values()), build)
         operands = [value_of(a) for a in arrays.values()] + recorded.body.captures
-        active = [wanted[k] and a.dtype.kind in "fcV" for k, a in arrays.items()]
+        active = [differentiated[k] and a.dtype.kind in "fcV" for k, a in arrays.items()]
         active += [False] * len(recorded.body.captures)
-        linear = Linear(recorded.body, operands, active)
+        linear = Linearised(recorded.body, operands, active)
         made = [traced(v, r.weak) for v, r in zip(linear.results(), recorded.results, strict=True)]
         aux: Any = None
         out_tree = recorded.tree
@@ -287,28 +289,32 @@ class Call:
             rest = iter(made[out_tree.count :])
             aux = flat_aux[0].build([next(rest) if s is None else s for s in flat_aux[1]])
             made = made[: out_tree.count]
-        order = {k: n for n, k in enumerate(arrays)}
-        places = {
-            key: [order[k] for k, owner in enumerate(owners) if owner == key] for key in keyed if key in chosen.keys
+        index_of = {k: n for n, k in enumerate(arrays)}
+        leaf_indices = {
+            key: [index_of[k] for k, owner in enumerate(owners) if owner == key]
+            for key in keyed
+            if key in selected.keys
         }
-        return Call(linear, out_tree, made, aux, keyed, places)
+        return Call(linear, out_tree, made, aux, keyed, leaf_indices)
 
     def pull(self, cotangents: Sequence[XlaOp | None]) -> dict[Any, Any]:
         """Pull cotangents of the leaves of `out` back to containers like the chosen arguments."""
         rest = len(self.linear.body.results) - len(self.results)
         found = self.linear.pull([*cotangents, *[None] * rest])
-        shapes = [_slope_shape(p.shape) for p in self.linear.body.parameters]
-        slopes = [traced(s) for s in or_zeros(found, shapes)]
+        shapes = [_gradient_shape(p.shape) for p in self.linear.body.parameters]
+        gradients = [traced(s) for s in or_zeros(found, shapes)]
         return {
-            key: flatten(self._arguments[key])[1].build([slopes[n] for n in numbers])
-            for key, numbers in self._places.items()
+            key: flatten(self._arguments[key])[1].build([gradients[n] for n in numbers])
+            for key, numbers in self._leaf_indices.items()
         }
 
     def pullback(self, cotangent: Any) -> tuple[Any, ...]:
         """Pull a cotangent, a container like `out`, back to containers like the arguments."""
         leaves, tree = flatten(cotangent)
         if tree != self.out_tree:
-            raise TraceError(f"the cotangent is not a container like the result {_described(self.out)}", where=place())
+            raise TraceError(
+                f"the cotangent is not a container like the result {_describe(self.out)}", where=user_line()
+            )
         found = self.pull([_cotangent(c, r, n) for n, (c, r) in enumerate(zip(leaves, self.results, strict=True))])
         return tuple(found[k] for k in sorted(found))
 
@@ -318,22 +324,22 @@ def _cotangent(value: Any, result: TracedArray, n: int) -> XlaOp | None:
         return None
     given = as_traced(value)
     if given.shape != result.shape:
-        raise ShapeError(f"cotangent {n} has sizes {given.shape}, the result {result.shape}", where=place())
+        raise ShapeError(f"cotangent {n} has sizes {given.shape}, the result {result.shape}", where=user_line())
     return value_of(as_traced(given, result.dtype))
 
 
-def _slope_shape(shape: Shape) -> Shape:
+def _gradient_shape(shape: Shape) -> Shape:
     """Return the shape of a gradient; those with respect to integers are floats."""
     return shape if shape.dtype.is_float or shape.dtype.is_complex else shape.with_dtype(ElementType.F64)
 
 
 def _argument(leaf: Any, name: str, must_be_inexact: bool) -> TracedArray:
     if not _is_array(leaf):
-        raise DTypeError(f"grad: {name} is a {type(leaf).__name__}, not an array", where=place())
+        raise DTypeError(f"grad: {name} is a {type(leaf).__name__}, not an array", where=user_line())
     array = as_traced(leaf)
     if must_be_inexact and array.dtype.kind not in "fcV":
         raise DTypeError(
-            f"grad: {name} holds {array.dtype}, which has no derivative", where=place(),
+            f"grad: {name} holds {array.dtype}, which has no derivative", where=user_line(),
             hint="convert it to a float type, or choose other arguments by argnums",
         )  # fmt: skip
     return array
@@ -345,7 +351,7 @@ def _is_array(leaf: Any) -> bool:
 
 def _pair(made: Any, fun: Callable[..., Any]) -> tuple[Any, Any]:
     if not isinstance(made, tuple) or len(made) != 2:
-        raise TraceError(f"has_aux: {_name(fun)} must return a pair", where=place())
+        raise TraceError(f"has_aux: {_name(fun)} must return a pair", where=user_line())
     return made[0], made[1]
 
 
@@ -353,7 +359,7 @@ def _name(fun: Callable[..., Any]) -> str:
     return str(getattr(fun, "__name__", type(fun).__name__)).strip("<>") or "function"
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     leaves = flatten(value)[0]
     if value is None or (len(leaves) == 1 and leaves[0] is value):
         return repr(value)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.gradient.table import Cotangents, Node, find, zeros
-from cyxla.numpy.tracing.bodies import Body, Values, made, replay, results_of
-from cyxla.numpy.tracing.trace import Pullback, Rule, place, require_current
+from cyxla.numpy.tracing.bodies import Body, Values, body_results, instruction_of, replay
+from cyxla.numpy.tracing.trace import Pullback, Rule, require_current, user_line
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -19,7 +19,7 @@ def is_inexact(shape: Shape) -> bool:
     return shape.is_array and (shape.dtype.is_float or shape.dtype.is_complex)
 
 
-class Linear:
+class Linearised:
     """Body that is inlined in the current trace so that its results can be differentiated.
 
     Parameters
@@ -47,68 +47,70 @@ class Linear:
         self.active = activity(body, active)
         self.wanted = list(active)
         self._pullbacks: dict[Rule, Pullback] = {}
-        behind = [XlaOp(body.trace.builder, o) for ins in known or () if ins in self.active for o in ins.operands]
-        self.values: Values = replay(body, operands, known, self._rewritten(), behind)
+        operands_of_known = [
+            XlaOp(body.trace.builder, o) for ins in known or () if ins in self.active for o in ins.operands
+        ]
+        self.values: Values = replay(body, operands, known, self._forward_rules(), operands_of_known)
 
-    def _rewritten(self) -> dict[Rule, Callable[[list[XlaOp]], list[XlaOp]]]:
-        found = dict.fromkeys(r for r in self.body.trace.rules.values() if r.again is not None)
-        return {r: self._forward(r) for r in found if any(made(x) in self.active for x in r.inputs)}
+    def _forward_rules(self) -> dict[Rule, Callable[[list[XlaOp]], list[XlaOp]]]:
+        found = dict.fromkeys(r for r in self.body.trace.rules.values() if r.forward is not None)
+        return {r: self._forward(r) for r in found if any(instruction_of(x) in self.active for x in r.inputs)}
 
     def _forward(self, rule: Rule) -> Callable[[list[XlaOp]], list[XlaOp]]:
-        assert rule.again is not None
-        again, flags = rule.again, [made(x) in self.active for x in rule.inputs]
+        assert rule.forward is not None
+        forward, flags = rule.forward, [instruction_of(x) in self.active for x in rule.inputs]
 
         def write(inputs: list[XlaOp]) -> list[XlaOp]:
-            outputs, self._pullbacks[rule] = again(inputs, flags)
+            outputs, self._pullbacks[rule] = forward(inputs, flags)
             return outputs
 
         return write
 
     def results(self) -> list[XlaOp]:
         """Return the results of the body; its failures join those of the current trace."""
-        return results_of(self.body, self.values)
+        return body_results(self.body, self.values)
 
     def pull(self, cotangents: Cotangents) -> list[XlaOp | None]:
         """Pull cotangents of the results back to the parameters; None where they are zero or not wanted."""
-        return _Walk(self, cotangents).run()
+        return _ReversePass(self, cotangents).run()
 
 
 def activity(body: Body, active: Sequence[bool]) -> set[Instruction]:
     """Return the instructions that depend on active parameters."""
-    found = {made(p) for p, a in zip(body.parameters, active, strict=True) if a}
+    found = {instruction_of(p) for p, a in zip(body.parameters, active, strict=True) if a}
     rules = body.trace.rules
     for ins in body.instructions:
         if not (is_inexact(ins.shape) or ins.shape.is_tuple):
             continue
         rule = rules.get(ins)
-        sources = ins.operands if rule is None else map(made, rule.inputs)
+        sources = ins.operands if rule is None else map(instruction_of, rule.inputs)
         if any(o in found for o in sources):
             found.add(ins)
     return found
 
 
-class _Walk:
+class _ReversePass:
     """Reverse pass through a body."""
 
-    def __init__(self, linear: Linear, cotangents: Cotangents) -> None:
+    def __init__(self, linear: Linearised, cotangents: Cotangents) -> None:
         self.linear = linear
         self.rules = linear.body.trace.rules
         self.trace = require_current()
         self.found: dict[Instruction, list[XlaOp | None]] = {}
-        self.passed: dict[Rule, int] = {}
+        self.visited_outputs: dict[Rule, int] = {}
         for result, c in zip(linear.body.results, cotangents, strict=True):
-            self.add(made(result), c)
+            self.add(instruction_of(result), c)
 
     def run(self) -> list[XlaOp | None]:
         """Visit all instructions that a cotangent reaches, and return the cotangents of the parameters."""
         for ins in reversed(self.linear.body.instructions):
             rule = self.rules.get(ins)
             if rule is not None:
-                self.pass_output(rule)
+                self.visit_output(rule)
             elif ins in self.found and ins.opcode != "parameter":
                 self.visit(ins)
         parameters = zip(self.linear.body.parameters, self.linear.wanted, strict=True)
-        return [self.found.get(made(p), [None])[0] if w else None for p, w in parameters]
+        return [self.found.get(instruction_of(p), [None])[0] if w else None for p, w in parameters]
 
     def visit(self, ins: Instruction) -> None:
         """Propagate the cotangent of an instruction to its operands."""
@@ -127,32 +129,34 @@ class _Walk:
         """Propagate the cotangent by the rule of the opcode."""
         pull = find(ins.opcode)
         if pull is None:
-            raise no_rule(ins)
+            raise no_derivative(ins)
         node = Node(ins, self.value, self.found[ins], tuple(o in self.linear.active for o in ins.operands))
         for operand, c in zip(ins.operands, pull(node), strict=True):
             self.add(operand, c)
 
-    def pass_output(self, rule: Rule) -> None:
+    def visit_output(self, rule: Rule) -> None:
         """Count an output of a rule; visit the rule at its first output in program order, after all of its uses."""
-        self.passed[rule] = self.passed.get(rule, 0) + 1
-        if self.passed[rule] == len(rule.outputs) and any(made(o) in self.found for o in rule.outputs):
+        self.visited_outputs[rule] = self.visited_outputs.get(rule, 0) + 1
+        if self.visited_outputs[rule] == len(rule.outputs) and any(
+            instruction_of(o) in self.found for o in rule.outputs
+        ):
             self.visit_rule(rule)
 
     def visit_rule(self, rule: Rule) -> None:
         """Propagate the cotangents of the outputs of a rule to its inputs."""
-        given = [self.found.get(made(o), [None])[0] for o in rule.outputs]
+        given = [self.found.get(instruction_of(o), [None])[0] for o in rule.outputs]
         if rule in self.linear._pullbacks:
-            back = self.linear._pullbacks[rule](given)
+            found = self.linear._pullbacks[rule](given)
         else:
             assert rule.vjp is not None
-            inputs, outputs = ([self.value(made(v)) for v in side] for side in (rule.inputs, rule.outputs))
-            back = rule.vjp(inputs, outputs, given)
-        for x, c in zip(rule.inputs, back, strict=True):
-            self.add(made(x), c)
+            inputs, outputs = ([self.value(instruction_of(v)) for v in side] for side in (rule.inputs, rule.outputs))
+            found = rule.vjp(inputs, outputs, given)
+        for x, c in zip(rule.inputs, found, strict=True):
+            self.add(instruction_of(x), c)
 
     def value(self, ins: Instruction) -> XlaOp:
         """Return the value of an instruction in the current trace."""
-        return self.trace.inner(self.linear.values[ins])
+        return self.trace.capture(self.linear.values[ins])
 
     def add(self, ins: Instruction, cotangent: XlaOp | None, index: int = 0) -> None:
         """Accumulate a cotangent of an instruction."""
@@ -165,10 +169,10 @@ class _Walk:
         parts[index] = cotangent if before is None else xla.add(before, cotangent)
 
 
-def no_rule(ins: Instruction, why: str = "") -> UnimplementedError:
+def no_derivative(ins: Instruction, why: str = "") -> UnimplementedError:
     """Return the error for an instruction without a derivative."""
     known = dict(ins.metadata)
-    at = f"{known['source_file']}:{known.get('source_line', '')}" if "source_file" in known else place()
+    at = f"{known['source_file']}:{known.get('source_line', '')}" if "source_file" in known else user_line()
     what = f"{ins.opcode} {ins.attrs['custom_call_target']}" if ins.opcode == "custom-call" else ins.opcode
     return UnimplementedError(
         f"the derivative of {what}{why} is not known", where=at,

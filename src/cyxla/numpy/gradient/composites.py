@@ -33,7 +33,7 @@ def composite(
         Results with the derivative attached.
     """
     trace = current()
-    given = list(inputs) if trace is None else [trace.inner(x) for x in inputs]
+    given = list(inputs) if trace is None else [trace.capture(x) for x in inputs]
     made = results(*given) if callable(results) else results
     found = [made] if isinstance(made, XlaOp) else list(made)
     return found if trace is None else attach(given, found, vjp=vjp)
@@ -43,7 +43,8 @@ def attach(
     inputs: Sequence[XlaOp],
     results: Sequence[XlaOp],
     vjp: Vjp | None = None,
-    again: Callable[[list[XlaOp], list[bool]], tuple[list[XlaOp], Callable[..., Sequence[XlaOp | None]]]] | None = None,
+    forward: Callable[[list[XlaOp], list[bool]], tuple[list[XlaOp], Callable[..., Sequence[XlaOp | None]]]]
+    | None = None,
 ) -> list[XlaOp]:
     """Attach a rule to results; see `cyxla.numpy.tracing.trace.Rule`.
 
@@ -53,20 +54,20 @@ def attach(
         Results; those that are inputs, constants, or have a rule already are copied.
     """
     trace = require_current()
-    outputs = _own(inputs, results)
-    made = Rule(list(inputs), outputs, vjp, again)
+    outputs = _fresh_outputs(inputs, results)
+    made = Rule(list(inputs), outputs, vjp, forward)
     for o in outputs:
         assert o.instruction is not None
         trace.rules[o.instruction] = made
     return outputs
 
 
-def _own(inputs: Sequence[XlaOp], results: Sequence[XlaOp]) -> list[XlaOp]:
+def _fresh_outputs(inputs: Sequence[XlaOp], results: Sequence[XlaOp]) -> list[XlaOp]:
     taken = {x.instruction for x in inputs} | set(require_current().rules)
     made: list[XlaOp] = []
     for r in results:
         assert r.instruction is not None
-        fresh = r.instruction not in taken and r.instruction.opcode not in ("parameter", "constant")
-        made.append(r if fresh else xla.copy(r))
+        is_new = r.instruction not in taken and r.instruction.opcode not in ("parameter", "constant")
+        made.append(r if is_new else xla.copy(r))
         taken.add(r.instruction)
     return made

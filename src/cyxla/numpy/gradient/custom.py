@@ -9,12 +9,12 @@ from inspect import signature
 from typing import Any
 
 from cyxla.errors import FailedPreconditionError, TraceError
-from cyxla.numpy.gradient.backward import Linear
+from cyxla.numpy.gradient.backward import Linearised
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.gradient.table import zeros
-from cyxla.numpy.tracing.bodies import Body, Traced, record, write
+from cyxla.numpy.tracing.bodies import Body, TracedFunction, inline, record
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
-from cyxla.numpy.tracing.trace import Pullback, current, place, require_current
+from cyxla.numpy.tracing.trace import Pullback, current, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -24,10 +24,10 @@ def stop_gradient(value: Any) -> Any:
     """Return a value, or container of values, that counts as constant in gradients."""
     if current() is None:
         return value
-    return map_leaves(lambda x: traced(_stopped(value_of(x)), x.weak) if isinstance(x, TracedArray) else x, value)
+    return map_leaves(lambda x: traced(_stop(value_of(x)), x.weak) if isinstance(x, TracedArray) else x, value)
 
 
-def _stopped(x: XlaOp) -> XlaOp:
+def _stop(x: XlaOp) -> XlaOp:
     return attach([], [xla.copy(x)], vjp=lambda inputs, outputs, cotangents: [])[0]
 
 
@@ -71,8 +71,9 @@ class custom_vjp:  # noqa: N801 - a decorator
         if trace is None or not trace.program.gradients:
             return self.fun(*args, **kwargs)
         if self.forward is None or self.backward is None:
-            raise FailedPreconditionError(f"{self.__name__} has no derivative yet", where=place(), hint="call defvjp")  # type: ignore[attr-defined]
-        return _by_hand(self.forward, self.backward, self._by_position(args, kwargs) if kwargs else args)
+            name = self.__name__  # type: ignore[attr-defined]
+            raise FailedPreconditionError(f"{name} has no derivative yet", where=user_line(), hint="call defvjp")
+        return _call_forward(self.forward, self.backward, self._by_position(args, kwargs) if kwargs else args)
 
     def _by_position(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
         given = signature(self.fun).bind(*args, **kwargs)
@@ -83,14 +84,14 @@ class custom_vjp:  # noqa: N801 - a decorator
         return given.args
 
 
-def _by_hand(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[Any]) -> Any:
+def _call_forward(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[Any]) -> Any:
     leaves, tree = flatten(args)
-    places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracedArray)]
-    arrays = [leaves[k] for k in places]
+    positions = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracedArray)]
+    arrays = [leaves[k] for k in positions]
 
     def build(given: list[Any]) -> list[Any]:
         filled = list(leaves)
-        for k, g in zip(places, given, strict=True):
+        for k, g in zip(positions, given, strict=True):
             filled[k] = g
         return list(tree.build(filled))
 
@@ -102,13 +103,13 @@ def _by_hand(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[An
         program.gradients += 1
     if recorded.tree.kind is None or len(recorded.tree.children) != 2:
         raise TraceError("the first function of a custom_vjp must return a result and what the second needs")
-    hand = _Hand(recorded, bwd, args, tree, places)
-    made = hand.written([*map(value_of, arrays), *recorded.body.captures])[0]
+    call = _CustomVjpCall(recorded, bwd, args, tree, positions)
+    made = call.inline_forward([*map(value_of, arrays), *recorded.body.captures])[0]
     return recorded.tree.children[0].build([traced(v, r.weak) for v, r in zip(made, recorded.results, strict=False)])
 
 
 @dataclass(frozen=True)
-class _Hand:
+class _CustomVjpCall:
     """Call of a function with a custom derivative.
 
     Attributes
@@ -121,59 +122,61 @@ class _Hand:
         Arguments, the structure of their container, and the positions of arrays among its leaves.
     """
 
-    forward: Traced
+    forward: TracedFunction
     backward: Callable[..., Any]
     args: Sequence[Any]
     tree: Tree
-    places: Sequence[int]
+    positions: Sequence[int]
 
-    def written(self, inputs: Sequence[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
+    def inline_forward(self, inputs: Sequence[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
         """Inline the forward function with its derivative; return the results and the residuals."""
         count = self.forward.tree.children[0].count
-        made = write(self.forward.body, inputs)
-        return attach(inputs, made[:count], again=self._again), made[count:]
+        made = inline(self.forward.body, inputs)
+        return attach(inputs, made[:count], forward=self._forward), made[count:]
 
-    def _again(self, inputs: list[XlaOp], active: list[bool]) -> tuple[list[XlaOp], Pullback]:
-        own = len(self.places)
+    def _forward(self, inputs: list[XlaOp], active: list[bool]) -> tuple[list[XlaOp], Pullback]:
+        own = len(self.positions)
         if any(active[own:]):
             raise TraceError(
                 "a function with a custom_vjp uses a value from outside that is being differentiated by",
-                where=place(), hint="hand it in as an argument, or stop_gradient it",
+                where=user_line(), hint="hand it in as an argument, or stop_gradient it",
             )  # fmt: skip
-        outputs, kept = self.written(inputs)
+        outputs, residuals = self.inline_forward(inputs)
 
         def pull(cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
-            slopes = self._slopes(outputs, kept, cotangents)
-            found = [_fitting(slopes[k], inputs[n]) for n, k in enumerate(self.places)]
+            of_leaves = self._run_backward(outputs, residuals, cotangents)
+            found = [_convert_cotangent(of_leaves[k], inputs[n]) for n, k in enumerate(self.positions)]
             return [*found, *[None] * (len(inputs) - own)]
 
         return outputs, pull
 
-    def _slopes(self, outputs: Sequence[XlaOp], kept: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[Any]:
+    def _run_backward(
+        self, outputs: Sequence[XlaOp], saved: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
+    ) -> list[Any]:
         """Return the cotangents of all leaves of the arguments."""
         out_tree, kept_tree = self.forward.tree.children
         weak = [r.weak for r in self.forward.results[out_tree.count :]]
-        residuals = kept_tree.build([traced(_here(v), w) for v, w in zip(kept, weak, strict=True)])
+        residuals = kept_tree.build([traced(_capture(v), w) for v, w in zip(saved, weak, strict=True)])
         given = out_tree.build([traced(_or_zero(c, o)) for c, o in zip(cotangents, outputs, strict=True)])
-        return _matched(self.backward(residuals, given), self.args, self.tree)
+        return _match_leaves(self.backward(residuals, given), self.args, self.tree)
 
 
-def _here(x: XlaOp) -> XlaOp:
-    return require_current().inner(x)
+def _capture(x: XlaOp) -> XlaOp:
+    return require_current().capture(x)
 
 
 def _or_zero(cotangent: XlaOp | None, like: XlaOp) -> XlaOp:
     return zeros(like.shape) if cotangent is None else cotangent
 
 
-def _matched(slopes: Any, args: Sequence[Any], tree: Tree) -> list[Any]:
+def _match_leaves(of_leaves: Any, args: Sequence[Any], tree: Tree) -> list[Any]:
     """Match the result of `bwd` with the leaves of the arguments."""
-    if not isinstance(slopes, (tuple, list)) or len(slopes) != len(args):
+    if not isinstance(of_leaves, (tuple, list)) or len(of_leaves) != len(args):
         raise TraceError(f"the second function of a custom_vjp must return a tuple of {len(args)} cotangents")
     found: list[Any] = []
-    for slope, part in zip(slopes, tree.children, strict=True):
-        leaves, like = flatten(slope)
-        if slope is None:
+    for cotangent, part in zip(of_leaves, tree.children, strict=True):
+        leaves, like = flatten(cotangent)
+        if cotangent is None:
             found += [None] * part.count
         elif like == part:
             found += leaves
@@ -182,10 +185,10 @@ def _matched(slopes: Any, args: Sequence[Any], tree: Tree) -> list[Any]:
     return found
 
 
-def _fitting(slope: Any, x: XlaOp) -> XlaOp | None:
-    if slope is None or not (x.shape.dtype.is_float or x.shape.dtype.is_complex):
+def _convert_cotangent(cotangent: Any, x: XlaOp) -> XlaOp | None:
+    if cotangent is None or not (x.shape.dtype.is_float or x.shape.dtype.is_complex):
         return None
-    array = as_traced(slope)
+    array = as_traced(cotangent)
     if array.shape != x.shape.dims:
         raise TraceError(f"a cotangent of sizes {array.shape} was returned for an argument of sizes {x.shape.dims}")
     return value_of(as_traced(array, x.shape.dtype.numpy_dtype))
@@ -200,36 +203,36 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         if trace is None or not trace.program.gradients:
             return fun(*args, **kwargs)
         leaves, tree = flatten((args, kwargs))
-        places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracedArray)]
-        arrays = [leaves[k] for k in places]
+        positions = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracedArray)]
+        arrays = [leaves[k] for k in positions]
 
         def build(given: list[Any]) -> list[Any]:
             filled = list(leaves)
-            for k, g in zip(places, given, strict=True):
+            for k, g in zip(positions, given, strict=True):
                 filled[k] = g
             return list(tree.build(filled))
 
         recorded = record("checkpoint", lambda a, k: fun(*a, **k), arrays, build)
-        made = _recomputed(recorded.body, [*map(value_of, arrays), *recorded.body.captures])
+        made = _inline_recomputing(recorded.body, [*map(value_of, arrays), *recorded.body.captures])
         return recorded.tree.build([traced(v, r.weak) for v, r in zip(made, recorded.results, strict=True)])
 
     return run
 
 
-def _recomputed(body: Body, operands: Sequence[XlaOp]) -> list[XlaOp]:
+def _inline_recomputing(body: Body, operands: Sequence[XlaOp]) -> list[XlaOp]:
     """Inline a body whose pullback recomputes it."""
 
-    def again(inputs: list[XlaOp], active: list[bool]) -> tuple[list[XlaOp], Pullback]:
+    def forward(inputs: list[XlaOp], active: list[bool]) -> tuple[list[XlaOp], Pullback]:
         def pull(cotangents: Sequence[XlaOp | None]) -> Sequence[XlaOp | None]:
-            return Linear(body, _held(inputs), active).pull(cotangents)
+            return Linearised(body, _behind_barrier(inputs), active).pull(cotangents)
 
-        return _recomputed(body, inputs), pull
+        return _inline_recomputing(body, inputs), pull
 
-    return attach(operands, write(body, operands), again=again)
+    return attach(operands, inline(body, operands), forward=forward)
 
 
-def _held(values: Sequence[XlaOp]) -> list[XlaOp]:
+def _behind_barrier(values: Sequence[XlaOp]) -> list[XlaOp]:
     """Put values behind an optimisation barrier, so that computations from them are not merged with earlier ones."""
     trace = require_current()
-    bundle = xla.opt_barrier(xla.tuple_(trace.builder, [trace.inner(v) for v in values]))
+    bundle = xla.opt_barrier(xla.tuple_(trace.builder, [trace.capture(v) for v in values]))
     return [xla.get_tuple_element(bundle, k) for k in range(len(values))]

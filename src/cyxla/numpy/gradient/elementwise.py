@@ -17,7 +17,7 @@ from cyxla.xla.hlo.builder import functions as xla
 Partial = Callable[..., XlaOp | None]
 
 
-def nothing(node: Node) -> Cotangents:
+def zero_cotangents(node: Node) -> Cotangents:
     """Return zero cotangents, for opcodes that are constant almost everywhere or whose results are not inexact."""
     return [None] * len(node.needs)
 
@@ -57,7 +57,7 @@ def conjugate(x: XlaOp) -> XlaOp:
     return xla.complex_(xla.real(x), -xla.imag(x)) if x.shape.dtype.is_complex else x
 
 
-def summed(x: XlaOp, dims: tuple[int, ...] | None = None) -> XlaOp:
+def sum_over(x: XlaOp, dims: tuple[int, ...] | None = None) -> XlaOp:
     """Sum along dimensions, by default along all of them."""
     axes = tuple(range(x.shape.rank)) if dims is None else dims
     return xla.reduce(x, [zero(x)], scalar_computation("add", x.shape.dtype), axes) if axes else x
@@ -69,15 +69,15 @@ def zero(x: XlaOp) -> XlaOp:
 
 
 def _power_base(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
-    flat = is_zero(y)  # x ** 0 is 1 everywhere, also at x = 0
-    return where(~flat, g * y * xla.power(x, xla.select(flat, number(y, 1), y - number(y, 1))))
+    zero_mask = is_zero(y)  # x ** 0 is 1 everywhere, also at x = 0
+    return where(~zero_mask, g * y * xla.power(x, xla.select(zero_mask, number(y, 1), y - number(y, 1))))
 
 
 def _power_exponent(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
     return g * out * xla.log(where(~is_zero(x), x, 1))
 
 
-def _larger(greater: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp, XlaOp], XlaOp]:
+def _share_of_selected(greater: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp, XlaOp], XlaOp]:
     """Return the partial derivative of an operand selected by comparison: 1, 0, or one half for equal ones."""
 
     def share(g: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
@@ -87,14 +87,14 @@ def _larger(greater: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp,
     return share
 
 
-_above, _below = _larger(xla.gt), _larger(xla.lt)
+_share_of_greater, _share_of_less = _share_of_selected(xla.gt), _share_of_selected(xla.lt)
 
 
 def _absolute(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
     if not x.shape.dtype.is_complex:
         return g * xla.sign(x)
-    flat = is_zero(out)
-    slope = conjugate(x) * as_complex(xla.divide(number(out, 1), where(~flat, out, 1)))
+    zero_mask = is_zero(out)
+    slope = conjugate(x) * as_complex(xla.divide(number(out, 1), where(~zero_mask, out, 1)))
     return as_complex(g) * slope
 
 
@@ -103,12 +103,12 @@ def _sign(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp | None:
     if not x.shape.dtype.is_complex:
         return None
     size = xla.abs_(x)
-    flat = is_zero(size)
-    turned = (g - conjugate(g * out * out)) * number(g, 0.5)
-    return xla.select(flat, number(g, 0), turned / as_complex(where(~flat, size, 1)))
+    zero_mask = is_zero(size)
+    tangential = (g - conjugate(g * out * out)) * number(g, 0.5)
+    return xla.select(zero_mask, number(g, 0), tangential / as_complex(where(~zero_mask, size, 1)))
 
 
-def _one_less_square(x: XlaOp) -> XlaOp:
+def _one_minus_square(x: XlaOp) -> XlaOp:
     return number(x, 1) - x * x
 
 
@@ -150,7 +150,7 @@ def _imag(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp | None:
     return xla.complex_(number(g, 0), -g) if x.shape.dtype.is_complex else None
 
 
-def _circle(g: XlaOp, y: XlaOp, x: XlaOp) -> XlaOp:
+def _over_norm2(g: XlaOp, y: XlaOp, x: XlaOp) -> XlaOp:
     return g / (x * x + y * y)
 
 
@@ -160,9 +160,9 @@ partials("subtract", lambda g, out, x, y: g,     lambda g, out, x, y: -g)
 partials("multiply", lambda g, out, x, y: g * y, lambda g, out, x, y: g * x)
 partials("divide",   lambda g, out, x, y: g / y, lambda g, out, x, y: -(g / y) * out)
 partials("power",    _power_base,                _power_exponent)
-partials("maximum",  lambda g, out, x, y: _above(g, x, y), lambda g, out, x, y: _above(g, y, x))
-partials("minimum",  lambda g, out, x, y: _below(g, x, y), lambda g, out, x, y: _below(g, y, x))
-partials("atan2",    lambda g, out, y, x: _circle(g, y, x) * x, lambda g, out, y, x: -_circle(g, y, x) * y)
+partials("maximum",  lambda g, out, x, y: _share_of_greater(g, x, y), lambda g, out, x, y: _share_of_greater(g, y, x))
+partials("minimum",  lambda g, out, x, y: _share_of_less(g, x, y), lambda g, out, x, y: _share_of_less(g, y, x))
+partials("atan2",    lambda g, out, y, x: _over_norm2(g, y, x) * x, lambda g, out, y, x: -_over_norm2(g, y, x) * y)
 partials("complex",  lambda g, out, x, y: xla.real(g), lambda g, out, x, y: -xla.imag(g))
 partials("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * xla.sign(x / y) * xla.floor(xla.abs_(x / y)))
 
@@ -174,7 +174,7 @@ partials("exponential-minus-one", lambda g, out, x: g * (out + number(out, 1)))
 partials("log",                   lambda g, out, x: g / x)
 partials("log-plus-one",          lambda g, out, x: g / (x + number(x, 1)))
 partials("logistic",              lambda g, out, x: g * out * (number(out, 1) - out))
-partials("tanh",                  lambda g, out, x: g * _one_less_square(out))
+partials("tanh",                  lambda g, out, x: g * _one_minus_square(out))
 partials("tan",                   lambda g, out, x: g * (out * out + number(out, 1)))
 partials("sine",                  lambda g, out, x: g * xla.cosine(x))
 partials("cosine",                lambda g, out, x: -g * xla.sine(x))
@@ -184,7 +184,7 @@ partials("asin",                  lambda g, out, x: g / asin_root(x))
 partials("acos",                  lambda g, out, x: -g / asin_root(x))
 partials("asinh",                 lambda g, out, x: g / asinh_root(x))
 partials("acosh",                 lambda g, out, x: g / acosh_root(x))
-partials("atanh",                 lambda g, out, x: g / _one_less_square(x))
+partials("atanh",                 lambda g, out, x: g / _one_minus_square(x))
 partials("sqrt",                  lambda g, out, x: g * number(g, 0.5) / out)
 partials("rsqrt",                 lambda g, out, x: g * number(g, -0.5) * out / x)
 partials("cbrt",                  lambda g, out, x: g * number(g, 1 / 3) / (out * out))
@@ -195,8 +195,10 @@ partials("convert",               _convert)
 partials("copy",                  lambda g, out, x: g)
 # fmt: on
 
-rule("ceil", "floor", "round-nearest-afz", "round-nearest-even", "is-finite", "compare", "stochastic-convert")(nothing)
-rule("bitcast-convert")(nothing)
+rule("ceil", "floor", "round-nearest-afz", "round-nearest-even", "is-finite", "compare", "stochastic-convert")(
+    zero_cotangents
+)
+rule("bitcast-convert")(zero_cotangents)
 
 
 @rule("reduce-precision")
@@ -216,12 +218,12 @@ def select(node: Node) -> Cotangents:
 @rule("clamp")
 def clamp(node: Node) -> Cotangents:
     """Pass the cotangent to the operand if it is strictly between the limits, else to the limit."""
-    low, x, high = (_repeated(o, node.instruction.shape) for o in node.operands)
+    low, x, high = (_broadcast_limit(o, node.instruction.shape) for o in node.operands)
     inside, below = xla.and_(xla.gt(x, low), xla.lt(x, high)), xla.and_(xla.le(x, low), xla.lt(low, high))
     masks = (below, inside, xla.ge(xla.maximum(x, low), high))
     made = [where(m, node.g) if n else None for m, n in zip(masks, node.needs, strict=True)]
-    return [m if m is None or s.rank else summed(m) for m, s in zip(made, node.shapes, strict=True)]
+    return [m if m is None or s.rank else sum_over(m) for m, s in zip(made, node.shapes, strict=True)]
 
 
-def _repeated(x: XlaOp, shape: Shape) -> XlaOp:
+def _broadcast_limit(x: XlaOp, shape: Shape) -> XlaOp:
     return x if x.shape.rank == shape.rank else xla.broadcast(x, shape.dims)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cyxla.numpy.gradient.backward import Linear, no_rule
+from cyxla.numpy.gradient.backward import Linearised, no_derivative
 from cyxla.numpy.gradient.composites import composite
-from cyxla.numpy.gradient.elementwise import summed
+from cyxla.numpy.gradient.elementwise import sum_over
 from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
-from cyxla.numpy.tracing.bodies import Body, record_values
+from cyxla.numpy.tracing.bodies import Body, record_body
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import Window, WindowDim
@@ -27,30 +27,30 @@ def reduce_window(node: Node) -> Cotangents:
 
     Products are supported as prefix or suffix products along one dimension.
     """
-    how = combiner(node.called[0]) if len(node.needs) == 2 else None
-    if how not in ("add", "multiply", "maximum", "minimum"):
-        raise no_rule(node.instruction, f" by {how or 'a function of its own'}")
+    combiner_name = combiner(node.called[0]) if len(node.needs) == 2 else None
+    if combiner_name not in ("add", "multiply", "maximum", "minimum"):
+        raise no_derivative(node.instruction, f" by {combiner_name or 'a function of its own'}")
     if node.needs[1]:
-        raise no_rule(node.instruction, " by its initial value")
+        raise no_derivative(node.instruction, " by its initial value")
     if not node.g.shape.size or not node.shapes[0].size:
         return [zeros(node.shapes[0]), None]
     window = node.attrs["window"]
-    if how == "add":
+    if combiner_name == "add":
         return [_window_sum(node.g, window, node.shapes[0]), None]
-    if how == "multiply":
+    if combiner_name == "multiply":
         return [_window_product(node), None]
-    return [_window_extreme(node, how), None]
+    return [_window_extreme(node, combiner_name), None]
 
 
 def _window_sum(g: XlaOp, window: Window, shape: Shape) -> XlaOp:
     """Sum the cotangents of the windows over each element: strides become interior padding, and vice versa."""
-    config, turned = [], []
+    config, padding = [], []
     for w, n, m in zip(window, shape.dims, g.shape.dims, strict=True):
         reach = (w.size - 1) * w.window_dilation
         low = reach - w.padding_low
         high = (n - 1) * w.base_dilation + reach - low - (m - 1) * w.stride
         config.append((min(low, 0), min(high, 0)))
-        turned.append((max(low, 0), max(high, 0)))
+        padding.append((max(low, 0), max(high, 0)))
     dilated = [w.stride for w in window]
     if any(low or high for low, high in config):  # windows over padding only
         between = [(0, 0, s - 1) for s in dilated]
@@ -58,19 +58,19 @@ def _window_sum(g: XlaOp, window: Window, shape: Shape) -> XlaOp:
         g = xla.pad(g, 0, [(low, high, 0) for low, high in config])
     return xla.reduce_window(
         g, filled(Shape.array(shape.dtype), 0), scalar_computation("add", shape.dtype), [w.size for w in window],
-        [w.base_dilation for w in window], turned, dilated, [w.window_dilation for w in window],
+        [w.base_dilation for w in window], padding, dilated, [w.window_dilation for w in window],
     )  # fmt: skip
 
 
-def _window_extreme(node: Node, how: str) -> XlaOp:
+def _window_extreme(node: Node, combiner_name: str) -> XlaOp:
     window = node.attrs["window"]
     if any(w.window_dilation != 1 or w.base_dilation != 1 for w in window):
-        raise no_rule(node.instruction, f" by {how} with dilation")
-    by = _comparison("GE" if how == "maximum" else "LE", node.shapes[0].dtype)
-    return _handed_out(node.operands[0], node.g, window, by)
+        raise no_derivative(node.instruction, f" by {combiner_name} with dilation")
+    by = _comparison("GE" if combiner_name == "maximum" else "LE", node.shapes[0].dtype)
+    return _scatter_to_selected(node.operands[0], node.g, window, by)
 
 
-def _handed_out(x: XlaOp, source: XlaOp, window: Window, select: XlaComputation) -> XlaOp:
+def _scatter_to_selected(x: XlaOp, source: XlaOp, window: Window, select: XlaComputation) -> XlaOp:
     """Add each element of the source to the element that its window selected."""
     return xla.select_and_scatter(
         x, select, [w.size for w in window], [w.stride for w in window],
@@ -89,25 +89,25 @@ def _window_product(node: Node) -> XlaOp:
     window, shape = node.attrs["window"], node.shapes[0]
     axes = [d for d, w in enumerate(window) if w != WindowDim(1)]
     if len(axes) > 1:
-        raise no_rule(node.instruction, " by multiply in several dimensions")
+        raise no_derivative(node.instruction, " by multiply in several dimensions")
     if not axes:
         return node.g
     (axis,), n = axes, shape.dims[axes[0]]
-    below = window[axis] == WindowDim(n, 1, n - 1, 0)
-    if not below and window[axis] != WindowDim(n, 1, 0, n - 1):
-        raise no_rule(node.instruction, " by multiply in windows of some elements")
-    body = record_values("products", [shape], lambda x: [_products(x, axis, below)])
-    found = Linear(body, node.operands[:1], [True]).pull([node.g])[0]
+    is_prefix = window[axis] == WindowDim(n, 1, n - 1, 0)
+    if not is_prefix and window[axis] != WindowDim(n, 1, 0, n - 1):
+        raise no_derivative(node.instruction, " by multiply in windows of some elements")
+    body = record_body("products", [shape], lambda x: [_prefix_products(x, axis, is_prefix)])
+    found = Linearised(body, node.operands[:1], [True]).pull([node.g])[0]
     assert found is not None
     return found
 
 
-def _products(x: XlaOp, axis: int, below: bool) -> XlaOp:
+def _prefix_products(x: XlaOp, axis: int, is_prefix: bool) -> XlaOp:
     n, step = x.shape.dims[axis], 1
     while step < n:
         low, high = xla.slice_in_dim(x, 0, n - step, 1, axis), xla.slice_in_dim(x, step, n, 1, axis)
-        rest = xla.slice_in_dim(x, 0, step, 1, axis) if below else xla.slice_in_dim(x, n - step, n, 1, axis)
-        x = xla.concatenate([rest, low * high] if below else [low * high, rest], axis)
+        rest = xla.slice_in_dim(x, 0, step, 1, axis) if is_prefix else xla.slice_in_dim(x, n - step, n, 1, axis)
+        x = xla.concatenate([rest, low * high] if is_prefix else [low * high, rest], axis)
         step *= 2
     return x
 
@@ -116,56 +116,56 @@ def _products(x: XlaOp, axis: int, below: bool) -> XlaOp:
 def select_and_scatter(node: Node) -> Cotangents:
     """Pass the cotangent at the selected element of each window to its element of the source."""
     if combiner(node.called[1]) != "add":
-        raise no_rule(node.instruction, " by another function than add")
+        raise no_derivative(node.instruction, " by another function than add")
     if not node.shapes[1].size:
-        return [None, zeros(node.shapes[1]) if node.needs[1] else None, summed(node.g) if node.needs[2] else None]
-    to_source = _chosen(node) if node.needs[1] else None
-    return [None, to_source, summed(node.g) if node.needs[2] else None]
+        return [None, zeros(node.shapes[1]) if node.needs[1] else None, sum_over(node.g) if node.needs[2] else None]
+    to_source = _gather_selected(node) if node.needs[1] else None
+    return [None, to_source, sum_over(node.g) if node.needs[2] else None]
 
 
-def _chosen(node: Node) -> XlaOp:
+def _gather_selected(node: Node) -> XlaOp:
     """Return the cotangent of the selected element of each window, by a reduction of (value, cotangent) pairs."""
     window, dtype = node.attrs["window"], node.shapes[0].dtype
-    least = _least(node.called[0])
+    least = _start_value(node.called[0])
 
-    def pick(x: XlaOp, g: XlaOp) -> XlaOp:
+    def reduce_pairs(x: XlaOp, g: XlaOp) -> XlaOp:
         start = [filled(Shape.array(dtype), least), filled(Shape.array(dtype), 0)]
         both = xla.reduce_window(
-            [x, g], start, _in_pairs(select, dtype), [w.size for w in window], [w.stride for w in window],
+            [x, g], start, _pair_selector(select, dtype), [w.size for w in window], [w.stride for w in window],
             [(w.padding_low, w.padding_high) for w in window],
         )  # fmt: skip
         return xla.get_tuple_element(both, 1)
 
-    select = _copied(node.called[0])
-    return composite([node.operands[0], node.g], pick, lambda i, o, c: [
-        None, None if c[0] is None else _handed_out(i[0], c[0], window, select)
+    select = _copy_computation(node.called[0])
+    return composite([node.operands[0], node.g], reduce_pairs, lambda i, o, c: [
+        None, None if c[0] is None else _scatter_to_selected(i[0], c[0], window, select)
     ])[0]  # fmt: skip
 
 
-def _least(select: Computation) -> float:
+def _start_value(select: Computation) -> float:
     """Return the start value of a selection: -inf for the greatest, inf for the least element."""
     return float("-inf") if select.root.attrs.get("direction") in ("GE", "GT") else float("inf")
 
 
-def _in_pairs(select: XlaComputation, dtype: ElementType) -> XlaComputation:
+def _pair_selector(select: XlaComputation, dtype: ElementType) -> XlaComputation:
     """Return the computation that selects one of two pairs (x, g) and (y, h) by x and y."""
     builder = XlaBuilder("chosen")
     x, g, y, h = (xla.parameter(builder, k, Shape.array(dtype), n) for k, n in enumerate("xgyh"))
-    keep = repeated(builder, select.module().entry, [x, y])
+    keep = inline_computation(builder, select.module().entry, [x, y])
     return builder.build(xla.tuple_(builder, [xla.select(keep, x, y), xla.select(keep, g, h)]))
 
 
 # -- inlined computations
 
 
-def _copied(computation: Computation) -> XlaComputation:
+def _copy_computation(computation: Computation) -> XlaComputation:
     """Copy a computation on its own."""
     builder = XlaBuilder(computation.name)
     given = [xla.parameter(builder, k, p.shape) for k, p in enumerate(computation.parameters)]
-    return builder.build(repeated(builder, computation, given))
+    return builder.build(inline_computation(builder, computation, given))
 
 
-def repeated(builder: XlaBuilder, computation: Computation, operands: Sequence[XlaOp]) -> XlaOp:
+def inline_computation(builder: XlaBuilder, computation: Computation, operands: Sequence[XlaOp]) -> XlaOp:
     """Inline a computation in a builder and return its result."""
     values = dict(zip(computation.parameters, operands, strict=True))
     for ins in computation.post_order():
@@ -177,8 +177,8 @@ def repeated(builder: XlaBuilder, computation: Computation, operands: Sequence[X
 def body_of(computation: Computation) -> Body:
     """Return a computation as a body."""
     shapes = [p.shape for p in computation.parameters]
-    return record_values(
-        computation.name, shapes, lambda *given: [repeated(require_current().builder, computation, given)]
+    return record_body(
+        computation.name, shapes, lambda *given: [inline_computation(require_current().builder, computation, given)]
     )
 
 
@@ -186,26 +186,26 @@ def body_of(computation: Computation) -> Body:
 def call(node: Node) -> Cotangents:
     """Differentiate the inlined computation."""
     if not node.instruction.shape.is_tuple:
-        return Linear(body_of(node.called[0]), node.operands, node.needs).pull([node.g])
+        return Linearised(body_of(node.called[0]), node.operands, node.needs).pull([node.g])
     shapes = [p.shape for p in node.called[0].parameters]
     count = len(node.instruction.shape.elements)
 
     def parts(*given: XlaOp) -> list[XlaOp]:
-        made = repeated(require_current().builder, node.called[0], given)
+        made = inline_computation(require_current().builder, node.called[0], given)
         return [xla.get_tuple_element(made, k) for k in range(count)]
 
-    return Linear(record_values("called", shapes, parts), node.operands, node.needs).pull(node.cotangents)
+    return Linearised(record_body("called", shapes, parts), node.operands, node.needs).pull(node.cotangents)
 
 
 @rule("map")
 def map_(node: Node) -> Cotangents:
     """Differentiate the computation applied to whole arrays."""
     sizes = node.instruction.shape.dims
-    body = record_values("mapped", node.shapes, lambda *given: [_by_arrays(node.called[0], given, sizes)])
-    return Linear(body, node.operands, node.needs).pull([node.g])
+    body = record_body("mapped", node.shapes, lambda *given: [_apply_to_arrays(node.called[0], given, sizes)])
+    return Linearised(body, node.operands, node.needs).pull([node.g])
 
 
-def _by_arrays(computation: Computation, operands: Sequence[XlaOp], sizes: tuple[int, ...]) -> XlaOp:
+def _apply_to_arrays(computation: Computation, operands: Sequence[XlaOp], sizes: tuple[int, ...]) -> XlaOp:
     """Apply a computation of scalars to arrays, element by element."""
     builder = require_current().builder
     values: dict[Instruction, XlaOp] = dict(zip(computation.parameters, operands, strict=True))
@@ -213,7 +213,7 @@ def _by_arrays(computation: Computation, operands: Sequence[XlaOp], sizes: tuple
         if ins in values:
             continue
         if ins.called or not ins.shape.is_scalar:
-            raise no_rule(ins, " inside of map")
+            raise no_derivative(ins, " inside of map")
         if ins.opcode == "constant":
             values[ins] = xla.broadcast(builder.clone(ins, []), sizes)
         else:
@@ -231,24 +231,24 @@ def sort(node: Node) -> Cotangents:
     (axis,) = node.attrs["dimensions"]
     shape = node.shapes[0]
     builder = require_current().builder
-    places = xla.iota(builder, shape.with_dtype(ElementType.S64), axis)
-    by = _with_another(node.called[0], ElementType.S64)
+    positions = xla.iota(builder, shape.with_dtype(ElementType.S64), axis)
+    by = _with_extra_operand(node.called[0], ElementType.S64)
     order = xla.get_tuple_element(
-        xla.sort([*node.operands, places], by, axis, node.attrs["is_stable"]), len(node.needs)
+        xla.sort([*node.operands, positions], by, axis, node.attrs["is_stable"]), len(node.needs)
     )
-    wanted = [k for k, (c, n) in enumerate(zip(node.cotangents, node.needs, strict=True)) if c is not None and n]
+    requested = [k for k, (c, n) in enumerate(zip(node.cotangents, node.needs, strict=True)) if c is not None and n]
     found: list[XlaOp | None] = [None] * len(node.needs)
-    if wanted:
-        back = xla.sort([order, *[c for k in wanted if (c := node.cotangents[k]) is not None]], None, axis)
-        for n, k in enumerate(wanted):
+    if requested:
+        back = xla.sort([order, *[c for k in requested if (c := node.cotangents[k]) is not None]], None, axis)
+        for n, k in enumerate(requested):
             found[k] = xla.get_tuple_element(back, 1 + n)
     return found
 
 
-def _with_another(comparator: Computation, dtype: ElementType) -> XlaComputation:
+def _with_extra_operand(comparator: Computation, dtype: ElementType) -> XlaComputation:
     """Extend a comparator by an extra pair that it ignores."""
     builder = XlaBuilder(comparator.name)
     given = [xla.parameter(builder, k, p.shape) for k, p in enumerate(comparator.parameters)]
     for _ in range(2):
         xla.parameter(builder, len(builder.instructions), Shape.array(dtype))
-    return builder.build(repeated(builder, comparator, given))
+    return builder.build(inline_computation(builder, comparator, given))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cyxla.numpy.gradient.backward import no_rule
+from cyxla.numpy.gradient.backward import no_derivative
 from cyxla.numpy.gradient.elementwise import number
 from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
 from cyxla.numpy.tracing.trace import require_current
@@ -24,7 +24,7 @@ def gather(node: Node) -> Cotangents:
     if not node.g.shape.size:
         return [zeros(operand), None]
     limits = [operand.dims[d] - a["slice_sizes"][d] for d in a["start_index_map"]]
-    held = _clamped(node.operands[1], limits, a["index_vector_dim"])
+    clamped = _clamped(node.operands[1], limits, a["index_vector_dim"])
     dims = {
         "update_window_dims": a["offset_dims"], "inserted_window_dims": a["collapsed_slice_dims"],
         "scatter_dims_to_operand_dims": a["start_index_map"], "index_vector_dim": a["index_vector_dim"],
@@ -32,7 +32,7 @@ def gather(node: Node) -> Cotangents:
         "scatter_indices_batching_dims": a["start_indices_batching_dims"],
         "indices_are_sorted": a["indices_are_sorted"],
     }  # fmt: skip
-    return [xla.scatter(zeros(operand), held, node.g, scalar_computation("add", operand.dtype), **dims), None]
+    return [xla.scatter(zeros(operand), clamped, node.g, scalar_computation("add", operand.dtype), **dims), None]
 
 
 def _clamped(indices: XlaOp, limits: list[int], vector_dim: int) -> XlaOp:
@@ -59,28 +59,28 @@ def _greatest(dtype: ElementType) -> int:
 def scatter(node: Node) -> Cotangents:
     """Differentiate a scatter by the rule of its combiner."""
     if len(node.shapes) != 3:
-        raise no_rule(node.instruction, " of several arrays")
-    how = _replaces(node.called[0]) or combiner(node.called[0]) or _taken_off(node.called[0])
-    if how not in _BY_COMBINER:
-        raise no_rule(node.instruction, f" by {how or 'a function of its own'}")
+        raise no_derivative(node.instruction, " of several arrays")
+    combiner_name = _is_replacement(node.called[0]) or combiner(node.called[0]) or _subtracts_or_divides(node.called[0])
+    if combiner_name not in _BY_COMBINER:
+        raise no_derivative(node.instruction, f" by {combiner_name or 'a function of its own'}")
     if not node.shapes[2].size:
         return [node.g, None, zeros(node.shapes[2]) if node.needs[2] else None]
-    to_operand, to_updates = _BY_COMBINER[how](node)
+    to_operand, to_updates = _BY_COMBINER[combiner_name](node)
     return [to_operand, None, to_updates]
 
 
-def _replaces(computation: Computation) -> str | None:
+def _is_replacement(computation: Computation) -> str | None:
     return "replace" if computation.root is computation.parameters[1] else None
 
 
-def _taken_off(computation: Computation) -> str | None:
+def _subtracts_or_divides(computation: Computation) -> str | None:
     """Return the opcode if the combiner subtracts or divides by updates."""
     root = computation.root
     wanted = root.opcode in ("subtract", "divide") and list(root.operands) == list(computation.parameters)
     return root.opcode if wanted else None
 
 
-class _Places:
+class _UpdatedElements:
     """Elements that a scatter updates."""
 
     def __init__(self, node: Node) -> None:
@@ -90,16 +90,16 @@ class _Places:
         self.dims = {k: v for k, v in node.attrs.items() if k != "unique_indices"}
 
     @property
-    def windows(self) -> list[int]:
+    def window_sizes(self) -> list[int]:
         """Sizes of a window along the dimensions of the operand."""
         a = self.attrs
-        inside = [d for d in range(self.operand.rank) if d not in _left_out(a)]
+        window_axes = [d for d in range(self.operand.rank) if d not in _absent_dims(a)]
         sizes = [1] * self.operand.rank
-        for d, u in zip(inside, a["update_window_dims"], strict=True):
+        for d, u in zip(window_axes, a["update_window_dims"], strict=True):
             sizes[d] = self.updates.dims[u]
         return sizes
 
-    def taken(self, array: XlaOp) -> XlaOp:
+    def gather(self, array: XlaOp) -> XlaOp:
         """Gather the updated elements of an array; zero for windows out of range."""
         a = self.attrs
         found = xla.gather(
@@ -107,15 +107,15 @@ class _Places:
             collapsed_slice_dims=a["inserted_window_dims"], start_index_map=a["scatter_dims_to_operand_dims"],
             operand_batching_dims=a["input_batching_dims"],
             start_indices_batching_dims=a["scatter_indices_batching_dims"], index_vector_dim=a["index_vector_dim"],
-            slice_sizes=self.windows, indices_are_sorted=a["indices_are_sorted"],
+            slice_sizes=self.window_sizes, indices_are_sorted=a["indices_are_sorted"],
         )  # fmt: skip
-        return xla.select(self.inside(), found, number(found, 0))
+        return xla.select(self.in_range(), found, number(found, 0))
 
-    def inside(self) -> XlaOp:
+    def in_range(self) -> XlaOp:
         """Return a mask of updates whose window is in range; others are skipped by the scatter."""
         a, indices = self.attrs, self.node.operands[1]
-        vector_dim, windows = a["index_vector_dim"], self.windows
-        limits = [self.operand.dims[d] - windows[d] for d in a["scatter_dims_to_operand_dims"]]
+        vector_dim, window_sizes = a["index_vector_dim"], self.window_sizes
+        limits = [self.operand.dims[d] - window_sizes[d] for d in a["scatter_dims_to_operand_dims"]]
         fine = xla.and_(xla.ge(indices, number(indices, 0)), xla.le(indices, _bounds(indices, limits, vector_dim)))
         if vector_dim < indices.shape.rank:
             fine = xla.reduce(
@@ -124,69 +124,73 @@ class _Places:
         kept = [d for d in range(self.updates.rank) if d not in a["update_window_dims"]]
         return xla.broadcast_in_dim(fine, self.updates.dims, kept)
 
-    def put(self, array: XlaOp, updates: XlaOp, how: str) -> XlaOp:
+    def scatter(self, array: XlaOp, updates: XlaOp, combiner_name: str) -> XlaOp:
         """Scatter other values by another combiner at the same indices."""
-        by = _second(updates.shape.dtype) if how == "replace" else scalar_computation(how, updates.shape.dtype)
+        by = (
+            _second_operand(updates.shape.dtype)
+            if combiner_name == "replace"
+            else scalar_computation(combiner_name, updates.shape.dtype)
+        )
         unique = self.attrs["unique_indices"]
         return xla.scatter(array, self.node.operands[1], updates, by, unique_indices=unique, **self.dims)
 
 
-def _left_out(attrs: Dims) -> tuple[int, ...]:
+def _absent_dims(attrs: Dims) -> tuple[int, ...]:
     return (*attrs["inserted_window_dims"], *attrs["input_batching_dims"])
 
 
-def _second(dtype: ElementType) -> XlaComputation:
+def _second_operand(dtype: ElementType) -> XlaComputation:
     builder = XlaBuilder("second")
     pair = [xla.parameter(builder, k, Shape.array(dtype), n) for k, n in enumerate("xy")]
     return builder.build(pair[1])
 
 
 def _add(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
-    return node.g, _Places(node).taken(node.g) if node.needs[2] else None
+    return node.g, _UpdatedElements(node).gather(node.g) if node.needs[2] else None
 
 
 def _replace(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
     """Differentiate a replacement: of several updates of one element only the last one has a cotangent."""
-    places = _Places(node)
-    rest = places.put(node.g, filled(node.shapes[2], 0), "replace") if node.needs[0] else None
+    elements = _UpdatedElements(node)
+    rest = elements.scatter(node.g, filled(node.shapes[2], 0), "replace") if node.needs[0] else None
     if not node.needs[2]:
         return rest, None
-    found = places.taken(node.g)
+    found = elements.gather(node.g)
     if node.attrs["unique_indices"] or node.shapes[2].size == 1:
         return rest, found
-    numbers = _numbered(node.shapes[2])
-    stayed = places.taken(places.put(zeros(node.shapes[0].with_dtype(ElementType.S64)), numbers, "replace"))
-    return rest, xla.select(xla.eq(numbers, stayed), found, number(found, 0))
+    numbers = _numbers_from_one(node.shapes[2])
+    winners = elements.gather(elements.scatter(zeros(node.shapes[0].with_dtype(ElementType.S64)), numbers, "replace"))
+    return rest, xla.select(xla.eq(numbers, winners), found, number(found, 0))
 
 
-def _numbered(shape: Shape) -> XlaOp:
+def _numbers_from_one(shape: Shape) -> XlaOp:
     """Return 1, 2, 3 .. in a shape."""
     flat = xla.iota(require_current().builder, Shape.array(ElementType.S64, (shape.size,)))
     return xla.reshape(flat + number(flat, 1), shape.dims)
 
 
 def _multiply(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
-    places = _Places(node)
+    elements = _UpdatedElements(node)
     x, updates = node.operands[0], node.operands[2]
-    factor = places.put(number(x, 1), updates, "multiply")
+    factor = elements.scatter(number(x, 1), updates, "multiply")
     back = node.g * factor if node.needs[0] else None
     if not node.needs[2]:
         return back, None
-    slope = places.taken(node.g * x)
+    slope = elements.gather(node.g * x)
     if node.attrs["unique_indices"] or node.shapes[2].size == 1:
         return back, slope
-    return back, slope * _products_of_others(places.taken(_numbered(x.shape)), updates)
+    return back, slope * _products_of_others(elements.gather(_numbers_from_one(x.shape)), updates)
 
 
 def _products_of_others(numbers: XlaOp, x: XlaOp) -> XlaOp:
     """Multiply for each element all others of the same key, by sorting, without division."""
     count = x.shape.size
     keys, flat = (xla.reshape(v, (count,)) for v in (numbers, x))
-    order = _numbered(keys.shape)
+    order = _numbers_from_one(keys.shape)
     keys, order, flat = (xla.get_tuple_element(xla.sort([keys, order, flat], None, 0), k) for k in range(3))
     both = _products_before(keys, flat)
-    turned = _products_before(xla.reverse(keys, (0,)), xla.reverse(flat, (0,)))
-    made = xla.sort([order, both * xla.reverse(turned, (0,))], None, 0)
+    suffixes = _products_before(xla.reverse(keys, (0,)), xla.reverse(flat, (0,)))
+    made = xla.sort([order, both * xla.reverse(suffixes, (0,))], None, 0)
     return xla.reshape(xla.get_tuple_element(made, 1), x.shape.dims)
 
 
@@ -207,23 +211,23 @@ def _products_before(keys: XlaOp, x: XlaOp) -> XlaOp:
 
 
 def _subtract(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
-    return node.g, -_Places(node).taken(node.g) if node.needs[2] else None
+    return node.g, -_UpdatedElements(node).gather(node.g) if node.needs[2] else None
 
 
 def _divide(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
-    places, updates = _Places(node), node.operands[2]
-    divisor = places.put(number(node.operands[0], 1), updates, "multiply")
-    return node.g / divisor if node.needs[0] else None, -(places.taken(node.g * node.out) / updates)
+    elements, updates = _UpdatedElements(node), node.operands[2]
+    divisor = elements.scatter(number(node.operands[0], 1), updates, "multiply")
+    return node.g / divisor if node.needs[0] else None, -(elements.gather(node.g * node.out) / updates)
 
 
 def _extreme(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
     """Differentiate an extreme: elements equal to the result share the cotangent."""
-    places, out = _Places(node), node.out
+    elements, out = _UpdatedElements(node), node.out
     x, updates = node.operands[0], node.operands[2]
     own = _ones_where(xla.eq(x, out), x)
-    theirs = _ones_where(xla.and_(xla.eq(updates, places.taken(out)), places.inside()), updates)
-    share = node.g / xla.maximum(places.put(own, theirs, "add"), number(x, 1))
-    return share * own if node.needs[0] else None, places.taken(share) * theirs if node.needs[2] else None
+    theirs = _ones_where(xla.and_(xla.eq(updates, elements.gather(out)), elements.in_range()), updates)
+    share = node.g / xla.maximum(elements.scatter(own, theirs, "add"), number(x, 1))
+    return share * own if node.needs[0] else None, elements.gather(share) * theirs if node.needs[2] else None
 
 
 def _ones_where(mask: XlaOp, like: XlaOp) -> XlaOp:

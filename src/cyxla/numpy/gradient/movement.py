@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cyxla.numpy.gradient.elementwise import summed
+from cyxla.numpy.gradient.elementwise import sum_over
 from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -18,10 +18,10 @@ def reshape(node: Node) -> Cotangents:
 @rule("broadcast")
 def broadcast(node: Node) -> Cotangents:
     """Sum over the broadcast dimensions, and transpose if the others are permuted."""
-    places = node.attrs["dimensions"]
-    total = summed(node.g, tuple(d for d in range(node.g.shape.rank) if d not in places))
-    order = sorted(places)
-    return [total if tuple(order) == tuple(places) else xla.transpose(total, [order.index(p) for p in places])]
+    dims = node.attrs["dimensions"]
+    total = sum_over(node.g, tuple(d for d in range(node.g.shape.rank) if d not in dims))
+    order = sorted(dims)
+    return [total if tuple(order) == tuple(dims) else xla.transpose(total, [order.index(p) for p in dims])]
 
 
 @rule("transpose")
@@ -52,12 +52,12 @@ def slice_(node: Node) -> Cotangents:
 @rule("pad")
 def pad(node: Node) -> Cotangents:
     """Slice the elements out; the sum of the rest is the padding value's cotangent."""
-    inner = _without(node.g, node.attrs["padding"], node.shapes[0])
-    value = summed(node.g) - summed(inner) if node.needs[1] else None
+    inner = _unpad(node.g, node.attrs["padding"], node.shapes[0])
+    value = sum_over(node.g) - sum_over(inner) if node.needs[1] else None
     return [inner if node.needs[0] else None, value]
 
 
-def _without(g: XlaOp, config: tuple[tuple[int, int, int], ...], shape: Shape) -> XlaOp:
+def _unpad(g: XlaOp, config: tuple[tuple[int, int, int], ...], shape: Shape) -> XlaOp:
     if not shape.size or not g.shape.size:
         return zeros(shape)
     if any(low or high for low, high, _ in config):
@@ -72,11 +72,11 @@ def concatenate(node: Node) -> Cotangents:
     """Slice the cotangent of each operand."""
     (axis,) = node.attrs["dimensions"]
     made: list[XlaOp | None] = []
-    at = 0
+    start = 0
     for shape, needed in zip(node.shapes, node.needs, strict=True):
-        end = at + shape.dims[axis]
-        made.append(xla.slice_in_dim(node.g, at, end, 1, axis) if needed else None)
-        at = end
+        end = start + shape.dims[axis]
+        made.append(xla.slice_in_dim(node.g, start, end, 1, axis) if needed else None)
+        start = end
     return made
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.numpy.indexing.arrays import Lookup
-from cyxla.numpy.indexing.basic import Box, as_key
-from cyxla.numpy.indexing.masks import MaskPlan, Picked
-from cyxla.numpy.indexing.parse import Mask, Point, Selection, parse
+from cyxla.numpy.indexing.advanced import GatherPlan
+from cyxla.numpy.indexing.basic import SlicePlan, as_key
+from cyxla.numpy.indexing.masks import MaskedElements, MaskPlan
+from cyxla.numpy.indexing.parse import IntegerEntry, MaskEntry, Selection, parse
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
-from cyxla.numpy.ufuncs.apply import broadcast_to, narrowed
+from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 
-Plan = Box | Lookup | MaskPlan
+Plan = SlicePlan | GatherPlan | MaskPlan
 
 
 def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
@@ -42,17 +42,17 @@ def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
     selection = parse(key, array.shape, mode)
     plan = plan_of(selection, array)
     if isinstance(plan, MaskPlan):
-        return Picked(plan, TracedArray(plan.box.read(value_of(array))))
-    if isinstance(plan, Lookup) or selection.copies:
+        return MaskedElements(plan, TracedArray(plan.basic.read(value_of(array))))
+    if isinstance(plan, GatherPlan) or selection.copies:
         return TracedArray(plan.read(value_of(array)))
-    return array.part(plan.read, plan.write, array.memory[as_key(selection.entries)])
+    return array.make_view(plan.read, plan.write, array.memory[as_key(selection.entries)])
 
 
 def plan_of(selection: Selection, array: TracedArray) -> Plan:
     """Return the plan that reads and writes the elements of a parsed index."""
-    if any(isinstance(e, Mask) for e in selection.entries):
+    if any(isinstance(e, MaskEntry) for e in selection.entries):
         return MaskPlan.of(selection, array.shape)
-    return Lookup.of(selection, array.shape) if selection.advanced else Box.of(selection.entries)
+    return GatherPlan.of(selection, array.shape) if selection.advanced else SlicePlan.of(selection.entries)
 
 
 def assign(array: TracedArray, key: Any, value: Any) -> None:
@@ -64,39 +64,39 @@ def _assigned(array: TracedArray, key: Any, value: Any, mode: str | None = None)
     selection = parse(key, array.shape, mode)
     plan = plan_of(selection, array)
     op = value_of(array)
-    _refuse_sequence(selection, value)
+    _check_value_rank(selection, value)
     if isinstance(plan, MaskPlan):
-        return plan.write(op, _spread(value, plan, array))
-    made: XlaOp = plan.write(op, fitted(value, array, plan.result))
+        return plan.write(op, _masked_values(value, plan, array))
+    made: XlaOp = plan.write(op, broadcast_value(value, array, plan.result))
     return made
 
 
-def _refuse_sequence(selection: Selection, value: Any) -> None:
+def _check_value_rank(selection: Selection, value: Any) -> None:
     """Refuse values that NumPy refuses although they would fit."""
-    if isinstance(value, Picked):
+    if isinstance(value, MaskedElements):
         return
     dimensions = as_traced(value).ndim if isinstance(value, (list, tuple)) else np.ndim(value)
     if selection.scalar and dimensions:
-        raise DTypeError("setting an array element with a sequence.", where=_trace.place())
+        raise DTypeError("setting an array element with a sequence.", where=_trace.user_line())
     if selection.masked and dimensions > 1:
         raise DTypeError(
-            f"what is written where a mask holds must have at most one dimension, not {dimensions}",
-            where=_trace.place(),
+            f"a value assigned to the elements of a mask must have at most one dimension, not {dimensions}",
+            where=_trace.user_line(),
         )
 
 
-def _spread(value: Any, plan: MaskPlan, array: TracedArray) -> XlaOp:
-    if isinstance(value, Picked):
-        if not plan.like(value.plan):
+def _masked_values(value: Any, plan: MaskPlan, array: TracedArray) -> XlaOp:
+    if isinstance(value, MaskedElements):
+        if not plan.selects_same(value.plan):
             raise ShapeError(
-                "elements that one traced mask picks are written where another one picks", where=_trace.place(),
+                "elements that one traced mask selects are assigned to those of another mask", where=_trace.user_line(),
                 hint="np.where(mask, y, x)",
             )  # fmt: skip
         return as_type_of(value.whole, array)
-    return plan.spread(as_type_of(value, array))
+    return plan.broadcast_values(as_type_of(value, array))
 
 
-def fitted(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
+def broadcast_value(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
     """Convert and broadcast a value for assignment to a part of an array.
 
     Raises
@@ -106,19 +106,19 @@ def fitted(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
     """
     op = as_type_of(value, array)
     have = op.shape.dims
-    extra = max(len(have) - len(sizes), 0)
-    if all(n == 1 for n in have[:extra]):
+    leading = max(len(have) - len(sizes), 0)
+    if all(n == 1 for n in have[:leading]):
         try:
-            if np.broadcast_shapes(have[extra:], sizes) == sizes:
-                return broadcast_to(xla.reshape(op, have[extra:]) if extra else op, sizes)
+            if np.broadcast_shapes(have[leading:], sizes) == sizes:
+                return broadcast_to(xla.reshape(op, have[leading:]) if leading else op, sizes)
         except ValueError:
             pass
-    raise ShapeError(f"could not broadcast input array from shape {have} into shape {sizes}", where=_trace.place())
+    raise ShapeError(f"could not broadcast input array from shape {have} into shape {sizes}", where=_trace.user_line())
 
 
 def as_type_of(value: Any, array: TracedArray) -> XlaOp:
     """Convert a value to the dtype of an array as NumPy does in assignments."""
-    if isinstance(value, Picked):
+    if isinstance(value, MaskedElements):
         value.__array__()
     if type(value) in (int, float, complex) and array.dtype.kind != "V":
         number = np.empty((), array.dtype)
@@ -126,7 +126,7 @@ def as_type_of(value: Any, array: TracedArray) -> XlaOp:
         value = number[()]
     elif isinstance(value, (list, tuple)) and not is_traced(value):
         value = np.array(value, array.dtype)  # likewise, for the numbers in it
-    return narrowed(as_traced(value), array.dtype)
+    return convert_checked(as_traced(value), array.dtype)
 
 
 def scatter_at(array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation) -> None:
@@ -143,29 +143,34 @@ def scatter_at(array: TracedArray, key: Any, value: Any, opcode: str | XlaComput
     opcode : str or XlaComputation
         Opcode, or a computation of an element and a value.
     """
-    array.overwrite(_combined(array, key, value, opcode, extra=False))
+    array.overwrite(_combined(array, key, value, opcode, allow_leading=False))
 
 
 def _combined(
     array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation, mode: str | None = None, *,
-    extra: bool = True,
+    allow_leading: bool = True,
 ) -> XlaOp:  # fmt: skip
     """Return the array with a value combined into elements.
 
-    The value may have extra leading dimensions of size 1 if `extra` is set, or, as in NumPy, if no index is an array.
+    The value may have extra leading dimensions of size 1 if `allow_leading` is set, or, as in NumPy, if no index is an
+    array.
     """
     dtype = array.aval.dtype
     combine = scalar_computation(opcode, dtype) if isinstance(opcode, str) else opcode
     selection = parse(key, array.shape, mode)
     plan = plan_of(selection, array)
     op = value_of(array)
-    exact = not extra and not any(isinstance(e, (Mask, Point)) for e in selection.entries)
-    if exact and np.ndim(value) > len(plan.result):  # type: ignore[union-attr]
-        raise ShapeError("array is not broadcastable to correct shape", where=_trace.place())
-    if isinstance(plan, Lookup):
-        return plan.write(op, fitted(value, array, plan.result), combine)
-    part = plan.read(op) if isinstance(plan, Box) else plan.box.read(op)
-    values = fitted(value, array, plan.result) if isinstance(plan, Box) else _spread(value, plan, array)
+    strict_rank = not allow_leading and not any(isinstance(e, (MaskEntry, IntegerEntry)) for e in selection.entries)
+    if strict_rank and np.ndim(value) > len(plan.result):  # type: ignore[union-attr]
+        raise ShapeError("array is not broadcastable to correct shape", where=_trace.user_line())
+    if isinstance(plan, GatherPlan):
+        return plan.write(op, broadcast_value(value, array, plan.result), combine)
+    part = plan.read(op) if isinstance(plan, SlicePlan) else plan.basic.read(op)
+    values = (
+        broadcast_value(value, array, plan.result)
+        if isinstance(plan, SlicePlan)
+        else _masked_values(value, plan, array)
+    )
     made = xla.function_of(opcode)(part, values) if isinstance(opcode, str) else xla.map_([part, values], opcode)
     return plan.write(op, made)
 
@@ -178,24 +183,24 @@ _MODES = {
 
 def _mode(name: str | None) -> str | None:
     if name in ("fill", "drop"):
-        raise UnimplementedError(f'indexing with mode="{name}"', where=_trace.place(), hint="np.where, mode='clip'")
+        raise UnimplementedError(f'indexing with mode="{name}"', where=_trace.user_line(), hint="np.where, mode='clip'")
     if name not in _MODES:
         raise InvalidArgumentError(f"mode={name!r} is none of {', '.join(map(repr, _MODES))}")
     return _MODES[name]
 
 
-class At:
-    """Object ``x.at``, whose indexing returns a `Spot`."""
+class IndexedUpdates:
+    """Object ``x.at``, whose indexing returns an `IndexedUpdate`."""
 
     def __init__(self, array: TracedArray) -> None:
         self._array = array
 
-    def __getitem__(self, key: Any) -> Spot:
-        return Spot(self._array, key)
+    def __getitem__(self, key: Any) -> IndexedUpdate:
+        return IndexedUpdate(self._array, key)
 
 
 @dataclass(frozen=True)
-class Spot:
+class IndexedUpdate:
     """Indexed elements of an array for functional updates; repeated indices are applied repeatedly.
 
     Attributes
@@ -212,7 +217,7 @@ class Spot:
     def get(self, *, mode: str | None = None) -> TracedArray:
         """Return a copy of the elements; mode is "raise", "clip", "wrap" or "unchecked"."""
         found = get(self.array, self.key, _mode(mode))
-        return found.copy() if isinstance(found, Picked) else TracedArray(value_of(found))  # type: ignore[return-value]
+        return found.copy() if isinstance(found, MaskedElements) else TracedArray(value_of(found))  # type: ignore[return-value]
 
     def set(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with the elements replaced."""
@@ -256,8 +261,8 @@ class Spot:
 
     def _combined(self, opcode: str, value: Any, mode: str | None, kinds: str = "biufcV") -> TracedArray:
         if self.array.dtype.kind not in kinds:
-            raise DTypeError(f"x.at[..]: {opcode} of an array of {self.array.dtype}", where=_trace.place())
+            raise DTypeError(f"x.at[..]: {opcode} of an array of {self.array.dtype}", where=_trace.user_line())
         return TracedArray(_combined(self.array, self.key, value, opcode, _mode(mode)))
 
 
-__all__ = ["At", "Spot", "assign", "fitted", "get", "plan_of", "scatter_at"]
+__all__ = ["IndexedUpdate", "IndexedUpdates", "assign", "broadcast_value", "get", "plan_of", "scatter_at"]

@@ -7,79 +7,85 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cyxla.numpy.indexing.parse import Cut, Entry, New, Point
+from cyxla.numpy.indexing.parse import Entry, IntegerEntry, NewAxisEntry, SliceEntry
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
-_MOST_OF = 2  # parts of at least 1 / _MOST_OF of an array are written by one loop over all of the array
-_FEW = 64  # so are parts of arrays with at most this many elements
+_SELECT_FRACTION = 2  # parts of at least 1 / _SELECT_FRACTION of an array are written by one loop over all of the array
+_SELECT_SIZE = 64  # so are parts of arrays with at most this many elements
 
 
 @dataclass(frozen=True)
-class Box:
+class SlicePlan:
     """Part of an array: a range of each axis.
 
     Attributes
     ----------
-    cuts : list of Cut
+    slices : list of SliceEntry
         Range of each axis of the array.
     result : tuple of int
         Shape of the part, with axes dropped and added.
     """
 
-    cuts: list[Cut]
+    slices: list[SliceEntry]
     result: tuple[int, ...]
 
     @staticmethod
-    def of(entries: Sequence[Entry]) -> Box:
+    def of(entries: Sequence[Entry]) -> SlicePlan:
         """Return the part for entries without arrays."""
-        result = [e.size if isinstance(e, Cut) else 1 for e in entries if isinstance(e, (Cut, New))]
-        cuts = [Cut(e.index, 1) if isinstance(e, Point) else e for e in entries if isinstance(e, (Cut, Point))]
-        return Box(cuts, tuple(result))
+        result = [
+            e.size if isinstance(e, SliceEntry) else 1 for e in entries if isinstance(e, (SliceEntry, NewAxisEntry))
+        ]
+        slices = [
+            SliceEntry(e.index, 1) if isinstance(e, IntegerEntry) else e
+            for e in entries
+            if isinstance(e, (SliceEntry, IntegerEntry))
+        ]
+        return SlicePlan(slices, tuple(result))
 
     @property
-    def lows(self) -> list[int | XlaOp]:
+    def starts(self) -> list[int | XlaOp]:
         """Lowest index along each axis; of a reversed range that of the last element."""
-        return [_low(c) for c in self.cuts]
+        return [_lowest_start(c) for c in self.slices]
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Sizes of the part along the array's axes."""
-        return tuple(c.size for c in self.cuts)
+        return tuple(c.size for c in self.slices)
 
     @property
     def spans(self) -> tuple[int, ...]:
         """Distance from the first to the last element, inclusive, along each axis."""
-        return tuple(c.span for c in self.cuts)
+        return tuple(c.span for c in self.slices)
 
     @property
-    def moves(self) -> bool:
+    def dynamic(self) -> bool:
         """True if a start is traced."""
-        return any(isinstance(c.start, XlaOp) for c in self.cuts)
+        return any(isinstance(c.start, XlaOp) for c in self.slices)
 
     @property
     def reversed(self) -> list[int]:
         """Axes of negative step."""
-        return [d for d, c in enumerate(self.cuts) if c.step < 0]
+        return [d for d, c in enumerate(self.slices) if c.step < 0]
 
     @property
     def strided(self) -> bool:
         """True if a step is not 1 or -1."""
-        return any(abs(c.step) > 1 for c in self.cuts)
+        return any(abs(c.step) > 1 for c in self.slices)
 
     def read(self, op: XlaOp) -> XlaOp:
         """Slice the part out of an array."""
         whole = op.shape.dims
-        if self.moves:
-            op = xla.dynamic_slice(op, _starts(self.lows), self.spans)
+        if self.dynamic:
+            op = xla.dynamic_slice(op, _start_operands(self.starts), self.spans)
             if self.strided:
-                op = xla.slice_(op, [0] * len(whole), self.spans, [abs(c.step) for c in self.cuts])
+                op = xla.slice_(op, [0] * len(whole), self.spans, [abs(c.step) for c in self.slices])
         elif self.spans != whole or self.strided:
-            lows = [int(low) for low in self.lows]  # type: ignore[arg-type]
-            limits = [low + span for low, span in zip(lows, self.spans, strict=True)]
-            op = xla.slice_(op, lows, limits, [abs(c.step) for c in self.cuts])
+            starts = [int(low) for low in self.starts]  # type: ignore[arg-type]
+            limits = [low + span for low, span in zip(starts, self.spans, strict=True)]
+            op = xla.slice_(op, starts, limits, [abs(c.step) for c in self.slices])
         if self.reversed:
             op = xla.reverse(op, self.reversed)
         return op if op.shape.dims == self.result else xla.reshape(op, self.result)
@@ -92,24 +98,24 @@ class Box:
             part = xla.reshape(part, self.sizes)
         if self.reversed:
             part = xla.reverse(part, self.reversed)
-        if self.moves:
-            return self._write_moving(op, part)
+        if self.dynamic:
+            return self._write_dynamic(op, part)
         if self.spans == op.shape.dims and not self.strided:
             return part
-        same = _same_number(op)
+        same = _uniform_value(op)
         if same is not None:
             return xla.pad(part, same, self._padding(op.shape.dims))
-        if self.strided or part.shape.size * _MOST_OF >= op.shape.size or op.shape.size <= _FEW:
-            return self._write_chosen(op, part)
-        return xla.dynamic_update_slice(op, part, _starts(self.lows))
+        if self.strided or part.shape.size * _SELECT_FRACTION >= op.shape.size or op.shape.size <= _SELECT_SIZE:
+            return self._write_by_select(op, part)
+        return xla.dynamic_update_slice(op, part, _start_operands(self.starts))
 
-    def _write_moving(self, op: XlaOp, part: XlaOp) -> XlaOp:
+    def _write_dynamic(self, op: XlaOp, part: XlaOp) -> XlaOp:
         if self.strided:
-            inner = Box([Cut(0, c.size, abs(c.step)) for c in self.cuts], self.sizes)
-            part = inner.write(xla.dynamic_slice(op, _starts(self.lows), self.spans), part)
-        return xla.dynamic_update_slice(op, part, _starts(self.lows))
+            inner = SlicePlan([SliceEntry(0, c.size, abs(c.step)) for c in self.slices], self.sizes)
+            part = inner.write(xla.dynamic_slice(op, _start_operands(self.starts), self.spans), part)
+        return xla.dynamic_update_slice(op, part, _start_operands(self.starts))
 
-    def _write_chosen(self, op: XlaOp, part: XlaOp) -> XlaOp:
+    def _write_by_select(self, op: XlaOp, part: XlaOp) -> XlaOp:
         """Select between array and padded part by a padded mask, which fuses with the producer of the part."""
         trace, padding = require_current(), self._padding(op.shape.dims)
         yes, no = (trace.constant(v, np.dtype(bool)) for v in (True, False))
@@ -119,12 +125,12 @@ class Box:
 
     def _padding(self, sizes: Sequence[int]) -> list[tuple[int, int, int]]:
         """Return the padding of the part to the array's shape: low, high and interior, for each axis."""
-        lows = [int(low) for low in self.lows]  # type: ignore[arg-type]
-        ends = [n - low - span for n, low, span in zip(sizes, lows, self.spans, strict=True)]
-        return [(low, end, abs(c.step) - 1) for low, end, c in zip(lows, ends, self.cuts, strict=True)]
+        starts = [int(low) for low in self.starts]  # type: ignore[arg-type]
+        ends = [n - low - span for n, low, span in zip(sizes, starts, self.spans, strict=True)]
+        return [(low, end, abs(c.step) - 1) for low, end, c in zip(starts, ends, self.slices, strict=True)]
 
 
-def _same_number(op: XlaOp) -> XlaOp | None:
+def _uniform_value(op: XlaOp) -> XlaOp | None:
     """Return the scalar of a broadcast constant; None for other values."""
     ins = op.instruction
     if ins is None or ins.opcode != "broadcast" or ins.operands[0].opcode != "constant":
@@ -133,22 +139,22 @@ def _same_number(op: XlaOp) -> XlaOp | None:
     return XlaOp(op.builder, scalar) if scalar.shape.rank == 0 else None
 
 
-def _low(cut: Cut) -> int | XlaOp:
-    back = cut.span - 1 if cut.step < 0 else 0
-    if isinstance(cut.start, XlaOp):
-        return cut.start  # of the lowest element already
-    return cut.start - back
+def _lowest_start(entry: SliceEntry) -> int | XlaOp:
+    offset = entry.span - 1 if entry.step < 0 else 0
+    if isinstance(entry.start, XlaOp):
+        return entry.start  # of the lowest element already
+    return entry.start - offset
 
 
-def _starts(lows: Sequence[int | XlaOp]) -> list[XlaOp]:
+def _start_operands(starts: Sequence[int | XlaOp]) -> list[XlaOp]:
     """Convert start indices to operands of one dtype."""
     trace = require_current()
-    wide = any(isinstance(low, XlaOp) and low.shape.dtype is ElementType.S64 for low in lows)
+    wide = any(isinstance(low, XlaOp) and low.shape.dtype is ElementType.S64 for low in starts)
     dtype = ElementType.S64 if wide else ElementType.S32
     made = []
-    for low in lows:
+    for low in starts:
         if isinstance(low, XlaOp):
-            low = trace.inner(low)
+            low = trace.capture(low)
             made.append(low if low.shape.dtype is dtype else xla.convert(low, dtype))
         else:
             made.append(trace.constant(low, dtype.numpy_dtype))
@@ -161,11 +167,11 @@ def as_key(entries: Sequence[Entry]) -> tuple[int | slice | None, ...]:
 
 
 def _static(entry: Entry) -> int | slice | None:
-    if isinstance(entry, New):
+    if isinstance(entry, NewAxisEntry):
         return None
-    if isinstance(entry, Point):
+    if isinstance(entry, IntegerEntry):
         return 0
-    assert isinstance(entry, Cut)
+    assert isinstance(entry, SliceEntry)
     if isinstance(entry.start, XlaOp):
         return slice(0, entry.span, abs(entry.step)) if entry.step > 0 else slice(entry.span - 1, None, entry.step)
     stop = entry.start + entry.step * entry.size

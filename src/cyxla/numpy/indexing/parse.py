@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import OutOfRangeError, TraceError
-from cyxla.numpy.indexing.bounds import checked, checked_range
+from cyxla.numpy.indexing.bounds import check_indices, check_slice
 from cyxla.numpy.indexing.ranges import difference
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.known_array import values_of
@@ -24,12 +24,12 @@ _KINDS = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
     "indices"
 )
-_UNSEEN = "unseen"  # mode in which indices do not matter
+_IGNORED = "unseen"  # mode in which indices do not matter
 _NO_LENGTH = "x[i:i + 4] has a length that is known; np.where(np.arange(len(x)) < n, x, 0) keeps all of x"
 
 
 @dataclass(frozen=True)
-class Cut:
+class SliceEntry:
     """Range of an axis: `size` elements, every `step`-th from `start` on.
 
     The step may be negative. A traced start is that of the lowest element, also of a reversed range.
@@ -46,19 +46,19 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Point:
+class IntegerEntry:
     """Integer index, which drops the axis."""
 
     index: int | XlaOp
 
 
 @dataclass(frozen=True)
-class New:
+class NewAxisEntry:
     """New axis of size 1."""
 
 
 @dataclass(frozen=True)
-class Places:
+class ArrayEntry:
     """Index array of an axis; `axis` is None for a lone bool."""
 
     indices: IntArray | XlaOp
@@ -71,13 +71,13 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Mask:
+class MaskEntry:
     """Traced mask over one or more axes."""
 
     where: XlaOp
 
 
-Entry = Cut | Point | New | Places | Mask
+Entry = SliceEntry | IntegerEntry | NewAxisEntry | ArrayEntry | MaskEntry
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Selection:
     ----------
     entries : list of Entry
         Entries in order; those that take axes take all of them from the left.
-    parted : bool
+    separated : bool
         Whether slices or new axes separate the arrays and integers.
     copies : bool
         Whether the result is a copy although it could be a view.
@@ -99,7 +99,7 @@ class Selection:
     """
 
     entries: list[Entry]
-    parted: bool = False
+    separated: bool = False
     copies: bool = False
     scalar: bool = False
     masked: bool = False
@@ -107,7 +107,7 @@ class Selection:
     @property
     def advanced(self) -> bool:
         """True if index arrays or masks take part."""
-        return any(isinstance(e, (Places, Mask)) for e in self.entries)
+        return any(isinstance(e, (ArrayEntry, MaskEntry)) for e in self.entries)
 
 
 def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
@@ -129,7 +129,7 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
     TraceError
         The shape of the result depends on traced values.
     """
-    items = [_plain(item) for item in (key if isinstance(key, tuple) else (key,))]
+    items = [_convert_item(item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(map(_axes_used, items))
     ellipses = sum(item is Ellipsis for item in items)
     if ellipses > 1:
@@ -138,8 +138,8 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
         raise _error(f"too many indices for array: array is {len(sizes)}-dimensional, but {used} were indexed")
     if not ellipses:
         items.append(Ellipsis)
-    if any(_takes_nothing(item) for item in items):
-        mode = _UNSEEN
+    if any(_selects_nothing(item) for item in items):
+        mode = _IGNORED
     entries: list[Entry] = []
     blocks: list[bool] = []  # for each item, whether it is an array
     axis = 0
@@ -148,40 +148,40 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
         entries += made
         blocks += [not isinstance(item, slice) and item is not None and item is not Ellipsis]
         axis += len(sizes) - used if item is Ellipsis else _axes_used(item)
-    scalar = not ellipses and all(isinstance(e, Point) for e in entries)
+    scalar = not ellipses and all(isinstance(e, IntegerEntry) for e in entries)
     copies = scalar or any(isinstance(i, np.ndarray) and i.ndim == 0 for i in items)
     masked = len(items) == 2 and not ellipses and _is_mask(items[0]) and used == len(sizes)
-    return _simpler(Selection(entries, _is_parted(blocks), copies, scalar, masked))
+    return _simplified(Selection(entries, _is_separated(blocks), copies, scalar, masked))
 
 
 def _error(message: str) -> OutOfRangeError:
-    return OutOfRangeError(message, where=_trace.place())
+    return OutOfRangeError(message, where=_trace.user_line())
 
 
-def _is_parted(blocks: Sequence[bool]) -> bool:
-    """Return whether the true elements are not contiguous."""
+def _is_separated(blocks: Sequence[bool]) -> bool:
+    """Return True if the true elements are not contiguous."""
     text = "".join("a" if b else "-" for b in blocks).strip("-")
     return "-" in text
 
 
 # ---------------------------------------------------------------------------------------------------- items
-def _plain(item: Any) -> Any:
+def _convert_item(item: Any) -> Any:
     """Convert an item to a slice, None, an ellipsis, an int, or a NumPy or traced array."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, (bool, np.bool_)):
         return np.asarray(item)
     if isinstance(item, TracedArray):
-        return _of_index_type(item if item.known is None else item.known)
+        return _check_index_type(item if item.known is None else item.known)
     if isinstance(item, np.ndarray):
-        return _of_index_type(item)
+        return _check_index_type(item)
     try:
         return operator.index(item)
     except TypeError:
         return _from_list(item)
 
 
-def _of_index_type(array: Any) -> Any:
+def _check_index_type(array: Any) -> Any:
     """Check the dtype of an index array; NumPy reads uint64 as int64, so that 2^64 - 1 is the last element."""
     if array.dtype.kind not in "iub":
         raise _error("arrays used as indices must be of integer (or boolean) type")
@@ -212,30 +212,30 @@ def _is_mask(item: Any) -> bool:
     return isinstance(item, (np.ndarray, TracedArray)) and item.dtype.kind == "b"
 
 
-def _takes_nothing(item: Any) -> bool:
-    """Return whether an item selects nothing, so that NumPy ignores the values of index arrays."""
+def _selects_nothing(item: Any) -> bool:
+    """Return True if an item selects nothing, so that NumPy ignores the values of index arrays."""
     if isinstance(item, TracedArray):
         return item.dtype.kind != "b" and item.size == 0
     return isinstance(item, np.ndarray) and (not item.any() if item.dtype.kind == "b" else item.size == 0)
 
 
-def _entries(item: Any, sizes: Sequence[int], axis: int, left: int, mode: str | None) -> list[Entry]:
+def _entries(item: Any, sizes: Sequence[int], axis: int, rest: int, mode: str | None) -> list[Entry]:
     if item is None:
-        return [New()]
+        return [NewAxisEntry()]
     if item is Ellipsis:
-        return [Cut(0, n) for n in sizes[axis : axis + left]]
+        return [SliceEntry(0, n) for n in sizes[axis : axis + rest]]
     if isinstance(item, slice):
-        return [_cut(item, sizes[axis], axis, mode)]
+        return [_slice_entry(item, sizes[axis], axis, mode)]
     if _is_mask(item) and not item.size:
         item = np.zeros(item.shape, bool)
     if isinstance(item, TracedArray):
         return [_traced_entry(item, sizes, axis, mode)]
     if isinstance(item, np.ndarray):
         return _array_entries(item, sizes, axis, mode)
-    return [Point(_wrapped(item, sizes[axis], axis, mode))]
+    return [IntegerEntry(_normalise_index(item, sizes[axis], axis, mode))]
 
 
-def _wrapped(index: int, size: int, axis: int, mode: str | None) -> int:
+def _normalise_index(index: int, size: int, axis: int, mode: str | None) -> int:
     if mode == "clip" and size:
         return min(max(index, 0), size - 1)
     if -size <= index < size:
@@ -250,15 +250,15 @@ def _array_entries(
 ) -> list[Entry]:
     if array.dtype.kind != "b":
         if array.ndim == 0:
-            return [Point(_wrapped(int(array), sizes[axis], axis, mode))]
-        return [Places(wrapped(array, sizes[axis], axis, mode), axis)]
+            return [IntegerEntry(_normalise_index(int(array), sizes[axis], axis, mode))]
+        return [ArrayEntry(normalise_indices(array, sizes[axis], axis, mode), axis)]
     _match_mask(array.shape, sizes, axis)
     if array.ndim == 0:
-        return [Places(np.zeros(int(array), np.int64), None)]
-    return [Places(where, axis + k) for k, where in enumerate(array.nonzero())]
+        return [ArrayEntry(np.zeros(int(array), np.int64), None)]
+    return [ArrayEntry(where, axis + k) for k, where in enumerate(array.nonzero())]
 
 
-def wrapped(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None = None) -> IntArray:
+def normalise_indices(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None = None) -> IntArray:
     """Normalise known indices.
 
     Raises
@@ -266,7 +266,7 @@ def wrapped(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None 
     IndexError
         An index is out of range, and the mode does not correct it.
     """
-    if mode == _UNSEEN:
+    if mode == _IGNORED:
         return np.zeros(array.shape, np.int64)
     if mode == "clip" and size:
         return np.asarray(np.clip(array, 0, size - 1), np.int64)
@@ -299,20 +299,20 @@ def _traced_entry(array: TracedArray, sizes: Sequence[int], axis: int, mode: str
     op = value_of(array)
     if array.dtype.kind == "b":
         _match_mask(array.shape, sizes, axis)
-        return Mask(op)
+        return MaskEntry(op)
     if array.ndim == 0:
-        return Point(checked(op, sizes[axis], axis, None if mode == _UNSEEN else mode))
-    return Places(_zeros(array.shape) if mode == _UNSEEN else checked(op, sizes[axis], axis, mode), axis)
+        return IntegerEntry(check_indices(op, sizes[axis], axis, None if mode == _IGNORED else mode))
+    return ArrayEntry(_zeros(array.shape) if mode == _IGNORED else check_indices(op, sizes[axis], axis, mode), axis)
 
 
 # ------------------------------------------------------------------------------------------------------------ slices
-def _cut(key: slice, size: int, axis: int, mode: str | None) -> Cut:
+def _slice_entry(key: slice, size: int, axis: int, mode: str | None) -> SliceEntry:
     key = slice(*(_bound(b) for b in (key.start, key.stop, key.step)))
     if any(isinstance(bound, TracedArray) for bound in (key.start, key.stop, key.step)):
-        return _moving_cut(key, size, axis, mode)
+        return _dynamic_slice(key, size, axis, mode)
     start, stop, step = key.indices(size)
     count = len(range(start, stop, step))
-    return Cut(start if count else 0, count, step if count > 1 else 1)
+    return SliceEntry(start if count else 0, count, step if count > 1 else 1)
 
 
 def _bound(value: Any) -> Any:
@@ -320,7 +320,7 @@ def _bound(value: Any) -> Any:
     return value if known is None else known
 
 
-def _moving_cut(key: slice, size: int, axis: int, mode: str | None) -> Cut:
+def _dynamic_slice(key: slice, size: int, axis: int, mode: str | None) -> SliceEntry:
     """Return the range of a slice with traced bounds of known distance."""
     step = 1 if key.step is None else key.step
     if isinstance(step, TracedArray) or key.start is None or key.stop is None:
@@ -334,36 +334,37 @@ def _moving_cut(key: slice, size: int, axis: int, mode: str | None) -> Cut:
     if length is None:
         raise _unknown_length()
     count = len(range(0, length, operator.index(step)))
-    cut = Cut(0, count, step if count > 1 else 1)
+    entry = SliceEntry(0, count, step if count > 1 else 1)
     if not count:
-        return cut
-    return Cut(checked_range(start, length, step, size, axis, mode), count, cut.step)
+        return entry
+    return SliceEntry(check_slice(start, length, step, size, axis, mode), count, entry.step)
 
 
 def _unknown_length() -> TraceError:
-    return TraceError("the length of a slice depends on traced values", where=_trace.place(), hint=_NO_LENGTH)
+    return TraceError("the length of a slice depends on traced values", where=_trace.user_line(), hint=_NO_LENGTH)
 
 
 # ------------------------------------------------------------------------------------------------------- simplification
-def _simpler(selection: Selection) -> Selection:
+def _simplified(selection: Selection) -> Selection:
     """Replace a single array of evenly spaced indices by a range, which is copied."""
-    arrays = [e for e in selection.entries if isinstance(e, (Places, Mask))]
-    if len(arrays) != 1 or any(isinstance(e, Point) for e in selection.entries):
+    arrays = [e for e in selection.entries if isinstance(e, (ArrayEntry, MaskEntry))]
+    if len(arrays) != 1 or any(isinstance(e, IntegerEntry) for e in selection.entries):
         return selection
-    (lone,) = arrays
-    if not isinstance(lone, Places) or not isinstance(lone.indices, np.ndarray) or lone.axis is None:
+    (array_entry,) = arrays
+    if not isinstance(array_entry, ArrayEntry) or array_entry.axis is None:
         return selection
-    cut = _as_cut(lone.indices)
-    if cut is None:
+    entry = _as_slice(array_entry.indices) if isinstance(array_entry.indices, np.ndarray) else None
+    if entry is None:
         return selection
-    return replace(selection, entries=[cut if e is lone else e for e in selection.entries], parted=False, copies=True)
+    entries = [entry if e is array_entry else e for e in selection.entries]
+    return replace(selection, entries=entries, separated=False, copies=True)
 
 
-def _as_cut(indices: IntArray) -> Cut | None:
+def _as_slice(indices: IntArray) -> SliceEntry | None:
     if indices.ndim != 1:
         return None
     if indices.size < 2:
-        return Cut(int(indices[0]) if indices.size else 0, indices.size)
+        return SliceEntry(int(indices[0]) if indices.size else 0, indices.size)
     step = int(indices[1] - indices[0])
     even = step != 0 and bool((np.diff(indices) == step).all())
-    return Cut(int(indices[0]), indices.size, step) if even else None
+    return SliceEntry(int(indices[0]), indices.size, step) if even else None

@@ -18,10 +18,10 @@ from cyxla.xla.hlo.instruction import Instruction
 Range = tuple[int, int]
 _DEPTH = 24  # longest chain of instructions to follow
 _SMALL = 4096  # most elements of a constant to inspect
-_SAME = ("broadcast", "reshape", "slice", "transpose", "reverse", "copy", "bitcast", "opt-barrier")
-_FIRST = ("gather", "dynamic-slice")
-_WHOLE = (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
-_JOINED = ("concatenate", "pad", "dynamic-update-slice")
+_SAME_ELEMENTS = ("broadcast", "reshape", "slice", "transpose", "reverse", "copy", "bitcast", "opt-barrier")
+_FIRST_ELEMENTS = ("gather", "dynamic-slice")
+_INTEGER_KINDS = (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
+_COMBINED_ELEMENTS = ("concatenate", "pad", "dynamic-update-slice")
 
 
 # ------------------------------------------------------------------------------------------------------------- ranges
@@ -31,7 +31,7 @@ def range_of(op: XlaOp) -> Range:
     return _range(op.instruction, current(), _DEPTH)
 
 
-def declare(op: XlaOp, low: int, high: int) -> None:
+def declare_range(op: XlaOp, low: int, high: int) -> None:
     """Declare inclusive bounds of a value of the current trace."""
     trace = current()
     if trace is not None and op.instruction is not None:
@@ -55,13 +55,13 @@ def _range(ins: Instruction, trace: Trace | None, depth: int, known: dict[Instru
     known = {} if known is None else known
     if ins not in known:
         whole = _limits(ins.shape.dtype) if ins.shape.is_array else (-(2**64), 2**64)
-        made = _found(ins, trace, depth, known) if depth and ins.shape.is_array else None
+        made = _derived_range(ins, trace, depth, known) if depth and ins.shape.is_array else None
         outside = made is None or made[0] < whole[0] or made[1] > whole[1]  # it may have wrapped around
         known[ins] = whole if outside or made is None else made
     return known[ins]
 
 
-def _found(ins: Instruction, trace: Trace | None, depth: int, known: dict[Instruction, Range]) -> Range | None:
+def _derived_range(ins: Instruction, trace: Trace | None, depth: int, known: dict[Instruction, Range]) -> Range | None:
     if trace is not None:
         if ins in trace.ranges:
             return trace.ranges[ins]
@@ -72,26 +72,26 @@ def _found(ins: Instruction, trace: Trace | None, depth: int, known: dict[Instru
     return None if rule is None else rule(ins, lambda k: _range(ins.operands[k], trace, depth - 1, known))
 
 
-_Of = Callable[[int], Range]
+_RangeOf = Callable[[int], Range]
 
 
 def _union(*ranges: Range) -> Range:
     return min(r[0] for r in ranges), max(r[1] for r in ranges)
 
 
-def _constant(ins: Instruction, of: _Of) -> Range | None:
+def _constant(ins: Instruction, of: _RangeOf) -> Range | None:
     array = ins.attrs["literal"].array
     if array.size == 0 or array.size > _SMALL or array.dtype.kind not in "iub":
         return None
     return int(array.min()), int(array.max())
 
 
-def _iota(ins: Instruction, of: _Of) -> Range:
+def _iota(ins: Instruction, of: _RangeOf) -> Range:
     return 0, max(0, ins.shape.dims[ins.attrs["iota_dimension"]] - 1)
 
 
-def _corners(combine: Callable[[int, int], int]) -> Callable[[Instruction, _Of], Range]:
-    def rule(ins: Instruction, of: _Of) -> Range:
+def _corners(combine: Callable[[int, int], int]) -> Callable[[Instruction, _RangeOf], Range]:
+    def rule(ins: Instruction, of: _RangeOf) -> Range:
         (a, b), (c, d) = of(0), of(1)
         found = [combine(x, y) for x in (a, b) for y in (c, d)]
         return min(found), max(found)
@@ -99,10 +99,10 @@ def _corners(combine: Callable[[int, int], int]) -> Callable[[Instruction, _Of],
     return rule
 
 
-def _subtract(ins: Instruction, of: _Of) -> Range | None:
+def _subtract(ins: Instruction, of: _RangeOf) -> Range | None:
     divisor = _divisor(ins)
     if divisor is not None:
-        return _rest(of(0), _range(divisor, current(), _DEPTH // 2))
+        return _remainder_range(of(0), _range(divisor, current(), _DEPTH // 2))
     (a, b), (c, d) = of(0), of(1)
     return a - d, b - c
 
@@ -114,15 +114,15 @@ def _divisor(ins: Instruction) -> Instruction | None:
     if ins.opcode != "subtract" or ins.operands[1].opcode != "multiply":
         return None
     quotient, by = ins.operands[1].operands
-    whole = quotient.opcode == "divide" and quotient.shape.dtype.kind in _WHOLE
+    whole = quotient.opcode == "divide" and quotient.shape.dtype.kind in _INTEGER_KINDS
     return by if whole and quotient.operands[0] is ins.operands[0] and quotient.operands[1] is by else None
 
 
-def _remainder(ins: Instruction, of: _Of) -> Range | None:
-    return _rest(of(0), of(1))
+def _remainder(ins: Instruction, of: _RangeOf) -> Range | None:
+    return _remainder_range(of(0), of(1))
 
 
-def _rest(value: Range, divisor: Range) -> Range | None:
+def _remainder_range(value: Range, divisor: Range) -> Range | None:
     (a, b), (c, d) = value, divisor
     most = max(abs(c), abs(d)) - 1
     if c <= 0 <= d:
@@ -130,21 +130,21 @@ def _rest(value: Range, divisor: Range) -> Range | None:
     return max(-most, min(a, 0)), min(most, max(b, 0))
 
 
-def _divide(ins: Instruction, of: _Of) -> Range | None:
+def _divide(ins: Instruction, of: _RangeOf) -> Range | None:
     (a, b), (c, d) = of(0), of(1)
     if c <= 0:
         return None
     return (a // d if a >= 0 else -(-a // c)), (b // c if b >= 0 else -(-b // d))
 
 
-def _and(ins: Instruction, of: _Of) -> Range | None:
+def _and(ins: Instruction, of: _RangeOf) -> Range | None:
     known = [high for low, high in (of(0), of(1)) if low >= 0]
     return (0, min(known)) if known else None
 
 
-def _compare(ins: Instruction, of: _Of) -> Range | None:
+def _compare(ins: Instruction, of: _RangeOf) -> Range | None:
     """Return the range of a comparison, which is a single value if the operands' ranges decide it."""
-    if ins.operands[0].shape.dtype.kind not in _WHOLE:
+    if ins.operands[0].shape.dtype.kind not in _INTEGER_KINDS:
         return None
     (a, b), (c, d) = of(0), of(1)
     always, never = {
@@ -154,58 +154,58 @@ def _compare(ins: Instruction, of: _Of) -> Range | None:
     return (1, 1) if always else (0, 0) if never else None
 
 
-def _select(ins: Instruction, of: _Of) -> Range:
+def _select(ins: Instruction, of: _RangeOf) -> Range:
     chosen = of(0)
     if chosen[0] == chosen[1]:
         return of(2 - chosen[0])
     return _floor_remainder(ins, of) or _union(of(1), of(2))
 
 
-def _floor_remainder(ins: Instruction, of: _Of) -> Range | None:
+def _floor_remainder(ins: Instruction, of: _RangeOf) -> Range | None:
     """Return the range of Python's remainder by a positive number: HLO's, plus the divisor if negative."""
-    wrong, moved, rest = ins.operands
+    wrong, shifted, rest = ins.operands
     divisor = _divisor(rest)
-    if divisor is None or moved.opcode != "add" or set(moved.operands) != {rest, divisor}:
+    if divisor is None or shifted.opcode != "add" or set(shifted.operands) != {rest, divisor}:
         return None
     low, high = _range(divisor, current(), _DEPTH // 2)
-    return (0, high - 1) if low > 0 and _is_sign(wrong, rest) else None
+    return (0, high - 1) if low > 0 and _tests_negative(wrong, rest) else None
 
 
-def _is_sign(wrong: Instruction, rest: Instruction) -> bool:
-    """Return whether a predicate tests rest < 0, possibly combined with rest != 0 or compared with False."""
+def _tests_negative(wrong: Instruction, rest: Instruction) -> bool:
+    """Return True if a predicate tests rest < 0, possibly combined with rest != 0 or compared with False."""
     if wrong.opcode == "and":
         first, second = wrong.operands
-        return _is_against_zero(first, rest, "NE") and _is_sign(second, rest)
+        return _compares_with_zero(first, rest, "NE") and _tests_negative(second, rest)
     if wrong.opcode == "compare" and str(wrong.attrs["direction"]) == "NE":
         first, second = wrong.operands
-        return _is_sign(first, rest) and _range(second, current(), _DEPTH // 2) == (0, 0)
-    return _is_against_zero(wrong, rest, "LT")
+        return _tests_negative(first, rest) and _range(second, current(), _DEPTH // 2) == (0, 0)
+    return _compares_with_zero(wrong, rest, "LT")
 
 
-def _is_against_zero(ins: Instruction, rest: Instruction, direction: str) -> bool:
+def _compares_with_zero(ins: Instruction, rest: Instruction, direction: str) -> bool:
     if ins.opcode != "compare" or str(ins.attrs["direction"]) != direction or ins.operands[0] is not rest:
         return False
     return _range(ins.operands[1], None, 4) == (0, 0)
 
 
-def _clamp(ins: Instruction, of: _Of) -> Range:
+def _clamp(ins: Instruction, of: _RangeOf) -> Range:
     least, value, most = of(0), of(1), of(2)
     low = min(max(value[0], least[0]), most[1])
     return low, max(min(max(value[1], least[1]), most[1]), low)
 
 
-def _convert(ins: Instruction, of: _Of) -> Range | None:
-    if ins.operands[0].shape.dtype.kind not in _WHOLE:
+def _convert(ins: Instruction, of: _RangeOf) -> Range | None:
+    if ins.operands[0].shape.dtype.kind not in _INTEGER_KINDS:
         return None
     return of(0)
 
 
-def _abs(ins: Instruction, of: _Of) -> Range:
+def _abs(ins: Instruction, of: _RangeOf) -> Range:
     low, high = of(0)
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
-def _reduce(ins: Instruction, of: _Of) -> Range | None:
+def _reduce(ins: Instruction, of: _RangeOf) -> Range | None:
     root = ins.called[0].root
     if len(root.operands) != 2 or any(o.opcode != "parameter" for o in root.operands):
         return None
@@ -219,32 +219,35 @@ def _reduce(ins: Instruction, of: _Of) -> Range | None:
     return (join(a, c), join(b, d)) if count else (c, d)
 
 
-def _element(ins: Instruction, of: _Of) -> Range | None:
+def _element(ins: Instruction, of: _RangeOf) -> Range | None:
     """Return the range of a result of a sort, or of a reduction that only selects elements."""
     source, k = ins.operands[0], ins.attrs["index"]
     if source.opcode == "tuple":
         return _range(source.operands[k], current(), _DEPTH // 2)
     if source.opcode == "sort":
         return _range(source.operands[k], current(), _DEPTH // 2)
-    if source.opcode == "reduce" and all(i.opcode in _CHOOSING for i in source.called[0].instructions):
+    if source.opcode == "reduce" and all(i.opcode in _SELECTING_OPCODES for i in source.called[0].instructions):
         half = len(source.operands) // 2
         return _union(*(_range(source.operands[n], current(), _DEPTH // 2) for n in (k, half + k)))
     return None
 
 
-_CHOOSING = frozenset({"parameter", "compare", "select", "and", "or", "not", "xor", "tuple", "constant"})
-_RULES: Mapping[str, Callable[[Instruction, _Of], Range | None]] = {
+_SELECTING_OPCODES = frozenset({"parameter", "compare", "select", "and", "or", "not", "xor", "tuple", "constant"})
+_RULES: Mapping[str, Callable[[Instruction, _RangeOf], Range | None]] = {
     "constant": _constant, "iota": _iota, "add": _corners(int.__add__), "multiply": _corners(int.__mul__),
     "minimum": _corners(min), "maximum": _corners(max), "subtract": _subtract, "remainder": _remainder,
     "divide": _divide, "and": _and, "select": _select, "reduce": _reduce, "clamp": _clamp, "compare": _compare,
     "convert": _convert, "abs": _abs, "negate": lambda ins, of: (-of(0)[1], -of(0)[0]), "get-tuple-element": _element,
     "sort": lambda ins, of: of(0),
-    **{name: lambda ins, of: of(0) for name in (*_SAME, *_FIRST)},
-    **{name: lambda ins, of: _union(of(0), *(of(k) for k in range(1, _data(ins)))) for name in _JOINED},
+    **{name: lambda ins, of: of(0) for name in (*_SAME_ELEMENTS, *_FIRST_ELEMENTS)},
+    **{
+        name: lambda ins, of: _union(of(0), *(of(k) for k in range(1, _data_operands(ins))))
+        for name in _COMBINED_ELEMENTS
+    },
 }  # fmt: skip
 
 
-def _data(ins: Instruction) -> int:
+def _data_operands(ins: Instruction) -> int:
     """Return the number of operands that hold elements of the result."""
     return 2 if ins.opcode == "dynamic-update-slice" else len(ins.operands)
 
@@ -258,11 +261,11 @@ def difference(low: XlaOp, high: XlaOp) -> int | None:
     assert low.instruction is not None
     assert high.instruction is not None
     known: dict[Instruction, Linear] = {}
-    terms, offset = _minus(_linear(high.instruction, _DEPTH, known), _linear(low.instruction, _DEPTH, known))
+    terms, offset = _add_scaled(_linear(high.instruction, _DEPTH, known), _linear(low.instruction, _DEPTH, known))
     return None if terms else offset
 
 
-def _minus(one: Linear, other: Linear, factor: int = -1) -> Linear:
+def _add_scaled(one: Linear, other: Linear, factor: int = -1) -> Linear:
     terms = dict(one[0])
     for ins, count in other[0].items():
         terms[ins] = terms.get(ins, 0) + factor * count
@@ -283,7 +286,7 @@ def _scaled(ins: Instruction, of: Callable[[int], Linear]) -> Linear | None:
     if one[0] and other[0]:
         return None
     terms, factor = (one, other[1]) if one[0] else (other, one[1])
-    return _minus(({}, 0), terms, factor)
+    return _add_scaled(({}, 0), terms, factor)
 
 
 def _widened(ins: Instruction, of: Callable[[int], Linear]) -> Linear | None:
@@ -294,9 +297,9 @@ def _widened(ins: Instruction, of: Callable[[int], Linear]) -> Linear | None:
 
 _LINEAR: Mapping[str, Callable[[Instruction, Callable[[int], Linear]], Linear | None]] = {
     "constant": lambda ins, of: ({}, int(np.asarray(ins.attrs["literal"].array))),
-    "add": lambda ins, of: _minus(of(0), of(1), 1),
-    "subtract": lambda ins, of: _minus(of(0), of(1)),
-    "negate": lambda ins, of: _minus(({}, 0), of(0)),
+    "add": lambda ins, of: _add_scaled(of(0), of(1), 1),
+    "subtract": lambda ins, of: _add_scaled(of(0), of(1)),
+    "negate": lambda ins, of: _add_scaled(({}, 0), of(0)),
     "multiply": _scaled,
     "convert": _widened,
     "reshape": lambda ins, of: of(0),

@@ -34,5 +34,5 @@ def __getattr__(name: str) -> Any:
     if name in ("generator", "TracedGenerator"):
         return getattr(functional, name)
     if name in ("split", "fold_in"):
-        return functional.anywhere(getattr(keys, name))
+        return functional.traced_or_compiled(getattr(keys, name))
     return functional.method(name)

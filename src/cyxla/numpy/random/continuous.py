@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.gradient.composites import attach
-from cyxla.numpy.random.source import Array, Source, delivered, float_type, real, require, sizes_of
+from cyxla.numpy.random.source import Array, Source, as_float64, float_type, require, sizes_of, to_out
 from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.special_loops import gamma_sample_grad
 
 
-def not_negative(value: Any, name: str) -> None:
+def require_nonnegative(value: Any, name: str) -> None:
     """Check that a parameter is not negative; -0.0 and nan are allowed."""
     require(value, lambda v: ~np.signbit(v) | np.isnan(v), f"{name} < 0")
 
 
-def above_zero(value: Any, name: str) -> None:
+def require_positive(value: Any, name: str) -> None:
     """Check that a parameter is positive; nan is allowed."""
     require(value, lambda v: ~(v <= 0), f"{name} <= 0")
 
@@ -31,17 +31,17 @@ class Continuous(Source):
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
         """Draw standard normal numbers."""
         wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
-        return delivered(self.normals(wanted, float_type(dtype, "standard_normal")), out)
+        return to_out(self.normals(wanted, float_type(dtype, "standard_normal")), out)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Draw normal numbers of mean `loc` and standard deviation `scale`."""
-        not_negative(scale, "scale")
-        mean, deviation = real(loc), real(scale)
+        require_nonnegative(scale, "scale")
+        mean, deviation = as_float64(loc), as_float64(scale)
         return mean + deviation * self.normals(sizes_of(size, mean, deviation))
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
         """Draw log-normal numbers."""
-        not_negative(sigma, "sigma")
+        require_nonnegative(sigma, "sigma")
         return np.exp(self.normal(mean, sigma, size))
 
     def standard_exponential(
@@ -51,24 +51,24 @@ class Continuous(Source):
         if method not in ("zig", "inv"):
             raise ValueError(f"method is 'zig' or 'inv', not {method!r}")
         wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
-        return delivered(-np.log(self.positive(wanted, float_type(dtype, "standard_exponential"))), out)
+        return to_out(-np.log(self.positive(wanted, float_type(dtype, "standard_exponential"))), out)
 
     def _exponentials(self, *sizes: int) -> Array:
         return -np.log(self.positive(sizes))
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
         """Draw exponential numbers of mean `scale`."""
-        not_negative(scale, "scale")
-        mean = real(scale)
+        require_nonnegative(scale, "scale")
+        mean = as_float64(scale)
         return mean * self._exponentials(*sizes_of(size, mean))
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
         """Draw gamma numbers by rejection from cubed normal numbers (Marsaglia and Tsang)."""
-        not_negative(shape, "shape")
+        require_nonnegative(shape, "shape")
         wanted = float_type(dtype, "standard_gamma")
-        a = real(shape)
+        a = as_float64(shape)
         sizes = out.shape if size is None and out is not None else sizes_of(size, a)
-        return delivered(self._gammas(a, sizes).astype(wanted), out)
+        return to_out(self._gammas(a, sizes).astype(wanted), out)
 
     def _gammas(self, shape: Array, sizes: tuple[int, ...]) -> Array:
         return np.exp(self._log_gammas(shape, sizes))
@@ -78,11 +78,11 @@ class Continuous(Source):
         fine = (shape > 0) & np.isfinite(shape)
         a = np.where(fine, shape, 1.0)
         small = a < 1
-        found = self._of_large_shape(np.broadcast_to(np.where(small, a + 1, a), sizes), sizes)
-        found = found + np.where(small, np.log(self.positive(sizes)) / np.where(small, a, 1.0), 0.0)
-        return np.where(fine, found, np.log(np.where(fine, 1.0, shape)))
+        drawn = self._log_gammas_of_large_shape(np.broadcast_to(np.where(small, a + 1, a), sizes), sizes)
+        drawn = drawn + np.where(small, np.log(self.positive(sizes)) / np.where(small, a, 1.0), 0.0)
+        return np.where(fine, drawn, np.log(np.where(fine, 1.0, shape)))
 
-    def _of_large_shape(self, shape: Array, sizes: tuple[int, ...]) -> Array:
+    def _log_gammas_of_large_shape(self, shape: Array, sizes: tuple[int, ...]) -> Array:
         """Draw logarithms of gamma numbers for shapes of at least 1."""
         d = shape - 1 / 3
         c = 1 / np.sqrt(9 * d)
@@ -94,43 +94,43 @@ class Continuous(Source):
             good = (v > 0) & (np.log(u) < 0.5 * x * x + d - d * cube + d * np.log(cube))
             return np.log(d * cube), good
 
-        found = self.accepted(sizes, np.float64, propose)
-        return TracedArray(attach([value_of(shape)], [value_of(found)], vjp=_by_shape)[0])
+        drawn = self.sample_by_rejection(sizes, np.float64, propose)
+        return TracedArray(attach([value_of(shape)], [value_of(drawn)], vjp=_log_gamma_vjp)[0])
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
         """Draw gamma numbers of mean ``shape * scale``."""
-        not_negative(shape, "shape")
-        not_negative(scale, "scale")
-        a, b = real(shape), real(scale)
+        require_nonnegative(shape, "shape")
+        require_nonnegative(scale, "scale")
+        a, b = as_float64(shape), as_float64(scale)
         return b * self._gammas(a, sizes_of(size, a, b))
 
     def beta(self, a: Any, b: Any, size: Any = None) -> Array:
         """Draw beta numbers as a gamma number's share of a sum of two."""
-        above_zero(a, "a")
-        above_zero(b, "b")
-        first, second = real(a), real(b)
+        require_positive(a, "a")
+        require_positive(b, "b")
+        first, second = as_float64(a), as_float64(b)
         sizes = sizes_of(size, first, second)
         x, y = self._log_gammas(first, sizes), self._log_gammas(second, sizes)
         return np.exp(x - np.logaddexp(x, y))
 
     def chisquare(self, df: Any, size: Any = None) -> Array:
         """Draw chi-square numbers: sums of `df` squared normal numbers."""
-        above_zero(df, "df")
-        freedom = real(df)
+        require_positive(df, "df")
+        freedom = as_float64(df)
         return 2 * self._gammas(freedom / 2, sizes_of(size, freedom))
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Array:
         """Draw F numbers: ratios of two mean squares."""
-        above_zero(dfnum, "dfnum")
-        above_zero(dfden, "dfden")
-        over, under = real(dfnum), real(dfden)
+        require_positive(dfnum, "dfnum")
+        require_positive(dfden, "dfden")
+        over, under = as_float64(dfnum), as_float64(dfden)
         sizes = sizes_of(size, over, under)
         return (self._gammas(over / 2, sizes) / over) / (self._gammas(under / 2, sizes) / under)
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
         """Draw Student's t numbers: a normal number over the root of a mean square of `df` others."""
-        above_zero(df, "df")
-        freedom = real(df)
+        require_positive(df, "df")
+        freedom = as_float64(df)
         sizes = sizes_of(size, freedom)
         return self.normals(sizes) / np.sqrt(2 * self._gammas(freedom / 2, sizes) / freedom)
 
@@ -140,71 +140,71 @@ class Continuous(Source):
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Draw Laplace numbers: exponential ones of random sign."""
-        not_negative(scale, "scale")
-        mean, width = real(loc), real(scale)
+        require_nonnegative(scale, "scale")
+        mean, width = as_float64(loc), as_float64(scale)
         sizes = sizes_of(size, mean, width)
         signs = np.where(self.words(sizes, np.uint8) < np.uint8(128), -1.0, 1.0)
         return mean + width * signs * self._exponentials(*sizes)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Draw logistic numbers: logarithms of ratios of two exponential ones."""
-        not_negative(scale, "scale")
-        mean, width = real(loc), real(scale)
+        require_nonnegative(scale, "scale")
+        mean, width = as_float64(loc), as_float64(scale)
         sizes = sizes_of(size, mean, width)
         return mean + width * (np.log(self._exponentials(*sizes)) - np.log(self._exponentials(*sizes)))
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Draw Gumbel numbers: negative logarithms of exponential ones."""
-        not_negative(scale, "scale")
-        mode, width = real(loc), real(scale)
-        return mode - width * np.log(_above(self._exponentials(*sizes_of(size, mode, width))))
+        require_nonnegative(scale, "scale")
+        mode, width = as_float64(loc), as_float64(scale)
+        return mode - width * np.log(_clamp_to_normal(self._exponentials(*sizes_of(size, mode, width))))
 
     def pareto(self, a: Any, size: Any = None) -> Array:
         """Draw numbers of Lomax's distribution, also called Pareto II."""
-        above_zero(a, "a")
-        shape = real(a)
+        require_positive(a, "a")
+        shape = as_float64(a)
         return np.expm1(self._exponentials(*sizes_of(size, shape)) / shape)
 
     def power(self, a: Any, size: Any = None) -> Array:
         """Draw numbers in [0, 1] of density ``a x^(a-1)``."""
-        above_zero(a, "a")
-        shape = real(a)
+        require_positive(a, "a")
+        shape = as_float64(a)
         return self.positive(sizes_of(size, shape)) ** (1 / shape)
 
     def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Array:
         """Draw Rayleigh numbers: lengths of normal vectors in the plane."""
-        not_negative(scale, "scale")
-        width = real(scale)
+        require_nonnegative(scale, "scale")
+        width = as_float64(scale)
         return width * np.sqrt(2 * self._exponentials(*sizes_of(size, width)))
 
     def weibull(self, a: Any, size: Any = None) -> Array:
         """Draw Weibull numbers: powers of exponential ones."""
-        not_negative(a, "a")
-        shape = real(a)
+        require_nonnegative(a, "a")
+        shape = as_float64(a)
         draws = self._exponentials(*sizes_of(size, shape))
         return np.where(shape == 0, 0.0, draws ** (1 / np.where(shape == 0, 1.0, shape)))
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Array:
         """Draw numbers of a triangular density, by the inverse of the distribution."""
-        a, c, b = real(left), real(mode), real(right)
-        require(_unless_known(a, left, c, mode, lambda x, y: ~(x > y)), lambda ok: ok, "left > mode")
-        require(_unless_known(c, mode, b, right, lambda x, y: ~(x > y)), lambda ok: ok, "mode > right")
-        require(_unless_known(a, left, b, right, lambda x, y: x != y), lambda ok: ok, "left == right")
+        a, c, b = as_float64(left), as_float64(mode), as_float64(right)
+        require(_compare_parameters(a, left, c, mode, lambda x, y: ~(x > y)), lambda ok: ok, "left > mode")
+        require(_compare_parameters(c, mode, b, right, lambda x, y: ~(x > y)), lambda ok: ok, "mode > right")
+        require(_compare_parameters(a, left, b, right, lambda x, y: x != y), lambda ok: ok, "left == right")
         u = self.unit(sizes_of(size, a, c, b))
         rising, falling = a + np.sqrt(u * (b - a) * (c - a)), b - np.sqrt((1 - u) * (b - a) * (b - c))
         return np.where(u <= (c - a) / (b - a), rising, falling)
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
         """Draw angles around `mu` by rejection from wrapped Cauchy numbers (Best and Fisher)."""
-        not_negative(kappa, "kappa")
-        middle, focus = real(mu), real(kappa)
+        require_nonnegative(kappa, "kappa")
+        middle, focus = as_float64(mu), as_float64(kappa)
         sizes = sizes_of(size, middle, focus)
         uniform, narrow = focus < 1e-8, focus > 1e6
         k = np.where((focus >= 1e-8) & ~narrow, focus, 1.0)
         turns = 2 * self.unit(sizes) - 1
-        found = np.where(uniform, np.pi * turns, np.where(turns < 0, -1.0, 1.0) * self._angles(k, sizes))
-        found = np.where(narrow, self.normals(sizes) / np.sqrt(np.where(narrow, focus, 1.0)), found)
-        return _wrapped(middle + np.where(np.isnan(focus), focus, found))
+        drawn = np.where(uniform, np.pi * turns, np.where(turns < 0, -1.0, 1.0) * self._angles(k, sizes))
+        drawn = np.where(narrow, self.normals(sizes) / np.sqrt(np.where(narrow, focus, 1.0)), drawn)
+        return _wrap_angle(middle + np.where(np.isnan(focus), focus, drawn))
 
     def _angles(self, focus: Array, sizes: tuple[int, ...]) -> Array:
         """Draw absolute values of von Mises angles around 0."""
@@ -219,13 +219,13 @@ class Continuous(Source):
             good = (y * (2 - y) >= v) | (np.log(np.maximum(y, np.finfo(float).tiny) / v) + 1 >= y)
             return np.arccos(np.clip(w, -1.0, 1.0)), good
 
-        return self.accepted(sizes, np.float64, propose)
+        return self.sample_by_rejection(sizes, np.float64, propose)
 
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
         """Draw first-passage times of Brownian motion with drift (Michael, Schucany and Haas)."""
-        above_zero(mean, "mean")
-        above_zero(scale, "scale")
-        m, s = real(mean), real(scale)
+        require_positive(mean, "mean")
+        require_positive(scale, "scale")
+        m, s = as_float64(mean), as_float64(scale)
         sizes = sizes_of(size, m, s)
         y = m * self.normals(sizes) ** 2
         ratio = m / (2 * s)
@@ -233,7 +233,7 @@ class Continuous(Source):
         return np.where(self.unit(sizes) <= m / (m + least), least, m * m / least)
 
 
-def _by_shape(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
+def _log_gamma_vjp(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
     """Differentiate logarithms of gamma numbers with respect to the shape at a fixed quantile."""
     (shape,), (g,) = inputs, cotangents
     if g is None:
@@ -242,18 +242,18 @@ def _by_shape(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[Xl
     return [g * gamma_sample_grad(shape, drawn) / drawn]
 
 
-def _above(x: Array) -> Array:
+def _clamp_to_normal(x: Array) -> Array:
     """Clamp to the least positive normal number."""
     return np.maximum(x, np.finfo(np.float64).tiny)
 
 
-def _wrapped(angle: Array) -> Array:
+def _wrap_angle(angle: Array) -> Array:
     """Wrap angles to [-pi, pi]."""
     size = np.fmod(np.abs(angle) + np.pi, 2 * np.pi) - np.pi
     return np.where(angle < 0, -size, size)
 
 
-def _unless_known(x: Array, first: Any, y: Array, second: Any, test: Any) -> Any:
+def _compare_parameters(x: Array, first: Any, y: Array, second: Any, test: Any) -> Any:
     """Compare two parameters, by NumPy while tracing if both are known."""
     if isinstance(first, TracedArray) or isinstance(second, TracedArray):
         return test(x, y)

@@ -18,17 +18,17 @@ _ARRAYS = (np.ndarray, np.generic)
 @lru_cache
 def method(name: str) -> Callable[..., Any]:
     """Return a method of a generator as a function of a key."""
-    written = getattr(TracedGenerator, name)
+    traced_method = getattr(TracedGenerator, name)
 
-    @wraps(written)
+    @wraps(traced_method)
     def function(key: Any, *args: Any, **kwargs: Any) -> Any:
-        return written(generator(key), *args, **kwargs)
+        return traced_method(generator(key), *args, **kwargs)
 
-    return anywhere(function)
+    return traced_or_compiled(function)
 
 
 @lru_cache
-def anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
+def traced_or_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function of traced values callable outside of traces.
 
     There, arrays become arguments of a compiled function; other values, such as shapes and dtypes, are static.
@@ -38,12 +38,12 @@ def anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if _trace.current() is not None:
             return function(*args, **kwargs)
-        places = [k for k, v in enumerate(args) if isinstance(v, _ARRAYS)]
+        positions = [k for k, v in enumerate(args) if isinstance(v, _ARRAYS)]
         names = [n for n, v in kwargs.items() if isinstance(v, _ARRAYS)]
-        rest = tuple(None if k in places else _hashable(v) for k, v in enumerate(args))
+        rest = tuple(None if k in positions else _hashable(v) for k, v in enumerate(args))
         known = tuple((n, _hashable(v)) for n, v in kwargs.items() if n not in names)
-        jitted = _compiled(function, tuple(places), rest, tuple(names), known)
-        return jitted(*[args[k] for k in places], *[kwargs[n] for n in names])
+        jitted = _compiled(function, tuple(positions), rest, tuple(names), known)
+        return jitted(*[args[k] for k in positions], *[kwargs[n] for n in names])
 
     return run
 
@@ -54,14 +54,14 @@ def _hashable(value: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def _compiled(
-    function: Callable[..., Any], places: tuple[int, ...], rest: tuple[Any, ...], names: tuple[str, ...],
+    function: Callable[..., Any], positions: tuple[int, ...], rest: tuple[Any, ...], names: tuple[str, ...],
     known: tuple[tuple[str, Any], ...],
 ) -> Callable[..., Any]:  # fmt: skip
     def call(*arrays: Any) -> Any:
         args = list(rest)
-        for k, array in zip(places, arrays, strict=False):
+        for k, array in zip(positions, arrays, strict=False):
             args[k] = array
-        return function(*args, **dict(known), **dict(zip(names, arrays[len(places) :], strict=True)))
+        return function(*args, **dict(known), **dict(zip(names, arrays[len(positions) :], strict=True)))
 
     call.__name__ = function.__name__
     return hooks.jit(call)  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ Array = Any
 WORDS = 2
 _U64 = ElementType.U64
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_SPLIT, _FOLDED = 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7  # stream of a key from which each function takes its children
+_SPLIT, _FOLD_IN = 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7  # stream of a key from which each function takes its children
 
 
 def key(seed: Any) -> Array:
@@ -53,11 +53,11 @@ def key(seed: Any) -> Array:
             raise ValueError(f"the seed {number} is not in 0 .. 2**64 - 1")
         start = np.array([number], np.uint64)
     steps = np.array([_STEP, 2 * _STEP % 2**64], np.uint64)
-    made = _mixed(start + steps)
+    made = _mix(start + steps)
     return as_traced(made) if _trace.current() is not None else made
 
 
-def _mixed(x: Array) -> Array:
+def _mix(x: Array) -> Array:
     """Mix the bits of words by a bijection, so that every bit depends on all bits."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
@@ -74,11 +74,11 @@ def state_of(key: Any) -> XlaOp:
     DTypeError
         The dtype is not uint64.
     """
-    first, second = _halves(key)
+    first, second = _key_words(key)
     return xla.concatenate([first, xla.broadcast(xla.constant(first.builder, 0, _U64), (1,)), second], 0)
 
 
-def _halves(key: Any) -> tuple[XlaOp, XlaOp]:
+def _key_words(key: Any) -> tuple[XlaOp, XlaOp]:
     array = as_traced(key)
     if array.dtype != np.uint64:
         raise DTypeError(f"a key is of uint64, not {array.dtype}", hint="cyxla.random.key(seed)")
@@ -88,12 +88,12 @@ def _halves(key: Any) -> tuple[XlaOp, XlaOp]:
     return xla.slice_(op, (0,), (1,)), xla.slice_(op, (1,), (2,))
 
 
-def _children(key: Any, branch: int, first: XlaOp | None, count: int) -> TracedArray:
+def _derive(key: Any, branch: int, first: XlaOp | None, count: int) -> TracedArray:
     """Derive keys from a stream that is used for nothing else, starting at a counter."""
-    one, two = _halves(key)
-    place = xla.broadcast(xla.constant(one.builder, 0, _U64), (1,)) if first is None else first
+    one, two = _key_words(key)
+    counter = xla.broadcast(xla.constant(one.builder, 0, _U64), (1,)) if first is None else first
     other = xla.xor(two, xla.broadcast(xla.constant(one.builder, np.uint64(branch)), (1,)))
-    state = xla.concatenate([one, place, other], 0)
+    state = xla.concatenate([one, counter, other], 0)
     made = xla.rng_bit_generator(state, Shape.array(_U64, (count, WORDS)), "rng_philox")
     return TracedArray(xla.get_tuple_element(made, 1))
 
@@ -118,7 +118,7 @@ def split(key: Any, num: int = 2) -> Array:
         raise ValueError(f"cannot make {count} keys")
     if count == 0:
         return as_traced(np.zeros((0, WORDS), np.uint64))
-    return _children(key, _SPLIT, None, count)
+    return _derive(key, _SPLIT, None, count)
 
 
 def fold_in(key: Any, data: Any) -> Array:
@@ -134,8 +134,8 @@ def fold_in(key: Any, data: Any) -> Array:
     number: Array = as_traced(data)
     if number.shape != () or number.dtype.kind not in "iu":
         raise DTypeError(f"fold_in takes an integer, not {number.dtype}{list(number.shape)}")
-    place: Array = np.reshape(number.astype(np.uint64), (1,))
-    made: Array = _children(key, _FOLDED, value_of(place), 1)
+    counter: Array = np.reshape(number.astype(np.uint64), (1,))
+    made: Array = _derive(key, _FOLD_IN, value_of(counter), 1)
     return np.reshape(made, (WORDS,))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.random.discrete import MANY, Discrete
-from cyxla.numpy.random.source import Array, real, require, sizes_of
+from cyxla.numpy.random.discrete import MAX_POPULATION, Discrete
+from cyxla.numpy.random.source import Array, as_float64, require, sizes_of
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 
@@ -17,7 +17,7 @@ class Multivariate(Discrete):
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
         """Draw Dirichlet vectors: gamma numbers divided by their sum."""
-        shape = real(alpha)
+        shape = as_float64(alpha)
         if shape.ndim == 0:
             raise TypeError("alpha is to be a vector, not a number")
         if shape.ndim != 1:
@@ -26,9 +26,9 @@ class Multivariate(Discrete):
         sizes = sizes_of(size, np.zeros(()))
         logs = self._log_gammas(shape, (*sizes, shape.shape[0]))
         most = np.max(logs, axis=-1, keepdims=True, initial=-np.inf)
-        parts = np.exp(logs - np.where(np.isneginf(most), 0.0, most))
-        total = np.sum(parts, axis=-1, keepdims=True)
-        return parts / np.where(total == 0, 1.0, total)
+        weights = np.exp(logs - np.where(np.isneginf(most), 0.0, most))
+        total = np.sum(weights, axis=-1, keepdims=True)
+        return weights / np.where(total == 0, 1.0, total)
 
     def multivariate_normal(
         self,
@@ -43,7 +43,7 @@ class Multivariate(Discrete):
         """Draw normal vectors of a mean and a covariance, whose validity is not checked."""
         if method not in ("svd", "eigh", "cholesky"):
             raise ValueError("method must be one of {'eigh', 'svd', 'cholesky'}")
-        middle, spread = real(mean), real(cov)
+        middle, spread = as_float64(mean), as_float64(cov)
         if middle.ndim != 1:
             raise ValueError("mean must be 1 dimensional")
         if spread.ndim != 2 or spread.shape[0] != spread.shape[1]:
@@ -51,7 +51,7 @@ class Multivariate(Discrete):
         if middle.shape[0] != spread.shape[0]:
             raise ValueError("mean and cov must have same length")
         draws = self.normals((*sizes_of(size, np.zeros(())), middle.shape[0]))
-        return middle + draws @ _root(spread, method)
+        return middle + draws @ _square_root(spread, method)
 
     def multivariate_hypergeometric(
         self, colors: Any, nsample: Any, size: Any = None, method: str = "marginals"
@@ -59,28 +59,30 @@ class Multivariate(Discrete):
         """Draw counts of each colour in a sample: successive hypergeometric numbers of the remainder."""
         if method not in ("marginals", "count"):
             raise ValueError('method must be "count" or "marginals".')
-        have: Array = as_traced(colors)
-        if have.ndim != 1 or (have.size and have.dtype.kind not in "iu"):
+        colours: Array = as_traced(colors)
+        if colours.ndim != 1 or (colours.size and colours.dtype.kind not in "iu"):
             raise ValueError("colors must be a one-dimensional sequence of nonnegative integers")
         require(colors, lambda v: v >= 0, "colors must be a one-dimensional sequence of nonnegative integers")
-        require(colors, lambda v: np.sum(v) < MANY, f"sum(colors) must be less than {MANY}")
-        left: Array = as_traced(_one_whole(nsample), np.int64)
+        require(colors, lambda v: np.sum(v) < MAX_POPULATION, f"sum(colors) must be less than {MAX_POPULATION}")
+        remaining: Array = as_traced(_as_count(nsample), np.int64)
         require(nsample, lambda v: v >= 0, "nsample must be nonnegative.")
         _require_enough(colors, nsample)
         sizes = sizes_of(size, np.zeros(()))
-        left, have = np.broadcast_to(left, sizes).astype(np.float64), have.astype(np.float64)
-        rest = np.sum(have)
+        remaining, colours = np.broadcast_to(remaining, sizes).astype(np.float64), colours.astype(np.float64)
+        rest = np.sum(colours)
         found = []
-        for k in range(have.shape[0] - 1):
-            rest = rest - have[k]
+        for k in range(colours.shape[0] - 1):
+            rest = rest - colours[k]
             found.append(
-                self._taken(have[k].astype(np.float64), rest.astype(np.float64), left.astype(np.float64), sizes)
+                self._hypergeometric(
+                    colours[k].astype(np.float64), rest.astype(np.float64), remaining.astype(np.float64), sizes
+                )
             )
-            left = left - found[-1]
-        return np.stack([*found, left.astype(np.int64)], axis=-1)[..., : have.shape[0]]
+            remaining = remaining - found[-1]
+        return np.stack([*found, remaining.astype(np.int64)], axis=-1)[..., : colours.shape[0]]
 
 
-def _one_whole(value: Any) -> Any:
+def _as_count(value: Any) -> Any:
     """Return a count, traced or not.
 
     Raises
@@ -106,7 +108,7 @@ def _require_enough(colors: Any, nsample: Any) -> None:
         require(np.sum(colors), lambda v: v >= nsample, "nsample > sum(colors)")
 
 
-def _root(cov: Array, method: str) -> Array:
+def _square_root(cov: Array, method: str) -> Array:
     """Return a matrix R with R^T R equal to the covariance."""
     if method == "cholesky":
         return np.linalg.cholesky(cov).T

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from cyxla.numpy.random.source import Array, delivered, real, require, sizes_of
+from cyxla.numpy.random.source import Array, as_float64, require, sizes_of, to_out
 from cyxla.numpy.random.uniform import Uniform
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
@@ -17,18 +17,18 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 class Selection(Uniform):
     """Methods of a generator for permutations and samples; permutations are argsorts of random 64-bit words."""
 
-    def _order(self, count: int) -> Array:
+    def _random_order(self, count: int) -> Array:
         return np.argsort(self.words((count,)), kind="stable")
 
     def permutation(self, x: Any, axis: int = 0) -> Array:
         """Return a copy permuted along an axis, or for an integer a permuted range."""
         if not isinstance(x, TracedArray) and isinstance(x, (int, np.integer)):
-            return self._order(index(x))
+            return self._random_order(index(x))
         array: Array = as_traced(x)
         if array.ndim == 0:
             raise np.exceptions.AxisError(axis, 0)
-        place = normalize_axis_index(axis, array.ndim)
-        return np.take(array, self._order(array.shape[place]), axis=place)
+        axis_ = normalize_axis_index(axis, array.ndim)
+        return np.take(array, self._random_order(array.shape[axis_]), axis=axis_)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Permute along an axis in place."""
@@ -43,14 +43,14 @@ class Selection(Uniform):
         """Permute the lines along an axis independently; all elements if `axis` is None."""
         array: Array = as_traced(x)
         if axis is None:
-            made = np.reshape(np.ravel(array)[self._order(array.size)], array.shape)
+            made = np.reshape(np.ravel(array)[self._random_order(array.size)], array.shape)
         else:
-            place = normalize_axis_index(axis, array.ndim)
-            made = np.take_along_axis(array, np.argsort(self.words(array.shape), axis=place, kind="stable"), axis=place)
+            axis_ = normalize_axis_index(axis, array.ndim)
+            made = np.take_along_axis(array, np.argsort(self.words(array.shape), axis=axis_, kind="stable"), axis=axis_)
         if out is x and isinstance(x, TracedArray):
             array[...] = made
             return array
-        return delivered(made, out)
+        return to_out(made, out)
 
     def choice(
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
@@ -59,31 +59,31 @@ class Selection(Uniform):
         array: Array = None if _is_count(a) else as_traced(a)
         if array is not None and array.ndim == 0:
             raise ValueError("a must be a sequence or an integer, not a traced number")
-        place = 0 if array is None else normalize_axis_index(axis, array.ndim)
-        count = _count(a) if array is None else array.shape[place]
+        axis_ = 0 if array is None else normalize_axis_index(axis, array.ndim)
+        count = _count(a) if array is None else array.shape[axis_]
         sizes = sizes_of(size, np.zeros(()))
         if count <= 0 and prod(sizes):
             raise ValueError("a cannot be empty unless no samples are taken")
         if p is not None:
-            _check_parts(p, count)
+            _check_probabilities(p, count)
         if replace:
-            picked = self.integers(0, max(count, 1), sizes) if p is None else self._weighted(real(p), sizes)
+            indices = self.integers(0, max(count, 1), sizes) if p is None else self._weighted(as_float64(p), sizes)
         else:
             if prod(sizes) > count:
                 raise ValueError("Cannot take a larger sample than population when replace is False")
-            picked = np.reshape(self._without_return(p, count, prod(sizes)), sizes)
-        return picked if array is None else np.take(array, picked, axis=place)
+            indices = np.reshape(self._without_replacement(p, count, prod(sizes)), sizes)
+        return indices if array is None else np.take(array, indices, axis=axis_)
 
     def _weighted(self, p: Array, sizes: tuple[int, ...]) -> Array:
         sums = np.cumsum(p)
         return np.searchsorted(sums / sums[-1], self.unit(sizes), side="right")
 
-    def _without_return(self, p: Any, count: int, taken: int) -> Array:
+    def _without_replacement(self, p: Any, count: int, taken: int) -> Array:
         """Sample without replacement: the head of a permutation, or with weights the least exponential variates."""
         if p is None:
-            return self._order(count)[:taken]
+            return self._random_order(count)[:taken]
         require(p, lambda v: np.sum(v > 0) >= taken, "Fewer non-zero entries in p than size")
-        waits = -np.log(self.positive((count,))) / real(p)
+        waits = -np.log(self.positive((count,))) / as_float64(p)
         return np.argsort(waits, kind="stable")[:taken]
 
 
@@ -98,7 +98,7 @@ def _count(a: Any) -> int:
         raise ValueError(f"a must be a sequence or an integer, not {type(a)}") from error
 
 
-def _check_parts(p: Any, count: int) -> None:
+def _check_probabilities(p: Any, count: int) -> None:
     if np.ndim(p) != 1 or np.shape(p)[0] != count:
         raise ValueError("a and p must have same size" if np.ndim(p) == 1 else "p must be 1-dimensional")
     require(p, lambda v: v >= 0, "Probabilities are not non-negative")

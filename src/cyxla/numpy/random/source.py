@@ -22,9 +22,9 @@ Array = Any
 Sizes = tuple[int, ...]
 F32: np.dtype[Any] = np.dtype(np.float32)
 F64: np.dtype[Any] = np.dtype(np.float64)
-_FRACTION = {F32: 24, F64: 53}  # bits of a number below 1
+_FRACTION_BITS = {F32: 24, F64: 53}  # bits of a number below 1
 _WORD: dict[Any, np.dtype[Any]] = {F32: np.dtype(np.uint32), F64: np.dtype(np.uint64)}
-_ROUNDS = 1000  # of rejection sampling; two of three proposals are accepted: only invalid parameters need as many
+_MAX_ATTEMPTS = 1000  # of rejection sampling; two of three proposals are accepted: only invalid parameters need as many
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +50,7 @@ class Source:
         """
         if self.state.owner is not _trace.current():
             raise TraceError(
-                "a loop or branch draws from a generator of the function around it", where=_trace.place(),
+                "a loop or branch draws from a generator of the function around it", where=_trace.user_line(),
                 hint="hand the generator in as part of the state, and return it; or use keys: cyxla.random.split",
             )  # fmt: skip
         dtype = np.dtype(dtype)
@@ -66,8 +66,8 @@ class Source:
         """Draw multiples of the spacing of floats below 1, in [0, 1)."""
         dtype = np.dtype(dtype)
         word = _WORD[dtype]
-        shift = 8 * word.itemsize - _FRACTION[dtype]
-        return (self.words(sizes, word) >> word.type(shift)).astype(dtype) * dtype.type(0.5 ** _FRACTION[dtype])
+        shift = 8 * word.itemsize - _FRACTION_BITS[dtype]
+        return (self.words(sizes, word) >> word.type(shift)).astype(dtype) * dtype.type(0.5 ** _FRACTION_BITS[dtype])
 
     def positive(self, sizes: Sequence[int], dtype: Any = F64) -> Array:
         """Draw numbers in (0, 1]."""
@@ -88,8 +88,8 @@ class Source:
         turns = np.array([[0], [np.pi / 2]], dtype)
         return np.reshape(np.reshape(length * np.cos(angle - turns), (2 * half,))[:count], sizes)
 
-    def accepted(
-        self, sizes: Sizes, dtype: Any, propose: Callable[[Source], tuple[Array, Array]], busy: Any = True
+    def sample_by_rejection(
+        self, sizes: Sizes, dtype: Any, propose: Callable[[Source], tuple[Array, Array]], active: Any = True
     ) -> Array:
         """Sample by rejection until all elements are accepted; those that never are remain 0.
 
@@ -101,20 +101,20 @@ class Source:
             Element type of the result.
         propose : callable
             Function from a source to proposals and a mask of the accepted ones.
-        busy : array of bool, optional
+        active : array of bool, optional
             Mask of the elements to draw; others are 0.
         """
-        start = np.broadcast_to(as_traced(busy), sizes) if isinstance(busy, TracedArray) else np.full(sizes, busy)
+        start = np.broadcast_to(as_traced(active), sizes) if isinstance(active, TracedArray) else np.full(sizes, active)
 
-        def again(now: Any) -> Any:
-            state, value, waiting, count = now
+        def step(now: Any) -> Any:
+            state, value, pending, count = now
             source = type(self)(state)
             made, good = propose(source)
-            found = waiting & good
-            return source.state, np.where(found, made, value), waiting & ~found, count + 1
+            found = pending & good
+            return source.state, np.where(found, made, value), pending & ~found, count + 1
 
         init = (as_traced(self.state), as_traced(np.zeros(sizes, dtype)), as_traced(start), 0)
-        state, value, _, _ = while_loop(lambda now: np.any(now[2]) & (now[3] < _ROUNDS), again, init)
+        state, value, _, _ = while_loop(lambda now: np.any(now[2]) & (now[3] < _MAX_ATTEMPTS), step, init)
         self.state.overwrite(value_of(state))
         return value
 
@@ -138,7 +138,7 @@ def sizes_of(size: Any, *parameters: Any) -> Sizes:
     return wanted
 
 
-def real(value: Any) -> Array:
+def as_float64(value: Any) -> Array:
     """Convert a parameter to double precision."""
     return as_traced(value, np.float64)
 
@@ -161,7 +161,7 @@ def require(value: Any, test: Callable[[Any], Any], message: str) -> None:
     trace.fail_if(xla.not_(good), trace.constant(0, np.dtype(np.int64)), lambda _: ValueError(message))
 
 
-def delivered(value: Array, out: Any) -> Array:
+def to_out(value: Array, out: Any) -> Array:
     """Return a result, written to ``out=`` of the same shape and dtype if given."""
     if out is None:
         return value

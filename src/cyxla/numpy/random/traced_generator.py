@@ -13,7 +13,7 @@ from cyxla.numpy.random.selection import Selection
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray
 
-_INSTEAD = {"bytes": "integers(0, 256, length, np.uint8)", "bit_generator": "cyxla.random.key and split"}
+_ALTERNATIVES = {"bytes": "integers(0, 256, length, np.uint8)", "bit_generator": "cyxla.random.key and split"}
 
 
 class TracedGenerator(Selection, Multivariate):
@@ -33,7 +33,7 @@ class TracedGenerator(Selection, Multivariate):
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("__") and hasattr(np.random.Generator, name):
-            refuse(name, _INSTEAD.get(name, "call it outside of the traced function"))
+            refuse(name, _ALTERNATIVES.get(name, "call it outside of the traced function"))
         raise AttributeError(f"'TracedGenerator' object has no attribute {name!r}")
 
 
@@ -45,7 +45,7 @@ def refuse(name: str, instead: str) -> NoReturn:
     UnimplementedError
         Always.
     """
-    raise UnimplementedError(f"numpy.random.Generator.{name} cannot be traced", where=_trace.place(), hint=instead)
+    raise UnimplementedError(f"numpy.random.Generator.{name} cannot be traced", where=_trace.user_line(), hint=instead)
 
 
 def generator(key: Any) -> TracedGenerator:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.random.source import Array, Source, delivered, float_type, real, require, sizes_of
+from cyxla.numpy.random.source import Array, Source, as_float64, float_type, require, sizes_of, to_out
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
-_WIDE = np.dtype(np.uint64)
-_ALL = 2**64 - 1
+_U64 = np.dtype(np.uint64)
+_U64_MAX = 2**64 - 1
 
 
 class Uniform(Source):
@@ -19,11 +19,11 @@ class Uniform(Source):
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
         """Draw numbers in [0, 1)."""
         wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
-        return delivered(self.unit(wanted, float_type(dtype, "random")), out)
+        return to_out(self.unit(wanted, float_type(dtype, "random")), out)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Array:
         """Draw numbers in [low, high)."""
-        a, b = real(low), real(high)
+        a, b = as_float64(low), as_float64(high)
         if not isinstance(low, TracedArray) and not isinstance(high, TracedArray):
             if not np.all(np.isfinite(np.subtract(high, low, dtype=np.float64))):
                 raise OverflowError("Range exceeds valid bounds")
@@ -40,44 +40,44 @@ class Uniform(Source):
         if wanted.kind not in "biu":
             raise TypeError(f"Unsupported dtype {wanted!r} for integers")
         if not isinstance(low, TracedArray) and not isinstance(high, TracedArray):
-            return self._known(np.asarray(low), np.asarray(high), size, wanted, endpoint)
-        return self._within(as_traced(low), as_traced(high), size, wanted, endpoint)
+            return self._integers_known(np.asarray(low), np.asarray(high), size, wanted, endpoint)
+        return self._integers_traced(as_traced(low), as_traced(high), size, wanted, endpoint)
 
-    def _known(self, low: Any, high: Any, size: Any, dtype: np.dtype[Any], endpoint: bool) -> Array:
+    def _integers_known(self, low: Any, high: Any, size: Any, dtype: np.dtype[Any], endpoint: bool) -> Array:
         least, most = _limits(dtype)
-        first, last = _whole(low), _whole(high) - (0 if endpoint else 1)
+        first, last = _to_python_integers(low), _to_python_integers(high) - (0 if endpoint else 1)
         if np.any(first < least):
             raise ValueError(f"low is out of bounds for {dtype.name}")
         if np.any(last > most):
             raise ValueError(f"high is out of bounds for {dtype.name}")
         if np.any(first > last):
             raise ValueError("low > high" if endpoint else "low >= high")
-        span, start = (np.asarray(v, object).astype(_WIDE) for v in (last - first, first % 2**64))
+        span, start = (np.asarray(v, object).astype(_U64) for v in (last - first, first % 2**64))
         sizes = sizes_of(size, start, span)
         if span.size and np.all(span == span.reshape(-1)[0]):
-            made = self._below(sizes, int(span.reshape(-1)[0]))
+            made = self._up_to(sizes, int(span.reshape(-1)[0]))
         else:
-            made = self._below_any(sizes, as_traced(span))
-        return _wrapped(made + start, dtype)
+            made = self._up_to_any(sizes, as_traced(span))
+        return _convert_to(made + start, dtype)
 
-    def _below(self, sizes: tuple[int, ...], most: int) -> Array:
+    def _up_to(self, sizes: tuple[int, ...], most: int) -> Array:
         """Draw integers from 0 to a known `most`: masked bits, or the high word of an unbiased product (Lemire)."""
         count = most + 1
         if count & most == 0:
             bits = most.bit_length()
             word = np.dtype(np.uint32 if bits <= 32 else np.uint64)
-            return (self.words(sizes, word) & word.type(most)).astype(_WIDE)
+            return (self.words(sizes, word) & word.type(most)).astype(_U64)
         if most >= 2**32:
-            return self._below_any(sizes, as_traced(np.uint64(most)))
+            return self._up_to_any(sizes, as_traced(np.uint64(most)))
         unfair = np.uint64(2**32 % count)
 
         def propose(source: Source) -> tuple[Array, Array]:
-            product = source.words(sizes, np.uint32).astype(_WIDE) * np.uint64(count)
+            product = source.words(sizes, np.uint32).astype(_U64) * np.uint64(count)
             return product >> np.uint64(32), (product & np.uint64(2**32 - 1)) >= unfair
 
-        return self.accepted(sizes, _WIDE, propose)
+        return self.sample_by_rejection(sizes, _U64, propose)
 
-    def _below_any(self, sizes: tuple[int, ...], most: Array) -> Array:
+    def _up_to_any(self, sizes: tuple[int, ...], most: Array) -> Array:
         """Draw integers from 0 to `most`, of 64 bits: remainders of words, without the incomplete last range."""
         count = most + np.uint64(1)  # 0 stands for 2**64
         whole = np.where(count == 0, np.uint64(1), count)
@@ -85,11 +85,11 @@ class Uniform(Source):
 
         def propose(source: Source) -> tuple[Array, Array]:
             word = source.words(sizes)
-            return np.where(count == 0, word, word % whole), word <= np.uint64(_ALL) - surplus
+            return np.where(count == 0, word, word % whole), word <= np.uint64(_U64_MAX) - surplus
 
-        return self.accepted(sizes, _WIDE, propose)
+        return self.sample_by_rejection(sizes, _U64, propose)
 
-    def _within(self, low: Array, high: Array, size: Any, dtype: np.dtype[Any], endpoint: bool) -> Array:
+    def _integers_traced(self, low: Array, high: Array, size: Any, dtype: np.dtype[Any], endpoint: bool) -> Array:
         for bound in (low, high):
             if bound.dtype.kind not in "biu":
                 raise TypeError(f"integers takes whole numbers as traced bounds, not {bound.dtype}")
@@ -103,9 +103,9 @@ class Uniform(Source):
         if signed and dtype != np.int64:
             require(a, lambda v: v >= least, f"low is out of bounds for {dtype.name}")
             require(last, lambda v: v <= most, f"high is out of bounds for {dtype.name}")
-        span = (last - a).astype(_WIDE)
-        made = self._below_any(sizes_of(size, a, b), np.where(good, span, np.uint64(0)))
-        return _wrapped(made + a.astype(_WIDE), dtype)
+        span = (last - a).astype(_U64)
+        made = self._up_to_any(sizes_of(size, a, b), np.where(good, span, np.uint64(0)))
+        return _convert_to(made + a.astype(_U64), dtype)
 
 
 def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
@@ -115,12 +115,12 @@ def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def _whole(x: Any) -> Any:
+def _to_python_integers(x: Any) -> Any:
     """Convert bounds to Python integers, which do not overflow; floats are truncated as by NumPy."""
     if x.dtype.kind == "f":
         x = np.trunc(x)
     return np.array([int(v) for v in x.reshape(-1)], object).reshape(x.shape)
 
 
-def _wrapped(x: Array, dtype: np.dtype[Any]) -> Array:
+def _convert_to(x: Array, dtype: np.dtype[Any]) -> Array:
     return (x != 0) if dtype.kind == "b" else x.astype(dtype)

@@ -36,18 +36,18 @@ class Concatenator(Proxy):
             return self._original[key]
         if any(isinstance(k, str) for k in items):
             raise UnimplementedError(
-                "np.r_ with a directive in a string", where=_trace.place(), hint="np.concatenate, np.stack"
+                "np.r_ with a directive in a string", where=_trace.user_line(), hint="np.concatenate, np.stack"
             )
         from cyxla.numpy.functions.joining import concatenate
 
-        arrays = [self._of(k) for k in items]
+        arrays = [self._convert(k) for k in items]
         dtype = dtype_of(result_type(*[a.kind for a in arrays]))
-        return concatenate([self._placed(as_traced(a, dtype)) for a in arrays], -1 if self._columns else 0)
+        return concatenate([self._expand(as_traced(a, dtype)) for a in arrays], -1 if self._columns else 0)
 
-    def _of(self, item: Any) -> TracedArray:
+    def _convert(self, item: Any) -> TracedArray:
         return as_traced(self._original[item] if isinstance(item, slice) else item)
 
-    def _placed(self, array: TracedArray) -> TracedArray:
+    def _expand(self, array: TracedArray) -> TracedArray:
         from cyxla.numpy.functions.movement import resized
 
         if not self._columns:

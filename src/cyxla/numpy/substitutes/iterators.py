@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy.tracing.trace import place
+from cyxla.numpy.tracing.trace import user_line
 from cyxla.numpy.tracing.traced_array import as_traced, is_traced
 
 
@@ -19,7 +19,7 @@ def ndenumerate(original: Callable[..., Any]) -> Callable[..., Any]:
         if not is_traced(arr):
             return original(arr)
         array = as_traced(arr)
-        return ((place, array[place]) for place in np.ndindex(array.shape))
+        return ((index, array[index]) for index in np.ndindex(array.shape))
 
     return substitute
 
@@ -30,7 +30,9 @@ def nditer(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(op: Any, *args: Any, **kwargs: Any) -> Any:
         if is_traced(op):
             raise UnimplementedError(
-                "numpy.nditer cannot be traced", where=place(), hint="np.ndenumerate, np.ndindex; functions of all of x"
+                "numpy.nditer cannot be traced",
+                where=user_line(),
+                hint="np.ndenumerate, np.ndindex; functions of all of x",
             )
         return original(op, *args, **kwargs)
 

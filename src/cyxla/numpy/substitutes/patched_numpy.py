@@ -34,16 +34,16 @@ from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists
 from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.registry import NUMPY_OWN
-from cyxla.numpy.tracing.trace import current, place
+from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
+from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
 
-_TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
-_MAKING = (
+_CONVERTING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
+_CREATING = (
     "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
     "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
 )  # fmt: skip
-_ASKING_SEQUENCES = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
+_OF_SEQUENCES = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
 #: Functions of which a list among the arguments is not one array, or is refused.
 _AS_GIVEN = (
     "apply_along_axis", "apply_over_axes", "array_repr", "array_str", "array2string", "astype", "block",
@@ -53,11 +53,11 @@ _AS_GIVEN = (
     "select", "take", "sinc",  # SciPy edits the docstring of `sinc`, which a substitute has a copy of
 )  # fmt: skip
 _PATCHED = ("", "linalg")  # names of the modules that get substitutes, without ``numpy.``
-_ASKING_ARRAYS = tuple(
+_OF_ARRAYS = tuple(
     name
     for names in FUNCTIONS.values()
     for name in names.split()
-    if name.rpartition(".")[0] in _PATCHED and name not in {*_TAKING, *_MAKING, *_ASKING_SEQUENCES, *_AS_GIVEN}
+    if name.rpartition(".")[0] in _PATCHED and name not in {*_CONVERTING, *_CREATING, *_OF_SEQUENCES, *_AS_GIVEN}
 )
 
 
@@ -68,7 +68,7 @@ class _Use:
         self.thread = thread
 
 
-_LISTED = 3  # number of leading arguments that may be lists of traced arrays
+_MAX_LIST_ARGUMENTS = 3  # number of leading arguments that may be lists of traced arrays
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _SIZED = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
 _full: Any = np.full
@@ -77,8 +77,8 @@ _uses: set[_Use] = set()  # traces in progress
 _loaded: frozenset[str] = frozenset()  # names of modules when the substitutes were installed
 
 
-def _of_user(original: Callable[..., Any]) -> bool:
-    """Return whether a substitute is called by the user's program, not by a library unaware of known arrays.
+def _called_by_user(original: Callable[..., Any]) -> bool:
+    """Return True if a substitute is called by the user's program, not by a library unaware of known arrays.
 
     Compiled modules have no frames: their calls appear at a line of the program that names another function.
     """
@@ -115,7 +115,7 @@ def _span(step: dis.Instruction) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     return (where.lineno, where.col_offset), (where.end_lineno, where.end_col_offset)
 
 
-def _owned(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) -> Any:
+def _as_known(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) -> Any:
     """Return a new NumPy array as a known one, to which traced values can be written.
 
     A result that shares memory with the arguments is returned as it is, or copied.
@@ -135,81 +135,86 @@ def _without_like(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in kwargs.items() if k != "like"}
 
 
-def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
+def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
         given = args[0] if args else kwargs.get("a", kwargs.get("object"))
         if is_traced(given):
             return call_function(original, *args, **kwargs)
-        if not _of_user(original):
+        if not _called_by_user(original):
             return original(*args, **kwargs)  # a known array gives its values
         if isinstance(given, TracedArray):
             return call_function(original, *args, **kwargs)
-        return _owned(original(*args, **kwargs), args[:1], copies=True)  # a copy: an array from outside must not change
+        # a copy: an array from outside must not change
+        return _as_known(original(*args, **kwargs), args[:1], copies=True)
 
     return substitute
 
 
-def _making(original: Callable[..., Any]) -> Callable[..., Any]:
+def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
-        if any(map(_lists_traced, args[:_LISTED])) and original.__name__ not in _SIZED:
-            return call_function(original, *_of_arrays(args), **kwargs)
+        if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SIZED:
+            return call_function(original, *_lists_to_arrays(args), **kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
             return call_function(original, *args, **kwargs)
         if original.__name__ in _SIZED:
             require_sizes(*args[:1], kwargs.get("shape"))
         made = original(*args, **kwargs)
-        return _owned(made, args) if _of_user(original) else made
+        return _as_known(made, args) if _called_by_user(original) else made
 
     return substitute
 
 
-def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
+def _substitute_take(original: Callable[..., Any]) -> Callable[..., Any]:
     """Substitute a look-up: NumPy dispatches on the array alone, not on its indices."""
 
     def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
-        if not (is_traced(indices) or _lists_traced(a)):
+        if not (is_traced(indices) or _is_traced_list(a)):
             return original(a, indices, *args, **kwargs)
         return call_function(original, a, indices, *args, **kwargs)
 
     return substitute
 
 
-def _of_lists(original: Callable[..., Any]) -> Callable[..., Any]:
+def _substitute_list_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     """Substitute a function that NumPy dispatches on arrays, not on lists of them."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if not any(map(_lists_traced, args[:_LISTED])):
+        if not any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])):
             return original(*args, **kwargs)
-        return original(*_of_arrays(args), **kwargs)
+        return original(*_lists_to_arrays(args), **kwargs)
 
     return substitute
 
 
-def _of_sequences(original: Callable[..., Any]) -> Callable[..., Any]:
+def _substitute_sequence_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     """Substitute a function that NumPy dispatches on the arrays of a sequence, not on lists in it."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if not (args and isinstance(args[0], (list, tuple)) and any(map(_lists_traced, args[0]))):
+        if not (args and isinstance(args[0], (list, tuple)) and any(map(_is_traced_list, args[0]))):
             return original(*args, **kwargs)
-        return original([np.array(a) if _lists_traced(a) else a for a in args[0]], *args[1:], **kwargs)
+        return original([np.array(a) if _is_traced_list(a) else a for a in args[0]], *args[1:], **kwargs)
 
     return substitute
 
 
-def _of_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Replace lists of traced arrays among the arguments by arrays."""
-    return (*(np.array(a) if _lists_traced(a) else a for a in args[:_LISTED]), *args[_LISTED:])
+    return (
+        *(np.array(a) if _is_traced_list(a) else a for a in args[:_MAX_LIST_ARGUMENTS]),
+        *args[_MAX_LIST_ARGUMENTS:],
+    )
 
 
-def _lists_traced(value: Any) -> bool:
+def _is_traced_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and is_traced(value)
 
 
 _KINDS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {
-    _taking: _TAKING, _making: _MAKING, _looking_up: ("take",), ndenumerate: ("ndenumerate",), nditer: ("nditer",),
-    _of_lists: _ASKING_ARRAYS, _of_sequences: _ASKING_SEQUENCES,
+    _substitute_conversion: _CONVERTING, _substitute_creation: _CREATING, _substitute_take: ("take",),
+    ndenumerate: ("ndenumerate",), nditer: ("nditer",),
+    _substitute_list_arguments: _OF_ARRAYS, _substitute_sequence_arguments: _OF_SEQUENCES,
 }  # fmt: skip
 _originals: dict[str, Any] = {name: attrgetter(name)(np) for names in _KINDS.values() for name in names}
 _SUBSTITUTES: dict[str, Any] = {
@@ -219,15 +224,15 @@ for _name in ("r_", "c_"):
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = Concatenator(_originals[_name], columns=_name == "c_")
 _UFUNCS = {name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)}
-_listed = {f: UfuncOfLists(f) for f in _UFUNCS.values()}  # some have two names
+_ufunc_proxies = {f: UfuncOfLists(f) for f in _UFUNCS.values()}  # some have two names
 _originals.update(_UFUNCS)
-_SUBSTITUTES.update((name, _listed[f]) for name, f in _UFUNCS.items())
+_SUBSTITUTES.update((name, _ufunc_proxies[f]) for name, f in _UFUNCS.items())
 
 
-_spaces: dict[int, tuple[dict[str, Any], set[_Use]]] = {}  # globals of functions being traced
+_namespaces: dict[int, tuple[dict[str, Any], set[_Use]]] = {}  # globals of functions being traced
 _BY_FUNCTION = {id(function): _SUBSTITUTES[name] for name, function in _originals.items()}
 _BY_SUBSTITUTE = {id(_SUBSTITUTES[name]): function for name, function in _originals.items()}
-NUMPY_OWN.update((_SUBSTITUTES[name], function) for name, function in _originals.items())
+NUMPY_ORIGINALS.update((_SUBSTITUTES[name], function) for name, function in _originals.items())
 
 
 @contextlib.contextmanager
@@ -239,7 +244,7 @@ def substituted() -> Iterator[None]:
         if not _uses:
             _loaded = frozenset(sys.modules)
             for module in _modules():
-                module.__class__ = _patched(module)
+                module.__class__ = _patched_class(module)
         _uses.add(use)
     try:
         yield
@@ -261,7 +266,7 @@ def _restore() -> None:
     for module in reversed(_modules()):
         module.__class__ = ModuleType
     for name in sys.modules.keys() - _loaded:  # names that they imported from NumPy are substitutes
-        _exchange(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)
+        _replace_values(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)
 
 
 @contextlib.contextmanager
@@ -273,9 +278,9 @@ def substituted_in(function: Callable[..., Any]) -> Iterator[None]:
     space = getattr(function, "__globals__", {})
     use = _Use(get_ident())
     with _lock:
-        uses = _spaces.setdefault(id(space), (space, set()))[1]
+        uses = _namespaces.setdefault(id(space), (space, set()))[1]
         if not uses:
-            _exchange(space, _BY_FUNCTION)
+            _replace_values(space, _BY_FUNCTION)
         uses.add(use)
     try:
         yield
@@ -283,33 +288,33 @@ def substituted_in(function: Callable[..., Any]) -> Iterator[None]:
         with _lock:
             uses.discard(use)
             if not uses:
-                _exchange(space, _BY_SUBSTITUTE)
-                _spaces.pop(id(space), None)
+                _replace_values(space, _BY_SUBSTITUTE)
+                _namespaces.pop(id(space), None)
 
 
-def _exchange(space: dict[str, Any], functions: dict[int, Any]) -> None:
+def _replace_values(space: dict[str, Any], functions: dict[int, Any]) -> None:
     for name, value in list(space.items()):
         if id(value) in functions:
             space[name] = functions[id(value)]
 
 
-def _keep_own() -> None:
+def _keep_own_uses() -> None:
     """Remove in a forked child the substitutes that only other threads of the parent used."""
     _drop_others(_uses)
     if not _uses and type(np) is not ModuleType:
         _restore()
-    for number, (space, uses) in list(_spaces.items()):
+    for number, (space, uses) in list(_namespaces.items()):
         _drop_others(uses)
         if not uses:
-            _exchange(space, _BY_SUBSTITUTE)
-            del _spaces[number]
+            _replace_values(space, _BY_SUBSTITUTE)
+            del _namespaces[number]
 
 
 def _drop_others(uses: set[_Use]) -> None:
     uses.intersection_update([u for u in uses if u.thread == get_ident()])
 
 
-call_in_child(_keep_own)
+call_in_child(_keep_own_uses)
 
 
 # -- modules whose attributes depend on the thread
@@ -341,7 +346,7 @@ def _modules() -> list[ModuleType]:
 
 
 @cache
-def _patched(module: ModuleType) -> type[ModuleType]:
+def _patched_class(module: ModuleType) -> type[ModuleType]:
     """Return the class of a patched module; its contents stay visible to all other threads."""
     prefix = module.__name__.removeprefix("numpy").lstrip(".")
     if prefix == "random":
@@ -365,17 +370,18 @@ def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
     own = {n: getattr(np.random, n) for n in names if n not in ("get_state", "set_state", "seed")}
     own["default_rng"] = np.random.default_rng
-    return {name: CallableProxy(function, _drawing(function)) for name, function in own.items()}, own
+    return {name: CallableProxy(function, _refuse_global_random(function)) for name, function in own.items()}, own
 
 
-def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
+def _refuse_global_random(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         seeded = original.__name__ == "default_rng" and (args or kwargs.get("seed")) not in ((), (None,), None)
-        if seeded or not _of_user(original):
+        if seeded or not _called_by_user(original):
             return original(*args, **kwargs)
         raise UnimplementedError(
             f"numpy.random.{original.__name__} while a function is traced: every run would get the same numbers",
-            where=place(), hint="hand in a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
+            where=user_line(),
+            hint="hand in a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
         )  # fmt: skip
 
     return substitute

@@ -36,15 +36,15 @@ class UfuncOfLists(Proxy):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the ufunc with lists of traced arrays stacked."""
-        made = self.__wrapped__(*stacked(args, self.nin), **kwargs)
-        return _in_arrays(made) if kwargs.get("out") is ... else made
+        made = self.__wrapped__(*stack_lists(args, self.nin), **kwargs)
+        return _mark_as_arrays(made) if kwargs.get("out") is ... else made
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
-        return _of_lists(found, _ARRAYS_OF[name]) if name in _ARRAYS_OF else found
+        return _accept_lists(found, _ARRAYS_OF[name]) if name in _ARRAYS_OF else found
 
 
-def stacked(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+def stack_lists(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     """Replace lists that hold traced arrays among the first arguments by arrays."""
     if current() is None or not any(isinstance(a, (list, tuple)) for a in args[:count]):
         return args
@@ -54,7 +54,7 @@ def stacked(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     )
 
 
-def _in_arrays(made: Any) -> Any:
+def _mark_as_arrays(made: Any) -> Any:
     """Mark results of ``out=...`` as arrays also at rank 0; NumPy does not pass that keyword on."""
     for part in made if isinstance(made, tuple) else (made,):
         if isinstance(part, TracedArray):
@@ -62,10 +62,10 @@ def _in_arrays(made: Any) -> Any:
     return made
 
 
-def _of_lists(method: Callable[..., Any], count: int) -> Callable[..., Any]:
+def _accept_lists(method: Callable[..., Any], count: int) -> Callable[..., Any]:
     @wraps(method)
-    def taking(*args: Any, **kwargs: Any) -> Any:
-        made = method(*stacked(args, count), **kwargs)
-        return _in_arrays(made) if kwargs.get("out") is ... else made
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = method(*stack_lists(args, count), **kwargs)
+        return _mark_as_arrays(made) if kwargs.get("out") is ... else made
 
-    return taking
+    return call

@@ -66,7 +66,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Traced:
+class TracedFunction:
     """Python function as a body.
 
     Attributes
@@ -86,7 +86,7 @@ class Traced:
 
 def record(
     name: str, function: Callable[..., Any], arguments: Sequence[TracedArray], build: Callable[[list[Any]], Any]
-) -> Traced:
+) -> TracedFunction:
     """Trace a Python function in a new trace inside the current one.
 
     Parameters
@@ -107,10 +107,10 @@ def record(
         leaves, tree = flatten(function(*build(given)))
         results = [as_traced(leaf) for leaf in leaves]
         values = [value_of(r) for r in results]
-    return Traced(Body(trace, first, values), tree, results)
+    return TracedFunction(Body(trace, first, values), tree, results)
 
 
-def record_values(name: str, shapes: Sequence[Shape], write: Callable[..., Sequence[XlaOp]]) -> Body:
+def record_body(name: str, shapes: Sequence[Shape], write: Callable[..., Sequence[XlaOp]]) -> Body:
     """Trace a function of values that captures nothing."""
     trace = Trace(name)
     with tracing(trace):
@@ -148,36 +148,36 @@ def replay(
     """
     trace = require_current()
     given = zip(body.parameters, operands, strict=True)
-    values: Values = {made(p): trace.inner(o) for p, o in given if o is not None}
+    values: Values = {instruction_of(p): trace.capture(o) for p, o in given if o is not None}
     values.update(known or {})
-    roots = [made(v) for v in (*body.results, *extra, *[v for f in body.trace.failures for v in f])]
+    roots = [instruction_of(v) for v in (*body.results, *extra, *[v for f in body.trace.failures for v in f])]
     rules, otherwise = body.trace.rules, rewrite or {}
-    wanted = reached(roots, values, rules, otherwise)
+    wanted = reachable(roots, values, rules, otherwise)
     for ins in body.instructions:
         if ins not in wanted or ins in values:
             continue
         rule = rules.get(ins)
         if rule is not None and rule in otherwise:
-            outputs = otherwise[rule]([values[made(x)] for x in rule.inputs])
-            values.update(zip(map(made, rule.outputs), outputs, strict=True))
+            outputs = otherwise[rule]([values[instruction_of(x)] for x in rule.inputs])
+            values.update(zip(map(instruction_of, rule.outputs), outputs, strict=True))
             continue
         values[ins] = trace.builder.clone(ins, [values[o] for o in ins.operands])
-        if rule is not None and all(made(o) in values for o in rule.outputs):
+        if rule is not None and all(instruction_of(o) in values for o in rule.outputs):
             repeat_rule(trace, rule, values)
     return values
 
 
 def repeat_rule(trace: Trace, rule: Rule, values: Values) -> None:
     """Attach a rule to the inlined copies of its instructions."""
-    inputs, outputs = ([values[made(v)] for v in side] for side in (rule.inputs, rule.outputs))
-    again = Rule(inputs, outputs, rule.vjp, rule.again)
-    trace.rules.update((made(o), again) for o in outputs)
+    inputs, outputs = ([values[instruction_of(v)] for v in side] for side in (rule.inputs, rule.outputs))
+    copied = Rule(inputs, outputs, rule.vjp, rule.forward)
+    trace.rules.update((instruction_of(o), copied) for o in outputs)
 
 
-def reached(
-    roots: Iterable[Instruction], known: Values, rules: Mapping[Instruction, Rule], closed: Container[Rule]
+def reachable(
+    roots: Iterable[Instruction], known: Values, rules: Mapping[Instruction, Rule], opaque: Container[Rule]
 ) -> set[Instruction]:
-    """Return the instructions that values depend on, excluding known ones and the insides of closed rules.
+    """Return the instructions that values depend on, excluding known ones and the insides of opaque rules.
 
     All inputs and outputs of a rule count as its dependencies.
     """
@@ -189,30 +189,31 @@ def reached(
             continue
         found.add(ins)
         rule = rules.get(ins)
-        if rule is None or rule not in closed:
+        if rule is None or rule not in opaque:
             stack.extend(ins.operands)
         if rule is not None:
-            stack.extend(map(made, (*rule.inputs, *rule.outputs)))
+            stack.extend(map(instruction_of, (*rule.inputs, *rule.outputs)))
     return found
 
 
-def write(body: Body, operands: Sequence[XlaOp | None]) -> list[XlaOp]:
+def inline(body: Body, operands: Sequence[XlaOp | None]) -> list[XlaOp]:
     """Inline a body with these operands and return its results; its failures join those of the current trace."""
-    return results_of(body, replay(body, operands))
+    return body_results(body, replay(body, operands))
 
 
-def results_of(body: Body, values: Values) -> list[XlaOp]:
+def body_results(body: Body, values: Values) -> list[XlaOp]:
     """Return the results of an inlined body; its failures join those of the current trace."""
-    keep_failures(body, values)
-    return [values[made(r)] for r in body.results]
+    merge_failures(body, values)
+    return [values[instruction_of(r)] for r in body.results]
 
 
-def keep_failures(body: Body, values: Values) -> None:
+def merge_failures(body: Body, values: Values) -> None:
     """Add the failures of an inlined body to those of the current trace."""
-    require_current().failures.extend((values[made(c)], values[made(n)]) for c, n in body.trace.failures)
+    pairs = [(instruction_of(code), instruction_of(number)) for code, number in body.trace.failures]
+    require_current().failures.extend((values[code], values[number]) for code, number in pairs)
 
 
-def made(op: XlaOp) -> Instruction:
+def instruction_of(op: XlaOp) -> Instruction:
     """Return the instruction of a value, which must exist."""
     assert op.instruction is not None
     return op.instruction

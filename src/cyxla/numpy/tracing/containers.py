@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
-from cyxla.numpy.tracing.registry import NUMPY_OWN
+from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 
 
 class Kind(NamedTuple):
@@ -30,11 +30,11 @@ class Kind(NamedTuple):
     build: Callable[[Any, Sequence[Any]], Any]
 
 
-def _numbered(value: Sequence[Any]) -> list[str]:
+def _index_paths(value: Sequence[Any]) -> list[str]:
     return [f"[{k}]" for k in range(len(value))]
 
 
-def _record(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
+def _build_dataclass(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
     """Build a dataclass from its fields without running __init__, which may compute."""
     made: Any = object.__new__(key[0])
     for name, part in zip(key[1], parts, strict=True):
@@ -42,7 +42,7 @@ def _record(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
     return made
 
 
-def _mapping(key: tuple[type, Any, tuple[Any, ...]], parts: Sequence[Any]) -> Any:
+def _build_mapping(key: tuple[type, Any, tuple[Any, ...]], parts: Sequence[Any]) -> Any:
     pairs = dict(zip(key[2], parts, strict=True))  # not an iterator of pairs, which a Counter would count
     return key[0](pairs) if key[1] is None else key[0](key[1], pairs)
 
@@ -53,33 +53,33 @@ def field_names(value: Any) -> tuple[str, ...]:
 
 
 NONE = Kind(lambda v: (), lambda v: None, lambda v: (), lambda key, parts: None)
-TUPLE = Kind(lambda v: v, len, _numbered, lambda key, parts: tuple(parts))
-LIST = Kind(lambda v: v, len, _numbered, lambda key, parts: list(parts))
+TUPLE = Kind(lambda v: v, len, _index_paths, lambda key, parts: tuple(parts))
+LIST = Kind(lambda v: v, len, _index_paths, lambda key, parts: list(parts))
 DICT = Kind(
     lambda v: list(v.values()), tuple, lambda v: [f"[{k!r}]" for k in v],
     lambda key, parts: dict(zip(key, parts, strict=True)),
 )  # fmt: skip
 MAPPING = Kind(  # subclasses of dict
     lambda v: list(v.values()), lambda v: (type(v), getattr(v, "default_factory", None), tuple(v)),
-    lambda v: [f"[{k!r}]" for k in v], _mapping,
+    lambda v: [f"[{k!r}]" for k in v], _build_mapping,
 )  # fmt: skip
 NAMED = Kind(lambda v: v, type, lambda v: [f".{n}" for n in v._fields], lambda key, parts: key(*parts))
 DATACLASS = Kind(
     lambda v: [getattr(v, n) for n in field_names(v)], lambda v: (type(v), field_names(v)),
-    lambda v: [f".{n}" for n in field_names(v)], _record,
+    lambda v: [f".{n}" for n in field_names(v)], _build_dataclass,
 )  # fmt: skip
-FIXED = Kind(lambda v: (), lambda v: _own(v), lambda v: (), lambda key, parts: key)  # static values
-_EXACT = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
+STATIC = Kind(lambda v: (), lambda v: _unsubstituted(v), lambda v: (), lambda key, parts: key)  # static values
+_BUILTIN_KINDS = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
 
 
-def _own(value: Any) -> Any:
+def _unsubstituted(value: Any) -> Any:
     """Return NumPy's function for its substitute, and other values as they are."""
-    return NUMPY_OWN.get(value, value) if callable(value) else value
+    return NUMPY_ORIGINALS.get(value, value) if callable(value) else value
 
 
 def kind_of(value: Any) -> Kind | None:
     """Return the kind of a container; None for a leaf."""
-    found = _EXACT.get(type(value))
+    found = _BUILTIN_KINDS.get(type(value))
     if found is not None:
         return found
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -148,7 +148,7 @@ def flatten(value: Any, fixed: Any = ()) -> tuple[list[Any], Tree]:
 
 
 def _flatten(value: Any, leaves: list[Any], fixed: Any) -> Tree:
-    kind = FIXED if isinstance(value, fixed) else kind_of(value)
+    kind = STATIC if isinstance(value, fixed) else kind_of(value)
     if kind is None:
         leaves.append(value)
         return LEAF
@@ -157,7 +157,7 @@ def _flatten(value: Any, leaves: list[Any], fixed: Any) -> Tree:
 
 def paths(value: Any, prefix: str = "", fixed: Any = ()) -> list[str]:
     """Return the access path of each leaf of a container, such as ``[0]['w']``; `fixed` as for `flatten`."""
-    kind = FIXED if isinstance(value, fixed) else kind_of(value)
+    kind = STATIC if isinstance(value, fixed) else kind_of(value)
     if kind is None:
         return [prefix]
     steps = zip(kind.paths(value), kind.parts(value), strict=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy.tracing.trace import place
+from cyxla.numpy.tracing.trace import user_line
 from cyxla.types import ElementType, Kind, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -61,6 +61,6 @@ def require_native(dtype: np.dtype[Any], what: str) -> None:
     """
     if not dtype.isnative:
         raise UnimplementedError(
-            f"{what} would be of the other byte order: {dtype.str}", where=place(),
+            f"{what} would be of the other byte order: {dtype.str}", where=user_line(),
             hint="convert it outside of the traced function",
         )  # fmt: skip

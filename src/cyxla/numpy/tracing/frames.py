@@ -10,39 +10,39 @@ from cyxla.errors import InternalError, OpError
 from cyxla.numpy.tracing.trace import PACKAGE, is_internal, user_frame
 
 _INPLACE = "="
-_BUGS = (AssertionError, AttributeError, InternalError, KeyError, NameError, RecursionError)
-_OURS = (PACKAGE, "pyx/cyxla")
-_MAY_RAISE = ("__getattr__",)  # functions of this package whose AttributeError is meant for the user
+_BUG_ERRORS = (AssertionError, AttributeError, InternalError, KeyError, NameError, RecursionError)
+_PACKAGE_PATHS = (PACKAGE, "pyx/cyxla")
+_RAISE_FOR_USER = ("__getattr__",)  # functions of this package whose AttributeError is meant for the user
 
 
-_DOING = {  # by opcode names of all supported versions of Python
+_OPERATIONS = {  # by opcode names of all supported versions of Python
     "BINARY_SUBSCR": "look up", "BINARY_SLICE": "look up", "BINARY_OP []": "look up", "STORE_SUBSCR": "store",
     "STORE_SLICE": "store",
 }  # fmt: skip
 
 
-def doing() -> str:
+def user_operation() -> str:
     """Return the operation that the user's line is executing: "look up", "store", "augment", or an empty text.
 
     These are ``a[b]``, ``a[b] = c`` and ``a += b``; not ``a += b`` of a global `a`, whose new value would outlive the
     trace.
     """
-    step, then = _steps()
+    step, following = _current_instructions()
     if step is None:
         return ""
     if step.opname != "BINARY_OP":
-        return _DOING.get(step.opname, "")
+        return _OPERATIONS.get(step.opname, "")
     if step.argrepr.endswith(_INPLACE):
-        return "" if then is not None and then.opname == "STORE_GLOBAL" else "augment"
-    return _DOING.get(f"BINARY_OP {step.argrepr}", "")
+        return "" if following is not None and following.opname == "STORE_GLOBAL" else "augment"
+    return _OPERATIONS.get(f"BINARY_OP {step.argrepr}", "")
 
 
 def is_augmented_assignment() -> bool:
-    """Return whether the user's line is executing an augmented assignment such as ``a += b`` rather than a call."""
-    return doing() == "augment"
+    """Return True if the user's line is executing an augmented assignment such as ``a += b`` rather than a call."""
+    return user_operation() == "augment"
 
 
-def _steps() -> tuple[dis.Instruction | None, dis.Instruction | None]:
+def _current_instructions() -> tuple[dis.Instruction | None, dis.Instruction | None]:
     """Return the bytecode instruction that the user's line is executing, and the next one."""
     frame = user_frame()
     if frame is None or frame.f_lasti < 0:
@@ -59,16 +59,16 @@ def trimmed(error: BaseException) -> TracebackType | None:
     """
     if config.get("TRACEBACK") == "full" or _is_bug(error):
         return error.__traceback__
-    if isinstance(error, OpError) and _is_ours(error.__traceback__):
+    if isinstance(error, OpError) and _raised_here(error.__traceback__):
         error.__suppress_context__ = True
         error.__cause__ = None
     for earlier in (error.__cause__, error.__context__):
         if earlier is not None:
-            earlier.__traceback__ = _of_user(earlier.__traceback__)
-    return _of_user(error.__traceback__)
+            earlier.__traceback__ = _user_frames(earlier.__traceback__)
+    return _user_frames(error.__traceback__)
 
 
-def _of_user(trace: TracebackType | None) -> TracebackType | None:
+def _user_frames(trace: TracebackType | None) -> TracebackType | None:
     frames = []
     while trace is not None:
         if not is_internal(_file(trace)):
@@ -89,13 +89,13 @@ def _innermost(trace: TracebackType) -> TracebackType:
     return trace
 
 
-def _is_ours(trace: TracebackType | None) -> bool:
+def _raised_here(trace: TracebackType | None) -> bool:
     return trace is None or is_internal(_file(_innermost(trace)))
 
 
 def _is_bug(error: BaseException) -> bool:
-    """Return whether an exception was raised by this package unintentionally."""
-    if not isinstance(error, _BUGS) or error.__traceback__ is None:
+    """Return True if an exception was raised by this package unintentionally."""
+    if not isinstance(error, _BUG_ERRORS) or error.__traceback__ is None:
         return False
     last = _innermost(error.__traceback__)
-    return _file(last).startswith(_OURS) and last.tb_frame.f_code.co_name not in _MAY_RAISE
+    return _file(last).startswith(_PACKAGE_PATHS) and last.tb_frame.f_code.co_name not in _RAISE_FOR_USER

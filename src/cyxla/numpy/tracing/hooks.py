@@ -1,4 +1,4 @@
-"""Functions that tracing calls and that rooms above it define: each room sets its own when it is imported."""
+"""Functions that tracing calls but packages above it define: each package sets its own when it is imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Hooks:
-    """Functions of rooms above `cyxla.numpy.tracing`; importing `cyxla.numpy` sets all of them.
+    """Functions of packages above `cyxla.numpy.tracing`; importing `cyxla.numpy` sets all of them.
 
     Attributes
     ----------

@@ -36,25 +36,25 @@ class KnownArray(TracedArray):
         Values, owned by this array from now on.
     parent : KnownArray, optional
         Base, if this is a view.
-    again : callable, optional
+    recreate : callable, optional
         Function that recreates the view from the parent as a traced array.
     """
 
-    __slots__ = ("_again", "_children", "_values")
+    __slots__ = ("_children", "_recreate", "_values")
 
     def __init__(
-        self, values: Values, parent: KnownArray | None = None, again: Callable[[], TracedArray] | None = None
+        self, values: Values, parent: KnownArray | None = None, recreate: Callable[[], TracedArray] | None = None
     ) -> None:
         self._values: Values | None = values
-        self._again = again
+        self._recreate = recreate
         self._children: list[weakref.ref[KnownArray]] = []
         self.weak = None
         self.rank0 = Rank0.ARRAY
-        lies = values.flags.c_contiguous
-        self._memory = None if lies else memory_of(values.shape, values.dtype, values.strides)
+        contiguous = values.flags.c_contiguous
+        self._memory = None if contiguous else memory_of(values.shape, values.dtype, values.strides)
         self.origin = ""
         self.owner = _trace.current()
-        _VIEW.__set__(self, View(parent, _same, None, None) if parent is not None else None)  # type: ignore[arg-type]
+        _VIEW.__set__(self, View(parent, _identity, None, None) if parent is not None else None)  # type: ignore[arg-type]
         if parent is not None:
             parent._children.append(weakref.ref(self))
 
@@ -90,30 +90,30 @@ class KnownArray(TracedArray):
         view = _VIEW.__get__(self)
         return view.base if view is not None else None
 
-    def _forget(self) -> None:
+    def _become_traced(self) -> None:
         """Become a traced array, with all arrays that share the memory."""
         values, parent = self._values, self.base
         if values is None:
             return
         if isinstance(parent, KnownArray) and parent.known is not None:
-            parent._forget()
+            parent._become_traced()
             return
         if parent is None:
             op = self._op
             self._values, self._op = None, op
         else:
-            assert self._again is not None
+            assert self._recreate is not None
             self._values = None
-            part = self._again()
+            part = self._recreate()
             self._op, self._view, self._memory = part._op, part._view, part._memory
         for child in self._children:
             if (found := child()) is not None:
-                found._forget()
+                found._become_traced()
 
     def overwrite(self, op: XlaOp) -> None:
         """Replace all elements, here and in all arrays that share the memory; see `TracedArray.overwrite`."""
         if self.owner is _trace.current():
-            self._forget()
+            self._become_traced()
         super().overwrite(op)
 
     # -- attributes, read without making a constant
@@ -135,7 +135,7 @@ class KnownArray(TracedArray):
 
     @shape.setter
     def shape(self, sizes: Any) -> None:
-        self._forget()
+        self._become_traced()
         TracedArray.shape.fset(self, sizes)  # type: ignore[attr-defined]
 
     @property
@@ -151,18 +151,18 @@ class KnownArray(TracedArray):
     # -- NumPy's protocols: NumPy computes if all arguments are known
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        found = _all_known((inputs, kwargs))
+        found = _known_arguments((inputs, kwargs))
         if found is None:
             return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
         given, named = found
-        return _run(getattr(ufunc, method), given, named, (inputs, kwargs), _never)
+        return _compute(getattr(ufunc, method), given, named, (inputs, kwargs), _no_views)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        found = _all_known((args, kwargs))
+        found = _known_arguments((args, kwargs))
         if found is None:
             return super().__array_function__(func, types, args, kwargs)
         given, named = found
-        return _run(func, given, named, (args, kwargs), lambda: func(*args, **kwargs))
+        return _compute(func, given, named, (args, kwargs), lambda: func(*args, **kwargs))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if self._values is None:
@@ -181,11 +181,11 @@ class KnownArray(TracedArray):
         return str(self._values) if self._values is not None else super().__repr__()
 
 
-def _same(op: XlaOp) -> XlaOp:
+def _identity(op: XlaOp) -> XlaOp:
     return op
 
 
-def _never() -> NoReturn:
+def _no_views() -> NoReturn:
     raise AssertionError("a ufunc gives no part of its operands")
 
 
@@ -198,29 +198,29 @@ class _TracedError(Exception):
     """Raised if a traced array is among the arguments."""
 
 
-def _all_known(arguments: Any) -> Any:
+def _known_arguments(arguments: Any) -> Any:
     """Replace known arrays by their values in a container; None if an array in it is traced."""
     try:
-        return _replaced(arguments)
+        return _with_values(arguments)
     except _TracedError:
         return None
 
 
-def _replaced(value: Any) -> Any:
+def _with_values(value: Any) -> Any:
     if isinstance(value, TracedArray):
         if value.known is None:
             raise _TracedError
-        return _lent(value)
+        return _values_in_trace(value)
     if type(value) in (list, tuple):
-        return type(value)([_replaced(v) for v in value])
+        return type(value)([_with_values(v) for v in value])
     if type(value) is dict:
-        return {k: _replaced(v) for k, v in value.items()}
+        return {k: _with_values(v) for k, v in value.items()}
     if type(value) is slice:
-        return slice(_replaced(value.start), _replaced(value.stop), _replaced(value.step))
+        return slice(_with_values(value.start), _with_values(value.stop), _with_values(value.step))
     return value
 
 
-def _lent(array: TracedArray) -> Values:
+def _values_in_trace(array: TracedArray) -> Values:
     """Return the values, read-only inside a loop or branch that does not own the array, where a write would be lost."""
     values = array.known
     assert values is not None
@@ -231,19 +231,21 @@ def _lent(array: TracedArray) -> Values:
     return values
 
 
-def _known_in(value: Any) -> Iterator[KnownArray]:
+def _known_arrays(value: Any) -> Iterator[KnownArray]:
     if isinstance(value, KnownArray):
         yield value
     elif type(value) in (list, tuple):
         for part in value:
-            yield from _known_in(part)
+            yield from _known_arrays(part)
     elif type(value) is dict:
-        yield from _known_in(list(value.values()))
+        yield from _known_arrays(list(value.values()))
 
 
-def _run(function: Callable[..., Any], args: Sequence[Any], kwargs: Any, given: Any, again: Callable[[], Any]) -> Any:
+def _compute(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Any, given: Any, recreate: Callable[[], Any]
+) -> Any:
     """Compute with NumPy and wrap arrays among the results as known ones."""
-    arrays = list(_known_in(given))
+    arrays = list(_known_arrays(given))
     try:
         with np.errstate(all="ignore"):
             result = function(*args, **kwargs)
@@ -252,12 +254,12 @@ def _run(function: Callable[..., Any], args: Sequence[Any], kwargs: Any, given: 
             if "read-only" in str(error) and a.owner is not _trace.current():
                 a.overwrite(a.op)  # raises the error of a write from inside a loop
         raise
-    return _wrapped(result, arrays, again)
+    return _wrap_results(result, arrays, recreate)
 
 
-def _wrapped(result: Any, arrays: Sequence[KnownArray], again: Callable[[], Any]) -> Any:
+def _wrap_results(result: Any, arrays: Sequence[KnownArray], recreate: Callable[[], Any]) -> Any:
     if isinstance(result, (tuple, list)):
-        parts = [_wrapped(r, arrays, lambda k=k: again()[k]) for k, r in enumerate(result)]  # type: ignore[misc]
+        parts = [_wrap_results(r, arrays, lambda k=k: recreate()[k]) for k, r in enumerate(result)]  # type: ignore[misc]
         named = isinstance(result, tuple) and hasattr(result, "_fields")
         return type(result)(*parts) if named else type(result)(parts)
     if not isinstance(result, np.ndarray):
@@ -267,7 +269,7 @@ def _wrapped(result: Any, arrays: Sequence[KnownArray], again: Callable[[], Any]
             return a
     for a in arrays:
         if a.known is not None and result.size and np.may_share_memory(result, a.known):
-            return KnownArray(result, a, again)
+            return KnownArray(result, a, recreate)
     return KnownArray(result)
 
 
@@ -275,18 +277,19 @@ def _method(name: str) -> Callable[..., Any]:
     plain = getattr(np.ndarray, name)
 
     def method(self: KnownArray, *args: Any, **kwargs: Any) -> Any:
-        found = _all_known(((self, *args), kwargs))
+        found = _known_arguments(((self, *args), kwargs))
         if found is not None:
             given, named = found
-            return _run(plain, given, named, ((self, *args), kwargs), lambda: getattr(self, name)(*args, **kwargs))
+            return _compute(plain, given, named, ((self, *args), kwargs), lambda: getattr(self, name)(*args, **kwargs))
         traced = getattr(TracedArray, name, None)
         return traced(self, *args, **kwargs) if traced else TracedArray.__getattr__(self, name)(*args, **kwargs)
 
-    method.__name__, method.__doc__ = name, f"What ``ndarray.{name}`` does."
+    method.__name__ = name
+    method.__doc__ = f"Call ``ndarray.{name}`` on known values, else the method of traced arrays."
     return method
 
 
-_OWN = {
+_NOT_FORWARDED = {
     "__array__", "__array_finalize__", "__array_function__", "__array_ufunc__", "__array_wrap__", "__array_namespace__",
     "__class__", "__class_getitem__", "__delattr__", "__dir__", "__dlpack__", "__dlpack_device__", "__doc__",
     "__getattribute__", "__getattr__", "__hash__", "__init__", "__init_subclass__", "__iter__", "__new__", "__repr__",
@@ -298,7 +301,7 @@ _OWN = {
 def _attach() -> None:
     """Define the methods of NumPy's arrays for known arrays."""
     for name in dir(np.ndarray):
-        if name not in _OWN and callable(getattr(np.ndarray, name)):
+        if name not in _NOT_FORWARDED and callable(getattr(np.ndarray, name)):
             setattr(KnownArray, name, api_boundary(_method(name)))
     for name in ("__array_ufunc__", "__array_function__"):
         setattr(KnownArray, name, api_boundary(vars(KnownArray)[name]))

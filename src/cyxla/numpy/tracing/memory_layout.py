@@ -48,12 +48,12 @@ def dense(sizes: Sequence[int], dtype: Dtype, axes: Sequence[int]) -> Memory:
     return row_major([sizes[d] for d in axes], dtype).transpose(np.argsort(axes))
 
 
-def by_columns(memory: Memory) -> bool:
-    """Return whether an array is column-major and not row-major, too."""
+def is_column_major(memory: Memory) -> bool:
+    """Return True if an array is column-major but not row-major as well."""
     return bool(memory.flags.f_contiguous and not memory.flags.c_contiguous)
 
 
-def kept_axes(memories: Sequence[Memory], rank: int, *, joined: bool = False) -> tuple[int, ...] | None:
+def common_axes(memories: Sequence[Memory], rank: int, *, joined: bool = False) -> tuple[int, ...] | None:
     """Return the order of dimensions, outermost first, of NumPy's element-wise results; None for row-major order.
 
     Of two dimensions the one with the larger strides is the outer one. If operands disagree, or no operand has both,
@@ -72,13 +72,13 @@ def kept_axes(memories: Sequence[Memory], rank: int, *, joined: bool = False) ->
     steps = [_steps(memory, rank) for memory in memories]
     axes: list[int] = []
     for axis in range(rank) if joined else reversed(range(rank)):
-        place = len(axes)
+        position = len(axes)
         for k in reversed(range(len(axes))):
             votes = [(abs(s[axis]) > abs(s[axes[k]])) is joined for s in steps if s[axis] and s[axes[k]]]
             if votes and not all(votes):
                 break
-            place = k if votes else place
-        axes.insert(place, axis)
+            position = k if votes else position
+        axes.insert(position, axis)
     found = axes if joined else axes[::-1]
     return tuple(found) if found != list(range(rank)) else None
 

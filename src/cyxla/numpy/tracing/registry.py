@@ -21,14 +21,14 @@ class Row:
     ----------
     function : callable
         Function of NumPy.
-    meaning : callable
+    implementation : callable
         Implementation on traced arrays, with NumPy's signature.
     note : str
         Limits for the documentation; empty if there are none.
     """
 
     function: Callable[..., Any]
-    meaning: Callable[..., Any]
+    implementation: Callable[..., Any]
     note: str = ""
 
     @property
@@ -37,19 +37,19 @@ class Row:
         return full_name(self.function)
 
 
-_ROWS: dict[Callable[..., Any], Row] = {}
+_IMPLEMENTATIONS: dict[Callable[..., Any], Row] = {}
 _MODULES: dict[str, str] = {}  # modules of functions, by the function's full name
-NUMPY_OWN: dict[Any, Callable[..., Any]] = {}  # NumPy's functions by their substitutes
+NUMPY_ORIGINALS: dict[Any, Callable[..., Any]] = {}  # NumPy's functions by their substitutes
 
 
 def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], F]:
     """Register a function as the implementation of NumPy functions on traced arrays."""
 
-    def register(meaning: F) -> F:
+    def register(implementation: F) -> F:
         for function in functions:
-            own = NUMPY_OWN.get(function, function)
-            _ROWS[own] = Row(own, meaning, note)
-        return meaning
+            own = NUMPY_ORIGINALS.get(function, function)
+            _IMPLEMENTATIONS[own] = Row(own, implementation, note)
+        return implementation
 
     return register
 
@@ -58,7 +58,7 @@ def rows() -> dict[Callable[..., Any], Row]:
     """Import all implementations and return the rows by function."""
     for module in dict.fromkeys(_MODULES.values()):
         _load(module)
-    return _ROWS
+    return _IMPLEMENTATIONS
 
 
 def register_modules(package: str, functions: Mapping[str, Iterable[str]]) -> None:
@@ -84,7 +84,7 @@ def _load(module: str) -> None:
     import_module(module)
 
 
-def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
+def implementation_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the implementation of a NumPy function on traced arrays.
 
     Raises
@@ -92,15 +92,15 @@ def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
     UnimplementedError
         There is none; the message names similar functions that have one.
     """
-    function = NUMPY_OWN.get(function, function)
-    row = _ROWS.get(function)
+    function = NUMPY_ORIGINALS.get(function, function)
+    row = _IMPLEMENTATIONS.get(function)
     if row is None and (module := module_of(full_name(function))) is not None:
         _load(module)
-        row = _ROWS.get(function)
+        row = _IMPLEMENTATIONS.get(function)
     row = row or rows().get(function)
     if row is None:
         raise UnimplementedError(f"numpy.{full_name(function)} cannot be traced", hint=_nearest(full_name(function)))
-    return row.meaning
+    return row.implementation
 
 
 def full_name(function: Callable[..., Any]) -> str:
@@ -111,16 +111,16 @@ def full_name(function: Callable[..., Any]) -> str:
     return f"{inner}.{name}" if inner and not inner.startswith("_") else name
 
 
-_OF_NEGATIVES = "sqrt log log2 log10 logn power arccos arcsin arctanh"
-INSTEAD: dict[str, str] = {
+_SCIMATH_NAMES = "sqrt log log2 log10 logn power arccos arcsin arctanh"
+ALTERNATIVES: dict[str, str] = {
     f"lib.scimath.{name}": "np's function of x.astype(complex): the type of a result cannot depend on values"
-    for name in _OF_NEGATIVES.split()
+    for name in _SCIMATH_NAMES.split()
 }  # hints for functions that are not implemented
 
 
 def _nearest(name: str) -> str:
-    if name in INSTEAD:
-        return INSTEAD[name]
+    if name in ALTERNATIVES:
+        return ALTERNATIVES[name]
     from difflib import get_close_matches
 
     near = get_close_matches(name, [r.name for r in rows().values()], n=3, cutoff=0.5)

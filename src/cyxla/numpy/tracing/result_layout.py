@@ -10,17 +10,17 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from cyxla._native.dispatch import axes_of
-from cyxla.numpy.tracing.memory_layout import Memory, by_columns, column_major, dense, kept_axes, row_major
+from cyxla.numpy.tracing.memory_layout import Memory, column_major, common_axes, dense, is_column_major, row_major
 from cyxla.numpy.tracing.traced_array import TracedArray
 
 #: Permutation from the dimensions of a program's result to those of the function's result, None for the identity; and
 #: whether the result is writeable.
 Layout: TypeAlias = "tuple[tuple[int, ...] | None, bool]"
-AS_MADE: Final[Layout] = (None, True)
+ROW_MAJOR_RESULT: Final[Layout] = (None, True)
 
 # fmt: off
 #: Functions whose results have the layout of their arguments, element by element.
-KEEPING: Final = frozenset((
+ELEMENTWISE: Final = frozenset((
     "clip", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "gradient", "i0", "isclose",
     "nan_to_num", "partition", "roll", "sinc", "sort", "unwrap", "where",
     *(f"fft.{name}" for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftshift", "ifftshift")),
@@ -30,7 +30,7 @@ REDUCING: Final = frozenset((
     "average", "mean", "median", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "std", "var",
 ))
 #: Functions whose result is column-major if their first argument is.
-BY_COLUMNS: Final = frozenset(("delete", "insert", "pad"))
+COLUMN_MAJOR_KEEPING: Final = frozenset(("delete", "insert", "pad"))
 #: Functions that concatenate the arrays of a list, keeping their layout; and the axis along which they stack them.
 JOINING: Final = {"block": None, "concatenate": None, "hstack": None, "vstack": None, "stack": 0}
 # fmt: on
@@ -44,54 +44,54 @@ def inverse(axes: Sequence[int]) -> tuple[int, ...]:
 def layout_of(array: TracedArray) -> Layout:
     """Return NumPy's layout of an array that a function returns."""
     if array.ndim == 0:
-        return AS_MADE
+        return ROW_MAJOR_RESULT
     axes = None if array.contiguous else axes_of(array.memory)
     return (None if axes is None else inverse(axes), array.writeable)
 
 
-def with_order(made: TracedArray, order: Any, given: Iterable[Any]) -> None:
+def set_order(result: TracedArray, order: Any, given: Iterable[Any]) -> None:
     """Set the layout of a new array from ``order=`` and its operands.
 
     Parameters
     ----------
-    made : TracedArray
+    result : TracedArray
         New array, not a view.
     order : str
         "C", "F", "A" or "K".
     given : iterable of array
-        Operands, broadcast to `made`.
+        Operands, broadcast to `result`.
 
     Raises
     ------
     ValueError
         The order is none of these.
     """
-    letter = letter_of(order)
-    if letter == "C" or made.ndim < 2:
+    letter = order_letter(order)
+    if letter == "C" or result.ndim < 2:
         return
     if letter == "F":
-        made.lie(column_major(made.shape, made.dtype))
+        result.set_memory(column_major(result.shape, result.dtype))
         return
     memories = [memory for value in given if (memory := memory_of_value(value)) is not None]
     if all(m.flags.c_contiguous for m in memories):
         return
     if letter == "A":
-        if all(by_columns(m) for m in memories):
-            made.lie(column_major(made.shape, made.dtype))
+        if all(is_column_major(m) for m in memories):
+            result.set_memory(column_major(result.shape, result.dtype))
         return
-    axes = kept_axes(memories, made.ndim)
+    axes = common_axes(memories, result.ndim)
     if axes is not None:
-        made.lie(dense(made.shape, made.dtype, axes))
+        result.set_memory(dense(result.shape, result.dtype, axes))
 
 
-def keep_rest(made: TracedArray, memory: Memory, axes: Sequence[int]) -> None:
+def set_reduced_layout(result: TracedArray, memory: Memory, axes: Sequence[int]) -> None:
     """Set the layout of a reduction's result: the remaining dimensions keep their order."""
     found = axes_of(memory)
-    if found is None or made.ndim < 2:
+    if found is None or result.ndim < 2:
         return
-    kept = range(memory.ndim) if made.ndim == memory.ndim else [d for d in range(memory.ndim) if d not in axes]
-    places = {d: k for k, d in enumerate(kept)}
-    made.lie(dense(made.shape, made.dtype, [places[d] for d in found if d in places]))
+    kept = range(memory.ndim) if result.ndim == memory.ndim else [d for d in range(memory.ndim) if d not in axes]
+    positions = {d: k for k, d in enumerate(kept)}
+    result.set_memory(dense(result.shape, result.dtype, [positions[d] for d in found if d in positions]))
 
 
 def axes_like(memory: Memory, letter: str, rank: int) -> tuple[int, ...] | None:
@@ -106,12 +106,12 @@ def axes_like(memory: Memory, letter: str, rank: int) -> tuple[int, ...] | None:
     rank : int
         Rank of the new array.
     """
-    if letter == "F" or (letter == "A" and by_columns(memory)):
+    if letter == "F" or (letter == "A" and is_column_major(memory)):
         return tuple(reversed(range(rank)))
     return axes_of(memory) if letter == "K" and rank == memory.ndim else None
 
 
-def letter_of(order: Any) -> str:
+def order_letter(order: Any) -> str:
     """Return the letter of an ``order=`` argument.
 
     Raises
@@ -132,62 +132,62 @@ def memory_of_value(value: Any) -> Memory | None:
     return value if isinstance(value, np.ndarray) and value.ndim else None
 
 
-def keep_order(made: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def set_result_layout(result: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Set the layout of a NumPy function's result from its arguments, for functions that keep it."""
     rule = _RULES.get(name)
     if rule is None or kwargs.get("out") is not None:
         return
-    for part in made if isinstance(made, (list, tuple)) else (made,):
+    for part in result if isinstance(result, (list, tuple)) else (result,):
         if part.contiguous and part.ndim > 1 and part is not args[0]:
             rule(part, args, kwargs)
 
 
-def _as_arguments(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    with_order(made, "K", [*args, *kwargs.values()])
+def _like_arguments(result: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    set_order(result, "K", [*args, *kwargs.values()])
 
 
-def _as_first(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def _like_first(result: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     memory = memory_of_value(args[0])
-    if memory is not None and by_columns(memory):
-        made.lie(column_major(made.shape, made.dtype))
+    if memory is not None and is_column_major(memory):
+        result.set_memory(column_major(result.shape, result.dtype))
 
 
-def _without_axes(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def _like_first_reduced(result: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     memory = memory_of_value(args[0])
     axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
     if memory is not None and axis is not None:
-        keep_rest(made, memory, normalize_axis_tuple(axis, memory.ndim))
+        set_reduced_layout(result, memory, normalize_axis_tuple(axis, memory.ndim))
 
 
-def _as_list(axis: int | None, made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    parts = [m for part in _flat(args[0]) if (m := memory_of_value(part)) is not None]
+def _like_list(axis: int | None, result: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    parts = [m for part in _flatten(args[0]) if (m := memory_of_value(part)) is not None]
     if all(m.flags.c_contiguous for m in parts):
         return
     if axis is not None:
         axis = kwargs.get("axis", args[1] if len(args) > 1 else axis)
         parts = [np.expand_dims(m, axis) for m in parts]
-    axes = kept_axes(parts, made.ndim, joined=True)
+    axes = common_axes(parts, result.ndim, joined=True)
     if axes is not None:
-        made.lie(dense(made.shape, made.dtype, axes))
+        result.set_memory(dense(result.shape, result.dtype, axes))
 
 
-def _flat(values: Any) -> Iterable[Any]:
+def _flatten(values: Any) -> Iterable[Any]:
     for value in values if isinstance(values, (list, tuple)) else [values]:
         if isinstance(value, (list, tuple)):
-            yield from _flat(value)
+            yield from _flatten(value)
         else:
             yield value
 
 
-def _triangular(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def _like_triangle(result: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Set the layout of a selection between the argument and zeros by a row-major mask."""
-    with_order(made, "K", [args[0], row_major(made.shape[-2:], np.dtype(bool))])
+    set_order(result, "K", [args[0], row_major(result.shape[-2:], np.dtype(bool))])
 
 
 _RULES: Final[dict[str, Callable[[Any, Sequence[Any], Mapping[str, Any]], None]]] = {
-    **dict.fromkeys(KEEPING, _as_arguments),
-    **dict.fromkeys(REDUCING, _without_axes),
-    **dict.fromkeys(BY_COLUMNS, _as_first),
-    **dict.fromkeys(("tril", "triu"), _triangular),
-    **{name: partial(_as_list, axis) for name, axis in JOINING.items()},
+    **dict.fromkeys(ELEMENTWISE, _like_arguments),
+    **dict.fromkeys(REDUCING, _like_first_reduced),
+    **dict.fromkeys(COLUMN_MAJOR_KEEPING, _like_first),
+    **dict.fromkeys(("tril", "triu"), _like_triangle),
+    **{name: partial(_like_list, axis) for name, axis in JOINING.items()},
 }

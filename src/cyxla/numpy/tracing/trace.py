@@ -36,30 +36,30 @@ _INTERNAL = (
     contextlib.__file__, f"{Path(contextlib.__file__).parent / 'concurrent'}{os.sep}",
 )  # fmt: skip
 _COMPILED = ("numpy/", "scipy/", "pyx/cyxla")  # Cython names frames of compiled modules by the source path of the build
-_NO_NUMBERS = "OSUTMmVgG"  # NumPy's type characters without an HLO element type
-_UNIFORM_FROM = 16  # least number of elements for which an array of equal numbers becomes a broadcast of a scalar
+_UNSUPPORTED_KINDS = "OSUTMmVgG"  # NumPy's type characters without an HLO element type
+_MIN_UNIFORM = 16  # least number of elements for which an array of equal numbers becomes a broadcast of a scalar
 _LOCAL = threading.local()
 _asarray: Any = np.asarray  # NumPy's own: `np.asarray` is a substitute while tracing
-_LINES: dict[tuple[CodeType, int], Metadata] = {}  # source lines by code object and bytecode offset
-_MOST_LINES = 1 << 16
+_SOURCE_LINES: dict[tuple[CodeType, int], Metadata] = {}  # source lines by code object and bytecode offset
+_CACHE_LIMIT = 1 << 16
 _SHAPES: dict[tuple[Any, ...], Shape] = {}  # result shapes by opcode and operand shapes
-_INSIDE: dict[str, bool] = {}  # True for files of this package, of NumPy or of SciPy
+_INTERNAL_FILES: dict[str, bool] = {}  # True for files of this package, of NumPy or of SciPy
 
 
 @dataclass(frozen=True)
-class Site:
+class Check:
     """A check at run time, and the error that is raised if it fails.
 
     Attributes
     ----------
-    make : callable
+    make_error : callable
         Function from the first offending number to the exception.
-    place : str
+    where : str
         File and line of the user's program.
     """
 
-    make: Callable[[int], Exception]
-    place: str
+    make_error: Callable[[int], Exception]
+    where: str
 
 
 Pullback = Callable[[Sequence[XlaOp | None]], Sequence[XlaOp | None]]
@@ -81,7 +81,7 @@ class Rule:
     vjp : callable, optional
         Function from the inputs, the outputs and the cotangents of the outputs (None for an output that nothing depends
         on) to the cotangents of the inputs (None for zero).
-    again : callable, optional
+    forward : callable, optional
         Alternative to `vjp`: function from the inputs, and a bool for each that tells whether it is differentiated, to
         a pair. The first is the outputs, recorded again in the current trace together with the residuals of the reverse
         pass; the second is the pullback.
@@ -90,7 +90,7 @@ class Rule:
     inputs: list[XlaOp]
     outputs: list[XlaOp]
     vjp: Callable[[list[XlaOp], list[XlaOp], Sequence[XlaOp | None]], Sequence[XlaOp | None]] | None = None
-    again: Callable[[list[XlaOp], list[bool]], tuple[list[XlaOp], Pullback]] | None = None
+    forward: Callable[[list[XlaOp], list[bool]], tuple[list[XlaOp], Pullback]] | None = None
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Program:
 
     Attributes
     ----------
-    sites : list of Site
+    checks : list of Check
         Checks at run time, in the order of their error codes.
     bounds : str
         Mode of indices out of range: "raise", "clamp", "wrap" or "unchecked".
@@ -107,7 +107,7 @@ class Program:
         Nesting depth of the functions being traced that will be differentiated.
     """
 
-    sites: list[Site] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
     bounds: str = "raise"
     gradients: int = 0
 
@@ -126,7 +126,7 @@ class _Builder(XlaBuilder):
 
     def add(self, *args: Any, **kwargs: Any) -> XlaOp:
         """Append an instruction; see `XlaBuilder.add`."""
-        self._metadata = _line(user_frame())
+        self._metadata = _source_line(user_frame())
         if len(args) < 3 or args[2] or kwargs:
             return super().add(*args, **kwargs)
         return self._add_plain(*args)
@@ -139,7 +139,7 @@ class _Builder(XlaBuilder):
         shape = _SHAPES.get((opcode, *[i.shape for i in inputs]))  # type: ignore[union-attr]
         if shape is None:
             made = super().add(opcode, operands, attrs)
-            if len(_SHAPES) > _MOST_LINES:
+            if len(_SHAPES) > _CACHE_LIMIT:
                 _SHAPES.clear()
             _SHAPES[opcode, *[i.shape for i in inputs]] = made.shape  # type: ignore[union-attr]
             return made
@@ -157,15 +157,15 @@ class _Builder(XlaBuilder):
         return self._module
 
 
-def _line(frame: FrameType | None) -> Metadata:
+def _source_line(frame: FrameType | None) -> Metadata:
     if frame is None:
         return ()
     at = (frame.f_code, frame.f_lasti)
-    found = _LINES.get(at)
+    found = _SOURCE_LINES.get(at)
     if found is None:
-        if len(_LINES) > _MOST_LINES:
-            _LINES.clear()
-        found = _LINES[at] = (("source_file", frame.f_code.co_filename), ("source_line", frame.f_lineno))
+        if len(_SOURCE_LINES) > _CACHE_LIMIT:
+            _SOURCE_LINES.clear()
+        found = _SOURCE_LINES[at] = (("source_file", frame.f_code.co_filename), ("source_line", frame.f_lineno))
     return found
 
 
@@ -203,7 +203,7 @@ class Trace:
         self.failures: list[tuple[XlaOp, XlaOp]] = []
         self.ranges: dict[Instruction, tuple[int, int]] = {}
         self.parameter_count = 0
-        self._inner: dict[Instruction, XlaOp] = {}
+        self._captured: dict[Instruction, XlaOp] = {}
         self._constants: dict[Any, XlaOp] = {}
         self._numbers: dict[Any, XlaOp] = {}
 
@@ -212,7 +212,7 @@ class Trace:
         self.parameter_count += 1
         return xla.parameter(self.builder, self.parameter_count - 1, shape, name)
 
-    def inner(self, op: XlaOp) -> XlaOp:
+    def capture(self, op: XlaOp) -> XlaOp:
         """Return a value of this trace or of an enclosing one as a value of this trace.
 
         Raises
@@ -223,12 +223,12 @@ class Trace:
         if op.builder is self.builder:
             return op
         assert op.instruction is not None
-        found = self._inner.get(op.instruction)
+        found = self._captured.get(op.instruction)
         if found is None:
-            outer = self.parent.inner(op) if self.parent is not None else escaped()
+            outer = self.parent.capture(op) if self.parent is not None else escaped()
             found = self.parameter(outer.shape, "captured")
             self.captures.append((outer, found))
-            self._inner[op.instruction] = found
+            self._captured[op.instruction] = found
         return found
 
     def constant(self, value: Any, dtype: Dtype | None = None) -> XlaOp:
@@ -240,18 +240,18 @@ class Trace:
             The type of the value has no HLO element type.
         """
         array = _asarray(value, dtype)
-        if array.dtype.char in _NO_NUMBERS:
-            raise DTypeError(f"an array of dtype {array.dtype} cannot be traced", where=place())
+        if array.dtype.char in _UNSUPPORTED_KINDS:
+            raise DTypeError(f"an array of dtype {array.dtype} cannot be traced", where=user_line())
         first = array.ravel()[:1]
-        ends_alike = array.size >= _UNIFORM_FROM and first.tobytes() * 2 == array.ravel()[-2:].tobytes()
-        if ends_alike and _is_uniform(array, first):
+        same_ends = array.size >= _MIN_UNIFORM and first.tobytes() * 2 == array.ravel()[-2:].tobytes()
+        if same_ends and _is_uniform(array, first):
             return xla.broadcast(self._scalar(first[0], array.dtype), array.shape)
         return self._scalar(array[()], array.dtype) if array.ndim == 0 else xla.constant(self.builder, array)
 
     def number(self, value: float | complex, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
         """Return a Python number as a constant, broadcast to a shape."""
-        spelt = None if type(value) is int else repr(value)  # tells 0.0 from -0.0
-        key = (value, spelt, type(value), dtype, sizes)
+        text = None if type(value) is int else repr(value)  # tells 0.0 from -0.0
+        key = (value, text, type(value), dtype, sizes)
         found = self._numbers.get(key)
         if found is None:
             with np.errstate(over="ignore"):
@@ -278,8 +278,8 @@ class Trace:
         make : callable
             Function from that number to the exception.
         """
-        self.program.sites.append(Site(make, place()))
-        code = self.constant(len(self.program.sites), np.dtype(np.int64))
+        self.program.checks.append(Check(make, user_line()))
+        code = self.constant(len(self.program.checks), np.dtype(np.int64))
         none = self.constant(0, np.dtype(np.int64))
         self.failures.append((xla.select(bad, code, none), number))
 
@@ -325,7 +325,7 @@ def escaped() -> NoReturn:
     """
     raise TraceError(
         "a traced value is used after the function that it belongs to has ended, or by another thread",
-        where=place(), hint="return it from the function instead of keeping it elsewhere",
+        where=user_line(), hint="return it from the function instead of keeping it elsewhere",
     )  # fmt: skip
 
 
@@ -335,11 +335,11 @@ def current() -> Trace | None:
     return stack[-1] if stack else None
 
 
-def _count_own() -> None:
+def _recount_traces() -> None:
     set_traces(len(getattr(_LOCAL, "stack", ())))
 
 
-call_in_child(_count_own)
+call_in_child(_recount_traces)
 
 
 def require_current() -> Trace:
@@ -373,7 +373,7 @@ def user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        inside = _INSIDE.get(filename)  # on the path of every instruction
+        inside = _INTERNAL_FILES.get(filename)  # on the path of every instruction
         if inside is False or (inside is None and not is_internal(filename)):
             break
         frame = frame.f_back
@@ -390,15 +390,15 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 def is_internal(filename: str) -> bool:
-    """Return whether a file belongs to this package, to NumPy or to SciPy."""
-    found = _INSIDE.get(filename)
+    """Return True if a file belongs to this package, to NumPy or to SciPy."""
+    found = _INTERNAL_FILES.get(filename)
     if found is None:
         compiled = filename.endswith(".pyx") and filename.startswith(_COMPILED)
-        found = _INSIDE[filename] = compiled or filename.startswith(_INTERNAL)
+        found = _INTERNAL_FILES[filename] = compiled or filename.startswith(_INTERNAL)
     return found
 
 
-def place() -> str:
+def user_line() -> str:
     """Return file and line of the user's program, as ``file:line``."""
     frame = user_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""

@@ -13,7 +13,7 @@ from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.frames import doing
+from cyxla.numpy.tracing.frames import user_operation
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshaped, row_major
 from cyxla.numpy.tracing.promotion import Dtype, Kind
@@ -37,14 +37,14 @@ class View:
     write : callable or None
         Function from the value of the base and a new value of the view to the new value of the base; None for a view
         that is read-only in NumPy.
-    seen : XlaOp
+    base_value : XlaOp
         Value of the base from which the view was last read.
     """
 
     base: TracedArray
     read: Callable[[XlaOp], XlaOp]
     write: Callable[[XlaOp, XlaOp], XlaOp] | None
-    seen: XlaOp
+    base_value: XlaOp
 
 
 class TracedArray:
@@ -87,8 +87,8 @@ class TracedArray:
         view = self._view
         if view is not None:
             base = view.base.op
-            if base is not view.seen:
-                self._op, view.seen = view.read(_here(base)), base
+            if base is not view.base_value:
+                self._op, view.base_value = view.read(_capture(base)), base
         return self._op
 
     @property
@@ -126,7 +126,7 @@ class TracedArray:
             if memory is None:
                 raise AttributeError("Incompatible shape for in-place modification: use x.reshape(sizes)")
             self._memory = memory
-        self._op = xla.reshape(_here(self.op), new)
+        self._op = xla.reshape(_capture(self.op), new)
         if view is not None:
             read, write = view.read, view.write
             view.read = lambda op: xla.reshape(read(op), new)
@@ -174,7 +174,7 @@ class TracedArray:
 
     # -- views and writes
 
-    def lie(self, memory: Memory) -> None:
+    def set_memory(self, memory: Memory) -> None:
         """Set the memory layout of a new array."""
         self._memory = memory
 
@@ -188,7 +188,7 @@ class TracedArray:
         """True if the elements are contiguous in row-major order."""
         return self._memory is None or bool(self._memory.flags.c_contiguous)
 
-    def part(
+    def make_view(
         self,
         read: Callable[[XlaOp], XlaOp],
         write: Callable[[XlaOp, XlaOp], XlaOp] | None,
@@ -198,13 +198,13 @@ class TracedArray:
         """Return a view of this array, in row-major order unless `memory` gives another layout; see `View`."""
         op = self.op
         sizes = op.shape.dims
-        made = (kind or TracedArray)(read(_here(op)), memory=memory, rank0=Rank0.ARRAY)
+        made = (kind or TracedArray)(read(_capture(op)), memory=memory, rank0=Rank0.ARRAY)
         if self.ndim == 0 and self.rank0 is not Rank0.ARRAY:  # a scalar, which shares memory with nothing
             return made
         # An assignment to the shape of the base changes its sizes, but not those of the view.
         made._view = View(
-            self, lambda base: read(_sized(base, sizes)),
-            write and (lambda base, new: _sized(write(_sized(base, sizes), new), base.shape.dims)), op,
+            self, lambda base: read(_reshaped(base, sizes)),
+            write and (lambda base, new: _reshaped(write(_reshaped(base, sizes), new), base.shape.dims)), op,
         )  # fmt: skip
         return made
 
@@ -225,7 +225,7 @@ class TracedArray:
         """
         if self.owner is not _trace.current():
             raise TraceError(
-                f"a loop or branch writes to {self!r}, which it has from outside", where=_trace.place(),
+                f"a loop or branch writes to {self!r}, which it has from outside", where=_trace.user_line(),
                 hint="hand the array in as part of the state, and return it",
             )  # fmt: skip
         view = self._view
@@ -234,8 +234,8 @@ class TracedArray:
             return
         if view.write is None:
             raise ValueError("assignment destination is read-only")
-        view.base.overwrite(view.write(_here(view.base.op), op))
-        self._op, view.seen = op, view.base.op
+        view.base.overwrite(view.write(_capture(view.base.op), op))
+        self._op, view.base_value = op, view.base.op
 
     # -- NumPy's protocols
 
@@ -260,12 +260,12 @@ class TracedArray:
     def _refuse(self, what: str, hint: str) -> NoReturn:
         if _trace.current() is None:
             _trace.escaped()
-        what, hint = _OUTSIDE.get(doing(), (what, hint))
-        where = _trace.place()
+        what, hint = _ERRORS_OUTSIDE.get(user_operation(), (what, hint))
+        where = _trace.user_line()
         raise TraceError(f"{self._describe()} cannot {what}: it has no value while tracing", where=where, hint=hint)
 
     def _describe(self) -> str:
-        origin = self.origin or _made_at(self._op)
+        origin = self.origin or _source_line_of(self._op)
         return f"traced {self.dtype}[{','.join(map(str, self.shape))}]" + (f" ({origin})" if origin else "")
 
     def __bool__(self) -> NoReturn:
@@ -346,18 +346,18 @@ class TracedArray:
         if name.startswith("__"):
             raise AttributeError(name)
         if hasattr(np.ndarray, name):
-            raise UnimplementedError(f"ndarray.{name} cannot be traced", where=_trace.place())
+            raise UnimplementedError(f"ndarray.{name} cannot be traced", where=_trace.user_line())
         raise AttributeError(f"'TracedArray' object has no attribute {name!r}")
 
 
 def _has_own_ufuncs(value: Any) -> bool:
-    """Return whether an object that is not an array overrides ufuncs."""
+    """Return True if an object that is not an array overrides ufuncs."""
     return not isinstance(value, (np.ndarray, TracedArray)) and hasattr(type(value), "__array_ufunc__")
 
 
 _NO_ARRAY = "NumPy's functions take it, x.astype(t) converts it, np.array([x, y]) makes an array of several"
 #: Errors of lines that combine a traced value with one that is not traced, whose class then asks for values.
-_OUTSIDE = {
+_ERRORS_OUTSIDE = {
     "look up": (
         "be an index of a NumPy array or container from outside",
         "np.take(table, i), or np.asarray(table)[i]; cyxla.switch(i, functions) calls one of several",
@@ -367,28 +367,28 @@ _OUTSIDE = {
         "write to a copy, np.array(table), and return that",
     ),
 }
-_ENTRIES = (
+_BOUNDARY_METHODS = (
     "__array__", "__array_function__", "__array_ufunc__", "__bool__", "__complex__", "__contains__", "__copy__",
     "__deepcopy__", "__float__", "__format__", "__getattr__", "__getitem__", "__hash__", "__index__", "__int__",
     "__iter__", "__len__", "__reduce__", "__setitem__", "item", "tobytes", "tolist",
 )  # fmt: skip
-for _name in _ENTRIES:
+for _name in _BOUNDARY_METHODS:
     setattr(TracedArray, _name, api_boundary(vars(TracedArray)[_name]))
 
 
-def _made_at(op: XlaOp) -> str:
+def _source_line_of(op: XlaOp) -> str:
     """Return the source line of an operation for messages."""
     known = dict(op.instruction.metadata) if op.instruction is not None else {}
     return f"made at {known['source_file']}:{known['source_line']}" if "source_line" in known else ""
 
 
-def _sized(op: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
+def _reshaped(op: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
     return op if op.shape.dims == sizes else xla.reshape(op, sizes)
 
 
-def _here(op: XlaOp) -> XlaOp:
+def _capture(op: XlaOp) -> XlaOp:
     """Return a value as one of the current trace."""
-    return _trace.require_current().inner(op)
+    return _trace.require_current().capture(op)
 
 
 def traced(op: XlaOp, weak: type | None = None) -> TracedArray:
@@ -407,7 +407,7 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
     if isinstance(value, TracedArray):
         made = value
     elif isinstance(value, (list, tuple)) and _holds_traced(value):
-        made = _stacked(value)
+        made = _stack_members(value)
     else:
         made = _constant(value)
     if dtype is None or made.dtype == np.dtype(dtype):
@@ -415,7 +415,7 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
     return cast(made, dtype)
 
 
-_PYTHON = (bool, int, float, complex)
+_PYTHON_TYPES = (bool, int, float, complex)
 
 
 def _constant(value: Any) -> TracedArray:
@@ -430,8 +430,8 @@ def _constant(value: Any) -> TracedArray:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise DTypeError(f"cannot be traced: {error}", where=_trace.place()) from None
-    rank0 = Rank0.ARRAY if isinstance(value, np.ndarray) else Rank0.PYTHON if kind in _PYTHON else Rank0.SCALAR
+        raise DTypeError(f"cannot be traced: {error}", where=_trace.user_line()) from None
+    rank0 = Rank0.ARRAY if isinstance(value, np.ndarray) else Rank0.PYTHON if kind in _PYTHON_TYPES else Rank0.SCALAR
     memory = None if array.flags.c_contiguous else memory_of(array.shape, array.dtype, array.strides)
     return TracedArray(_trace.require_current().constant(array), weak, memory=memory, rank0=rank0)
 
@@ -450,7 +450,7 @@ def require_plain(value: Any, what: str) -> None:
 
 
 def is_traced(value: Any) -> bool:
-    """Return whether a value, or a member of a list, is traced and not known."""
+    """Return True if a value, or a member of a list, is traced and not known."""
     if isinstance(value, (list, tuple)):
         return any(map(is_traced, value))
     return isinstance(value, TracedArray) and value.known is None
@@ -476,7 +476,7 @@ def _holds_traced(values: Any) -> bool:
     return isinstance(values, TracedArray)
 
 
-def _stacked(values: Sequence[Any]) -> TracedArray:
+def _stack_members(values: Sequence[Any]) -> TracedArray:
     stack: Any = np.stack  # dispatches to this package
     made: TracedArray = stack([as_traced(v) for v in values])
     return made
@@ -484,7 +484,7 @@ def _stacked(values: Sequence[Any]) -> TracedArray:
 
 def value_of(array: TracedArray) -> XlaOp:
     """Return the value of an array as one of the current trace."""
-    return _here(array.op)
+    return _capture(array.op)
 
 
 def cast(array: TracedArray, dtype: Any) -> TracedArray:

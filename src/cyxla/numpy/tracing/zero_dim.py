@@ -19,20 +19,22 @@ class Rank0(IntEnum):
 
 # fmt: off
 #: Functions that always return arrays.
-ARRAYS: Final = frozenset((
+ARRAY_RESULTS: Final = frozenset((
     "apply_along_axis", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
     "block", "broadcast_arrays", "broadcast_to", "copy", "cov", "empty_like", "expand_dims", "fft.fftn", "fft.ifftn",
     "full", "full_like", "i0", "isin", "linalg.tensordot", "linalg.tensorsolve", "ones_like", "pad", "piecewise",
     "require", "roll", "select", "tensordot", "tile", "where", "zeros_like",
 ))
 #: Functions that return an array, or a scalar for a scalar.
-LIKE: Final = frozenset(("astype", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose"))
-#: Functions of `LIKE` that also return a Python number for one.
-OF_NUMBERS: Final = frozenset(("imag", "real"))
+SAME_KIND_RESULTS: Final = frozenset((
+    "astype", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
+))
+#: Functions of `SAME_KIND_RESULTS` that also return a Python number for one.
+NUMBER_RESULTS: Final = frozenset(("imag", "real"))
 #: Functions that return a Python number.
-PYTHON: Final = frozenset(("allclose", "array_equal", "array_equiv"))
+PYTHON_RESULTS: Final = frozenset(("allclose", "array_equal", "array_equiv"))
 #: Functions that set the kind of their result themselves, since it depends on more than this.
-OWN: Final = frozenset((
+RANK0_SET_BY_FUNCTION: Final = frozenset((
     "einsum", "linalg.matrix_rank", "linspace", "nanpercentile", "nanquantile", "percentile", "quantile",
 ))
 # fmt: on

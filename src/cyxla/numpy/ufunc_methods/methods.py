@@ -14,29 +14,29 @@ from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, TraceError, Un
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Dtype, loop_types
-from cyxla.numpy.tracing.result_layout import with_order
+from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.trace import Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufunc_methods.cumulative import cumulative
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, axes_of, flag, kept_sizes, mask_of, reduce_op
 from cyxla.numpy.ufunc_methods.reduce import reduce as reduce_by_opcode
-from cyxla.numpy.ufuncs.apply import broadcast_to, call, deliver, emitter_of, narrowed
+from cyxla.numpy.ufuncs.apply import broadcast_to, call, convert_checked, emitter_of, to_outputs
 from cyxla.numpy.ufuncs.emitting import Emit
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 # Associative and commutative, without an HLO opcode: reduced as a tree.
-_IN_ANY_ORDER = (np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.fmax, np.fmin)
-_PREFIXES: dict[np.ufunc, str] = {
+_REORDERABLE = (np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.fmax, np.fmin)
+_OPCODES: dict[np.ufunc, str] = {
     np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum", np.logical_or: "or",
     np.logical_and: "and",
 }  # fmt: skip
-_WRITTEN_OUT = 16  # longest unrolled reduction; longer ones are loops
-_MOST_SEGMENTS = 1024
+_MAX_UNROLLED = 16  # longest unrolled reduction; longer ones are loops
+_MAX_SEGMENTS = 1024
 
 
-def _joins(ufunc: np.ufunc, method: str) -> Emit:
+def _binary_emitter(ufunc: np.ufunc, method: str) -> Emit:
     """Return the loop of a binary ufunc with one result.
 
     Raises
@@ -68,7 +68,7 @@ def _element_type(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any = No
     return types[-1]
 
 
-def _one(out: Any) -> Any:
+def _single(out: Any) -> Any:
     return out[0] if isinstance(out, tuple) else out
 
 
@@ -80,26 +80,25 @@ def reduce(
     initial: Any = NOT_GIVEN, where: Any = True,
 ) -> Any:  # fmt: skip
     """Reduce elements along axes by a ufunc."""
-    emit = _joins(ufunc, "reduce")
+    emit = _binary_emitter(ufunc, "reduce")
     if ufunc in REDUCTIONS:
         return reduce_by_opcode(ufunc, array, axis, dtype, out, keepdims, initial, where)
     given = as_traced(array)
     axes = axes_of(axis, given.ndim)
-    wanted = _element_type(ufunc, given, dtype, _one(out))
+    wanted = _element_type(ufunc, given, dtype, _single(out))
     _check_reduction(ufunc, given, axes, initial, where)
-    op = _flattened(convert(value_of(given), wanted), axes)
+    op = _merge_axes(convert(value_of(given), wanted), axes)
     start = _start(ufunc, initial, wanted)
     if where is not True:
-        mask = _flattened(mask_of(where, given.shape), axes)
-        made = _joined_where(emit, op, mask, _number(start, wanted))
+        mask = _merge_axes(mask_of(where, given.shape), axes)
+        made = _reduce_rows_where(emit, op, mask, _number(start, wanted))
     else:
-        first = [] if start is None else [_number(start, wanted)]
-        made = _joined(ufunc, emit, op, first)
+        made = _reduce_rows(ufunc, emit, op, [] if start is None else [_number(start, wanted)])
     kept = [n for d, n in enumerate(given.shape) if d not in axes]
     made = broadcast_to(made, kept)
     if flag(keepdims):
         made = xla.reshape(made, kept_sizes(given.shape, axes))
-    return deliver([TracedArray(made)], _one(out), True, "unsafe", ufunc.__name__)
+    return to_outputs([TracedArray(made)], _single(out), True, "unsafe", ufunc.__name__)
 
 
 def _start(ufunc: np.ufunc, initial: Any, dtype: Dtype) -> Any:
@@ -112,7 +111,7 @@ def _start(ufunc: np.ufunc, initial: Any, dtype: Dtype) -> Any:
 def _number(value: Any, dtype: Dtype) -> XlaOp:
     """Return an initial value as a constant; a known one is checked as by storing it in an array."""
     if is_traced(value):
-        return narrowed(as_traced(value), dtype)
+        return convert_checked(as_traced(value), dtype)
     held = np.empty((), dtype)
     held[()] = value
     return _trace.require_current().constant(held)
@@ -120,7 +119,7 @@ def _number(value: Any, dtype: Dtype) -> XlaOp:
 
 def _check_reduction(ufunc: np.ufunc, given: TracedArray, axes: Sequence[int], initial: Any, where: Any) -> None:
     name, has = f"reduction operation '{ufunc.__name__}'", initial not in (NOT_GIVEN, None)
-    if len(axes) > 1 and ufunc not in _IN_ANY_ORDER:
+    if len(axes) > 1 and ufunc not in _REORDERABLE:
         raise ValueError(f"{name} is not reorderable, so at most one axis may be specified")
     if has or (ufunc.identity is not None and initial is NOT_GIVEN):
         return
@@ -131,7 +130,7 @@ def _check_reduction(ufunc: np.ufunc, given: TracedArray, axes: Sequence[int], i
         raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
 
 
-def _flattened(op: XlaOp, axes: Sequence[int]) -> XlaOp:
+def _merge_axes(op: XlaOp, axes: Sequence[int]) -> XlaOp:
     """Merge the dimensions to be reduced into one, the first."""
     sizes = op.shape.dims
     kept = [d for d in range(len(sizes)) if d not in axes]
@@ -140,26 +139,26 @@ def _flattened(op: XlaOp, axes: Sequence[int]) -> XlaOp:
     return xla.reshape(op, (prod(sizes[d] for d in axes), *[sizes[d] for d in kept]))
 
 
-def _row(op: XlaOp, place: int) -> XlaOp:
+def _row(op: XlaOp, position: int) -> XlaOp:
     """Return the elements at an index of the first dimension."""
-    return xla.reshape(xla.slice_in_dim(op, place, place + 1), op.shape.dims[1:])
+    return xla.reshape(xla.slice_in_dim(op, position, position + 1), op.shape.dims[1:])
 
 
-def _joined(ufunc: np.ufunc, emit: Emit, op: XlaOp, first: list[XlaOp]) -> XlaOp:
-    if ufunc in _IN_ANY_ORDER and op.shape.dims[0]:
-        return _step(emit, first[0], _by_halves(emit, op)) if first else _by_halves(emit, op)
-    if op.shape.dims[0] > _WRITTEN_OUT:
-        start, rest = (first[0], op) if first else (_row(op, 0), _from(op, 1))
-        return _by_loop(emit, broadcast_to(start, op.shape.dims[1:]), [rest])[0]
+def _reduce_rows(ufunc: np.ufunc, emit: Emit, op: XlaOp, initial: list[XlaOp]) -> XlaOp:
+    if ufunc in _REORDERABLE and op.shape.dims[0]:
+        return _combine_broadcast(emit, initial[0], _reduce_tree(emit, op)) if initial else _reduce_tree(emit, op)
+    if op.shape.dims[0] > _MAX_UNROLLED:
+        start, rest = (initial[0], op) if initial else (_row(op, 0), _rows_from(op, 1))
+        return _reduce_in_order(emit, broadcast_to(start, op.shape.dims[1:]), [rest])[0]
     rows = [_row(op, k) for k in range(op.shape.dims[0])]
-    return _fold(lambda x, y: _step(emit, x, y), [*first, *rows])
+    return _fold(lambda x, y: _combine_broadcast(emit, x, y), [*initial, *rows])
 
 
-def _from(op: XlaOp, place: int) -> XlaOp:
-    return xla.slice_in_dim(op, place, op.shape.dims[0])
+def _rows_from(op: XlaOp, position: int) -> XlaOp:
+    return xla.slice_in_dim(op, position, op.shape.dims[0])
 
 
-def _by_loop(emit: Emit, start: XlaOp, rows: Sequence[XlaOp]) -> tuple[XlaOp, XlaOp]:
+def _reduce_in_order(emit: Emit, start: XlaOp, rows: Sequence[XlaOp]) -> tuple[XlaOp, XlaOp]:
     """Reduce rows in order by a loop; return the last result and all partial ones.
 
     A second array of rows is a mask of the elements that take part.
@@ -167,22 +166,22 @@ def _by_loop(emit: Emit, start: XlaOp, rows: Sequence[XlaOp]) -> tuple[XlaOp, Xl
     from cyxla.numpy.control import scan
 
     def step(before: TracedArray, parts: Sequence[TracedArray]) -> tuple[TracedArray, TracedArray]:
-        joined = emit(value_of(before), value_of(parts[0]))
+        combined = emit(value_of(before), value_of(parts[0]))
         if len(parts) > 1:
-            joined = xla.select(value_of(parts[1]), joined, value_of(before))
-        made = TracedArray(joined)
+            combined = xla.select(value_of(parts[1]), combined, value_of(before))
+        made = TracedArray(combined)
         return made, made
 
     last, each = scan(step, TracedArray(start), [TracedArray(r) for r in rows])
     return value_of(last), value_of(each)
 
 
-def _step(emit: Emit, x: XlaOp, y: XlaOp) -> XlaOp:
+def _combine_broadcast(emit: Emit, x: XlaOp, y: XlaOp) -> XlaOp:
     made: XlaOp = emit(broadcast_to(x, y.shape.dims), y)
     return made
 
 
-def _by_halves(emit: Emit, op: XlaOp) -> XlaOp:
+def _reduce_tree(emit: Emit, op: XlaOp) -> XlaOp:
     """Reduce along the first dimension as a tree, by combining halves."""
     while (count := op.shape.dims[0]) > 1:
         half = count // 2
@@ -191,10 +190,10 @@ def _by_halves(emit: Emit, op: XlaOp) -> XlaOp:
     return _row(op, 0)
 
 
-def _joined_where(emit: Emit, op: XlaOp, mask: XlaOp, start: XlaOp) -> XlaOp:
+def _reduce_rows_where(emit: Emit, op: XlaOp, mask: XlaOp, start: XlaOp) -> XlaOp:
     found = broadcast_to(start, op.shape.dims[1:])
-    if op.shape.dims[0] > _WRITTEN_OUT:
-        return _by_loop(emit, found, [op, mask])[0]
+    if op.shape.dims[0] > _MAX_UNROLLED:
+        return _reduce_in_order(emit, found, [op, mask])[0]
     for k in range(op.shape.dims[0]):
         found = xla.select(_row(mask, k), emit(found, _row(op, k)), found)
     return found
@@ -223,47 +222,47 @@ def _one_axis(axis: Any, given: TracedArray, method: str) -> int:
 
 def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
     """Compute inclusive prefixes along an axis."""
-    emit = _joins(ufunc, "accumulate")
+    emit = _binary_emitter(ufunc, "accumulate")
     given = as_traced(array)
     along = _one_axis(axis, given, "accumulate")
-    op = convert(value_of(given), _element_type(ufunc, given, dtype, _one(out)))
-    made = TracedArray(_running(ufunc, emit, op, along))
-    with_order(made, "K", [given])
-    return deliver([made], _one(out), True, "unsafe", ufunc.__name__)
+    op = convert(value_of(given), _element_type(ufunc, given, dtype, _single(out)))
+    made = TracedArray(_prefixes(ufunc, emit, op, along))
+    set_order(made, "K", [given])
+    return to_outputs([made], _single(out), True, "unsafe", ufunc.__name__)
 
 
-def _running(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
-    opcode, complex_ = _PREFIXES.get(ufunc), op.shape.dtype.is_complex
+def _prefixes(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+    opcode, complex_ = _OPCODES.get(ufunc), op.shape.dtype.is_complex
     if opcode is not None and not (complex_ and opcode in ("maximum", "minimum")):
         pred = op.shape.dtype is ElementType.PRED
         names = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"} if pred else {}
         return cumulative(op, names.get(opcode, opcode), axis)
-    if ufunc in _IN_ANY_ORDER or ufunc in REDUCTIONS:
-        return _by_doubling(emit, op, axis)
+    if ufunc in _REORDERABLE or ufunc in REDUCTIONS:
+        return _prefixes_by_doubling(emit, op, axis)
     count = op.shape.dims[axis]
-    if count > _WRITTEN_OUT:
-        return _running_by_loop(emit, op, axis)
+    if count > _MAX_UNROLLED:
+        return _prefixes_in_order(emit, op, axis)
     parts = [xla.slice_in_dim(op, k, k + 1, dimension=axis) for k in range(count)]
     for k in range(1, count):
         parts[k] = emit(parts[k - 1], parts[k])
     return xla.concatenate(parts, axis) if parts else op
 
 
-def _running_by_loop(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+def _prefixes_in_order(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
     order = [axis, *(d for d in range(op.shape.rank) if d != axis)]
     rows = xla.transpose(op, order)
-    each = _by_loop(emit, _row(rows, 0), [_from(rows, 1)])[1]
+    each = _reduce_in_order(emit, _row(rows, 0), [_rows_from(rows, 1)])[1]
     made = xla.concatenate([xla.slice_in_dim(rows, 0, 1), each], 0)
     return xla.transpose(made, [order.index(d) for d in range(op.shape.rank)])
 
 
-def _by_doubling(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+def _prefixes_by_doubling(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
     """Compute prefixes by doubling: combine each element with the one 1, 2, 4 .. before it."""
     count, reach = op.shape.dims[axis], 1
     while reach < count:
-        first = xla.slice_in_dim(op, 0, reach, dimension=axis)
+        head = xla.slice_in_dim(op, 0, reach, dimension=axis)
         before, after = (xla.slice_in_dim(op, low, low + count - reach, dimension=axis) for low in (0, reach))
-        op = xla.concatenate([first, emit(before, after)], axis)
+        op = xla.concatenate([head, emit(before, after)], axis)
         reach *= 2
     return op
 
@@ -279,30 +278,30 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: An
     UnimplementedError
         The indices are traced.
     """
-    emit = _joins(ufunc, "reduceat")
+    emit = _binary_emitter(ufunc, "reduceat")
     given = as_traced(array)
     if isinstance(indices, TracedArray):
         raise UnimplementedError(
-            f"{ufunc.__name__}.reduceat with traced indices cannot be traced", where=_trace.place(),
+            f"{ufunc.__name__}.reduceat with traced indices cannot be traced", where=_trace.user_line(),
             hint="mark them static, or use np.add.at with the numbers of the segments",
         )  # fmt: skip
-    places = np.asarray(indices).astype(np.intp)
-    if places.ndim != 1:
-        raise ValueError(f"the indices of {ufunc.__name__}.reduceat have {places.ndim} dimensions, not 1")
+    positions = np.asarray(indices).astype(np.intp)
+    if positions.ndim != 1:
+        raise ValueError(f"the indices of {ufunc.__name__}.reduceat have {positions.ndim} dimensions, not 1")
     along = _one_axis(axis, given, "reduceat")
     count = given.shape[along]
-    for k in places.tolist():
+    for k in positions.tolist():
         if not 0 <= k < count:
             raise OutOfRangeError(f"index {k} out-of-bounds in {ufunc.__name__}.reduceat [0, {count})")
-    op = convert(value_of(given), _element_type(ufunc, given, dtype, _one(out)))
-    made = _segments(ufunc, emit, op, [*places.tolist(), count], along)
-    return deliver([TracedArray(made)], _one(out), True, "unsafe", ufunc.__name__)
+    op = convert(value_of(given), _element_type(ufunc, given, dtype, _single(out)))
+    made = _segments(ufunc, emit, op, [*positions.tolist(), count], along)
+    return to_outputs([TracedArray(made)], _single(out), True, "unsafe", ufunc.__name__)
 
 
 def _segments(ufunc: np.ufunc, emit: Emit, op: XlaOp, bounds: Sequence[int], axis: int) -> XlaOp:
-    if len(bounds) - 1 > _MOST_SEGMENTS:
+    if len(bounds) - 1 > _MAX_SEGMENTS:
         raise UnimplementedError(
-            f"{ufunc.__name__}.reduceat of more than {_MOST_SEGMENTS} segments cannot be traced",
+            f"{ufunc.__name__}.reduceat of more than {_MAX_SEGMENTS} segments cannot be traced",
             hint="np.add.at with the numbers of the segments",
         )
     if len(bounds) == 1:
@@ -310,16 +309,16 @@ def _segments(ufunc: np.ufunc, emit: Emit, op: XlaOp, bounds: Sequence[int], axi
     parts = []
     for low, high in pairwise(bounds):
         part = xla.slice_in_dim(op, low, max(high, low + 1), dimension=axis)
-        parts.append(_kept(ufunc, emit, part, axis) if high > low + 1 else part)
+        parts.append(_reduce_keepdims(ufunc, emit, part, axis) if high > low + 1 else part)
     return xla.concatenate(parts, axis)
 
 
-def _kept(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+def _reduce_keepdims(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
     """Reduce along a dimension, which stays with size 1."""
     if ufunc in REDUCTIONS:
-        return reduce_op(ufunc, op, (axis,), True, begun=True)  # starting from its first element
-    joined = _joined(ufunc, emit, _flattened(op, (axis,)), [])
-    return xla.reshape(joined, kept_sizes(op.shape.dims, (axis,)))
+        return reduce_op(ufunc, op, (axis,), True, has_initial=True)  # starting from its first element
+    combined = _reduce_rows(ufunc, emit, _merge_axes(op, (axis,)), [])
+    return xla.reshape(combined, kept_sizes(op.shape.dims, (axis,)))
 
 
 # -- outer and at
@@ -332,7 +331,7 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
     first, second = as_traced(a), as_traced(b)
     more = (None,) * second.ndim
     whole = TracedArray(xla.reshape(value_of(first), (*first.shape, *[1] * second.ndim)))
-    whole.lie(first.memory[(..., *more)])
+    whole.set_memory(first.memory[(..., *more)])
     return call(ufunc, (whole, TracedArray(value_of(second), memory=second.memory)), **kwargs)
 
 
@@ -348,7 +347,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
 
     if not isinstance(a, TracedArray):
         raise TraceError(
-            f"{ufunc.__name__}.at cannot write traced values to a NumPy array", where=_trace.place(),
+            f"{ufunc.__name__}.at cannot write traced values to a NumPy array", where=_trace.user_line(),
             hint="np.zeros_like of a traced array, or x.copy() of an argument, can be written to",
         )  # fmt: skip
     if ufunc.nout != 1 or ufunc.nin > 2:
@@ -359,14 +358,14 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
     types = loop_types(ufunc, (a.kind, value.kind)[: ufunc.nin])
     if ufunc.nin == 2 and types[0] != types[1]:
         raise UnimplementedError(
-            f"{ufunc.__name__}.at of {a.dtype} with {value.dtype} cannot be traced", where=_trace.place(),
+            f"{ufunc.__name__}.at of {a.dtype} with {value.dtype} cannot be traced", where=_trace.user_line(),
             hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
         )  # fmt: skip
     wide = a if types[0] == a.dtype else TracedArray(convert(value_of(a), types[0]))
     given = TracedArray(convert(value_of(value), types[0]))
     combiner = _combiner(ufunc, wide.aval.dtype, a.dtype)
     if _needs_loop(combiner):
-        _one_by_one(wide, indices, given, combiner)
+        _update_in_order(wide, indices, given, combiner)
     else:
         scatter_at(wide, indices, given, combiner)
     if wide is not a:
@@ -382,7 +381,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
 
 def _combiner(ufunc: np.ufunc, dtype: ElementType, kept: Dtype) -> str | XlaComputation:
     """Return the combiner of an element and a value; the result is representable in the array's dtype."""
-    opcode = _PREFIXES.get(ufunc)
+    opcode = _OPCODES.get(ufunc)
     if opcode in ("add", "multiply") and dtype is not ElementType.PRED and dtype.numpy_dtype == kept:
         return str(opcode)
     inner = Trace(f"{ufunc.__name__}_at")
@@ -393,38 +392,38 @@ def _combiner(ufunc: np.ufunc, dtype: ElementType, kept: Dtype) -> str | XlaComp
     if inner.failures:
         raise UnimplementedError(
             f"{ufunc.__name__}.at of {dtype} cannot be traced: it would have to check its operands",
-            where=_trace.place(), hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
+            where=_trace.user_line(), hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
         )  # fmt: skip
     return inner.build(made)
 
 
 #: Opcodes that no backend supports between reading an element and writing it.
-_LOOPED = frozenset({"bitcast-convert", "while"})
+_LOOP_OPCODES = frozenset({"bitcast-convert", "while"})
 
 
 def _needs_loop(combiner: str | XlaComputation) -> bool:
     if isinstance(combiner, str):
         return False
-    return any(i.opcode in _LOOPED for c in combiner.module().computations.values() for i in c.instructions)
+    return any(i.opcode in _LOOP_OPCODES for c in combiner.module().computations.values() for i in c.instructions)
 
 
-def _one_by_one(array: TracedArray, indices: Any, given: TracedArray, combiner: Any) -> None:
+def _update_in_order(array: TracedArray, indices: Any, given: TracedArray, combiner: Any) -> None:
     """Update the elements named by indices in order."""
     from cyxla.numpy.control.loops import fori_loop
     from cyxla.numpy.indexing.access import get
 
     numbers: Any = np.arange(array.size).reshape(array.shape)
-    places = get(as_traced(numbers), indices)
-    line = np.ravel(places)
-    values: Any = np.ravel(TracedArray(broadcast_to(value_of(given), places.shape)))
+    positions = get(as_traced(numbers), indices)
+    flat_indices = np.ravel(positions)
+    values: Any = np.ravel(TracedArray(broadcast_to(value_of(given), positions.shape)))
 
     def step(k: Any, now: Any) -> Any:
-        place = line[k]
-        operands = [value_of(now[place]), value_of(values[k])]
-        return now.at[place].set(TracedArray(xla.call(operands[0].builder, combiner, operands)))
+        position = flat_indices[k]
+        operands = [value_of(now[position]), value_of(values[k])]
+        return now.at[position].set(TracedArray(xla.call(operands[0].builder, combiner, operands)))
 
-    if line.size:
-        made = fori_loop(0, line.size, step, np.ravel(array))
+    if flat_indices.size:
+        made = fori_loop(0, flat_indices.size, step, np.ravel(array))
         array.overwrite(xla.reshape(value_of(made), array.shape))
 
 

@@ -15,9 +15,9 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from cyxla.errors import DTypeError, ShapeError, UnimplementedError
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Dtype, result_type
-from cyxla.numpy.tracing.result_layout import keep_rest
+from cyxla.numpy.tracing.result_layout import set_reduced_layout
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import broadcast_to, deliver, mask_from, narrowed
+from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked, mask_from, to_outputs
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
@@ -66,32 +66,32 @@ def _extreme(op: XlaOp, boolean: bool, number: complex, other: Callable[[XlaOp],
     return values.scalar(op, number) if values.is_complex(op) else other(op)
 
 
-def _constant(number: int) -> Callable[[XlaOp], XlaOp]:
+def _constant_start(number: int) -> Callable[[XlaOp], XlaOp]:
     return lambda op: values.scalar(op, number)
 
 
-def _all_bits(op: XlaOp) -> XlaOp:
-    return values.scalar(op, -1 if op.shape.dtype.is_signed or op.shape.dtype is ElementType.PRED else _top(op))
+def _all_ones(op: XlaOp) -> XlaOp:
+    return values.scalar(op, -1 if op.shape.dtype.is_signed or op.shape.dtype is ElementType.PRED else _max_value(op))
 
 
-def _top(op: XlaOp) -> int:
+def _max_value(op: XlaOp) -> int:
     return int(np.iinfo(values.numpy_type(op)).max)
 
 
 REDUCTIONS: Final[dict[np.ufunc, Reduction]] = {
-    np.add: Reduction("add", "or", _constant(0), promotes=True),
-    np.multiply: Reduction("multiply", "and", _constant(1), promotes=True),
+    np.add: Reduction("add", "or", _constant_start(0), promotes=True),
+    np.multiply: Reduction("multiply", "and", _constant_start(1), promotes=True),
     np.maximum: Reduction("maximum", "or", _least, empty=False),
     np.minimum: Reduction("minimum", "and", _greatest, empty=False),
-    np.logical_or: Reduction("or", "or", _constant(0)),
-    np.logical_and: Reduction("and", "and", _constant(1)),
-    np.bitwise_or: Reduction("or", "or", _constant(0)),
-    np.bitwise_and: Reduction("and", "and", _all_bits),
-    np.bitwise_xor: Reduction("xor", "xor", _constant(0)),
-    np.logical_xor: Reduction("xor", "xor", _constant(0)),
+    np.logical_or: Reduction("or", "or", _constant_start(0)),
+    np.logical_and: Reduction("and", "and", _constant_start(1)),
+    np.bitwise_or: Reduction("or", "or", _constant_start(0)),
+    np.bitwise_and: Reduction("and", "and", _all_ones),
+    np.bitwise_xor: Reduction("xor", "xor", _constant_start(0)),
+    np.logical_xor: Reduction("xor", "xor", _constant_start(0)),
 }  # fmt: skip
 _LOGICAL = (np.logical_or, np.logical_and, np.logical_xor)
-_AS_WIDE = {4: ElementType.S32, 8: ElementType.S64}
+_SAME_WIDTH = {4: ElementType.S32, 8: ElementType.S64}
 _BITWISE = (np.bitwise_or, np.bitwise_and, np.bitwise_xor)
 
 
@@ -157,23 +157,25 @@ def flag(value: Any) -> bool:
 # -- reductions
 
 
-def reduce_op(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool = False, *, begun: bool = False) -> XlaOp:
+def reduce_op(
+    ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool = False, *, has_initial: bool = False
+) -> XlaOp:
     """Reduce a value along dimensions in its own dtype; 16-bit floats are accumulated in 32 bits.
 
-    With `begun` the caller adds an initial value, and the result keeps the sign of zero.
+    With `has_initial` the caller adds an initial value, and the result keeps the sign of zero.
     """
     row = REDUCTIONS[ufunc]
     wide = values.widened(op) if row.promotes else op
     if not axes:
         return op
-    start = neutral(ufunc, wide) if begun else row.start(wide)
-    made = xla.reduce(wide, start, computation_of(ufunc, wide.shape.dtype), tuple(axes))
+    start = identity_of(ufunc, wide) if has_initial else row.start(wide)
+    made = xla.reduce(wide, start, combiner_of(ufunc, wide.shape.dtype), tuple(axes))
     if keepdims:
         made = xla.reshape(made, kept_sizes(op.shape.dims, axes))
     return made if wide is op else xla.convert(made, op.shape.dtype)
 
 
-def neutral(ufunc: np.ufunc, op: XlaOp) -> XlaOp:
+def identity_of(ufunc: np.ufunc, op: XlaOp) -> XlaOp:
     """Return the identity in the dtype of a value; of addition the one that keeps the sign of zero."""
     if REDUCTIONS[ufunc].opcode == "add" and (values.is_float(op) or values.is_complex(op)):
         return values.scalar(op, complex(-0.0, -0.0) if values.is_complex(op) else -0.0)
@@ -181,20 +183,20 @@ def neutral(ufunc: np.ufunc, op: XlaOp) -> XlaOp:
 
 
 @lru_cache(maxsize=256)
-def computation_of(ufunc: np.ufunc, dtype: ElementType) -> XlaComputation:
+def combiner_of(ufunc: np.ufunc, dtype: ElementType) -> XlaComputation:
     """Return the computation that combines two elements of a dtype."""
     row = REDUCTIONS[ufunc]
-    if not _by_parts(row, dtype):
+    if not _needs_comparison(row, dtype):
         return scalar_computation(_opcode(row, dtype), dtype)
     builder = XlaBuilder(f"{row.opcode}_{dtype}")
     x, y = (xla.parameter(builder, k, Shape.array(dtype), name) for k, name in enumerate("xy"))
-    return builder.build(joined(ufunc, x, y))
+    return builder.build(combine(ufunc, x, y))
 
 
-def joined(ufunc: np.ufunc, x: XlaOp, y: XlaOp) -> XlaOp:
+def combine(ufunc: np.ufunc, x: XlaOp, y: XlaOp) -> XlaOp:
     """Combine two values of one dtype and shape element by element."""
     row, dtype = REDUCTIONS[ufunc], x.shape.dtype
-    if not _by_parts(row, dtype):
+    if not _needs_comparison(row, dtype):
         return xla.function_of(_opcode(row, dtype))(x, y)
     first = not_less(x, y) if row.opcode == "maximum" else not_less(y, x)
     return xla.select(xla.or_(first, xla.ne(x, x)), x, y)
@@ -204,7 +206,7 @@ def _opcode(row: Reduction, dtype: ElementType) -> str:
     return row.boolean if dtype is ElementType.PRED else row.opcode
 
 
-def _by_parts(row: Reduction, dtype: ElementType) -> bool:
+def _needs_comparison(row: Reduction, dtype: ElementType) -> bool:
     return dtype.is_complex and row.opcode in ("maximum", "minimum")
 
 
@@ -230,42 +232,42 @@ def reduce(
     if row is None:
         raise UnimplementedError(f"{ufunc.__name__}.reduce cannot be traced", hint="np.add, np.maximum and others can")
     given = as_traced(array)
-    chosen = None if all_chosen(where) else mask_from(where)
+    mask = None if selects_all(where) else mask_from(where)
     axes = axes_of(axis, given.ndim)
     target = out[0] if isinstance(out, tuple) else out
-    op = _prepared(ufunc, given, type_of(ufunc, given, dtype, target), dtype)
+    op = _convert_elements(ufunc, given, type_of(ufunc, given, dtype, target), dtype)
     if not has_start(row, initial):
-        _refuse_nothing(op, axes, chosen is not None, ufunc)
-    begun = initial is not NOT_GIVEN and initial is not None
-    if chosen is not None:
-        skipped = neutral(ufunc, op) if begun else row.start(op)
-        op = xla.select(mask_of(chosen, op.shape.dims), op, broadcast_to(skipped, op.shape.dims))
-    made = _reduced(ufunc, op, axes, flag(keepdims), given, begun)
-    if begun:
-        made = joined(ufunc, initial_of(initial, made), made)
-    result = handed(made, target, ufunc.__name__)
+        _refuse_empty(op, axes, mask is not None, ufunc)
+    has_initial = initial is not NOT_GIVEN and initial is not None
+    if mask is not None:
+        skipped = identity_of(ufunc, op) if has_initial else row.start(op)
+        op = xla.select(mask_of(mask, op.shape.dims), op, broadcast_to(skipped, op.shape.dims))
+    made = _reduced(ufunc, op, axes, flag(keepdims), given, has_initial)
+    if has_initial:
+        made = combine(ufunc, initial_of(initial, made), made)
+    result = reduction_to_out(made, target, ufunc.__name__)
     if target is None and not given.contiguous:
-        keep_rest(result, given.memory, axes)
+        set_reduced_layout(result, given.memory, axes)
     return result
 
 
 def has_start(row: Reduction, initial: Any) -> bool:
-    """Return whether a reduction has an initial value: the identity or the caller's; None is neither."""
+    """Return True if a reduction has an initial value: the identity or the caller's; None is neither."""
     return initial is not None and (row.empty or initial is not NOT_GIVEN)
 
 
 def _reduced(
-    ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray, begun: bool
+    ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray, has_initial: bool
 ) -> XlaOp:  # fmt: skip
     """Reduce; bools whose reduction is not over the last dimension are reduced in the width of their source."""
-    wide = _AS_WIDE.get(given.itemsize) if ufunc in _LOGICAL else None
+    wide = _SAME_WIDTH.get(given.itemsize) if ufunc in _LOGICAL else None
     if wide is None or not axes or given.ndim - 1 in axes:
-        return reduce_op(ufunc, op, axes, keepdims, begun=begun)
+        return reduce_op(ufunc, op, axes, keepdims, has_initial=has_initial)
     made = reduce_op(ufunc, xla.convert(op, wide), axes, keepdims)
     return xla.ne(made, values.zeros_like(made))
 
 
-def handed(made: XlaOp, out: Any, name: str) -> Any:
+def reduction_to_out(made: XlaOp, out: Any, name: str) -> Any:
     """Return a result, written to ``out=`` of the same shape and any dtype if given.
 
     Raises
@@ -275,26 +277,33 @@ def handed(made: XlaOp, out: Any, name: str) -> Any:
     """
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and tuple(target.shape) != made.shape.dims:
-        raise ShapeError(_unfit(name, target.shape, made.shape.dims))
-    return deliver([TracedArray(made)], target, True, "unsafe", name)
+        raise ShapeError(_shape_message(name, target.shape, made.shape.dims))
+    return to_outputs([TracedArray(made)], target, True, "unsafe", name)
 
 
-_STEPS = {"mean": "add", "var": "add", "std": "add", "median": "add", "any": "logical_or", "all": "logical_and"}
+_REDUCTION_NAMES = {
+    "mean": "add",
+    "var": "add",
+    "std": "add",
+    "median": "add",
+    "any": "logical_or",
+    "all": "logical_and",
+}
 
 
-def _unfit(name: str, have: Sequence[int], wanted: Sequence[int]) -> str:
+def _shape_message(name: str, have: Sequence[int], wanted: Sequence[int]) -> str:
     """Return the message for an ``out=`` of another shape, NumPy's where it has one."""
     if name in ("argmax", "argmin"):
         return f"output array does not match result of np.{name}."
     if len(have) == len(wanted):
         return f"{name}: out= has sizes {list(have)}, the result has {list(wanted)}"
     return (
-        f"output parameter for reduction operation {_STEPS.get(name, name)} has the wrong number of dimensions: "
-        f"Found {len(have)} but expected {len(wanted)}"
+        f"output parameter for reduction operation {_REDUCTION_NAMES.get(name, name)} has the wrong number of "
+        f"dimensions: Found {len(have)} but expected {len(wanted)}"
     )
 
 
-def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: Any) -> XlaOp:
+def _convert_elements(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: Any) -> XlaOp:
     """Convert the elements to the dtype of the reduction."""
     if ufunc in _LOGICAL:
         if asked is not None and dtype.kind != "b":
@@ -319,8 +328,8 @@ def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
     return array.dtype if promoted is None or array.itemsize > promoted.itemsize else promoted
 
 
-def all_chosen(where: Any) -> bool:
-    """Return whether ``where=`` selects all elements."""
+def selects_all(where: Any) -> bool:
+    """Return True if ``where=`` selects all elements."""
     return where is NOT_GIVEN or where is True
 
 
@@ -332,7 +341,7 @@ def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
     return broadcast_to(mask, sizes)
 
 
-def _refuse_nothing(op: XlaOp, axes: Sequence[int], masked: bool, ufunc: np.ufunc) -> None:
+def _refuse_empty(op: XlaOp, axes: Sequence[int], masked: bool, ufunc: np.ufunc) -> None:
     """Refuse reductions that may have no elements and have no identity."""
     if masked:
         raise ShapeError(f"{_no_identity(ufunc)}, so where= needs initial=")
@@ -349,13 +358,13 @@ def initial_of(initial: Any, made: XlaOp) -> XlaOp:
     dtype = values.numpy_type(made)
     if known_values(initial) is not None:
         cell = np.zeros((), dtype)
-        cell[()] = initial if np.ndim(initial) == 0 else _refused_sequence()
+        cell[()] = initial if np.ndim(initial) == 0 else _refuse_sequence()
         start = xla.constant(made.builder, cell, made.shape.dtype)
     else:
         given = as_traced(initial)
-        start = narrowed(given, dtype) if given.ndim == 0 else _refused_sequence()
+        start = convert_checked(given, dtype) if given.ndim == 0 else _refuse_sequence()
     return broadcast_to(start, made.shape.dims)
 
 
-def _refused_sequence() -> Any:
+def _refuse_sequence() -> Any:
     raise ValueError("setting an array element with a sequence.")

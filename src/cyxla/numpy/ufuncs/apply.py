@@ -14,7 +14,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.frames import is_augmented_assignment
 from cyxla.numpy.tracing.promotion import Dtype, Kind, Signature, loop_types, output_error
 from cyxla.numpy.tracing.registry import full_name
-from cyxla.numpy.tracing.result_layout import with_order
+from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -23,7 +23,7 @@ Emit = Callable[..., Any]
 _IGNORED = ("subok",)
 _WEAK = (int, float, complex)
 _EMITTERS: dict[np.ufunc, Emit] = {}
-_AS_THEY_ARE: dict[tuple[Any, ...], Dtype | None] = {}  # loop dtype by operands, None if they need conversion
+_DIRECT_LOOPS: dict[tuple[Any, ...], Dtype | None] = {}  # loop dtype by operands, None if they need conversion
 
 
 def emitter_of(ufunc: np.ufunc) -> Emit:
@@ -42,7 +42,7 @@ def emitter_of(ufunc: np.ufunc) -> Emit:
     found = find(ufunc)
     if found is None:
         raise UnimplementedError(
-            f"{full_name(ufunc)} cannot be traced", where=_trace.place(), hint="docs/numpy.md lists what can"
+            f"{full_name(ufunc)} cannot be traced", where=_trace.user_line(), hint="docs/numpy.md lists what can"
         )
     _EMITTERS[ufunc] = found
     return found
@@ -66,19 +66,19 @@ def call(
             raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
     if len(inputs) > ufunc.nin:  # outputs may be given by position
         inputs, out = inputs[: ufunc.nin], tuple(inputs[ufunc.nin :])
-    asked = None if dtype is None and signature is None else asked_types(ufunc, dtype, signature)
+    requested = None if dtype is None and signature is None else requested_types(ufunc, dtype, signature)
     if casting != "same_kind":
-        _check_rule(casting)
-    results = compute(ufunc, inputs, asked, casting)
+        _check_casting(casting)
+    results = compute(ufunc, inputs, requested, casting)
     if order != "K" or not all(type(x) is TracedArray and x._memory is None for x in inputs):
         for result in results:
-            with_order(result, order, inputs)
+            set_order(result, order, inputs)
     if out is None and where is True:
         return results[0] if len(results) == 1 else tuple(results)
-    return deliver(results, out, where, casting, ufunc.__name__)
+    return to_outputs(results, out, where, casting, ufunc.__name__)
 
 
-def asked_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signature:
+def requested_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signature:
     """Return the dtypes that ``dtype=`` or ``signature=`` of a call request.
 
     Raises
@@ -89,21 +89,21 @@ def asked_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signatur
         The signature does not have one type for each operand and result.
     """
     if signature is None:
-        return _compiled(ufunc, dtype)
+        return _supported_dtype(ufunc, dtype)
     if dtype is not None:
         raise TypeError("cannot specify both 'signature' and 'dtype'")
     if isinstance(signature, (str, bytes)):
-        signature = _letters(ufunc, signature if isinstance(signature, str) else signature.decode())
+        signature = _type_characters(ufunc, signature if isinstance(signature, str) else signature.decode())
     elif not isinstance(signature, tuple):
         raise TypeError("the signature object to ufunc must be a string or a tuple.")
     if len(signature) == 1:
         raise TypeError("a signature of one type does not say whose it is: use dtype=")
     if len(signature) != ufunc.nargs:
         raise ValueError(f"a type-tuple must have {ufunc.nargs} items for {ufunc.__name__}, got {len(signature)}")
-    return tuple(None if t is None else _compiled(ufunc, t) for t in signature)
+    return tuple(None if t is None else _supported_dtype(ufunc, t) for t in signature)
 
 
-def _letters(ufunc: np.ufunc, signature: str) -> tuple[str, ...]:
+def _type_characters(ufunc: np.ufunc, signature: str) -> tuple[str, ...]:
     """Return the type characters of a signature such as ``dd->d``."""
     before, arrow, after = signature.partition("->")
     if len(signature) > 1 and (not arrow or (len(before), len(after)) != (ufunc.nin, ufunc.nout)):
@@ -117,7 +117,7 @@ def _letters(ufunc: np.ufunc, signature: str) -> tuple[str, ...]:
     return letters
 
 
-def _compiled(ufunc: np.ufunc, dtype: Any) -> Dtype:
+def _supported_dtype(ufunc: np.ufunc, dtype: Any) -> Dtype:
     """Return a requested dtype.
 
     Raises
@@ -128,20 +128,20 @@ def _compiled(ufunc: np.ufunc, dtype: Any) -> Dtype:
     wanted: Dtype = np.dtype(dtype)
     if wanted.kind == "O" or wanted.name in ("float128", "complex256"):
         raise UnimplementedError(
-            f"numpy.{full_name(ufunc)} of {wanted} cannot be traced", where=_trace.place(),
+            f"numpy.{full_name(ufunc)} of {wanted} cannot be traced", where=_trace.user_line(),
             hint="numbers of up to 64 bits, and complex128, can",
         )  # fmt: skip
     return wanted
 
 
-_RULES = ("no", "equiv", "safe", "same_kind", "same_value", "unsafe")
+_CASTING_RULES = ("no", "equiv", "safe", "same_kind", "same_value", "unsafe")
 
 
-def _check_rule(casting: Any) -> None:
+def _check_casting(casting: Any) -> None:
     if type(casting) is not str:
         raise TypeError(f"casting must be str, not {type(casting).__name__}")
-    if casting not in _RULES:
-        raise ValueError(f"casting must be one of {', '.join(map(repr, _RULES))} (got '{casting}')")
+    if casting not in _CASTING_RULES:
+        raise ValueError(f"casting must be one of {', '.join(map(repr, _CASTING_RULES))} (got '{casting}')")
 
 
 def compute(
@@ -149,25 +149,25 @@ def compute(
 ) -> list[TracedArray]:
     """Compute an element-wise ufunc of array-like inputs."""
     emit = emitter_of(ufunc)
-    ready = _ready(ufunc, inputs) if dtype is None and casting == "same_kind" else None
-    if ready is not None:
-        made = emit(*ready)
+    direct = _direct_operands(ufunc, inputs) if dtype is None and casting == "same_kind" else None
+    if direct is not None:
+        made = emit(*direct)
         return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
-    if ufunc in (np.equal, np.not_equal) and any(map(is_no_number, inputs)):
-        return [_unlike(ufunc, inputs)]
-    if ufunc in _COMPARISONS and dtype is None and (found := compare_out_of_range(ufunc, inputs)) is not None:
+    if ufunc in (np.equal, np.not_equal) and any(map(equals_no_number, inputs)):
+        return [_never_equal(ufunc, inputs)]
+    if ufunc in _COMPARISONS and dtype is None and (found := compare_with_unrepresentable(ufunc, inputs)) is not None:
         return [found]
-    given: list[Any] = [x if type(x) in _WEAK else _operand(x, ufunc) for x in inputs]
+    given: list[Any] = [x if type(x) in _WEAK else _convert_operand(x, ufunc) for x in inputs]
     kinds = [type(x) if type(x) in _WEAK else x.kind for x in given]
     if ufunc in _COMPARISONS:
-        kinds = [_wide(x, k) for x, k in zip(given, kinds, strict=True)]
+        kinds = [_comparison_kind(x, k) for x, k in zip(given, kinds, strict=True)]
     types = loop_types(ufunc, tuple(kinds), dtype, casting)
-    ops = [number(x, t) if type(x) in _WEAK else narrowed(x, t) for x, t in zip(given, types, strict=False)]
-    made = emit(*(aligned(ops, ufunc.__name__) if len(ops) > 1 else ops))
+    ops = [number(x, t) if type(x) in _WEAK else convert_checked(x, t) for x, t in zip(given, types, strict=False)]
+    made = emit(*(broadcast_together(ops, ufunc.__name__) if len(ops) > 1 else ops))
     return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
 
 
-def _ready(ufunc: np.ufunc, inputs: Sequence[Any]) -> list[XlaOp] | None:
+def _direct_operands(ufunc: np.ufunc, inputs: Sequence[Any]) -> list[XlaOp] | None:
     """Return the operands if they need no conversion, the most frequent case: equal shapes, and dtypes of a loop."""
     trace = _trace.require_current()
     like: XlaOp | None = None
@@ -186,23 +186,23 @@ def _ready(ufunc: np.ufunc, inputs: Sequence[Any]) -> list[XlaOp] | None:
     if like is None:
         return None
     key = (ufunc, like.shape.dtype, *map(type, given))
-    dtype = _AS_THEY_ARE[key] if key in _AS_THEY_ARE else _loop_of(key)
+    dtype = _DIRECT_LOOPS[key] if key in _DIRECT_LOOPS else _direct_loop(key)
     if dtype is None:
         return None
     return [x if type(x) is XlaOp else trace.number(x, dtype, like.shape.dims) for x in given]
 
 
-def _loop_of(key: tuple[Any, ...]) -> Dtype | None:
+def _direct_loop(key: tuple[Any, ...]) -> Dtype | None:
     """Return the dtype of a loop that takes operands unconverted; Python integers only as floats, without overflow."""
     ufunc, element, *kinds = key
     own: Dtype = element.numpy_dtype
     types = loop_types(ufunc, tuple([own if k is XlaOp else k for k in kinds]), None, "same_kind")[: len(kinds)]
     fits = all(t == own for t in types) and (own.kind == "f" or int not in kinds)
-    _AS_THEY_ARE[key] = own if fits else None
-    return _AS_THEY_ARE[key]
+    _DIRECT_LOOPS[key] = own if fits else None
+    return _DIRECT_LOOPS[key]
 
 
-def _wide(value: Any, kind: Kind) -> Kind:
+def _comparison_kind(value: Any, kind: Kind) -> Kind:
     """Return the kind for comparisons: a Python integer argument compares by value with dtypes that cannot hold it."""
     return np.dtype(np.int64) if kind is int and isinstance(value, TracedArray) else kind
 
@@ -232,7 +232,7 @@ def _refuse_overflow(value: int, dtype: Dtype) -> None:
         raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
 
 
-def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
+def convert_checked(array: TracedArray, dtype: Dtype) -> XlaOp:
     """Convert an array to a loop's dtype.
 
     Raises
@@ -268,7 +268,7 @@ _COMPARISONS: dict[np.ufunc, tuple[bool, bool]] = {
 }  # fmt: skip
 
 
-def compare_out_of_range(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray | None:
+def compare_with_unrepresentable(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray | None:
     """Compare integers with a Python integer that their dtype cannot hold: the result is known while tracing."""
     if sum(type(x) is int for x in inputs) != 1:
         return None
@@ -284,7 +284,7 @@ def compare_out_of_range(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray 
     return as_traced(np.broadcast_to(np.bool_(_COMPARISONS[ufunc][0 if above else 1]), array.shape))
 
 
-def _operand(value: Any, ufunc: np.ufunc) -> TracedArray:
+def _convert_operand(value: Any, ufunc: np.ufunc) -> TracedArray:
     """Convert an input to a traced array.
 
     Raises
@@ -294,24 +294,24 @@ def _operand(value: Any, ufunc: np.ufunc) -> TracedArray:
     """
     if isinstance(value, Number) and not isinstance(value, (int, float, complex, np.generic)):
         raise UnimplementedError(
-            f"numpy.{full_name(ufunc)} of a {type(value).__name__} cannot be traced", where=_trace.place(),
+            f"numpy.{full_name(ufunc)} of a {type(value).__name__} cannot be traced", where=_trace.user_line(),
             hint="make it a float first: float(value)",
         )  # fmt: skip
     return as_traced(value)
 
 
-def is_no_number(value: Any) -> bool:
+def equals_no_number(value: Any) -> bool:
     """Return True if a value equals no number: None, a set, a dict, an object without its own ``__eq__``."""
     equality: Any = type(value).__eq__
     return value is None or isinstance(value, (set, frozenset, dict)) or equality is object.__eq__
 
 
-def _unlike(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray:
-    sizes = np.broadcast_shapes(*[as_traced(x).shape for x in inputs if not is_no_number(x)])
+def _never_equal(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray:
+    sizes = np.broadcast_shapes(*[as_traced(x).shape for x in inputs if not equals_no_number(x)])
     return as_traced(np.broadcast_to(np.bool_(ufunc == np.not_equal), sizes))
 
 
-def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
+def broadcast_together(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
     """Broadcast operands to their common shape.
 
     Raises
@@ -327,7 +327,7 @@ def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
     except ValueError:
         shapes = " ".join(str(op.shape.dims) for op in ops)
         raise ShapeError(
-            f"{name}: operands could not be broadcast together with shapes {shapes}", where=_trace.place()
+            f"{name}: operands could not be broadcast together with shapes {shapes}", where=_trace.user_line()
         ) from None
     return [broadcast_to(op, common) for op in ops]
 
@@ -340,36 +340,36 @@ def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
     return xla.broadcast_in_dim(op, tuple(sizes), tuple(range(first, len(sizes))))
 
 
-def deliver(results: Sequence[TracedArray], out: Any, where: Any, casting: str, name: str) -> Any:
+def to_outputs(results: Sequence[TracedArray], out: Any, where: Any, casting: str, name: str) -> Any:
     """Return the results of a ufunc, masked by ``where=`` and written to ``out=`` if given."""
     targets = out if isinstance(out, tuple) else (out,)
     targets = (*targets, *[None] * (len(results) - len(targets)))
-    given = [_into(r, t, where, casting, name) for r, t in zip(results, targets, strict=True)]
+    given = [_to_output(r, t, where, casting, name) for r, t in zip(results, targets, strict=True)]
     return given[0] if len(given) == 1 else tuple(given)
 
 
-def _into(result: TracedArray, target: Any, where: Any, casting: str, name: str) -> Any:
+def _to_output(result: TracedArray, target: Any, where: Any, casting: str, name: str) -> Any:
     if target is None:
-        return result if where is True else _masked(result, as_traced(0, result.dtype), where)
+        return result if where is True else _select_where(result, as_traced(0, result.dtype), where)
     if not isinstance(target, (np.ndarray, TracedArray)):
         raise TypeError("return arrays must be of ArrayType")
     if not np.can_cast(result.kind if isinstance(result.kind, np.dtype) else result.dtype, target.dtype, casting):  # type: ignore[arg-type]
         raise output_error(name, result.dtype, target.dtype, casting)
     if not isinstance(target, TracedArray):
-        target = _fresh(target, name)
+        target = _copy_output(target, name)
     value = convert(value_of(result), target.dtype)
     if value.shape.dims != target.shape:
-        _check_fits(value.shape.dims, target.shape)
+        _check_output_shape(value.shape.dims, target.shape)
         value = broadcast_to(value, target.shape)
     if where is not True:
-        value = value_of(_masked(TracedArray(value), target, where))
+        value = value_of(_select_where(TracedArray(value), target, where))
         if value.shape.dims != target.shape:
-            raise ShapeError(f"{name}: where= does not fit out= of {target.aval}", where=_trace.place())
+            raise ShapeError(f"{name}: where= does not fit out= of {target.aval}", where=_trace.user_line())
     target.overwrite(value)
     return target
 
 
-def _check_fits(sizes: tuple[int, ...], target: tuple[int, ...]) -> None:
+def _check_output_shape(sizes: tuple[int, ...], target: tuple[int, ...]) -> None:
     """Refuse an ``out=`` to whose shape a result cannot be broadcast."""
     try:
         common = np.broadcast_shapes(sizes, target)
@@ -381,11 +381,11 @@ def _check_fits(sizes: tuple[int, ...], target: tuple[int, ...]) -> None:
         )
 
 
-def _fresh(target: np.ndarray[Any, Any], name: str) -> TracedArray:
+def _copy_output(target: np.ndarray[Any, Any], name: str) -> TracedArray:
     """Return a traced copy of a NumPy array given as ``out=``; allowed in ``+=`` and its like, which use the result."""
     if not is_augmented_assignment():
         raise TraceError(
-            f"{name}: out= is a NumPy array, which traced values cannot be written to", where=_trace.place(),
+            f"{name}: out= is a NumPy array, which traced values cannot be written to", where=_trace.user_line(),
             hint="use the result, or give a traced array: np.empty_like(x)",
         )  # fmt: skip
     return as_traced(target.copy())
@@ -407,6 +407,6 @@ def mask_from(where: Any) -> TracedArray:
     return mask
 
 
-def _masked(result: TracedArray, other: TracedArray, where: Any) -> TracedArray:
-    mask, yes, no = aligned([value_of(mask_from(where)), value_of(result), value_of(other)], "where")
+def _select_where(result: TracedArray, other: TracedArray, where: Any) -> TracedArray:
+    mask, yes, no = broadcast_together([value_of(mask_from(where)), value_of(result), value_of(other)], "where")
     return TracedArray(xla.select(mask, yes, no))

@@ -7,9 +7,9 @@ from math import e, log, log2, log10
 
 import numpy as np
 
-from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, full, with_derivative
-from cyxla.numpy.ufuncs.floats import copysign, is_inf, is_nan, length, whole_power
-from cyxla.numpy.ufuncs.integers import literal_of
+from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, full, with_vjp
+from cyxla.numpy.ufuncs.floats import copysign, integer_power, is_inf, is_nan, length
+from cyxla.numpy.ufuncs.integers import known_constant
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -39,7 +39,7 @@ def _absolute(z: XlaOp) -> XlaOp:
     return length(*parts(z))
 
 
-def _towards(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+def _absolute_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     if cts[0] is None:
         return [None]
     size = xla.select(xla.eq(outs[0], full(outs[0], 0)), full(outs[0], 1), outs[0])
@@ -48,7 +48,7 @@ def _towards(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     return [xla.complex_(xla.multiply(share, re), xla.negate(xla.multiply(share, im)))]
 
 
-absolute = with_derivative(_absolute, _towards)
+absolute = with_vjp(_absolute, _absolute_vjp)
 
 
 def rint(z: XlaOp) -> XlaOp:
@@ -93,18 +93,18 @@ def _extreme(first_wins: Emit) -> Emit:
     return lambda x, y: xla.select(xla.or_(_has_nan(x), first_wins(x, y)), x, y)
 
 
-def _number_rather(first_wins: Emit) -> Emit:
+def _ignoring_nan(first_wins: Emit) -> Emit:
     return lambda x, y: xla.select(xla.or_(_has_nan(y), first_wins(x, y)), x, y)
 
 
 maximum, minimum = _extreme(greater_equal), _extreme(less_equal)
-fmax, fmin = _number_rather(greater_equal), _number_rather(less_equal)
+fmax, fmin = _ignoring_nan(greater_equal), _ignoring_nan(less_equal)
 
 
 # -- functions
 
 
-def _times(z: XlaOp, factor: float) -> XlaOp:
+def _scale(z: XlaOp, factor: float) -> XlaOp:
     re, im = parts(z)
     return xla.complex_(xla.multiply(re, full(re, factor)), xla.multiply(im, full(im, factor)))
 
@@ -112,28 +112,28 @@ def _times(z: XlaOp, factor: float) -> XlaOp:
 def _exp(z: XlaOp) -> XlaOp:
     """Compute the exponential; for an infinite real part and no finite imaginary part infinity or zero, as NumPy."""
     made, (re, im) = xla.exponential(z), parts(z)
-    lost = xla.and_(is_inf(re), xla.not_(xla.is_finite(im)))
+    overflowed = xla.and_(is_inf(re), xla.not_(xla.is_finite(im)))
     size = xla.maximum(re, full(re, 0))
-    return xla.select(lost, xla.complex_(size, copysign(xla.multiply(size, full(re, 0)), im)), made)
+    return xla.select(overflowed, xla.complex_(size, copysign(xla.multiply(size, full(re, 0)), im)), made)
 
 
-exp = with_derivative(_exp, lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], outs[0])])
+exp = with_vjp(_exp, lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], outs[0])])
 
 
 def exp2(z: XlaOp) -> XlaOp:
     """Compute 2**z."""
-    made: XlaOp = exp(_times(z, log(2)))
+    made: XlaOp = exp(_scale(z, log(2)))
     return made
 
 
 def log2_(z: XlaOp) -> XlaOp:
     """Compute the logarithm to base 2."""
-    return _times(xla.log(z), log2(e))
+    return _scale(xla.log(z), log2(e))
 
 
 def log10_(z: XlaOp) -> XlaOp:
     """Compute the logarithm to base 10."""
-    return _times(xla.log(z), log10(e))
+    return _scale(xla.log(z), log10(e))
 
 
 def expm1(z: XlaOp) -> XlaOp:
@@ -152,12 +152,12 @@ def _log1p(z: XlaOp) -> XlaOp:
     return xla.complex_(xla.log(length(moved, im)), xla.atan2(im, moved))
 
 
-def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
+def _divided_by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
     """Return the derivative rule of a function, given the reciprocal of its derivative."""
     return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
 
 
-log1p = with_derivative(_log1p, _by(lambda z: xla.add(full(z, 1), z)))
+log1p = with_vjp(_log1p, _divided_by(lambda z: xla.add(full(z, 1), z)))
 
 
 def square(z: XlaOp) -> XlaOp:
@@ -165,7 +165,7 @@ def square(z: XlaOp) -> XlaOp:
     return xla.multiply(z, z)
 
 
-def _along(w: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
+def _smith_ratio(w: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     """Return a mask of greater real parts, the ratio of the parts, and the squared length over the greater part.
 
     R. L. Smith, "Algorithm 116: complex division", 1962: the ratio avoids overflow of squares.
@@ -177,19 +177,19 @@ def _along(w: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     return wide, ratio, xla.add(long, xla.multiply(short, ratio))
 
 
-def _smith(z: XlaOp, w: XlaOp) -> XlaOp:
+def _smith_divide(z: XlaOp, w: XlaOp) -> XlaOp:
     a, b = parts(z)
-    wide, ratio, whole = _along(w)
+    wide, ratio, whole = _smith_ratio(w)
     scale = xla.divide(full(a, 1), whole)
     first, second = xla.select(wide, a, b), xla.select(wide, b, a)
     real = xla.multiply(xla.add(first, xla.multiply(second, ratio)), scale)
-    turned = xla.multiply(first, ratio)
-    imag = xla.subtract(xla.select(wide, second, turned), xla.select(wide, turned, second))
+    cross = xla.multiply(first, ratio)
+    imag = xla.subtract(xla.select(wide, second, cross), xla.select(wide, cross, second))
     return xla.complex_(real, xla.multiply(imag, scale))
 
 
 def _reciprocal(z: XlaOp) -> XlaOp:
-    wide, ratio, whole = _along(z)
+    wide, ratio, whole = _smith_ratio(z)
     one = full(ratio, 1)
     imag = xla.divide(xla.select(wide, ratio, one), whole)
     return xla.complex_(xla.divide(xla.select(wide, one, ratio), whole), xla.negate(imag))
@@ -198,7 +198,7 @@ def _reciprocal(z: XlaOp) -> XlaOp:
 def _divide(z: XlaOp, w: XlaOp) -> XlaOp:
     size = xla.abs_(xla.real(w))
     by_zero = xla.complex_(*(xla.divide(part, size) for part in parts(z)))
-    return xla.select(xla.eq(w, full(w, 0)), by_zero, _smith(z, w))
+    return xla.select(xla.eq(w, full(w, 0)), by_zero, _smith_divide(z, w))
 
 
 def _divide_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
@@ -208,8 +208,8 @@ def _divide_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     return [share, xla.negate(xla.multiply(share, outs[0]))]
 
 
-divide = with_derivative(_divide, _divide_vjp)
-reciprocal = with_derivative(
+divide = with_vjp(_divide, _divide_vjp)
+reciprocal = with_vjp(
     _reciprocal,
     lambda ops, outs, cts: [None if cts[0] is None else xla.negate(cts[0] * outs[0] * outs[0])],
 )
@@ -224,7 +224,7 @@ def _product(z: XlaOp, w: XlaOp) -> XlaOp:
     return xla.complex_(a * c - b * d, a * d + b * c)
 
 
-def _times_one(z: XlaOp) -> XlaOp:
+def _multiply_by_one(z: XlaOp) -> XlaOp:
     """Multiply by 1 + 0j, which makes a part nan beside an infinite one."""
     re, im = parts(z)
     nan = full(re, np.nan)
@@ -233,22 +233,22 @@ def _times_one(z: XlaOp) -> XlaOp:
 
 def power(z: XlaOp, w: XlaOp) -> XlaOp:
     """Compute a power; integer exponents below 100 by multiplication, as in NumPy."""
-    known = literal_of(w)
+    known = known_constant(w)
     if known is not None and known.ndim == 0:
         number = complex(known)
-        if number.imag == 0 and abs(number.real) < _MOST and number.real.is_integer():
-            return _whole_power(z, int(number.real))
+        if number.imag == 0 and abs(number.real) < _MAX_WHOLE_EXPONENT and number.real.is_integer():
+            return _integer_power(z, int(number.real))
     made: XlaOp = _power(z, w)
     return made
 
 
-_MOST = 100  # integer exponents of this size and more use logarithms
+_MAX_WHOLE_EXPONENT = 100  # integer exponents of this size and more use logarithms
 
 
-def _whole_power(z: XlaOp, count: int) -> XlaOp:
+def _integer_power(z: XlaOp, count: int) -> XlaOp:
     if count == 0:
         return full(z, 1)
-    made = whole_power(z, count) if 1 <= count <= 3 else _by_bits(z, abs(count))
+    made = integer_power(z, count) if 1 <= count <= 3 else _binary_power(z, abs(count))
     if count > 0:
         return made
     nan = full(xla.real(z), np.nan)
@@ -256,11 +256,11 @@ def _whole_power(z: XlaOp, count: int) -> XlaOp:
     return xla.select(xla.eq(z, full(z, 0)), xla.complex_(nan, nan), inverted)
 
 
-def _by_bits(z: XlaOp, count: int) -> XlaOp:
+def _binary_power(z: XlaOp, count: int) -> XlaOp:
     made = None
     while count:
         if count & 1:
-            made = _times_one(z) if made is None else xla.multiply(made, z)
+            made = _multiply_by_one(z) if made is None else xla.multiply(made, z)
         z, count = xla.multiply(z, z), count >> 1
     assert made is not None
     return made
@@ -270,48 +270,48 @@ def _by_squaring(z: XlaOp, count: XlaOp) -> XlaOp:
     """Compute the power by squaring for nonzero integer exponents from -99 to 99, given as floats."""
     half, two, size = full(count, 0.5), full(count, 2), xla.abs_(count)
     made, square, rest = full(z, 1), z, size
-    for k in range(_MOST.bit_length()):
+    for k in range(_MAX_WHOLE_EXPONENT.bit_length()):
         less = xla.floor(rest * half)
-        found = _product(made, square) if k else _times_one(square)
+        found = _product(made, square) if k else _multiply_by_one(square)
         made = xla.select(xla.ne(less * two, rest), found, made)
         square, rest = _product(square, square), less
     inverted: XlaOp = divide(full(z, 1), made)
     made = xla.select(xla.lt(count, full(count, 0)), inverted, made)
     for exponent in (1, 2, 3):  # without a multiplication by 1
-        made = xla.select(xla.eq(count, full(count, exponent)), whole_power(z, exponent), made)
+        made = xla.select(xla.eq(count, full(count, exponent)), integer_power(z, exponent), made)
     return made
 
 
 def _by_logarithm(z: XlaOp, w: XlaOp) -> XlaOp:
-    made: XlaOp = exp(_annex_g(w, xla.log(z)))
+    made: XlaOp = exp(_multiply_annex_g(w, xla.log(z)))
     return made
 
 
-def _annex_g(z: XlaOp, w: XlaOp) -> XlaOp:
+def _multiply_annex_g(z: XlaOp, w: XlaOp) -> XlaOp:
     """Multiply as C's Annex G: infinite if both parts are nan but a factor is infinite."""
     made = _product(z, w)
-    boxed = []
+    terms = []
     for factor, other in ((z, w), (w, z)):
-        endless = either(is_inf)(factor)
+        is_infinite = either(is_inf)(factor)
         units = [xla.select(is_inf(p), full(p, 1), full(p, 0)) for p in parts(factor)]
         unit = xla.complex_(*(copysign(u, p) for u, p in zip(units, parts(factor), strict=True)))
         numbers = xla.complex_(*(xla.select(is_nan(p), copysign(full(p, 0), p), p) for p in parts(other)))
-        boxed.append((endless, unit, numbers))
-    (first, unit_z, plain_w), (second, unit_w, plain_z) = boxed
+        terms.append((is_infinite, unit, numbers))
+    (first, unit_z, plain_w), (second, unit_w, plain_z) = terms
     direction = _product(xla.select(first, unit_z, plain_z), xla.select(second, unit_w, plain_w))
     infinite = xla.complex_(*(p * full(p, np.inf) for p in parts(direction)))
-    lost = xla.and_(xla.and_(is_nan(xla.real(made)), is_nan(xla.imag(made))), xla.or_(first, second))
-    return xla.select(lost, infinite, made)
+    overflowed = xla.and_(xla.and_(is_nan(xla.real(made)), is_nan(xla.imag(made))), xla.or_(first, second))
+    return xla.select(overflowed, infinite, made)
 
 
-def _power_of(z: XlaOp, w: XlaOp) -> XlaOp:
+def _power_cases(z: XlaOp, w: XlaOp) -> XlaOp:
     """Compute the special cases of a power: exponent 0, base 0, and small integer exponents by multiplication."""
     zero, (re, im) = full(z, 0), parts(w)
     none, base = xla.eq(w, zero), xla.eq(z, zero)
     nan = full(re, np.nan)
     of_zero = xla.select(xla.gt(re, full(re, 0)), zero, xla.complex_(nan, nan))
     size = xla.abs_(re)
-    small = xla.and_(xla.lt(size, full(re, _MOST)), xla.eq(xla.floor(re), re))
+    small = xla.and_(xla.lt(size, full(re, _MAX_WHOLE_EXPONENT)), xla.eq(xla.floor(re), re))
     whole = xla.and_(xla.and_(small, xla.eq(im, full(im, 0))), xla.ne(re, full(re, 0)))
     products = _by_squaring(z, xla.select(whole, re, full(re, 1)))
     found = xla.select(whole, products, _by_logarithm(xla.select(base, full(z, 1), z), w))
@@ -328,4 +328,4 @@ def _power_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     return [cts[0] * slope, cts[0] * by_exponent]
 
 
-_power = with_derivative(_power_of, _power_vjp)
+_power = with_vjp(_power_cases, _power_vjp)

@@ -59,7 +59,7 @@ def same(x: XlaOp) -> XlaOp:
     return x
 
 
-def widely(function: Emit) -> Emit:
+def in_f32(function: Emit) -> Emit:
     """Return a loop that computes 16-bit floats in f32 and rounds once, as NumPy does."""
 
     def emit(*ops: XlaOp) -> Any:
@@ -68,17 +68,17 @@ def widely(function: Emit) -> Emit:
             return function(*ops)
         made = function(*(xla.convert(x, ElementType.F32) if x.shape.dtype is dtype else x for x in ops))
         if isinstance(made, tuple):
-            return tuple([_narrowed(m, dtype) for m in made])
-        return _narrowed(made, dtype)
+            return tuple([_round_to(m, dtype) for m in made])
+        return _round_to(made, dtype)
 
     return emit
 
 
-def _narrowed(made: XlaOp, dtype: ElementType) -> XlaOp:
+def _round_to(made: XlaOp, dtype: ElementType) -> XlaOp:
     return xla.convert(made, dtype) if made.shape.dtype is ElementType.F32 else made
 
 
-def with_derivative(function: Emit, vjp: Vjp) -> Emit:
+def with_vjp(function: Emit, vjp: Vjp) -> Emit:
     """Return a function with a custom derivative.
 
     Parameters
@@ -103,6 +103,6 @@ def with_derivative(function: Emit, vjp: Vjp) -> Emit:
     return emit
 
 
-def flat(function: Emit) -> Emit:
+def zero_gradient(function: Emit) -> Emit:
     """Return a function with a zero derivative: one that is constant almost everywhere."""
-    return with_derivative(function, lambda ops, results, cotangents: [None] * len(ops))
+    return with_vjp(function, lambda ops, results, cotangents: [None] * len(ops))

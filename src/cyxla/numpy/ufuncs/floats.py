@@ -15,12 +15,12 @@ from cyxla.numpy.ufuncs.emitting import (
     Emit,
     Ops,
     Vjp,
-    flat,
     full,
-    widely,
-    with_derivative,
+    in_f32,
+    with_vjp,
+    zero_gradient,
 )
-from cyxla.numpy.ufuncs.integers import literal_of
+from cyxla.numpy.ufuncs.integers import known_constant
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -57,7 +57,7 @@ def _copysign(x: XlaOp, y: XlaOp) -> XlaOp:
     return xla.select(signbit(y), xla.negate(size), size)
 
 
-copysign = with_derivative(
+copysign = with_vjp(
     _copysign,
     lambda ops, outs, cts: [
         None if cts[0] is None else xla.select(xla.eq(signbit(ops[0]), signbit(ops[1])), cts[0], -cts[0]), None,
@@ -65,7 +65,7 @@ copysign = with_derivative(
 )  # fmt: skip
 
 
-def _neighbour(x: XlaOp, up: XlaOp) -> XlaOp:
+def _adjacent(x: XlaOp, up: XlaOp) -> XlaOp:
     """Return the next float above, or below, a number: one step of its bits as an integer."""
     bits = bits_of(x)
     one = full(bits, 1)
@@ -78,20 +78,20 @@ def _neighbour(x: XlaOp, up: XlaOp) -> XlaOp:
 
 def _nextafter(x: XlaOp, y: XlaOp) -> XlaOp:
     same = x if x.shape.dtype is ElementType.F16 else y  # of zeros with different signs
-    moved = xla.select(xla.eq(x, y), same, _neighbour(x, xla.gt(y, x)))
+    moved = xla.select(xla.eq(x, y), same, _adjacent(x, xla.gt(y, x)))
     return xla.select(is_nan(x), x, xla.select(is_nan(y), y, moved))
 
 
-nextafter = with_derivative(_nextafter, lambda ops, outs, cts: [cts[0], None])
+nextafter = with_vjp(_nextafter, lambda ops, outs, cts: [cts[0], None])
 
 
 def _spacing(x: XlaOp) -> XlaOp:
     up = xla.ge(x, full(x, 0)) if x.shape.dtype is not ElementType.F16 else full(x, True, ElementType.PRED)
-    step = xla.subtract(_neighbour(x, up), x)  # NumPy's of 16 bits is never negative
+    step = xla.subtract(_adjacent(x, up), x)  # NumPy's of 16 bits is never negative
     return xla.select(xla.is_finite(x), step, full(x, np.nan))
 
 
-spacing = flat(_spacing)
+spacing = zero_gradient(_spacing)
 
 
 # -- rounding and signs
@@ -130,7 +130,7 @@ def fmin(x: XlaOp, y: XlaOp) -> XlaOp:
 # -- division with a remainder
 
 
-def _divided(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
+def _floor_divmod(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return the floored quotient and the remainder with the sign of y, for nonzero y, by NumPy's algorithm."""
     zero, one = full(x, 0), full(x, 1)
     left = xla.remainder(x, y)
@@ -146,24 +146,24 @@ def _divided(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def _divmod(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
-    quotient, modulus = _divided(x, y)
+    quotient, modulus = _floor_divmod(x, y)
     by_zero = xla.eq(y, full(y, 0))
     return xla.select(by_zero, xla.divide(x, y), quotient), xla.select(by_zero, full(x, np.nan), modulus)
 
 
-def _minus_times(a: XlaOp | None, b: XlaOp) -> XlaOp | None:
+def _negated_product(a: XlaOp | None, b: XlaOp) -> XlaOp | None:
     return None if a is None else xla.negate(xla.multiply(a, b))
 
 
-divmod_ = with_derivative(
-    widely(_divmod), lambda ops, outs, cts: [cts[1], _minus_times(cts[1], xla.floor(xla.divide(*ops)))]
+divmod_ = with_vjp(
+    in_f32(_divmod), lambda ops, outs, cts: [cts[1], _negated_product(cts[1], xla.floor(xla.divide(*ops)))]
 )
-floor_divide = flat(widely(lambda x, y: _divmod(x, y)[0]))
-remainder = with_derivative(
-    widely(lambda x, y: _divmod(x, y)[1]),
-    lambda ops, outs, cts: [cts[0], _minus_times(cts[0], xla.floor(xla.divide(*ops)))],
+floor_divide = zero_gradient(in_f32(lambda x, y: _divmod(x, y)[0]))
+remainder = with_vjp(
+    in_f32(lambda x, y: _divmod(x, y)[1]),
+    lambda ops, outs, cts: [cts[0], _negated_product(cts[0], xla.floor(xla.divide(*ops)))],
 )
-fmod = with_derivative(xla.remainder, lambda ops, outs, cts: [cts[0], _minus_times(cts[0], trunc(xla.divide(*ops)))])
+fmod = with_vjp(xla.remainder, lambda ops, outs, cts: [cts[0], _negated_product(cts[0], trunc(xla.divide(*ops)))])
 
 
 def _modf(x: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -172,7 +172,7 @@ def _modf(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     return xla.select(is_nan(x), x, _copysign(part, x)), whole
 
 
-modf = with_derivative(_modf, lambda ops, outs, cts: [cts[0]])
+modf = with_vjp(_modf, lambda ops, outs, cts: [cts[0]])
 
 
 # -- mantissa and exponent
@@ -222,13 +222,13 @@ def _ldexp(x: XlaOp, n: XlaOp) -> XlaOp:
     return xla.multiply(x, _power_of_two(last, dtype))
 
 
-def _scaled_back(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+def _ldexp_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     return [None if cts[0] is None else ldexp(cts[0], ops[1]), None]
 
 
-ldexp = with_derivative(widely(_ldexp), _scaled_back)
-frexp = with_derivative(
-    widely(_frexp), lambda ops, outs, cts: [None if cts[0] is None else ldexp(cts[0], xla.negate(outs[1]))]
+ldexp = with_vjp(in_f32(_ldexp), _ldexp_vjp)
+frexp = with_vjp(
+    in_f32(_frexp), lambda ops, outs, cts: [None if cts[0] is None else ldexp(cts[0], xla.negate(outs[1]))]
 )
 
 
@@ -239,12 +239,10 @@ def _exp2(x: XlaOp) -> XlaOp:
     return xla.power(full(x, 2), x)
 
 
-exp2 = with_derivative(
-    _exp2, lambda ops, outs, cts: [None if cts[0] is None else cts[0] * outs[0] * full(outs[0], _LN2)]
-)
+exp2 = with_vjp(_exp2, lambda ops, outs, cts: [None if cts[0] is None else cts[0] * outs[0] * full(outs[0], _LN2)])
 
 
-def _near_one(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+def _split_near_one(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return the mantissa in (sqrt(1/2), sqrt(2)] and the exponent, as a float, for x > 0."""
     mantissa, exponent = _split(x)
     above = xla.gt(mantissa, full(x, 2**0.5))
@@ -261,7 +259,7 @@ def _as_float(n: XlaOp, dtype: ElementType) -> XlaOp:
     return xla.subtract(xla.bitcast_convert(xla.add(n, full(n, bits)), dtype), full(n, large, dtype))
 
 
-def _logarithm(x: XlaOp, found: XlaOp) -> XlaOp:
+def _log_special_cases(x: XlaOp, found: XlaOp) -> XlaOp:
     """Replace the logarithms of zero, infinity, negative numbers and nan."""
     zero = full(x, 0)
     most = xla.select(xla.eq(x, full(x, np.inf)), x, found)
@@ -271,29 +269,29 @@ def _logarithm(x: XlaOp, found: XlaOp) -> XlaOp:
 
 def _log2(x: XlaOp) -> XlaOp:
     """Compute the logarithm to base 2, exact for powers of two."""
-    mantissa, exponent = _near_one(x)
-    return _logarithm(x, xla.add(exponent, xla.multiply(xla.log(mantissa), full(x, 1 / _LN2))))
+    mantissa, exponent = _split_near_one(x)
+    return _log_special_cases(x, xla.add(exponent, xla.multiply(xla.log(mantissa), full(x, 1 / _LN2))))
 
 
 def _log10(x: XlaOp) -> XlaOp:
     """Compute the logarithm to base 10, exact for powers of ten: the exponent times a short log10(2) is exact."""
-    mantissa, exponent = _near_one(x)
+    mantissa, exponent = _split_near_one(x)
     spare = MANTISSA[x.shape.dtype] - 10
     high = np.floor(log10(2) * 2.0**spare) / 2.0**spare
     low = float(np.log10(np.longdouble(2)) - np.longdouble(high))
     rest = xla.add(xla.multiply(exponent, full(x, low)), xla.multiply(xla.log(mantissa), full(x, log10(e))))
-    return _logarithm(x, xla.add(xla.multiply(exponent, full(x, high)), rest))
+    return _log_special_cases(x, xla.add(xla.multiply(exponent, full(x, high)), rest))
 
 
-def _log_to(base: float) -> Vjp:
+def _log_vjp(base: float) -> Vjp:
     def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
         return [None if cts[0] is None else xla.divide(cts[0], ops[0] * full(ops[0], log(base)))]
 
     return vjp
 
 
-log2 = with_derivative(widely(_log2), _log_to(2))
-log10_ = with_derivative(widely(_log10), _log_to(10))
+log2 = with_vjp(in_f32(_log2), _log_vjp(2))
+log10_ = with_vjp(in_f32(_log10), _log_vjp(10))
 
 
 def _logaddexp(x: XlaOp, y: XlaOp) -> XlaOp:
@@ -308,7 +306,7 @@ def _logaddexp2(x: XlaOp, y: XlaOp) -> XlaOp:
     return xla.select(xla.eq(x, y), xla.add(x, full(x, 1)), xla.add(xla.maximum(x, y), more))
 
 
-def _shares(scale: float) -> Vjp:
+def _softmax_vjp(scale: float) -> Vjp:
     """Return the derivative rule of log(exp(x) + exp(y)): the softmax weights of the operands."""
 
     def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
@@ -321,8 +319,8 @@ def _shares(scale: float) -> Vjp:
     return vjp
 
 
-logaddexp = with_derivative(widely(_logaddexp), _shares(1))
-logaddexp2 = with_derivative(widely(_logaddexp2), _shares(_LN2))
+logaddexp = with_vjp(in_f32(_logaddexp), _softmax_vjp(1))
+logaddexp2 = with_vjp(in_f32(_logaddexp2), _softmax_vjp(_LN2))
 
 
 # -- others
@@ -358,7 +356,7 @@ def _length_f64(x: XlaOp, y: XlaOp) -> XlaOp:
     return (root - error / (two * safe)) / scale
 
 
-def _along(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+def _hypot_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     if cts[0] is None:
         return [None, None]
     length = outs[0]
@@ -366,12 +364,12 @@ def _along(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     return [cts[0] * (x / safe) for x in ops]
 
 
-hypot = with_derivative(widely(length), _along)
+hypot = with_vjp(in_f32(length), _hypot_vjp)
 
 
 def scaled(factor: float) -> Emit:
     """Return a multiplication by a constant."""
-    return widely(lambda x: xla.multiply(x, full(x, factor)))
+    return in_f32(lambda x: xla.multiply(x, full(x, factor)))
 
 
 deg2rad, rad2deg = scaled(pi / 180), scaled(180 / pi)
@@ -382,25 +380,25 @@ deg2rad, rad2deg = scaled(pi / 180), scaled(180 / pi)
 
 def power(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compute a power; small integer or half-integer exponents known while tracing use products and a root."""
-    known = literal_of(y)
+    known = known_constant(y)
     twice = 2 * float(known) if known is not None and known.ndim == 0 else np.nan
     if not (abs(twice) <= 8 and twice == round(twice)):
         return xla.power(x, y)
     if twice == 1 and x.shape.dtype not in NARROW:
         return xla.sqrt(x)  # as in NumPy: nan of minus infinity
-    made: XlaOp = widely(lambda v: _half_whole(v, int(twice)))(x)
+    made: XlaOp = in_f32(lambda v: _half_integer_power(v, int(twice)))(x)
     return made
 
 
 def float_power(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compute a power as `numpy.float_power`; the square root is corrected for minus infinity and minus zero."""
-    known = literal_of(y)
-    return _half_whole(x, 1) if known is not None and known.ndim == 0 and known == 0.5 else power(x, y)
+    known = known_constant(y)
+    return _half_integer_power(x, 1) if known is not None and known.ndim == 0 and known == 0.5 else power(x, y)
 
 
-def _half_whole(x: XlaOp, twice: int) -> XlaOp:
+def _half_integer_power(x: XlaOp, twice: int) -> XlaOp:
     whole, half = divmod(abs(twice), 2)
-    found = None if whole == 0 else whole_power(x, whole)
+    found = None if whole == 0 else integer_power(x, whole)
     if half:
         root = xla.sqrt(x)
         found = root if found is None else xla.multiply(found, root)
@@ -410,7 +408,7 @@ def _half_whole(x: XlaOp, twice: int) -> XlaOp:
     return found if twice > 0 else xla.divide(full(x, 1), found)
 
 
-def whole_power(x: XlaOp, count: int) -> XlaOp:
+def integer_power(x: XlaOp, count: int) -> XlaOp:
     """Compute x**count by multiplication, for count of at least one."""
     found, square = None, x
     while True:

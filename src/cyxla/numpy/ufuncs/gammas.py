@@ -16,9 +16,9 @@ from cyxla.xla.lib.special import const, is_integer_or_inf, polynomial
 from cyxla.xla.lib.values import select
 
 #: Positive root of the digamma function: a float, and the error of its rounding.
-_ROOT: Final = (1.4616321449683622, 9.549995429965697e-17)
+_DIGAMMA_ROOT: Final = (1.4616321449683622, 9.549995429965697e-17)
 #: Coefficients of the digamma function by the distance from its root, without the constant term.
-_BESIDE_ROOT: Final = (
+_DIGAMMA_SERIES: Final = (
     0.9676722454476212, -0.4427631689835921, 0.258499760955651, -0.16394270544240652, 0.10782405069126237,
     -0.07219956125645471, 0.04880428816414311, -0.03316112647484736, 0.022597648232218104, -0.01542476590494896,
     0.010538791616612175, -0.007204534386356869, 0.004926781395729853, -0.003369801655439328, 0.002305126326734928,
@@ -93,17 +93,17 @@ def gammasgn(x: XlaOp) -> XlaOp:
 
 def psi(x: XlaOp) -> XlaOp:
     """Compute the digamma function, accurately near its positive root."""
-    apart = (x - const(x, _ROOT[0])) - const(x, _ROOT[1])
+    apart = (x - const(x, _DIGAMMA_ROOT[0])) - const(x, _DIGAMMA_ROOT[1])
     near = xla.lt(xla.abs_(apart), const(x, 0.3))
-    held = select(near, apart, const(x, 0.1))
-    found = select(near, held * polynomial(held, _BESIDE_ROOT), special.digamma(x))
+    safe = select(near, apart, const(x, 0.1))
+    found = select(near, safe * polynomial(safe, _DIGAMMA_SERIES), special.digamma(x))
     return select(xla.eq(x, const(x, 0)), const(x, -1) / x, found)
 
 
 # -- incomplete gamma functions
 
 
-def log_less(d: XlaOp, ratio: XlaOp) -> XlaOp:
+def log1p_minus(d: XlaOp, ratio: XlaOp) -> XlaOp:
     """Compute log(1 + d) - d, with 1 + d given as a ratio, accurately for small d."""
     s = d / (const(d, 2) + d)
     square = s * s
@@ -118,15 +118,15 @@ def _stirling(y: XlaOp) -> XlaOp:
     return inverse * polynomial(inverse * inverse, _STIRLING)
 
 
-def _correction(a: XlaOp, x: XlaOp) -> XlaOp:
+def _power_correction(a: XlaOp, x: XlaOp) -> XlaOp:
     """Compute the correction factor of x**a exp(-x) / gamma(a) as one exponential, which loses digits for large a."""
     large = xla.and_(xla.ge(a, const(a, 40)), xla.and_(xla.gt(x, const(x, 0)), xla.lt(x, const(x, 1e300))))
     large = xla.and_(large, xla.lt(a, const(a, 1e300)))
     a, x = select(large, a, const(a, 40)), select(large, x, const(x, 40))
-    exact = a * log_less((x - a) / a, x / a) - _stirling(a) + const(a, 0.5) * xla.log(a * const(a, 1 / (2 * pi)))
+    exact = a * log1p_minus((x - a) / a, x / a) - _stirling(a) + const(a, 0.5) * xla.log(a * const(a, 1 / (2 * pi)))
     apart = exact - (a * xla.log(x) - x - special.lgamma(a))
-    held = xla.minimum(xla.maximum(apart, const(a, -50)), const(a, 50))  # beyond, the other factor is 0
-    return select(large, xla.exponential(held), const(a, 1))
+    safe = xla.minimum(xla.maximum(apart, const(a, -50)), const(a, 50))  # beyond, the other factor is 0
+    return select(large, xla.exponential(safe), const(a, 1))
 
 
 def _log_gamma_1p(a: XlaOp) -> XlaOp:
@@ -135,7 +135,7 @@ def _log_gamma_1p(a: XlaOp) -> XlaOp:
     return select(near, series, gamma_function.log_gamma(a + const(a, 1)))
 
 
-def _upper_of_small(a: XlaOp, x: XlaOp) -> XlaOp:
+def _upper_for_small(a: XlaOp, x: XlaOp) -> XlaOp:
     """Compute the upper function for x <= 1.1 and a not much greater, without a subtraction from 1."""
     factor = total = const(x, 0)
     factor = factor + const(x, 1)
@@ -146,25 +146,25 @@ def _upper_of_small(a: XlaOp, x: XlaOp) -> XlaOp:
     return -xla.exponential_minus_one(power) - xla.exponential(power) * a * total
 
 
-def _uniform(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
+def _temme(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Compute both functions for large a by N. M. Temme, "The asymptotic expansion", 1979."""
     apart = (x - a) / a
-    half = -log_less(apart, x / a)
+    half = -log1p_minus(apart, x / a)
     eta = flt.copysign(xla.sqrt(xla.maximum(half + half, const(a, 0))), apart)
     near = xla.lt(xla.abs_(eta), const(a, 0.5))  # farther away only the other tail matters
-    held = select(near, eta, const(a, 0))
-    series = polynomial(held, _TEMME[0]) + polynomial(held, _TEMME[1]) / a
+    safe = select(near, eta, const(a, 0))
+    series = polynomial(safe, _TEMME[0]) + polynomial(safe, _TEMME[1]) / a
     rest = xla.exponential(-a * half) * xla.rsqrt(a * const(a, 2 * pi)) * series
     rest = select(near, rest, const(a, 0))
-    place = eta * xla.sqrt(a * const(a, 0.5))
-    return const(a, 0.5) * special.erfc(-place) - rest, const(a, 0.5) * special.erfc(place) + rest
+    argument = eta * xla.sqrt(a * const(a, 0.5))
+    return const(a, 0.5) * special.erfc(-argument) - rest, const(a, 0.5) * special.erfc(argument) + rest
 
 
-def gammaincs(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
+def gammainc_pair(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Compute the regularised lower and upper incomplete gamma functions."""
     zero, one = const(x, 0), const(x, 1)
     lower, upper = special_loops.igamma_and_igammac(a, x)
-    factor = _correction(a, x)
+    factor = _power_correction(a, x)
     low = xla.or_(xla.le(x, one), xla.le(x, a))  # True if the lower function was summed
     lower, upper = lower * factor, upper * factor
     lower, upper = select(low, lower, one - upper), select(low, one - lower, upper)
@@ -173,10 +173,10 @@ def gammaincs(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
         xla.le(x, const(x, 0.5)), const(x, -0.4) / xla.log(select(inside, x, const(x, 0.5))), x * const(x, 1.1)
     )
     small = xla.and_(inside, xla.le(a, edge))
-    upper = select(small, _upper_of_small(select(small, a, one), select(small, x, one)), upper)
+    upper = select(small, _upper_for_small(select(small, a, one), select(small, x, one)), upper)
     great = xla.and_(xla.ge(a, const(a, 2e4)), xla.and_(xla.gt(x, zero), xla.lt(x, const(x, np.inf))))
     great = xla.and_(great, xla.lt(a, const(a, np.inf)))
-    tails = _uniform(select(great, a, const(a, 2e4)), select(great, x, const(x, 2e4)))
+    tails = _temme(select(great, a, const(a, 2e4)), select(great, x, const(x, 2e4)))
     lower, upper = select(great, tails[0], lower), select(great, tails[1], upper)
     unknown = xla.and_(xla.eq(a, const(a, np.inf)), xla.eq(x, a))
     lower, upper = (select(unknown, const(a, np.nan), v) for v in (lower, upper))
@@ -187,7 +187,7 @@ def gammaincs(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 # -- beta and binomial
 
 
-def _of_each(function: Callable[[XlaOp], XlaOp], *values: XlaOp) -> list[XlaOp]:
+def _apply_stacked(function: Callable[[XlaOp], XlaOp], *values: XlaOp) -> list[XlaOp]:
     """Apply a function to several arrays of one shape stacked as one, so that its code is emitted once."""
     sizes = values[0].shape.dims
     together = xla.concatenate([xla.reshape(v, (1, *sizes)) for v in values], 0)
@@ -201,16 +201,16 @@ def _log_beta(a: XlaOp, b: XlaOp) -> XlaOp:
     great, small = select(swap, b, a), select(swap, a, b)
     endless = -small * xla.log(great)
     far = xla.and_(xla.gt(great, const(a, 40)), xla.lt(xla.abs_(small), great * const(a, 0.5)))
-    held, rest = select(far, great, const(a, 40)), select(far, small, const(a, 1))
-    logs = _of_each(gamma_function.log_gamma, a, b, a + b, rest)
+    safe, rest = select(far, great, const(a, 40)), select(far, small, const(a, 1))
+    logs = _apply_stacked(gamma_function.log_gamma, a, b, a + b, rest)
     plain = logs[0] + logs[1] - logs[2]
-    total = held + rest  # Stirling's formula twice, without the terms that cancel
-    gap = rest - (held - const(a, 0.5)) * xla.log_plus_one(rest / held) - rest * xla.log(total)
-    found = logs[3] + (gap + _stirling(held) - _stirling(total))
+    total = safe + rest  # Stirling's formula twice, without the terms that cancel
+    gap = rest - (safe - const(a, 0.5)) * xla.log_plus_one(rest / safe) - rest * xla.log(total)
+    found = logs[3] + (gap + _stirling(safe) - _stirling(total))
     return select(xla.eq(great, const(a, np.inf)), endless, select(far, found, plain))
 
 
-def _off_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
+def _reflect_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
     """Reflect operands at poles: return them, the sign, and a mask of results that are undefined."""
     first, second = _is_pole(a), _is_pole(b)
     pole, other = select(first, a, b), select(first, b, a)
@@ -230,17 +230,17 @@ def _off_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
 def betaln(a: XlaOp, b: XlaOp) -> XlaOp:
     """Compute log(abs(beta))."""
     nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
-    a, b, _, lost = _off_poles(a, b)
-    return select(lost, const(a, np.inf), select(nan, const(a, np.nan), _log_beta(a, b)))
+    a, b, _, undefined = _reflect_poles(a, b)
+    return select(undefined, const(a, np.inf), select(nan, const(a, np.nan), _log_beta(a, b)))
 
 
-def _as_product(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
+def _gamma_quotient(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     """Return a mask (the gammas are representable), beta as a quotient of gammas, and its sign; away from poles."""
     total = a + b
     small = xla.and_(
         xla.lt(xla.abs_(total), const(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), const(a, 170))
     )
-    gammas = _of_each(gamma, *(select(small, v, const(v, 1)) for v in (a, b, total)))
+    gammas = _apply_stacked(gamma, *(select(small, v, const(v, 1)) for v in (a, b, total)))
     nothing = _is_pole(total)
     product = select(nothing, const(a, 0), gammas[0] / gammas[2] * gammas[1])
     return small, product, gammasgn(a) * gammasgn(b) * select(nothing, const(a, 1), gammasgn(total))
@@ -249,13 +249,13 @@ def _as_product(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
 def beta(a: XlaOp, b: XlaOp) -> XlaOp:
     """Compute beta as a quotient of gammas, or as an exponential if these overflow."""
     nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
-    a, b, sign, lost = _off_poles(a, b)
-    small, product, signs = _as_product(a, b)
+    a, b, sign, undefined = _reflect_poles(a, b)
+    small, product, signs = _gamma_quotient(a, b)
     found = sign * select(small, product, signs * xla.exponential(_log_beta(a, b)))
-    return select(lost, const(a, np.inf), select(nan, const(a, np.nan), found))
+    return select(undefined, const(a, np.inf), select(nan, const(a, np.nan), found))
 
 
-def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
+def betainc_pair(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Compute the regularised incomplete beta function and its complement.
 
     For a and b at their limits all weight is at one end of x.
@@ -266,10 +266,10 @@ def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     last = xla.or_(xla.eq(b, zero), xla.eq(a, inf))
     step = select(first, select(xla.gt(x, zero), one, zero), select(xla.lt(x, one), zero, one))
     step = select(xla.and_(first, last), const(x, np.nan), step)
-    found, missing = _sharper(a, b, x, special_loops.betainc(a, b, x))
-    lost = xla.and_(known, xla.ne(found, found))  # a or b too large to resolve
+    found, missing = _refine_betainc(a, b, x, special_loops.betainc(a, b, x))
+    undefined = xla.and_(known, xla.ne(found, found))  # a or b too large to resolve
     above = select(xla.gt(x, a / (a + b)), one, zero)
-    found, missing = select(lost, above, found), select(lost, one - above, missing)
+    found, missing = select(undefined, above, found), select(undefined, one - above, missing)
     ends = xla.and_(known, xla.or_(first, last))
     return select(ends, step, found), select(ends, one - step, missing)
 
@@ -282,12 +282,12 @@ def _log_beta_density(a: XlaOp, b: XlaOp, x: XlaOp, powers: XlaOp) -> XlaOp:
     a, b = select(large, a, const(a, 20)), select(large, b, const(b, 20))
     total, rest = a + b, const(x, 1) - x
     apart = x * b - rest * a
-    exact = a * log_less(apart / a, x * total / a) + b * log_less(-apart / b, rest * total / b)
+    exact = a * log1p_minus(apart / a, x * total / a) + b * log1p_minus(-apart / b, rest * total / b)
     exact = exact + const(a, 0.5) * xla.log(a / total * b * const(a, 1 / (2 * pi)))
     return select(large, exact + (_stirling(total) - _stirling(a) - _stirling(b)), plain)
 
 
-def _sharper(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
+def _refine_betainc(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Recompute the power before the fraction of the incomplete beta function from more exact logarithms.
 
     Limit: a result below 1e-16 of the number it is subtracted from (of tiny b, or tiny a and the other tail) has no
@@ -295,14 +295,14 @@ def _sharper(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
     """
     zero, one = const(x, 0), const(x, 1)
     inside = xla.and_(xla.and_(xla.gt(a, zero), xla.gt(b, zero)), xla.and_(xla.gt(x, zero), xla.lt(x, one)))
-    a, b, held = (select(inside, v, const(x, c)) for v, c in ((a, 1), (b, 1), (x, 0.5)))
-    swap = xla.gt(held, (a + one) / (a + b + const(x, 2)))  # the other tail was summed
-    logs = xla.log(held), xla.log_plus_one(-held)
+    a, b, safe = (select(inside, v, const(x, c)) for v, c in ((a, 1), (b, 1), (x, 0.5)))
+    swap = xla.gt(safe, (a + one) / (a + b + const(x, 2)))  # the other tail was summed
+    logs = xla.log(safe), xla.log_plus_one(-safe)
     left, right = (select(swap, logs[1 - k], logs[k]) for k in range(2))
     a, b = select(swap, b, a), select(swap, a, b)
     powers = a * left + b * right
     coarse = powers + special.lgamma(a + b) - special.lgamma(a) - special.lgamma(b)
-    fine = _log_beta_density(a, b, select(swap, one - held, held), powers)
+    fine = _log_beta_density(a, b, select(swap, one - safe, safe), powers)
     apart = xla.minimum(xla.maximum(fine - coarse, const(x, -50)), const(x, 50))
     tail = select(swap, one - found, found) * xla.exponential(apart)
     tail = xla.minimum(xla.maximum(tail, zero), one)
@@ -319,18 +319,18 @@ def binom(n: XlaOp, k: XlaOp) -> XlaOp:
     usual = xla.or_(xla.gt(xla.abs_(n), const(n, 1e-8)), xla.eq(n, zero))
     direct = xla.and_(xla.and_(whole_k, usual), xla.and_(xla.ge(few, zero), xla.lt(few, const(n, 20))))
     far = xla.gt(k, const(n, 1e8) * xla.abs_(n))
-    a, b, sign, lost = _off_poles(one + n - k, one + k)
-    small, product, signs = _as_product(a, b)
+    a, b, sign, undefined = _reflect_poles(one + n - k, one + k)
+    small, product, signs = _gamma_quotient(a, b)
     logs = _log_beta(a, b) + xla.log(xla.abs_(n + one))
     found = select(small, one / ((n + one) * product), signs * xla.sign(n + one) * xla.exponential(-logs))
-    found = select(lost, zero, sign * found)
-    found = select(far, _far_binom(n, select(far, k, one)), found)
+    found = select(undefined, zero, sign * found)
+    found = select(far, _binom_large_k(n, select(far, k, one)), found)
     found = select(direct, special_loops.binomial_of_small_k(n, select(direct, few, zero)), found)
     nan = xla.or_(xla.and_(whole_n, xla.lt(n, zero)), xla.or_(xla.ne(n, n), xla.ne(k, k)))
     return select(nan, const(n, np.nan), found)
 
 
-def _far_binom(n: XlaOp, k: XlaOp) -> XlaOp:
+def _binom_large_k(n: XlaOp, k: XlaOp) -> XlaOp:
     """Compute binomial coefficients for k much greater than n by two terms of a series in 1 / k."""
     base = gamma(const(n, 1) + n)
     size = (base / k + base * n / (const(n, 2) * k * k)) / (const(n, pi) * xla.power(k, n))
@@ -352,9 +352,9 @@ def zeta(x: XlaOp) -> XlaOp:
     """Compute Riemann's zeta function: below -1 by the functional equation, up to 1 by an alternating series."""
     one, zero = const(x, 1), const(x, 0)
     low, strip = xla.lt(x, -one), xla.and_(xla.ge(x, -one), xla.lt(x, one))
-    held = select(low, one - x, select(strip, const(x, 2), x))
-    found = special_loops.zeta(held, one)
-    found = select(strip, _in_strip(select(strip, x, const(x, 0.5))), found)
+    safe = select(low, one - x, select(strip, const(x, 2), x))
+    found = special_loops.zeta(safe, one)
+    found = select(strip, _alternating_zeta(select(strip, x, const(x, 0.5))), found)
     y = select(low, xla.minimum(one - x, const(x, 400)), const(x, 2))
     near = xla.lt(y, const(y, 40))
     small = gamma_function.gamma(select(near, y, const(y, 2))) * xla.power(
@@ -368,17 +368,17 @@ def zeta(x: XlaOp) -> XlaOp:
     return select(low, select(xla.eq(x, const(x, -np.inf)), const(x, np.nan), mirrored), found)
 
 
-def _in_strip(x: XlaOp) -> XlaOp:
+def _alternating_zeta(x: XlaOp) -> XlaOp:
     """Compute zeta for -1 <= x < 1 by P. Borwein, "An efficient algorithm for the Riemann zeta function", 2000."""
     count = 24
-    weights = _borwein(count)
+    weights = _borwein_weights(count)
     total = const(x, 0)
     for k in reversed(range(count)):
         total = total + const(x, weights[k]) * xla.power(const(x, k + 1), -x)
     return total / -xla.exponential_minus_one((const(x, 1) - x) * const(x, log(2)))
 
 
-def _borwein(count: int) -> list[float]:
+def _borwein_weights(count: int) -> list[float]:
     sums, running = [], 0
     for i in range(count + 1):
         running += factorial(count + i - 1) * 4**i * count // (factorial(count - i) * factorial(2 * i))

@@ -14,7 +14,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Dtype, Signature, loop_types
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import asked_types, deliver
+from cyxla.numpy.ufuncs.apply import requested_types, to_outputs
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -36,14 +36,14 @@ def gufunc(ufunc: np.ufunc, ranks: tuple[int, int, int]) -> Callable[[Core], Cor
 
     def register(core: Core) -> Core:
         @implements(ufunc)
-        def meaning(*inputs: Any, out: Any = None, **keywords: Any) -> Any:
+        def implementation(*inputs: Any, out: Any = None, **keywords: Any) -> Any:
             for name in keywords:
                 if name not in _KEYWORDS:
                     raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
             given = {name: value for name, value in keywords.items() if value is not np._NoValue}
             return _call(ufunc, ranks, core, inputs, out, given)
 
-        meaning.__doc__ = f"What ``numpy.{ufunc.__name__}`` gives."
+        implementation.__doc__ = f"Compute ``numpy.{ufunc.__name__}``."
         return core
 
     return register
@@ -58,30 +58,30 @@ def _call(
     arrays = [as_traced(x) for x in inputs[:2]]
     _check_keywords(ufunc, keywords)
     casting = keywords.get("casting", "same_kind")
-    types = loop_types(ufunc, tuple(a.kind for a in arrays), _asked(ufunc, keywords), casting)
+    types = loop_types(ufunc, tuple(a.kind for a in arrays), _requested_types(ufunc, keywords), casting)
     for k, (array, wanted) in enumerate(zip(arrays, types, strict=False)):
         if not array.weak and not np.can_cast(array.dtype, wanted, casting):
             raise DTypeError(
                 f"Cannot cast ufunc '{ufunc.__name__}' input {k} from {array.dtype!r} to {wanted!r} with casting rule "
                 f"'{casting}'"
             )
-    own = _own_ranks(ufunc, ranks, [a.ndim for a in arrays])
-    axes = _axes(ufunc, own, keywords)
+    core_ranks = _core_ranks(ufunc, ranks, [a.ndim for a in arrays])
+    axes = _axes(ufunc, core_ranks, keywords)
     ops = [
-        _moved_last(convert(value_of(a), t), places, ufunc.__name__)
-        for a, t, places in zip(arrays, types, axes, strict=False)
+        _move_core_last(convert(value_of(a), t), core_axes, ufunc.__name__)
+        for a, t, core_axes in zip(arrays, types, axes, strict=False)
     ]
     check_core(ufunc.__name__, ufunc.signature or "", [op.shape.dims for op in ops])
     made = core(*ops)
     if keywords.get("keepdims"):
         made = xla.reshape(made, (*made.shape.dims, 1))
-    made = _moved_back(made, axes[2], ufunc.__name__)
-    return deliver([TracedArray(made)], out, True, casting, ufunc.__name__)
+    made = _move_core_back(made, axes[2], ufunc.__name__)
+    return to_outputs([TracedArray(made)], out, True, casting, ufunc.__name__)
 
 
-def _asked(ufunc: np.ufunc, keywords: dict[str, Any]) -> Dtype | Signature | None:
+def _requested_types(ufunc: np.ufunc, keywords: dict[str, Any]) -> Dtype | Signature | None:
     dtype, signature = keywords.get("dtype"), keywords.get("signature")
-    return None if dtype is None and signature is None else asked_types(ufunc, dtype, signature)
+    return None if dtype is None and signature is None else requested_types(ufunc, dtype, signature)
 
 
 def _check_keywords(ufunc: np.ufunc, keywords: dict[str, Any]) -> None:
@@ -98,63 +98,65 @@ def _check_keywords(ufunc: np.ufunc, keywords: dict[str, Any]) -> None:
         raise TypeError("cannot specify both 'axis' and 'axes'")
 
 
-def _own_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> list[int]:
+def _core_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> list[int]:
     """Return the numbers of core dimensions, without missing ones marked by ? in the signature."""
     optional = "?" in (ufunc.signature or "")
-    own = list(ranks)
+    core_ranks = list(ranks)
     for k, rank in enumerate(have):
         if optional and rank == 1:
-            own[k], own[2] = 1, own[2] - 1
+            core_ranks[k], core_ranks[2] = 1, core_ranks[2] - 1
         elif rank < ranks[k]:
             raise ValueError(
                 f"{ufunc.__name__}: Input operand {k} does not have enough dimensions (has {rank}, gufunc core with "
                 f"signature {ufunc.signature} requires {ranks[k] - optional})"
             )
-    return own
+    return core_ranks
 
 
-def _axes(ufunc: np.ufunc, own: Sequence[int], keywords: dict[str, Any]) -> list[tuple[int, ...]]:
+def _axes(ufunc: np.ufunc, core_ranks: Sequence[int], keywords: dict[str, Any]) -> list[tuple[int, ...]]:
     """Return the core axes of the operands and of the result."""
     axes = keywords.get("axes")
-    own = [*own[:2], own[2] + bool(keywords.get("keepdims"))]
+    core_ranks = [*core_ranks[:2], core_ranks[2] + bool(keywords.get("keepdims"))]
     if "axis" in keywords:
         shared = (index(keywords["axis"]),)
-        return [shared, shared, shared[: own[2]]]
+        return [shared, shared, shared[: core_ranks[2]]]
     if axes is None:
-        return [tuple(range(-rank, 0)) for rank in own]
+        return [tuple(range(-rank, 0)) for rank in core_ranks]
     if not isinstance(axes, list):
         raise TypeError("axes should be a list.")
-    if len(axes) < 2 or (len(axes) < 3 and own[2] and not keywords.get("keepdims")) or len(axes) > 3:
+    if len(axes) < 2 or (len(axes) < 3 and core_ranks[2] and not keywords.get("keepdims")) or len(axes) > 3:
         raise ValueError("axes should be a list with an entry for all inputs and outputs")
-    places = [(index(a),) if not isinstance(a, tuple) else tuple(map(index, a)) for a in axes]
-    places += [tuple(range(-own[2], 0))] * (3 - len(places))
-    for k, (place, rank) in enumerate(zip(places, own, strict=True)):
-        if len(place) != rank:
-            raise np.exceptions.AxisError(f"{ufunc.__name__}: operand {k} has {rank} core dimensions, but axes {place}")
-    return places
+    core_axes = [(index(a),) if not isinstance(a, tuple) else tuple(map(index, a)) for a in axes]
+    core_axes += [tuple(range(-core_ranks[2], 0))] * (3 - len(core_axes))
+    for k, (axes_k, rank) in enumerate(zip(core_axes, core_ranks, strict=True)):
+        if len(axes_k) != rank:
+            raise np.exceptions.AxisError(
+                f"{ufunc.__name__}: operand {k} has {rank} core dimensions, but axes {axes_k}"
+            )
+    return core_axes
 
 
-def _moved_last(op: XlaOp, places: Sequence[int], name: str) -> XlaOp:
+def _move_core_last(op: XlaOp, core_axes: Sequence[int], name: str) -> XlaOp:
     rank = op.shape.rank
-    own = [_normal(p, rank) for p in places]
-    if len(set(own)) < len(own):
-        raise ValueError(f"{name}: axes {tuple(places)} repeat")
-    order = [*(d for d in range(rank) if d not in own), *own]
+    core = [_normalise_axis(p, rank) for p in core_axes]
+    if len(set(core)) < len(core):
+        raise ValueError(f"{name}: axes {tuple(core_axes)} repeat")
+    order = [*(d for d in range(rank) if d not in core), *core]
     return op if order == list(range(rank)) else xla.transpose(op, order)
 
 
-def _moved_back(op: XlaOp, places: Sequence[int], name: str) -> XlaOp:
+def _move_core_back(op: XlaOp, core_axes: Sequence[int], name: str) -> XlaOp:
     rank = op.shape.rank
-    own = [_normal(p, rank) for p in places]
-    if len(set(own)) < len(own):
-        raise ValueError(f"{name}: axes {tuple(places)} repeat")
-    source = iter(range(rank - len(own)))
-    last = {p: rank - len(own) + k for k, p in enumerate(own)}
+    core = [_normalise_axis(p, rank) for p in core_axes]
+    if len(set(core)) < len(core):
+        raise ValueError(f"{name}: axes {tuple(core_axes)} repeat")
+    source = iter(range(rank - len(core)))
+    last = {p: rank - len(core) + k for k, p in enumerate(core)}
     order = [last[d] if d in last else next(source) for d in range(rank)]
     return op if order == list(range(rank)) else xla.transpose(op, order)
 
 
-def _normal(axis: int, rank: int) -> int:
+def _normalise_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise np.exceptions.AxisError(axis, rank)
     return axis % rank
@@ -163,7 +165,9 @@ def _normal(axis: int, rank: int) -> int:
 def mismatch(name: str, x: XlaOp, y: XlaOp) -> ShapeError:
     """Return the error of operands whose shapes do not agree."""
     shapes = f"{x.shape.dims} {y.shape.dims}"
-    return ShapeError(f"{name}: operands could not be broadcast together with shapes {shapes}", where=_trace.place())
+    return ShapeError(
+        f"{name}: operands could not be broadcast together with shapes {shapes}", where=_trace.user_line()
+    )
 
 
 def check_core(name: str, signature: str, shapes: Sequence[tuple[int, ...]]) -> None:
@@ -175,18 +179,18 @@ def check_core(name: str, signature: str, shapes: Sequence[tuple[int, ...]]) -> 
         A named dimension has different sizes; the message is NumPy's.
     """
     sizes: dict[str, int] = {}
-    for k, (own, shape) in enumerate(zip(_own_names(signature), shapes, strict=True)):
-        names = own if len(shape) >= len(own) else [n for n in own if not n.endswith("?")]
+    for k, (core, shape) in enumerate(zip(_core_names(signature), shapes, strict=True)):
+        names = core if len(shape) >= len(core) else [n for n in core if not n.endswith("?")]
         for j, (label, size) in enumerate(zip(names, shape[len(shape) - len(names) :], strict=True)):
             if sizes.setdefault(label.rstrip("?"), size) != size:
                 raise ShapeError(
                     f"{name}: Input operand {k} has a mismatch in its core dimension {j}, with gufunc signature "
                     f"{signature} (size {size} is different from {sizes[label.rstrip('?')]})",
-                    where=_trace.place(),
+                    where=_trace.user_line(),
                 )
 
 
-def _own_names(signature: str) -> list[list[str]]:
+def _core_names(signature: str) -> list[list[str]]:
     """Return the names of the core dimensions of each operand, as in ``(n?,k),(k,m?)->(n?,m?)``."""
     operands = signature.partition("->")[0].strip("()").split("),(")
     return [operand.split(",") for operand in operands]

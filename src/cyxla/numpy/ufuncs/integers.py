@@ -18,32 +18,32 @@ def _is_zero(x: XlaOp) -> XlaOp:
     return xla.eq(x, full(x, 0))
 
 
-def _no_zero(y: XlaOp) -> XlaOp:
+def _nonzero_divisor(y: XlaOp) -> XlaOp:
     return xla.select(_is_zero(y), full(y, 1), y)
 
 
 def divmod_(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Compute floored quotient and remainder; both 0 for division by zero."""
-    known = literal_of(y)
+    known = known_constant(y)
     if known is not None and (known != 0).all():
-        return _rounded_down(x, y, xla.remainder(x, y), bool((known > 0).all()))
-    none, zero, safe = _is_zero(y), full(x, 0), _no_zero(y)
+        return _floor_from_remainder(x, y, xla.remainder(x, y), bool((known > 0).all()))
+    none, zero, safe = _is_zero(y), full(x, 0), _nonzero_divisor(y)
     left = xla.subtract(x, xla.multiply(xla.divide(x, safe), safe))  # a second division would take longer
-    quotient, left = _rounded_down(x, safe, left, False)
+    quotient, left = _floor_from_remainder(x, safe, left, False)
     return xla.select(none, zero, quotient), xla.select(none, zero, left)
 
 
-def _rounded_down(x: XlaOp, y: XlaOp, left: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
+def _floor_from_remainder(x: XlaOp, y: XlaOp, left: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
     """Return floored quotient and remainder for nonzero divisors, from the remainder of the truncated quotient."""
     quotient = xla.divide(x, y)
     if not x.shape.dtype.is_signed:
         return quotient, left
     zero = full(x, 0)
-    wrong = xla.lt(left, zero)
+    not_floored = xla.lt(left, zero)
     if not positive:
-        wrong = xla.and_(xla.ne(left, zero), xla.lt(xla.xor(left, y), zero))
-    down = xla.select(wrong, xla.subtract(quotient, full(x, 1)), quotient)
-    return down, xla.select(wrong, xla.add(left, y), left)
+        not_floored = xla.and_(xla.ne(left, zero), xla.lt(xla.xor(left, y), zero))
+    down = xla.select(not_floored, xla.subtract(quotient, full(x, 1)), quotient)
+    return down, xla.select(not_floored, xla.add(left, y), left)
 
 
 def floor_divide(x: XlaOp, y: XlaOp) -> XlaOp:
@@ -58,7 +58,7 @@ def remainder(x: XlaOp, y: XlaOp) -> XlaOp:
 
 def fmod(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compute the remainder of the truncated quotient; 0 for division by zero."""
-    return xla.select(_is_zero(y), full(x, 0), xla.remainder(x, _no_zero(y)))
+    return xla.select(_is_zero(y), full(x, 0), xla.remainder(x, _nonzero_divisor(y)))
 
 
 def reciprocal(x: XlaOp) -> XlaOp:
@@ -67,7 +67,7 @@ def reciprocal(x: XlaOp) -> XlaOp:
     assert dtype is not None
     with np.errstate(all="ignore"):
         of_zero = np.reciprocal(np.zeros(1, dtype))[0]
-    return xla.select(_is_zero(x), full(x, of_zero), xla.divide(full(x, 1), _no_zero(x)))
+    return xla.select(_is_zero(x), full(x, of_zero), xla.divide(full(x, 1), _nonzero_divisor(x)))
 
 
 def power(x: XlaOp, y: XlaOp) -> XlaOp:
@@ -90,7 +90,7 @@ def _negative_power(_: int) -> Exception:
 def _refuse_negative(y: XlaOp) -> None:
     if 0 in y.shape.dims:
         return
-    known = literal_of(y)
+    known = known_constant(y)
     if known is not None:
         if (known < 0).any():
             raise _negative_power(0)
@@ -99,7 +99,7 @@ def _refuse_negative(y: XlaOp) -> None:
     _trace.require_current().fail_if(bad, xla.constant(y.builder, 0, ElementType.S64), _negative_power)
 
 
-def literal_of(x: XlaOp) -> np.ndarray[Any, Any] | None:
+def known_constant(x: XlaOp) -> np.ndarray[Any, Any] | None:
     """Return the value of a constant or a broadcast constant; None for other values."""
     instruction = x.instruction
     while instruction is not None and instruction.opcode == "broadcast":
@@ -134,32 +134,32 @@ def gcd(x: XlaOp, y: XlaOp) -> XlaOp:
 
 def _gcd(x: XlaOp, y: XlaOp) -> XlaOp:
     state = xla.tuple_(x.builder, [x, y])
-    going, step = _euclid(x.shape.dtype, x.shape.dims)
-    return xla.get_tuple_element(xla.while_(going, step, state), 0)
+    condition, step = _euclid_loop(x.shape.dtype, x.shape.dims)
+    return xla.get_tuple_element(xla.while_(condition, step, state), 0)
 
 
 @lru_cache(maxsize=64)
-def _euclid(dtype: ElementType, sizes: tuple[int, ...]) -> tuple[XlaComputation, XlaComputation]:
+def _euclid_loop(dtype: ElementType, sizes: tuple[int, ...]) -> tuple[XlaComputation, XlaComputation]:
     one = Shape.array(dtype, sizes)
     shape = Shape.tuple((one, one))
     builders = XlaBuilder("going"), XlaBuilder("euclid")
     state, inner = (xla.parameter(b, 0, shape, "state") for b in builders)
-    going = any_of(xla.ne(xla.get_tuple_element(state, 1), full(xla.get_tuple_element(state, 1), 0)))
+    condition = any_of(xla.ne(xla.get_tuple_element(state, 1), full(xla.get_tuple_element(state, 1), 0)))
     x, y = (xla.get_tuple_element(inner, k) for k in range(2))
     done = _is_zero(y)
-    after = [xla.select(done, x, y), xla.select(done, y, xla.remainder(x, _no_zero(y)))]
-    return builders[0].build(going), builders[1].build(xla.tuple_(builders[1], after))
+    after = [xla.select(done, x, y), xla.select(done, y, xla.remainder(x, _nonzero_divisor(y)))]
+    return builders[0].build(condition), builders[1].build(xla.tuple_(builders[1], after))
 
 
 def lcm(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compute the least common multiple; 0 if one operand is 0."""
     a, b = absolute_as_unsigned(x), absolute_as_unsigned(y)
     common = _gcd(a, b)
-    found = xla.multiply(xla.divide(a, _no_zero(common)), b)
+    found = xla.multiply(xla.divide(a, _nonzero_divisor(common)), b)
     return xla.convert(xla.select(_is_zero(common), full(a, 0), found), x.shape.dtype)
 
 
-def compared(function: Emit) -> Emit:
+def compare_by_value(function: Emit) -> Emit:
     """Return a comparison that orders signed and unsigned integers by value, as NumPy does."""
 
     def emit(x: XlaOp, y: XlaOp) -> XlaOp:
@@ -169,12 +169,12 @@ def compared(function: Emit) -> Emit:
             return found
         if x.shape.dtype.is_signed:
             signed, wide = x, xla.convert(x, ElementType.U64)
-            beside = function(wide, y)
+            by_value = function(wide, y)
             least = function(full(x, -1), full(x, 0))
         else:
             signed, wide = y, xla.convert(y, ElementType.U64)
-            beside = function(x, wide)
+            by_value = function(x, wide)
             least = function(full(y, 0), full(y, -1))
-        return xla.select(xla.lt(signed, full(signed, 0)), least, beside)
+        return xla.select(xla.lt(signed, full(signed, 0)), least, by_value)
 
     return emit

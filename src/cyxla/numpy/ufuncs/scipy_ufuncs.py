@@ -13,7 +13,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.trace import Rule
 from cyxla.numpy.ufuncs import floats as flt
 from cyxla.numpy.ufuncs import gammas
-from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, with_derivative
+from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, with_vjp
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -28,7 +28,7 @@ _ROOT_HALF = sqrt(0.5)
 # -- derivatives
 
 
-def by(*slopes: Callable[..., XlaOp] | None) -> Vjp:
+def vjp_from_partials(*slopes: Callable[..., XlaOp] | None) -> Vjp:
     """Return a derivative rule from one function per operand, of result and operands; None for zero."""
 
     def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
@@ -39,23 +39,23 @@ def by(*slopes: Callable[..., XlaOp] | None) -> Vjp:
     return vjp
 
 
-def partly(function: Emit, name: str, last: Callable[..., XlaOp]) -> Emit:
+def last_operand_only(function: Emit, name: str, last: Callable[..., XlaOp]) -> Emit:
     """Return a function that is differentiable with respect to its last operand only."""
 
-    def again(ops: Sequence[XlaOp], active: Sequence[bool]) -> tuple[list[XlaOp], Callable[..., Cotangents]]:
+    def forward(ops: Sequence[XlaOp], active: Sequence[bool]) -> tuple[list[XlaOp], Callable[..., Cotangents]]:
         if any(active[:-1]):
             raise UnimplementedError(
-                f"the gradient of scipy.special.{name} is known by its last argument only", where=_trace.place()
+                f"the gradient of scipy.special.{name} is known by its last argument only", where=_trace.user_line()
             )
         out: XlaOp = function(*ops)
-        nothing: list[XlaOp | None] = [None] * (len(ops) - 1)
-        return [out], lambda cts: [*nothing, None if cts[0] is None else cts[0] * last(out, *ops)]
+        none: list[XlaOp | None] = [None] * (len(ops) - 1)
+        return [out], lambda cts: [*none, None if cts[0] is None else cts[0] * last(out, *ops)]
 
     def emit(*ops: XlaOp) -> XlaOp:
         made: XlaOp = function(*ops)
         trace = _trace.current()
         if trace is not None and made.instruction is not None:
-            trace.rules[made.instruction] = Rule(list(ops), [made], again=again)
+            trace.rules[made.instruction] = Rule(list(ops), [made], forward=forward)
         return made
 
     return emit
@@ -68,9 +68,9 @@ def _erfcx(x: XlaOp) -> XlaOp:
     """Compute exp(x**2) erfc(x): by a Chebyshev series for positive x, else as the complement to 2 exp(x**2)."""
     size = xla.abs_(x)
     far = xla.gt(size, const(x, 1e30))
-    held = select(far, const(x, 1), size)
-    place = select(far, const(x, 1), (held - const(x, 3.75)) / (held + const(x, 3.75)))
-    found = chebyshev(place, tables.ERFCX) / (const(x, 1) + size + size)
+    safe = select(far, const(x, 1), size)
+    argument = select(far, const(x, 1), (safe - const(x, 3.75)) / (safe + const(x, 3.75)))
+    found = chebyshev(argument, tables.ERFCX) / (const(x, 1) + size + size)
     square = x * x
     mirrored = const(x, 2) * xla.exponential(square) - found
     return select(xla.lt(x, const(x, 0)), mirrored, select(xla.ne(x, x), x, found))
@@ -123,7 +123,7 @@ def _log_expit(x: XlaOp) -> XlaOp:
     return xla.minimum(x, const(x, 0)) - xla.log_plus_one(xla.exponential(-xla.abs_(x)))
 
 
-def _unless_zero(x: XlaOp, y: XlaOp, made: XlaOp) -> XlaOp:
+def _zero_times(x: XlaOp, y: XlaOp, made: XlaOp) -> XlaOp:
     """Replace results by 0 where x is 0 and y is not nan."""
     return select(xla.and_(xla.eq(x, const(x, 0)), xla.eq(y, y)), const(x, 0), made)
 
@@ -157,17 +157,17 @@ def _kl_div(x: XlaOp, y: XlaOp) -> XlaOp:
     apart = select(inside, (x - y) / y, zero)
     ratio = select(inside, x / y, const(x, 1))
     near = xla.and_(xla.gt(ratio, const(x, 0.5)), xla.lt(ratio, const(x, 2)))
-    close = y * (ratio * gammas.log_less(apart, ratio) + apart * apart)
+    close = y * (ratio * gammas.log1p_minus(apart, ratio) + apart * apart)
     found = select(near, close, entropy - x + y)
     return select(inside, found, select(edge, y, entropy))
 
 
 def _exprel(x: XlaOp) -> XlaOp:
-    nothing = xla.eq(x, const(x, 0))
-    held = select(nothing, const(x, 1), x)
-    found = xla.exponential_minus_one(held) / held
+    is_zero = xla.eq(x, const(x, 0))
+    safe = select(is_zero, const(x, 1), x)
+    found = xla.exponential_minus_one(safe) / safe
     found = select(xla.eq(x, const(x, np.inf)), x, found)
-    return select(nothing, const(x, 1), found)
+    return select(is_zero, const(x, 1), found)
 
 
 # -- transformations and losses
@@ -181,35 +181,35 @@ def _huber(delta: XlaOp, r: XlaOp) -> XlaOp:
 
 def _pseudo_huber(delta: XlaOp, r: XlaOp) -> XlaOp:
     zero, one = const(r, 0), const(r, 1)
-    nothing = xla.or_(xla.eq(delta, zero), xla.eq(r, zero))
-    ratio = r / select(nothing, one, delta)
+    is_zero = xla.or_(xla.eq(delta, zero), xla.eq(r, zero))
+    ratio = r / select(is_zero, one, delta)
     square = ratio * ratio
     share = select(xla.eq(square, const(r, np.inf)), square, square / (xla.sqrt(one + square) + one))
-    found = select(nothing, zero, delta * delta * share)
+    found = select(is_zero, zero, delta * delta * share)
     return select(xla.lt(delta, zero), const(r, np.inf), found)
 
 
 def _boxcox(logarithm: Emit) -> Emit:
     def emit(x: XlaOp, power: XlaOp) -> XlaOp:
         logs: XlaOp = logarithm(x)
-        flat = xla.lt(xla.abs_(power), const(x, 1e-19 if x.shape.dtype is ElementType.F64 else 1e-9))
-        held = select(flat, const(x, 1), power)
-        found = xla.exponential_minus_one(held * logs) / held
-        far = xla.ge(held * logs, const(x, 709.78))  # the quotient may be finite where the exponential overflows
-        beyond = xla.sign(held) * xla.exponential(held * logs - xla.log(xla.abs_(held))) - const(x, 1) / held
-        return select(flat, logs, select(far, beyond, found))
+        is_zero = xla.lt(xla.abs_(power), const(x, 1e-19 if x.shape.dtype is ElementType.F64 else 1e-9))
+        safe = select(is_zero, const(x, 1), power)
+        found = xla.exponential_minus_one(safe * logs) / safe
+        far = xla.ge(safe * logs, const(x, 709.78))  # the quotient may be finite where the exponential overflows
+        beyond = xla.sign(safe) * xla.exponential(safe * logs - xla.log(xla.abs_(safe))) - const(x, 1) / safe
+        return select(is_zero, logs, select(far, beyond, found))
 
     return emit
 
 
 def _inv_boxcox(exponential: Emit) -> Emit:
     def emit(y: XlaOp, power: XlaOp) -> XlaOp:
-        flat = xla.eq(power, const(y, 0))
-        held = select(flat, const(y, 1), power)
-        found = exponential(xla.log_plus_one(held * y) / held)
+        is_zero = xla.eq(power, const(y, 0))
+        safe = select(is_zero, const(y, 1), power)
+        found = exponential(xla.log_plus_one(safe * y) / safe)
         if exponential is xla.exponential_minus_one:  # as in SciPy, for any y
-            found = select(xla.lt(xla.abs_(held * y), const(y, 1e-154)), y, found)
-        return select(flat, exponential(y), found)
+            found = select(xla.lt(xla.abs_(safe * y), const(y, 1e-154)), y, found)
+        return select(is_zero, exponential(y), found)
 
     return emit
 
@@ -224,11 +224,11 @@ def _cosm1(x: XlaOp) -> XlaOp:
 
 def _powm1(x: XlaOp, y: XlaOp) -> XlaOp:
     near = xla.and_(xla.gt(x, const(x, 0)), xla.lt(xla.abs_(y * xla.log(xla.abs_(x))), const(x, 0.5)))
-    held = select(near, x, const(x, 1))
-    return select(near, xla.exponential_minus_one(y * xla.log(held)), xla.power(x, y) - const(x, 1))
+    safe = select(near, x, const(x, 1))
+    return select(near, xla.exponential_minus_one(y * xla.log(safe)), xla.power(x, y) - const(x, 1))
 
 
-def _quarters(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
+def _quarter_turns(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     """Reduce degrees: return the number of quarter turns modulo 4, and sine and cosine of the rest."""
     turn = xla.remainder(x, const(x, 360))
     count = xla.round_nearest_even(turn * const(x, 1 / 90))
@@ -237,30 +237,30 @@ def _quarters(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     return count, xla.sine(angle), xla.cosine(angle)
 
 
-def _circular(start: int) -> Emit:
+def _sine_of_degrees(start: int) -> Emit:
     """Return the sine of degrees plus quarter turns; 0 beyond 1e14, as in SciPy."""
 
     def emit(x: XlaOp) -> XlaOp:
-        count, sine, cosine = _quarters(x)
+        count, sine, cosine = _quarter_turns(x)
         count = count + const(x, start)
         odd = xla.not_(is_integer_or_inf(count * const(x, 0.5)))
         found = select(odd, cosine, sine)
         below = xla.and_(xla.ge(count, const(x, 2)), xla.lt(count, const(x, 4)))
-        return _of_degrees(x, select(below, -found, found))
+        return _zero_if_huge(x, select(below, -found, found))
 
     return emit
 
 
-def _of_degrees(x: XlaOp, found: XlaOp) -> XlaOp:
+def _zero_if_huge(x: XlaOp, found: XlaOp) -> XlaOp:
     return select(xla.gt(xla.abs_(x), const(x, 1e14)), const(x, 0), found)
 
 
 def _tandg(x: XlaOp) -> XlaOp:
-    count, sine, cosine = _quarters(x)
+    count, sine, cosine = _quarter_turns(x)
     odd = xla.not_(is_integer_or_inf(count * const(x, 0.5)))
     found = select(odd, -cosine / sine, sine / cosine)
     pole = xla.and_(odd, xla.eq(sine, const(x, 0)))
-    return _of_degrees(x, select(pole, const(x, np.inf), found))
+    return _zero_if_huge(x, select(pole, const(x, np.inf), found))
 
 
 # -- Bessel functions
@@ -275,14 +275,14 @@ def _i1(x: XlaOp) -> XlaOp:
 
 
 def _i1_slope(out: XlaOp, x: XlaOp) -> XlaOp:
-    nothing = xla.eq(x, const(x, 0))
-    ratio = select(nothing, const(x, 0.5), out / select(nothing, const(x, 1), x))
+    is_zero = xla.eq(x, const(x, 0))
+    ratio = select(is_zero, const(x, 0.5), out / select(is_zero, const(x, 1), x))
     return _i0(x) - ratio
 
 
 def _i1e_slope(out: XlaOp, x: XlaOp) -> XlaOp:
-    nothing = xla.eq(x, const(x, 0))
-    ratio = select(nothing, const(x, 0.5), out / select(nothing, const(x, 1), x))
+    is_zero = xla.eq(x, const(x, 0))
+    ratio = select(is_zero, const(x, 0.5), out / select(is_zero, const(x, 1), x))
     return special.bessel_i0e(x) - ratio - xla.sign(x) * out
 
 
@@ -291,7 +291,7 @@ def _i1e_slope(out: XlaOp, x: XlaOp) -> XlaOp:
 
 def _polygamma(n: int) -> Emit:
     """Return the n-th derivative of the digamma function, which is differentiable in turn."""
-    emit: Emit = _wide(lambda x: special_loops.polygamma(const(x, n), x), lambda out, x: _polygamma(n + 1)(x))
+    emit: Emit = _f64(lambda x: special_loops.polygamma(const(x, n), x), lambda out, x: _polygamma(n + 1)(x))
     return emit
 
 
@@ -321,7 +321,7 @@ def _beta_density(sign: float) -> Callable[..., XlaOp]:
     return slope
 
 
-def _halves(function: Emit) -> Emit:
+def _chi_square(function: Emit) -> Emit:
     return lambda v, x: function(v * const(v, 0.5), x * const(x, 0.5))
 
 
@@ -333,7 +333,7 @@ def _poisson(function: Emit) -> Emit:
     return emit
 
 
-def _from_zero(function: Emit) -> Emit:
+def _gamma_distribution(function: Emit) -> Emit:
     def emit(a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
         made: XlaOp = function(b, a * x)
         return select(xla.lt(x, const(x, 0)), const(x, np.nan), made)
@@ -341,85 +341,87 @@ def _from_zero(function: Emit) -> Emit:
     return emit
 
 
-def _of(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
+def _with_partials(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
     """Return a function in the operands' own dtype with derivatives."""
-    return with_derivative(function, by(*slopes)) if slopes else function
+    return with_vjp(function, vjp_from_partials(*slopes)) if slopes else function
 
 
-def _wide(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
+def _f64(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
     """Return a function computed in f64 with derivatives."""
-    return _of(in_f64(function), *slopes)
+    return _with_partials(in_f64(function), *slopes)
 
 
-_DIGAMMA = _wide(gammas.psi, lambda out, x: _polygamma(1)(x))
-_ZETA = partly(in_f64(gammas.hurwitz), "zeta", _zeta_slope)
-_GAMMAINC = _wide(lambda a, x: gammas.gammaincs(a, x)[0], _gamma_by_shape(1), _gamma_density(1))
-_GAMMAINCC = _wide(lambda a, x: gammas.gammaincs(a, x)[1], _gamma_by_shape(-1), _gamma_density(-1))
+_DIGAMMA = _f64(gammas.psi, lambda out, x: _polygamma(1)(x))
+_ZETA = last_operand_only(in_f64(gammas.hurwitz), "zeta", _zeta_slope)
+_GAMMAINC = _f64(lambda a, x: gammas.gammainc_pair(a, x)[0], _gamma_by_shape(1), _gamma_density(1))
+_GAMMAINCC = _f64(lambda a, x: gammas.gammainc_pair(a, x)[1], _gamma_by_shape(-1), _gamma_density(-1))
 
 # fmt: off
 _TABLE: dict[str, Emit] = {
     "erf":           xla.erf,
-    "erfc":          _of(special.erfc, _erf_slope(-1)),
-    "erfcx":         _wide(_erfcx, lambda out, x: const(x, 2) * x * out - const(x, 2 / sqrt(pi))),
-    "erfinv":        _of(special.erfinv, _inverse_slope(1)),
-    "erfcinv":       _of(_erfcinv, _inverse_slope(-1)),
-    "ndtr":          _wide(_ndtr, lambda out, x: _density(x)),
-    "ndtri":         _wide(special.ndtri, lambda out, p: const(p, 1) / _density(out)),
-    "log_ndtr":      _wide(_log_ndtr, _hazard),
+    "erfc":          _with_partials(special.erfc, _erf_slope(-1)),
+    "erfcx":         _f64(_erfcx, lambda out, x: const(x, 2) * x * out - const(x, 2 / sqrt(pi))),
+    "erfinv":        _with_partials(special.erfinv, _inverse_slope(1)),
+    "erfcinv":       _with_partials(_erfcinv, _inverse_slope(-1)),
+    "ndtr":          _f64(_ndtr, lambda out, x: _density(x)),
+    "ndtri":         _f64(special.ndtri, lambda out, p: const(p, 1) / _density(out)),
+    "log_ndtr":      _f64(_log_ndtr, _hazard),
     "expit":         xla.logistic,
-    "logit":         _of(_logit, lambda out, x: const(x, 1) / (x * (const(x, 1) - x))),
-    "log_expit":     _of(_log_expit, lambda out, x: xla.logistic(-x)),
-    "xlogy":         _of(lambda x, y: _unless_zero(x, y, x * xla.log(y)), lambda out, x, y: xla.log(y),
+    "logit":         _with_partials(_logit, lambda out, x: const(x, 1) / (x * (const(x, 1) - x))),
+    "log_expit":     _with_partials(_log_expit, lambda out, x: xla.logistic(-x)),
+    "xlogy":         _with_partials(lambda x, y: _zero_times(x, y, x * xla.log(y)), lambda out, x, y: xla.log(y),
                          lambda out, x, y: x / y),
-    "xlog1py":       _of(lambda x, y: _unless_zero(x, y, x * xla.log_plus_one(y)),
+    "xlog1py":       _with_partials(lambda x, y: _zero_times(x, y, x * xla.log_plus_one(y)),
                          lambda out, x, y: xla.log_plus_one(y), lambda out, x, y: x / (const(y, 1) + y)),
-    "entr":          _of(_entr, lambda out, x: -(xla.log(x) + const(x, 1))),
-    "rel_entr":      _wide(_rel_entr, lambda out, x, y: xla.log(x / y) + const(x, 1), lambda out, x, y: -(x / y)),
-    "kl_div":        _wide(_kl_div, lambda out, x, y: xla.log(x / y), lambda out, x, y: const(x, 1) - x / y),
-    "exprel":        _wide(_exprel),
+    "entr":          _with_partials(_entr, lambda out, x: -(xla.log(x) + const(x, 1))),
+    "rel_entr":      _f64(_rel_entr, lambda out, x, y: xla.log(x / y) + const(x, 1), lambda out, x, y: -(x / y)),
+    "kl_div":        _f64(_kl_div, lambda out, x, y: xla.log(x / y), lambda out, x, y: const(x, 1) - x / y),
+    "exprel":        _f64(_exprel),
     "cbrt":          xla.cbrt,
     "exp2":          flt.exp2,
-    "exp10":         _of(lambda x: xla.power(const(x, 10), x), lambda out, x: out * const(x, log(10))),
+    "exp10":         _with_partials(lambda x: xla.power(const(x, 10), x), lambda out, x: out * const(x, log(10))),
     "expm1":         xla.exponential_minus_one,
     "log1p":         xla.log_plus_one,
     "huber":         _huber,
-    "pseudo_huber":  _wide(_pseudo_huber),
-    "boxcox":        _wide(_boxcox(xla.log)),
-    "boxcox1p":      _wide(_boxcox(xla.log_plus_one)),
-    "inv_boxcox":    _wide(_inv_boxcox(xla.exponential)),
-    "inv_boxcox1p":  _wide(_inv_boxcox(xla.exponential_minus_one)),
+    "pseudo_huber":  _f64(_pseudo_huber),
+    "boxcox":        _f64(_boxcox(xla.log)),
+    "boxcox1p":      _f64(_boxcox(xla.log_plus_one)),
+    "inv_boxcox":    _f64(_inv_boxcox(xla.exponential)),
+    "inv_boxcox1p":  _f64(_inv_boxcox(xla.exponential_minus_one)),
     "cosm1":         _cosm1,
     "powm1":         _powm1,
-    "sindg":         _wide(_circular(0)),
-    "cosdg":         _wide(_circular(1)),
-    "tandg":         _wide(_tandg),
-    "i0":            _wide(_i0, lambda out, x: in_f64(_i1)(x)),
-    "i0e":           _wide(special.bessel_i0e, lambda out, x: in_f64(special.bessel_i1e)(x) - xla.sign(x) * out),
-    "i1":            _wide(_i1, lambda out, x: in_f64(_i1_slope)(out, x)),
-    "i1e":           _wide(special.bessel_i1e, lambda out, x: in_f64(_i1e_slope)(out, x)),
-    "gamma":         _wide(gammas.gamma, lambda out, x: out * _DIGAMMA(x)),
-    "gammaln":       _wide(gammas.gammaln, lambda out, x: _DIGAMMA(x)),
-    "loggamma":      _wide(gammas.loggamma, lambda out, x: _DIGAMMA(x)),
-    "rgamma":        _wide(gammas.rgamma, lambda out, x: -out * _DIGAMMA(x)),
+    "sindg":         _f64(_sine_of_degrees(0)),
+    "cosdg":         _f64(_sine_of_degrees(1)),
+    "tandg":         _f64(_tandg),
+    "i0":            _f64(_i0, lambda out, x: in_f64(_i1)(x)),
+    "i0e":           _f64(special.bessel_i0e, lambda out, x: in_f64(special.bessel_i1e)(x) - xla.sign(x) * out),
+    "i1":            _f64(_i1, lambda out, x: in_f64(_i1_slope)(out, x)),
+    "i1e":           _f64(special.bessel_i1e, lambda out, x: in_f64(_i1e_slope)(out, x)),
+    "gamma":         _f64(gammas.gamma, lambda out, x: out * _DIGAMMA(x)),
+    "gammaln":       _f64(gammas.gammaln, lambda out, x: _DIGAMMA(x)),
+    "loggamma":      _f64(gammas.loggamma, lambda out, x: _DIGAMMA(x)),
+    "rgamma":        _f64(gammas.rgamma, lambda out, x: -out * _DIGAMMA(x)),
     "gammasgn":      gammas.gammasgn,
-    "psi":           _wide(gammas.psi, lambda out, x: _polygamma(1)(x)),
-    "beta":          _wide(gammas.beta, *(lambda out, a, b, k=k: out * (_DIGAMMA((a, b)[k])
+    "psi":           _f64(gammas.psi, lambda out, x: _polygamma(1)(x)),
+    "beta":          _f64(gammas.beta, *(lambda out, a, b, k=k: out * (_DIGAMMA((a, b)[k])
                                     - _DIGAMMA(a + b)) for k in range(2))),
-    "betaln":        _wide(gammas.betaln, *(lambda out, a, b, k=k: _DIGAMMA((a, b)[k])
+    "betaln":        _f64(gammas.betaln, *(lambda out, a, b, k=k: _DIGAMMA((a, b)[k])
                                       - _DIGAMMA(a + b) for k in range(2))),
-    "betainc":       partly(in_f64(lambda a, b, x: gammas.betaincs(a, b, x)[0]), "betainc", _beta_density(1)),
-    "betaincc":      partly(in_f64(lambda a, b, x: gammas.betaincs(a, b, x)[1]), "betaincc", _beta_density(-1)),
+    "betainc":       last_operand_only(in_f64(lambda a, b, x: gammas.betainc_pair(a, b, x)[0]), "betainc",
+                                       _beta_density(1)),
+    "betaincc":      last_operand_only(in_f64(lambda a, b, x: gammas.betainc_pair(a, b, x)[1]), "betaincc",
+                                       _beta_density(-1)),
     "gammainc":      _GAMMAINC,
     "gammaincc":     _GAMMAINCC,
-    "chdtr":         _halves(_GAMMAINC),
-    "chdtrc":        _halves(_GAMMAINCC),
-    "gdtr":          _from_zero(_GAMMAINC),
-    "gdtrc":         _from_zero(_GAMMAINCC),
+    "chdtr":         _chi_square(_GAMMAINC),
+    "chdtrc":        _chi_square(_GAMMAINCC),
+    "gdtr":          _gamma_distribution(_GAMMAINC),
+    "gdtrc":         _gamma_distribution(_GAMMAINCC),
     "pdtr":          _poisson(_GAMMAINCC),
     "pdtrc":         _poisson(_GAMMAINC),
-    "binom":         _wide(gammas.binom),
+    "binom":         _f64(gammas.binom),
     "_zeta":         _ZETA,
-    "_riemann_zeta": _wide(gammas.zeta),
+    "_riemann_zeta": _f64(gammas.zeta),
 }
 # fmt: on
 
@@ -436,14 +438,14 @@ def find_special(ufunc: np.ufunc) -> Emit | None:
     module = sys.modules.get("scipy.special._ufuncs")
     if emit is None or module is None or getattr(module, ufunc.__name__, None) is not ufunc:
         return None
-    return _of_reals(ufunc.__name__, emit)
+    return _real_only(ufunc.__name__, emit)
 
 
-def _of_reals(name: str, emit: Emit) -> Emit:
+def _real_only(name: str, emit: Emit) -> Emit:
     def checked(*ops: XlaOp) -> XlaOp:
         if ops[0].shape.dtype.is_complex and name not in ("expm1", "log1p"):
             raise UnimplementedError(
-                f"scipy.special.{name} of complex numbers cannot be traced", where=_trace.place(),
+                f"scipy.special.{name} of complex numbers cannot be traced", where=_trace.user_line(),
                 hint="of the real and imaginary parts it can",
             )  # fmt: skip
         made: XlaOp = emit(*ops)

@@ -7,40 +7,40 @@ import numpy as np
 from cyxla.numpy.ufuncs import complexes as cplx
 from cyxla.numpy.ufuncs import floats as flt
 from cyxla.numpy.ufuncs import integers as integer
-from cyxla.numpy.ufuncs.emitting import Emit, by_kind, flat, full, same, widely
+from cyxla.numpy.ufuncs.emitting import Emit, by_kind, full, in_f32, same, zero_gradient
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.arctangent import atan
 
 
-def _all(value: bool) -> Emit:
+def _constant_result(value: bool) -> Emit:
     """Return a loop with a constant result."""
     return lambda x: full(x, value, ElementType.PRED)
 
 
-def _truth(x: XlaOp) -> XlaOp:
+def _as_bool(x: XlaOp) -> XlaOp:
     return x if x.shape.dtype is ElementType.PRED else xla.ne(x, full(x, 0))
 
 
 def _logical(function: Emit) -> Emit:
-    return lambda *ops: function(*map(_truth, ops))
+    return lambda *ops: function(*map(_as_bool, ops))
 
 
-def _compared(function: Emit, ordered: Emit | None) -> Emit:
-    plain = integer.compared(function)
+def _comparison(function: Emit, ordered: Emit | None) -> Emit:
+    plain = integer.compare_by_value(function)
     return by_kind(function, integer=plain, real=function, complex_=ordered or function)
 
 
 def _test(integer_: bool, real: Emit, complex_: Emit) -> Emit:
-    return by_kind(_all(integer_), integer=_all(integer_), real=real, complex_=complex_)
+    return by_kind(_constant_result(integer_), integer=_constant_result(integer_), real=real, complex_=complex_)
 
 
-def _rounded(function: Emit) -> Emit:
+def _rounding(function: Emit) -> Emit:
     return by_kind(same, integer=same, real=function)
 
 
-def _smooth(function: Emit, complex_: Emit | None = None) -> Emit:
+def _float_or_complex(function: Emit, complex_: Emit | None = None) -> Emit:
     return by_kind(real=function, complex_=complex_ or function)
 
 
@@ -63,8 +63,8 @@ _min = by_kind(xla.and_, integer=xla.minimum, real=xla.minimum, complex_=cplx.mi
 
 
 def _clip(x: XlaOp, low: XlaOp, high: XlaOp) -> XlaOp:
-    held: XlaOp = _max(x, low)
-    made: XlaOp = _min(held, high)
+    clipped: XlaOp = _max(x, low)
+    made: XlaOp = _min(clipped, high)
     return made
 
 
@@ -72,43 +72,43 @@ def _clip(x: XlaOp, low: XlaOp, high: XlaOp) -> XlaOp:
 _TABLE: dict[np.ufunc, Emit] = {
     np.absolute:       _absolute,
     np.add:            xla.add,
-    np.arccos:         _smooth(widely(xla.acos)),
-    np.arccosh:        _smooth(widely(xla.acosh)),
-    np.arcsin:         _smooth(widely(xla.asin)),
-    np.arcsinh:        _smooth(widely(xla.asinh)),
-    np.arctan:         _smooth(widely(atan)),
-    np.arctan2:        widely(xla.atan2),
-    np.arctanh:        _smooth(widely(xla.atanh)),
+    np.arccos:         _float_or_complex(in_f32(xla.acos)),
+    np.arccosh:        _float_or_complex(in_f32(xla.acosh)),
+    np.arcsin:         _float_or_complex(in_f32(xla.asin)),
+    np.arcsinh:        _float_or_complex(in_f32(xla.asinh)),
+    np.arctan:         _float_or_complex(in_f32(atan)),
+    np.arctan2:        in_f32(xla.atan2),
+    np.arctanh:        _float_or_complex(in_f32(xla.atanh)),
     np.bitwise_and:    _bitwise(xla.and_),
     np.bitwise_count:  integer.bitwise_count,
     np.bitwise_or:     _bitwise(xla.or_),
     np.bitwise_xor:    _bitwise(xla.xor),
-    np.cbrt:           widely(xla.cbrt),
-    np.ceil:           _rounded(xla.ceil),
+    np.cbrt:           in_f32(xla.cbrt),
+    np.ceil:           _rounding(xla.ceil),
     np._core.umath.clip: _clip,  # type: ignore[attr-defined]
     np.conjugate:      by_kind(integer=same, real=same, complex_=cplx.conjugate),
     np.copysign:       flt.copysign,
-    np.cos:            _smooth(xla.cosine),
-    np.cosh:           _smooth(widely(xla.cosh)),
+    np.cos:            _float_or_complex(xla.cosine),
+    np.cosh:           _float_or_complex(in_f32(xla.cosh)),
     np.deg2rad:        flt.deg2rad,
     np.degrees:        flt.rad2deg,
-    np.divide:         _smooth(xla.divide, cplx.divide),
+    np.divide:         _float_or_complex(xla.divide, cplx.divide),
     np.divmod:         by_kind(integer=integer.divmod_, real=flt.divmod_),
-    np.equal:          _compared(xla.eq, None),
-    np.exp:            _smooth(xla.exponential, cplx.exp),
-    np.exp2:           _smooth(flt.exp2, cplx.exp2),
-    np.expm1:          _smooth(xla.exponential_minus_one, cplx.expm1),
+    np.equal:          _comparison(xla.eq, None),
+    np.exp:            _float_or_complex(xla.exponential, cplx.exp),
+    np.exp2:           _float_or_complex(flt.exp2, cplx.exp2),
+    np.expm1:          _float_or_complex(xla.exponential_minus_one, cplx.expm1),
     np.fabs:           xla.abs_,
     np.float_power:    by_kind(real=flt.float_power, complex_=cplx.power),
-    np.floor:          _rounded(xla.floor),
+    np.floor:          _rounding(xla.floor),
     np.floor_divide:   by_kind(integer=integer.floor_divide, real=flt.floor_divide),
     np.fmax:           by_kind(xla.or_, integer=xla.maximum, real=flt.fmax, complex_=cplx.fmax),
     np.fmin:           by_kind(xla.and_, integer=xla.minimum, real=flt.fmin, complex_=cplx.fmin),
     np.fmod:           by_kind(integer=integer.fmod, real=flt.fmod),
     np.frexp:          flt.frexp,
     np.gcd:            integer.gcd,
-    np.greater:        _compared(xla.gt, cplx.greater),
-    np.greater_equal:  _compared(xla.ge, cplx.greater_equal),
+    np.greater:        _comparison(xla.gt, cplx.greater),
+    np.greater_equal:  _comparison(xla.ge, cplx.greater_equal),
     np.heaviside:      flt.heaviside,
     np.hypot:          flt.hypot,
     np.invert:         _bitwise(xla.not_),
@@ -118,12 +118,12 @@ _TABLE: dict[np.ufunc, Emit] = {
     np.lcm:            integer.lcm,
     np.ldexp:          flt.ldexp,
     np.left_shift:     xla.shift_left,
-    np.less:           _compared(xla.lt, cplx.less),
-    np.less_equal:     _compared(xla.le, cplx.less_equal),
-    np.log:            _smooth(xla.log),
-    np.log10:          _smooth(flt.log10_, cplx.log10_),
-    np.log1p:          _smooth(xla.log_plus_one, cplx.log1p),
-    np.log2:           _smooth(flt.log2, cplx.log2_),
+    np.less:           _comparison(xla.lt, cplx.less),
+    np.less_equal:     _comparison(xla.le, cplx.less_equal),
+    np.log:            _float_or_complex(xla.log),
+    np.log10:          _float_or_complex(flt.log10_, cplx.log10_),
+    np.log1p:          _float_or_complex(xla.log_plus_one, cplx.log1p),
+    np.log2:           _float_or_complex(flt.log2, cplx.log2_),
     np.logaddexp:      flt.logaddexp,
     np.logaddexp2:     flt.logaddexp2,
     np.logical_and:    _logical(xla.and_),
@@ -136,7 +136,7 @@ _TABLE: dict[np.ufunc, Emit] = {
     np.multiply:       xla.multiply,
     np.negative:       xla.negate,
     np.nextafter:      flt.nextafter,
-    np.not_equal:      _compared(xla.ne, None),
+    np.not_equal:      _comparison(xla.ne, None),
     np.positive:       same,
     np.power:          _power,
     np.rad2deg:        flt.rad2deg,
@@ -144,18 +144,18 @@ _TABLE: dict[np.ufunc, Emit] = {
     np.reciprocal:     _reciprocal,
     np.remainder:      by_kind(integer=integer.remainder, real=flt.remainder),
     np.right_shift:    _right,
-    np.rint:           _smooth(xla.round_nearest_even, cplx.rint),
+    np.rint:           _float_or_complex(xla.round_nearest_even, cplx.rint),
     np.sign:           _sign,
     np.signbit:        flt.signbit,
-    np.sin:            _smooth(xla.sine),
-    np.sinh:           _smooth(widely(xla.sinh)),
+    np.sin:            _float_or_complex(xla.sine),
+    np.sinh:           _float_or_complex(in_f32(xla.sinh)),
     np.spacing:        flt.spacing,
-    np.sqrt:           _smooth(xla.sqrt),
+    np.sqrt:           _float_or_complex(xla.sqrt),
     np.square:         _square,
     np.subtract:       xla.subtract,
-    np.tan:            _smooth(xla.tan),
-    np.tanh:           _smooth(xla.tanh),
-    np.trunc:          _rounded(flat(flt.trunc)),
+    np.tan:            _float_or_complex(xla.tan),
+    np.tanh:           _float_or_complex(xla.tanh),
+    np.trunc:          _rounding(zero_gradient(flt.trunc)),
 }
 # fmt: on
 

@@ -34,7 +34,7 @@ def solve(a: Any, b: Any) -> Any:
     (x, y), dtype = in_double(matrix, rhs)
     vector = rhs.ndim == 1
     if rhs.ndim == 0:
-        raise ShapeError("solve: the right side is a scalar", where=_trace.place())
+        raise ShapeError("solve: the right side is a scalar", where=_trace.user_line())
     y = xla.reshape(y, (*y.shape.dims, 1)) if vector else y
     if x.shape.dims[-1] != y.shape.dims[-2]:
         signature = "(m,m),(m)->(m)" if vector else "(m,m),(m,n)->(m,n)"

@@ -120,11 +120,11 @@ def singular_values(x: XlaOp) -> XlaOp:
         return _no_values(x, min(x.shape.dims[-2:]))
     s = _gesdd(x, "N")[1]
 
-    def again(x: XlaOp) -> list[XlaOp]:
+    def forward(x: XlaOp) -> list[XlaOp]:
         u, s, vh = _gesdd(x, "S")
         return [s, u, vh]
 
-    return differentiable([x], [s], gradients.singular_values, again)[0]
+    return differentiable([x], [s], gradients.singular_values, forward)[0]
 
 
 def _no_values(x: XlaOp, count: int) -> XlaOp:

@@ -39,12 +39,12 @@ from cyxla.xla.lib.values import full_like, scalar, select, zeros_like
 
 Array = Any
 Cotangents = Sequence[XlaOp | None]
-Again = Callable[..., list[XlaOp]]
+Forward = Callable[..., list[XlaOp]]
 Formula = Callable[[Sequence[XlaOp], Sequence[XlaOp], Cotangents], Cotangents]
 
 
 def differentiable(
-    inputs: Sequence[XlaOp], outputs: Sequence[XlaOp], formula: Formula, again: Again | None = None
+    inputs: Sequence[XlaOp], outputs: Sequence[XlaOp], formula: Formula, forward: Forward | None = None
 ) -> list[XlaOp]:
     """Attach a formula as the derivative of outputs.
 
@@ -54,12 +54,12 @@ def differentiable(
         Operands, and the outputs to differentiate; callers must use the returned outputs instead.
     formula : callable
         Function from inputs, outputs and cotangents of the outputs to cotangents of the inputs.
-    again : callable, optional
+    forward : callable, optional
         Function from the inputs to the outputs that the formula takes, if these are more.
     """
-    if again is None:
+    if forward is None:
         return attach(inputs, outputs, vjp=partial(_pulled, formula))
-    write = again
+    write = forward
 
     def rewrite(given: list[XlaOp], _: list[bool]) -> tuple[list[XlaOp], Callable[..., Cotangents]]:
         made = differentiable(given, write(*given), formula)
@@ -67,7 +67,7 @@ def differentiable(
             formula, given, made, [*cotangents, *[None] * (len(made) - len(cotangents))]
         )
 
-    return attach(inputs, outputs, again=rewrite)
+    return attach(inputs, outputs, forward=rewrite)
 
 
 def _pulled(formula: Formula, given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
@@ -158,7 +158,7 @@ def svd(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -
     g_u, g_s, g_vh = cotangents
     if (g_u is not None or g_vh is not None) and u.shape.dims[-1] != vh.shape.dims[-2]:
         raise UnimplementedError(
-            "the derivative of singular vectors with full_matrices=True is not known", where=_trace.place(),
+            "the derivative of singular vectors with full_matrices=True is not known", where=_trace.user_line(),
             hint="numpy.linalg.svd(x, full_matrices=False)",
         )  # fmt: skip
     u, vh = window(u, u.shape.dims[-2], least), window(vh, least, vh.shape.dims[-1])
@@ -201,7 +201,7 @@ def qr(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) ->
     rows, columns = x.shape.dims[-2:]
     if q.shape.dims[-1] > min(rows, columns):
         raise UnimplementedError(
-            "the derivative of qr of tall matrices with mode='complete' is not known", where=_trace.place(),
+            "the derivative of qr of tall matrices with mode='complete' is not known", where=_trace.user_line(),
             hint="numpy.linalg.qr(x, mode='reduced')",
         )  # fmt: skip
     g_q, g_r = (zeros_like(v) if g is None else g for v, g in zip(made, cotangents, strict=True))

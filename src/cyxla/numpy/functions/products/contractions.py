@@ -14,9 +14,9 @@ from cyxla.numpy.functions.products.named_axes import Label, NamedArray, fitted,
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Dtype, result_type
-from cyxla.numpy.tracing.registry import implements, meaning_of
+from cyxla.numpy.tracing.registry import implementation_of, implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.ufuncs.apply import aligned, deliver
+from cyxla.numpy.ufuncs.apply import broadcast_together, to_outputs
 from cyxla.numpy.ufuncs.gufuncs import gufunc, mismatch
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -81,7 +81,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Contract the last dimension of one array with the last but one, or only one, of the other."""
     (x, y), _ = common(a, b)
     if not x.shape.rank or not y.shape.rank:
-        return _exactly(multiplied(*aligned([x, y], "dot")), out)
+        return _exactly(multiplied(*broadcast_together([x, y], "dot")), out)
     return _exactly(_contracted("dot", x, y, (x.shape.rank - 1,), (max(y.shape.rank - 2, 0),)), out)
 
 
@@ -90,7 +90,7 @@ def inner(a: Any, b: Any) -> Any:
     """Contract the last dimensions of two arrays."""
     (x, y), _ = common(a, b)
     if not x.shape.rank or not y.shape.rank:
-        return traced(multiplied(*aligned([x, y], "inner")))
+        return traced(multiplied(*broadcast_together([x, y], "inner")))
     return traced(_contracted("inner", x, y, (x.shape.rank - 1,), (y.shape.rank - 1,)))
 
 
@@ -114,7 +114,7 @@ def _contracted(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Seque
             raise ShapeError(
                 f"{name}: shapes {_listed(one)} and {_listed(other)} not aligned: "
                 f"{one[i]} (dim {i}) != {other[j]} (dim {j})",
-                where=_trace.place(),
+                where=_trace.user_line(),
             )
     names = {j: i for i, j in zip(left, right, strict=True)}
     a = NamedArray(x, tuple(range(x.shape.rank)))
@@ -145,7 +145,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Multiply all pairs of elements of two vectors."""
     (x, y), _ = common(a, b)
     made = product(NamedArray(_flat(x), ("i",)), NamedArray(_flat(y), ("j",)), ("i", "j"))
-    return deliver([traced(made.op)], out, True, "same_kind", "outer")
+    return to_outputs([traced(made.op)], out, True, "same_kind", "outer")
 
 
 @implements(np.tensordot)
@@ -155,10 +155,10 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     left, right = _pairs(axes, x.shape.rank)
     _no_repetition(left, right)
     if len(left) != len(right):
-        raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.place())
+        raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.user_line())
     for i, j in zip(left, right, strict=True):  # a mismatch is reported before an axis out of range
         if _size(x, i) != _size(y, j):
-            raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.place())
+            raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.user_line())
     left, right = [i % x.shape.rank for i in left], [j % y.shape.rank for j in right]
     _no_repetition(left, right)
     return traced(_contracted("tensordot", x, y, left, right))
@@ -200,8 +200,8 @@ def kron(a: Any, b: Any) -> Any:
 @implements(np.trace)
 def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
     """Sum along a diagonal."""
-    diagonal = meaning_of(np.diagonal)(as_traced(a), offset, axis1, axis2)
-    return meaning_of(np.sum)(diagonal, axis=-1, dtype=dtype, out=out)
+    diagonal = implementation_of(np.diagonal)(as_traced(a), offset, axis1, axis2)
+    return implementation_of(np.sum)(diagonal, axis=-1, dtype=dtype, out=out)
 
 
 @implements(np.linalg.trace)
@@ -213,7 +213,7 @@ def linalg_trace(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
 @implements(np.linalg.matmul)
 def linalg_matmul(x1: Any, x2: Any, /) -> Any:
     """Multiply matrices."""
-    return meaning_of(np.matmul)(x1, x2)
+    return implementation_of(np.matmul)(x1, x2)
 
 
 @implements(np.linalg.outer)
@@ -228,7 +228,7 @@ def linalg_outer(x1: Any, x2: Any, /) -> Any:
 @implements(np.linalg.vecdot)
 def linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     """Compute dot products of vectors, the first conjugated."""
-    return meaning_of(np.vecdot)(x1, x2, axis=axis)
+    return implementation_of(np.vecdot)(x1, x2, axis=axis)
 
 
 @implements(np.linalg.tensordot)

@@ -12,13 +12,13 @@ import numpy as np
 from cyxla.errors import DTypeError
 from cyxla.numpy.functions.products.named_axes import Label, NamedArray, fitted, order_of, product
 from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.memory_layout import Memory, dense, kept_axes, memory_of
+from cyxla.numpy.tracing.memory_layout import Memory, common_axes, dense, memory_of
 from cyxla.numpy.tracing.promotion import Dtype, result_type
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.result_layout import letter_of, with_order
+from cyxla.numpy.tracing.result_layout import order_letter, set_order
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
-from cyxla.numpy.ufuncs.apply import deliver
+from cyxla.numpy.ufuncs.apply import to_outputs
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -60,10 +60,10 @@ def einsum(
     product = traced(made.op)
     if out is None:
         _lay_out(product, order, arrays, inputs, result)
-    delivered = deliver([product], out, True, "unsafe" if checked else "same_kind", "einsum")
+    output = to_outputs([product], out, True, "unsafe" if checked else "same_kind", "einsum")
     if out is None and optimize and not result:
-        delivered.rank0 = _rank0_of_last(subscripts, arrays, optimize)
-    return delivered
+        output.rank0 = _rank0_of_last(subscripts, arrays, optimize)
+    return output
 
 
 def _lay_out(
@@ -71,13 +71,13 @@ def _lay_out(
     result: tuple[Label, ...],
 ) -> None:  # fmt: skip
     """Set NumPy's layout of a result: in ``order="K"`` by the strides of all labels, summed ones included."""
-    if letter_of(order) != "K" or made.ndim < 2:
-        with_order(made, order, arrays)
+    if order_letter(order) != "K" or made.ndim < 2:
+        set_order(made, order, arrays)
     elif not all(a.contiguous for a in arrays):
         labels = (*result, *dict.fromkeys(n for own in inputs for n in own if n not in result))
-        axes = kept_axes([_spread(a, own, labels) for a, own in zip(arrays, inputs, strict=True)], len(labels))
+        axes = common_axes([_spread(a, own, labels) for a, own in zip(arrays, inputs, strict=True)], len(labels))
         if axes is not None:
-            made.lie(dense(made.shape, made.dtype, [d for d in axes if d < made.ndim]))
+            made.set_memory(dense(made.shape, made.dtype, [d for d in axes if d < made.ndim]))
 
 
 def _spread(array: TracedArray, own: tuple[Label, ...], labels: Sequence[Label]) -> Memory:
@@ -185,7 +185,7 @@ def _part(array: TracedArray, labels: tuple[Label, ...], result: tuple[Label, ..
     steps = [sum(s for s, n in zip(array.memory.strides, labels, strict=True) if n == name) for name in result]
     sizes_of_result = [sizes[labels.index(name)] for name in result]
     memory = memory_of(sizes_of_result, array.dtype, steps)
-    return array.part(lambda base: _once(base, labels).ordered(result).op, write, memory)
+    return array.make_view(lambda base: _once(base, labels).ordered(result).op, write, memory)
 
 
 def _in_order_of(

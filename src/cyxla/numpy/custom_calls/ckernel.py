@@ -18,7 +18,7 @@ import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, NoCompilerError, ShapeError
 from cyxla.include_dir import get_include
-from cyxla.numpy.own_kernels.custom_calls import ArraySpec, OwnCall, custom_call, register_c_call
+from cyxla.numpy.custom_calls.registration import ArraySpec, CustomCall, custom_call, register_c_call
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.xla.cpu.native import cache as store
@@ -37,11 +37,11 @@ _OPERATORS: Final[dict[type, Callable[[int, int], int]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }  # fmt: skip
-_SECONDS: Final = 60.0
+_TIMEOUT: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Declared:
+class ArrayDeclaration:
     """Declared array of a kernel, such as ``x:f32[n,3]``."""
 
     name: str
@@ -54,7 +54,7 @@ class Declared:
         return np.dtype(_TYPES[self.type][1])
 
 
-def declared(text: str, what: str) -> list[Declared]:
+def parse_declarations(text: str, option: str) -> list[ArrayDeclaration]:
     """Parse declarations such as ``a:f32[], x:f32[n]``.
 
     Raises
@@ -67,40 +67,40 @@ def declared(text: str, what: str) -> list[Declared]:
         match = _ARRAY.match(text, at)
         if match is None or (match.end() < len(text) and text[match.end()] != ","):
             raise InvalidArgumentError(
-                f"{what}={text!r}: no array is declared at {text[at:]!r}", hint="x:f32[n,3], y:i64[]"
+                f"{option}={text!r}: no array is declared at {text[at:]!r}", hint="x:f32[n,3], y:i64[]"
             )
         name, kind, sizes = match.groups()
         if kind not in _TYPES:
-            raise InvalidArgumentError(f"{what}={text!r}: {kind!r} is no type", hint=", ".join(_TYPES))
+            raise InvalidArgumentError(f"{option}={text!r}: {kind!r} is no type", hint=", ".join(_TYPES))
         if not _NAME.fullmatch(name):
-            raise InvalidArgumentError(f"{what}={text!r}: {name!r} is no name")
-        found.append(Declared(name, kind, tuple(s.strip() for s in sizes.split(",")) if sizes.strip() else ()))
+            raise InvalidArgumentError(f"{option}={text!r}: {name!r} is no name")
+        found.append(ArrayDeclaration(name, kind, tuple(s.strip() for s in sizes.split(",")) if sizes.strip() else ()))
         at = match.end() + 1
     return found
 
 
 class Declarations:
-    """Arrays of a kernel and the names of their sizes."""
+    """Declared arrays of a kernel; `size_sources` holds the operand and dimension of each named size."""
 
     def __init__(self, kernel: str, args: str, out: str) -> None:
         self.kernel = kernel
-        self.inputs, self.outputs = declared(args, "args"), declared(out, "out")
+        self.inputs, self.outputs = parse_declarations(args, "args"), parse_declarations(out, "out")
         if not self.outputs:
             raise InvalidArgumentError(f"ckernel {kernel}: out= declares no array")
-        self.places = {
+        self.size_sources = {
             size: (k, d)
             for k, a in reversed(list(enumerate(self.inputs)))
             for d, size in reversed(list(enumerate(a.sizes)))
             if _NAME.fullmatch(size)
         }
-        names = [a.name for a in (*self.inputs, *self.outputs)] + list(self.places)
+        names = [a.name for a in (*self.inputs, *self.outputs)] + list(self.size_sources)
         if len(set(names)) != len(names):
             raise InvalidArgumentError(f"ckernel {kernel}: a name stands for two things in {args!r} and {out!r}")
         for a in (*self.inputs, *self.outputs):
             for size in a.sizes:
-                _evaluated(size, dict.fromkeys(self.places, 1), kernel)
+                _evaluate_size(size, dict.fromkeys(self.size_sources, 1), kernel)
 
-    def bound(self, specs: Sequence[Any]) -> dict[str, int]:
+    def bind_sizes(self, specs: Sequence[Any]) -> dict[str, int]:
         """Return the sizes of a call's arguments by name.
 
         Raises
@@ -119,24 +119,24 @@ class Declarations:
                 raise ShapeError(
                     f"ckernel {self.kernel}: {a.name} has {len(spec.shape)} dimensions, not {len(a.sizes)}"
                 )
-        known = {name: specs[k].shape[d] for name, (k, d) in self.places.items()}
+        known = {name: specs[k].shape[d] for name, (k, d) in self.size_sources.items()}
         for a, spec in zip(self.inputs, specs, strict=True):
-            wanted = tuple(_evaluated(s, known, self.kernel) for s in a.sizes)
+            wanted = tuple(_evaluate_size(s, known, self.kernel) for s in a.sizes)
             if wanted != tuple(spec.shape):
                 raise ShapeError(f"ckernel {self.kernel}: {a.name} has sizes {tuple(spec.shape)}, not {wanted}")
         return known
 
     def result(self, *specs: Any) -> Any:
         """Return the specs of the results for a call's arguments."""
-        known = self.bound(specs)
-        made = [ArraySpec([_evaluated(s, known, self.kernel) for s in o.sizes], o.dtype) for o in self.outputs]
+        known = self.bind_sizes(specs)
+        made = [ArraySpec([_evaluate_size(s, known, self.kernel) for s in o.sizes], o.dtype) for o in self.outputs]
         for spec in made:
             if any(n < 0 for n in spec.shape):
                 raise ShapeError(f"ckernel {self.kernel}: a result would have sizes {spec.shape}")
         return made[0] if len(made) == 1 else tuple(made)
 
 
-def _evaluated(size: str, known: Mapping[str, int], kernel: str) -> int:
+def _evaluate_size(size: str, known: Mapping[str, int], kernel: str) -> int:
     """Evaluate a size: numbers, names, ``+ - * // %`` and parentheses."""
 
     def value(node: ast.expr) -> int:
@@ -156,7 +156,7 @@ def _evaluated(size: str, known: Mapping[str, int], kernel: str) -> int:
         raise InvalidArgumentError(f"ckernel {kernel}: {size!r} is no size: {error}") from None
 
 
-def text_of(declarations: Declarations, body: str, preamble: str = "") -> str:
+def c_source(declarations: Declarations, body: str, preamble: str = "") -> str:
     """Return the C source of a kernel."""
     typedefs = "\n".join(f"typedef {c} {name};" for name, (c, _) in _TYPES.items() if name != "bool")
     parameters, arguments = [], []
@@ -167,7 +167,7 @@ def text_of(declarations: Declarations, body: str, preamble: str = "") -> str:
     for k, a in enumerate(declarations.outputs):
         parameters.append(f"{_c_type(a)} *restrict {a.name}")
         arguments.append(f"out[{k}]")
-    for name, (k, d) in declarations.places.items():
+    for name, (k, d) in declarations.size_sources.items():
         parameters.append(f"const i64 {name}")
         arguments.append(f"info->input[{k}].dims[{d}]")
     return f"""\
@@ -187,28 +187,28 @@ __attribute__((visibility("default"))) void cyxla_ckernel(void **out, const void
 """
 
 
-def _c_type(array: Declared) -> str:
+def _c_type(array: ArrayDeclaration) -> str:
     return _TYPES[array.type][0]
 
 
 @cache
-def _compiled(text: str, kernel: str) -> tuple[int, Any]:
+def _compile_and_load(text: str, kernel: str) -> tuple[int, Any]:
     """Compile a kernel; return its address, and the library that holds it."""
     tools = toolchain.require()
     disk = store.open_cache()
     key = store.digest("ckernel", tools.fingerprint, text)
-    path = disk.get_or_build(key, lambda: _image(tools, text, kernel)) if disk is not None else None
+    path = disk.get_or_build(key, lambda: _compile(tools, text, kernel)) if disk is not None else None
     if path is not None:
         library = ctypes.CDLL(str(path))
     else:
         with tempfile.NamedTemporaryFile(prefix="cyxla-", suffix=".so") as file:
-            file.write(_image(tools, text, kernel))
+            file.write(_compile(tools, text, kernel))
             file.flush()
             library = ctypes.CDLL(file.name)
     return ctypes.cast(library.cyxla_ckernel, ctypes.c_void_p).value or 0, library
 
 
-def _image(tools: toolchain.Toolchain, text: str, kernel: str) -> bytes:
+def _compile(tools: toolchain.Toolchain, text: str, kernel: str) -> bytes:
     """Compile and link a shared object by the compiler's driver, since the kernel may use the C library.
 
     Raises
@@ -219,19 +219,21 @@ def _image(tools: toolchain.Toolchain, text: str, kernel: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="cyxla-") as folder:
         Path(folder, "kernel.c").write_text(text, encoding="utf-8")
         command = [*tools.compiler.command, *tools.flags(), "-shared", "kernel.c", "-o", "kernel.so", "-lm"]
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
+        process = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False
         )
-        if done.returncode:
-            said = "\n".join(line for line in done.stderr.splitlines() if "error" in line)[:600]
-            raise InvalidArgumentError(f"ckernel {kernel}: the C compiler refuses it:\n{said or done.stderr[:600]}")
+        if process.returncode:
+            errors = "\n".join(line for line in process.stderr.splitlines() if "error" in line)[:600]
+            raise InvalidArgumentError(
+                f"ckernel {kernel}: the C compiler refuses it:\n{errors or process.stderr[:600]}"
+            )
         return Path(folder, "kernel.so").read_bytes()
 
 
 class CKernel:
     """C kernel as a function of arrays, inside and outside of traced functions."""
 
-    def __init__(self, call: OwnCall, declarations: Declarations) -> None:
+    def __init__(self, call: CustomCall, declarations: Declarations) -> None:
         self._call, self._declarations = call, declarations
 
     def __repr__(self) -> str:
@@ -240,10 +242,10 @@ class CKernel:
     @api_boundary
     def __call__(self, *args: Any) -> Any:
         """Call the kernel; Python numbers are converted to the declared dtypes."""
-        return self._call(*[_as_declared(a, d) for a, d in zip(args, self._declarations.inputs, strict=False)])
+        return self._call(*[_convert_argument(a, d) for a, d in zip(args, self._declarations.inputs, strict=False)])
 
 
-def _as_declared(value: Any, array: Declared) -> Any:
+def _convert_argument(value: Any, array: ArrayDeclaration) -> Any:
     if isinstance(value, TracedArray):
         return as_traced(value, array.dtype) if value.weak else value
     return np.asarray(value, array.dtype) if type(value) in (bool, int, float, complex, list) else value
@@ -291,6 +293,6 @@ def ckernel(
             )
         made = custom_call(name, result=declarations.result, vjp=vjp, replace=replace)(fallback)
         return CKernel(made, declarations)
-    address, _ = _compiled(text_of(declarations, body, preamble), name)
+    address, _ = _compile_and_load(c_source(declarations, body, preamble), name)
     call = register_c_call(name, address, result=declarations.result, vjp=vjp, replace=replace)
     return CKernel(call, declarations)

@@ -11,8 +11,8 @@ import pytest
 import cyxla
 from cyxla.errors import AlreadyExistsError, DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.numpy import jit
-from cyxla.numpy.own_kernels.ckernel import ckernel, declared
-from cyxla.numpy.own_kernels.custom_calls import ArraySpec, custom_call, register_c_call
+from cyxla.numpy.custom_calls.ckernel import ckernel, parse_declarations
+from cyxla.numpy.custom_calls.registration import ArraySpec, custom_call, register_c_call
 from cyxla.xla.cpu.native import toolchain
 from cyxla.xla.evaluator.custom_calls import unregister_custom_call
 from cyxla.xla.evaluator.targets import c_calls
@@ -331,7 +331,7 @@ def test_declarations_that_are_wrong(name, args, out):
 
 
 def test_declarations():
-    assert [(a.name, a.type, a.sizes) for a in declared(" a:f32[], x : i64[n,3 ]", "args")] == [
+    assert [(a.name, a.type, a.sizes) for a in parse_declarations(" a:f32[], x : i64[n,3 ]", "args")] == [
         ("a", "f32", ()), ("x", "i64", ("n", "3")),
     ]  # fmt: skip
 

@@ -78,7 +78,7 @@ def _shape_of(spec: Any) -> Shape:
     return Shape.array(from_numpy(np.dtype(spec.dtype)), tuple(spec.shape))
 
 
-class OwnCall:
+class CustomCall:
     """User-defined function that traced functions call: a custom call of the program.
 
     On arrays, outside of traced functions, it runs at once.
@@ -113,11 +113,11 @@ class OwnCall:
             arrays = [np.ascontiguousarray(a) if np.ndim(a) else np.asarray(a) for a in args]
             shape = self.shape_for(arrays)
             results = self._run(arrays, shape)
-            return _plain(_together(shape, iter(results)))
+            return _to_scalars(_unflatten(shape, iter(results)))
         ops = [value_of(array_of(a)) for a in args]
         shape = self.shape_for([ArraySpec(op.shape.dims, op.shape.dtype.numpy_dtype) for op in ops])
         made = composite(ops, lambda *inputs: self._emit(inputs, shape), self._backward)
-        return _together(shape, iter([TracedArray(m) for m in made]))
+        return _unflatten(shape, iter([TracedArray(m) for m in made]))
 
     def shape_for(self, arguments: Sequence[Any]) -> Shape:
         """Return the shape of the result for a call's arguments."""
@@ -125,9 +125,9 @@ class OwnCall:
         return _shape_of(self.result(*specs) if callable(self.result) else self.result)
 
     def _emit(self, inputs: Sequence[XlaOp], shape: Shape) -> list[XlaOp]:
-        builder = _builder(inputs)
+        builder = _current_builder(inputs)
         op = xla.custom_call(builder, self.name, list(inputs), shape, has_side_effect=self.has_side_effect)
-        return _parts(op)
+        return _flatten_tuple(op)
 
     def _backward(
         self, inputs: Sequence[XlaOp], results: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
@@ -141,10 +141,12 @@ class OwnCall:
             for c, r in zip(cotangents, results, strict=True)
         ]
         made = self._vjp(tuple(map(TracedArray, inputs)), tuple(map(TracedArray, results)), tuple(given))
-        parts = made if isinstance(made, (tuple, list)) else (made,)
-        if len(parts) != len(inputs):
-            raise InvalidArgumentError(f"vjp of {self.name} gives {len(parts)} cotangents for {len(inputs)} arguments")
-        return [None if p is None else _cotangent(p, x, self.name) for p, x in zip(parts, inputs, strict=True)]
+        arrays_ = made if isinstance(made, (tuple, list)) else (made,)
+        if len(arrays_) != len(inputs):
+            raise InvalidArgumentError(
+                f"vjp of {self.name} gives {len(arrays_)} cotangents for {len(inputs)} arguments"
+            )
+        return [None if p is None else _cotangent(p, x, self.name) for p, x in zip(arrays_, inputs, strict=True)]
 
 
 def _cotangent(value: Any, primal: XlaOp, name: str) -> XlaOp:
@@ -154,25 +156,25 @@ def _cotangent(value: Any, primal: XlaOp, name: str) -> XlaOp:
     return op
 
 
-def _builder(inputs: Sequence[XlaOp]) -> Any:
+def _current_builder(inputs: Sequence[XlaOp]) -> Any:
     trace = current()
     assert trace is not None or inputs
     return trace.builder if trace is not None else inputs[0].builder
 
 
-def _parts(op: XlaOp) -> list[XlaOp]:
+def _flatten_tuple(op: XlaOp) -> list[XlaOp]:
     if not op.shape.is_tuple:
         return [op]
-    return [part for k in range(len(op.shape.elements)) for part in _parts(xla.get_tuple_element(op, k))]
+    return [part for k in range(len(op.shape.elements)) for part in _flatten_tuple(xla.get_tuple_element(op, k))]
 
 
-def _together(shape: Shape, values: Any) -> Any:
-    return tuple([_together(e, values) for e in shape.elements]) if shape.is_tuple else next(values)
+def _unflatten(shape: Shape, values: Any) -> Any:
+    return tuple([_unflatten(e, values) for e in shape.elements]) if shape.is_tuple else next(values)
 
 
-def _plain(value: Any) -> Any:
+def _to_scalars(value: Any) -> Any:
     """Convert a result of rank 0 to a NumPy scalar."""
-    return tuple(map(_plain, value)) if isinstance(value, tuple) else value[()] if value.ndim == 0 else value
+    return tuple(map(_to_scalars, value)) if isinstance(value, tuple) else value[()] if value.ndim == 0 else value
 
 
 # -- in Python
@@ -181,7 +183,7 @@ def _plain(value: Any) -> Any:
 @api_boundary
 def custom_call(
     name: str, *, result: Any, vjp: Any = None, has_side_effect: bool = False, replace: bool = False
-) -> Callable[[Callable[..., Any]], OwnCall]:
+) -> Callable[[Callable[..., Any]], CustomCall]:
     """Register a Python function that traced functions call at run time.
 
     Parameters
@@ -220,17 +222,17 @@ def custom_call(
     """
 
     @api_boundary
-    def decorate(function: Callable[..., Any]) -> OwnCall:
+    def decorate(function: Callable[..., Any]) -> CustomCall:
         takes_out = _takes_out(function)
 
         def run(arrays: Sequence[Array], shape: Shape) -> list[Array]:
             return _run_python(function, name, arrays, shape, takes_out)
 
-        def meaning(evaluation: Any, ins: Any, *operands: Any) -> Any:
-            return _together(ins.shape, iter(run(operands, ins.shape)))
+        def evaluate(evaluation: Any, ins: Any, *operands: Any) -> Any:
+            return _unflatten(ins.shape, iter(run(operands, ins.shape)))
 
-        register_custom_call(name, meaning, replace=replace)
-        made = OwnCall(name, result, run, vjp, has_side_effect=has_side_effect)
+        register_custom_call(name, evaluate, replace=replace)
+        made = CustomCall(name, result, run, vjp, has_side_effect=has_side_effect)
         update_wrapper(made, function)
         return made
 
@@ -247,13 +249,13 @@ def _run_python(
 ) -> list[Array]:
     leaves = list(shape.leaves())
     made = [np.empty(s.static.dims, s.static.dtype.numpy_dtype) for s in leaves] if takes_out else []
-    value = function(*map(_read_only, arrays), **({"out": _together(shape, iter(made))} if takes_out else {}))
+    value = function(*map(_read_only, arrays), **({"out": _unflatten(shape, iter(made))} if takes_out else {}))
     if value is None and takes_out:
         return made
-    parts = list(_flat(value)) if shape.is_tuple else [value]
-    if len(parts) != len(leaves):
-        raise ShapeError(f"{name} returned {len(parts)} arrays, not {shape}")
-    return [_checked(p, s, name) for p, s in zip(parts, leaves, strict=True)]
+    arrays_ = list(_flatten(value)) if shape.is_tuple else [value]
+    if len(arrays_) != len(leaves):
+        raise ShapeError(f"{name} returned {len(arrays_)} arrays, not {shape}")
+    return [_check_result(p, s, name) for p, s in zip(arrays_, leaves, strict=True)]
 
 
 def _read_only(array: Array) -> Array:
@@ -262,15 +264,15 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _flat(value: Any) -> Any:
+def _flatten(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         for part in value:
-            yield from _flat(part)
+            yield from _flatten(part)
     else:
         yield value
 
 
-def _checked(value: Any, shape: Shape, name: str) -> Array:
+def _check_result(value: Any, shape: Shape, name: str) -> Array:
     array = np.asarray(value)
     if array.shape != shape.dims:
         raise ShapeError(f"{name} returned an array of shape {array.shape}, where {shape} was promised")
@@ -284,7 +286,7 @@ def _checked(value: Any, shape: Shape, name: str) -> Array:
 def register_c_call(
     name: str, function: Any, *, result: Any, abi: int = 1, vjp: Any = None, has_side_effect: bool = False,
     replace: bool = False,
-) -> OwnCall:  # fmt: skip
+) -> CustomCall:  # fmt: skip
     """Register a C function that traced functions call at run time, without Python.
 
     Parameters
@@ -320,12 +322,12 @@ def register_c_call(
     def run(arrays: Sequence[Array], shape: Shape) -> list[Array]:
         return c_calls.call(call, name, [np.ascontiguousarray(a) for a in arrays], list(shape.leaves()))
 
-    return OwnCall(name, result, run, vjp, has_side_effect=has_side_effect)
+    return CustomCall(name, result, run, vjp, has_side_effect=has_side_effect)
 
 
 def _address(function: Any) -> int:
     if type(function).__name__ == "PyCapsule":
-        return _of_capsule(function)
+        return _capsule_address(function)
     if isinstance(function, (_C_FUNCTION, ctypes.c_void_p)):
         function = ctypes.cast(function, ctypes.c_void_p).value
     if not isinstance(function, int) or isinstance(function, bool) or function <= 0:
@@ -335,7 +337,7 @@ def _address(function: Any) -> int:
     return function
 
 
-def _of_capsule(capsule: Any) -> int:
+def _capsule_address(capsule: Any) -> int:
     api = ctypes.pythonapi
     name_of, pointer_of = api.PyCapsule_GetName, api.PyCapsule_GetPointer
     name_of.argtypes, name_of.restype = (ctypes.py_object,), ctypes.c_char_p

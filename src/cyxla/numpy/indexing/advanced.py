@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import OutOfRangeError
-from cyxla.numpy.indexing.basic import Box
-from cyxla.numpy.indexing.parse import Cut, Entry, IntArray, New, Places, Point, Selection
+from cyxla.numpy.indexing.basic import SlicePlan
+from cyxla.numpy.indexing.parse import ArrayEntry, Entry, IntArray, IntegerEntry, NewAxisEntry, Selection, SliceEntry
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.ufuncs.apply import broadcast_to
@@ -22,93 +22,93 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 @dataclass(frozen=True)
-class Lookup:
+class GatherPlan:
     """Gather or scatter of an array's elements by index arrays.
 
     Attributes
     ----------
-    box : Box
+    basic : SlicePlan
         Basic indexing of the other axes; the axes that arrays index are whole.
     indices : dict of int to array
-        Index array for each indexed axis of the box, all of which broadcast to `block`.
+        Index array for each indexed axis of the basic part, all of which broadcast to `block`.
     block : tuple of int
         Broadcast shape of the index arrays.
-    at : int
+    block_dim : int
         First dimension of the block in the result, not counting new axes.
     result : tuple of int
         Shape of the result.
     """
 
-    box: Box
+    basic: SlicePlan
     indices: dict[int, IntArray | XlaOp]
     block: tuple[int, ...]
-    at: int
+    block_dim: int
     result: tuple[int, ...]
 
     @staticmethod
-    def of(selection: Selection, sizes: Sequence[int]) -> Lookup:
+    def of(selection: Selection, sizes: Sequence[int]) -> GatherPlan:
         """Return the gather for an index expression with arrays."""
-        arrays = [e for e in selection.entries if isinstance(e, Places)]
-        block = _common([a.shape for a in arrays])
-        front, back = _around_block(selection)
+        arrays = [e for e in selection.entries if isinstance(e, ArrayEntry)]
+        block = _broadcast_shape([a.shape for a in arrays])
+        front, back = _entries_around_block(selection)
         indices = {}
         kept: list[Entry] = []  # basic entries, applied before the gather
         axes = 0
         for entry in selection.entries:
-            if isinstance(entry, Places):
+            if isinstance(entry, ArrayEntry):
                 if entry.axis is None:
                     continue
                 indices[axes] = entry.indices
-                entry = Cut(0, sizes[entry.axis])
-            if not isinstance(entry, New):
+                entry = SliceEntry(0, sizes[entry.axis])
+            if not isinstance(entry, NewAxisEntry):
                 kept.append(entry)
-                axes += isinstance(entry, Cut)
-        at = sum(isinstance(e, Cut) for e in front)
-        return Lookup(Box.of(kept), indices, block, at, (*_sizes(front), *block, *_sizes(back)))
+                axes += isinstance(entry, SliceEntry)
+        block_dim = sum(isinstance(e, SliceEntry) for e in front)
+        return GatherPlan(SlicePlan.of(kept), indices, block, block_dim, (*_sizes(front), *block, *_sizes(back)))
 
     @property
-    def moved(self) -> tuple[int, ...]:
+    def gathered_shape(self) -> tuple[int, ...]:
         """Shape of the result without new axes."""
-        rest = self.rest
-        return (*rest[: self.at], *self.block, *rest[self.at :])
+        window_sizes = self.window_sizes
+        return (*window_sizes[: self.block_dim], *self.block, *window_sizes[self.block_dim :])
 
     @property
-    def rest(self) -> list[int]:
+    def window_sizes(self) -> list[int]:
         """Sizes of the axes without index arrays."""
-        return [n for d, n in enumerate(self.box.result) if d not in self.indices]
+        return [n for d, n in enumerate(self.basic.result) if d not in self.indices]
 
     @property
-    def windows(self) -> list[int]:
+    def window_dims(self) -> list[int]:
         """Dimensions of the result without index arrays."""
-        block = range(self.at, self.at + len(self.block))
-        return [d for d in range(len(self.moved)) if d not in block]
+        block = range(self.block_dim, self.block_dim + len(self.block))
+        return [d for d in range(len(self.gathered_shape)) if d not in block]
 
     def read(self, op: XlaOp) -> XlaOp:
         """Gather the elements."""
         trace = require_current()
         if prod(self.result) == 0:
             return xla.broadcast(trace.constant(0, op.shape.dtype.numpy_dtype), self.result)
-        part = self.box.read(op)
-        made = self._gather(part) if self.indices else xla.broadcast_in_dim(part, self.moved, self.windows)
+        part = self.basic.read(op)
+        made = self._gather(part) if self.indices else xla.broadcast_in_dim(part, self.gathered_shape, self.window_dims)
         return made if made.shape.dims == self.result else xla.reshape(made, self.result)
 
     def write(self, op: XlaOp, values: XlaOp, combine: XlaComputation | None = None) -> XlaOp:
         """Return the array with elements replaced or combined with values; of repeated indices the last one wins."""
         if prod(self.result) == 0:
             return op
-        values = values if values.shape.dims == self.moved else xla.reshape(values, self.moved)
-        part = self.box.read(op)
+        values = values if values.shape.dims == self.gathered_shape else xla.reshape(values, self.gathered_shape)
+        part = self.basic.read(op)
         combine = combine or replacing(op.shape.dtype)
-        return self.box.write(op, self._scatter(part, values, combine))
+        return self.basic.write(op, self._scatter(part, values, combine))
 
     def _gather(self, part: XlaOp) -> XlaOp:
-        batched = self._batched()
-        looked = [d for d in self.indices if d not in batched]
-        if not looked:  # one axis keeps its own index
-            batched, looked = {}, list(self.indices)
+        batched = self._batch_axes()
+        indexed = [d for d in self.indices if d not in batched]
+        if not indexed:  # one axis keeps its own index
+            batched, indexed = {}, list(self.indices)
         return xla.gather(
-            part, self._vectors(looked), offset_dims=self.windows, collapsed_slice_dims=looked, start_index_map=looked,
-            index_vector_dim=len(self.block), operand_batching_dims=list(batched),
+            part, self._index_vectors(indexed), offset_dims=self.window_dims, collapsed_slice_dims=indexed,
+            start_index_map=indexed, index_vector_dim=len(self.block), operand_batching_dims=list(batched),
             start_indices_batching_dims=list(batched.values()),
             slice_sizes=[1 if d in self.indices else n for d, n in enumerate(part.shape.dims)],
         )  # fmt: skip
@@ -116,38 +116,40 @@ class Lookup:
     def _scatter(self, part: XlaOp, values: XlaOp, combine: XlaComputation) -> XlaOp:
         if not self.indices:  # a lone bool
             return xla.scatter(
-                part, _constant(np.zeros((*self.block, 0), np.int32)), values, combine, update_window_dims=self.windows,
-                inserted_window_dims=[], scatter_dims_to_operand_dims=[], index_vector_dim=len(self.block),
+                part, _constant(np.zeros((*self.block, 0), np.int32)), values, combine,
+                update_window_dims=self.window_dims, inserted_window_dims=[], scatter_dims_to_operand_dims=[],
+                index_vector_dim=len(self.block),
             )  # fmt: skip
-        batched = self._batched()
-        looked = [d for d in self.indices if d not in batched]
-        if not looked:
-            batched, looked = {}, list(self.indices)
+        batched = self._batch_axes()
+        indexed = [d for d in self.indices if d not in batched]
+        if not indexed:
+            batched, indexed = {}, list(self.indices)
         return xla.scatter(
-            part, self._vectors(looked), values, combine, update_window_dims=self.windows, inserted_window_dims=looked,
-            scatter_dims_to_operand_dims=looked, index_vector_dim=len(self.block), input_batching_dims=list(batched),
+            part, self._index_vectors(indexed), values, combine, update_window_dims=self.window_dims,
+            inserted_window_dims=indexed,
+            scatter_dims_to_operand_dims=indexed, index_vector_dim=len(self.block), input_batching_dims=list(batched),
             scatter_indices_batching_dims=list(batched.values()),
         )  # fmt: skip
 
-    def _batched(self) -> dict[int, int]:
+    def _batch_axes(self) -> dict[int, int]:
         """Return axes indexed by 0, 1, 2 .. along a dimension of the block, the gather's batch dimensions."""
         found: dict[int, int] = {}
         for axis, indices in self.indices.items():
-            d = _counted(indices, self.block, self.box.result[axis])
+            d = _iota_dimension(indices, self.block, self.basic.result[axis])
             if d is not None and d not in found.values():
                 found[axis] = d
         return found
 
-    def _vectors(self, looked: Sequence[int]) -> XlaOp:
+    def _index_vectors(self, indexed: Sequence[int]) -> XlaOp:
         """Stack the indices along a last dimension; a single array stays as it is."""
-        parts = [self.indices[d] for d in looked]
+        parts = [self.indices[d] for d in indexed]
         if all(isinstance(p, np.ndarray) for p in parts):
             arrays = np.broadcast_arrays(*[np.asarray(p) for p in parts], np.empty(self.block, np.bool_))[:-1]
             return _constant(arrays[0] if len(arrays) == 1 else np.stack(arrays, -1))
         trace = require_current()
-        ops = [trace.inner(p) if isinstance(p, XlaOp) else _constant(p) for p in parts]
-        wide = any(op.shape.dtype is ElementType.S64 for op in ops)
-        dtype = ElementType.S64 if wide else ElementType.S32
+        ops = [trace.capture(p) if isinstance(p, XlaOp) else _constant(p) for p in parts]
+        any_wide = any(op.shape.dtype is ElementType.S64 for op in ops)
+        dtype = ElementType.S64 if any_wide else ElementType.S32
         ops = [broadcast_to(op if op.shape.dtype is dtype else xla.convert(op, dtype), self.block) for op in ops]
         if len(ops) == 1:
             return ops[0]
@@ -159,30 +161,31 @@ def _constant(indices: Any) -> XlaOp:
     return require_current().constant(np.ascontiguousarray(indices), np.dtype(np.int32 if narrow else np.int64))
 
 
-def _common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         text = " ".join(str(s).replace(" ", "") for s in shapes)
         raise OutOfRangeError(
-            f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}", where=_trace.place()
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}",
+            where=_trace.user_line(),
         ) from None
 
 
-def _around_block(selection: Selection) -> tuple[list[Entry], list[Entry]]:
+def _entries_around_block(selection: Selection) -> tuple[list[Entry], list[Entry]]:
     """Return the entries before and after the block of arrays and integers."""
-    rest = [(k, e) for k, e in enumerate(selection.entries) if not isinstance(e, (Places, Point))]
-    if selection.parted:
+    rest = [(k, e) for k, e in enumerate(selection.entries) if not isinstance(e, (ArrayEntry, IntegerEntry))]
+    if selection.separated:
         return [], [e for _, e in rest]
-    first = next(k for k, e in enumerate(selection.entries) if isinstance(e, (Places, Point)))
+    first = next(k for k, e in enumerate(selection.entries) if isinstance(e, (ArrayEntry, IntegerEntry)))
     return [e for k, e in rest if k < first], [e for k, e in rest if k > first]
 
 
 def _sizes(entries: Sequence[Entry]) -> list[int]:
-    return [e.size if isinstance(e, Cut) else 1 for e in entries]
+    return [e.size if isinstance(e, SliceEntry) else 1 for e in entries]
 
 
-def _counted(indices: IntArray | XlaOp, block: Sequence[int], size: int) -> int | None:
+def _iota_dimension(indices: IntArray | XlaOp, block: Sequence[int], size: int) -> int | None:
     """Return the dimension of the block along which the indices are 0, 1, 2 ..; None if there is none."""
     if not isinstance(indices, np.ndarray) or indices.size != size or size < 2:
         return None

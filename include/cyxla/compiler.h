@@ -25,6 +25,35 @@
 #define CYX_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* f(0) f(1) .. f(n - 1), and f(r, 0) f(r, 1) .. f(r, n - 1), for an n that may be a macro: gcc keeps vectors in registers
+   that have names, but not the elements of an array, whatever loop over it is unrolled. */
+#define CYX_ROWS_(n, f) CYX_ROWS_##n(f)
+#define CYX_ROWS(n, f) CYX_ROWS_(n, f)
+#define CYX_ROWS_1(f) f(0)
+#define CYX_ROWS_2(f) CYX_ROWS_1(f) f(1)
+#define CYX_ROWS_3(f) CYX_ROWS_2(f) f(2)
+#define CYX_ROWS_4(f) CYX_ROWS_3(f) f(3)
+#define CYX_ROWS_5(f) CYX_ROWS_4(f) f(4)
+#define CYX_ROWS_6(f) CYX_ROWS_5(f) f(5)
+#define CYX_ROWS_7(f) CYX_ROWS_6(f) f(6)
+#define CYX_ROWS_8(f) CYX_ROWS_7(f) f(7)
+#define CYX_ROWS_9(f) CYX_ROWS_8(f) f(8)
+#define CYX_ROWS_10(f) CYX_ROWS_9(f) f(9)
+#define CYX_ROWS_11(f) CYX_ROWS_10(f) f(10)
+#define CYX_ROWS_12(f) CYX_ROWS_11(f) f(11)
+#define CYX_ROWS_13(f) CYX_ROWS_12(f) f(12)
+#define CYX_ROWS_14(f) CYX_ROWS_13(f) f(13)
+#define CYX_COLUMNS_(n, f, r) CYX_COLUMNS_##n(f, r)
+#define CYX_COLUMNS(n, f, r) CYX_COLUMNS_(n, f, r)
+#define CYX_COLUMNS_1(f, r) f(r, 0)
+#define CYX_COLUMNS_2(f, r) CYX_COLUMNS_1(f, r) f(r, 1)
+#define CYX_COLUMNS_3(f, r) CYX_COLUMNS_2(f, r) f(r, 2)
+#define CYX_COLUMNS_4(f, r) CYX_COLUMNS_3(f, r) f(r, 3)
+#define CYX_COLUMNS_5(f, r) CYX_COLUMNS_4(f, r) f(r, 4)
+#define CYX_COLUMNS_6(f, r) CYX_COLUMNS_5(f, r) f(r, 5)
+#define CYX_COLUMNS_7(f, r) CYX_COLUMNS_6(f, r) f(r, 6)
+#define CYX_COLUMNS_8(f, r) CYX_COLUMNS_7(f, r) f(r, 7)
+
 /* In the body of a loop that runs too seldom or too short for vectors of it to be worth compiling. */
 #define CYX_SCALAR_LOOP __asm__ volatile("");
 

@@ -14,6 +14,8 @@ import cyxla
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES, isa_flags
 from cyxla.xla.cpu.c.kernel_header import instantiate
+from cyxla.xla.cpu.dot import templates
+from cyxla.xla.cpu.dot.parameters import DOT, TILE
 from cyxla.xla.cpu.fft.passes import fixed_panels, passes
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
@@ -109,6 +111,56 @@ def solve_vector(prefix: str, **flags: int) -> list[str | Instance]:
     )
 
 
+def tile(name: str, sizes: dict[str, int] | None = None, **more: int) -> list[str | Instance]:
+    """Return a tile of a product; of `sizes`, or of any."""
+    constants = TILE.constant("p_tile", f"{name}_sizes", sizes) if sizes else ""
+    parameters = {
+        "ROWS": 6,
+        "VECTORS": 4,
+        "LANES": 4,
+        "CUT": 0,
+        "CONSTANT": int(bool(sizes)),
+        "COLUMNS": 0,
+        "PREFETCH": 0,
+    }
+    made = {f"TILE_{key}": value for key, value in (parameters | more).items()}
+    arguments = "const p_tile *, const p_e *restrict, const p_e *restrict, p_e *restrict, const char *, int64_t"
+    return [
+        f"static void {name}({arguments});\n{constants}\n",
+        ("dot_tile.h", {"TILE_NAME": name, "TILE_PREFIX": "p", "TILE_ELEMENT": "float", **made}),
+    ]
+
+
+def dot(units: int, pack: int, *, constant: bool = True) -> list[str | Instance]:
+    """Return a product with prefix p, and its table of tiles."""
+    shape = "[2][2]" if constant else "[4][8][14]"
+    values = {"m": 6, "n": 60, "k": 9, "panels": 3, "width": 16, "ranges": 1, "tiles": 1, "height": 6, "together": 1}
+    defined = DOT.constant("p_numbers", "p_constants", values) if constant else ""
+    names = (
+        "PREFIX",
+        "ELEMENT",
+        "LANES",
+        "CONSTANT",
+        "TILES",
+        "TILE_ROOM",
+        "UNITS",
+        "PACK",
+        "TRANSPOSE",
+        "STORE",
+        "SUMS",
+    )
+    made = ("p", "float", 4, int(constant), "p_tiles", 96, units, pack, "transpose", 64, 64)
+    return [
+        f"static const p_tile_function p_tiles{shape};\n{defined}\n",
+        "static inline void transpose(void *a, int64_t b, const void *c, int64_t d, int64_t e, int64_t f)\n"
+        "{ (void)a, (void)b, (void)c, (void)d, (void)e, (void)f; }\n"
+        if pack == templates.PACK_ANY
+        else "",
+        ("dot.h", {f"DOT_{name}": value for name, value in zip(names, made, strict=True)}),
+    ]
+
+
+VECTORS = "\n".join(templates.types("p", "float", 16)) + "\n"
 RECORDS = """
 typedef struct { float key; int64_t index; } KIND_record;
 static inline int KIND_less(const KIND_record *x, const KIND_record *y) { return x->key < y->key; }
@@ -117,7 +169,7 @@ ELEMENTS = """
 typedef uint16_t topk0_element;
 static inline int32_t topk0_key(topk0_element e, const int64_t *q) { return e ^ (int32_t)q[4]; }
 """
-#: Of each header: C and instances, one after the other, and the functions that are for others.
+#: Of each header, or a form of it: C and instances, one after the other, and the functions that are for others.
 CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "sort_keys.h": ([keys(32), keys(64)], ("keys32_sort", "keys32_spread", "keys64_sort", "keys64_spread")),
     "sort_rows.h": (
@@ -214,6 +266,18 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "call_status.h": ([("call_status.h", {"CALL_PREFIX": prefix}) for prefix in "ab"], ("a_status", "b_status")),
     "threefry.h": ([("threefry.h", {"THREEFRY_PREFIX": prefix}) for prefix in "ab"], ("a_threefry", "b_threefry")),
     "philox.h": ([("philox.h", {"PHILOX_PREFIX": prefix}) for prefix in "ab"], ("a_philox", "b_philox")),
+    "dot_tile.h": (
+        [
+            VECTORS, *tile("any"), *tile("columns", COLUMNS=1), *tile("ahead", PREFETCH=1), *tile("rows", PREFETCH=2),
+            *tile("known", {"count": 8, "step": 16}, ROWS=14, VECTORS=1), *tile("cut", {"count": 8}, CUT=3),
+            *tile("linked", {"step": 9}, CONSTANT=2, CUT=1, PREFETCH=1),
+        ],
+        ("any", "columns", "ahead", "rows", "known", "cut", "linked"),
+    ),
+    "dot.h": ([VECTORS, *dot(templates.ANY_UNITS, templates.PACK_ANY, constant=False)], ("p_run",)),
+    "dot.h, panels": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ROWS)], ("p_run",)),
+    "dot.h, panels, packed": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ANY)], ("p_run",)),
+    "dot.h, streamed": ([VECTORS, *dot(templates.STREAMED_UNITS, templates.NO_PACK)], ("p_run",)),
 }  # fmt: skip
 
 
@@ -232,7 +296,7 @@ def source(parts: list[str | Instance], used: tuple[str, ...]) -> str:
 
 
 def test_every_header_has_a_case():
-    assert {path.name for path in KERNELS.iterdir()} == CASES.keys()
+    assert {path.name for path in KERNELS.iterdir()} == {name.split(",")[0] for name in CASES}
 
 
 @pytest.mark.parametrize("isa", [*ISA_FEATURES])
@@ -267,7 +331,7 @@ LONG = 10  # lines, without empty ones
 #: program, and a linker script.
 ELSEWHERE = {
     "calls/c_call.py": 13, "native/toolchain.py": 22, "prebuilt/convolution.py": 134,
-    "prebuilt/convolution_rows.py": 47, "prebuilt/dot.py": 160,
+    "prebuilt/convolution_rows.py": 47, "prebuilt/dot.py": 34,
 }  # fmt: skip
 
 

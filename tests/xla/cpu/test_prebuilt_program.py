@@ -494,7 +494,7 @@ def test_options_of_native_code(options):
 
 
 def test_rows_are_those_of_native_code():
-    assert (prebuilt_program.WHOLE, prebuilt_program.ROW) == (
+    assert (prebuilt_program.MAX_ROW, prebuilt_program.MIN_ROW) == (
         loop_kernel.MAX_UNBLOCKED_TRIP,
         reduce_loops.MIN_ROW_EXTENT,
     )

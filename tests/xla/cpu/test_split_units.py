@@ -48,6 +48,46 @@ def test_functions_that_need_only_types_and_each_other_stand_apart():
     assert "k3_TWICE(*x)" not in whole.text
 
 
+INSTANCE = """typedef float k2_e;
+static const k2_tile k2_4x4_sizes = {.count = 3};
+static const float k2_table[2] = {1, 2};
+static __attribute__((noinline)) void k2_4x4(const k2_e *x);
+/* instance of dot_tile.h */
+#define TILE_NAME k2_4x4
+#define TILE_PREFIX k2
+CYX_FUSED __attribute__((noinline)) void TILE_NAME(const CYX_JOIN(TILE_PREFIX, e) *x) {
+}
+#undef TILE_PREFIX
+#undef TILE_NAME
+/* end of dot_tile.h */
+/* instance of dot.h */
+#define DOT_PREFIX k2
+static void CYX_JOIN(DOT_PREFIX, run)(void) {
+}
+#undef DOT_PREFIX
+/* end of dot.h */
+static cyx_status k2(void *const *bufs, int64_t begin, int64_t end) {
+  k2_4x4(bufs[0]);
+  k2_run();
+}
+"""
+
+
+def test_an_instance_of_a_template_stands_apart_if_its_function_is_declared():
+    whole, tile = split_units.split_kernel(2, "k2", INSTANCE)
+    assert tile.text == INSTANCE[INSTANCE.index("/* instance of dot_tile.h") : INSTANCE.index("/* instance of dot.h")]
+    declared = "__attribute__((noinline)) void k2_4x4(const k2_e *x);\n"
+    assert tile.types == "".join(INSTANCE.splitlines(keepends=True)[:2]) + declared
+    assert f"\n{declared}/* instance of dot.h" in whole.text
+    assert "TILE_NAME" not in whole.text
+
+
+def test_an_instance_costs_the_same_whatever_its_length():
+    longer = INSTANCE.replace("void) {\n", "void) {\n  for (;;) continue;\n")
+    for cost in (split_units.code_size, split_units.compile_cost):
+        assert cost(longer) == cost(INSTANCE) > 2 * split_units.INSTANCE_COST
+
+
 def test_parts_go_where_there_is_least_to_do(monkeypatch):
     monkeypatch.setattr(split_units, "FUNCTION_COST", 0)
     pieces = [split_units.Part("x" * size, "", (k, 0)) for k, size in enumerate((50, 10, 30, 20))]

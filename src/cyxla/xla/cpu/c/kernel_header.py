@@ -8,11 +8,13 @@ from pathlib import Path
 
 from cyxla.include_dir import get_include
 
+_BEGIN, _END = "/* instance of ", " */\n"
+
 _OPENING = re.compile(r"\A/\*(?:(?!\*/)[\s\S])*\*/\n(?:#include .*\n)*\n")
 
 
 def instantiate(header: str, **parameters: str | int) -> str:
-    """Return the text of a kernel header behind the definitions of its parameters.
+    """Return the text of a kernel header behind the definitions of its parameters, between two comments.
 
     Parameters
     ----------
@@ -21,7 +23,26 @@ def instantiate(header: str, **parameters: str | int) -> str:
     **parameters : str or int
         Macros that the template asks for. Text of a program never stands in them.
     """
-    return "".join(f"#define {name} {value}\n" for name, value in parameters.items()) + _body(header)
+    defined = "".join(f"#define {name} {value}\n" for name, value in parameters.items())
+    return f"{_BEGIN}{header}{_END}{defined}{_body(header)}/* end of {header}{_END}"
+
+
+def is_instance(text: str) -> bool:
+    """Return True if a text begins with what `instantiate` returns."""
+    return text.startswith(_BEGIN)
+
+
+def cut_instances(text: str) -> list[str]:
+    """Cut a text into instances of headers and what stands between them."""
+    pieces = []
+    start = 0
+    while (begin := text.find(_BEGIN, start)) >= 0:
+        header = text[begin + len(_BEGIN) : text.index(_END, begin)]
+        last = f"/* end of {header}{_END}"
+        end = text.index(last, begin) + len(last)
+        pieces += [text[start:begin], text[begin:end]]
+        start = end
+    return [piece for piece in (*pieces, text[start:]) if piece]
 
 
 @cache

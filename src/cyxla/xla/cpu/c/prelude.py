@@ -13,6 +13,7 @@ from cyxla.include_dir import get_include
 HEADERS = ("compiler.h", "scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "prebuilt.h")
 
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
+_NAME_IN_WORD = re.compile(r"(?:cyx|CYX)_\w+")  # also behind a prefix; several times as fast
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _GUARD = re.compile(r"^#\s*(?:ifndef|define)\s+CYXLA_\w+_H\s*$", re.MULTILINE)
 
@@ -74,7 +75,7 @@ def _read(header: str) -> str:
 
 
 def _names(text: str) -> set[str]:
-    return set(_NAME.findall(_COMMENT.sub("", text) if "/*" in text else text))
+    return set(_NAME_IN_WORD.findall(_COMMENT.sub("", text) if "/*" in text else text))
 
 
 @cache

@@ -1,21 +1,29 @@
-"""Parameters of prebuilt dots, in the order in which their C reads them."""
+"""Parameters of the kernels of products, as structs that C and Python share."""
 
 from __future__ import annotations
 
-#: What ``dot_tiles`` is told, in order. Strides are in elements, but for those of what is fetched ahead, in bytes.
-TILES = (
-    "left", "right", "out",  # the numbers of the buffers
-    "m", "n", "k", "ab", "am", "ak", "bb", "bk",
+from cyxla.xla.cpu.c.parameter_struct import ParameterStruct
+
+#: Parameters of ``dot.h``. Strides are in elements, but those of the prefetch in bytes.
+DOT = ParameterStruct((
+    "left", "right", "out", "scratch",  # indices of the buffers; scratch 0: sums are on the stack
+    "m", "n", "k", "ab", "am", "ak", "bb", "bk", "bn",
     "vectors", "width", "panels", "panel_step", "packs",  # panels before the last
-    "last_vectors", "last", "packs_last",  # the last one, with so many columns
-    "bn",  # between columns, for copies
+    "last_vectors", "last", "packs_last",  # the last panel, of `last` columns
     "together", "strip",  # panels of a unit, and tiles of each of them before the next
     "tiles", "height", "higher", "link", "units", "tasks",
-    "ranges", "finer", "end",  # units of a group of panels; the last so many groups have more of them
-    "streams", "span", "groups",  # a link of so many panels before the next link
-    "ahead", "ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile",  # see `prebuilt.dot`
-)  # fmt: skip
-#: What ``dot_rows`` is told.
+    "ranges", "finer", "end",  # units of a group of panels; the last `end` groups have `finer` units
+    "streams", "span", "groups",  # panels of a group whose link is streamed before the next one
+    "ahead", "ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile",  # the prefetch: see `Prefetch`
+    "apart",  # between rows of the stored sums
+    "follows", "sums",  # epilogue: 0 none, 1 on each tile, 2 on the elements `sums` of all links of a unit
+))  # fmt: skip
+#: Sizes of ``dot_tile.h``: steps through the contracted dimension, whether sums are added to those of the link before,
+#: strides of the left operand, of the panel and of the sums, and the prefetch.
+TILE = ParameterStruct((
+    "count", "adds", "down", "along", "step", "apart", "every", "lines", "jump", "due", "next",
+))  # fmt: skip
+#: Parameters of ``dot_rows``.
 ROWS = ("left", "right", "out", "m", "n", "k", "ab", "am", "bb", "bn", "width", "blocks", "way", "units", "tasks")
-#: What ``dot_sums`` is told.
+#: Parameters of ``dot_sums``.
 SUMS = ("left", "right", "out", "n", "k", "ab", "ak", "bb", "bk", "width", "blocks", "near", "units", "tasks")

@@ -70,7 +70,7 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     control = ControlWriter(buffers, lambda kernel: names[kernel.code], functions, seed, meter)
     entry = control.entry(plan)
     calls = "\n".join([*([meter.definitions] if meter else []), *control.parts, entry])
-    count = split_units.unit_count(len(calls) + sum(map(len, names)))
+    count = split_units.unit_count(len(calls) + sum(map(split_units.code_size, names)))
     texts = _one_unit(definitions, calls) if count == 1 else _many_units(definitions, calls, count)
     return Source(tuple(texts), tuple(kernels.items()), None if profile else recipe(plan, buffers))
 

@@ -1,7 +1,8 @@
 """Distribution of the C of a module over translation units for parallel compilers.
 
 A unit of its own can hold a kernel, the entry that calls the kernels, or a function of a kernel that is kept from being
-inlined and needs nothing of the kernel but types, macros and other such functions. The compile time of a text is
+inlined and needs nothing of the kernel but types, macros, constants and other such functions; that function may be the
+instance of a template (see `c.kernel_header`) behind its declaration. The compile time of a text is
 estimated (`compile_cost`) from its length, its loops and the parts of the headers that it refers to.
 """
 
@@ -12,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cyxla.xla.cpu.c.kernel_header import cut_instances, is_instance
 from cyxla.xla.cpu.c.prelude import expanded_size
 from cyxla.xla.cpu.c.quotes import without_quotes
 from cyxla.xla.cpu.native.build import MAX_JOBS
@@ -22,10 +24,14 @@ MIN_UNIT_COST = 2_500  # characters that are worth another compiler, which takes
 FUNCTION_COST = 500
 LOOP_COST = 650
 EXPANSION_COST = 0.6  # per character that is expanded from the headers
+INSTANCE_COST = 1_200  # of an instance of a template, most of whose text its parameters leave out
 
 _SEPARABLE = re.compile(r"static (?:CYX_FUSED )?__attribute__\(\(noinline\)\) ([\w* ]*?)\b(k\d+_\w+)(\(.*\)) \{")
-_SHARED = ("typedef ", "#")
-_LOCAL = re.compile(r"\bk\d+_\w+")
+_PROTOTYPE = re.compile(r"(static __attribute__\(\(noinline\)\) [\w* ]*?\b(k\d+_\w+)\(.*\);)\n")
+_SHARED = re.compile(r"typedef |#|static const k\d+_\w+ k\d+_\w+_sizes = ")
+_LOCAL = re.compile(r"k\d+_\w+")
+_WORD = re.compile(r"\w")
+_OF_INSTANCE = re.compile(r"/\*.*\*/\n#define \w+ (\w+)\n")  # its function, if it has but one
 
 
 @dataclass
@@ -58,9 +64,26 @@ def max_compilers() -> int:
     return min(len(os.sched_getaffinity(0)), MAX_JOBS)
 
 
+def code_size(text: str) -> int:
+    """Return the number of characters of a text; of instances of templates, estimated, and without their types."""
+    pieces = cut_instances(text)
+    if len(pieces) == 1:
+        return len(text)
+    return sum(map(_size, pieces))
+
+
+def _size(piece: str) -> int:
+    if is_instance(piece):
+        return INSTANCE_COST
+    return sum(len(item) for item in _plain_items(piece) if not _SHARED.match(item))
+
+
 def compile_cost(text: str) -> int:
     """Estimate the compile time of a text, in characters of plain C."""
     text = without_quotes(text)
+    pieces = cut_instances(text)
+    if len(pieces) > 1 or is_instance(text):
+        return sum(INSTANCE_COST if is_instance(piece) else compile_cost(piece) for piece in pieces)
     return len(text) + LOOP_COST * text.count("for (") + int(EXPANSION_COST * expanded_size(text))
 
 
@@ -82,30 +105,47 @@ def split_kernel(number: int, name: str, text: str) -> list[Part]:
         Definition of the kernel with its helpers.
     """
     items = _top_level_items(text)
-    types = "".join(item for item in items if item.startswith(_SHARED))
-    separable = _separable(items, {*_LOCAL.findall(types)})
+    types = "".join(item for item in items if _SHARED.match(item))
+    separable = _separable(items, _locals(types))
     declared = types + "".join(separable.values())
     found = [Part("", "", (number, 0))]
     rest = []
     for item in items:
-        match = _SEPARABLE.match(item)
-        if match is None or match[2] not in separable:
-            rest.append(item)
+        function = _function(item)
+        if function not in separable:
+            prototype = _PROTOTYPE.match(item)
+            rest.append(separable.get(prototype[2], item) if prototype else item)
             continue
-        rest.append(separable[match[2]])
+        if _SEPARABLE.match(item):
+            rest.append(separable[function])
         found.append(Part(item.removeprefix("static "), declared, (number, len(found))))
     found[0].text = "".join(rest).replace(f"static cyx_status {name}(", f"cyx_status {name}(")
     return found
 
 
+def _function(item: str) -> str:
+    """Return the name of the function that an item defines, if it can stand in a unit of its own; else ""."""
+    match = _SEPARABLE.match(item)
+    if match is not None:
+        return match[2]
+    instance = _OF_INSTANCE.match(item)
+    return instance[1] if instance else ""
+
+
+def _locals(text: str) -> set[str]:
+    r"""Return the names in a text that belong to a kernel; faster than a pattern that begins with ``\b``."""
+    return {m[0] for m in _LOCAL.finditer(text) if not _WORD.match(text[m.start() - 1 : m.start()])}
+
+
 def _separable(items: Sequence[str], known: set[str]) -> dict[str, str]:
     """Return declarations, by name, of the functions that refer to nothing but each other and known names."""
-    heads = [(m, item) for item in items if (m := _SEPARABLE.match(item))]
-    needs = {m[2]: {*_LOCAL.findall(item)} - known for m, item in heads}
+    declared = {m[2]: m[1].removeprefix("static ") + "\n" for item in items if (m := _PROTOTYPE.match(item))}
+    declared |= {m[2]: f"{m[1]}{m[2]}{m[3]};\n" for item in items if (m := _SEPARABLE.match(item))}
+    needs = {name: _locals(item) - known for item in items if (name := _function(item)) in declared}
     while lacking := [n for n, needed in needs.items() if not needed <= needs.keys()]:
         for n in lacking:
             del needs[n]
-    return {m[2]: f"{m[1]}{m[2]}{m[3]};\n" for m, _ in heads if m[2] in needs}
+    return {name: declared[name] for name in needs}
 
 
 def distribute(entry: int, parts: Sequence[Part], count: int) -> list[list[Part]]:
@@ -120,7 +160,11 @@ def distribute(entry: int, parts: Sequence[Part], count: int) -> list[list[Part]
 
 
 def _top_level_items(text: str) -> list[str]:
-    """Split C into its top-level definitions, with the continuation lines of macros."""
+    """Split C into its top-level definitions: macros with their continuation lines, instances of templates in one."""
+    return [item for piece in cut_instances(text) for item in ([piece] if is_instance(piece) else _plain_items(piece))]
+
+
+def _plain_items(text: str) -> list[str]:
     items: list[str] = []
     open_ = False
     for line in text.splitlines(keepends=True):

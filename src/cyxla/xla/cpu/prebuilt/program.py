@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
 BYTE_NS: Final = 0.1  # to move one
 MOST_COUNTED: Final = 1 << 24  # bytes of an iota, which becomes a constant
-# As in `loops.loop_kernel` and `reduce.loops`: the longest row in one block, the shortest that is a row.
-WHOLE, ROW = 4096, 16
+# As in `loops.loop_kernel` and `reduce.loops`: longest row in one block, shortest row.
+MAX_ROW, MIN_ROW = 4096, 16
 # Rounded once or not at all, so that it makes no difference who computes them: the passes may do so for constants.
 _EXACT: Final = frozenset({"add", "subtract", "negate", "compare", "select", "convert", "real", "imag", "complex"})
 _EXACT_REAL: Final = _EXACT | {
@@ -397,7 +397,7 @@ class _Writer:
         operand, gone = ins.operands[0], ins.attrs["dimensions"]
         dims = operand.shape.dims
         row, kept = prod(dims[d] for d in gone), prod(dims) // max(1, prod(dims[d] for d in gone))
-        if not 0 < row <= WHOLE or (len(gone) < len(dims) and (gone != (len(dims) - 1,) or row < ROW)):
+        if not 0 < row <= MAX_ROW or (len(gone) < len(dims) and (gone != (len(dims) - 1,) or row < MIN_ROW)):
             raise NotCoveredError("a sum of floats that is not along short rows")
         if row * kept * self._element_ns > PART_NS:
             raise NotCoveredError("a sum of floats that may be cut into parts")

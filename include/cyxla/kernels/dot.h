@@ -1,0 +1,302 @@
+/* A product of matrices, or of batches of them, in tiles: a kernel.
+ *
+ * The result is cut into panels of columns and ranges of tiles of rows. A unit of work is a range of tiles of some
+ * panels, over the whole contracted dimension, one link of it after the other. A panel of the right operand is read in
+ * place, or packed first: its columns side by side, with zeros after the last one. Few rows and a large right operand
+ * are streamed instead: a unit is a group of panels, of which a link of all comes before the next link.
+ *
+ * A template: define the parameters and include it, as often as wanted; it undefines them.
+ *   DOT_PREFIX     prefix of all names; `prefix_run(numbers, bufs, begin, end, after)` is for others. Before it are
+ *                  defined the types of dot_tile.h, `prefix_tile_function`, `prefix_after_function`, and the struct
+ *                  `prefix_numbers`
+ *   DOT_ELEMENT    C type of an element
+ *   DOT_LANES      elements of a vector
+ *   DOT_CONSTANT   1 if the numbers are the constants `prefix_constants`, defined before; 0 if they arrive at run time
+ *   DOT_UNITS      0 if units are ranges of tiles of one panel, which needs constants; 1 if panels are streamed; 2 if
+ * the numbers tell at run time DOT_TILES      table of tiles. With constants: those of a panel, then those of the last
+ * one, of `height` rows and of one more. Else: by form (rows, columns, prefetching, streaming), by vectors and by rows,
+ * from 1 on DOT_TILE_ROOM  most elements of a tile DOT_PACK       0 if no panel is packed; 1 if columns are neighbours
+ * in those that are; 2 for any DOT_TRANSPOSE  function that packs a panel whose rows are neighbours, cyx_tile_4 or
+ * cyx_tile_8; for DOT_PACK 2 DOT_STORE      elements of packed panels, and DOT_SUMS       elements of sums on the stack
+ * of a task; with constants
+ *
+ * With an epilogue, `after` has its function for a panel and for the last one. It takes the sums of a tile, or those of
+ * all links of a unit.
+ */
+#include "../abi.h"
+#include "../compiler.h"
+
+#define DOT(name) CYX_JOIN(DOT_PREFIX, name)
+#define DOT_E DOT(e)
+#define DOT_N DOT(numbers)
+#define DOT_TILE DOT(tile)
+#define DOT_TILE_F DOT(tile_function)
+#define DOT_AFTER_F DOT(after_function)
+#if DOT_CONSTANT
+#define DOT_KNOW(s) s = &DOT(constants);
+#else
+#define DOT_KNOW(s)
+#endif
+
+#if !DOT_CONSTANT
+/* Store the sums of a tile of which not all columns are wanted. */
+static __attribute__((noinline)) void DOT(move)(DOT_E *restrict to, int64_t apart, const DOT_ELEMENT *from,
+                                                int64_t width, int64_t rows, int64_t columns, int64_t adds) {
+  for (int64_t r = 0; r < rows; ++r, to += apart, from += width) {
+    if (adds)
+      for (int64_t n = 0; n < columns; ++n) to[n] += from[n];
+    else
+      for (int64_t n = 0; n < columns; ++n) to[n] = from[n];
+  }
+}
+#endif
+
+#if DOT_PACK
+static inline __attribute__((always_inline)) void DOT(pack_columns)(const DOT_N *s, const DOT_E *restrict b,
+                                                                    DOT_E *restrict to, int64_t count,
+                                                                    const int64_t columns) {
+  const int64_t width = s->width;
+#if DOT_CONSTANT
+  if (columns < width && s->bn == 1) {
+    for (int64_t k = 0; k < count; ++k, b += s->bk, to += width) {
+      __builtin_memcpy(to, b, (unsigned long)columns * sizeof *to);
+      __builtin_memset(to + columns, 0, (unsigned long)(width - columns) * sizeof *to);
+    }
+    return;
+  }
+#endif
+  if (columns < width)
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t n = columns; n < width; ++n) to[k * width + n] = 0;
+  if (s->bn == 1) {
+    const int64_t whole = columns / DOT_LANES * DOT_LANES;
+    for (int64_t k = 0; k < count; ++k, b += s->bk, to += width) {
+      for (int64_t n = 0; n < whole; n += DOT_LANES) {
+        __builtin_prefetch((const char *)(b + 16 * s->bk + n));
+        *(DOT(v) *)(to + n) = *(const DOT(u) *)(b + n);
+      }
+      for (int64_t n = whole; n < columns; ++n) to[n] = b[n];
+    }
+  }
+#if DOT_PACK == 2
+  else if (s->bk == 1) {
+    DOT_TRANSPOSE(to, width, b, s->bn, count, columns);
+  } else {
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t n = 0; n < columns; ++n) to[k * width + n] = b[k * s->bk + n * s->bn];
+  }
+#endif
+}
+
+/* Pack a link of a panel of the right operand. */
+static __attribute__((noinline)) void DOT(pack)(const DOT_N *s, const DOT_E *restrict b, DOT_E *restrict to,
+                                                int64_t count, int64_t columns) {
+  DOT_KNOW(s)
+#if DOT_CONSTANT
+  if (s->panels > 1 && s->packs && columns == s->width)
+    DOT(pack_columns)(s, b, to, count, s->width);
+  else
+    DOT(pack_columns)(s, b, to, count, s->last);
+#else
+  DOT(pack_columns)(s, b, to, count, columns);
+#endif
+}
+#endif
+
+/* Row of the first of the tiles from a number on. */
+static inline int64_t DOT(row_of)(const DOT_N *s, int64_t tile) {
+  return tile * s->height + (tile < s->higher ? tile : s->higher);
+}
+
+#if DOT_UNITS == 0
+/* Compute a range of tiles of a panel, link by link. */
+static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *store, DOT_ELEMENT *sums, int64_t u,
+                             const DOT_AFTER_F *after) {
+  DOT_KNOW(s)
+  const int64_t range = u % s->ranges, panel = u / s->ranges % s->panels, batch = u / (s->ranges * s->panels);
+  const int64_t last = panel == s->panels - 1, linked = s->link < s->k;
+  const int64_t from = range * s->tiles / s->ranges, to = (range + 1) * s->tiles / s->ranges;
+  const int64_t row = batch * s->m + DOT(row_of)(s, from), column = panel * s->width;
+  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->ab;
+  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->bb + panel * s->panel_step;
+  DOT_E *const out = s->follows ? (DOT_E *)sums - row * s->apart : (DOT_E *)bufs[s->out] + column;
+  int64_t k = 0;
+  do {
+    const int64_t count = linked && s->k - k < s->link ? s->k - k : s->link;
+    const DOT_TILE link = {.count = count, .adds = k > 0, .next = s->ahead_tile * (s->ahead == 1 ? 1 : count)};
+    const DOT_E *b = right + k * s->bk;
+    const char *ahead = s->ahead ? (const char *)(s->ahead == 3 ? b + count * s->width : right + s->ahead_start) : 0;
+#if DOT_PACK
+    if (last ? s->packs_last : s->packs) {
+      DOT(pack)(s, b, store, count, last ? s->last : s->width);
+      b = store;
+    }
+#endif
+    for (int64_t t = from; t < to; ++t) {
+      const int64_t first = DOT(row_of)(s, t), higher = t < s->higher;
+      DOT_E *const place = s->follows == 1 ? (DOT_E *)sums : out + (batch * s->m + first) * s->apart;
+      DOT_TILES[last][higher](linked ? &link : 0, left + first * s->am + k * s->ak, b, place, ahead, 1);
+      if (s->follows == 1) after[last](bufs, batch * s->m + first, column, s->height + higher, sums, s->width);
+      if (s->ahead) ahead += link.next;
+    }
+    k += s->link;
+  } while (linked && k < s->k);
+  if (s->follows == 2) after[last](bufs, row, column, batch * s->m + DOT(row_of)(s, to) - row, sums, s->apart);
+  (void)store, (void)sums, (void)after;
+}
+#else
+/* Pack `panels` panels from the number `first` on, if they are to be; return where they begin, and set the step. */
+static inline const DOT_E *DOT(packed)(const DOT_N *s, const DOT_E *b, DOT_ELEMENT *store, int64_t count, int64_t first,
+                                       int64_t stop, int64_t *step) {
+  DOT_KNOW(s)
+  *step = s->panel_step;
+#if DOT_PACK
+  if (stop == s->panels ? s->packs_last : s->packs) {
+    const int64_t room = s->link * s->width;
+    for (int64_t p = first; p < stop; ++p)
+      DOT(pack)(s, b + (p - first) * *step, store + (p - first) * room, count, p == s->panels - 1 ? s->last : s->width);
+    *step = room;
+    return store;
+  }
+#endif
+  (void)store, (void)count, (void)first, (void)stop;
+  return b;
+}
+
+/* Compute the tiles of a panel from one to another, the higher ones first. */
+static void DOT(panel)(const DOT_N *s, DOT_TILE *link, int64_t panel, const DOT_E *left, const DOT_E *right,
+                       DOT_E *result, int64_t from, int64_t to, const char *ahead) {
+  DOT_KNOW(s)
+  const int64_t last = panel == s->panels - 1;
+#if DOT_CONSTANT
+  const DOT_TILE_F *const of_height = DOT_TILES[last];
+  const int64_t cut = 0;
+#else
+  const int64_t form = s->streams ? 3 : s->ak != 1 ? 1 : ahead ? 2 : 0;
+  const DOT_TILE_F *const of_height = DOT_TILES[form][(last ? s->last_vectors : s->vectors) - 1] + s->height - 1;
+  const int64_t cut = last && s->last % DOT_LANES, adds = link->adds;
+  DOT_ELEMENT spare[DOT_TILE_ROOM] __attribute__((aligned(64)));
+  link->step = (last ? s->packs_last : s->packs) ? s->width : s->bk;
+  link->due = s->span > 1 ? s->width : 16 * link->step;
+  link->apart = cut ? s->width : s->apart;
+  link->adds = adds && !cut;
+#endif
+  link->next = s->ahead_tile * (s->ahead == 1 ? 1 : link->count);
+  for (int64_t t = from; t < to;) {
+    const int64_t higher = t < s->higher, row = DOT(row_of)(s, t);
+    const int64_t tiles = cut || DOT_CONSTANT ? 1 : (higher && s->higher < to ? s->higher : to) - t;
+    DOT_E *const place = result + row * s->apart;
+#if DOT_CONSTANT
+    of_height[higher](link, left + row * s->am, right, place, ahead, tiles);
+#else
+    of_height[higher](link, left + row * s->am, right, cut ? (DOT_E *)spare : place, ahead, tiles);
+    if (cut) DOT(move)(place, s->apart, spare, s->width, s->height + higher, s->last, adds);
+#endif
+    if (ahead) ahead += tiles * link->next;
+    t += tiles;
+  }
+#if !DOT_CONSTANT
+  link->adds = adds;
+#endif
+}
+
+#if DOT_UNITS == 2
+/* Compute some panels side by side, for a range of tiles: a strip of tiles goes past all panels before the next. */
+static void DOT(unit)(const DOT_N *s, DOT_TILE *link, void *const *bufs, DOT_ELEMENT *store, int64_t u) {
+  const int64_t early = s->units - s->end * s->finer, before = u < early ? 0 : early;
+  const int64_t ranges = before ? s->finer : s->ranges, range = (u - before) % ranges;
+  const int64_t group = before / s->ranges + (u - before) / ranges;
+  const int64_t groups = (s->panels + s->together - 1) / s->together;
+  const int64_t start = group % groups * s->together, batch = group / groups;
+  const int64_t stop = start + s->together < s->panels ? start + s->together : s->panels;
+  const int64_t from = range * s->tiles / ranges, to = (range + 1) * s->tiles / ranges;
+  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->ab;
+  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->bb + start * s->panel_step;
+  DOT_E *const result = (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
+  int64_t k = 0, step;
+  do {
+    const int64_t count = s->k - k < s->link ? s->k - k : s->link;
+    const DOT_E *b = right + k * s->bk;
+    const char *ahead = s->ahead ? (const char *)(s->ahead == 3 ? b + count * s->width : right + s->ahead_start) : 0;
+    b = DOT(packed)(s, b, store, count, start, stop, &step);
+    link->count = count;
+    link->adds = k > 0;
+    for (int64_t t = from; t < to; t += s->strip) {
+      const int64_t end = t + s->strip < to ? t + s->strip : to;
+      for (int64_t p = 0; p < stop - start; ++p)
+        DOT(panel)(s, link, start + p, left + k * s->ak, b + p * step, result + p * s->width, t, end, ahead);
+    }
+    k += s->link;
+  } while (k < s->k);
+}
+#endif
+
+/* Compute a group of panels: a link of all of them before the next link. */
+static void DOT(streamed)(const DOT_N *s, DOT_TILE *link, void *const *bufs, DOT_ELEMENT *store, DOT_ELEMENT *sums,
+                          int64_t u, const DOT_AFTER_F *after) {
+  DOT_KNOW(s)
+  const int64_t start = u % s->groups * s->span, batch = u / s->groups;
+  const int64_t stop = start + s->span < s->panels ? start + s->span : s->panels;
+  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->ab;
+  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->bb + start * s->panel_step;
+  DOT_E *const result = s->follows ? (DOT_E *)sums : (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
+  for (int64_t k = 0, step; k < s->k; k += s->link) {
+    link->count = s->k - k < s->link ? s->k - k : s->link;
+    link->adds = k > 0;
+    for (int64_t p = 0; p < stop - start; ++p) {
+      const DOT_E *b = right + k * s->bk + p * s->width;
+      if (start + p == s->panels - 1) b = DOT(packed)(s, b, store, link->count, start + p, stop, &step);
+      DOT(panel)(s, link, start + p, left + k * s->ak, b, result + p * s->width, 0, s->tiles, 0);
+    }
+  }
+  if (s->follows)
+    for (int64_t p = start; p < stop; ++p)
+      after[p == s->panels - 1](bufs, batch * s->m, p * s->width, s->m, sums + (p - start) * s->width, s->apart);
+}
+#endif
+
+/* Run tasks. */
+static inline cyx_status DOT(run)(const DOT_N *s, void *const *bufs, int64_t begin, int64_t end,
+                                  const DOT_AFTER_F *after) {
+  DOT_KNOW(s)
+#if DOT_CONSTANT
+  DOT_ELEMENT store[DOT_STORE] __attribute__((aligned(64))), local[DOT_SUMS] __attribute__((aligned(64)));
+  DOT_ELEMENT *const sums = s->scratch ? (DOT_ELEMENT *)bufs[s->scratch] + begin * s->sums : local;
+#else
+  DOT_ELEMENT *store = 0, *const sums = 0;
+  const unsigned long packed = (unsigned long)((s->link ? s->link : 1) * s->width * s->together);
+  if (s->packs || s->packs_last) store = __builtin_alloca_with_align(sizeof *store * packed, 512);
+#endif
+#if DOT_UNITS
+  DOT_TILE link = {.down = s->am, .along = s->ak, .every = 0x7fffffffffffffff};
+  if (s->ahead) link.every = s->ahead_every, link.lines = s->ahead_lines, link.jump = s->ahead_jump;
+#endif
+  const int64_t last = end * s->units / s->tasks;
+  for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {
+#if DOT_UNITS == 0
+    DOT(unit)(s, bufs, store, sums, u, after);
+#else
+#if DOT_UNITS == 2
+    if (!s->streams) {
+      DOT(unit)(s, &link, bufs, store, u);
+      continue;
+    }
+#endif
+    DOT(streamed)(s, &link, bufs, store, sums, u, after);
+#endif
+  }
+  return CYX_OK;
+}
+
+#undef DOT_KNOW
+#undef DOT_PREFIX
+#undef DOT_ELEMENT
+#undef DOT_LANES
+#undef DOT_CONSTANT
+#undef DOT_TILES
+#undef DOT_TILE_ROOM
+#undef DOT_UNITS
+#undef DOT_PACK
+#undef DOT_TRANSPOSE
+#undef DOT_STORE
+#undef DOT_SUMS

@@ -1,0 +1,151 @@
+"""Instances of the headers of products, ``include/cyxla/kernels/{dot,dot_tile}.h``.
+
+The build of the package makes those that come prebuilt (`prebuilt.dot`), an emitter those of its own program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cyxla.xla.cpu.c.kernel_header import instantiate
+from cyxla.xla.cpu.dot.parameters import DOT, TILE
+
+ITEM_BYTES = {"float": 4, "double": 8}  # by C type
+PANEL_UNITS, STREAMED_UNITS, ANY_UNITS = range(3)  # DOT_UNITS
+NO_PACK, PACK_ROWS, PACK_ANY = 0, 1, 2  # DOT_PACK
+NO_PREFETCH, PREFETCH_AT_TIMES, PREFETCH_ROWS = 0, 1, 2  # TILE_PREFETCH
+
+_TILE_ARGUMENTS = (
+    "const {p}_tile *s, const {p}_e *restrict a, const {p}_e *restrict b, {p}_e *restrict o, const char *ahead, "
+    "int64_t tiles"
+)
+_AFTER_ARGUMENTS = "void *const *, int64_t, int64_t, int64_t, const {element} *, int64_t"
+
+
+def vector_types(prefix: str, element: str, vector_bytes: int) -> list[str]:
+    """Return the definitions of vectors, of vectors at any address, and of elements at any address.
+
+    Their names are ``{prefix}_v``, ``{prefix}_u`` and ``{prefix}_e``.
+    """
+    return [
+        f"typedef {element} {prefix}_v __attribute__((vector_size({vector_bytes})));",
+        f"typedef {element} {prefix}_u __attribute__((vector_size({vector_bytes}), aligned(1), may_alias));",
+        f"typedef {element} {prefix}_e __attribute__((aligned(1), may_alias));",
+    ]
+
+
+def types(prefix: str, element: str, vector_bytes: int) -> list[str]:
+    """Return the definitions of the types that ``dot.h`` and ``dot_tile.h`` ask for."""
+    return [
+        *vector_types(prefix, element, vector_bytes),
+        DOT.typedef(f"{prefix}_numbers"),
+        TILE.typedef(f"{prefix}_tile"),
+        f"typedef void (*{prefix}_tile_function)({_TILE_ARGUMENTS.format(p=prefix)});",
+        f"typedef void (*{prefix}_after_function)({_AFTER_ARGUMENTS.format(element=element)});",
+    ]
+
+
+@dataclass(frozen=True)
+class TileText:
+    """One function of ``dot_tile.h``.
+
+    Attributes
+    ----------
+    prefix, element : str
+        Prefix of the types, and C type of an element.
+    lanes : int
+        Elements of a vector.
+    name : str
+        Name of the function.
+    rows, vectors : int
+        Size of the tile.
+    cut : int
+        Elements of the last vector that are stored; 0: all.
+    columns : bool
+        True if elements of a column of the left operand are neighbours, for sizes that arrive at run time.
+    prefetch : int
+        One of NO_PREFETCH, PREFETCH_AT_TIMES and PREFETCH_ROWS.
+    sizes : mapping of str to int or None
+        Constants among the members of `TILE`; None if all arrive at run time.
+    linked : bool
+        True if the numbers of a link arrive at run time.
+    """
+
+    prefix: str
+    element: str
+    lanes: int
+    name: str
+    rows: int
+    vectors: int
+    cut: int = 0
+    columns: bool = False
+    prefetch: int = NO_PREFETCH
+    sizes: Mapping[str, int] | None = None
+    linked: bool = True
+
+    @property
+    def prototype(self) -> str:
+        """Declaration of the function."""
+        return f"static __attribute__((noinline)) void {self.name}({_TILE_ARGUMENTS.format(p=self.prefix)});\n"
+
+    @property
+    def text(self) -> str:
+        """Definition of the function, and of the constants among its sizes."""
+        constants, constant = "", 0
+        if self.sizes is not None:
+            constants = TILE.constant(f"{self.prefix}_tile", f"{self.name}_sizes", self.sizes) + "\n"
+            constant = 2 if self.linked else 1
+        return constants + instantiate(
+            "dot_tile.h",
+            TILE_NAME=self.name,
+            TILE_PREFIX=self.prefix,
+            TILE_ELEMENT=self.element,
+            TILE_ROWS=self.rows,
+            TILE_VECTORS=self.vectors,
+            TILE_LANES=self.lanes,
+            TILE_CUT=self.cut,
+            TILE_CONSTANT=constant,
+            TILE_COLUMNS=int(self.columns),
+            TILE_PREFETCH=self.prefetch,
+        )
+
+
+def dot_text(
+    prefix: str, element: str, lanes: int, tile_room: int, units: int = ANY_UNITS, pack: int = PACK_ANY,
+    constants: Mapping[str, int] | None = None, store: int = 0, sums: int = 0,
+) -> str:  # fmt: skip
+    """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``; the tiles are in a table ``{prefix}_tiles``.
+
+    Parameters
+    ----------
+    prefix, element : str
+        Prefix of all names, and C type of an element.
+    lanes : int
+        Elements of a vector.
+    tile_room : int
+        Most elements of a tile.
+    units : int
+        One of PANEL_UNITS, STREAMED_UNITS and ANY_UNITS.
+    pack : int
+        One of NO_PACK, PACK_ROWS and PACK_ANY.
+    constants : mapping of str to int or None
+        The members of `DOT` if they are constants; None if they arrive at run time.
+    store, sums : int
+        Elements of packed panels and of sums on the stack, if the numbers are constants.
+    """
+    defined = "" if constants is None else DOT.constant(f"{prefix}_numbers", f"{prefix}_constants", constants) + "\n"
+    return defined + instantiate(
+        "dot.h",
+        DOT_PREFIX=prefix,
+        DOT_ELEMENT=element,
+        DOT_LANES=lanes,
+        DOT_CONSTANT=int(constants is not None),
+        DOT_TILES=f"{prefix}_tiles",
+        DOT_TILE_ROOM=tile_room,
+        DOT_UNITS=units,
+        DOT_PACK=pack,
+        DOT_TRANSPOSE=f"cyx_tile_{ITEM_BYTES[element]}" if pack == PACK_ANY else "0",
+        DOT_STORE=store,
+        DOT_SUMS=sums,
+    )

@@ -25,8 +25,8 @@
 #define CYX_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* f(0) f(1) .. f(n - 1), and f(r, 0) f(r, 1) .. f(r, n - 1), for an n that may be a macro: gcc keeps vectors in registers
-   that have names, but not the elements of an array, whatever loop over it is unrolled. */
+/* f(0) f(1) .. f(n - 1), and f(r, 0) f(r, 1) .. f(r, n - 1), for an n that may be a macro: gcc keeps vectors in
+   registers that have names, but not the elements of an array, whatever loop over it is unrolled. */
 #define CYX_ROWS_(n, f) CYX_ROWS_##n(f)
 #define CYX_ROWS(n, f) CYX_ROWS_(n, f)
 #define CYX_ROWS_1(f) f(0)

@@ -23,11 +23,12 @@ demo: wheel  ## build the wheel, install it into a fresh environment, run progra
 test: $(VENV)/built  ## pass the tests
 	$(BIN)/python -m pytest -n $(WORKERS) -q
 
-lint: $(VENV)/built $(VENV)/lint  ## style, types, and which part may import which
+lint: $(VENV)/built $(VENV)/lint  ## style, types, imports between parts, language of docstrings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/docstrings.py
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 
 bench: $(VENV)/built  ## time what the files of bench/ claim

@@ -11,45 +11,46 @@ HEAD = """# What `cyxla.jit` compiles
 
 Written by `cyxla functions --markdown`.
 
-A function decorated with `@cyxla.jit` is called once for each signature of its arguments, with arrays that stand for
-any arrays of a shape and dtype. What it does with them becomes a program; calls run the program. Until its native code
-is made, prebuilt functions run it if they can, with the same bits ([prebuilt.md](prebuilt.md)). All this is NumPy's:
+A function decorated with `@cyxla.jit` is traced once for each signature of its arguments: it is called with tracers
+that stand for arrays of a shape and dtype. Its operations become a program, which later calls run. Until the native
+code of the program is compiled, prebuilt functions run it where possible, with the same bits
+([prebuilt.md](prebuilt.md)). These parts of NumPy are supported:
 
 * operators, methods and attributes of arrays: arithmetic, comparisons, `@`, `x.sum(axis=0)`, `x.T`, `x.astype(...)`;
-* indexing of every kind (integers, slices, `...`, `None`, integer arrays, masks known while tracing), and writing:
-  `x[i] = v`, `x[1:-1] += v`. Parts of an array share its memory as in NumPy. The caller's arrays are never written;
-  `x.at[i].set(v)` makes a new array;
-* dtypes as NumPy 2 has them: Python's numbers are weak (NEP 50), float64 is the default;
-* nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in them
-  stay what they are;
-* Python's own `if`, `for` and `while` on what is known while tracing: sizes, dtypes, static arguments;
-* `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map` for what is not;
-* `cyxla.grad` and `cyxla.value_and_grad` of all of this ([gradients.md](gradients.md));
-* random numbers: an `np.random.Generator` as an argument, or `cyxla.random`. The stream is another than NumPy's.
+* indexing of every kind (integers, slices, `...`, `None`, integer arrays, masks known while tracing), and assignment:
+  `x[i] = v`, `x[1:-1] += v`. Views share memory as in NumPy. Arrays of the caller are never written; `x.at[i].set(v)`
+  returns a new array;
+* NumPy 2's dtypes: Python numbers are weak (NEP 50), float64 is the default;
+* nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in
+  them are passed through;
+* Python's `if`, `for` and `while` on values known while tracing: sizes, dtypes, static arguments;
+* `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map` on all other values;
+* `cyxla.grad` and `cyxla.value_and_grad` of all of these ([gradients.md](gradients.md));
+* random numbers from an `np.random.Generator` argument or from `cyxla.random`, with streams that differ from NumPy's.
 
-What differs from NumPy:
+Differences from NumPy:
 
-* results whose shape depends on values (`np.nonzero`, `np.unique`, `x[mask]` for a traced mask) raise
-  `UnimplementedError`, which names what to use instead;
-* an index that a call finds out of range raises `IndexError` when the call ends (`bounds="clamp"` moves it inside,
-  `"unchecked"` trusts it);
-* arrays from outside, such as globals, are constants: their values are those of the time of tracing. NumPy does not
-  ask what it means to index one by a traced array, so `table[i]` is an error; `np.take(table, i)` and
-  `np.asarray(table)[i]` are not. `np.asarray(table)` is a copy;
-* `table += x` on an array from outside, or on an element of a container from outside, gives the name another array; the
-  array itself is not written. Where the name is a global, and for `table[i] = x`, it is an error;
-* `x[i]` by an array of no dimensions shares memory as by an int. Results without dimensions are arrays, scalars or
-  Python's numbers where NumPy gives these, but of a few functions whose choice depends on values;
-* `isinstance(x, np.ndarray)` is false of a traced array: it is a `cyxla.TracedArray`;
-* what a run computes gives no RuntimeWarning: division by zero, overflow, invalid values, casts of nan, the mean of
-  nothing, bad conditions of `np.polyfit` are silent, and `np.errstate` changes nothing. Warnings of what is deprecated
-  are given, once, when the function is traced;
-* NumPy's errors keep their class and words. Those that depend on values are raised when the call ends;
-* results hold no gaps and share no memory, also where NumPy gives a view of an argument. Their dimensions lie in the
-  order that NumPy chooses: `order=` counts, element-wise functions and most others keep the order of their operands.
-  Results of index arrays, and those of loops and branches, lie in row-major order. What NumPy makes read-only, such as
-  diagonals, is read-only;
-* sums may be added in another order, so that their last bits differ; on one machine they are the same in every run.
+* Results whose shape depends on values (`np.nonzero`, `np.unique`, `x[mask]` for a traced mask) raise
+  `UnimplementedError`, which names an alternative.
+* An index out of range raises `IndexError` at the end of the call (`bounds="clamp"` moves it into range,
+  `"unchecked"` skips the check).
+* Arrays from outside, such as globals, are constants with their values at the time of tracing. NumPy cannot dispatch
+  their indexing by a traced array, so `table[i]` is an error; `np.take(table, i)` and `np.asarray(table)[i]` work,
+  where `np.asarray(table)` is a copy.
+* `table += x` on an array from outside, or on an element of a container from outside, rebinds the name to a new
+  array; the array itself is not written. If the name is a global, and for `table[i] = x`, it is an error.
+* `x[i]` with a 0-d array as index shares memory, as with an int. Results without dimensions are arrays, scalars or
+  Python numbers as in NumPy, except for a few functions whose choice depends on values.
+* `isinstance(x, np.ndarray)` is false for a traced array, which is a `cyxla.TracedArray`.
+* Runs raise no RuntimeWarning: division by zero, overflow, invalid values, casts of NaN, means of empty arrays and
+  badly conditioned `np.polyfit` are silent, and `np.errstate` has no effect. DeprecationWarnings are issued once,
+  when the function is traced.
+* NumPy's errors keep their class and message. Those that depend on values are raised at the end of the call.
+* Results are contiguous and never share memory, even where NumPy returns a view of an argument. Their memory order is
+  NumPy's: `order=` counts, and element-wise functions and most others keep the order of their operands. Results of
+  integer array indexing, loops and branches are in row-major order. Results that are read-only in NumPy, such as
+  diagonals, are read-only.
+* Sums may be added in another order, so that their last bits may differ; they are reproducible on one machine.
 """
 
 

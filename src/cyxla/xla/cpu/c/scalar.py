@@ -412,4 +412,5 @@ def slow_path(opcode: str, dtype: E) -> tuple[str, str] | None:
 def cost(opcode: str, dtype: E) -> float:
     """Return the estimated ns per element on one core."""
     row = OPCODES.get(opcode)
+    # An opcode without a row is taken for a cheap one.
     return (row.cost if row else 0.05) * (4.0 if dtype.is_complex else max(dtype.bits, 8) / 32)

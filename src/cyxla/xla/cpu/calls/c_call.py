@@ -15,8 +15,9 @@ from cyxla.xla.cpu.kernel.values import leaves, own_leaves
 from cyxla.xla.evaluator.targets.c_calls import opaque_of
 from cyxla.xla.hlo import Instruction
 
-CALL_NS = 1_000.0  # a call without its arrays
-BYTE_NS = 0.5  # a byte of the arrays
+# ns of a call, and of a byte of its arrays; assumed, since the function is the user's. A call is always one task: they
+# decide whether its program releases the GIL and is watched for signals.
+CALL_NS, BYTE_NS = 1_000.0, 0.5
 
 
 def c_call(ins: Instruction) -> Step:

@@ -27,7 +27,9 @@ _BLOCK: Final = 64  # columns that a blocked routine works on at once; workspace
 _SMALL: Final = 64  # matrices up to this size are shared out among threads; LAPACK itself threads larger ones
 _BAD_ARGUMENT: Final = -4  # info where a matrix holds infinities or nan, on which LAPACK may not return
 _MOST: Final = 2**31 - 1  # LAPACK's integers
-_MAC_NS: Final = 0.3
+# ns of a multiply-add, and of a call beside its arithmetic; assumed, since the library is the process's own. Batches of
+# small matrices are shared out by these.
+_MAC_NS, _CALL_NS = 0.3, 1000
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def lapack(ins: Instruction) -> Step:
             problem.c.line(f"for (int64_t i = 0; i < {size}; ++i) r{leaf}[i] = {problem.zero(leaf)};")
     reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
     n = max(problem.operands[0], default=1)
-    ns = units * (prod(problem.operands[0]) * n * _MAC_NS * (4 if problem.is_complex else 1) + 1000)
+    ns = units * (prod(problem.operands[0]) * n * _MAC_NS * (4 if problem.is_complex else 1) + _CALL_NS)
     tasks = cost.tasks(ns, units) if n <= _SMALL else 1
     places = {
         f"{{F{k}}}": f"bufs[{len(reads) + len(writes) + (1 if problem.nbytes else 0) + k}]"

@@ -13,8 +13,8 @@ from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window, WindowDim
 from cyxla.xla.passes.expand.convolution import images_last, is_packed
 
-#: Multiply-adds take so many ns each on one core: in vector registers, or not.
-# ns of a multiply-add of floats and of integers: 1.2 to 1.5 and 1.2 times the estimate (SPR, see `kernel.machine`).
+# ns of a multiply-add in vector registers (True), and elsewhere: floats take 1.2 to 1.5 times the estimate, integers
+# 1.2 times (SPR, see `kernel.machine`).
 MAC_NS = {True: 0.01, False: 0.15}
 
 TASK_NS = machine.TASK_NS / 4  # of a task: models are chains of small convolutions, for which all cores wait

@@ -22,8 +22,8 @@ from cyxla.xla.hlo import Instruction
 
 CHAIN = 512  # more products than this are added up in parts
 LANES = 64  # products side by side, where sums run along the contracted dimension
-_MAC_NS = 0.1
-_COMPLEX_NS = 0.6
+# ns of a multiply-add of integers and of complex numbers; assumed.
+_MAC_NS, _COMPLEX_NS = 0.1, 0.6
 
 
 def check_plain(ins: Instruction) -> str | None:

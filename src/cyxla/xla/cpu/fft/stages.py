@@ -11,7 +11,7 @@ from cyxla.xla.cpu.fft.templates import VECTOR_BYTES
 from cyxla.xla.cpu.kernel import cost
 
 MAX_SHORT_ROW = 256  # points of lines that are done side by side
-MAX_SHORT_COLUMN = 2048
+MAX_SHORT_COLUMN = 2048  # points of columns that are done side by side
 MIN_TASKS = 4  # tasks that a line must be worth for several to share it
 PAIRS = 4096  # points k and h - k in a block of a step between real and complex lines
 

@@ -35,7 +35,7 @@ def flops(ins: Instruction) -> int:
         return sum(flops(i) for i in ins.called[0].instructions)
     dtype = ins.operands[0].shape.dtype if ins.operands else ins.shape.dtype
     if ins.shape.dtype.is_complex or scalar.cost(ins.opcode, dtype) * 32 / max(dtype.bits, 8) > _HEAVY_NS:
-        return 1000
+        return 1000  # above any limit: it is never computed twice
     return 2 if scalar.is_narrow(ins.shape.dtype) else 1
 
 

@@ -4,6 +4,10 @@ Other modules state their limits as multiples of these. They are constants rathe
 that equal programs give equal code, and equal bits, on all machines of a kind; on another machine an estimate is off,
 and nothing else. Limits that decide the order of a float sum are in `kernel.sum_order` and never follow these.
 
+The times of an emitter's own inner loop stand in the emitter, as constants whose names end in ``_NS``; a comment tells
+what was measured, or that the time is assumed. One that is wrong makes the estimate of that kernel wrong by its factor:
+it gets too many tasks, each of which costs a fork-join, or too few for all threads.
+
 The reference is one core of a Zen 4 EPYC at 3.7 GHz with AVX-512 (docs/benchmarks.md, docs/adr/0013-cost-model.md).
 Figures marked SPR were measured on one core of a Sapphire Rapids Xeon, as least times of 25 and more calls.
 """

@@ -12,6 +12,8 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
 MIN_SHARED_NS = 7.5 * machine.TASK_NS  # a problem that takes less is solved by one thread
+# ns of a problem beside its products, and of a part of each phase; assumed: they matter for small matrices alone.
+_PROBLEM_NS, _PHASE_NS = 1000, 100
 MAX_SHARED_BATCH = 16  # of larger batches each problem is solved by one thread
 MAX_SCRATCH_BYTES = 2 * machine.L3_BYTES  # scratch of all tasks together, if each has its own
 _MEMORY = {ElementType.F32: "KERNEL_element", ElementType.F64: "KERNEL_element", ElementType.S32: "KERNEL_index"}
@@ -63,7 +65,7 @@ class Algorithm:
     @property
     def ns(self) -> float:
         """Estimated time of a problem."""
-        return self.tiles.ns(self.products) + 1000 + 100 * self.phases * self.parts
+        return self.tiles.ns(self.products) + _PROBLEM_NS + _PHASE_NS * self.phases * self.parts
 
     def kernel(self, batch: int) -> Kernel:
         """Return the kernel for a batch: the tasks are parts of large problems, or else problems."""

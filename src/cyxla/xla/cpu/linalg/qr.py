@@ -44,6 +44,6 @@ def reflector_product(dtype: ElementType, m: int, n: int, k: int) -> Algorithm:
     return Algorithm(
         KernelKind.REFLECTORS, tiles, ("block_reflector.h", "reflector_product.h"), "QR",
         _parameters(tiles, m, n, k, blocks, transpose=False), ("copy", "update_tn", "update_nn"),
-        [(dtype, m * n), (dtype, k)], [(dtype, m * n)], 2, tiles.panels(n), 1.5 * m * n * k,
+        [(dtype, m * n), (dtype, k)], [(dtype, m * n)], 2, tiles.panels(n), m * n * k * 3 / 2,
         _scratch(tiles, m, n, blocks),
     )  # fmt: skip

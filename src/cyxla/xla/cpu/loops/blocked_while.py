@@ -29,6 +29,7 @@ from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 BLOCK_WIDTH = 128  # elements in a block, approximately
 MAX_INSTRUCTIONS = 200
+_LOAD_NS = 0.03  # ns to load an element, or to choose one: about four bytes of `machine.CACHED_NS_PER_BYTE`
 MAX_BLOCK_NS = machine.UNINTERRUPTED_NS  # time of one block, which cannot be interrupted
 
 
@@ -133,7 +134,7 @@ class _Loop:
         """Return the step: the kernel with the arrays it reads and writes."""
         width = block_width(self.size)
         blocks = -(-self.size // width)
-        iteration_ns = sum(_ns(n) for n in self.lowered.nodes) * width + 5.0
+        iteration_ns = sum(_ns(n) for n in self.lowered.nodes) * width + machine.KERNEL_CALL_NS
         if iteration_ns * self.trips > MAX_BLOCK_NS:
             raise UnsuitableLoopError(f"{self.trips} iterations take too long")
         total = iteration_ns * self.trips * blocks
@@ -216,6 +217,6 @@ def _ns(node: Node) -> float:
         case Apply():
             return scalar.cost(node.opcode, node.dtype)
         case Load() | Given() | Guard() | Map():
-            return 0.03
+            return _LOAD_NS
         case _:
             return 0.0

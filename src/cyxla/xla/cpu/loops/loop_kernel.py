@@ -13,12 +13,13 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Listing, Value
+from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, LoopNest, table_definition
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Reads
 from cyxla.xla.cpu.loops.nodes import Load
 
-MAX_UNBLOCKED_TRIP = 4096  # an innermost loop of up to this trip count is not blocked
+MAX_UNBLOCKED_TRIP = MAX_UNBLOCKED_ROW  # an innermost loop of up to this trip count is not blocked
 BLOCK_LENGTH = 1024  # approximate trip count of a block of longer loops
 
 _EMPTY = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {

@@ -227,6 +227,7 @@ class Scope:
         with self.c.block(head):
             self.c.lines(barrier_if(loop_carries_product(body)))
             ns = self._iteration(body, condition if trips is None else None, state, kept, pointers)
+            # A loop that is far shorter than the time between two checks leaves them to the loops around it.
             if trips is None or trips * ns > POLL_EVERY / 1000:
                 poll = f"if ((s = ctx->poll(ctx))) return s; left = {POLL_EVERY};"
                 self.c.line(f"if ((left -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")

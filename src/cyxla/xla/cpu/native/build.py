@@ -186,6 +186,7 @@ class Job:
         """Return the error of a program with a non-zero exit status."""
         if self.stopped:
             return _cancelled(self.commands[number])
+        # The first errors are at the start; 4,000 characters are some screens.
         said, where = self.messages.read_text(errors="replace").strip()[:4000], " ".join(self.commands[number])
         ended_by = _signal(self.processes[number].returncode, said)
         place = f"kept in {_failed_path(self.directory)}"
@@ -289,7 +290,7 @@ def _write_all(pipe: int, data: bytes, seconds: float) -> bool:
 
 
 def _milliseconds(seconds: float) -> int:
-    return min(max(int(seconds * 1000), 0), 2**31 - 1)
+    return min(max(int(seconds * 1000), 0), 2**31 - 1)  # poll takes ms as a C int
 
 
 _SIGNAL_MESSAGE = re.compile(

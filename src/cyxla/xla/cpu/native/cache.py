@@ -41,7 +41,7 @@ ALIGN = 64  # bytes; alignment of every part, so that arrays over the mapped fil
 LIMIT = 1 << 30  # bytes
 TOUCH_EVERY = 3600.0  # seconds between two updates of the time at which an entry was used
 SWEEP_EVERY = 64  # MiB (each entry rounded up) written between two checks of the total size
-LOCK_TIMEOUT = 60.0
+LOCK_TIMEOUT = 60.0  # seconds to wait for another process
 SUFFIX = ".so"
 TEMPORARY = ".tmp"
 STALE_AFTER = 3600.0  # seconds after which the writer of an unfinished file must have died
@@ -477,6 +477,6 @@ def _lock(fd: int, timeout: float) -> bool:
         except BlockingIOError:
             if time.monotonic() > end:
                 return False
-            time.sleep(0.01)
+            time.sleep(0.01)  # seconds; flock has no timeout of its own
         except OSError:
             return False

@@ -29,7 +29,7 @@ WORKAROUNDS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 PATIENCE = 60  # seconds that a compiler may take in the probe
-_BYTES = 256
+_BYTES = 256  # of the argument
 _ARGUMENT = np.arange(_BYTES, dtype=np.uint8) * 14 + 3  # odd numbers of every type: squares of even ones soon are 0
 
 

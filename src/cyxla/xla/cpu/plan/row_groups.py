@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 MAX_BODY = 64  # instructions of a group that compute
 MAX_BUFFERS = 24
 _MAX_VISITS = 400
-_ELEMENT, _ROW, _OTHER = "element", "row", "other"
+
+
+class _Granularity(Enum):
+    """Values of an instruction in a row group."""
+
+    ELEMENT = auto()  # one for each element of a row
+    ROW = auto()  # one for each row
+    OTHER = auto()
 
 
 @dataclass(eq=False)
@@ -65,7 +73,7 @@ class _Merger:
         self.fuser, self.ordered, self.needs = fuser, list(ordered), needs
         self.position = {d: n for n, d in enumerate(ordered)}
         self.clusters = {d: _Cluster([d], self._rows(d), n, n) for d, n in self.position.items()}
-        self._known_requests: dict[tuple[Draft, Rows], dict[Instruction, str] | None] = {}
+        self._known_requests: dict[tuple[Draft, Rows], dict[Instruction, _Granularity] | None] = {}
         self._joint: list[_Cluster] = []
         self._bodies: dict[Draft, tuple[set[Instruction], float]] = {}
 
@@ -179,7 +187,10 @@ class _Merger:
             requests = self._requests(draft, cluster.rows) or {}
             for ins in draft.inside:
                 for _, value in self.fuser.sources[ins]:
-                    big = value.shape.size == prod(cluster.rows) and requests.get(value.instruction) == _ELEMENT
+                    big = (
+                        value.shape.size == prod(cluster.rows)
+                        and requests.get(value.instruction) == _Granularity.ELEMENT
+                    )
                     if big and value.instruction not in draft.inside:
                         readers.setdefault((value, cluster.rows), []).append(cluster)
         for found in readers.values():
@@ -189,59 +200,59 @@ class _Merger:
                 self._try(self.clusters[first], self.clusters[reader], reader)
 
     # ------------------------------------------------------------------------------------------------ granularity
-    def _requests(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
+    def _requests(self, draft: Draft, rows: Rows) -> dict[Instruction, _Granularity] | None:
         """Return the granularity, row or element, of all values of a draft; None if it does not iterate over rows."""
         key = (draft, rows)
         if key not in self._known_requests:
             self._known_requests[key] = self._granularities(draft, rows)
         return self._known_requests[key]
 
-    def _granularities(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
+    def _granularities(self, draft: Draft, rows: Rows) -> dict[Instruction, _Granularity] | None:
         if draft.kind is not GroupKind.LOOP and (draft.kind is not GroupKind.REDUCE or self._rows(draft) != rows):
             return None
         levels = {o: _granularity(o, rows) for o in draft.outputs}
-        if _OTHER in levels.values() or any(i.control_predecessors for i in draft.inside):
+        if _Granularity.OTHER in levels.values() or any(i.control_predecessors for i in draft.inside):
             return None
         for ins in sorted(draft.inside, key=self.fuser.number.__getitem__, reverse=True):
             for position, value in self.fuser.sources[ins]:
-                step = _step(ins, position, value, levels.get(ins, _OTHER), rows)
+                step = _step(ins, position, value, levels.get(ins, _Granularity.OTHER), rows)
                 source = value.instruction
-                levels[source] = step if levels.get(source, step) == step else _OTHER
-        return None if draft.root is not None and levels.get(draft.root) != _ROW else levels
+                levels[source] = step if levels.get(source, step) == step else _Granularity.OTHER
+        return None if draft.root is not None and levels.get(draft.root) != _Granularity.ROW else levels
 
 
-def _granularity(ins: Instruction, rows: Rows) -> str:
+def _granularity(ins: Instruction, rows: Rows) -> _Granularity:
     size = ins.shape.size if ins.shape.is_array else -1
-    return _ELEMENT if size == prod(rows) else _ROW if size == rows[0] else _OTHER
+    return _Granularity.ELEMENT if size == prod(rows) else _Granularity.ROW if size == rows[0] else _Granularity.OTHER
 
 
-def _step(ins: Instruction, position: int, value: Value, level: str, rows: Rows) -> str:
+def _step(ins: Instruction, position: int, value: Value, level: _Granularity, rows: Rows) -> _Granularity:
     """Return the granularity at which an instruction of a given granularity reads an operand."""
-    if level == _OTHER:
-        return _OTHER
+    if level == _Granularity.OTHER:
+        return _Granularity.OTHER
     size = value.shape.size
     if ins.opcode == "reduce":
-        return _ELEMENT if position == 0 and size == prod(rows) else _OTHER
+        return _Granularity.ELEMENT if position == 0 and size == prod(rows) else _Granularity.OTHER
     if ins.opcode == "broadcast":
         return _broadcast_step(ins, size, level, rows)
     if ins.opcode in _MOVES:
-        return _OTHER
+        return _Granularity.OTHER
     if ins.shape.size == size:
         return level
-    return _ROW if rows[0] == size == 1 else _OTHER
+    return _Granularity.ROW if rows[0] == size == 1 else _Granularity.OTHER
 
 
-def _broadcast_step(ins: Instruction, size: int, level: str, rows: Rows) -> str:
+def _broadcast_step(ins: Instruction, size: int, level: _Granularity, rows: Rows) -> _Granularity:
     along, dims = ins.attrs["dimensions"], ins.shape.dims
     if list(along) != sorted(along):
-        return _OTHER
+        return _Granularity.OTHER
     if ins.shape.size == size:
         return level
-    if level == _ROW or size != rows[0]:
-        return _ROW if size == rows[0] == 1 else _OTHER
+    if level == _Granularity.ROW or size != rows[0]:
+        return _Granularity.ROW if size == rows[0] == 1 else _Granularity.OTHER
     wide = [d for d in along if dims[d] > 1]
     lead = [d for d in range(len(dims)) if dims[d] > 1][: len(wide)]
-    return _ROW if wide == lead else _OTHER
+    return _Granularity.ROW if wide == lead else _Granularity.OTHER
 
 
 _MOVES = MOVEMENT - {"broadcast"}

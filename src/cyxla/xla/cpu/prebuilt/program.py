@@ -21,7 +21,7 @@ from cyxla._native import kernels as library
 from cyxla.types import ElementType, Kind, Shape, row_major
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.kernel import cost, machine, prebuilt_numbers
-from cyxla.xla.cpu.kernel.sum_order import PART_NS
+from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW, MIN_ROW_LENGTH, PART_NS
 from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MOST_RANK, OPCODES, TYPES, Form
 from cyxla.xla.cpu.run import signature
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from cyxla.xla.service.explanation import Explanation
 
 TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
-BYTE_NS: Final = 0.1  # to move one
+BYTE_NS: Final = 0.1  # ns of a byte that is moved; assumed: it bounds the programs that run without compilation
 MOST_COUNTED: Final = 1 << 24  # bytes of an iota, which becomes a constant
-# As in `loops.loop_kernel` and `reduce.loops`: longest row in one block, shortest row.
-MAX_ROW, MIN_ROW = 4096, 16
 # Rounded once or not at all, so that it makes no difference who computes them: the passes may do so for constants.
 _EXACT: Final = frozenset({"add", "subtract", "negate", "compare", "select", "convert", "real", "imag", "complex"})
 _EXACT_REAL: Final = _EXACT | {
@@ -397,7 +395,9 @@ class _Writer:
         operand, gone = ins.operands[0], ins.attrs["dimensions"]
         dims = operand.shape.dims
         row, kept = prod(dims[d] for d in gone), prod(dims) // max(1, prod(dims[d] for d in gone))
-        if not 0 < row <= MAX_ROW or (len(gone) < len(dims) and (gone != (len(dims) - 1,) or row < MIN_ROW)):
+        if not 0 < row <= MAX_UNBLOCKED_ROW or (
+            len(gone) < len(dims) and (gone != (len(dims) - 1,) or row < MIN_ROW_LENGTH)
+        ):
             raise NotCoveredError("a sum of floats that is not along short rows")
         if row * kept * self._element_ns > PART_NS:
             raise NotCoveredError("a sum of floats that may be cut into parts")

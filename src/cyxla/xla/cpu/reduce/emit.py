@@ -16,7 +16,7 @@ from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind, prefix
 from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
-from cyxla.xla.cpu.kernel.sum_order import MAX_PARTS, PART_NS
+from cyxla.xla.cpu.kernel.sum_order import MAX_PARTS, MIN_ROW_LENGTH, PART_NS
 from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.loops.elementwise import describe
@@ -26,7 +26,7 @@ from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFr
 from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
-from cyxla.xla.cpu.reduce.loops import COLUMN_BLOCK, MIN_ROW_EXTENT, by_columns, by_lanes, by_rows, part, style
+from cyxla.xla.cpu.reduce.loops import COLUMN_BLOCK, by_columns, by_lanes, by_rows, part, style
 from cyxla.xla.cpu.reduce.problem import Problem, lower_problem
 from cyxla.xla.cpu.reduce.scans import scan_step
 from cyxla.xla.cpu.reduce.small_windows import is_small, window_step
@@ -145,7 +145,7 @@ def _parts(problem: Problem) -> int:
 
 def _is_row(problem: Problem) -> bool:
     gone = problem.root.attrs["dimensions"]
-    return len(problem.root.operands[0].shape.dims) - 1 in gone and problem.reduced[-1] >= MIN_ROW_EXTENT
+    return len(problem.root.operands[0].shape.dims) - 1 in gone and problem.reduced[-1] >= MIN_ROW_LENGTH
 
 
 def _first_phase(problem: Problem, between: tuple[Value, ...]) -> Problem:

@@ -9,6 +9,7 @@ from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
+from cyxla.xla.cpu.kernel.sum_order import MIN_ROW_LENGTH
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest
 from cyxla.xla.cpu.loops.index_map import Loop
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, Part, close_loops, open_loops
@@ -17,9 +18,8 @@ from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.problem import PART, Lowered
 from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, write_lanes
 
-MIN_ROW_EXTENT = 16  # reduced extents of at least this length run as rows
 MIN_LANES_EXTENT = 128  # shorter rows of an arg-reduction use no lanes, which are merged one by one in the end
-COLUMN_BLOCK = 1024
+COLUMN_BLOCK = 1024  # columns whose accumulators fit L1 beside a row of the operand; it bounds the parts of a sum
 _UNROLL = 8
 _GROUP_ROWS = 64
 _LANES = 64  # of arg-reductions
@@ -60,9 +60,9 @@ def style(lowered: Lowered, parts: int) -> Style:
     along_row = sum(n.dtype.itemsize for n in loads if n.form.coefficient(row[0]) == 1)
     across_rows = [n for n in loads if n.form.coefficient(row[0])]  # the rest is read once a row
     along_column = sum(n.dtype.itemsize for n in across_rows if n.form.coefficient(column[0]) == 1)
-    if row[1] < MIN_ROW_EXTENT <= column[1] and problem.acc is not None:
+    if row[1] < MIN_ROW_LENGTH <= column[1] and problem.acc is not None:
         return down
-    if row[1] >= MIN_ROW_EXTENT and (along_row >= along_column or column[1] < 4):
+    if row[1] >= MIN_ROW_LENGTH and (along_row >= along_column or column[1] < 4):
         return across
     return down if column[1] >= 4 else _sequential
 

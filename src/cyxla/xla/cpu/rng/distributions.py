@@ -38,6 +38,7 @@ def rng(ins: Instruction) -> Step:
             value = (_normal if normal else _uniform)(c, shape.dtype, a, b)
             c.line(f"r0[i] = {scalar.store(shape.dtype, value)};")
         c.line(f"s[3] += {shape.size};")
+    # ns of a normal deviate, with a logarithm and a cosine of f64, and of a uniform one; assumed. It is one task.
     ns = shape.size * (BLOCK_NS["philox"] + (20.0 if normal else 1.0))
     return Step(Kernel(c.text(), 1, ns, 0, KernelKind.RNG), tuple(reads), tuple(writes), state=True)
 

@@ -34,9 +34,9 @@ _MIN_CUT = 1 << 15  # shortest row that is cut
 _BUCKET = 1 << 16  # keys of a bucket, about
 _ENOUGH_ROWS = 8  # as many rows need not be cut
 # Rows of 1,000 to 65,536 keys take 0.9 to 1.1 times the estimate in 32 bits, 1.1 to 1.4 in 64 (SPR, see `machine`).
-_LEVEL_NS = {32: 0.2, 64: 0.4}  # a key in one level of sorting
+LEVEL_NS = {32: 0.2, 64: 0.4}  # a key in one level of sorting
 _KEY_NS = 0.5  # to make a key and to store its element
-_GATHER_NS = 1.5  # to load an element by its index
+GATHER_NS = 1.5  # to load an element by its index
 
 
 def can_sort_keys(rows: Rows, order: Order) -> bool:
@@ -76,8 +76,8 @@ class _Sorter:
         """Emit the kernel, whose units of work are rows; or chunks, then buckets, then once more rows."""
         rows, buckets = self.rows, _buckets(self.rows)
         size, chunks = rows.count * rows.length, min(buckets, MAX_CHUNKS)
-        each = _KEY_NS if self.alone else _KEY_NS + _GATHER_NS * len(rows.types)
-        ns = size * (_LEVEL_NS[self.bits] * log2(max(rows.length, 2)) + _KEY_NS + each)
+        each = _KEY_NS if self.alone else _KEY_NS + GATHER_NS * len(rows.types)
+        ns = size * (LEVEL_NS[self.bits] * log2(max(rows.length, 2)) + _KEY_NS + each)
         cut = buckets > 1
         room = row_bytes(self.bits // 8, rows.length)
         tasks = cost.tasks(ns, rows.count * buckets) if cut else rows.tasks(ns, room)

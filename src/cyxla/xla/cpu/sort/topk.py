@@ -19,7 +19,8 @@ from cyxla.xla.hlo import Instruction
 
 # ns of an element, and of one that is kept; rows of 5,000 with k = 20 take 3.1 times the estimate (SPR, see `machine`).
 _SCAN_NS = 0.15
-_KEEP_NS = 5.0
+_KEEP_NS = 5.0  # to keep one
+_MOVE_NS = 0.2  # to move one of those kept already; assumed
 
 
 def _check(ins: Instruction) -> str | None:
@@ -32,7 +33,7 @@ def topk(ins: Instruction) -> Step:
     shape, k = ins.operands[0].shape, int(ins.attrs["k"])
     length, rows, dtype = shape.dims[-1], prod(shape.dims[:-1]), shape.dtype
     kept = k * (1 + log(max(length / k, 1.0))) if k else 0.0
-    ns = rows * (length * _SCAN_NS + kept * (_KEEP_NS + 0.2 * k))
+    ns = rows * (length * _SCAN_NS + kept * (_KEEP_NS + _MOVE_NS * k))
     tasks = cost.tasks(ns, max(rows, 1))
     numbers = [tasks, rows, length, k]
     made = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, KernelKind.TOPK)

@@ -12,20 +12,19 @@ from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.sort.keys import GATHER_NS, LEVEL_NS
 from cyxla.xla.cpu.sort.order import Order
 from cyxla.xla.cpu.sort.rows import Rows
 from cyxla.xla.cpu.sort.templates import PADDING, keys_text
 from cyxla.xla.hlo import Instruction
 
-_LEVEL_NS = 0.4  # a key in one level of sorting
-_KEY_NS = 1.5  # to make a key, to shift it, to look for runs
-_GATHER_NS = 1.5  # to load an element by its index
+_KEY_NS = 1.5  # to make a key, to shift it, to look for runs; assumed: three times that of keys that are sorted at once
 
 
 def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
     """Emit a sort of rows, no longer than 2**31, by keys of any width."""
     reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
-    each = _LEVEL_NS * log2(max(rows.length, 2)) + _KEY_NS + _GATHER_NS * len(rows.types)
+    each = LEVEL_NS[64] * log2(max(rows.length, 2)) + _KEY_NS + GATHER_NS * len(rows.types)
     ns, scratch = rows.count * rows.length * each, 3 * 8 * rows.length + PADDING
     tasks = rows.tasks(ns, scratch)
     c = KernelWriter(reads, writes)

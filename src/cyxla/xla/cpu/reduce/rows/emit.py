@@ -16,6 +16,7 @@ from cyxla.xla.cpu.emitters import emit, emits_group
 from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
+from cyxla.xla.cpu.kernel.sum_order import MIN_ROW_LENGTH
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Runtime, atoms_of
@@ -26,7 +27,7 @@ from cyxla.xla.cpu.loops.loop_text import Fold, listing
 from cyxla.xla.cpu.loops.nodes import Apply, Guard, Load, Map, Node, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.rows.passes import Passes, RowReduction, write_rows
-from cyxla.xla.cpu.reduce.rows.row_shape import MIN_ROW_LENGTH, Rows, rows_of
+from cyxla.xla.cpu.reduce.rows.row_shape import Rows, rows_of
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.service.refusal import Refusal

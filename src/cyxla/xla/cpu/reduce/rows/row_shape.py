@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
+from cyxla.xla.cpu.kernel.sum_order import MIN_ROW_LENGTH
 from cyxla.xla.cpu.reduce.accumulators import accumulator
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
-
-MIN_ROW_LENGTH = 16  # elements; shorter rows are better reduced along columns
 
 Rows = tuple[int, int]  # number of rows, and their length
 

@@ -5,19 +5,20 @@ import textwrap
 
 import pytest
 
+from cyxla.xla.cpu.c import prelude
+from cyxla.xla.cpu.native import compiler_search
 from cyxla.xla.cpu.native import library as native
-from cyxla.xla.cpu.native import toolchain
 
 
 @functools.cache
 def _library(body):
-    return native.build_library([f"{toolchain.abi_header()}\nCYX_LIBRARY\n{textwrap.dedent(body)}"])
+    return native.build_library([f"{prelude.abi()}\nCYX_LIBRARY\n{textwrap.dedent(body)}"])
 
 
 @pytest.fixture
 def program():
     """Build a Program from the C text of its functions; the entry is called `entry`."""
-    if toolchain.find() is None:
+    if compiler_search.find() is None:
         pytest.skip("needs a C compiler")
 
     def build(body, inputs, outputs, results=0, **options):

@@ -284,9 +284,9 @@ def test_functions_reach_the_program(program):
 
 
 def test_library_of_another_abi_is_refused():
-    from cyxla.xla.cpu.native import toolchain
+    from cyxla.xla.cpu.c import prelude
 
-    text = toolchain.abi_header() + "CYX_EXPORT const uint32_t cyx_library_version = CYX_ABI_VERSION + 1;"
+    text = prelude.abi() + "CYX_EXPORT const uint32_t cyx_library_version = CYX_ABI_VERSION + 1;"
     with pytest.raises(OSError, match="ABI version"):
         native.build_library([text])
     with pytest.raises(OSError, match="cannot load"):

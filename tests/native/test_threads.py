@@ -198,11 +198,11 @@ def test_setting_threads_while_programs_run(program):
 FORK = """
 import os, numpy as np
 from cyxla.xla.cpu.native import library as native
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.c import prelude
 
 native.threads(3)
 text = '''{text}'''.replace("N", "1000")
-library = native.build_library([toolchain.abi_header() + "CYX_LIBRARY" + text])
+library = native.build_library([prelude.abi() + "CYX_LIBRARY" + text])
 count = native.Program(library, "entry", [], [("u1", (1000,))], 0)
 assert (count() == 1).all() and native._rt.started_workers() == 2
 for k in range(200):

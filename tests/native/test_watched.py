@@ -255,10 +255,10 @@ sys.path.insert(0, {tests!r})
 from support.unclocked import sending
 from cyxla._native import _rt
 from cyxla.xla.cpu.native import library as native
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.c import prelude
 signal.signal(signal.SIGINT, signal.default_int_handler)
 flag = np.zeros(2, np.int64)
-library = native.build_library([toolchain.abi_header() + "\\nCYX_LIBRARY\\n" + {body!r}])
+library = native.build_library([prelude.abi() + "\\nCYX_LIBRARY\\n" + {body!r}])
 types = [("i8", (2,)), ("f8", (3,))], [("f8", (3,))]
 abandonable = native.Program(library, "entry", *types, 0, bound={{0: flag}}, watched=True)
 try:

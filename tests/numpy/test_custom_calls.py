@@ -13,14 +13,14 @@ from cyxla.errors import AlreadyExistsError, DTypeError, InvalidArgumentError, S
 from cyxla.numpy import jit
 from cyxla.numpy.custom_calls.ckernel import ckernel, parse_declarations
 from cyxla.numpy.custom_calls.registration import ArraySpec, custom_call, register_c_call
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.native import compiler_search
 from cyxla.xla.evaluator.custom_calls import unregister_custom_call
 from cyxla.xla.evaluator.targets import c_calls
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "kernels.md"
 PLATFORMS = ("interpreter", "cpu")
 X, Y = np.arange(6.0).reshape(2, 3), np.full((2, 3), 2.0)
-needs_compiler = pytest.mark.skipif(toolchain.find() is None, reason="no C compiler")
+needs_compiler = pytest.mark.skipif(compiler_search.find() is None, reason="no C compiler")
 
 
 @pytest.fixture
@@ -363,7 +363,7 @@ def test_the_document_runs():
 def test_the_c_of_the_document_compiles_against_the_header_alone(name, tmp_path):
     (tmp_path / "scale.c").write_text(blocks("c")[0])
     command = [
-        *toolchain.require().compiler.command,
+        *compiler_search.require().compiler.command,
         "-Wall",
         "-Werror",
         "-shared",
@@ -391,7 +391,7 @@ int main(void) {
 }
 """
     (tmp_path / "sizes.c").write_text(text)
-    command = [*toolchain.require().compiler.command, f"-I{cyxla.get_include()}", "sizes.c", "-o", "sizes"]
+    command = [*compiler_search.require().compiler.command, f"-I{cyxla.get_include()}", "sizes.c", "-o", "sizes"]
     subprocess.run(command, cwd=tmp_path, check=True)
     said = subprocess.run([tmp_path / "sizes"], capture_output=True, text=True, check=True).stdout
     sizes = ctypes.sizeof(c_calls.Array), ctypes.sizeof(c_calls.Info)

@@ -52,10 +52,10 @@ def main(args: argparse.Namespace) -> int:
 
 def facts() -> dict[str, str]:
     """Return versions, compiler, instruction set, threads and cache folder."""
-    from cyxla.xla.cpu.native import cache, toolchain
+    from cyxla.xla.cpu.native import cache, compiler_search
     from cyxla.xla.cpu.native import library as native
 
-    found = toolchain.find()
+    found = compiler_search.find()
     store = cache.open_cache()
     return {
         "cyxla": cyxla.__version__,
@@ -80,7 +80,7 @@ def _version(package: str) -> str:
 
 def self_test() -> int:
     """Compile and run a small program, and compare its result with the interpreter's."""
-    from cyxla.xla.cpu.native import toolchain
+    from cyxla.xla.cpu.native import compiler_search
 
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((64, 48), np.float32), rng.standard_normal((48, 32), np.float32)
@@ -90,6 +90,6 @@ def self_test() -> int:
     got = executable(a, b)
     want = compile_program(SELF_TEST, platform="interpreter")(a, b)
     found = difference(got, want)
-    passed = "passed" if toolchain.find() else "passed, evaluated because there is no C compiler"
+    passed = "passed" if compiler_search.find() else "passed, evaluated because there is no C compiler"
     print(f"{'self test':16s} {found.problem or passed}")
     return 1 if found.problem else 0

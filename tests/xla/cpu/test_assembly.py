@@ -15,7 +15,7 @@ import pytest
 import cyxla
 from cyxla.xla.cpu import lowering
 from cyxla.xla.cpu.dump import Dump
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.native import compiler_search
 from cyxla.xla.cpu.prebuilt import library as prebuilt_library
 from cyxla.xla.service import CompileOptions
 
@@ -64,7 +64,7 @@ REGISTER = {128: "%xmm", 256: "%ymm", 512: "%zmm"}
 
 def assembly(text: str) -> list[str]:
     """What the C compiler makes of each unit of a program."""
-    tools, options, module = toolchain.require(), CompileOptions(), cyxla.hlo.parse_module(text)
+    tools, options, module = compiler_search.require(), CompileOptions(), cyxla.hlo.parse_module(text)
     _, _, source = lowering.emit(lowering.run_passes(module, options, Dump(module)), options)
     command = [*tools.compiler.command, *tools.flags(), "-x", "c", "-S", "-o", "-", "-"]
     run = partial(subprocess.run, command, capture_output=True, text=True, check=True)
@@ -91,7 +91,7 @@ def has_vectors(loop: str, mnemonics: list[str], register: str) -> bool:
 @pytest.mark.parametrize("name", CASES)
 def test_hot_loops_use_vectors(name, monkeypatch):
     monkeypatch.setenv("CYXLA_PREBUILT", "0")
-    tools = toolchain.require()
+    tools = compiler_search.require()
     if tools.isa not in ("x86-64-v3", "x86-64-v4"):
         pytest.skip(f"what {tools.isa} calls its instructions is not in the table")
     if tools.compiler.kind == "clang" and name in SCALAR_WITH_CLANG:
@@ -103,7 +103,7 @@ def test_hot_loops_use_vectors(name, monkeypatch):
 
 
 def test_functions_of_many_lines_are_called_on_vectors():
-    if toolchain.require().compiler.kind != "gcc":
+    if compiler_search.require().compiler.kind != "gcc":
         pytest.skip("only gcc makes forms for vectors")
     lines = "".join(f"q{k + 1} = f32[65536] tanh(q{k}) " for k in range(12))
     (unit,) = assembly(
@@ -121,7 +121,7 @@ PREBUILT = {"prebuilt_dot": [r"vfmadd\d+p[sd]"]}
 @pytest.mark.parametrize("name", PREBUILT)
 def test_prebuilt_loops_use_vectors(name):
     """So do those of the library, at each level that has them by these names."""
-    tools = toolchain.require()
+    tools = compiler_search.require()
     for isa, register in (("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")):
         suffix = prebuilt_library.Level(isa).suffix
         (source,) = (

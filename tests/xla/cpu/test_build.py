@@ -12,11 +12,11 @@ import pytest
 from support.unclocked import Interrupted, interrupted_before
 
 from cyxla import config, errors, interrupts
-from cyxla.xla.cpu.native import build, toolchain
+from cyxla.xla.cpu.native import build, compiler_search
 from cyxla.xla.cpu.native.cache import DiskCache
 from cyxla.xla.cpu.native.toolchain import INPUTS, OUTPUT, Compiler, Steps, Toolchain, Unit
 
-pytestmark = pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
+pytestmark = pytest.mark.skipif(compiler_search.find() is None, reason="needs a C compiler")
 
 HANG = "sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; wait"
 TEXT = "int x;\n"
@@ -25,14 +25,14 @@ LIMIT = 0.2  # seconds
 
 
 def test_a_waiting_compiler_leaves_a_cached_object_alone(tmp_path):
-    tools, cache = toolchain.require(), DiskCache(tmp_path)
+    tools, cache = compiler_search.require(), DiskCache(tmp_path)
     first, *others = [Unit(f"int f{k}(void) {{ return {k}; }}\n") for k in range(4)]
-    assert tools.compile([first, others[0]], cache)
+    assert build.compile_units(tools, [first, others[0]], cache)
     for other in others[1:]:
-        with tools.build() as build:
-            build.prepare()
-            jobs = list(build._jobs)
-            image = build.image([first, other], cache)
+        with build.Build(tools) as begun:
+            begun.prepare()
+            jobs = list(begun._jobs)
+            image = begun.image([first, other], cache)
         assert b"f0\0" in image
         assert all(process.returncode is not None for job in jobs for process in job.processes)
 
@@ -101,7 +101,7 @@ def test_a_program_that_never_ends_is_ended(texts, units, watched, place, monkey
         monkeypatch.delattr(os, "pidfd_open", raising=False)
     tools = chain(place, **texts)
     with pytest.raises(errors.DeadlineExceededError, match=r"did not end within 0\.2 s") as caught:
-        tools.compile(units, limit=LIMIT)
+        build.compile_units(tools, units, limit=LIMIT)
     assert "CYXLA_COMPILE_TIMEOUT" in caught.value.hint
     (kept,) = (place / "tmp").iterdir()
     assert str(kept) in str(caught.value)
@@ -112,32 +112,32 @@ def test_a_program_that_never_ends_is_ended(texts, units, watched, place, monkey
 
 def test_a_driver_that_links_once_more_keeps_the_flags(place):
     """What the image calls for is there only in the second link, of the text again."""
-    real = toolchain.require().compiler
+    real = compiler_search.require().compiler
     text = f'echo "$@" >> {{pids}}; exec {real.command[0]} "$@"'
     driver = Compiler((program(place, "cc", text),), "clang", "")
-    tools = Toolchain(driver, toolchain.require().isa)
-    assert tools.compile([Unit("int __divide(void); int f(void) { return __divide(); }", contract=True)])
+    tools = Toolchain(driver, compiler_search.require().isa)
+    assert build.compile_units(tools, [Unit("int __divide(void); int f(void) { return __divide(); }", contract=True)])
     first, second = (place / "pids").read_text().splitlines()
     assert "-ffp-contract=fast" in first
     assert second.replace(" -lgcc", "", 1) == first
 
 
 def test_the_limit_is_a_setting(monkeypatch):
-    tools = toolchain.require()
-    assert tools.build().limit == config.get("COMPILE_TIMEOUT") >= 60
+    tools = compiler_search.require()
+    assert build.Build(tools).limit == config.get("COMPILE_TIMEOUT") >= 60
     monkeypatch.setenv("CYXLA_COMPILE_TIMEOUT", "7")
-    assert tools.build().limit == 7
+    assert build.Build(tools).limit == 7
     monkeypatch.setenv("CYXLA_COMPILE_TIMEOUT", "0")
     with pytest.raises(errors.InvalidArgumentError, match="CYXLA_COMPILE_TIMEOUT"):
-        tools.build()
+        build.Build(tools)
 
 
 def test_compilers_have_sessions_of_their_own(place):
-    with toolchain.require().build() as begun:
+    with build.Build(compiler_search.require()) as begun:
         begun.prepare()
         processes = [process for job in begun._jobs for process in job.processes]
         assert all(os.getsid(p.pid) == p.pid != os.getsid(0) for p in processes)
-        assert processes or toolchain.require().compiler.steps is None
+        assert processes or compiler_search.require().compiler.steps is None
 
 
 KILLED = {
@@ -173,7 +173,7 @@ KILLED = {
 @pytest.mark.parametrize("texts, kind, says", KILLED.values(), ids=KILLED)
 def test_a_program_that_a_signal_ends_says_so(texts, kind, says, place):
     with pytest.raises(kind, match=f"(?s){says}") as caught:
-        chain(place, **texts).compile([Unit(TEXT)])
+        build.compile_units(chain(place, **texts), [Unit(TEXT)])
     (kept,) = (place / "tmp").iterdir()
     assert str(kept) in str(caught.value)
 
@@ -189,7 +189,7 @@ def test_few_folders_of_failures_are_kept(place):
     said = []
     for k in range(build.MOST_KEPT + 3):
         with pytest.raises(errors.InternalError) as caught:
-            tools.compile([Unit(f"int x{k};")])
+            build.compile_units(tools, [Unit(f"int x{k};")])
         said.append(str(caught.value))
         for path in folder.glob(build.KEPT_PREFIX + "*"):
             os.utime(path, (1e9 + k, 1e9 + k)) if (path / "unit0.c").read_text() == f"int x{k};" else None
@@ -224,7 +224,7 @@ def test_an_interruption_at_any_line_ends_every_program(texts, place):
     files = [build.__file__, subprocess.__file__, interrupts.__file__]
     for number in itertools.count(1):
         with pytest.raises(Interrupted) as caught, interrupted_before(number, files, until=build._await_end):
-            tools.compile([Unit(TEXT)])
+            build.compile_units(tools, [Unit(TEXT)])
         left = children() - before
         for pid in left:
             os.kill(pid, signal.SIGKILL)
@@ -240,13 +240,14 @@ ENDING = """
 import signal
 import sys
 from cyxla.xla.cpu.native import build
+from cyxla.xla.cpu.native.build import compile_units
 from cyxla.xla.cpu.native.toolchain import Compiler, Toolchain, Unit
 from cyxla.xla.service import background
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background may have it ignored
 background.EXIT_TIMEOUT = float(sys.argv[2])
 tools = Toolchain(Compiler((sys.argv[1],), "gcc", ""), "")
-job = background.submit(lambda: tools.compile([Unit("int x;")]))
+job = background.submit(lambda: compile_units(tools, [Unit("int x;")]))
 while not build._running:
     pass
 input()
@@ -291,8 +292,8 @@ def test_the_wait_at_the_end_can_be_interrupted(place):
 
 
 def test_a_forked_child_leaves_compilers_alone(place):
-    tools = toolchain.require()
-    with tools.build() as begun:
+    tools = compiler_search.require()
+    with build.Build(tools) as begun:
         begun.prepare()
         pid = os.fork()
         if pid == 0:

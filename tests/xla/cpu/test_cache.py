@@ -14,8 +14,10 @@ import platformdirs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.compiled_text import compile_c
 
-from cyxla.xla.cpu.native import cache, toolchain
+from cyxla.xla.cpu.c import prelude
+from cyxla.xla.cpu.native import build, cache, compiler_search
 from cyxla.xla.cpu.native import library as native
 from cyxla.xla.cpu.native.cache import DiskCache, digest
 from cyxla.xla.service import background
@@ -352,17 +354,17 @@ CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { *(int *)b[0] = 4
 """
 
 
-@pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
+@pytest.mark.skipif(compiler_search.find() is None, reason="needs a C compiler")
 class TestLibraries:
     def answer(self, library):
         return int(native.Program(library, "entry", [], [("i4", ())], 0)())
 
     def build(self, disk):
-        return native.build_library([toolchain.abi_header() + ANSWER], cache=disk)
+        return native.build_library([prelude.abi() + ANSWER], cache=disk)
 
     def test_loaded_from_the_file_itself(self, disk, monkeypatch):
         first = self.build(disk)
-        monkeypatch.setattr(toolchain.Toolchain, "compile", None)
+        monkeypatch.setattr(build, "Build", None)
         second = self.build(disk)
         assert first.path == second.path == str(disk.files()[0])
         assert self.answer(second) == 42
@@ -387,7 +389,7 @@ class TestLibraries:
             assert self.answer(self.build(disk)) == 42
 
     def test_from_its_image_when_the_file_cannot_be_loaded(self, disk, monkeypatch):
-        path = disk.put(KEY, toolchain.compile_c(toolchain.abi_header() + ANSWER))
+        path = disk.put(KEY, compile_c(prelude.abi() + ANSWER))
 
         def refuse(name):
             if str(name) == str(path):

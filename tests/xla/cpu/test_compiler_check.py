@@ -6,9 +6,9 @@ import subprocess
 import pytest
 
 from cyxla import errors
-from cyxla.xla.cpu.native import compiler_check, toolchain
+from cyxla.xla.cpu.native import compiler_check, compiler_search
 
-pytestmark = pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
+pytestmark = pytest.mark.skipif(compiler_search.find() is None, reason="needs a C compiler")
 
 # Every loop ends after its first turn unless a flag is among the arguments.
 WRONG = """#!/bin/sh
@@ -20,7 +20,7 @@ exec {real} -DCYX_TURN_BY_TURN=break "$@"
 @pytest.fixture
 def wrong_compiler(monkeypatch, tmp_path):
     """A function that has this process use a compiler that is right only with a flag."""
-    real = toolchain.require().compiler
+    real = compiler_search.require().compiler
 
     def use(cure):
         path = tmp_path / "cc"
@@ -28,24 +28,24 @@ def wrong_compiler(monkeypatch, tmp_path):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path / "cache"))
         monkeypatch.setenv("CYXLA_CC", str(path))
-        toolchain.find_compiler.cache_clear()
+        compiler_search.find_compiler.cache_clear()
         return real
 
     yield use
-    toolchain.find_compiler.cache_clear()
+    compiler_search.find_compiler.cache_clear()
 
 
 def test_this_machines_compiler_is_right():
-    found = toolchain.require()
+    found = compiler_search.require()
     assert compiler_check.wrong_loops(found) == []
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_wrong_compiler_is_cured(number, wrong_compiler, caplog):
-    flags = compiler_check.WORKAROUNDS[toolchain.require().compiler.kind][number]
-    plain = toolchain.require()
+    flags = compiler_check.WORKAROUNDS[compiler_search.require().compiler.kind][number]
+    plain = compiler_search.require()
     wrong_compiler(flags[-1])
-    found = toolchain.require()
+    found = compiler_search.require()
     assert found.compiler.workaround == flags
     assert "gets loops wrong" in caplog.text
     assert set(flags) <= set(found.flags())
@@ -53,21 +53,21 @@ def test_a_wrong_compiler_is_cured(number, wrong_compiler, caplog):
     assert compiler_check.wrong_loops(found) == []
     assert compiler_check.wrong_loops(found._replace(compiler=found.compiler._replace(workaround=(), steps=None)))
     caplog.clear()
-    toolchain.find_compiler.cache_clear()
-    assert toolchain.require() == found  # from the notes
+    compiler_search.find_compiler.cache_clear()
+    assert compiler_search.require() == found  # from the notes
     assert not caplog.text
 
 
 def test_a_compiler_that_nothing_cures_is_refused(wrong_compiler, caplog):
     wrong_compiler("-no-such-flag")
     with pytest.raises(errors.InvalidArgumentError, match="not a C compiler that works"):
-        toolchain.find()
+        compiler_search.find()
     assert "no flags help" in caplog.text
 
 
-@pytest.mark.skipif("clang" in str(toolchain.find()), reason="no gcc")
+@pytest.mark.skipif("clang" in str(compiler_search.find()), reason="no gcc")
 def test_loops_that_gcc_12_gets_wrong_are_among_those_tried(monkeypatch):
-    found = toolchain.require()
+    found = compiler_search.require()
     said = subprocess.run([*found.compiler.command, "-dumpversion"], capture_output=True, text=True, check=True).stdout
     if said.split(".")[0].strip() != "12":
         pytest.skip("no gcc 12")
@@ -83,11 +83,11 @@ def at_level(monkeypatch, tmp_path):
     def use(level):
         monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path))
         monkeypatch.setenv("CYXLA_OPT_LEVEL", level)
-        toolchain.find_compiler.cache_clear()
-        return toolchain.require()
+        compiler_search.find_compiler.cache_clear()
+        return compiler_search.require()
 
     yield use
-    toolchain.find_compiler.cache_clear()
+    compiler_search.find_compiler.cache_clear()
 
 
 @pytest.mark.parametrize("level", ["1", "2", "3"])

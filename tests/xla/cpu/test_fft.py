@@ -15,7 +15,7 @@ from cyxla.xla.cpu.fft.butterflies import STRAIGHT
 from cyxla.xla.cpu.fft.passes import LARGEST_PRIME
 from cyxla.xla.cpu.fft.plan import is_chirp, padded, split
 from cyxla.xla.cpu.fft.twiddles import factors, roots
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.native import compiler_search
 
 COMPLEX = {"f32": "c64", "f64": "c128"}
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
@@ -171,7 +171,7 @@ def test_the_prebuilt_text_and_the_program_s_own_give_the_same_bits(monkeypatch,
         run = cyxla.compile(program(kind, "f32", dims, rank), cache=False)
         assert ("cyx_prebuilt[" in run.c_source) == (prebuilt == "1")
         got.append(run(x))
-    if b"GCC: (" in Path(kernels.__file__).read_bytes() and toolchain.require().compiler.kind != "gcc":
+    if b"GCC: (" in Path(kernels.__file__).read_bytes() and compiler_search.require().compiler.kind != "gcc":
         # of a * b - c * d, compilers round one product or the other
         most = float(np.abs(got[0]).max())
         np.testing.assert_allclose(*got, rtol=0, atol=16 * np.finfo(np.float32).eps * most)

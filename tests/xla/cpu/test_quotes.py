@@ -9,7 +9,9 @@ import pytest
 import cyxla
 from cyxla.xla.cpu.c.quotes import without_quotes
 from cyxla.xla.cpu.lowering import emit
-from cyxla.xla.cpu.native import split_units, toolchain
+from cyxla.xla.cpu.native import compiler_search, split_units
+from cyxla.xla.cpu.native.build import compile_units
+from cyxla.xla.cpu.native.toolchain import Unit
 from cyxla.xla.hlo import parse_module
 
 COMPUTATIONS = """
@@ -149,16 +151,13 @@ def test_long_lists_are_cut():
 
 @pytest.mark.parametrize("name", ["rows", "two parts", "a loop in locals"])
 def test_quotes_change_no_machine_code(name):
-    tools = toolchain.find()
+    tools = compiler_search.find()
     if tools is None:
         pytest.skip("no C compiler")
     units = sources(program(QUOTES[name][0])).units
     plain = [without_quotes(text) for text in units]
     assert list(units) != plain
-    images = []
-    for texts in (units, plain):
-        with tools.build() as build:
-            images.append(bytes(build.image([toolchain.Unit(text) for text in texts], None)))
+    images = [compile_units(tools, [Unit(text) for text in texts]) for texts in (units, plain)]
     assert images[0] == images[1]
     assert [split_units.compile_cost(t) for t in units] == [split_units.compile_cost(t) for t in plain]
 

@@ -12,7 +12,7 @@ import pytest
 from cyxla import config
 from cyxla.errors import InvalidArgumentError
 from cyxla.xla.cpu.memory import arena
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.native import compiler_search
 
 SANITIZED = Path(__file__).parents[3] / ".ci" / "sanitized"
 SORTED = """
@@ -44,7 +44,7 @@ for text in texts:
 @cache
 def has_sanitizers() -> bool:
     """Whether gcc compiles, and comes with the libraries."""
-    compiler = toolchain.find_compiler("", "")
+    compiler = compiler_search.find_compiler("", "")
     if compiler is None or compiler.kind != "gcc" or not SANITIZED.exists():
         return False
     said = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.native import compiler_search
 from cyxla.xla.cpu.prebuilt import uncompiled
 
 ADD = "ENTRY e { x = f32[3] parameter(0) y = f32[3] parameter(1) ROOT s = f32[3] add(x, y) }"
@@ -54,14 +54,14 @@ def test_a_process_is_warned_once():
     ]
 
 
-@pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
+@pytest.mark.skipif(compiler_search.find() is None, reason="needs a C compiler")
 def test_with_a_compiler_there_is_no_warning():
     assert in_new_process(TWO_PROGRAMS, CYXLA_CC="").splitlines()[1:] == ["[]", "False"]
 
 
 def test_no_compiler_in_the_path():
     said = in_new_process(TWO_PROGRAMS, CYXLA_CC="", CC="", PATH="/nowhere")
-    zig = "ziglang" in str(toolchain.CANDIDATES) and __import__("importlib.util").util.find_spec("ziglang")
+    zig = "ziglang" in str(compiler_search.CANDIDATES) and __import__("importlib.util").util.find_spec("ziglang")
     assert zig or said.splitlines()[1] == "[('RuntimeWarning', True)]"
 
 

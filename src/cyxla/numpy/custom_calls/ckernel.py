@@ -22,7 +22,8 @@ from cyxla.numpy.custom_calls.registration import ArraySpec, CustomCall, custom_
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.xla.cpu.native import cache as store
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.native import compiler_search
+from cyxla.xla.cpu.native.toolchain import Toolchain
 
 #: Element types of the declarations, with their C type and NumPy dtype.
 _TYPES: Final = {
@@ -194,7 +195,7 @@ def _c_type(array: ArrayDeclaration) -> str:
 @cache
 def _compile_and_load(text: str, kernel: str) -> tuple[int, Any]:
     """Compile a kernel; return its address, and the library that holds it."""
-    tools = toolchain.require()
+    tools = compiler_search.require()
     disk = store.open_cache()
     key = store.digest("ckernel", tools.fingerprint, text)
     path = disk.get_or_build(key, lambda: _compile(tools, text, kernel)) if disk is not None else None
@@ -208,7 +209,7 @@ def _compile_and_load(text: str, kernel: str) -> tuple[int, Any]:
     return ctypes.cast(library.cyxla_ckernel, ctypes.c_void_p).value or 0, library
 
 
-def _compile(tools: toolchain.Toolchain, text: str, kernel: str) -> bytes:
+def _compile(tools: Toolchain, text: str, kernel: str) -> bytes:
     """Compile and link a shared object by the compiler's driver, since the kernel may use the C library.
 
     Raises
@@ -286,10 +287,10 @@ def ckernel(
         The compiler rejects the source, or the declarations are invalid.
     """
     declarations = Declarations(name, args, out)
-    if toolchain.find() is None:
+    if compiler_search.find() is None:
         if fallback is None:
             raise NoCompilerError(
-                f"ckernel {name}: {toolchain.NO_COMPILER}", hint="fallback=; " + toolchain.HOW_TO_GET_ONE
+                f"ckernel {name}: {compiler_search.NO_COMPILER}", hint="fallback=; " + compiler_search.HOW_TO_GET_ONE
             )
         made = custom_call(name, result=declarations.result, vjp=vjp, replace=replace)(fallback)
         return CKernel(made, declarations)

@@ -5,7 +5,7 @@ The modules that look up a program in the disk cache are imported with this one;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -14,8 +14,9 @@ import numpy as np
 from cyxla import config
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.native import cache as store
+from cyxla.xla.cpu.native import compiler_search
 from cyxla.xla.cpu.native import library as native
-from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.service import CompileOptions, Compiler, Executable
 from cyxla.xla.service.donation import resolve_donation
@@ -50,10 +51,10 @@ class CpuCompiler(Compiler):
         if options.disabled_passes:
             _check_names(options)
         options = _settled(options, module)
-        tools = toolchain.find()
+        tools = compiler_search.find()
         if tools is None:
             return _uncompiled(module, options)
-        with tools.build() as build:
+        with _begin(tools) as build:
             return self._compile(module, options, _target(build, options, module.fingerprint))
 
     def compile_tiered(
@@ -65,8 +66,8 @@ class CpuCompiler(Compiler):
         if tier == "native" or long or config.get("DUMP") or config.get("CC") == "none":
             return self.compile(module, options), None
         cache = store.open_cache() if options.cache else None
-        if cache is not None and toolchain.is_known() and tier != "kernels":
-            tools = toolchain.find()
+        if cache is not None and compiler_search.is_known() and tier != "kernels":
+            tools = compiler_search.find()
             key = tools.module_key(module.fingerprint(), options.key()) if tools is not None else ""
             found = _cached(module, options, cache, key)
             if found is not None:
@@ -85,7 +86,7 @@ class CpuCompiler(Compiler):
         """Compile a program; on a cache hit by its bytes, it is not even parsed."""
         if options.disabled_passes:
             _check_names(options)
-        tools = toolchain.find()
+        tools = compiler_search.find()
         if tools is None:
             return self.compile(read(), options)
         cache = store.open_cache() if options.cache and not config.get("DUMP") else None
@@ -93,7 +94,7 @@ class CpuCompiler(Compiler):
         found = _cached(read, options, cache, cache.get_name(name)) if cache is not None else None
         if found is not None:
             return found
-        with tools.build() as build:
+        with _begin(tools) as build:
             if len(program) > SHORT_PROGRAM:
                 build.prepare()
             module = read()
@@ -122,10 +123,10 @@ class CpuCompiler(Compiler):
 
     def run_backend(self, module: HloModule, options: CompileOptions) -> Executable:
         """Make native code of a module that went through `run_hlo_passes`."""
-        tools = toolchain.find()
+        tools = compiler_search.find()
         if tools is None:
             return _uncompiled(module, options)
-        with tools.build() as build:
+        with _begin(tools) as build:
             target = _Target(build, store.open_cache() if options.cache else None)
             return self._finish(module, module, options, _dump(module), target)
 
@@ -140,6 +141,12 @@ class CpuCompiler(Compiler):
         except NotCoveredError as error:
             return str(error)
         return ""
+
+    def bind(self, whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any]) -> CpuExecutable:
+        """Fix some arguments of an executable; see `run.bind`."""
+        from cyxla.xla.cpu.run.bind import bind  # most programs have no fixed arguments
+
+        return bind(whole, before, new, self.compile)
 
     def emit(self, module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:
         """Plan a module that went through `run_hlo_passes` and write its C.
@@ -243,7 +250,6 @@ def _settled(options: CompileOptions, module: HloModule) -> CompileOptions:
     """Return the options with donated parameters by number; the module's key has no names."""
     if not options.donate:
         return options
-
     return resolve_donation(options, module)
 
 
@@ -251,6 +257,13 @@ def _check_names(options: CompileOptions) -> None:
     from cyxla.xla.cpu.lowering import check_names
 
     check_names(options.disabled_passes)
+
+
+def _begin(tools: Toolchain) -> Build:
+    """Begin a compilation."""
+    from cyxla.xla.cpu.native.build import Build
+
+    return Build(tools)
 
 
 class _Target(NamedTuple):
@@ -268,7 +281,7 @@ class _Target(NamedTuple):
             if source.recipe is not None:
                 return native.Library.from_bytes(source.recipe)
             return native.build_library(source.units, toolchain=self.build.tools, cache=self.cache, build=self.build)
-        image = source.recipe or self.build.image([toolchain.Unit(text) for text in source.units], self.cache)
+        image = source.recipe or self.build.image([Unit(text) for text in source.units], self.cache)
         return native.load(self.cache.put_module(self.key, manifest.to_json(), image, constants), image)
 
 

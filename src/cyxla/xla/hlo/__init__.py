@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from cyxla.xla.hlo import module_functions
 from cyxla.xla.hlo import ops as _ops  # registers every opcode
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.infer import infer_from_shapes, infer_shape
 from cyxla.xla.hlo.instruction import Instruction
-from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order
+from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order, implement_methods
 from cyxla.xla.hlo.opcode import OPCODES, Opcode, Site, complete_attrs, lookup
 from cyxla.xla.hlo.verifier import verify
 from cyxla.xla.hlo.visitor import Visitor
@@ -22,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ = _ops
+implement_methods(module_functions)
 _BUILDER = ("XlaBuilder", "XlaComputation", "XlaOp")
 _TEXT = ("parse_module", "parse_shape", "to_text")
 

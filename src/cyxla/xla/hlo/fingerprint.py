@@ -11,6 +11,7 @@ from typing import Any
 
 from cyxla.hashing import blake2b
 from cyxla.types import Literal, Shape
+from cyxla.xla.hlo import ops
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, computations_post_order
@@ -18,6 +19,7 @@ from cyxla.xla.hlo.opcode import OPCODES
 
 # Extras that may change the result; the others are annotations.
 HASHED_EXTRAS = ("backend_config", "frontend_attributes")
+_ = ops  # registers every opcode
 # Opcodes with attributes whose repr is incomplete: literals, and shapes with layouts.
 LOSSY_REPR = frozenset(
     r.name for r in OPCODES.values() if any(a.kind in ("literal", "shape", "shapes") for a in r.attrs)

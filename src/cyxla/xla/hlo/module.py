@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError
 from cyxla.xla.hlo.attributes import BufferDonor, EntryLayout, FrontendAttributes, InputOutputAlias
@@ -45,6 +46,8 @@ class HloModule:
     custom_call_locations : dict of str to str
         Source locations of custom calls in the text that was read, the first one of each target; for error messages.
     """
+
+    _functions: ClassVar[ModuleFunctions]  # set by `implement_methods`
 
     __slots__ = ("__weakref__", "_entry", "computations", "config", "custom_call_locations", "name")
 
@@ -111,43 +114,58 @@ class HloModule:
     @staticmethod
     def from_text(text: str) -> HloModule:
         """Read HLO text; see `cyxla.xla.hlo.parse_module`."""
-        from cyxla.xla.hlo.text import parse_module
-
-        return parse_module(text)
+        return HloModule._functions.parse_module(text)
 
     def to_text(self) -> str:
         """Return HLO text that parses to an equal module."""
-        from cyxla.xla.hlo.text import to_text
-
-        return to_text(self)
+        return self._functions.to_text(self)
 
     @staticmethod
     def from_proto(data: bytes) -> HloModule:
         """Read a serialised HloModuleProto (or HloProto)."""
-        from cyxla.xla.hlo.proto import from_proto
-
-        return from_proto(data)
+        return HloModule._functions.from_proto(data)
 
     def to_proto(self) -> bytes:
         """Serialise as HloModuleProto."""
-        from cyxla.xla.hlo.proto import to_proto
-
-        return to_proto(self)
+        return self._functions.to_proto(self)
 
     def verify(self) -> None:
         """Check every rule of HLO; the first violation raises."""
-        from cyxla.xla.hlo.verifier import verify
-
-        verify(self)
+        self._functions.verify(self)
 
     def fingerprint(self) -> str:
         """Return 32 hex digits, equal for equal programs, whatever their names and metadata."""
-        from cyxla.xla.hlo.fingerprint import fingerprint
-
-        return fingerprint(self)
+        return self._functions.fingerprint(self)
 
     def __repr__(self) -> str:
         return f"HloModule({self.name}, {len(self.computations)} computations, {self.instruction_count} instructions)"
+
+
+class ModuleFunctions(Protocol):
+    """Functions behind methods of `HloModule`, whose modules build on this one."""
+
+    def parse_module(self, text: str, /) -> HloModule:
+        """Read HLO text."""
+
+    def to_text(self, module: HloModule, /) -> str:
+        """Return HLO text."""
+
+    def from_proto(self, data: bytes, /) -> HloModule:
+        """Read a serialised proto."""
+
+    def to_proto(self, module: HloModule, /) -> bytes:
+        """Serialise a module."""
+
+    def verify(self, module: HloModule, /) -> None:
+        """Check every rule of HLO."""
+
+    def fingerprint(self, module: HloModule, /) -> str:
+        """Return 32 hex digits that identify the program."""
+
+
+def implement_methods(functions: ModuleFunctions) -> None:
+    """Register the functions behind methods of `HloModule`."""
+    HloModule._functions = functions
 
 
 def computations_post_order(entry: Computation) -> list[Computation]:

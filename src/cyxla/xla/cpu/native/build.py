@@ -26,13 +26,11 @@ from cyxla import config, errors
 from cyxla.forking import call_in_child, new_lock
 from cyxla.interrupts import interruptible
 from cyxla.xla.cpu.native import cache as store
-from cyxla.xla.cpu.native.toolchain import LINK_SCRIPT, MAIN
+from cyxla.xla.cpu.native.toolchain import LINK_SCRIPT, MAIN, Toolchain, Unit
 from cyxla.xla.service.background import call_at_end
 
 if TYPE_CHECKING:
     import subprocess
-
-    from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
 
 MAX_JOBS = 8
 SLOW_COMPILE = 10.0  # seconds after which a compilation is logged
@@ -464,6 +462,14 @@ class Build:
             linker.feed(LINK_SCRIPT)
         linker.wait()
         return (self.directory / LIBRARY).read_bytes()
+
+
+def compile_units(
+    tools: Toolchain, units: Sequence[Unit], cache: store.DiskCache | None = None, limit: float | None = None
+) -> bytes:
+    """Compile units and link them into the image of one shared object; see `Build.image`."""
+    with Build(tools, limit) as build:
+        return build.image(units, cache)
 
 
 def _close(stream: object) -> None:

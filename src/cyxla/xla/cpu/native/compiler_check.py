@@ -14,6 +14,7 @@ from cyxla.types import ElementType as E
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.kernel.carried_products import VECTORIZATION_BARRIER
+from cyxla.xla.cpu.native.build import compile_units
 from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
 
 #: Flags that may avoid wrong code, by kind of the compiler, in the order in which they are tried.
@@ -165,7 +166,7 @@ def check_text() -> str:
 def wrong_loops(tools: Toolchain) -> list[str]:
     """Return a description of each loop that a toolchain miscompiles."""
     want = b"".join(loop.result() for loop in LOOPS)
-    library = Library.from_bytes(tools.compile([Unit(check_text())], limit=PATIENCE))
+    library = Library.from_bytes(compile_units(tools, [Unit(check_text())], limit=PATIENCE))
     program = Program(library, "cyx_main", [(np.uint8, (_BYTES,))], [(np.uint8, (len(want),))], 0)
     got, found, offset = bytes(program(_ARGUMENT)), [], 0
     for loop in LOOPS:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cyxla import errors
 from cyxla.xla.cpu.native import compiler_check
+from cyxla.xla.cpu.native.build import compile_units
 from cyxla.xla.cpu.native.compiler_check import PATIENCE
 from cyxla.xla.cpu.native.toolchain import INPUTS, LINK_FLAGS, MAIN, OUTPUT, Compiler, Steps, Toolchain, Unit, which
 
@@ -41,7 +42,7 @@ def probe_compiler(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
         version = _run([*command, "--version"]).stdout
         kind = "clang" if "clang" in version else "gcc"
         compiler = Compiler(command, kind, "")
-        Toolchain(compiler, isa).compile([Unit(PROBE_TEXT)], limit=PATIENCE)
+        compile_units(Toolchain(compiler, isa), [Unit(PROBE_TEXT)], limit=PATIENCE)
         workaround = compiler_check.find_workaround(Toolchain(compiler, isa))
     except _FAILURES as error:
         logger.debug("%s does not work: %s", " ".join(command), error)
@@ -82,7 +83,7 @@ def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
         tools = Toolchain(compiler._replace(steps=steps), isa)
         if wrong := compiler_check.wrong_loops(tools):
             raise ValueError(f"its programs get loops wrong: {wrong}")
-        tools.compile([Unit(PROBE_TEXT, contract=True), Unit("int x;")], limit=PATIENCE)
+        compile_units(tools, [Unit(PROBE_TEXT, contract=True), Unit("int x;")], limit=PATIENCE)
     except (ValueError, *_FAILURES) as error:
         logger.debug("%s is run whole: %s", " ".join(command), error)
         return None

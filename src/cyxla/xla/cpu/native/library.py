@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,8 @@ from cyxla import config
 from cyxla._native import _rt
 from cyxla._native.launch import Library, Program
 from cyxla.xla.cpu.native import cache as store
-from cyxla.xla.cpu.native.toolchain import Toolchain, Unit, require
+from cyxla.xla.cpu.native.compiler_search import require
+from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.native.build import Build
@@ -57,7 +58,7 @@ def build_library(
         Compilation that has begun.
     """
     toolchain = toolchain or require()
-    compile = build.image if build is not None else toolchain.compile
+    compile = build.image if build is not None else _compile_function(toolchain)
     texts = [Unit(unit) if isinstance(unit, str) else unit for unit in units]
     if cache is None:
         return Library.from_bytes(compile(texts))
@@ -69,6 +70,12 @@ def build_library(
 
     path = cache.get_or_build(toolchain.key(texts), fill)
     return load(path, images[0] if images else b"")
+
+
+def _compile_function(toolchain: Toolchain) -> Callable[..., bytes]:
+    from cyxla.xla.cpu.native.build import compile_units
+
+    return partial(compile_units, toolchain)
 
 
 def load(path: Path | None, image: bytes = b"") -> Library:

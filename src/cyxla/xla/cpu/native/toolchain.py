@@ -1,28 +1,19 @@
-"""Discovery of the C compiler, its flags for a processor, and the cache keys of its output.
+"""A C compiler: its commands and flags for a processor, and the cache keys of its output.
 
-The compiler is looked for once, when first needed, in the order of `CANDIDATES`, and remembered on disk by the identity
-of its file. `Toolchain.fingerprint` holds everything beside the C text that the machine code depends on, so that caches
-can be keyed by it.
+`Toolchain.fingerprint` holds everything beside the C text that the machine code depends on, so that caches can be keyed
+by it. `compiler_search` finds the compiler of this process, `build` runs it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from cyxla import config, errors
-from cyxla.include_dir import get_include
+from cyxla import config
 from cyxla.xla.cpu.c.isa_levels import COMPILE_FLAGS, LEVEL_FLAGS, OPTIMIZE_FLAGS, VECTOR_BITS, isa_flags
-from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.native import cache as store
-
-if TYPE_CHECKING:
-    from cyxla.xla.cpu.native.build import Build
 
 ABI_VERSION = 1
 
@@ -55,11 +46,6 @@ LINK_SCRIPT = """SECTIONS {
   /DISCARD/ : { *(.comment .note.*) }
 }
 """
-
-PROBE_FORMAT = 5  # version of the facts stored about a compiler
-NOTES = "compilers.json"
-NO_COMPILER = "native code needs a C compiler and none was found"
-HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
 
 
 class Unit(NamedTuple):
@@ -193,135 +179,6 @@ class Toolchain(NamedTuple):
     def object_key(self, unit: Unit) -> str:
         """Return the cache key of the object of one unit."""
         return store.digest("object", self.fingerprint, f"{int(unit.contract)}{unit.text}")
-
-    def build(self, limit: float | None = None) -> Build:
-        """Return a new compilation, a context manager; see `Build`."""
-        from cyxla.xla.cpu.native.build import Build
-
-        return Build(self, limit)
-
-    def compile(self, units: Sequence[Unit], cache: store.DiskCache | None = None, limit: float | None = None) -> bytes:
-        """Compile units and link them into the image of one shared object; see `Build.image`."""
-        with self.build(limit) as build:
-            return build.image(units, cache)
-
-
-def compile_c(text: str, *, contract: bool = False) -> bytes:
-    """Compile one self-contained C text to the image of a shared object."""
-    return require().compile([Unit(text, contract)])
-
-
-def compile_units(units: Sequence[Unit | str], cache: store.DiskCache | None = None) -> bytes:
-    """Compile C texts in parallel and link them into the image of one shared object."""
-    return require().compile([Unit(unit) if isinstance(unit, str) else unit for unit in units], cache)
-
-
-def require() -> Toolchain:
-    """Return the toolchain of this process.
-
-    Raises
-    ------
-    UnimplementedError
-        There is no C compiler.
-    """
-    found = find()
-    if found is None:
-        raise errors.UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
-    return found
-
-
-def find() -> Toolchain | None:
-    """Return the toolchain of this process, or None when there is no working C compiler (or CYXLA_CC=none)."""
-    isa = isa_level()
-    compiler = find_compiler(config.get("CC"), os.environ.get("CC", ""), (isa, config.get("OPT_LEVEL")))
-    return Toolchain(compiler, isa) if compiler else None
-
-
-def is_known() -> bool:
-    """Return whether `find` answers without probing a compiler, because this or another process has done so."""
-    if find_compiler.cache_info().currsize or config.get("CC"):
-        return True
-    commands = [candidate(os.environ.get("CC", "")) for candidate in CANDIDATES[:-1]]
-    command = next((found for c in commands if c and (found := _resolved(c))), None)
-    return command is None or isinstance(store.Notes(NOTES).get(_facts_key(command)), dict)
-
-
-@cache
-def abi_header() -> str:
-    """Return the text of cyxla/abi.h, which generated C begins with."""
-    return (Path(get_include()) / "cyxla" / "abi.h").read_text()
-
-
-# --- the search -------------------------------------------------------------------------------------------------------
-
-
-@cache
-def find_compiler(cyxla_cc: str, cc: str, target: tuple[str, ...] = ()) -> Compiler | None:
-    """Return the first candidate that passes the probe, given the values of CYXLA_CC and CC.
-
-    Instruction-set level and optimisation level, with which the probe compiles, are `target`: each pair is probed.
-    """
-    if cyxla_cc == "none":
-        return None
-    if cyxla_cc:
-        import shlex
-
-        found = _probe(tuple(shlex.split(cyxla_cc)))
-        if found is None:
-            raise errors.InvalidArgumentError(f"CYXLA_CC={cyxla_cc} is not a C compiler that works")
-        return found
-    for candidate in CANDIDATES:
-        command = candidate(cc)
-        found = _probe(command) if command else None
-        if found:
-            return found
-    return None
-
-
-def _ziglang(_: str) -> tuple[str, ...]:
-    import importlib.util
-
-    return (sys.executable, "-m", "ziglang", "cc") if importlib.util.find_spec("ziglang") else ()
-
-
-CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
-    lambda cc: tuple(cc.split()),
-    lambda _: ("gcc",),
-    lambda _: ("clang",),
-    lambda _: ("cc",),
-    _ziglang,
-)
-
-
-def _probe(command: tuple[str, ...]) -> Compiler | None:
-    """Identify and probe a compiler, or read the facts from disk."""
-    located = _resolved(command)
-    if located is None:
-        return None
-    command, name, notes = located, _facts_key(located), store.Notes(NOTES)
-    facts = notes.get(name)
-    if not isinstance(facts, dict):
-        from cyxla.xla.cpu.native.compiler_probe import probe_compiler
-
-        facts = probe_compiler(command, isa_level())
-        if facts is None:
-            return None
-        notes.put(name, facts)
-    steps = facts["steps"] and Steps(*map(tuple, facts["steps"]))
-    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps, tuple(facts["workaround"]))
-
-
-def _resolved(command: tuple[str, ...]) -> tuple[str, ...] | None:
-    path = which(command[0])
-    return (path, *command[1:]) if path is not None else None
-
-
-def _facts_key(command: tuple[str, ...]) -> str:
-    """Return the key of the facts of a compiler."""
-    path = os.path.realpath(command[0])
-    stat = os.stat(path)
-    tried = [isa_level(), config.get("OPT_LEVEL")]
-    return json.dumps([PROBE_FORMAT, command, path, stat.st_size, stat.st_mtime_ns, *tried])
 
 
 def which(name: str) -> str | None:

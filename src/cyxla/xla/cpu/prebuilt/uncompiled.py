@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu.native.compiler_search import HOW_TO_GET_ONE, NO_COMPILER
 from cyxla.xla.cpu.native.library import Library
-from cyxla.xla.cpu.native.toolchain import HOW_TO_GET_ONE, NO_COMPILER
 from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, prebuilt_program
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule

@@ -36,8 +36,8 @@ RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; reacquiring the GIL may wait
 class Compiling(Protocol):
     """The compiler, as its executables need it."""
 
-    def compile(self, module: HloModule, options: CompileOptions) -> Executable:
-        """Compile a module."""
+    def bind(self, whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any]) -> CpuExecutable:
+        """Fix some arguments of an executable that has perhaps fixed others before; see `run.bind`."""
 
     def not_prebuilt(self, module: HloModule, options: CompileOptions) -> str:
         """Return the reason for which prebuilt functions cannot run a module; empty if they can."""
@@ -120,7 +120,7 @@ class CpuExecutable(Program, Executable):
     program : HloModule or callable
         Module, or a function that returns it: a program from the disk cache is read when it is first inspected.
     compiler : Compiling, optional
-        Compiler of the program, which compiles the rest of it when `bind` has fixed arguments.
+        Compiler of the program, which fixes arguments by `bind`.
     """
 
     platform, tier = "cpu", "native"
@@ -180,13 +180,11 @@ class CpuExecutable(Program, Executable):
         Values that depend on them alone are computed here, and the program is compiled anew if that leaves a simpler
         one: scales behind products are folded into weights, so that results may differ in the last digits.
         """
-        from cyxla.xla.cpu.run.bind import bind  # most programs have no fixed arguments
-
         fixed = self._to_fix(arguments)
         if not fixed:
             return self
         assert self._compiler is not None
-        return bind(self, self._bound, fixed, self._compiler.compile)
+        return self._compiler.bind(self, self._bound, fixed)
 
     def _to_fix(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
         """Return the arguments to fix, by parameter of the module that runs."""

@@ -1,0 +1,122 @@
+"""Search for the C compiler of this process.
+
+The compiler is looked for once, when first needed, in the order of `CANDIDATES`, and remembered on disk by the identity
+of its file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+
+from cyxla import config, errors
+from cyxla.xla.cpu.c.target import isa_level
+from cyxla.xla.cpu.native import cache as store
+from cyxla.xla.cpu.native.toolchain import Compiler, Steps, Toolchain, which
+
+PROBE_FORMAT = 5  # version of the facts stored about a compiler
+NOTES = "compilers.json"
+NO_COMPILER = "native code needs a C compiler and none was found"
+HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
+
+
+def require() -> Toolchain:
+    """Return the toolchain of this process.
+
+    Raises
+    ------
+    UnimplementedError
+        There is no C compiler.
+    """
+    found = find()
+    if found is None:
+        raise errors.UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
+    return found
+
+
+def find() -> Toolchain | None:
+    """Return the toolchain of this process, or None when there is no working C compiler (or CYXLA_CC=none)."""
+    isa = isa_level()
+    compiler = find_compiler(config.get("CC"), os.environ.get("CC", ""), (isa, config.get("OPT_LEVEL")))
+    return Toolchain(compiler, isa) if compiler else None
+
+
+def is_known() -> bool:
+    """Return whether `find` answers without probing a compiler, because this or another process has done so."""
+    if find_compiler.cache_info().currsize or config.get("CC"):
+        return True
+    commands = [candidate(os.environ.get("CC", "")) for candidate in CANDIDATES[:-1]]
+    command = next((found for c in commands if c and (found := _resolved(c))), None)
+    return command is None or isinstance(store.Notes(NOTES).get(_facts_key(command)), dict)
+
+
+@cache
+def find_compiler(cyxla_cc: str, cc: str, target: tuple[str, ...] = ()) -> Compiler | None:
+    """Return the first candidate that passes the probe, given the values of CYXLA_CC and CC.
+
+    Instruction-set level and optimisation level, with which the probe compiles, are `target`: each pair is probed.
+    """
+    if cyxla_cc == "none":
+        return None
+    if cyxla_cc:
+        import shlex
+
+        found = _probe(tuple(shlex.split(cyxla_cc)))
+        if found is None:
+            raise errors.InvalidArgumentError(f"CYXLA_CC={cyxla_cc} is not a C compiler that works")
+        return found
+    for candidate in CANDIDATES:
+        command = candidate(cc)
+        found = _probe(command) if command else None
+        if found:
+            return found
+    return None
+
+
+def _ziglang(_: str) -> tuple[str, ...]:
+    import importlib.util
+
+    return (sys.executable, "-m", "ziglang", "cc") if importlib.util.find_spec("ziglang") else ()
+
+
+CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
+    lambda cc: tuple(cc.split()),
+    lambda _: ("gcc",),
+    lambda _: ("clang",),
+    lambda _: ("cc",),
+    _ziglang,
+)
+
+
+def _probe(command: tuple[str, ...]) -> Compiler | None:
+    """Identify and probe a compiler, or read the facts from disk."""
+    located = _resolved(command)
+    if located is None:
+        return None
+    command, name, notes = located, _facts_key(located), store.Notes(NOTES)
+    facts = notes.get(name)
+    if not isinstance(facts, dict):
+        from cyxla.xla.cpu.native.compiler_probe import probe_compiler
+
+        facts = probe_compiler(command, isa_level())
+        if facts is None:
+            return None
+        notes.put(name, facts)
+    steps = facts["steps"] and Steps(*map(tuple, facts["steps"]))
+    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps, tuple(facts["workaround"]))
+
+
+def _resolved(command: tuple[str, ...]) -> tuple[str, ...] | None:
+    path = which(command[0])
+    return (path, *command[1:]) if path is not None else None
+
+
+def _facts_key(command: tuple[str, ...]) -> str:
+    """Return the key of the facts of a compiler."""
+    path = os.path.realpath(command[0])
+    stat = os.stat(path)
+    tried = [isa_level(), config.get("OPT_LEVEL")]
+    return json.dumps([PROBE_FORMAT, command, path, stat.st_size, stat.st_mtime_ns, *tried])

@@ -160,6 +160,30 @@ def dot(units: int, pack: int, *, constant: bool = True) -> list[str | Instance]
     ]
 
 
+def few_rows(vector_bytes: int, *, inner: bool, sums: int = 0, **sizes: int) -> list[str | Instance]:
+    """Return a product of few rows with prefix p and one micro-kernel; of `sizes`, or of any."""
+    few = templates.FewRows("p", "double", vector_bytes, inner, sizes or None)
+    header, family, more = (
+        ("inner_products.h", "INNER", {"COLUMNS": 4, "PREFETCH": 2048 if sizes else 0}) if inner
+        else ("row_combination.h", "COMBINE", {"VECTORS": 9, "LOCALITY": 3})
+    )  # fmt: skip
+    made = {
+        "NAME": "tile",
+        "PREFIX": "p",
+        "ELEMENT": "double",
+        "LANES": vector_bytes // 8,
+        "CONSTANT": int(bool(sizes)),
+    }
+    arguments = "const p_numbers *, const p_e *restrict, const p_e *restrict, p_e *restrict"
+    return [
+        "\n".join(few.types) + f"\nstatic void tile({arguments}{'' if inner else ', int64_t'});\n",
+        (header, {f"{family}_{key}": value for key, value in (made | more).items()}),
+        "static const p_function p_functions[] = {tile};\n",
+        ("dot_few_rows.h", {"FEW_PREFIX": "p", "FEW_ELEMENT": "double", "FEW_CONSTANT": int(bool(sizes)),
+                            "FEW_INNER": int(inner), "FEW_SUMS": sums}),
+    ]  # fmt: skip
+
+
 VECTORS = "\n".join(templates.types("p", "float", 16)) + "\n"
 RECORDS = """
 typedef struct { float key; int64_t index; } KIND_record;
@@ -277,6 +301,11 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "dot.h": ([VECTORS, *dot(templates.ANY_UNITS, templates.PACK_ANY, constant=False)], ("p_run",)),
     "dot.h, panels": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ROWS)], ("p_run",)),
     "dot.h, panels, packed": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ANY)], ("p_run",)),
+    "inner_products.h": (few_rows(64, inner=True, k=9), ("tile",)),
+    "row_combination.h": (few_rows(16, inner=False, k=9), ("tile",)),
+    "dot_few_rows.h, inner products": (few_rows(64, inner=True), ("p_run",)),
+    "dot_few_rows.h, constant inner products": (few_rows(64, inner=True, k=9, m=2, width=3, sums=6), ("p_run",)),
+    "dot_few_rows.h, combinations": (few_rows(16, inner=False), ("p_run",)),
     "dot.h, streamed": ([VECTORS, *dot(templates.STREAMED_UNITS, templates.NO_PACK)], ("p_run",)),
 }  # fmt: skip
 
@@ -331,7 +360,7 @@ LONG = 10  # lines, without empty ones
 #: program, and a linker script.
 ELSEWHERE = {
     "calls/c_call.py": 13, "native/toolchain.py": 22, "prebuilt/convolution.py": 134,
-    "prebuilt/convolution_rows.py": 47, "prebuilt/dot.py": 34,
+    "prebuilt/convolution_rows.py": 47,
 }  # fmt: skip
 
 

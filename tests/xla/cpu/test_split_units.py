@@ -50,6 +50,7 @@ def test_functions_that_need_only_types_and_each_other_stand_apart():
 
 INSTANCE = """typedef float k2_e;
 static const k2_tile k2_4x4_sizes = {.count = 3};
+static const k2_numbers k2_sizes = {.k = 5};
 static const float k2_table[2] = {1, 2};
 static __attribute__((noinline)) void k2_4x4(const k2_e *x);
 /* instance of dot_tile.h */
@@ -77,7 +78,7 @@ def test_an_instance_of_a_template_stands_apart_if_its_function_is_declared():
     whole, tile = split_units.split_kernel(2, "k2", INSTANCE)
     assert tile.text == INSTANCE[INSTANCE.index("/* instance of dot_tile.h") : INSTANCE.index("/* instance of dot.h")]
     declared = "__attribute__((noinline)) void k2_4x4(const k2_e *x);\n"
-    assert tile.types == "".join(INSTANCE.splitlines(keepends=True)[:2]) + declared
+    assert tile.types == "".join(INSTANCE.splitlines(keepends=True)[:3]) + declared
     assert f"\n{declared}/* instance of dot.h" in whole.text
     assert "TILE_NAME" not in whole.text
 

@@ -1,4 +1,4 @@
-"""Base of products of few rows, whose unit of work is a block of columns."""
+"""Base of products of few rows, whose unit of work is a block of columns; their C is ``dot_few_rows.h``."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.dot import micro_kernel
+from cyxla.xla.cpu.dot.parameters import FEW_ROWS
 from cyxla.xla.cpu.dot.product import Output, Product, tasks
+from cyxla.xla.cpu.dot.templates import FewRows
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
 
 class ByColumns(ABC):
     """Kernel of a product whose columns are split into blocks."""
 
-    form: ClassVar[str]  # of the prebuilt kernel
+    name: ClassVar[str]  # of the prebuilt kernel
+    inner: ClassVar[bool]  # whether micro-kernels are inner products
 
     def __init__(self, p: Product, output: Output, width: int, vector_bytes: int) -> None:
         self.p, self.output, self.width, self.vector_bytes = p, output, width, vector_bytes
@@ -24,44 +26,46 @@ class ByColumns(ABC):
         self.units = p.batch * self.blocks
         self.tasks = tasks(self.ns, self.units)
 
+    @property
     @abstractmethod
-    def _sizes(self) -> list[int]:
-        """Return the arguments of the prebuilt kernel between its buffer indices and its number of units."""
+    def _form(self) -> dict[str, int]:
+        """Parameters that choose the micro-kernel of the prebuilt function."""
 
     @abstractmethod
-    def _functions(self, c: CWriter) -> None:
-        """Write the functions that a unit calls."""
-
-    @abstractmethod
-    def _unit(self, c: CWriter, apart: int) -> None:
-        """Write a unit: ``width`` columns of ``batch`` from ``from`` on, in rows of `apart` elements at ``to``."""
+    def _functions(self, few: FewRows) -> dict[str, str]:
+        """Return the micro-kernels of the kernel: C by name."""
 
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt if there is no epilogue."""
-        return self.output.prebuilt(self.form, self.ns, self._numbers) or self._written()
+        return self.output.prebuilt(self.name, self.ns, self._numbers) or self._written()
 
     def _numbers(self) -> tuple[list[int], int]:
-        return [*self.output.places, *self._sizes(), self.units, self.tasks], self.tasks
+        return FEW_ROWS.numbers(self._values() | self._form), self.tasks
+
+    def _values(self) -> dict[str, int]:
+        """Return the parameters of the kernel; its only micro-kernel has the index 0."""
+        p, (left, right, out) = self.p, self.output.places
+        (left_batch, left_row, left_k), (right_batch, right_k, right_column) = p.lhs, p.rhs
+        return {
+            "left": left, "right": right, "out": out, "m": p.m, "n": p.n, "k": p.k,
+            "left_batch_stride": left_batch, "left_row_stride": left_row, "left_k_stride": left_k,
+            "right_batch_stride": right_batch, "right_k_stride": right_k, "right_column_stride": right_column,
+            "width": self.width, "blocks": self.blocks, "units": self.units, "tasks": self.tasks,
+        }  # fmt: skip
 
     def _written(self) -> Kernel:
+        """Return the kernel of a text that has the sizes as constants."""
         p, c, direct = self.p, CWriter(), self.output.is_direct
-        c.lines(micro_kernel.types("KERNEL", p.c_type, self.vector_bytes))
-        self._functions(c)
-        widths = dict.fromkeys((self.width, self.last))
-        functions = {} if direct else {w: self.output.epilogue.function(c, w) for w in widths}
-        units, count = self.units, self.tasks
+        values = self._values() | self._form | {"form": 0}
+        few = FewRows("KERNEL", p.c_type, self.vector_bytes, self.inner, values)
+        c.lines(few.types)
+        functions = self._functions(few)
+        c.lines("".join(functions.values()).splitlines())
+        widths = () if direct else (self.width if self.blocks > 1 else self.last, self.last)
+        after = [self.output.epilogue.function(c, width) for width in widths]
+        c.lines(few.run([*functions], 0 if direct else p.m * self.width).splitlines())
+        if after:
+            c.line(f"static const KERNEL_after_function KERNEL_after[2] = {{{', '.join(after)}}};")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
-            self.output.pointers(c)
-            with c.block(f"for (int64_t u = begin * {units} / {count}; u < end * {units} / {count}; ++u)"):
-                c.line(f"const int64_t batch = u / {self.blocks}, from = u % {self.blocks} * {self.width};")
-                c.line(f"const int64_t width = from + {self.width} <= {p.n} ? {self.width} : {self.last};")
-                apart = p.n if direct else self.width
-                if direct:
-                    c.line(f"KERNEL_e *const to = out + batch * {p.m * p.n} + from;")
-                else:
-                    c.line(f"{p.c_type} to[{p.m * self.width}] __attribute__((aligned(64)));")
-                self._unit(c, apart)
-                for width, name in functions.items():
-                    c.line(f"if (width == {width}) {name}(bufs, batch * {p.m}, from, {p.m}, to, {apart});")
-            c.line("return CYX_OK;")
-        return Kernel(c.text(), count, self.ns, 0, KernelKind.DOT)
+            c.line(f"return KERNEL_run(&KERNEL_sizes, bufs, begin, end, {'KERNEL_after' if after else '0'});")
+        return Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.DOT)

@@ -23,7 +23,12 @@ DOT = ParameterStruct((
 TILE = ParameterStruct((
     "count", "adds", "down", "along", "step", "apart", "every", "lines", "jump", "due", "next",
 ))  # fmt: skip
-#: Parameters of ``dot_rows``.
-ROWS = ("left", "right", "out", "m", "n", "k", "ab", "am", "bb", "bn", "width", "blocks", "way", "units", "tasks")
-#: Parameters of ``dot_sums``.
-SUMS = ("left", "right", "out", "n", "k", "ab", "ak", "bb", "bk", "width", "blocks", "near", "units", "tasks")
+#: Parameters of ``dot_few_rows.h``.
+FEW_ROWS = ParameterStruct((
+    "left", "right", "out",  # indices of the buffers
+    "m", "n", "k", "left_batch_stride", "left_row_stride", "left_k_stride",
+    "right_batch_stride", "right_k_stride", "right_column_stride",
+    "width", "blocks",  # columns of a unit of work, and such units of a product
+    "form", "columns",  # micro-kernel: its index, and the columns that it computes at once
+    "units", "tasks",
+))  # fmt: skip

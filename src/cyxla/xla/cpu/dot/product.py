@@ -9,7 +9,6 @@ from math import prod
 from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
 from cyxla.xla.cpu.c.target import isa_level
-from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot.micro_kernel import ROWS
 from cyxla.xla.cpu.kernel import cost, machine, prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
@@ -93,12 +92,6 @@ class Output:
     def is_direct(self) -> bool:
         """True if sums are stored without an epilogue."""
         return self.epilogue.is_empty
-
-    def pointers(self, c: CWriter) -> None:
-        """Declare the operands ``a`` and ``b``, and without an epilogue the result ``out``."""
-        c.line(f"const KERNEL_e *const a = bufs[{self.left}], *const b = bufs[{self.right}];")
-        if self.is_direct:
-            c.line(f"KERNEL_e *const out = bufs[{len(self.epilogue.reads)}];")
 
     @property
     def places(self) -> tuple[int, int, int]:

@@ -1,15 +1,15 @@
 """Dot of one row as a sum of weighted rows, where the columns of the right operand are contiguous.
 
 The right operand is streamed once and in order, a few rows at a time, over as many columns as have their sums in L1. An
-element is the sum of chains of `dot.micro_kernel.ADDED` fused multiply-adds, in the order of the contracted dimension.
+element is the sum of chains of eight fused multiply-adds, in the order of the contracted dimension.
 """
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.few_rows import ByColumns
 from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
+from cyxla.xla.cpu.dot.templates import FewRows
 from cyxla.xla.cpu.kernel import machine
 
 CACHED_BYTES = 4 * machine.L2_BYTES  # an operand above comes from beyond the second cache
@@ -28,25 +28,18 @@ def is_sum_of_rows(p: Product) -> bool:
 class SumOfRows(ByColumns):
     """Kernel of a sum of weighted rows; a unit of work reads all rows of its columns."""
 
-    form = "dot_sums"
+    name, inner = "dot_sums", False
 
     def __init__(self, p: Product, output: Output) -> None:
         self.near = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES
         super().__init__(p, output, _width(p, self.near), vector_bytes())
 
-    def _sizes(self) -> list[int]:
-        """Return the values of `dot.parameters.SUMS`."""
-        p = self.p
-        return [p.n, p.k, p.lhs[0], p.lhs[2], p.rhs[0], p.rhs[1], self.width, self.blocks, int(self.near)]
+    @property
+    def _form(self) -> dict[str, int]:
+        return {"form": int(self.near)}
 
-    def _functions(self, c: CWriter) -> None:
-        head = micro_kernel.sum_head("KERNEL_sums", "KERNEL")
-        micro_kernel.sum_of_rows(c, head, "KERNEL", self.p.c_type, self.vector_bytes, self.near)
-
-    def _unit(self, c: CWriter, apart: int) -> None:
-        p = self.p
-        left, right = f"a + batch * {p.lhs[0]}, {p.lhs[2]}", f"b + batch * {p.rhs[0]} + from, {p.rhs[1]}"
-        c.line(f"KERNEL_sums({left}, {right}, (KERNEL_e *)to, {p.k}, width);")
+    def _functions(self, few: FewRows) -> dict[str, str]:
+        return {"KERNEL_sums": few.row_combination("KERNEL_sums", micro_kernel.LOCALITIES[self.near])}
 
 
 def _width(p: Product, near: bool) -> int:

@@ -1,15 +1,16 @@
-"""Instances of the headers of products, ``include/cyxla/kernels/{dot,dot_tile}.h``.
+"""Instances of the headers of products, among them ``include/cyxla/kernels/{dot,dot_tile,dot_few_rows}.h``.
 
 The build of the package makes those that come prebuilt (`prebuilt.dot`), an emitter those of its own program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
-from cyxla.xla.cpu.dot.parameters import DOT, TILE
+from cyxla.xla.cpu.dot.micro_kernel import FETCHED, SUMS_BYTES
+from cyxla.xla.cpu.dot.parameters import DOT, FEW_ROWS, TILE
 
 ITEM_BYTES = {"float": 4, "double": 8}  # by C type
 PANEL_UNITS, STREAMED_UNITS, ANY_UNITS = range(3)  # DOT_UNITS
@@ -21,6 +22,7 @@ _TILE_ARGUMENTS = (
     "int64_t tiles"
 )
 _AFTER_ARGUMENTS = "void *const *, int64_t, int64_t, int64_t, const {element} *, int64_t"
+_FEW_ROWS_ARGUMENTS = "const {p}_numbers *, const {p}_e *restrict, const {p}_e *restrict, {p}_e *restrict"
 
 
 def vector_types(prefix: str, element: str, vector_bytes: int) -> list[str]:
@@ -42,8 +44,12 @@ def types(prefix: str, element: str, vector_bytes: int) -> list[str]:
         DOT.typedef(f"{prefix}_numbers"),
         TILE.typedef(f"{prefix}_tile"),
         f"typedef void (*{prefix}_tile_function)({_TILE_ARGUMENTS.format(p=prefix)});",
-        f"typedef void (*{prefix}_after_function)({_AFTER_ARGUMENTS.format(element=element)});",
+        _after_type(prefix, element),
     ]
+
+
+def _after_type(prefix: str, element: str) -> str:
+    return f"typedef void (*{prefix}_after_function)({_AFTER_ARGUMENTS.format(element=element)});"
 
 
 @dataclass(frozen=True)
@@ -149,3 +155,84 @@ def dot_text(
         DOT_STORE=store,
         DOT_SUMS=sums,
     )
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """Texts of products of few rows.
+
+    Attributes
+    ----------
+    prefix, element : str
+        Prefix of all names, and C type of an element.
+    vector_bytes : int
+        Size of a vector in bytes.
+    inner : bool
+        True for inner products, False for combinations of rows.
+    sizes : mapping of str to int or None
+        The members of `FEW_ROWS` if they are constants; None if they arrive at run time.
+    """
+
+    prefix: str
+    element: str
+    vector_bytes: int
+    inner: bool
+    sizes: Mapping[str, int] | None = None
+
+    @property
+    def types(self) -> list[str]:
+        """Definitions of the types, and of the sizes if they are constants."""
+        numbers = f"{self.prefix}_numbers"
+        sizes = [] if self.sizes is None else [FEW_ROWS.constant(numbers, f"{self.prefix}_sizes", self.sizes)]
+        return [
+            *vector_types(self.prefix, self.element, self.vector_bytes),
+            FEW_ROWS.typedef(numbers),
+            f"typedef void (*{self.prefix}_function)({self._arguments});",
+            _after_type(self.prefix, self.element),
+            *sizes,
+        ]
+
+    def inner_products(self, name: str, columns: int, prefetches: bool) -> str:
+        """Return a function of ``inner_products.h``."""
+        return self._micro_kernel(
+            "inner_products.h", "INNER", name, COLUMNS=columns, PREFETCH=FETCHED if prefetches else 0
+        )
+
+    def row_combination(self, name: str, locality: int) -> str:
+        """Return a function of ``row_combination.h``."""
+        vectors = SUMS_BYTES // self.vector_bytes + 1
+        return self._micro_kernel("row_combination.h", "COMBINE", name, VECTORS=vectors, LOCALITY=locality)
+
+    def run(self, functions: Sequence[str], sums: int = 0) -> str:
+        """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``, given the functions by form.
+
+        Parameters
+        ----------
+        functions : sequence of str
+            Names of the micro-kernels.
+        sums : int
+            Number of elements of a block that an epilogue takes; 0 if there is none.
+        """
+        table = f"static const {self.prefix}_function {self.prefix}_functions[] = {{{', '.join(functions)}}};\n"
+        return table + instantiate(
+            "dot_few_rows.h",
+            FEW_PREFIX=self.prefix,
+            FEW_ELEMENT=self.element,
+            FEW_CONSTANT=int(self.sizes is not None),
+            FEW_INNER=int(self.inner),
+            FEW_SUMS=sums,
+        )
+
+    @property
+    def _arguments(self) -> str:
+        """Types of the arguments of a micro-kernel."""
+        return _FEW_ROWS_ARGUMENTS.format(p=self.prefix) + ("" if self.inner else ", int64_t")
+
+    def _micro_kernel(self, header: str, family: str, name: str, **parameters: int) -> str:
+        shared: dict[str, str | int] = {
+            "NAME": name, "PREFIX": self.prefix, "ELEMENT": self.element,
+            "LANES": self.vector_bytes // ITEM_BYTES[self.element], "CONSTANT": int(self.sizes is not None),
+        }  # fmt: skip
+        prototype = f"static __attribute__((noinline)) void {name}({self._arguments});\n"
+        named = {f"{family}_{key}": value for key, value in (shared | parameters).items()}
+        return prototype + instantiate(header, **named)

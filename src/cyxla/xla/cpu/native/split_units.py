@@ -28,7 +28,7 @@ INSTANCE_COST = 1_200  # of an instance of a template, most of whose text its pa
 
 _SEPARABLE = re.compile(r"static (?:CYX_FUSED )?__attribute__\(\(noinline\)\) ([\w* ]*?)\b(k\d+_\w+)(\(.*\)) \{")
 _PROTOTYPE = re.compile(r"(static __attribute__\(\(noinline\)\) [\w* ]*?\b(k\d+_\w+)\(.*\);)\n")
-_SHARED = re.compile(r"typedef |#|static const k\d+_\w+ k\d+_\w+_sizes = ")
+_SHARED = re.compile(r"typedef |#|static const k\d+_\w+ k\d+_(?:\w+_)?sizes = ")
 _LOCAL = re.compile(r"k\d+_\w+")
 _WORD = re.compile(r"\w")
 _OF_INSTANCE = re.compile(r"/\*.*\*/\n#define \w+ (\w+)\n")  # its function, if it has but one

@@ -9,7 +9,6 @@ from __future__ import annotations
 from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel, templates
-from cyxla.xla.cpu.dot.parameters import ROWS, SUMS
 from cyxla.xla.cpu.prebuilt.library import KERNEL
 
 TYPES = {"f32": "float", "f64": "double"}
@@ -23,47 +22,9 @@ _FORMS = {
     "streaming": (False, templates.PREFETCH_ROWS),
 }
 
-_TILES = """\
-cyx_status CYX_PREBUILT(dot_tiles_{t})(void *const *bufs, int64_t begin, int64_t end) {{
-  return {t}_run((const {t}_numbers *)CYX_NUMBERS(bufs), bufs, begin, end, 0);
-}}
-"""
-#: Functions of inner products by the index of their form; the last one is for the columns that are left.
-_WAYS = (*micro_kernel.WAYS, (1, False))
-_DOTS = """\
-      if (s->way == {way})
-        for (; n + {columns} <= width; n += {columns})
-          {t}_dots{way}(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);"""
-_MAIN = """\
-cyx_status CYX_PREBUILT(dot_rows_{t})(void *const *bufs, int64_t begin, int64_t end) {{
-  const {t}_rows *const s = (const {t}_rows *)CYX_NUMBERS(bufs);
-  const int64_t last = end * s->units / s->tasks;
-  for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {{
-    const int64_t batch = u / s->blocks, from = u % s->blocks * s->width;
-    const int64_t width = from + s->width <= s->n ? s->width : s->n - from;
-    const {t}_e *const left = (const {t}_e *)bufs[s->left] + batch * s->ab;
-    const {t}_e *const right = (const {t}_e *)bufs[s->right] + batch * s->bb + from * s->bn;
-    {t}_e *const to = ({t}_e *)bufs[s->out] + batch * s->m * s->n + from;
-    for (int64_t m = 0; m < s->m; ++m) {{
-      int64_t n = 0;
-{dots}
-      for (; n < width; ++n) {t}_dots{one}(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);
-    }}
-  }}
-  return CYX_OK;
-}}
-cyx_status CYX_PREBUILT(dot_sums_{t})(void *const *bufs, int64_t begin, int64_t end) {{
-  const {t}_summed *const s = (const {t}_summed *)CYX_NUMBERS(bufs);
-  const int64_t last = end * s->units / s->tasks;
-  for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {{
-    const int64_t batch = u / s->blocks, from = u % s->blocks * s->width;
-    const {t}_e *const left = (const {t}_e *)bufs[s->left] + batch * s->ab;
-    const {t}_e *const right = (const {t}_e *)bufs[s->right] + batch * s->bb + from;
-    {t}_e *const to = ({t}_e *)bufs[s->out] + batch * s->n + from;
-    const int64_t width = from + s->width <= s->n ? s->width : s->n - from;
-    (s->near ? {t}_sums_near : {t}_sums_far)(left, s->ak, right, s->bk, to, s->k, width);
-  }}
-  return CYX_OK;
+_RUN = """\
+cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {{
+  return {prefix}_run((const {prefix}_numbers *)CYX_NUMBERS(bufs), bufs, begin, end, 0);
 }}
 """
 
@@ -77,21 +38,34 @@ def text(level: Level) -> str:
 
 
 def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
-    lanes = level.vector_bytes // templates.ITEM_BYTES[element]
     c.lines(templates.types(name, element, level.vector_bytes))
     _tiles(c, name, element, level)
-    c.lines(templates.vector_types(f"{name}_w", element, 64))
-    c.line(f"typedef struct {{ int64_t {', '.join(ROWS)}; }} {name}_rows;")
-    c.line(f"typedef struct {{ int64_t {', '.join(SUMS)}; }} {name}_summed;")
-    for way, (columns, fetches) in enumerate(_WAYS):
-        head = f"static CYX_FUSED __attribute__((noinline)) void {name}_dots{way}(const {name}_e *restrict a, "
-        head += f"const {name}_e *restrict b, {name}_e *restrict to, int64_t count, int64_t apart)"
-        micro_kernel.dots(c, head, f"{name}_w", element, columns, fetches, "count", "apart")
-    for place in ("near", "far"):
-        head = micro_kernel.sum_head(f"{name}_sums_{place}", name)
-        micro_kernel.sum_of_rows(c, head, name, element, level.vector_bytes, place == "near")
-    dots = "\n".join(_DOTS.format(t=name, way=w, columns=n) for w, (n, _) in enumerate(micro_kernel.WAYS))
-    c.lines(_MAIN.format(t=name, element=element, dots=dots, one=len(_WAYS) - 1, lanes=lanes).splitlines())
+    _inner_products(c, name, element)
+    _row_combinations(c, name, element, level)
+
+
+def _inner_products(c: CWriter, name: str, element: str) -> None:
+    """Write ``dot_rows``: functions in the order of `micro_kernel.WAYS`, then the one of the columns that are left."""
+    few = templates.FewRows(f"{name}_inner", element, 64, inner=True)
+    forms = (*micro_kernel.WAYS, (1, False))
+    names = [f"{few.prefix}{form}" for form in range(len(forms))]
+    functions = [few.inner_products(function, *form) for function, form in zip(names, forms, strict=True)]
+    _few_rows(c, few, f"dot_rows_{name}", dict(zip(names, functions, strict=True)))
+
+
+def _row_combinations(c: CWriter, name: str, element: str, level: Level) -> None:
+    """Write ``dot_sums``: functions in the order of `micro_kernel.LOCALITIES`."""
+    few = templates.FewRows(f"{name}_combination", element, level.vector_bytes, inner=False)
+    names = [f"{few.prefix}_l{4 - locality}" for locality in micro_kernel.LOCALITIES]
+    functions = map(few.row_combination, names, micro_kernel.LOCALITIES)
+    _few_rows(c, few, f"dot_sums_{name}", dict(zip(names, functions, strict=True)))
+
+
+def _few_rows(c: CWriter, few: templates.FewRows, kernel: str, functions: dict[str, str]) -> None:
+    c.lines(few.types)
+    c.lines("".join(functions.values()).splitlines())
+    c.lines(few.run([*functions]).splitlines())
+    c.lines(_RUN.format(name=kernel, prefix=few.prefix).splitlines())
 
 
 def _tiles(c: CWriter, name: str, element: str, level: Level) -> None:
@@ -116,4 +90,4 @@ def _tiles(c: CWriter, name: str, element: str, level: Level) -> None:
     c.lines([*",\n".join(table).splitlines(), "};"])
     room = max(v * h for v, h in heights.items()) * lanes
     c.lines(templates.dot_text(name, element, lanes, room).splitlines())
-    c.lines(_TILES.format(t=name).splitlines())
+    c.lines(_RUN.format(name=f"dot_tiles_{name}", prefix=name).splitlines())

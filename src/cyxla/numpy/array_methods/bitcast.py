@@ -23,26 +23,26 @@ def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
     ValueError
         The last dimension does not hold a whole number of elements of the new size.
     """
-    if (isinstance(dtype, _CLASS) and issubclass(dtype, np.ndarray)) or type is not None:
+    if (isinstance(dtype, _TYPE) and issubclass(dtype, np.ndarray)) or type is not None:
         raise UnimplementedError("view as a class of arrays", where=_trace.user_line(), hint="view(dtype) takes bits")
-    have, wanted = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
-    memory = self.memory.view(wanted)  # raises NumPy's errors
-    sizes = (*self.shape[:-1], self.shape[-1] * have.itemsize // wanted.itemsize) if self.ndim else ()
+    source, target = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
+    memory = self.memory.view(target)  # raises NumPy's errors
+    sizes = (*self.shape[:-1], self.shape[-1] * source.itemsize // target.itemsize) if self.ndim else ()
     return self.make_view(
-        lambda op: bitcast_to(op, wanted, sizes), lambda base, new: bitcast_to(new, have, base.shape.dims), memory
+        lambda op: bitcast_to(op, target, sizes), lambda base, new: bitcast_to(new, source, base.shape.dims), memory
     )  # fmt: skip
 
 
-_CLASS = type
+_TYPE = type
 
 
 def bitcast_to(op: XlaOp, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
     """Bitcast an array to another dtype and shape, through bytes if need be."""
-    have = op.shape.dtype.numpy_dtype
-    assert have is not None
-    if have == dtype:
+    source = op.shape.dtype.numpy_dtype
+    assert source is not None
+    if source == dtype:
         return xla.reshape(op, sizes)
-    if have.kind == "c":
+    if source.kind == "c":
         op = _interleave(op)
         return bitcast_to(op, dtype, sizes)
     if dtype.kind == "c":
@@ -57,33 +57,33 @@ def bitcast_to(op: XlaOp, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
 def _interleave(op: XlaOp) -> XlaOp:
     """Return complex numbers as real ones, with twice the size of the last dimension."""
     dims = op.shape.dims
-    wide = (*dims, 1)
-    pairs = xla.concatenate([xla.reshape(xla.real(op), wide), xla.reshape(xla.imag(op), wide)], len(dims))
+    expanded = (*dims, 1)
+    pairs = xla.concatenate([xla.reshape(xla.real(op), expanded), xla.reshape(xla.imag(op), expanded)], len(dims))
     return xla.reshape(pairs, (*dims[:-1], dims[-1] * 2)) if dims else pairs
 
 
-def _bitcast(op: XlaOp, wanted: ElementType, sizes: tuple[int, ...]) -> XlaOp:
+def _bitcast(op: XlaOp, target: ElementType, sizes: tuple[int, ...]) -> XlaOp:
     """Bitcast real numbers; HLO splits an element into a new dimension, or merges one into an element."""
-    if wanted is ElementType.PRED:
+    if target is ElementType.PRED:
         return xla.ne(_bitcast(op, ElementType.U8, sizes), xla.constant(op.builder, 0, "u8"))
     if op.shape.dtype is ElementType.PRED:
         op = xla.convert(op, ElementType.U8)
-    size, new = op.shape.dtype.bits, wanted.bits
+    size, target_bits = op.shape.dtype.bits, target.bits
     dims = op.shape.dims
-    if size > new:
-        op = _cast(op, wanted, (*dims, size // new))
-    elif size < new:
-        ratio = new // size
-        op = _cast(xla.reshape(op, (*sizes, ratio)), wanted, sizes)
+    if size > target_bits:
+        op = _cast(op, target, (*dims, size // target_bits))
+    elif size < target_bits:
+        ratio = target_bits // size
+        op = _cast(xla.reshape(op, (*sizes, ratio)), target, sizes)
     else:
-        op = _cast(op, wanted, dims)
+        op = _cast(op, target, dims)
     return xla.reshape(op, sizes)
 
 
-def _cast(op: XlaOp, wanted: ElementType, sizes: tuple[int, ...]) -> XlaOp:
-    if op.shape.dtype is wanted:
+def _cast(op: XlaOp, target: ElementType, sizes: tuple[int, ...]) -> XlaOp:
+    if op.shape.dtype is target:
         return op
-    return op.builder.add("bitcast-convert", [op], shape=Shape.array(wanted, sizes))
+    return op.builder.add("bitcast-convert", [op], shape=Shape.array(target, sizes))
 
 
 def byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
@@ -91,10 +91,10 @@ def byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
     dtype = self.dtype
     half = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     flat = xla.reshape(value_of(self), (self.size,))
-    split = bitcast_to(flat, np.dtype(np.uint8), (self.size * dtype.itemsize,))
-    reversed_ = xla.reverse(xla.reshape(split, (self.size * dtype.itemsize // half, half)), (1,))
-    made = bitcast_to(xla.reshape(reversed_, (self.size * dtype.itemsize,)), dtype, (self.size,))
-    result = xla.reshape(made, self.shape)
+    bytes_ = bitcast_to(flat, np.dtype(np.uint8), (self.size * dtype.itemsize,))
+    reversed_ = xla.reverse(xla.reshape(bytes_, (self.size * dtype.itemsize // half, half)), (1,))
+    swapped = bitcast_to(xla.reshape(reversed_, (self.size * dtype.itemsize,)), dtype, (self.size,))
+    result = xla.reshape(swapped, self.shape)
     if not inplace:
         return TracedArray(result)
     self.overwrite(result)

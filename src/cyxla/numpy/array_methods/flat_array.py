@@ -19,22 +19,22 @@ class FlatArray(TracedArray):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        made: Any = super().__getitem__(key)
-        return made.copy() if isinstance(made, TracedArray) and made.base is not None and made.ndim else made
+        result: Any = super().__getitem__(key)
+        return result.copy() if isinstance(result, TracedArray) and result.base is not None and result.ndim else result
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from cyxla.numpy.indexing.access import as_type_of
+        from cyxla.numpy.indexing.access import convert_for_assignment
 
-        given: Any = TracedArray(as_type_of(value, self))
-        if given.ndim == 0:
-            super().__setitem__(key, given)
+        source: Any = TracedArray(convert_for_assignment(value, self))
+        if source.ndim == 0:
+            super().__setitem__(key, source)
             return
         sizes = super().__getitem__(key).shape
         if not sizes:
             raise ValueError("Error setting single item of array.")
-        if given.size:
-            repeated: Any = np.resize  # dispatches to this package
-            super().__setitem__(key, repeated(given, sizes))
+        if source.size:
+            resize: Any = np.resize  # dispatches to this package
+            super().__setitem__(key, resize(source, sizes))
 
 
 def flat(self: TracedArray) -> TracedArray:

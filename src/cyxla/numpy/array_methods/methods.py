@@ -57,15 +57,15 @@ def _weak_type(value: Any) -> type | None:
 
 def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
     """Apply an operator; Python numbers alone give a weakly typed Python number."""
-    made = implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
+    result = implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
     kinds = [_weak_type(o) for o in operands]
     if None in kinds:
-        return made
-    for part in made if isinstance(made, tuple) else (made,):
-        part.rank0 = Rank0.PYTHON
-        weak = {"i": int, "f": float, "c": complex}.get(part.dtype.kind)
-        part.weak = None if ufunc in _COMPARISONS.values() else weak
-    return made
+        return result
+    for value in result if isinstance(result, tuple) else (result,):
+        value.rank0 = Rank0.PYTHON
+        weak = {"i": int, "f": float, "c": complex}.get(value.dtype.kind)
+        value.weak = None if ufunc in _COMPARISONS.values() else weak
+    return result
 
 
 def _binary(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
@@ -146,35 +146,35 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reshape(self: TracedArray, *sizes: Any, order: str = "C", copy: bool | None = None) -> Any:
-    given = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
-    return _np.reshape(self, given, order=order, copy=copy)
+    shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
+    return _np.reshape(self, shape, order=order, copy=copy)
 
 
 def _transpose(self: TracedArray, *axes: Any) -> Any:
-    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes or None
-    return _np.transpose(self, given)
+    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes or None
+    return _np.transpose(self, order)
 
 
 def _astype(
     self: TracedArray, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
 ) -> TracedArray:
     """Convert to another dtype as NumPy does."""
-    wanted = np.dtype(dtype)
-    require_native(wanted, "astype")
-    if not _np.can_cast(self.dtype, wanted, casting):
-        raise TypeError(f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule '{casting}'")
-    if self.dtype == wanted and not self.weak:
+    target = np.dtype(dtype)
+    require_native(target, "astype")
+    if not _np.can_cast(self.dtype, target, casting):
+        raise TypeError(f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'")
+    if self.dtype == target and not self.weak:
         return self.copy(order) if copy else self
-    made = cast(self, wanted)
-    set_order(made, order, [self])
-    return _with_kind_of(self, made)
+    result = cast(self, target)
+    set_order(result, order, [self])
+    return _with_kind_of(self, result)
 
 
 def _copy(self: TracedArray, order: str = "C") -> TracedArray:
     """Copy the elements."""
-    made = TracedArray(value_of(self))
-    set_order(made, order, [self])
-    return _with_kind_of(self, made)
+    result = TracedArray(value_of(self))
+    set_order(result, order, [self])
+    return _with_kind_of(self, result)
 
 
 def _view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
@@ -187,10 +187,10 @@ def _byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
     return _with_kind_of(self, bitcast.byteswap(self, inplace))
 
 
-def _with_kind_of(self: TracedArray, made: TracedArray) -> TracedArray:
+def _with_kind_of(self: TracedArray, result: TracedArray) -> TracedArray:
     """Mark a 0-d result as an array if the receiver is one, else as a scalar."""
-    made.rank0 = Rank0.SCALAR if _is_scalar(self) else Rank0.ARRAY
-    return made
+    result.rank0 = Rank0.SCALAR if _is_scalar(self) else Rank0.ARRAY
+    return result
 
 
 def _fill(self: TracedArray, value: Any) -> None:
@@ -244,10 +244,10 @@ def _attach() -> None:
         _define(f"__{name}__", _unary(ufunc))
     for name, function in _METHODS.items():
         _define(name, _method(name, function))
-    for name, made in _OTHER_METHODS.items():
-        _define(name, made)
-    for name, (seen, written) in _PROPERTIES.items():
-        setattr(TracedArray, name, property(api_boundary(seen), written and api_boundary(written)))
+    for name, method in _OTHER_METHODS.items():
+        _define(name, method)
+    for name, (getter, setter) in _PROPERTIES.items():
+        setattr(TracedArray, name, property(api_boundary(getter), setter and api_boundary(setter)))
 
 
 def _set_component(self: TracedArray, name: str, value: Any) -> None:

@@ -45,8 +45,8 @@ class Adapter:
 
 
 def _next_key(generator: Any) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = np.frombuffer(generator.bytes(16), np.uint64)
-    return found
+    key: np.ndarray[Any, Any] = np.frombuffer(generator.bytes(16), np.uint64)
+    return key
 
 
 def _generator(key: Any) -> Any:

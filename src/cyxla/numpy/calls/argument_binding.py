@@ -67,7 +67,7 @@ class StaticNames:
     ----------
     option : str
         Name of the option.
-    given : sequence of int or str
+    keys_option : sequence of int or str
         Positions and names of parameters.
     signature : inspect.Signature or None
         Signature of the function.
@@ -78,11 +78,13 @@ class StaticNames:
         There is no such parameter.
     """
 
-    def __init__(self, option: str, given: Any, signature: inspect.Signature | None) -> None:
+    def __init__(self, option: str, keys_option: Any, signature: inspect.Signature | None) -> None:
         try:
-            keys = (given,) if isinstance(given, (int, str)) else tuple(given)
+            keys = (keys_option,) if isinstance(keys_option, (int, str)) else tuple(keys_option)
         except TypeError:
-            raise InvalidArgumentError(f"{option} is {given!r}", hint="give positions and names of arguments") from None
+            raise InvalidArgumentError(
+                f"{option} is {keys_option!r}", hint="give positions and names of arguments"
+            ) from None
         self.parameters = list(signature.parameters.values()) if signature is not None else []
         kinds = {p.kind for p in self.parameters}
         self._positional = [p.name for p in self.parameters if p.kind in _POSITIONAL]

@@ -26,11 +26,11 @@ _LEAF, _TUPLE, _LIST, _DICT, _NONE, _OTHER = range(6)
 _SEQUENCES = {containers.TUPLE: _TUPLE, containers.LIST: _LIST}
 
 
-def plan_of(tree: Tree) -> tuple[Any, ...]:
+def build_plan(tree: Tree) -> tuple[Any, ...]:
     """Return the plan by which `Compiled` builds a container."""
     if tree.kind is None:
         return (_LEAF,)
-    parts = tuple(map(plan_of, tree.children))
+    parts = tuple(map(build_plan, tree.children))
     if tree.kind in _SEQUENCES:
         return (_SEQUENCES[tree.kind], parts)
     if tree.kind == containers.NONE:
@@ -57,7 +57,7 @@ class Entry(Compiled):
         input_axes = lowered.input_axes if any(lowered.input_axes) else None
         layouts = None if all(layout == ROW_MAJOR_RESULT for layout in lowered.layouts) else lowered.layouts
         super().__init__(
-            executable, plan_of(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
+            executable, build_plan(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
             lowered.spectra or None,
         )  # fmt: skip
         self.lowered = lowered
@@ -66,9 +66,9 @@ class Entry(Compiled):
         self.failure: Exception | None = None
         self._own_results = isinstance(executable, Program)
 
-    def improve(self, make: Callable[[], Executable]) -> None:
+    def compile_in_background(self, compile_: Callable[[], Executable]) -> None:
         """Compile a faster executable in the background and use it when it is ready."""
-        self.job = submit(partial(_improve, ref(self), make))
+        self.job = submit(partial(_compile_faster, ref(self), compile_))
 
     def wait(self, timeout: float | None) -> None:
         """Wait for the executable that is compiled in the background.
@@ -107,11 +107,11 @@ class Entry(Compiled):
             results = [_copy(r) for r in results] if outputs is None else results
         if outputs is None:
             outputs = [None] * len(results)
-        made = zip(results, self.lowered.rank0, self.lowered.layouts, outputs, strict=True)
-        final = [_convert_result(r, b, layout) if p is None else p for r, b, layout, p in made]
+        results_with_layouts = zip(results, self.lowered.rank0, self.lowered.layouts, outputs, strict=True)
+        converted = [_convert_result(r, b, layout) if p is None else p for r, b, layout, p in results_with_layouts]
         if self.spectra is not None:
-            drop_zero_imaginary(final, tuple([pair for pair in self.spectra if outputs[pair[0]] is None]))
-        return build(self.plan, iter(final))
+            drop_zero_imaginary(converted, tuple([pair for pair in self.spectra if outputs[pair[0]] is None]))
+        return build(self.plan, iter(converted))
 
     def _program_outputs(self, outputs: list[Any] | None) -> Any:
         if outputs is None:
@@ -125,13 +125,13 @@ class Entry(Compiled):
         raise self.lowered.error(code, number)
 
 
-def _improve(reference: ref[Entry], make: Callable[[], Executable]) -> None:
+def _compile_faster(reference: ref[Entry], compile_: Callable[[], Executable]) -> None:
     """Compile a faster executable for an entry, unless the entry is unreachable."""
     if reference() is None:
         return
-    made, failure = None, None
+    executable, failure = None, None
     try:
-        made = make()
+        executable = compile_()
     except Exception as error:  # callers have a working executable already
         import logging
 
@@ -141,8 +141,8 @@ def _improve(reference: ref[Entry], make: Callable[[], Executable]) -> None:
     if entry is None:
         return
     entry.failure = failure
-    if made is not None:
-        entry.use(made)
+    if executable is not None:
+        entry.use(executable)
 
 
 def _copy(result: Any) -> Any:
@@ -198,8 +198,10 @@ def _children_of_out(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequen
         raise InvalidArgumentError(f"{path} is not a dict with the keys {list(plan[1])}, as the result is")
     kind = containers.kind_of(out)
     parts = [] if kind is None else kind.parts(out)
-    same = type(out) in (tuple, list) if plan[0] in (_TUPLE, _LIST) else kind is not None and kind.key(out) == plan[2]
-    if kind is None or len(parts) != count or not same:
+    is_same_kind = (
+        type(out) in (tuple, list) if plan[0] in (_TUPLE, _LIST) else kind is not None and kind.key(out) == plan[2]
+    )
+    if kind is None or len(parts) != count or not is_same_kind:
         raise InvalidArgumentError(f"{path} is no container of {count} like the result")
     return parts, [path + step for step in kind.paths(out)]
 
@@ -224,10 +226,10 @@ class Source(NamedTuple):
 
 
 def _rebuild(source: Source, bound_arguments: Sequence[Any]) -> Executable:
-    made: Executable = hooks.jit(source.function, **source.settings).compile(*source.specs, **source.named)
+    executable: Executable = hooks.jit(source.function, **source.settings).compile(*source.specs, **source.named)
     for arguments in bound_arguments:
-        made = made.bind(arguments)
-    return made
+        executable = executable.bind(arguments)
+    return executable
 
 
 class TracedExecutable(WrappedExecutable):

@@ -179,7 +179,7 @@ class Jitted(Dispatcher):
         executable, later = compiler.compile_tiered(lowered.module, options)
         entry = Entry(lowered, executable)
         if later is not None:
-            entry.improve(later)
+            entry.compile_in_background(later)
         return entry
 
     def _lower(self, call: Call, *, keep_order: bool = False) -> Lowered:

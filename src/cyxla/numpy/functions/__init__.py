@@ -57,6 +57,6 @@ FUNCTIONS: Final[dict[str, str]] = {
     "sorting": "argpartition argsort digitize lexsort partition searchsorted sort sort_complex",
     "statistics": "average corrcoef cov mean nanmean nanstd nanvar std var",
     "convolutions": "convolve correlate",
-}  # by module of this package
+}  # functions of each module of this package
 # fmt: on
 register_modules(__name__, {module: names.split() for module, names in FUNCTIONS.items()})

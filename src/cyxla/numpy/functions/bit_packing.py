@@ -20,62 +20,62 @@ from cyxla.xla.lib import values
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
     """Pack eight bools along an axis into each byte."""
     array = as_traced(a)
-    _check_text(bitorder, "pack() argument 3")
+    _check_str(bitorder, "pack() argument 3")
     if bitorder not in ("big", "little"):
         raise ValueError("'order' must be either 'little' or 'big'")
     if array.dtype.kind not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
-    op, along = _lined_up(value_of(array), axis, array.ndim)
+    op, dimension = _resolve_axis(value_of(array), axis, array.ndim)
     op = xla.convert(convert(op, np.dtype(bool)), ElementType.U8)
     sizes = op.shape.dims
-    count = -(-sizes[along] // 8)
-    op = xla.pad_in_dim(op, 0, along, 0, 8 * count - sizes[along])
-    op = xla.reshape(op, (*sizes[:along], count, 8, *sizes[along + 1 :]))
-    weights = xla.broadcast_in_dim(_weights_of_bits(bitorder == "little"), op.shape.dims, (along + 1,))
-    return np.bitwise_or.reduce(TracedArray(xla.multiply(op, weights)), axis=along + 1)
+    count = -(-sizes[dimension] // 8)
+    op = xla.pad_in_dim(op, 0, dimension, 0, 8 * count - sizes[dimension])
+    op = xla.reshape(op, (*sizes[:dimension], count, 8, *sizes[dimension + 1 :]))
+    weights = xla.broadcast_in_dim(_bit_weights(bitorder == "little"), op.shape.dims, (dimension + 1,))
+    return np.bitwise_or.reduce(TracedArray(xla.multiply(op, weights)), axis=dimension + 1)
 
 
 @implements(np.unpackbits)
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """Unpack the bits of bytes along an axis."""
     array = as_traced(a)
-    _check_text(bitorder, "unpack() argument 4")
+    _check_str(bitorder, "unpack() argument 4")
     if bitorder[:1] not in ("b", "l"):  # NumPy looks at the first letter only
         raise ValueError("'order' must begin with 'l' or 'b'")
     if array.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
-    op, along = _lined_up(value_of(array), axis, array.ndim)
+    op, dimension = _resolve_axis(value_of(array), axis, array.ndim)
     sizes = op.shape.dims
-    wide = (*sizes[: along + 1], 8, *sizes[along + 1 :])
-    spread = xla.broadcast_in_dim(op, wide, [d for d in range(len(wide)) if d != along + 1])
-    weights = xla.broadcast_in_dim(_weights_of_bits(bitorder[0] == "l"), wide, (along + 1,))
-    bits = xla.convert(xla.ne(xla.and_(spread, weights), values.zeros_like(spread)), ElementType.U8)
-    bits = xla.reshape(bits, (*sizes[:along], 8 * sizes[along], *sizes[along + 1 :]))
-    return TracedArray(bits if count is None else _counted(bits, along, count))
+    unpacked_shape = (*sizes[: dimension + 1], 8, *sizes[dimension + 1 :])
+    repeated = xla.broadcast_in_dim(op, unpacked_shape, [d for d in range(len(unpacked_shape)) if d != dimension + 1])
+    weights = xla.broadcast_in_dim(_bit_weights(bitorder[0] == "l"), unpacked_shape, (dimension + 1,))
+    bits = xla.convert(xla.ne(xla.and_(repeated, weights), values.zeros_like(repeated)), ElementType.U8)
+    bits = xla.reshape(bits, (*sizes[:dimension], 8 * sizes[dimension], *sizes[dimension + 1 :]))
+    return TracedArray(bits if count is None else _resize_to_count(bits, dimension, count))
 
 
-def _counted(bits: XlaOp, axis: int, count: int) -> XlaOp:
+def _resize_to_count(bits: XlaOp, axis: int, count: int) -> XlaOp:
     """Truncate to a count, or by a negative count, or pad with zeros."""
-    have = bits.shape.dims[axis]
-    if count < 0 and -count > have:
+    length = bits.shape.dims[axis]
+    if count < 0 and -count > length:
         raise ValueError("-count larger than number of elements")
-    wanted = count if count >= 0 else have + count
-    if wanted > have:
-        return xla.pad_in_dim(bits, 0, axis, 0, wanted - have)
-    return xla.slice_in_dim(bits, 0, wanted, dimension=axis)
+    new_length = count if count >= 0 else length + count
+    if new_length > length:
+        return xla.pad_in_dim(bits, 0, axis, 0, new_length - length)
+    return xla.slice_in_dim(bits, 0, new_length, dimension=axis)
 
 
-def _lined_up(op: XlaOp, axis: int | None, rank: int) -> tuple[XlaOp, int]:
+def _resolve_axis(op: XlaOp, axis: int | None, rank: int) -> tuple[XlaOp, int]:
     if axis is None:
         return xla.reshape(op, (op.shape.size,)), 0
     return op, np.lib.array_utils.normalize_axis_index(axis, rank)
 
 
-def _check_text(value: Any, name: str) -> None:
+def _check_str(value: Any, name: str) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be str, not {type(value).__name__}")
 
 
-def _weights_of_bits(little: bool) -> XlaOp:
+def _bit_weights(little: bool) -> XlaOp:
     order = range(8) if little else range(7, -1, -1)
     return _trace.require_current().constant(np.array([1 << k for k in order], np.uint8))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
-from cyxla.numpy.functions.movement import array_of, moveaxis, resized
+from cyxla.numpy.functions.movement import array_of, moveaxis, reshape_row_major
 from cyxla.numpy.indexing.access import broadcast_value
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.tracing.known_array import KnownArray
@@ -43,7 +43,7 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def filled(value: Any, dtype: Any, sizes: tuple[int, ...]) -> Array:
+def constant_array(value: Any, dtype: Any, sizes: tuple[int, ...]) -> Array:
     """Return an array filled with a number."""
     return KnownArray(np.full(sizes, value, dtype))
 
@@ -51,11 +51,11 @@ def filled(value: Any, dtype: Any, sizes: tuple[int, ...]) -> Array:
 def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Array:
     array = as_traced(a)
     sizes = array.shape if shape is None else sizes_of(shape)
-    wanted = array.dtype if dtype is None else dtype
+    result_dtype = array.dtype if dtype is None else dtype
     axes = axes_like(array.memory, order_letter(order), len(sizes))
     if axes is None:
-        return filled(value, wanted, sizes)
-    return KnownArray(np.full([sizes[d] for d in axes], value, wanted).transpose(inverse(axes)))
+        return constant_array(value, result_dtype, sizes)
+    return KnownArray(np.full([sizes[d] for d in axes], value, result_dtype).transpose(inverse(axes)))
 
 
 @implements(np.zeros_like)
@@ -89,9 +89,9 @@ def full_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Return an array of the shape of another one, filled with a value."""
-    made = _like(a, 0, dtype, shape, order)
-    copyto(made, fill_value, casting="unsafe")
-    return made
+    result = _like(a, 0, dtype, shape, order)
+    copyto(result, fill_value, casting="unsafe")
+    return result
 
 
 @implements(np.full)
@@ -100,18 +100,18 @@ def full(
 ) -> Array:
     """Return an array of a shape, filled with a value."""
     value = array_of(fill_value)
-    made = KnownArray(np.zeros(sizes_of(shape), value.dtype if dtype is None else dtype, order))
-    copyto(made, value, casting="unsafe")
-    return made
+    result = KnownArray(np.zeros(sizes_of(shape), value.dtype if dtype is None else dtype, order))
+    copyto(result, value, casting="unsafe")
+    return result
 
 
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
     """Copy an array."""
     array = array_of(a)
-    made = TracedArray(value_of(array))
-    set_order(made, order, [array])
-    return made
+    result = TracedArray(value_of(array))
+    set_order(result, order, [array])
+    return result
 
 
 def require_castable(source: Array, dtype: Any, casting: str) -> None:
@@ -133,8 +133,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     """Copy the elements of one array to another, or those where a mask is true."""
     if not isinstance(dst, TracedArray):
         raise TraceError(
-            "copyto: traced values cannot be written to a NumPy array from outside", where=user_line(),
-            hint="write to np.zeros_like(x), or to a copy",
+            "copyto: traced values cannot be written to a NumPy array", where=user_line(),
+            hint="write to a traced array, such as np.zeros_like(x) of a traced x",
         )  # fmt: skip
     source = as_traced(src)
     require_castable(source, dst.dtype, casting)
@@ -148,8 +148,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 # -- ranges
 
 
-def _kinds(*values: Array) -> list[Any]:
-    return [v.kind for v in values]
+def _kinds(*arrays: Array) -> list[Any]:
+    return [v.kind for v in arrays]
 
 
 @implements(np.linspace)
@@ -162,20 +162,20 @@ def linspace(
     if count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
     first, last = as_traced(start), as_traced(stop)
-    exact = inexact(common_kind(*_kinds(first, last)))
-    wanted = exact if dtype is None else np.dtype(dtype)
-    low, high = as_traced(first, exact), as_traced(last, exact)
+    inexact_dtype = inexact(common_kind(*_kinds(first, last)))
+    result_dtype = inexact_dtype if dtype is None else np.dtype(dtype)
+    low, high = as_traced(first, inexact_dtype), as_traced(last, inexact_dtype)
     delta: Any = np.subtract(high, low)
-    steps = np.arange(count).astype(exact).reshape(-1, *[1] * delta.ndim)
+    steps = np.arange(count).astype(inexact_dtype).reshape(-1, *[1] * delta.ndim)
     between = count - 1 if endpoint else count
     step: Any = delta / between if between > 0 else as_traced(np.nan)
-    made: Any = steps * (step if between > 0 else delta) + low
+    result: Any = steps * (step if between > 0 else delta) + low
     if endpoint and count > 1:
-        made[-1, ...] = high
-    if wanted.kind in "iu":
-        made = np.floor(made)
-    made = moveaxis(as_traced(made, wanted), 0, axis)
-    return (made, step) if retstep else made
+        result[-1, ...] = high
+    if result_dtype.kind in "iu":
+        result = np.floor(result)
+    result = moveaxis(as_traced(result, result_dtype), 0, axis)
+    return (result, step) if retstep else result
 
 
 @implements(np.logspace)
@@ -185,45 +185,45 @@ def logspace(
     """Return powers of evenly spaced exponents."""
     if np.ndim(base):
         rank = max(np.ndim(v) for v in (start, stop, base))
-        start, stop, base = (_of_rank(array_of(v), rank) for v in (start, stop, base))
+        start, stop, base = (_prepend_dimensions(array_of(v), rank) for v in (start, stop, base))
         base = np.expand_dims(base, axis)
-    made: Any = np.power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return made if dtype is None else as_traced(made, dtype)
+    result: Any = np.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return result if dtype is None else as_traced(result, dtype)
 
 
-def _of_rank(array: Array, rank: int) -> Array:
-    return resized(array, (*[1] * (rank - array.ndim), *array.shape))
+def _prepend_dimensions(array: Array, rank: int) -> Array:
+    return reshape_row_major(array, (*[1] * (rank - array.ndim), *array.shape))
 
 
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Return a geometric sequence."""
     first, last = array_of(start), array_of(stop)
-    exact = inexact(common_kind(*_kinds(first, last)))
+    inexact_dtype = inexact(common_kind(*_kinds(first, last)))
     if dtype is not None:
-        exact = np.result_type(exact, np.dtype(dtype))
-    low: Any = as_traced(first, exact)
-    high: Any = as_traced(last, exact)
-    _refuse_zeros(first)
-    _refuse_zeros(last)
+        inexact_dtype = np.result_type(inexact_dtype, np.dtype(dtype))
+    low: Any = as_traced(first, inexact_dtype)
+    high: Any = as_traced(last, inexact_dtype)
+    _check_nonzero(first)
+    _check_nonzero(last)
     sign = np.sign(low)
     low, high = low / sign, high / sign
-    made: Any = as_traced(logspace(np.log10(low), np.log10(high), num, endpoint), exact)
+    result: Any = as_traced(logspace(np.log10(low), np.log10(high), num, endpoint), inexact_dtype)
     if num > 0:
-        made[0] = low
+        result[0] = low
         if num > 1 and endpoint:
-            made[-1] = high
-    made = moveaxis(made * sign, 0, axis)
-    return as_traced(made, exact if dtype is None else dtype)
+            result[-1] = high
+    result = moveaxis(result * sign, 0, axis)
+    return as_traced(result, inexact_dtype if dtype is None else dtype)
 
 
-def _refuse_zeros(end: Array) -> None:
+def _check_nonzero(end: Array) -> None:
     """Make runs raise an error if an end of a geometric sequence is zero."""
     op = value_of(end)
     if end.size:
-        bad = xla.eq(op, values.zeros_like(op))
-        wrong = ValueError("Geometric sequence cannot include zero")
-        fail_where(require_current(), bad, xla.convert(bad, "s64"), lambda _: wrong)
+        is_zero = xla.eq(op, values.zeros_like(op))
+        error = ValueError("Geometric sequence cannot include zero")
+        fail_where(require_current(), is_zero, xla.convert(is_zero, "s64"), lambda _: error)
 
 
 # -- conversions to arrays
@@ -231,8 +231,8 @@ def _refuse_zeros(end: Array) -> None:
 
 def _as_array(a: Any, dtype: Any) -> Array:
     array = array_of(a)
-    made: Array = array if dtype is None else array.astype(dtype, copy=False)
-    return made
+    result: Array = array if dtype is None else array.astype(dtype, copy=False)
+    return result
 
 
 @implements(np.asarray, np.asanyarray)
@@ -249,42 +249,44 @@ def array(
     ndmin: int = 0, ndmax: int = 0, like: Any = None,
 ) -> Array:  # fmt: skip
     """Return a copy of an array, or an array of nested lists."""
-    made = _as_array(object, dtype)
+    result = _as_array(object, dtype)
     letter = order_letter(order)
-    lies = letter in "AK" or made.memory.flags.c_contiguous if letter != "F" else made.memory.flags.f_contiguous
-    if copy in (False, np._CopyMode.NEVER) and not (made is object and lies):
+    has_order = (
+        letter in "AK" or result.memory.flags.c_contiguous if letter != "F" else result.memory.flags.f_contiguous
+    )
+    if copy in (False, np._CopyMode.NEVER) and not (result is object and has_order):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    if (copy in (True, np._CopyMode.ALWAYS) and made is object) or not lies:
-        made = made.copy(letter)
-    return made if made.ndim >= ndmin else resized(made, (*[1] * (ndmin - made.ndim), *made.shape))
+    if (copy in (True, np._CopyMode.ALWAYS) and result is object) or not has_order:
+        result = result.copy(letter)
+    return result if result.ndim >= ndmin else reshape_row_major(result, (*[1] * (ndmin - result.ndim), *result.shape))
 
 
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     """Return the array itself if it is contiguous, else a copy; its rank is at least one."""
-    made = _as_array(a, dtype)
-    if not made.contiguous:
-        made = made.copy()
-    return made if made.ndim else resized(made, (1,))
+    result = _as_array(a, dtype)
+    if not result.contiguous:
+        result = result.copy()
+    return result if result.ndim else reshape_row_major(result, (1,))
 
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     """Return the array itself if it is contiguous in column-major order, else a copy; its rank is at least one."""
-    made = _as_array(a, dtype)
-    if not made.memory.flags.f_contiguous:
-        return TracedArray(value_of(made), memory=column_major(made.shape, made.dtype))
-    return made if made.ndim else resized(made, (1,))
+    result = _as_array(a, dtype)
+    if not result.memory.flags.f_contiguous:
+        return TracedArray(value_of(result), memory=column_major(result.shape, result.dtype))
+    return result if result.ndim else reshape_row_major(result, (1,))
 
 
 @implements(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Array:
     """Return the array, converted, copied and contiguous as required."""
-    asked = {_REQUIREMENTS[str(r).upper()] for r in requirements or ()}
-    if {"C", "F"} <= asked:
+    flags = {_REQUIREMENTS[str(r).upper()] for r in requirements or ()}
+    if {"C", "F"} <= flags:
         raise ValueError('Cannot specify both "C" and "F" order')
-    made = asfortranarray(a, dtype) if "F" in asked else _as_array(a, dtype)
-    return made.copy() if "O" in asked or ("C" in asked and not made.contiguous) else made
+    result = asfortranarray(a, dtype) if "F" in flags else _as_array(a, dtype)
+    return result.copy() if "O" in flags or ("C" in flags and not result.contiguous) else result
 
 
 @implements(np.asarray_chkfinite)
@@ -297,7 +299,9 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
         Always.
     """
     raise UnimplementedError(
-        "asarray_chkfinite of a traced array", where=user_line(), hint="np.isfinite(x).all() is a result to return"
+        "asarray_chkfinite: a traced array has no values to check",
+        where=user_line(),
+        hint="return np.isfinite(x).all() from the function, and check it there",
     )
 
 
@@ -318,14 +322,14 @@ def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
     """Return True if two arrays are views of one."""
-    return _whole(a) is _whole(b)
+    return _root_base(a) is _root_base(b)
 
 
-def _whole(array: Any) -> Any:
+def _root_base(array: Any) -> Any:
     base = getattr(array, "base", None)
-    return array if base is None else _whole(base)
+    return array if base is None else _root_base(base)
 
 
-ALTERNATIVES["shares_memory"] = "np.may_share_memory(a, b) says whether both are parts of one array"
+ALTERNATIVES["shares_memory"] = "np.may_share_memory(a, b) tells whether both are views of one array"
 for _name in ("save", "savetxt", "savez", "savez_compressed"):
     ALTERNATIVES[_name] = "return the array from the function, then save it"

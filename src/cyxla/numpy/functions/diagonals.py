@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from cyxla.numpy.functions.joining import known
-from cyxla.numpy.functions.movement import array_of, broadcast_arrays, model, moveaxis, ravel, resized
+from cyxla.numpy.functions.joining import require_known
+from cyxla.numpy.functions.movement import (
+    array_of,
+    broadcast_arrays,
+    moveaxis,
+    ravel,
+    reshape_row_major,
+    shape_only_array,
+)
 from cyxla.numpy.functions.movement import broadcast_to as numpy_broadcast_to
-from cyxla.numpy.indexing.access import as_type_of
+from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import ElementType, Shape
@@ -21,7 +28,7 @@ from cyxla.xla.lib.values import full_like, iota_along, scalar, zeros_like
 Array = TracedArray
 
 
-def _span(rows: int, columns: int, offset: int) -> tuple[int, int]:
+def _diagonal_range(rows: int, columns: int, offset: int) -> tuple[int, int]:
     """Return start and length of a diagonal in the row-major elements of a matrix."""
     first = offset if offset >= 0 else -offset * columns
     length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
@@ -31,24 +38,24 @@ def _span(rows: int, columns: int, offset: int) -> tuple[int, int]:
 def diagonal_of(op: XlaOp, offset: int) -> XlaOp:
     """Return the diagonals of the last two dimensions, a strided slice of the row-major elements."""
     *outer, rows, columns = op.shape.dims
-    first, length = _span(rows, columns, offset)
+    first, length = _diagonal_range(rows, columns, offset)
     flat = xla.reshape(op, (*outer, rows * columns))
     if not length:
         return xla.slice_in_dim(flat, 0, 0, 1, len(outer))
     return xla.slice_in_dim(flat, first, first + (length - 1) * (columns + 1) + 1, columns + 1, len(outer))
 
 
-def on_diagonal(op: XlaOp, offset: int) -> XlaOp:
+def diagonal_matrix(op: XlaOp, offset: int) -> XlaOp:
     """Return the matrix with the given diagonal and zeros elsewhere."""
     n = op.shape.dims[0]
     side = n + abs(offset)
     if not n:
         return xla.broadcast(xla.constant(op.builder, 0, op.shape.dtype), (side, side))
     rows, columns = (iota_along(op.builder, ElementType.S64, (side, side), d) for d in range(2))
-    hit = xla.eq(xla.add(rows, full_like(rows, offset)), columns)
-    longer = xla.pad_in_dim(op, scalar(op, 0), 0, 0, abs(offset))
-    spread = xla.broadcast_in_dim(longer, (side, side), (0 if offset >= 0 else 1,))
-    return xla.select(hit, spread, zeros_like(spread))
+    mask = xla.eq(xla.add(rows, full_like(rows, offset)), columns)
+    padded = xla.pad_in_dim(op, scalar(op, 0), 0, 0, abs(offset))
+    repeated = xla.broadcast_in_dim(padded, (side, side), (0 if offset >= 0 else 1,))
+    return xla.select(mask, repeated, zeros_like(repeated))
 
 
 @implements(np.diag)
@@ -56,7 +63,7 @@ def diag(v: Any, k: int = 0) -> Array:
     """Return the diagonal of a matrix, or the matrix with a diagonal."""
     array = array_of(v)
     if array.ndim == 1:
-        return TracedArray(on_diagonal(value_of(array), k.__index__()))
+        return TracedArray(diagonal_matrix(value_of(array), k.__index__()))
     if array.ndim == 2:
         return diagonal(array, k)
     raise ValueError("Input must be 1- or 2-d.")
@@ -65,7 +72,7 @@ def diag(v: Any, k: int = 0) -> Array:
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Array:
     """Return the matrix with all elements on a diagonal."""
-    return TracedArray(on_diagonal(value_of(ravel(v)), k.__index__()))
+    return TracedArray(diagonal_matrix(value_of(ravel(v)), k.__index__()))
 
 
 @implements(np.diagonal)
@@ -97,75 +104,75 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
         raise ValueError("All dimensions of input must be of equal length")
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     end = a.size if a.ndim > 2 or wrap else a.shape[1] * a.shape[1]
-    places = np.zeros(a.size, bool)
-    places[:end:step] = True
-    count = int(places.sum())
-    values = ravel(TracedArray(as_type_of(val, a)))
+    mask = np.zeros(a.size, bool)
+    mask[:end:step] = True
+    count = int(mask.sum())
+    values = ravel(TracedArray(convert_for_assignment(val, a)))
     if not count or not values.size:
         return
     if values.size > 1:
-        spread = np.zeros(a.size, np.int64)
-        spread[places] = np.arange(count) % values.size
-        new = values[spread.reshape(a.shape)]
+        value_indices = np.zeros(a.size, np.int64)
+        value_indices[mask] = np.arange(count) % values.size
+        new = values[value_indices.reshape(a.shape)]
     else:
-        new = resized(values, ())
-    np.copyto(a, new, where=places.reshape(a.shape), casting="unsafe")  # type: ignore[arg-type]
+        new = reshape_row_major(values, ())
+    np.copyto(a, new, where=mask.reshape(a.shape), casting="unsafe")  # type: ignore[arg-type]
 
 
 # -- triangles
 
 
-def _coordinate(builder: Any, sizes: tuple[int, ...], dimension: int) -> XlaOp:
+def _index_along(builder: Any, sizes: tuple[int, ...], dimension: int) -> XlaOp:
     return xla.iota(builder, Shape.array(ElementType.S64, sizes), dimension)
 
 
-def _lower(op: XlaOp, k: int) -> XlaOp:
+def _lower_triangle_mask(op: XlaOp, k: int) -> XlaOp:
     """Return a mask of the elements of the last two dimensions on or below a diagonal."""
     sizes = op.shape.dims
-    row, column = (_coordinate(op.builder, sizes, len(sizes) - d) for d in (2, 1))
+    row, column = (_index_along(op.builder, sizes, len(sizes) - d) for d in (2, 1))
     return xla.le(column, xla.add(row, xla.broadcast(xla.constant(op.builder, k, "s64"), sizes)))
 
 
-def _masked(m: Any, k: int, *, lower: bool) -> Array:
+def _zero_triangle(m: Any, k: int, *, lower: bool) -> Array:
     array = array_of(m)
     if array.ndim == 1:  # NumPy broadcasts a vector to a square
         array = numpy_broadcast_to(array, (array.size, array.size))
     elif array.ndim == 0:
-        np.tril(model(array))
+        np.tril(shape_only_array(array))
     op = value_of(array)
     zero = xla.broadcast(xla.constant(op.builder, 0, op.shape.dtype), op.shape.dims)
-    mask = _lower(op, int(k) if lower else int(k) - 1)
+    mask = _lower_triangle_mask(op, int(k) if lower else int(k) - 1)
     return TracedArray(xla.select(mask, *((op, zero) if lower else (zero, op))))
 
 
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> Array:
     """Zero the elements above a diagonal."""
-    return _masked(m, k, lower=True)
+    return _zero_triangle(m, k, lower=True)
 
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Array:
     """Zero the elements below a diagonal."""
-    return _masked(m, k, lower=False)
+    return _zero_triangle(m, k, lower=False)
 
 
 @implements(np.tril_indices_from)
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     """Return the indices of the lower triangle as NumPy arrays."""
-    return np.tril_indices_from(model(array_of(arr)), k)
+    return np.tril_indices_from(shape_only_array(array_of(arr)), k)
 
 
 @implements(np.triu_indices_from)
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """Return the indices of the upper triangle as NumPy arrays."""
-    return np.triu_indices_from(model(array_of(arr)), k)
+    return np.triu_indices_from(shape_only_array(array_of(arr)), k)
 
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> Any:
     """Return the indices of the diagonal as NumPy arrays."""
-    return np.diag_indices_from(model(array_of(arr)))
+    return np.diag_indices_from(shape_only_array(array_of(arr)))
 
 
 # -- grids
@@ -179,25 +186,27 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     rank = len(xi)
     order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
     arrays = [array_of(x) for x in xi]
-    thin = [resized(a, [a.size if d == order[k] else 1 for d in range(rank)]) for k, a in enumerate(arrays)]
+    vectors = [
+        reshape_row_major(a, [a.size if d == order[k] else 1 for d in range(rank)]) for k, a in enumerate(arrays)
+    ]
     if sparse:
-        return tuple([a.copy() for a in thin]) if copy else tuple(thin)
-    full = broadcast_arrays(*thin)
+        return tuple([a.copy() for a in vectors]) if copy else tuple(vectors)
+    full = broadcast_arrays(*vectors)
     return tuple([TracedArray(value_of(a)) for a in full]) if copy else full
 
 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[Array, ...]:
     """Return index vectors, each along its own dimension."""
-    made = []
+    result = []
     for k, x in enumerate(args):
         array = array_of(x)
         if array.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if array.dtype.kind == "b":
-            array = array_of(np.nonzero(known(x, "ix_", "masks"))[0])
-        made.append(resized(array, [array.size if d == k else 1 for d in range(len(args))]))
-    return tuple(made)
+            array = array_of(np.nonzero(require_known(x, "ix_", "masks"))[0])
+        result.append(reshape_row_major(array, [array.size if d == k else 1 for d in range(len(args))]))
+    return tuple(result)
 
 
 @implements(np.vander)
@@ -212,8 +221,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # 
     columns: list[Any] = [np.ones_like(base)]
     for _ in range(1, count):
         columns.append(columns[-1] * base)
-    chosen = columns[:count] if increasing else columns[:count][::-1]
-    if not chosen:
+    selected = columns[:count] if increasing else columns[:count][::-1]
+    if not selected:
         return moveaxis(as_traced(np.zeros((0, array.size), dtype)), 0, 1)
-    made: Any = np.stack(chosen, 1)
-    return made  # type: ignore[no-any-return]
+    result: Any = np.stack(selected, 1)
+    return result  # type: ignore[no-any-return]

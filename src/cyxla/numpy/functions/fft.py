@@ -22,14 +22,14 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import scalar
 
-_SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
-_MOST = 3  # most dimensions of an HLO transform
-_NO_AXES = (
+_INVERSE_NORMS = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+_MAX_HLO_DIMENSIONS = 3  # greatest number of dimensions that HLO transforms at once
+_NO_AXES_WARNING = (
     "`axes` should not be `None` if `s` is not `None` (Deprecated in NumPy 2.0). In a future version of NumPy, "
     "this will raise an error and `s[i]` will correspond to the size along the transformed axis specified by "
     "`axes[i]`. To retain current behaviour, pass a sequence [0, ..., k-1] to `axes` for an array of dimension k."
 )
-_NO_SIZE = (
+_NO_SIZE_WARNING = (
     "Passing an array containing `None` values to `s` is deprecated in NumPy 2.0 and will raise an error in a future "
     "version of NumPy. To use the default behaviour of the corresponding 1-D transform, pass the value matching the "
     "default for its `n` parameter. To use the default behaviour for every axis, the `s` argument can be omitted."
@@ -41,7 +41,7 @@ def _real_type(array: TracedArray) -> Dtype:
 
 
 def _check_norm(norm: Any) -> None:
-    if norm not in _SWAPPED:
+    if norm not in _INVERSE_NORMS:
         raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
 
 
@@ -50,24 +50,24 @@ def _factor(kind: str, norm: Any, count: int, real: Dtype) -> float:
 
     For half precision NumPy rounds the factor to it before it continues in single precision.
     """
-    back = kind in ("IFFT", "IRFFT")
-    power = 0.5 if norm == "ortho" else float(back == (norm != "forward"))
-    wanted: float = count**-power
+    is_inverse = kind in ("IFFT", "IRFFT")
+    power = 0.5 if norm == "ortho" else float(is_inverse == (norm != "forward"))
+    factor: float = count**-power
     if real == np.float16:
-        wanted = float(np.float16(wanted))
-        return wanted * count if back else wanted
-    return {"ortho": sqrt(count), "forward": float(count)}.get(norm, 1.0) if back else wanted
+        factor = float(np.float16(factor))
+        return factor * count if is_inverse else factor
+    return {"ortho": sqrt(count), "forward": float(count)}.get(norm, 1.0) if is_inverse else factor
 
 
-def _fitted(op: XlaOp, axis: int, size: int) -> XlaOp:
+def _fit_size(op: XlaOp, axis: int, size: int) -> XlaOp:
     """Truncate a dimension, or pad it with zeros."""
-    have = op.shape.dims[axis]
-    if size < have:
+    length = op.shape.dims[axis]
+    if size < length:
         return xla.slice_in_dim(op, 0, size, 1, axis)
-    return xla.pad_in_dim(op, scalar(op, 0), axis, 0, size - have) if size > have else op
+    return xla.pad_in_dim(op, scalar(op, 0), axis, 0, size - length) if size > length else op
 
 
-def _transformed(array: TracedArray, kind: str, sizes: Sequence[int], axes: Sequence[int], norm: Any) -> TracedArray:
+def _transform_axes(array: TracedArray, kind: str, sizes: Sequence[int], axes: Sequence[int], norm: Any) -> TracedArray:
     """Transform distinct dimensions at once; the last one is halved by real transforms."""
     _check_norm(norm)
     for n in sizes:
@@ -75,16 +75,16 @@ def _transformed(array: TracedArray, kind: str, sizes: Sequence[int], axes: Sequ
             raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
     rank, real = array.ndim, _real_type(array)
     if kind == "RFFT" and array.dtype.kind == "c":
-        raise DTypeError("rfft takes no complex numbers", hint="numpy.fft.fft")
-    wide = np.dtype(np.float32) if real.itemsize < 4 else real
-    op = convert(value_of(array), wide if kind == "RFFT" else result_type(wide, complex))
+        raise DTypeError(f"rfft: the array must be real, not {array.dtype}", hint="use numpy.fft.fft")
+    compute_dtype = np.dtype(np.float32) if real.itemsize < 4 else real
+    op = convert(value_of(array), compute_dtype if kind == "RFFT" else result_type(compute_dtype, complex))
     order = [*(d for d in range(rank) if d not in axes), *axes]
     if order != list(range(rank)):
         op = xla.transpose(op, order)
     first = rank - len(axes)
-    given = [*sizes[:-1], sizes[-1] // 2 + 1] if kind == "IRFFT" else sizes
-    for k, n in enumerate(given):
-        op = _fitted(op, first + k, n)
+    lengths = [*sizes[:-1], sizes[-1] // 2 + 1] if kind == "IRFFT" else sizes
+    for k, n in enumerate(lengths):
+        op = _fit_size(op, first + k, n)
     op = transform(op, kind, tuple(sizes))
     factor = (
         prod([_factor(kind, norm, n, real) for n in sizes])
@@ -94,10 +94,10 @@ def _transformed(array: TracedArray, kind: str, sizes: Sequence[int], axes: Sequ
     op = op if factor == 1 else xla.multiply(op, scalar(op, factor))
     if order != list(range(rank)):
         op = xla.transpose(op, [order.index(d) for d in range(rank)])
-    return TracedArray(convert(op, real if kind == "IRFFT" else result_type(wide, complex)))
+    return TracedArray(convert(op, real if kind == "IRFFT" else result_type(compute_dtype, complex)))
 
 
-def _given(result: TracedArray, out: Any, name: str) -> Any:
+def _to_out(result: TracedArray, out: Any, name: str) -> Any:
     sizes = getattr(out, "shape", None)
     if sizes is not None and (
         len(sizes) != result.ndim or any(b not in (1, a) for a, b in zip(sizes, result.shape, strict=True))
@@ -115,37 +115,37 @@ def _operand(a: Any, out: Any) -> TracedArray:
     return TracedArray(convert(value_of(array), result_type(array.dtype, real)))
 
 
-def _along(a: Any, n: Any, axis: Any, kind: str, norm: Any) -> TracedArray:
+def _transform_axis(a: Any, n: Any, axis: Any, kind: str, norm: Any) -> TracedArray:
     array = as_traced(a)
-    place = normalize_axis_index(index(axis), array.ndim)
-    size = array.shape[place] if n is None else index(n)
+    dimension = normalize_axis_index(index(axis), array.ndim)
+    size = array.shape[dimension] if n is None else index(n)
     if n is None and kind == "IRFFT":
         size = 2 * (size - 1)
-    return _transformed(array, kind, [size], [place], norm)
+    return _transform_axes(array, kind, [size], [dimension], norm)
 
 
 @implements(np.fft.fft)
 def fft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
     """Transform one dimension."""
-    return _given(_along(_operand(a, out), n, axis, "FFT", norm), out, "fft")
+    return _to_out(_transform_axis(_operand(a, out), n, axis, "FFT", norm), out, "fft")
 
 
 @implements(np.fft.ifft)
 def ifft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
     """Invert `fft`."""
-    return _given(_along(_operand(a, out), n, axis, "IFFT", norm), out, "ifft")
+    return _to_out(_transform_axis(_operand(a, out), n, axis, "IFFT", norm), out, "ifft")
 
 
 @implements(np.fft.rfft)
 def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
     """Transform one dimension of real numbers; return the non-negative frequencies."""
-    return _given(_along(_operand(a, out), n, axis, "RFFT", norm), out, "rfft")
+    return _to_out(_transform_axis(_operand(a, out), n, axis, "RFFT", norm), out, "rfft")
 
 
 @implements(np.fft.irfft)
 def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
     """Invert `rfft`."""
-    return _given(_along(_operand(a, out), n, axis, "IRFFT", norm), out, "irfft")
+    return _to_out(_transform_axis(_operand(a, out), n, axis, "IRFFT", norm), out, "irfft")
 
 
 @implements(np.fft.hfft)
@@ -153,84 +153,89 @@ def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = Non
     """Transform one dimension of which one half is given, the other being its conjugate."""
     _check_norm(norm)
     array: Any = _operand(a, out)
-    return _given(_along(np.conjugate(array), n, axis, "IRFFT", _SWAPPED[norm]), out, "hfft")
+    return _to_out(_transform_axis(np.conjugate(array), n, axis, "IRFFT", _INVERSE_NORMS[norm]), out, "hfft")
 
 
 @implements(np.fft.ihfft)
 def ihfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
     """Invert `hfft`."""
     _check_norm(norm)
-    made: Any = _along(_operand(a, out), n, axis, "RFFT", _SWAPPED[norm])
-    return _given(np.conjugate(made), out, "ihfft")
+    result: Any = _transform_axis(_operand(a, out), n, axis, "RFFT", _INVERSE_NORMS[norm])
+    return _to_out(np.conjugate(result), out, "ihfft")
 
 
-def _places(array: TracedArray, s: Any, axes: Any, inverse_real: bool = False) -> tuple[list[int], list[int]]:
+def _sizes_and_dimensions(
+    array: TracedArray, s: Any, axes: Any, inverse_real: bool = False
+) -> tuple[list[int], list[int]]:
     """Return sizes and axes of a transform of several dimensions."""
     if axes is None:
         if s is not None:
-            warn_user(_NO_AXES, DeprecationWarning)
+            warn_user(_NO_AXES_WARNING, DeprecationWarning)
         axes = range(array.ndim) if s is None else range(-len(s), 0)
-    places = [normalize_axis_index(index(d), array.ndim) for d in axes]
+    dimensions = [normalize_axis_index(index(d), array.ndim) for d in axes]
     if s is None:
-        s = [None] * len(places)
-    elif len(s) != len(places):
+        s = [None] * len(dimensions)
+    elif len(s) != len(dimensions):
         raise ValueError("Shape and axes have different lengths.")
     elif any(n is None for n in s):
-        warn_user(_NO_SIZE, DeprecationWarning)
-    last = len(places) - 1
+        warn_user(_NO_SIZE_WARNING, DeprecationWarning)
+    last = len(dimensions) - 1
     sizes = [
-        _size(array.shape[d], n, inverse_real and k == last) for k, (n, d) in enumerate(zip(s, places, strict=True))
+        _transform_size(array.shape[d], n, inverse_real and k == last)
+        for k, (n, d) in enumerate(zip(s, dimensions, strict=True))
     ]
-    return sizes, places
+    return sizes, dimensions
 
 
-def _size(have: int, given: Any, inverse_real: bool) -> int:
+def _transform_size(length: int, requested: Any, inverse_real: bool) -> int:
     """Return the size of a transformed dimension: -1 means all of it, None the default."""
-    if given is None:
-        return 2 * (have - 1) if inverse_real else have
-    return have if given == -1 else index(given)
+    if requested is None:
+        return 2 * (length - 1) if inverse_real else length
+    return length if requested == -1 else index(requested)
 
 
-def _of_several(a: Any, s: Any, axes: Any, norm: Any, kind: str) -> TracedArray:
+def _transform_several(a: Any, s: Any, axes: Any, norm: Any, kind: str) -> TracedArray:
     array = as_traced(a)
-    sizes, places = _places(array, s, axes, kind == "IRFFT")
-    if not places:
+    sizes, dimensions = _sizes_and_dimensions(array, s, axes, kind == "IRFFT")
+    if not dimensions:
         if kind in ("RFFT", "IRFFT"):
             raise IndexError("list index out of range")
         return array
-    halves = _real_type(array) == np.float16  # only the first step computes in half precision
-    if len(places) == 1 or (len(places) <= _MOST and len(set(places)) == len(places) and not halves):
-        return _transformed(array, kind, sizes, places, norm)
-    steps = [("IFFT" if kind in ("IFFT", "IRFFT") else "FFT", n, d) for n, d in zip(sizes, places, strict=True)]
+    is_half = _real_type(array) == np.float16  # only the first step computes in half precision
+    if len(dimensions) == 1 or (
+        len(dimensions) <= _MAX_HLO_DIMENSIONS and len(set(dimensions)) == len(dimensions) and not is_half
+    ):
+        return _transform_axes(array, kind, sizes, dimensions, norm)
+    steps = [("IFFT" if kind in ("IFFT", "IRFFT") else "FFT", n, d) for n, d in zip(sizes, dimensions, strict=True)]
     if kind in ("RFFT", "IRFFT"):
         steps[-1] = (kind, *steps[-1][1:])
     for step, n, d in steps if kind == "IRFFT" else steps[::-1]:
-        array = _transformed(array, step, [n], [d], norm)
+        array = _transform_axes(array, step, [n], [d], norm)
     return array
 
 
 @implements(np.fft.fftn)
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     """Transform several dimensions, by default all."""
-    return _given(_of_several(_operand(a, out), s, axes, norm, "FFT"), out, "fftn")
+    return _to_out(_transform_several(_operand(a, out), s, axes, norm, "FFT"), out, "fftn")
 
 
 @implements(np.fft.ifftn)
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     """Invert `fftn`."""
-    return _given(_of_several(_operand(a, out), s, axes, norm, "IFFT"), out, "ifftn")
+    return _to_out(_transform_several(_operand(a, out), s, axes, norm, "IFFT"), out, "ifftn")
 
 
 @implements(np.fft.rfftn)
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     """Transform several dimensions of real numbers; return the non-negative frequencies of the last one."""
-    return _given(_of_several(_operand(a, out), s, axes, norm, "RFFT"), out, "rfftn")
+    return _to_out(_transform_several(_operand(a, out), s, axes, norm, "RFFT"), out, "rfftn")
 
 
 @implements(np.fft.irfftn)
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     """Invert `rfftn`."""
-    return _given(_of_several(_operand(a, out), s, axes, norm, "IRFFT"), out, "irfftn")
+    return _to_out(_transform_several(_operand(a, out), s, axes, norm, "IRFFT"), out, "irfftn")
 
 
 @implements(np.fft.fft2)
@@ -257,16 +262,16 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: A
     return irfftn(a, s, axes, norm, out)
 
 
-def _rotated(x: Any, axes: Any, sign: int) -> TracedArray:
+def _shift(x: Any, axes: Any, sign: int) -> TracedArray:
     array = as_traced(x)
-    places = range(array.ndim) if axes is None else normalize_axis_tuple(axes, array.ndim, allow_duplicate=True)
+    dimensions = range(array.ndim) if axes is None else normalize_axis_tuple(axes, array.ndim, allow_duplicate=True)
     op = value_of(array)
-    for d in places:
+    for d in dimensions:
         size = array.shape[d]
-        by = sign * (size // 2) % size if size else 0
-        if by:
+        amount = sign * (size // 2) % size if size else 0
+        if amount:
             op = xla.concatenate(
-                [xla.slice_in_dim(op, size - by, size, 1, d), xla.slice_in_dim(op, 0, size - by, 1, d)], d
+                [xla.slice_in_dim(op, size - amount, size, 1, d), xla.slice_in_dim(op, 0, size - amount, 1, d)], d
             )
     return traced(op)
 
@@ -274,13 +279,13 @@ def _rotated(x: Any, axes: Any, sign: int) -> TracedArray:
 @implements(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> TracedArray:
     """Shift the zero frequency to the middle."""
-    return _rotated(x, axes, 1)
+    return _shift(x, axes, 1)
 
 
 @implements(np.fft.ifftshift)
 def ifftshift(x: Any, axes: Any = None) -> TracedArray:
     """Invert `fftshift`."""
-    return _rotated(x, axes, -1)
+    return _shift(x, axes, -1)
 
 
 @implements(np.fft.fftfreq)

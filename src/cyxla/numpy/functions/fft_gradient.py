@@ -18,29 +18,29 @@ Sizes = tuple[int, ...]
 def transform(op: XlaOp, kind: str, sizes: Sizes) -> XlaOp:
     """Emit HLO's FFT, IFFT, RFFT or IRFFT of dimensions of these sizes."""
     if not op.shape.size:
-        return _empty(op, kind, sizes)
-    write = partial(xla.fft, fft_type=kind, fft_length=sizes)
-    return composite([op], write, partial(_transposed, kind, sizes))[0]
+        return _empty_transform(op, kind, sizes)
+    emit = partial(xla.fft, fft_type=kind, fft_length=sizes)
+    return composite([op], emit, partial(_transpose, kind, sizes))[0]
 
 
-def _empty(op: XlaOp, kind: str, sizes: Sizes) -> XlaOp:
-    half = [*sizes[:-1], sizes[-1] // 2 + 1] if kind == "RFFT" else sizes
-    wanted = [*op.shape.dims[: -len(sizes)], *half]
-    return xla.broadcast(xla.constant(op.builder, 0, _result_type(op, kind)), wanted)
+def _empty_transform(op: XlaOp, kind: str, sizes: Sizes) -> XlaOp:
+    lengths = [*sizes[:-1], sizes[-1] // 2 + 1] if kind == "RFFT" else sizes
+    result_dims = [*op.shape.dims[: -len(sizes)], *lengths]
+    return xla.broadcast(xla.constant(op.builder, 0, _result_type(op, kind)), result_dims)
 
 
 def _result_type(op: XlaOp, kind: str) -> ElementType:
-    wide = op.shape.dtype in (ElementType.F64, ElementType.C128)
+    is_double = op.shape.dtype in (ElementType.F64, ElementType.C128)
     if kind == "IRFFT":
-        return ElementType.F64 if wide else ElementType.F32
-    return ElementType.C128 if wide else ElementType.C64
+        return ElementType.F64 if is_double else ElementType.F32
+    return ElementType.C128 if is_double else ElementType.C64
 
 
-def _transposed(
-    kind: str, sizes: Sizes, given: Sequence[XlaOp], _: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
+def _transpose(
+    kind: str, sizes: Sizes, operands: Sequence[XlaOp], _: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
 ) -> list[XlaOp | None]:
     """Return the cotangent of the operand; gradients are propagated without conjugation."""
-    g, x = cotangents[0], given[0]
+    g, x = cotangents[0], operands[0]
     assert g is not None
     if kind in ("FFT", "IFFT"):  # symmetric matrices
         return [transform(g, kind, sizes)]
@@ -48,16 +48,16 @@ def _transposed(
     if kind == "RFFT":
         full = xla.pad_in_dim(g, scalar(g, 0), last, 0, sizes[-1] - g.shape.dims[-1])
         return [xla.real(transform(full, "FFT", sizes))]
-    found = transform(g, "RFFT", sizes)
-    found = xla.complex_(xla.real(found), xla.negate(xla.imag(found)))
-    return [xla.multiply(found, _weights(found, sizes[-1], 1 / prod(sizes)))]
+    cotangent = transform(g, "RFFT", sizes)
+    cotangent = xla.complex_(xla.real(cotangent), xla.negate(xla.imag(cotangent)))
+    return [xla.multiply(cotangent, _weights(cotangent, sizes[-1], 1 / prod(sizes)))]
 
 
 def _weights(like: XlaOp, size: int, scale: float) -> XlaOp:
     """Return `scale` times the multiplicity of each element: 2 for those that also stand for their conjugates."""
     last = like.shape.rank - 1
-    place = iota_along(like.builder, ElementType.S32, like.shape.dims, last)
-    once = xla.eq(place, scalar(place, 0))
+    position = iota_along(like.builder, ElementType.S32, like.shape.dims, last)
+    once = xla.eq(position, scalar(position, 0))
     if size % 2 == 0:
-        once = xla.or_(once, xla.eq(place, scalar(place, size // 2)))
+        once = xla.or_(once, xla.eq(position, scalar(position, size // 2)))
     return select(once, xla.broadcast(scalar(like, scale), like.shape.dims), scalar(like, 2 * scale))

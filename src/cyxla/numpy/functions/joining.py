@@ -13,40 +13,42 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.numpy.functions.movement import (
-    along,
     array_of,
     atleast_1d,
     atleast_2d,
     atleast_3d,
     moveaxis,
     ravel,
-    resized,
+    reshape_row_major,
+    resolve_axis,
 )
-from cyxla.numpy.indexing.access import as_type_of
+from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert, require_native
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
-from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
+from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
-_FEW = 8  # largest number of runs of elements that are sliced rather than gathered
+_MAX_SLICED_RUNS = 8  # largest number of runs of elements that are sliced rather than gathered
 
-ALTERNATIVES["trim_zeros"] = "how many zeros there are is known in a run only: call it on the result"
+ALTERNATIVES["trim_zeros"] = "the number of zeros is known only when the program runs: call it on the result"
 
 
 # -- parts along one dimension
 
 
-def part_along(a: Array, axis: int, start: int, stop: int) -> Array:
+def slice_view(a: Array, axis: int, start: int, stop: int) -> Array:
     """Return a view of a range of one dimension."""
-    places = [start if d == axis else 0 for d in range(a.ndim)]
+    starts = [start if d == axis else 0 for d in range(a.ndim)]
 
     def write(base: XlaOp, new: XlaOp) -> XlaOp:
-        return xla.dynamic_update_slice(base, new, [xla.constant(base.builder, p, "s64") for p in places])
+        return xla.dynamic_update_slice(
+            base, new, [xla.constant(base.builder, start_index, "s64") for start_index in starts]
+        )
 
     return a.make_view(
         lambda v: xla.slice_in_dim(v, start, stop, 1, axis), write,
@@ -54,45 +56,45 @@ def part_along(a: Array, axis: int, start: int, stop: int) -> Array:
     )  # fmt: skip
 
 
-def runs_of(places: np.ndarray[Any, Any]) -> list[tuple[int, int, int]]:
-    """Split indices into runs (first, step, count) of step 1 or -1; stop after one more than `_FEW`."""
+def find_runs(indices: np.ndarray[Any, Any]) -> list[tuple[int, int, int]]:
+    """Split indices into runs (first, step, count) of step 1 or -1; stop after one more than `_MAX_SLICED_RUNS`."""
     runs: list[tuple[int, int, int]] = []
-    steps = np.diff(places)
+    steps = np.diff(indices)
     k = 0
-    while k < places.size:
+    while k < indices.size:
         step = int(steps[k]) if k < steps.size and abs(steps[k]) == 1 else 1
         count = 1
-        while k + count < places.size and steps[k + count - 1] == step:
+        while k + count < indices.size and steps[k + count - 1] == step:
             count += 1
-        runs.append((int(places[k]), step, count))
+        runs.append((int(indices[k]), step, count))
         k += count
-        if len(runs) > _FEW:
+        if len(runs) > _MAX_SLICED_RUNS:
             break
     return runs
 
 
-def picked(op: XlaOp, places: np.ndarray[Any, Any], axis: int) -> XlaOp:
+def take_indices(op: XlaOp, indices: np.ndarray[Any, Any], axis: int) -> XlaOp:
     """Take elements of one dimension at known indices, all in range."""
-    if places.size == 0:
+    if indices.size == 0:
         return xla.slice_in_dim(op, 0, 0, 1, axis)
-    runs = runs_of(places)
-    if len(runs) > _FEW:
-        return _gathered(op, places, axis)
-    parts = [_run(op, axis, *run) for run in runs]
+    runs = find_runs(indices)
+    if len(runs) > _MAX_SLICED_RUNS:
+        return _gather(op, indices, axis)
+    parts = [_slice_run(op, axis, *run) for run in runs]
     return parts[0] if len(parts) == 1 else xla.concatenate(parts, axis)
 
 
-def _run(op: XlaOp, axis: int, first: int, step: int, count: int) -> XlaOp:
+def _slice_run(op: XlaOp, axis: int, first: int, step: int, count: int) -> XlaOp:
     if step == 1:
         return op if count == op.shape.dims[axis] else xla.slice_in_dim(op, first, first + count, 1, axis)
     return xla.reverse(xla.slice_in_dim(op, first - count + 1, first + 1, 1, axis), (axis,))
 
 
-def _gathered(op: XlaOp, places: np.ndarray[Any, Any], axis: int) -> XlaOp:
+def _gather(op: XlaOp, indices: np.ndarray[Any, Any], axis: int) -> XlaOp:
     rank = op.shape.rank
     sizes = tuple(1 if d == axis else n for d, n in enumerate(op.shape.dims))
     return xla.gather(
-        op, xla.constant(op.builder, places.astype(np.int64)[:, None]),
+        op, xla.constant(op.builder, indices.astype(np.int64)[:, None]),
         offset_dims=tuple(d for d in range(rank) if d != axis), collapsed_slice_dims=(axis,),
         start_index_map=(axis,), index_vector_dim=1, slice_sizes=sizes,
     )  # fmt: skip
@@ -101,7 +103,7 @@ def _gathered(op: XlaOp, places: np.ndarray[Any, Any], axis: int) -> XlaOp:
 # -- concatenation
 
 
-def to_out(made: Array, out: Any, casting: str, name: str) -> Array:
+def to_out(result: Array, out: Any, casting: str, name: str) -> Array:
     """Return a result, or write it to ``out=`` if given.
 
     Raises
@@ -110,34 +112,34 @@ def to_out(made: Array, out: Any, casting: str, name: str) -> Array:
         The shape of ``out=`` differs.
     """
     if out is None:
-        return made
-    if out.shape != made.shape:
+        return result
+    if out.shape != result.shape:
         raise ShapeError("Output array is the wrong shape")
-    np.copyto(out, made, casting=casting)  # type: ignore[arg-type]
+    np.copyto(out, result, casting=casting)  # type: ignore[arg-type]
     return out  # type: ignore[no-any-return]
 
 
-_RULES = ("no", "equiv", "safe", "same_kind", "unsafe")
+_CASTING_RULES = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
-def _common(arrays: Sequence[Array], out: Any, dtype: Any, casting: str) -> list[Array]:
+def _convert_to_common(arrays: Sequence[Array], out: Any, dtype: Any, casting: str) -> list[Array]:
     """Convert arrays to the dtype of their concatenation."""
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
-    if casting not in _RULES:
-        raise ValueError(f"casting must be one of {', '.join(map(repr, _RULES))} (got {casting!r})")
-    wanted = np.dtype(dtype) if dtype is not None else np.result_type(*[a.dtype for a in arrays])
+    if casting not in _CASTING_RULES:
+        raise ValueError(f"casting must be one of {', '.join(map(repr, _CASTING_RULES))} (got {casting!r})")
+    target = np.dtype(dtype) if dtype is not None else np.result_type(*[a.dtype for a in arrays])
     if dtype is not None:
-        require_native(wanted, "the result")
+        require_native(target, "the result")
         for a in arrays:
-            if not np.can_cast(a.dtype, wanted, casting):  # type: ignore[arg-type]
+            if not np.can_cast(a.dtype, target, casting):  # type: ignore[arg-type]
                 raise TypeError(
-                    f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule '{casting}'"
+                    f"Cannot cast array data from {a.dtype!r} to {target!r} according to the rule '{casting}'"
                 )
-    return [as_traced(a, wanted) for a in arrays]
+    return [as_traced(a, target) for a in arrays]
 
 
-def items(arrays: Any, name: str) -> list[Any]:
+def arrays_to_join(arrays: Any, name: str) -> list[Any]:
     """Return the arrays of a sequence, or of the first dimension of an array.
 
     Raises
@@ -157,89 +159,89 @@ def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
     """Concatenate arrays along a dimension."""
-    given = [as_traced(a) for a in items(arrays, "concatenate")]
-    if not given:
+    inputs = [as_traced(a) for a in arrays_to_join(arrays, "concatenate")]
+    if not inputs:
         raise ValueError("need at least one array to concatenate")
     if axis is None:
-        given, axis = _in_lines(given, out, dtype), 0
-    given = [array_of(a) for a in given]
-    if any(a.ndim == 0 for a in given):
+        inputs, axis = _flatten_inputs(inputs, out, dtype), 0
+    inputs = [array_of(a) for a in inputs]
+    if any(a.ndim == 0 for a in inputs):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
-    along = normalize_axis_index(axis, given[0].ndim)
-    for k, a in enumerate(given):
-        _require_fits(a, k, given[0], along)
-    ops = [value_of(a) for a in _common(given, out, dtype, casting)]
-    made = TracedArray(xla.concatenate(ops, along) if len(ops) > 1 else ops[0])
-    return to_out(made, out, casting, "concatenate")
+    dimension = normalize_axis_index(axis, inputs[0].ndim)
+    for k, a in enumerate(inputs):
+        _check_concatenable(a, k, inputs[0], dimension)
+    ops = [value_of(a) for a in _convert_to_common(inputs, out, dtype, casting)]
+    result = TracedArray(xla.concatenate(ops, dimension) if len(ops) > 1 else ops[0])
+    return to_out(result, out, casting, "concatenate")
 
 
-def _in_lines(arrays: Sequence[Array], out: Any, dtype: Any) -> list[Array]:
+def _flatten_inputs(arrays: Sequence[Array], out: Any, dtype: Any) -> list[Array]:
     """Flatten arrays; Python numbers among them adopt the common dtype of the others."""
     if out is None and dtype is None and any(a.weak for a in arrays):
-        wanted = result_type(*[a.kind for a in arrays])
-        arrays = [TracedArray(convert(value_of(a), wanted)) if a.weak else a for a in arrays]  # integers wrap around
+        target = result_type(*[a.kind for a in arrays])
+        arrays = [TracedArray(convert(value_of(a), target)) if a.weak else a for a in arrays]  # integers wrap around
     return [ravel(a) for a in arrays]
 
 
-def _require_fits(a: Array, number: int, first: Array, along: int) -> None:
+def _check_concatenable(a: Array, number: int, first: Array, dimension: int) -> None:
     if a.ndim != first.ndim:
         raise ValueError(
             "all the input arrays must have same number of dimensions, but the array at index 0 has "
             f"{first.ndim} dimension(s) and the array at index {number} has {a.ndim} dimension(s)"
         )
-    off = [d for d in range(a.ndim) if d != along and a.shape[d] != first.shape[d]]
-    if off:
+    mismatched = [d for d in range(a.ndim) if d != dimension and a.shape[d] != first.shape[d]]
+    if mismatched:
         raise ValueError(
             "all the input array dimensions except for the concatenation axis must match exactly, but along dimension "
-            f"{off[0]}, the array at index 0 has size {first.shape[off[0]]} and the array at index {number} has size "
-            f"{a.shape[off[0]]}"
+            f"{mismatched[0]}, the array at index 0 has size {first.shape[mismatched[0]]} and the array at index "
+            f"{number} has size {a.shape[mismatched[0]]}"
         )
 
 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Array:
     """Stack arrays of one shape along a new dimension."""
-    given = [array_of(a) for a in items(arrays, "stack")]
-    if not given:
+    inputs = [array_of(a) for a in arrays_to_join(arrays, "stack")]
+    if not inputs:
         raise ValueError("need at least one array to stack")
-    if len({a.shape for a in given}) != 1:
+    if len({a.shape for a in inputs}) != 1:
         raise ValueError("all input arrays must have the same shape")
-    at = normalize_axis_index(axis, given[0].ndim + 1)
-    sizes = (*given[0].shape[:at], 1, *given[0].shape[at:])
-    ops = [xla.reshape(value_of(a), sizes) for a in _common(given, out, dtype, casting)]
-    made = TracedArray(xla.concatenate(ops, at) if len(ops) > 1 else ops[0])
-    return to_out(made, out, casting, "stack")
+    dimension = normalize_axis_index(axis, inputs[0].ndim + 1)
+    sizes = (*inputs[0].shape[:dimension], 1, *inputs[0].shape[dimension:])
+    ops = [xla.reshape(value_of(a), sizes) for a in _convert_to_common(inputs, out, dtype, casting)]
+    result = TracedArray(xla.concatenate(ops, dimension) if len(ops) > 1 else ops[0])
+    return to_out(result, out, casting, "stack")
 
 
-def _rows(arrays: Any, make: Callable[..., Any], name: str) -> list[Array]:
-    made = make(*items(arrays, name))
-    return list(made) if isinstance(made, tuple) else [made]
+def _apply_atleast(arrays: Any, atleast: Callable[..., Any], name: str) -> list[Array]:
+    result = atleast(*arrays_to_join(arrays, name))
+    return list(result) if isinstance(result, tuple) else [result]
 
 
 @implements(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
     """Stack arrays vertically."""
-    return concatenate(_rows(tup, atleast_2d, "vstack"), 0, dtype=dtype, casting=casting)
+    return concatenate(_apply_atleast(tup, atleast_2d, "vstack"), 0, dtype=dtype, casting=casting)
 
 
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
     """Stack arrays horizontally."""
-    arrays = _rows(tup, atleast_1d, "hstack")
+    arrays = _apply_atleast(tup, atleast_1d, "hstack")
     return concatenate(arrays, int(arrays[0].ndim > 1), dtype=dtype, casting=casting)
 
 
 @implements(np.dstack)
 def dstack(tup: Any) -> Array:
     """Stack arrays along the third dimension."""
-    return concatenate(_rows(tup, atleast_3d, "dstack"), 2)
+    return concatenate(_apply_atleast(tup, atleast_3d, "dstack"), 2)
 
 
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Array:
     """Stack vectors, and columns of matrices, as columns of a matrix."""
-    arrays = [array_of(a) for a in items(tup, "column_stack")]
-    return concatenate([resized(a, (a.size, 1)) if a.ndim < 2 else a for a in arrays], 1)
+    arrays = [array_of(a) for a in arrays_to_join(tup, "column_stack")]
+    return concatenate([reshape_row_major(a, (a.size, 1)) if a.ndim < 2 else a for a in arrays], 1)
 
 
 @implements(np.block)
@@ -270,7 +272,7 @@ def _depth(arrays: Any, where: str = "arrays") -> int:
 def _block(arrays: Any, depth: int, rank: int) -> Array:
     if not isinstance(arrays, list):
         array = array_of(arrays)
-        return resized(array, (*[1] * (rank - array.ndim), *array.shape))
+        return reshape_row_major(array, (*[1] * (rank - array.ndim), *array.shape))
     return concatenate([_block(part, depth - 1, rank) for part in arrays], -depth)
 
 
@@ -281,16 +283,16 @@ def _block(arrays: Any, depth: int, rank: int) -> Array:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into nearly equal parts, or at indices."""
     array = array_of(ary)
-    along = normalize_axis_index(axis, array.ndim)
-    n = array.shape[along]
+    dimension = normalize_axis_index(axis, array.ndim)
+    n = array.shape[dimension]
     if hasattr(indices_or_sections, "__len__") and np.ndim(indices_or_sections):
-        marks = [0, *[slice(None, k).indices(n)[1] for k in indices_or_sections], n]
-        return [part_along(array, along, a, max(a, b)) for a, b in pairwise(marks)]
+        boundaries = [0, *[slice(None, k).indices(n)[1] for k in indices_or_sections], n]
+        return [slice_view(array, dimension, a, max(a, b)) for a, b in pairwise(boundaries)]
     count = int(indices_or_sections)
     if count <= 0:
         raise ValueError("number sections must be larger than 0.")
-    ends = [0, *np.cumsum([n // count + (k < n % count) for k in range(count)]).tolist()]
-    return [part_along(array, along, a, b) for a, b in pairwise(ends)]
+    boundaries_ = [0, *np.cumsum([n // count + (k < n % count) for k in range(count)]).tolist()]
+    return [slice_view(array, dimension, a, b) for a, b in pairwise(boundaries_)]
 
 
 @implements(np.split)
@@ -353,9 +355,9 @@ def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
     rank = max(array.ndim, len(counts))
     sizes = (*[1] * (rank - array.ndim), *array.shape)
     counts = (*[1] * (rank - len(counts)), *counts)
-    wide = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
-    made = xla.broadcast_in_dim(xla.reshape(value_of(array), sizes), wide, tuple(range(1, 2 * rank, 2)))
-    return TracedArray(xla.reshape(made, tuple(c * n for c, n in zip(counts, sizes, strict=True))))
+    interleaved = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
+    result = xla.broadcast_in_dim(xla.reshape(value_of(array), sizes), interleaved, tuple(range(1, 2 * rank, 2)))
+    return TracedArray(xla.reshape(result, tuple(c * n for c, n in zip(counts, sizes, strict=True))))
 
 
 @implements(np.resize)
@@ -365,37 +367,37 @@ def resize(a: Any, new_shape: Any) -> Array:
     sizes = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (int(new_shape),)
     if any(n < 0 for n in sizes):
         raise ValueError("all elements of `new_shape` must be non-negative")
-    wanted = prod(sizes)
-    if not array.size or not wanted:
+    count = prod(sizes)
+    if not array.size or not count:
         return concatenate([array_of(np.zeros(sizes, array.dtype))])
-    flat = value_of(tile(ravel(array), -(-wanted // array.size)))
-    return TracedArray(xla.reshape(xla.slice_in_dim(flat, 0, wanted), sizes))
+    flat = value_of(tile(ravel(array), -(-count // array.size)))
+    return TracedArray(xla.reshape(xla.slice_in_dim(flat, 0, count), sizes))
 
 
 @implements(np.repeat, note="counts must be known while tracing")
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Array:
     """Repeat each element a number of times."""
-    array, at = along(a, axis)
-    n = array.shape[at]
-    counts = known(repeats, "repeat", "counts").astype(np.intp)
+    array, dimension = resolve_axis(a, axis)
+    n = array.shape[dimension]
+    counts = require_known(repeats, "repeat", "counts").astype(np.intp)
     if counts.ndim > 1 or counts.size not in (1, n):
         raise ValueError(f"operands could not be broadcast together with shape ({n},) {counts.shape}")
     if n and (counts < 0).any():
         raise ValueError("repeats may not contain negative values.")
     if counts.size == 1:
-        return _each_repeated(array, int(counts.reshape(-1)[0]) if n else 0, at)
-    return TracedArray(picked(value_of(array), np.repeat(np.arange(n), counts), at))
+        return _repeat_each(array, int(counts.reshape(-1)[0]) if n else 0, dimension)
+    return TracedArray(take_indices(value_of(array), np.repeat(np.arange(n), counts), dimension))
 
 
-def _each_repeated(array: Array, count: int, axis: int) -> Array:
+def _repeat_each(array: Array, count: int, axis: int) -> Array:
     sizes = array.shape
-    wide = (*sizes[: axis + 1], count, *sizes[axis + 1 :])
-    places = tuple(d + (d > axis) for d in range(array.ndim))
-    made = xla.broadcast_in_dim(value_of(array), wide, places)
-    return TracedArray(xla.reshape(made, (*sizes[:axis], sizes[axis] * count, *sizes[axis + 1 :])))
+    expanded = (*sizes[: axis + 1], count, *sizes[axis + 1 :])
+    dimensions = tuple(d + (d > axis) for d in range(array.ndim))
+    result = xla.broadcast_in_dim(value_of(array), expanded, dimensions)
+    return TracedArray(xla.reshape(result, (*sizes[:axis], sizes[axis] * count, *sizes[axis + 1 :])))
 
 
-def known(value: Any, name: str, what: str) -> np.ndarray[Any, Any]:
+def require_known(value: Any, name: str, description: str) -> np.ndarray[Any, Any]:
     """Return numbers that determine the shape of a result.
 
     Raises
@@ -405,8 +407,8 @@ def known(value: Any, name: str, what: str) -> np.ndarray[Any, Any]:
     """
     if is_traced(value):
         raise UnimplementedError(
-            f"{name}: the {what} are traced, and the size of the result would depend on them",
-            where=_trace.user_line(), hint="mark the argument static",
+            f"{name}: the {description} are traced, but the size of the result depends on them",
+            where=_trace.user_line(), hint="pass them as a static argument (static= of cyxla.jit)",
         )  # fmt: skip
     return np.asarray(value)
 
@@ -419,53 +421,59 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
-def _along(arr: Any, axis: int | None) -> tuple[Array, int]:
+def _flatten_if_no_axis(arr: Any, axis: int | None) -> tuple[Array, int]:
     array = array_of(arr)
     if axis is None:
         return ravel(array), 0
     return array, normalize_axis_index(axis, array.ndim)
 
 
-@implements(np.insert, note="places must be known while tracing")
+@implements(np.insert, note="indices must be known while tracing")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Insert values before indices."""
-    array, at = _along(arr, axis)
-    n = array.shape[at]
-    places = _places(obj, n, "insert")
-    new = TracedArray(as_type_of(values, array))
-    new = resized(new, (*[1] * (array.ndim - new.ndim), *new.shape))
-    if places.ndim == 0:  # NumPy inserts along the first dimension of the values for a scalar index
-        new = moveaxis(new, 0, at)
-    marks = np.insert(np.zeros(n, bool), places, np.ones(new.shape[at], bool) if places.size == 1 else True)
-    count = int(marks.sum())
-    order = np.insert(np.arange(n), places, n + np.arange(count))
-    room = (*array.shape[:at], count, *array.shape[at + 1 :])
-    both = xla.concatenate([value_of(array), repeated(_fitting(new, room), room)], at)
-    return TracedArray(picked(both, order, at))
+    array, dimension = _flatten_if_no_axis(arr, axis)
+    n = array.shape[dimension]
+    positions = _normalize_positions(obj, n, "insert")
+    inserted = TracedArray(convert_for_assignment(values, array))
+    inserted = reshape_row_major(inserted, (*[1] * (array.ndim - inserted.ndim), *inserted.shape))
+    if positions.ndim == 0:  # NumPy inserts along the first dimension of the values for a scalar index
+        inserted = moveaxis(inserted, 0, dimension)
+    is_inserted = np.insert(
+        np.zeros(n, bool), positions, np.ones(inserted.shape[dimension], bool) if positions.size == 1 else True
+    )
+    count = int(is_inserted.sum())
+    order = np.insert(np.arange(n), positions, n + np.arange(count))
+    inserted_shape = (*array.shape[:dimension], count, *array.shape[dimension + 1 :])
+    combined = xla.concatenate(
+        [value_of(array), broadcast_op(_check_broadcast(inserted, inserted_shape), inserted_shape)], dimension
+    )
+    return TracedArray(take_indices(combined, order, dimension))
 
 
-def _places(value: Any, size: int, name: str) -> Any:
+def _normalize_positions(value: Any, size: int, name: str) -> Any:
     """Normalise indices along a dimension."""
     if isinstance(value, slice):
         return np.arange(size)[value]
-    places = known(value, name, "places")
-    if places.dtype.kind == "b" and places.ndim == 1 and places.size == size:
-        return np.flatnonzero(places)
-    return places if places.size else places.astype(np.intp)
+    positions = require_known(value, name, "indices")
+    if positions.dtype.kind == "b" and positions.ndim == 1 and positions.size == size:
+        return np.flatnonzero(positions)
+    return positions if positions.size else positions.astype(np.intp)
 
 
-def _fitting(new: Array, room: tuple[int, ...]) -> XlaOp:
-    if np.broadcast_shapes(new.shape, room) != room:
-        raise ValueError(f"could not broadcast input array from shape {new.shape} into shape {room}")
-    return value_of(new)
+def _check_broadcast(array: Array, shape: tuple[int, ...]) -> XlaOp:
+    if np.broadcast_shapes(array.shape, shape) != shape:
+        raise ValueError(f"could not broadcast input array from shape {array.shape} into shape {shape}")
+    return value_of(array)
 
 
-@implements(np.delete, note="places must be known while tracing")
+@implements(np.delete, note="indices must be known while tracing")
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     """Delete the elements at indices."""
-    array, at = _along(arr, axis)
-    n = array.shape[at]
-    return TracedArray(picked(value_of(array), np.delete(np.arange(n), _places(obj, n, "delete")), at))
+    array, dimension = _flatten_if_no_axis(arr, axis)
+    n = array.shape[dimension]
+    return TracedArray(
+        take_indices(value_of(array), np.delete(np.arange(n), _normalize_positions(obj, n, "delete")), dimension)
+    )
 
 
 @implements(np.roll)
@@ -481,20 +489,20 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     count = max(len(axes), len(shifts))
     op = value_of(array)
-    for axis_, by in zip(list(axes) * (count // len(axes)), shifts * (count // len(shifts)), strict=True):
-        op = _rolled(op, by, axis_)
+    for axis_, amount in zip(list(axes) * (count // len(axes)), shifts * (count // len(shifts)), strict=True):
+        op = _roll_axis(op, amount, axis_)
     return TracedArray(op)
 
 
-def _rolled(op: XlaOp, by: Any, axis: int) -> XlaOp:
+def _roll_axis(op: XlaOp, amount: Any, axis: int) -> XlaOp:
     n = op.shape.dims[axis]
     if n == 0:
         return op
-    if not isinstance(by, TracedArray):
-        cut = -index(by) % n
-        return picked(op, np.concatenate([np.arange(cut, n), np.arange(cut)]), axis)
-    if by.dtype.kind not in "iub":
-        raise TypeError(f"roll: shifts are integers, not {by.dtype}")
-    start = np.remainder(-by.astype(np.int64), n)
+    if not isinstance(amount, TracedArray):
+        first = -index(amount) % n
+        return take_indices(op, np.concatenate([np.arange(first, n), np.arange(first)]), axis)
+    if amount.dtype.kind not in "iub":
+        raise TypeError(f"roll: shifts must be integers, not {amount.dtype}")
+    start = np.remainder(-amount.astype(np.int64), n)
     starts = [value_of(start) if d == axis else xla.constant(op.builder, 0, "s64") for d in range(op.shape.rank)]
     return xla.dynamic_slice(xla.concatenate([op, op], axis), starts, op.shape.dims)

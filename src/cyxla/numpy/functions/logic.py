@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.functions.mathematics import strong, weak_or_strong
+from cyxla.numpy.functions.mathematics import as_strong, keep_python_number
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import kind_of
@@ -33,13 +33,13 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         y = TracedArray(convert(value_of(y), np.dtype(float)), float) if y.weak is int else y
     else:
         y = cast(y, common_type_of(y.dtype, float))
-    near = np.less_equal(abs(x - y), atol + rtol * abs(y))  # of Python numbers Python numbers, which are weak
-    same: Array = np.logical_or(np.logical_and(near, np.isfinite(y)), np.equal(x, y))
+    close = np.less_equal(abs(x - y), atol + rtol * abs(y))
+    same: Array = np.logical_or(np.logical_and(close, np.isfinite(y)), np.equal(x, y))
     return np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y))) if equal_nan else same
 
 
 def _weak_or_array(value: Any) -> Any:
-    return int(value) if isinstance(value, bool) else weak_or_strong(value)
+    return int(value) if isinstance(value, bool) else keep_python_number(value)
 
 
 @implements(np.allclose)
@@ -51,7 +51,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Test whether two arrays have equal shapes and elements."""
-    x, y = strong(a1), strong(a2)
+    x, y = as_strong(a1), as_strong(a2)
     if x.shape != y.shape:
         return False
     same = np.equal(x, y)
@@ -63,7 +63,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 @implements(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Test whether two arrays are equal after broadcasting."""
-    x, y = strong(a1), strong(a2)
+    x, y = as_strong(a1), as_strong(a2)
     try:
         np.broadcast_shapes(x.shape, y.shape)
     except ValueError:
@@ -74,8 +74,8 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 # -- elements
 
 
-def _of_sign(x: Any, out: Any, negative: bool) -> Any:
-    array = strong(x)
+def _is_signed_infinity(x: Any, out: Any, negative: bool) -> Any:
+    array = as_strong(x)
     if array.dtype.kind == "c":
         raise TypeError(f"This operation is not supported for {array.dtype} values because it would be ambiguous.")
     sign = np.signbit(array)
@@ -85,25 +85,25 @@ def _of_sign(x: Any, out: Any, negative: bool) -> Any:
 @implements(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> Any:
     """Test for plus infinity."""
-    return _of_sign(x, out, False)
+    return _is_signed_infinity(x, out, False)
 
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: Any = None) -> Any:
     """Test for minus infinity."""
-    return _of_sign(x, out, True)
+    return _is_signed_infinity(x, out, True)
 
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
     """Test for nonzero imaginary parts."""
-    return np.not_equal(np.imag(strong(x)), 0)
+    return np.not_equal(np.imag(as_strong(x)), 0)
 
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
     """Test for zero imaginary parts."""
-    return np.equal(np.imag(strong(x)), 0)
+    return np.equal(np.imag(as_strong(x)), 0)
 
 
 @implements(np.iscomplexobj)
@@ -151,7 +151,7 @@ def min_scalar_type(a: Any, /) -> Any:
     if array.ndim == 0:
         raise TraceError(
             "min_scalar_type depends on the value of a scalar, which is not known while tracing",
-            where=_trace.user_line(), hint="x.dtype is the type",
+            where=_trace.user_line(), hint="use x.dtype",
         )  # fmt: skip
     return array.dtype
 
@@ -159,11 +159,11 @@ def min_scalar_type(a: Any, /) -> Any:
 @implements(np.common_type)
 def common_type(*arrays: Any) -> Any:
     """Return the common inexact dtype of arrays."""
-    found = [as_traced(a).dtype for a in arrays]
+    dtypes = [as_traced(a).dtype for a in arrays]
     precision = 0
-    for dtype in found:
+    for dtype in dtypes:
         real = np.empty(0, dtype).real.dtype
         if dtype.kind not in "iu" and real not in _PRECISIONS:
             raise TypeError("can't get common type for non-numeric array")
         precision = max(precision, 2 if dtype.kind in "iu" else _PRECISIONS[real])
-    return (_COMPLEX if any(d.kind == "c" for d in found) else _REAL)[precision]
+    return (_COMPLEX if any(d.kind == "c" for d in dtypes) else _REAL)[precision]

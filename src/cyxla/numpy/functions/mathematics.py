@@ -12,7 +12,7 @@ import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
 from cyxla.numpy.gradient.composites import attach
-from cyxla.numpy.indexing.access import as_type_of
+from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
@@ -27,18 +27,18 @@ from cyxla.xla.lib import special, values
 Array = Any  # a traced array, computed on by NumPy's functions
 _CLIP = np._core.umath.clip  # type: ignore[attr-defined]
 ALTERNATIVES.update({
-    "real_if_close": "whether the imaginary parts are small is not known while tracing: np.real(x)",
-    "vectorize": "functions of arrays need no np.vectorize; cyxla.map runs one for each row",
+    "real_if_close": "it depends on the values of the imaginary parts: use np.real(x)",
+    "vectorize": "call the function on the array itself, or use cyxla.map to call it for each row",
 })  # fmt: skip
 
 
-def strong(value: Any, dtype: Any = None) -> Array:
+def as_strong(value: Any, dtype: Any = None) -> Array:
     """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
-    made = as_traced(value, dtype)
-    return TracedArray(value_of(made)) if made.weak else made
+    result = as_traced(value, dtype)
+    return TracedArray(value_of(result)) if result.weak else result
 
 
-def weak_or_strong(value: Any) -> Any:
+def keep_python_number(value: Any) -> Any:
     """Return a Python number as it is, other values as arrays."""
     return value if type(value) in (int, float, complex) else as_traced(value)
 
@@ -49,40 +49,40 @@ def weak_or_strong(value: Any) -> Any:
 @implements(np.round, np.around)
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Round to decimals, halves to even."""
-    array, decimals = strong(a), index(decimals)
+    array, decimals = as_strong(a), index(decimals)
     if array.dtype.kind == "c":
-        return _to_out(joined(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
+        return _to_out(make_complex(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
     if array.dtype.kind in "iu":
-        return _to_out(np.copy(array) if decimals >= 0 else _rounded_whole(array, -decimals), out)
+        return _to_out(np.copy(array) if decimals >= 0 else _round_integers(array, -decimals), out)
     if decimals == 0:
         return _to_out(np.rint(array), out)
     if array.dtype.kind == "b":
-        raise DTypeError(f"bools cannot be rounded to {decimals} decimals")
+        raise DTypeError(f"round: an array of bools cannot be rounded to {decimals} decimals")
     scale = 10.0 ** abs(decimals) if abs(decimals) <= float_info.max_10_exp else inf
-    made = np.rint(array * scale) / scale if decimals > 0 else np.rint(array / scale) * scale
-    return _to_out(np.copy(made, order="A"), out)
+    result = np.rint(array * scale) / scale if decimals > 0 else np.rint(array / scale) * scale
+    return _to_out(np.copy(result, order="A"), out)
 
 
-def _rounded_whole(array: Array, digits: int) -> Array:
+def _round_integers(array: Array, digits: int) -> Array:
     scale = 10.0**digits
     return cast(np.rint(array / scale) * scale, array.dtype)
 
 
-def _to_out(made: Any, out: Any, name: str = "round") -> Any:
-    return made if out is None else to_outputs([made], out, True, "unsafe", name)
+def _to_out(result: Any, out: Any, name: str = "round") -> Any:
+    return result if out is None else to_outputs([result], out, True, "unsafe", name)
 
 
-def joined(real: Array, imag: Array) -> TracedArray:
+def make_complex(real: Array, imag: Array) -> TracedArray:
     """Combine real and imaginary parts."""
-    made = TracedArray(xla.complex_(value_of(real), value_of(imag)))
-    set_order(made, "K", [real])
-    return made
+    result = TracedArray(xla.complex_(value_of(real), value_of(imag)))
+    set_order(result, "K", [real])
+    return result
 
 
 @implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
     """Round towards zero."""
-    return np.trunc(strong(x), out=out)
+    return np.trunc(as_strong(x), out=out)
 
 
 @implements(np.clip)
@@ -107,14 +107,14 @@ def clip(
 
 
 def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    nothing = NOT_GIVEN
-    if a_min is nothing and a_max is nothing:
-        return (None if low is nothing else low), (None if high is nothing else high)
-    if a_min is nothing:
+    unset = NOT_GIVEN
+    if a_min is unset and a_max is unset:
+        return (None if low is unset else low), (None if high is unset else high)
+    if a_min is unset:
         raise TypeError("clip() missing 1 required positional argument: 'a_min'")
-    if a_max is nothing:
+    if a_max is unset:
         raise TypeError("clip() missing 1 required positional argument: 'a_max'")
-    if low is not nothing or high is not nothing:
+    if low is not unset or high is not unset:
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
     return a_min, a_max
 
@@ -122,32 +122,32 @@ def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace nan and infinities by numbers."""
-    array = strong(x)
+    array = as_strong(x)
     if array.dtype.kind not in "fcV":
         return np.copy(array) if copy else array
     if array.dtype.kind == "c":
-        parts = [_finite(p, nan, posinf, neginf) for p in (np.real(array), np.imag(array))]
-        made = joined(parts[0], parts[1])
+        parts = [_replace_non_finite(p, nan, posinf, neginf) for p in (np.real(array), np.imag(array))]
+        result = make_complex(parts[0], parts[1])
     else:
-        made = _finite(array, nan, posinf, neginf)
+        result = _replace_non_finite(array, nan, posinf, neginf)
     if copy:
-        return made
-    array.overwrite(value_of(made))
+        return result
+    array.overwrite(value_of(result))
     return array
 
 
-def _finite(array: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
+def _replace_non_finite(array: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
     op = value_of(array)
-    most, least = (TracedArray(f(op)) for f in (values.max_finite_value, values.min_finite_value))
-    for given in (nan, posinf, neginf):
-        if given is not None and strong(given).dtype.kind == "c":
-            raise DTypeError("nan_to_num: parts of complex numbers take real numbers in place of nan and infinities")
-    made = np.where(np.isnan(array), cast(strong(nan), array.dtype), array)
-    for sign, given, end in ((1, posinf, most), (-1, neginf, least)):
-        number = end if given is None else cast(strong(given), array.dtype)
-        found = np.logical_and(np.isinf(array), array > 0 if sign > 0 else array < 0)
-        made = np.where(found, number, made)
-    return made
+    greatest, lowest = (TracedArray(f(op)) for f in (values.max_finite_value, values.min_finite_value))
+    for replacement in (nan, posinf, neginf):
+        if replacement is not None and as_strong(replacement).dtype.kind == "c":
+            raise DTypeError("nan_to_num: nan=, posinf= and neginf= must be real numbers")
+    result = np.where(np.isnan(array), cast(as_strong(nan), array.dtype), array)
+    for sign, replacement, default in ((1, posinf, greatest), (-1, neginf, lowest)):
+        number = default if replacement is None else cast(as_strong(replacement), array.dtype)
+        mask = np.logical_and(np.isinf(array), array > 0 if sign > 0 else array < 0)
+        result = np.where(mask, number, result)
+    return result
 
 
 # -- parts of complex numbers
@@ -174,10 +174,10 @@ def imag(val: Any) -> Any:
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
     """Return the angle in the complex plane."""
-    array = strong(z)
+    array = as_strong(z)
     parts = (np.imag(array), np.real(array)) if array.dtype.kind == "c" else (0, array)
-    made = np.arctan2(*parts)
-    return made * (180 / pi) if deg else made
+    result = np.arctan2(*parts)
+    return result * (180 / pi) if deg else result
 
 
 # -- functions
@@ -186,34 +186,36 @@ def angle(z: Any, deg: bool = False) -> Any:
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
     """Compute sin(pi x) / (pi x); 1 at 0."""
-    turned: Array = pi * strong(x)
-    small = np.finfo(turned.dtype).eps if turned.dtype.kind == "f" else 1e-20
-    held = np.where(turned != 0, turned, np.asarray(small, turned.dtype))
-    made: Array = np.sin(held) / held
-    return traced(attach([value_of(turned)], [value_of(made)], vjp=_sinc_slope)[0])
+    scaled: Array = pi * as_strong(x)
+    small = np.finfo(scaled.dtype).eps if scaled.dtype.kind == "f" else 1e-20
+    nonzero = np.where(scaled != 0, scaled, np.asarray(small, scaled.dtype))
+    result: Array = np.sin(nonzero) / nonzero
+    return traced(attach([value_of(scaled)], [value_of(result)], vjp=_sinc_vjp)[0])
 
 
-_SINC = [2 * k * (-1) ** k / factorial(2 * k + 1) for k in range(1, 10)]  # of the derivative's series, by odd powers
+_SINC_SERIES = [
+    2 * k * (-1) ** k / factorial(2 * k + 1) for k in range(1, 10)
+]  # coefficients of the derivative's Taylor series, for x, x^3, ..
 
 
-def _sinc_slope(inputs: list[XlaOp], _: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
+def _sinc_vjp(inputs: list[XlaOp], _: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
     """Differentiate by a series near 0, where the closed form cancels."""
     if cotangents[0] is None:
         return [None]
     t: Array = traced(inputs[0])
-    near = np.abs(t) < 1
-    small, large = np.where(near, t, 0), np.where(near, 1, t)
+    is_small = np.abs(t) < 1
+    small, large = np.where(is_small, t, 0), np.where(is_small, 1, t)
     series = np.zeros_like(t)
-    for weight in _SINC[::-1]:
+    for weight in _SINC_SERIES[::-1]:
         series = series * small * small + weight
-    slope: Array = np.where(near, series * small, (np.cos(large) - np.sin(large) / large) / large)
-    return [xla.multiply(cotangents[0], value_of(slope))]
+    derivative: Array = np.where(is_small, series * small, (np.cos(large) - np.sin(large) / large) / large)
+    return [xla.multiply(cotangents[0], value_of(derivative))]
 
 
 @implements(np.i0)
 def i0(x: Any) -> Any:
     """Compute the modified Bessel function of order 0."""
-    array = strong(x)
+    array = as_strong(x)
     if array.dtype.kind == "c":
         raise TypeError("i0 not supported for complex values")
     if array.dtype.kind not in "fV":
@@ -230,7 +232,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """Compute the cross product; for vectors in a plane its third component."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = strong(a), strong(b)
+    x, y = as_strong(a), as_strong(b)
     if x.ndim < 1 or y.ndim < 1:
         raise ShapeError("At least one array has zero dimension")
     x, y = np.moveaxis(x, axisa, -1), np.moveaxis(y, axisb, -1)
@@ -238,22 +240,22 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         raise ShapeError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
     dtype = result_type(x.dtype, y.dtype)
     x, y = (cast(v, dtype) for v in (x, y))
-    flat = x.shape[-1] == 2 and y.shape[-1] == 2
+    planar = x.shape[-1] == 2 and y.shape[-1] == 2
     a0, a1, a2 = _components(x)
     b0, b1, b2 = _components(y)
-    turned = _minus(a0, b1, a1, b0)
-    if flat:
-        return turned
-    rest = [_minus(a1, b2, a2, b1), _minus(a2, b0, a0, b2)]
-    made = np.stack([*(np.broadcast_to(v, turned.shape) for v in rest), turned], -1)
-    return np.moveaxis(made, -1, axisc)
+    third = _subtract_products(a0, b1, a1, b0)
+    if planar:
+        return third
+    first_two = [_subtract_products(a1, b2, a2, b1), _subtract_products(a2, b0, a0, b2)]
+    result = np.stack([*(np.broadcast_to(v, third.shape) for v in first_two), third], -1)
+    return np.moveaxis(result, -1, axisc)
 
 
 def _components(x: Array) -> list[Array | None]:
     return [x[..., k] if k < x.shape[-1] else None for k in range(3)]
 
 
-def _minus(a: Array | None, b: Array | None, c: Array | None, d: Array | None) -> Array:
+def _subtract_products(a: Array | None, b: Array | None, c: Array | None, d: Array | None) -> Array:
     """Subtract two products, either of which may be missing."""
     first = None if a is None or b is None else a * b
     second = None if c is None or d is None else c * d
@@ -263,7 +265,7 @@ def _minus(a: Array | None, b: Array | None, c: Array | None, d: Array | None) -
 @implements(np.linalg.cross)
 def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Compute the cross product."""
-    x, y = strong(x1), strong(x2)
+    x, y = as_strong(x1), as_strong(x2)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
         raise ShapeError(
             "Both input arrays must be (arrays of) 3-dimensional vectors, "
@@ -282,22 +284,22 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
         raise ValueError("select with an empty condition list is not possible")
-    choices = [weak_or_strong(c) for c in (*choicelist, default)]
+    choices = [keep_python_number(c) for c in (*choicelist, default)]
     kinds: list[Any] = [type(c) if type(c) in (int, float, complex) else c.kind for c in choices]
     dtype = result_type(*kinds)
     conditions = [as_traced(c) for c in condlist]
     for k, condition in enumerate(conditions):
         if condition.dtype.kind != "b":
             raise TypeError(f"invalid entry {k} in condlist: should be boolean ndarray")
-    arrays = [*[_choice(as_traced(c), dtype) for c in choices[:-1]], cast(as_traced(choices[-1]), dtype)]
+    arrays = [*[_cast_choice(as_traced(c), dtype) for c in choices[:-1]], cast(as_traced(choices[-1]), dtype)]
     shape = np.broadcast_shapes(*[a.shape for a in (*conditions, *arrays)])
-    made: Array = np.broadcast_to(arrays[-1], shape)
+    result: Array = np.broadcast_to(arrays[-1], shape)
     for condition, choice in zip(conditions[::-1], arrays[-2::-1], strict=True):
-        made = np.where(condition, choice, made)
-    return made
+        result = np.where(condition, choice, result)
+    return result
 
 
-def _choice(array: Array, dtype: Any) -> Array:
+def _cast_choice(array: Array, dtype: Any) -> Array:
     if not np.can_cast(array.dtype, dtype, "same_kind"):
         raise TypeError(f"Cannot cast array data from {array.dtype!r} to {dtype!r} according to the rule 'same_kind'")
     return cast(array, dtype)
@@ -306,40 +308,42 @@ def _choice(array: Array, dtype: Any) -> Array:
 @implements(np.piecewise, note="functions are called on the whole array, so they must work element by element")
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Apply functions where conditions hold."""
-    array = strong(x)
+    array = as_strong(x)
     conditions = _conditions(condlist, array)
     if len(conditions) == len(funclist) - 1:
-        some = conditions[0]
+        any_condition = conditions[0]
         for condition in conditions[1:]:
-            some = np.logical_or(some, condition)
-        conditions.append(np.logical_not(some))
+            any_condition = np.logical_or(any_condition, condition)
+        conditions.append(np.logical_not(any_condition))
     elif len(conditions) != len(funclist):
         n = len(conditions)
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
-    made: Array = np.zeros_like(array)
+    result: Array = np.zeros_like(array)
     for condition, function in zip(conditions, funclist, strict=True):
         value = function(array, *args, **kw) if isinstance(function, Callable) else function  # type: ignore[arg-type]
-        made = np.where(_of_leading(condition, array.shape), TracedArray(as_type_of(value, array)), made)
-    return made
+        result = np.where(
+            _broadcast_leading(condition, array.shape), TracedArray(convert_for_assignment(value, array)), result
+        )
+    return result
 
 
-def _of_leading(mask: Array, sizes: tuple[int, ...]) -> Array:
+def _broadcast_leading(mask: Array, sizes: tuple[int, ...]) -> Array:
     """Broadcast a mask of the first dimensions to all dimensions."""
     rank = mask.ndim
     if mask.shape != sizes[:rank]:
-        raise OutOfRangeError(f"a condition of sizes {list(mask.shape)} does not index an array of {list(sizes)}")
+        raise OutOfRangeError(f"piecewise: a condition of shape {mask.shape} does not match an array of shape {sizes}")
     return np.reshape(mask, (*mask.shape, *[1] * (len(sizes) - rank)))
 
 
-def _conditions(given: Any, array: Array) -> list[Array]:
+def _conditions(condlist: Any, array: Array) -> list[Array]:
     """Return a list of conditions, also for a single one."""
-    if not isinstance(given, (list, tuple)) and np.ndim(given) == 0:
-        return [cast(as_traced(given), bool)]
-    if len(given) == 0:
+    if not isinstance(condlist, (list, tuple)) and np.ndim(condlist) == 0:
+        return [cast(as_traced(condlist), bool)]
+    if len(condlist) == 0:
         raise IndexError("index 0 is out of bounds for axis 0 with size 0")
-    if array.ndim and not isinstance(given[0], list) and np.ndim(given[0]) == 0:
-        return [cast(as_traced(given), bool)]
-    return [cast(as_traced(c), bool) for c in given]
+    if array.ndim and not isinstance(condlist[0], list) and np.ndim(condlist[0]) == 0:
+        return [cast(as_traced(condlist), bool)]
+    return [cast(as_traced(c), bool) for c in condlist]
 
 
 # -- functions along axes
@@ -348,42 +352,42 @@ def _conditions(given: Any, array: Array) -> list[Array]:
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply a function to all vectors along an axis."""
-    array = strong(arr)
+    array = as_strong(arr)
     axis = np.lib.array_utils.normalize_axis_index(axis, array.ndim)
-    lines = np.moveaxis(array, axis, -1)
-    if 0 in lines.shape[:-1]:
+    vectors = np.moveaxis(array, axis, -1)
+    if 0 in vectors.shape[:-1]:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    made = _of_lines(lambda line: strong(func1d(line, *args, **kwargs)), lines)
-    kept, own = lines.ndim - 1, made.ndim - lines.ndim + 1
-    order = [*range(axis), *range(kept, kept + own), *range(axis, kept)]
-    return np.transpose(made, order)
+    result = _map_vectors(lambda vector: as_strong(func1d(vector, *args, **kwargs)), vectors)
+    outer_rank, result_rank = vectors.ndim - 1, result.ndim - vectors.ndim + 1
+    order = [*range(axis), *range(outer_rank, outer_rank + result_rank), *range(axis, outer_rank)]
+    return np.transpose(result, order)
 
 
-_WRITTEN_OUT = 32  # most vectors for which the function is traced one by one
+_MAX_UNROLLED = 32  # greatest number of vectors for which the function is traced once for each
 
 
-def _of_lines(function: Callable[[Array], Array], lines: Array) -> Array:
+def _map_vectors(function: Callable[[Array], Array], vectors: Array) -> Array:
     from cyxla.numpy.control import map as map_
 
-    outer = lines.shape[:-1]
-    rows = np.reshape(lines, (prod(outer), lines.shape[-1]))
-    if len(rows) <= _WRITTEN_OUT:
-        made = np.stack([function(rows[k]) for k in range(len(rows))])
+    outer = vectors.shape[:-1]
+    rows = np.reshape(vectors, (prod(outer), vectors.shape[-1]))
+    if len(rows) <= _MAX_UNROLLED:
+        result = np.stack([function(rows[k]) for k in range(len(rows))])
     else:
-        made = map_(function, rows)
-    return np.reshape(made, (*outer, *made.shape[1:]))
+        result = map_(function, rows)
+    return np.reshape(result, (*outer, *result.shape[1:]))
 
 
 @implements(np.apply_over_axes)
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     """Apply a function of an array and an axis for several axes in turn."""
-    array = strong(a)
+    array = as_strong(a)
     for axis in [axes] if np.ndim(axes) == 0 else axes:
-        along = axis + array.ndim if axis < 0 else axis
-        made = strong(func(array, along))
-        if made.ndim != array.ndim:
-            made = np.expand_dims(made, along)
-        if made.ndim != array.ndim:
+        dimension = axis + array.ndim if axis < 0 else axis
+        result = as_strong(func(array, dimension))
+        if result.ndim != array.ndim:
+            result = np.expand_dims(result, dimension)
+        if result.ndim != array.ndim:
             raise ValueError("function is not returning an array of the correct shape")
-        array = made
+        array = result
     return array

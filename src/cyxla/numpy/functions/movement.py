@@ -14,7 +14,7 @@ from cyxla.numpy.tracing.memory_layout import Memory, column_major, reshaped
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.result_layout import order_letter
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_sizes, value_of
-from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
+from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -23,18 +23,20 @@ Array = TracedArray
 
 def array_of(value: Any) -> Array:
     """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
-    made = as_traced(value)
-    return TracedArray(value_of(made)) if made.weak else made
+    result = as_traced(value)
+    return TracedArray(value_of(result)) if result.weak else result
 
 
-def model(a: Array) -> np.ndarray[Any, Any]:
+def shape_only_array(a: Array) -> np.ndarray[Any, Any]:
     """Return an unallocated NumPy array of the same shape and dtype, to ask NumPy about."""
     return np.broadcast_to(np.empty((), a.dtype), a.shape)
 
 
-def moved(a: Array, there: Callable[[XlaOp], XlaOp], back: Callable[[XlaOp], XlaOp], memory: Memory | None) -> Array:
+def make_movement_view(
+    a: Array, forward: Callable[[XlaOp], XlaOp], inverse: Callable[[XlaOp], XlaOp], memory: Memory | None
+) -> Array:
     """Return a view of all elements after a data movement and its inverse."""
-    return a.make_view(there, lambda base, new: back(new), memory)
+    return a.make_view(forward, lambda base, new: inverse(new), memory)
 
 
 # -- shapes
@@ -55,35 +57,37 @@ def ndim(a: Any) -> int:
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> int:
     """Return the number of elements as an int."""
-    return int(np.size(model(array_of(a)), axis))
+    return int(np.size(shape_only_array(array_of(a)), axis))
 
 
-def resized(a: Array, sizes: Sequence[int]) -> Array:
+def reshape_row_major(a: Array, sizes: Sequence[int]) -> Array:
     """Reshape in row-major order: a view if NumPy makes one."""
     old, new = a.shape, tuple(sizes)
     memory = None if a.contiguous else reshaped(a.memory, new)
     if a.contiguous or memory is not None:
-        return moved(a, lambda v: xla.reshape(v, new), lambda v: xla.reshape(v, old), memory)
+        return make_movement_view(a, lambda v: xla.reshape(v, new), lambda v: xla.reshape(v, old), memory)
     return TracedArray(xla.reshape(value_of(a), new))
 
 
-def _in_columns(a: Array, sizes: Sequence[int], memory: Memory | None) -> Array:
+def _reshape_column_major(a: Array, sizes: Sequence[int], memory: Memory | None) -> Array:
     """Reshape in column-major order: a view, or a copy."""
     old, new = a.shape, tuple(sizes)
     if memory is not None:
-        return moved(a, lambda v: _column_major(v, new), lambda v: _column_major(v, old), memory)
-    return TracedArray(_column_major(value_of(a), new), memory=column_major(new, a.dtype))
+        return make_movement_view(
+            a, lambda v: _reshape_op_column_major(v, new), lambda v: _reshape_op_column_major(v, old), memory
+        )
+    return TracedArray(_reshape_op_column_major(value_of(a), new), memory=column_major(new, a.dtype))
 
 
-def _column_major(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
-    return _reversed(xla.reshape(_reversed(op), tuple(reversed(sizes))))
+def _reshape_op_column_major(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    return _reverse_dimensions(xla.reshape(_reverse_dimensions(op), tuple(reversed(sizes))))
 
 
-def _reversed(op: XlaOp) -> XlaOp:
+def _reverse_dimensions(op: XlaOp) -> XlaOp:
     return xla.transpose(op, tuple(reversed(range(op.shape.rank))))
 
 
-def known_order(a: Array, order: str | None, name: str) -> str:
+def resolve_order(a: Array, order: str | None, name: str) -> str:
     """Return ``C`` or ``F`` for any order that NumPy accepts.
 
     Raises
@@ -99,8 +103,8 @@ def known_order(a: Array, order: str | None, name: str) -> str:
             return "F"
         if letter == "K":
             raise UnimplementedError(
-                f"{name} with order={order!r} of an array that is a part of another",
-                where=_trace.user_line(), hint="say order='C' or order='F'",
+                f"{name} with order={order!r} of a view whose elements are not contiguous",
+                where=_trace.user_line(), hint="pass order='C' or order='F'",
             )  # fmt: skip
         return "C"
     return letter
@@ -111,26 +115,28 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     """Change the shape."""
     array = array_of(a)
     require_sizes(shape)
-    sizes = np.reshape(model(array), shape, order=order).shape  # type: ignore[call-overload]
-    turned = known_order(array, order, "reshape") == "F" and sizes != array.shape
-    if turned and sum(n > 1 for n in (*array.shape, *sizes)) > 2:
-        made = _in_columns(array, sizes, reshaped(array.memory, sizes, "F"))
+    sizes = np.reshape(shape_only_array(array), shape, order=order).shape  # type: ignore[call-overload]
+    is_column_major = resolve_order(array, order, "reshape") == "F" and sizes != array.shape
+    if is_column_major and sum(n > 1 for n in (*array.shape, *sizes)) > 2:
+        result = _reshape_column_major(array, sizes, reshaped(array.memory, sizes, "F"))
     else:
-        made = resized(array, sizes)
-    if copy is False and made.base is None:
+        result = reshape_row_major(array, sizes)
+    if copy is False and result.base is None:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
-    return TracedArray(value_of(made)) if copy else made
+    return TracedArray(value_of(result)) if copy else result
 
 
-@implements(np.ravel, note="order='K' only of arrays in one piece")
+@implements(np.ravel, note="order='K' only of contiguous arrays")
 def ravel(a: Any, order: str = "C") -> Array:
     """Flatten; the result is a view if the elements are contiguous."""
     array = array_of(a)
-    if known_order(array, order, "ravel") == "F" and array.ndim > 1:
+    if resolve_order(array, order, "ravel") == "F" and array.ndim > 1:
         memory = reshaped(array.memory, (array.size,), "F")
-        return _in_columns(array, (array.size,), memory if memory is not None and memory.flags.c_contiguous else None)
+        return _reshape_column_major(
+            array, (array.size,), memory if memory is not None and memory.flags.c_contiguous else None
+        )
     if array.contiguous:
-        return resized(array, (array.size,))
+        return reshape_row_major(array, (array.size,))
     return TracedArray(xla.reshape(value_of(array), (array.size,)))
 
 
@@ -142,15 +148,17 @@ def transpose(a: Any, axes: Any = None) -> Array:
     """Permute dimensions."""
     array = array_of(a)
     if axes is None:
-        return _permuted(array, tuple(reversed(range(array.ndim))))
-    np.transpose(model(array), axes)  # raises NumPy's errors
-    return _permuted(array, normalize_axis_tuple(axes, array.ndim))
+        return _permute(array, tuple(reversed(range(array.ndim))))
+    np.transpose(shape_only_array(array), axes)  # raises NumPy's errors
+    return _permute(array, normalize_axis_tuple(axes, array.ndim))
 
 
-def _permuted(array: Array, order: tuple[int, ...]) -> Array:
-    back = tuple(np.argsort(order).tolist())
+def _permute(array: Array, order: tuple[int, ...]) -> Array:
+    inverse_order = tuple(np.argsort(order).tolist())
     memory = array.memory.transpose(order)
-    return moved(array, lambda v: xla.transpose(v, order), lambda v: xla.transpose(v, back), memory)
+    return make_movement_view(
+        array, lambda v: xla.transpose(v, order), lambda v: xla.transpose(v, inverse_order), memory
+    )
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -169,7 +177,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     first, second = normalize_axis_index(axis1, array.ndim), normalize_axis_index(axis2, array.ndim)
     order = list(range(array.ndim))
     order[first], order[second] = second, first
-    return _permuted(array, tuple(order))
+    return _permute(array, tuple(order))
 
 
 @implements(np.moveaxis)
@@ -181,9 +189,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     if len(start) != len(end):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [d for d in range(array.ndim) if d not in start]
-    for to, dim in sorted(zip(end, start, strict=True)):
-        order.insert(to, dim)
-    return _permuted(array, tuple(order))
+    for position, dim in sorted(zip(end, start, strict=True)):
+        order.insert(position, dim)
+    return _permute(array, tuple(order))
 
 
 @implements(np.rollaxis)
@@ -192,12 +200,12 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     array = array_of(a)
     n = array.ndim
     axis = normalize_axis_index(axis, n)
-    at = start + n if start < 0 else start
-    if not 0 <= at <= n:
+    position = start + n if start < 0 else start
+    if not 0 <= position <= n:
         raise np.exceptions.AxisError(f"'start' arg requires {-n} <= start < {n + 1}, but {start} was passed in")
     order = [d for d in range(n) if d != axis]
-    order.insert(at - (axis < at), axis)
-    return _permuted(array, tuple(order))
+    order.insert(position - (axis < position), axis)
+    return _permute(array, tuple(order))
 
 
 # -- dimensions of size 1
@@ -207,14 +215,14 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 def squeeze(a: Any, axis: Any = None) -> Array:
     """Remove dimensions of size 1."""
     array = array_of(a)
-    return resized(array, np.squeeze(model(array), axis).shape)
+    return reshape_row_major(array, np.squeeze(shape_only_array(array), axis).shape)
 
 
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Array:
     """Insert dimensions of size 1."""
     array = array_of(a)
-    return resized(array, np.expand_dims(model(array), axis).shape)
+    return reshape_row_major(array, np.expand_dims(shape_only_array(array), axis).shape)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
@@ -224,23 +232,25 @@ def sliding_window_view(
     """Return a read-only view of all windows, whose elements are additional last dimensions."""
     array = array_of(x)
     if writeable:
-        raise UnimplementedError("sliding_window_view with writeable=True cannot be traced: windows overlap")
+        raise UnimplementedError(
+            "sliding_window_view with writeable=True cannot be traced: overlapping windows share elements"
+        )
     memory = np.lib.stride_tricks.sliding_window_view(array.memory, window_shape, axis)  # raises NumPy's errors
     windows = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     axes = range(array.ndim) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)
 
     def read(op: XlaOp) -> XlaOp:
-        made: Array = TracedArray(op)
-        for along, size in zip(axes, windows, strict=True):
-            places = np.arange(made.shape[along] - size + 1)[:, None] + np.arange(size)
-            taken: Any = np.take  # dispatches to this package
-            made = moveaxis(taken(made, places, axis=along), along + 1, -1)
-        return value_of(made)
+        result: Array = TracedArray(op)
+        for dimension, size in zip(axes, windows, strict=True):
+            window_indices = np.arange(result.shape[dimension] - size + 1)[:, None] + np.arange(size)
+            take: Any = np.take  # dispatches to this package
+            result = moveaxis(take(result, window_indices, axis=dimension), dimension + 1, -1)
+        return value_of(result)
 
     return array.make_view(read, None, memory)
 
 
-def along(a: Any, axis: Any) -> tuple[Array, int]:
+def resolve_axis(a: Any, axis: Any) -> tuple[Array, int]:
     """Return an array and one of its dimensions; flattened for None, and of rank 1 for a scalar."""
     array = array_of(a)
     if axis is None or (array.ndim == 0 and axis in (0, -1)):
@@ -248,31 +258,31 @@ def along(a: Any, axis: Any) -> tuple[Array, int]:
     return array, normalize_axis_index(axis, array.ndim)
 
 
-def _at_least(arrays: Sequence[Any], sizes: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
-    made = []
+def _add_dimensions(arrays: Sequence[Any], sizes: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
+    result = []
     for a in arrays:
         array = array_of(a)
-        new = sizes(model(array)).shape
-        made.append(array if new == array.shape else resized(array, new))
-    return made[0] if len(made) == 1 else tuple(made)
+        new_shape = sizes(shape_only_array(array)).shape
+        result.append(array if new_shape == array.shape else reshape_row_major(array, new_shape))
+    return result[0] if len(result) == 1 else tuple(result)
 
 
 @implements(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
     """Add dimensions up to rank 1."""
-    return _at_least(arys, np.atleast_1d)
+    return _add_dimensions(arys, np.atleast_1d)
 
 
 @implements(np.atleast_2d)
 def atleast_2d(*arys: Any) -> Any:
     """Add dimensions up to rank 2."""
-    return _at_least(arys, np.atleast_2d)
+    return _add_dimensions(arys, np.atleast_2d)
 
 
 @implements(np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
     """Add dimensions up to rank 3."""
-    return _at_least(arys, np.atleast_3d)
+    return _add_dimensions(arys, np.atleast_3d)
 
 
 # -- broadcasting
@@ -281,10 +291,10 @@ def atleast_3d(*arys: Any) -> Any:
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
     """Broadcast to a shape; read-only."""
-    given = array_of(array)
+    source = array_of(array)
     require_sizes(shape)
-    sizes = np.broadcast_to(model(given), shape).shape
-    return given.make_view(lambda v: repeated(v, sizes), None, np.broadcast_to(given.memory, sizes))
+    sizes = np.broadcast_to(shape_only_array(source), shape).shape
+    return source.make_view(lambda v: broadcast_op(v, sizes), None, np.broadcast_to(source.memory, sizes))
 
 
 @implements(np.broadcast_arrays)
@@ -304,18 +314,18 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
 def flip(m: Any, axis: Any = None) -> Array:
     """Reverse dimensions."""
     array = array_of(m)
-    along = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
+    axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
     if not array.ndim:
         return TracedArray(value_of(array))  # a scalar in NumPy, not a view
-    memory = np.flip(array.memory, along)
-    return moved(array, lambda v: xla.reverse(v, along), lambda v: xla.reverse(v, along), memory)
+    memory = np.flip(array.memory, axes)
+    return make_movement_view(array, lambda v: xla.reverse(v, axes), lambda v: xla.reverse(v, axes), memory)
 
 
 @implements(np.flipud)
 def flipud(m: Any) -> Array:
     """Reverse the rows."""
     array = array_of(m)
-    np.flipud(model(array))
+    np.flipud(shape_only_array(array))
     return flip(array, 0)
 
 
@@ -323,7 +333,7 @@ def flipud(m: Any) -> Array:
 def fliplr(m: Any) -> Array:
     """Reverse the columns."""
     array = array_of(m)
-    np.fliplr(model(array))
+    np.fliplr(shape_only_array(array))
     return flip(array, 1)
 
 
@@ -331,7 +341,7 @@ def fliplr(m: Any) -> Array:
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
     """Rotate by multiples of a right angle."""
     array = array_of(m)
-    np.rot90(model(array), k, axes)  # raises NumPy's errors
+    np.rot90(shape_only_array(array), k, axes)  # raises NumPy's errors
     first, second = (normalize_axis_index(d, array.ndim) for d in axes)
     turns = k % 4
     if turns in (0, 2):

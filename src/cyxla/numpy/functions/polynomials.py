@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
-from cyxla.numpy.functions.mathematics import strong
+from cyxla.numpy.functions.mathematics import as_strong
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.traced_array import as_traced, cast, value_of
@@ -18,60 +18,60 @@ from cyxla.xla.hlo.builder import functions as xla
 
 Array = Any  # a traced array, computed on by NumPy's functions
 ALTERNATIVES.update({
-    "polydiv": "how long the rest is depends on values: call it outside of the traced function",
+    "polydiv": "the length of the remainder depends on values: call it outside of the traced function",
 })  # fmt: skip
 
 
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
     """Evaluate a polynomial by Horner's method."""
-    terms = p if isinstance(p, np.ndarray) else strong(p)
-    places = strong(x)
-    made: Array = np.zeros_like(places)
+    terms = p if isinstance(p, np.ndarray) else as_strong(p)
+    points = as_strong(x)
+    result: Array = np.zeros_like(points)
     for k in range(len(terms)):
-        made = made * places + terms[k]
-    return made
+        result = result * points + terms[k]
+    return result
 
 
 @implements(np.polyadd)
 def polyadd(a1: Any, a2: Any) -> Any:
     """Add two polynomials."""
-    return _together(np.add, a1, a2)
+    return _apply_padded(np.add, a1, a2)
 
 
 @implements(np.polysub)
 def polysub(a1: Any, a2: Any) -> Any:
     """Subtract two polynomials."""
-    return _together(np.subtract, a1, a2)
+    return _apply_padded(np.subtract, a1, a2)
 
 
-def _together(function: np.ufunc, a1: Any, a2: Any) -> Any:
-    x, y = np.atleast_1d(strong(a1)), np.atleast_1d(strong(a2))
+def _apply_padded(function: np.ufunc, a1: Any, a2: Any) -> Any:
+    x, y = np.atleast_1d(as_strong(a1)), np.atleast_1d(as_strong(a2))
     count = max(len(x), len(y))
-    return function(*(_longer(v, count) for v in (x, y)))
+    return function(*(_pad_front(v, count) for v in (x, y)))
 
 
-def _longer(terms: Array, count: int) -> Array:
+def _pad_front(terms: Array, count: int) -> Array:
     return np.pad(terms, (count - len(terms), 0)) if len(terms) < count else terms
 
 
 @implements(np.polymul, note="the first coefficients of traced polynomials must not be zero")
 def polymul(a1: Any, a2: Any) -> Any:
     """Multiply two polynomials."""
-    return np.convolve(*(_without_zeros(a, "polymul") for a in (a1, a2)))
+    return np.convolve(*(_drop_leading_zeros(a, "polymul") for a in (a1, a2)))
 
 
-def _without_zeros(given: Any, name: str) -> Array:
+def _drop_leading_zeros(polynomial: Any, name: str) -> Array:
     """Drop leading zeros; runs check traced coefficients for them."""
-    terms: Array = np.atleast_1d(strong(given))
+    terms: Array = np.atleast_1d(as_strong(polynomial))
     if terms.ndim > 1:
         raise ValueError("Polynomial must be 1d only.")
-    known = known_values(given)
+    known = known_values(polynomial)
     if known is not None:
-        found = np.flatnonzero(known)
-        terms = terms[found[0] :] if found.size else terms[:0]
+        nonzero = np.flatnonzero(known)
+        terms = terms[nonzero[0] :] if nonzero.size else terms[:0]
     elif len(terms) > 1:
-        _refuse_zeros(terms[:1], f"{name} of traced polynomials needs first coefficients that are not zero")
+        _fail_if_zero(terms[:1], f"{name} of traced polynomials: the first coefficients must not be zero")
     return terms if len(terms) else np.zeros_like(terms, shape=1)
 
 
@@ -80,7 +80,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     """Differentiate a polynomial m times."""
     if int(m) < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
-    terms = strong(p)
+    terms = as_strong(p)
     for _ in range(int(m)):
         terms = terms[:-1] * np.arange(len(terms) - 1, 0, -1)
     return terms
@@ -92,12 +92,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     count = int(m)
     if count < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
-    constants: Array = np.atleast_1d(strong(np.zeros(count) if k is None else k))
+    constants: Array = np.atleast_1d(as_strong(np.zeros(count) if k is None else k))
     if len(constants) == 1 and count > 1:
         constants = constants[0] * np.ones(count)
     if len(constants) < count:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
-    terms = strong(p)
+    terms = as_strong(p)
     for n in range(count):
         terms = np.concatenate([terms / np.arange(len(terms), 0, -1), constants[n : n + 1]])
     return terms
@@ -108,32 +108,32 @@ def polyfit(
     x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: bool | str = False
 ) -> Any:
     """Fit a polynomial by least squares."""
-    places, numbers = strong(x) + 0.0, strong(y) + 0.0
-    weights = None if w is None else strong(w) + 0.0
+    points, values = as_strong(x) + 0.0, as_strong(y) + 0.0
+    weights = None if w is None else as_strong(w) + 0.0
     order = int(deg) + 1
-    _check_points(places, numbers, weights, deg)
-    limit = len(places) * float(np.finfo(places.dtype).eps) if rcond is None else rcond
-    lhs, rhs = np.vander(places, order), numbers
+    _check_points(points, values, weights, deg)
+    limit = len(points) * float(np.finfo(points.dtype).eps) if rcond is None else rcond
+    lhs, rhs = np.vander(points, order), values
     if weights is not None:
         lhs = lhs * weights[:, None]
         rhs = rhs * (weights[:, None] if rhs.ndim == 2 else weights)
     scale = np.sqrt(np.sum(lhs * lhs, axis=0))
     lhs = lhs / scale
-    found, left, rank, singular = np.linalg.lstsq(lhs, rhs, limit)
-    found = np.transpose(np.transpose(found) / scale)
+    coefficients, residuals, rank, singular_values = np.linalg.lstsq(lhs, rhs, limit)
+    coefficients = np.transpose(np.transpose(coefficients) / scale)
     if full:
-        return found, left, rank, singular, limit
+        return coefficients, residuals, rank, singular_values, limit
     if not cov:
-        return found
-    base = np.linalg.inv(np.dot(np.transpose(lhs), lhs)) / np.outer(scale, scale)
+        return coefficients
+    covariance = np.linalg.inv(np.dot(np.transpose(lhs), lhs)) / np.outer(scale, scale)
     if cov != "unscaled":
-        if len(places) <= order:
+        if len(points) <= order:
             raise ValueError("the number of data points must exceed order to scale the covariance matrix")
-        factor = left / (len(places) - order)
-        base = base[:, :, None] * factor if numbers.ndim == 2 else base * factor
-    elif numbers.ndim == 2:
-        base = base[:, :, None] * 1
-    return found, base
+        factor = residuals / (len(points) - order)
+        covariance = covariance[:, :, None] * factor if values.ndim == 2 else covariance * factor
+    elif values.ndim == 2:
+        covariance = covariance[:, :, None] * 1
+    return coefficients, covariance
 
 
 def _check_points(x: Array, y: Array, w: Array | None, deg: int) -> None:
@@ -156,32 +156,34 @@ def _check_points(x: Array, y: Array, w: Array | None, deg: int) -> None:
 @implements(np.poly, note="of real zeros; those of a matrix or of complex numbers may give either type")
 def poly(seq_of_zeros: Any) -> Any:
     """Return the polynomial with these zeros."""
-    zeros: Array = np.atleast_1d(strong(seq_of_zeros))
+    zeros: Array = np.atleast_1d(as_strong(seq_of_zeros))
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         raise UnimplementedError(
-            "poly of a matrix cannot be traced", where=_trace.user_line(), hint="np.linalg.eigvals gives its zeros"
+            "poly of a matrix cannot be traced",
+            where=_trace.user_line(),
+            hint="np.linalg.eigvals(x) computes its zeros",
         )
     if zeros.ndim != 1:
         raise ShapeError("input must be 1d or non-empty square 2d array.")
     if zeros.dtype.kind == "c":
         raise UnimplementedError(
-            "poly of complex zeros cannot be traced: its type depends on their values", where=_trace.user_line(),
-            hint="np.convolve of the factors [1, -z]",
+            "poly of complex zeros cannot be traced: its dtype depends on their values", where=_trace.user_line(),
+            hint="multiply the factors [1, -z] with np.convolve",
         )  # fmt: skip
     if len(zeros) == 0:
         return 1.0
     dtype = zeros.dtype if zeros.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     zeros = cast(zeros, dtype)
-    made: Array = cast(as_traced([1.0]), dtype)
+    result: Array = cast(as_traced([1.0]), dtype)
     for k in range(len(zeros)):
-        made = np.pad(made, (0, 1)) - np.pad(made * zeros[k], (1, 0))
-    return made
+        result = np.pad(result, (0, 1)) - np.pad(result * zeros[k], (1, 0))
+    return result
 
 
 @implements(np.roots, note="the first and the last coefficient must not be zero; a result as of `linalg.eigvals`")
 def roots(p: Any) -> Any:
     """Return the zeros of a polynomial as eigenvalues of its companion matrix."""
-    terms: Array = np.atleast_1d(strong(p))
+    terms: Array = np.atleast_1d(as_strong(p))
     if terms.ndim != 1:
         raise ShapeError("Input must be a rank-1 array.")
     if terms.dtype.kind not in "fc":
@@ -189,15 +191,15 @@ def roots(p: Any) -> Any:
     if len(terms) < 2:
         return np.zeros(0)
     ends = np.concatenate([terms[:1], terms[-1:]])
-    _refuse_zeros(ends, "roots of a traced polynomial needs first and last coefficients that are not zero")
+    _fail_if_zero(ends, "roots of a traced polynomial: the first and last coefficients must not be zero")
     count = len(terms)
     first = np.reshape(-terms[1:] / terms[0], (1, -1))
-    below: Array = np.eye(count - 2, count - 1, dtype=terms.dtype)
-    return np.linalg.eigvals(np.concatenate([first, below]))
+    subdiagonal: Array = np.eye(count - 2, count - 1, dtype=terms.dtype)
+    return np.linalg.eigvals(np.concatenate([first, subdiagonal]))
 
 
-def _refuse_zeros(terms: Array, message: str) -> None:
+def _fail_if_zero(terms: Array, message: str) -> None:
     """Make runs raise an error if a term is zero: NumPy would return fewer coefficients."""
     op = any_of(value_of(np.equal(terms, 0)))
-    nothing = xla.constant(op.builder, 0, ElementType.S64)
-    _trace.require_current().fail_if(op, nothing, lambda _: TraceError(message))
+    zero = xla.constant(op.builder, 0, ElementType.S64)
+    _trace.require_current().fail_if(op, zero, lambda _: TraceError(message))

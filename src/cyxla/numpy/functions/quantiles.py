@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
-from cyxla.numpy.functions.sorting import take_each
-from cyxla.numpy.functions.statistics import mean, nanmean, spread_weights
+from cyxla.numpy.functions.sorting import gather_elements
+from cyxla.numpy.functions.statistics import broadcast_weights, mean, nanmean
 from cyxla.numpy.functions.total_order import sort_together
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.registry import implements
@@ -41,37 +41,39 @@ Number = Any  # a NumPy array if known while tracing, else a traced one
 
 
 @dataclass(frozen=True)
-class Lines:
+class SortedLines:
     """Array as sorted lines along the reduced axes.
 
     Attributes
     ----------
     op : XlaOp
         Sorted lines: [count, size].
-    rest : tuple of int
+    batch_shape : tuple of int
         Sizes of the remaining axes.
-    kept : tuple of int
+    keepdims_shape : tuple of int
         Shape of the array with 1 for the reduced axes.
     weights : XlaOp or None
         Weights sorted with the elements: [count, size].
     """
 
     op: XlaOp
-    rest: tuple[int, ...]
-    kept: tuple[int, ...]
+    batch_shape: tuple[int, ...]
+    keepdims_shape: tuple[int, ...]
     weights: XlaOp | None = None
 
     @staticmethod
-    def of(array: TracedArray, axis: Any, weights: XlaOp | None = None) -> Lines:
+    def of(array: TracedArray, axis: Any, weights: XlaOp | None = None) -> SortedLines:
         """Return the sorted lines along axes."""
         axes = axes_of(tuple(axis) if isinstance(axis, list) else axis, array.ndim, of_scalars=False)
         others = [d for d in range(array.ndim) if d not in axes]
-        rest = tuple(array.shape[d] for d in others)
+        batch_shape = tuple(array.shape[d] for d in others)
         size = prod(array.shape[d] for d in axes)
-        given = [value_of(array)] if weights is None else [value_of(array), weights]
-        ops = [xla.reshape(xla.transpose(op, (*others, *axes)), (prod(rest), size)) for op in given]
-        made = sort_together(ops, 1)
-        return Lines(made[0], rest, kept_sizes(array.shape, axes), made[1] if len(made) > 1 else None)
+        operands = [value_of(array)] if weights is None else [value_of(array), weights]
+        ops = [xla.reshape(xla.transpose(op, (*others, *axes)), (prod(batch_shape), size)) for op in operands]
+        sorted_ops = sort_together(ops, 1)
+        return SortedLines(
+            sorted_ops[0], batch_shape, kept_sizes(array.shape, axes), sorted_ops[1] if len(sorted_ops) > 1 else None
+        )
 
     @property
     def count(self) -> int:
@@ -83,42 +85,44 @@ class Lines:
         """Number of elements in a line."""
         return self.op.shape.dims[1]
 
-    def column(self, place: int) -> XlaOp:
+    def column(self, index: int) -> XlaOp:
         """Return the element at an index in each line."""
-        return xla.reshape(xla.slice_in_dim(self.op, place, place + 1, 1, 1), (self.count,))
+        return xla.reshape(xla.slice_in_dim(self.op, index, index + 1, 1, 1), (self.count,))
 
-    def at(self, places: Number) -> TracedArray:
+    def take(self, indices: Number) -> TracedArray:
         """Return elements at indices: of a NumPy array, the same in every line; of a traced one, [..., count]."""
         if not self.count:
-            before = places.shape[:-1] if isinstance(places, TracedArray) else places.shape
-            return TracedArray(xla.broadcast(values.scalar(self.op, 0), (*before, 0)))
-        if not isinstance(places, TracedArray):
-            columns = [xla.reshape(self.column(int(p)), (1, self.count)) for p in places.ravel()]
+            leading_shape = indices.shape[:-1] if isinstance(indices, TracedArray) else indices.shape
+            return TracedArray(xla.broadcast(values.scalar(self.op, 0), (*leading_shape, 0)))
+        if not isinstance(indices, TracedArray):
+            columns = [xla.reshape(self.column(int(p)), (1, self.count)) for p in indices.ravel()]
             if not columns:
-                return TracedArray(xla.reshape(xla.slice_in_dim(self.op, 0, 0, 1, 1), (*places.shape, self.count)))
-            whole = columns[0] if len(columns) == 1 else xla.concatenate(columns, 0)
-            return TracedArray(xla.reshape(whole, (*places.shape, self.count)))
-        op = convert(value_of(places), np.dtype(np.int64))
+                return TracedArray(xla.reshape(xla.slice_in_dim(self.op, 0, 0, 1, 1), (*indices.shape, self.count)))
+            stacked = columns[0] if len(columns) == 1 else xla.concatenate(columns, 0)
+            return TracedArray(xla.reshape(stacked, (*indices.shape, self.count)))
+        op = convert(value_of(indices), np.dtype(np.int64))
         starts = values.iota_along(op.builder, ElementType.S64, op.shape.dims, len(op.shape.dims) - 1)
         flat = xla.reshape(self.op, (self.count * self.size,))
-        return TracedArray(take_each(flat, xla.add(xla.multiply(starts, values.full_like(starts, self.size)), op)))
+        return TracedArray(
+            gather_elements(flat, xla.add(xla.multiply(starts, values.full_like(starts, self.size)), op))
+        )
 
-    def with_nan(self, made: XlaOp) -> XlaOp:
+    def propagate_nan(self, results: XlaOp) -> XlaOp:
         """Replace results [..., count] by nan for lines that contain nan."""
         if not (values.is_float(self.op) or values.is_complex(self.op)) or not self.size:
-            return made
+            return results
         last = self.column(self.size - 1)
-        bad = broadcast_to(xla.ne(last, last), made.shape.dims)
-        return xla.select(bad, broadcast_to(convert(last, values.numpy_type(made)), made.shape.dims), made)
+        has_nan = broadcast_to(xla.ne(last, last), results.shape.dims)
+        return xla.select(has_nan, broadcast_to(convert(last, values.numpy_type(results)), results.shape.dims), results)
 
-    def present(self) -> XlaOp:
+    def count_present(self) -> XlaOp:
         """Number of elements in each line that are not nan, s64[count]."""
-        there = xla.convert(xla.eq(self.op, self.op), ElementType.S64)
-        return reduce_op(np.add, there, [1])
+        is_number = xla.convert(xla.eq(self.op, self.op), ElementType.S64)
+        return reduce_op(np.add, is_number, [1])
 
-    def sizes(self, keepdims: bool, before: Sequence[int] = ()) -> tuple[int, ...]:
+    def result_shape(self, keepdims: bool, leading_shape: Sequence[int] = ()) -> tuple[int, ...]:
         """Return the shape of the results."""
-        return (*before, *(self.kept if keepdims else self.rest))
+        return (*leading_shape, *(self.keepdims_shape if keepdims else self.batch_shape))
 
 
 # -- medians
@@ -127,11 +131,11 @@ class Lines:
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
     """Compute the median."""
-    lines = Lines.of(as_traced(a), axis)
-    first, last = max((lines.size - 1) // 2, 0), lines.size // 2 + 1
-    middle = TracedArray(xla.slice_in_dim(lines.op, first, min(last, lines.size), 1, 1))
-    made = lines.with_nan(value_of(mean(middle, 1)))
-    return _to_out(TracedArray(made), lines, flag(keepdims), (), out, "median")
+    lines = SortedLines.of(as_traced(a), axis)
+    start, stop = max((lines.size - 1) // 2, 0), lines.size // 2 + 1
+    middle = TracedArray(xla.slice_in_dim(lines.op, start, min(stop, lines.size), 1, 1))
+    result = lines.propagate_nan(value_of(mean(middle, 1)))
+    return _to_out(TracedArray(result), lines, flag(keepdims), (), out, "median")
 
 
 @implements(np.nanmedian)
@@ -142,62 +146,64 @@ def nanmedian(
     array = as_traced(a)
     if array.dtype.kind not in "fcV" or not array.size:
         return (median if array.size else _empty_mean)(array, axis, out=out, keepdims=keepdims)
-    lines = Lines.of(array, axis)
-    count: Number = TracedArray(lines.present())
-    low, high = _within(count - 1, lines) // 2, _within(count, lines) // 2
-    pair = [xla.reshape(value_of(lines.at(p)), (1, lines.count)) for p in (low, high)]
-    made = value_of(mean(TracedArray(xla.concatenate(pair, 0)), 0))
-    return to_outputs([TracedArray(xla.reshape(made, lines.sizes(flag(keepdims))))], out, True, "unsafe", "nanmedian")
+    lines = SortedLines.of(array, axis)
+    count: Number = TracedArray(lines.count_present())
+    low, high = _clamp_doubled(count - 1, lines) // 2, _clamp_doubled(count, lines) // 2
+    pair = [xla.reshape(value_of(lines.take(p)), (1, lines.count)) for p in (low, high)]
+    result = value_of(mean(TracedArray(xla.concatenate(pair, 0)), 0))
+    return to_outputs(
+        [TracedArray(xla.reshape(result, lines.result_shape(flag(keepdims))))], out, True, "unsafe", "nanmedian"
+    )
 
 
 def _empty_mean(array: TracedArray, axis: Any, out: Any, keepdims: Any) -> Any:
     return nanmean(array, axis, out=out, keepdims=keepdims)
 
 
-def _within(places: Number, lines: Lines) -> Number:
-    op = value_of(places)
+def _clamp_doubled(indices: Number, lines: SortedLines) -> Number:
+    op = value_of(indices)
     return TracedArray(xla.clamp(values.scalar(op, 0), op, values.scalar(op, max(2 * lines.size - 1, 0))))
 
 
 def _to_out(
-    made: TracedArray, lines: Lines, keepdims: bool, before: Sequence[int], out: Any, name: str
+    values_: TracedArray, lines: SortedLines, keepdims: bool, leading_shape: Sequence[int], out: Any, name: str
 ) -> Any:  # fmt: skip
-    shaped = TracedArray(xla.reshape(value_of(made), lines.sizes(keepdims, before)))
+    shaped = TracedArray(xla.reshape(value_of(values_), lines.result_shape(keepdims, leading_shape)))
     return reduction_to_out(value_of(shaped), out, name)
 
 
 # -- interpolation methods
 
 
-def _where(test: Number, yes: Any, no: Any) -> Number:
-    if not any(isinstance(x, TracedArray) for x in (test, yes, no)):
-        return np.where(test, yes, no)
-    like = next((x for x in (yes, no) if isinstance(x, TracedArray)), None)
-    dtype = like.dtype if like is not None else np.asarray(yes).dtype
-    ops = [value_of(as_traced(test)), value_of(as_traced(yes, dtype)), value_of(as_traced(no, dtype))]
+def _where(condition: Number, if_true: Any, if_false: Any) -> Number:
+    if not any(isinstance(x, TracedArray) for x in (condition, if_true, if_false)):
+        return np.where(condition, if_true, if_false)
+    typed = next((x for x in (if_true, if_false) if isinstance(x, TracedArray)), None)
+    dtype = typed.dtype if typed is not None else np.asarray(if_true).dtype
+    ops = [value_of(as_traced(condition)), value_of(as_traced(if_true, dtype)), value_of(as_traced(if_false, dtype))]
     return TracedArray(xla.select(*broadcast_together(ops, "where")))
 
 
-def _whole(x: Number) -> Number:
+def _to_int64(x: Number) -> Number:
     return x.astype(np.int64)
 
 
-def _stepwise(place: Number, down: Callable[[Number, Number], Number]) -> Number:
-    """Return the element below a position if `down` holds for the distance to it, else the one above."""
-    floor = np.floor(place)
-    found = _whole(_where(down(place - floor, floor), floor, floor + 1))
-    return np.maximum(found, 0)
+def _round_index(virtual_index: Number, rounds_down: Callable[[Number, Number], Number]) -> Number:
+    """Return the element below a position if `rounds_down` holds for the distance to it, else the one above."""
+    floor = np.floor(virtual_index)
+    rounded = _to_int64(_where(rounds_down(virtual_index - floor, floor), floor, floor + 1))
+    return np.maximum(rounded, 0)
 
 
-def _between(low: float, high: float) -> Callable[[Number, Number], Number]:
-    return lambda n, q: n * q + (low + q * (1 - low - high)) - 1
+def _virtual_index_formula(alpha: float, beta: float) -> Callable[[Number, Number], Number]:
+    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
-def _last(n: Number, q: Number) -> Number:
+def _linear_index(n: Number, q: Number) -> Number:
     return (n - 1) * q
 
 
-def _as_it_is(gamma: Number, place: Number) -> Number:
+def _identity_weight(gamma: Number, virtual_index: Number) -> Number:
     return gamma
 
 
@@ -207,36 +213,36 @@ class Method:
 
     Attributes
     ----------
-    place : callable
+    virtual_index : callable
         Function from the number of elements and a quantile to a position among the sorted elements.
     weight : callable or None
         Function from the distance to the element below, and the position, to the weight of the element above; None if
         positions are integers.
     """
 
-    place: Callable[[Number, Number], Number]
-    weight: Callable[[Number, Number], Number] | None = _as_it_is
+    virtual_index: Callable[[Number, Number], Number]
+    weight: Callable[[Number, Number], Number] | None = _identity_weight
 
 
 METHODS: dict[str, Method] = {
-    "inverted_cdf": Method(lambda n, q: _stepwise(n * q - 1, lambda g, f: g == 0), None),
+    "inverted_cdf": Method(lambda n, q: _round_index(n * q - 1, lambda g, f: g == 0), None),
     "averaged_inverted_cdf": Method(lambda n, q: n * q - 1, lambda g, place: _where(g == 0, 0.5 + 0 * g, 1 + 0 * g)),
     "closest_observation": Method(
-        lambda n, q: _stepwise(n * q - 1 - 0.5, lambda g, f: (g == 0) & (f % 2 == 1)), None
+        lambda n, q: _round_index(n * q - 1 - 0.5, lambda g, f: (g == 0) & (f % 2 == 1)), None
     ),
-    "interpolated_inverted_cdf": Method(_between(0, 1)),
-    "hazen": Method(_between(0.5, 0.5)),
-    "weibull": Method(_between(0, 0)),
-    "linear": Method(_last),
-    "median_unbiased": Method(_between(1 / 3, 1 / 3)),
-    "normal_unbiased": Method(_between(3 / 8, 3 / 8)),
-    "lower": Method(lambda n, q: _whole(np.floor(_last(n, q))), None),
-    "higher": Method(lambda n, q: _whole(np.ceil(_last(n, q))), None),
+    "interpolated_inverted_cdf": Method(_virtual_index_formula(0, 1)),
+    "hazen": Method(_virtual_index_formula(0.5, 0.5)),
+    "weibull": Method(_virtual_index_formula(0, 0)),
+    "linear": Method(_linear_index),
+    "median_unbiased": Method(_virtual_index_formula(1 / 3, 1 / 3)),
+    "normal_unbiased": Method(_virtual_index_formula(3 / 8, 3 / 8)),
+    "lower": Method(lambda n, q: _to_int64(np.floor(_linear_index(n, q))), None),
+    "higher": Method(lambda n, q: _to_int64(np.ceil(_linear_index(n, q))), None),
     "midpoint": Method(
-        lambda n, q: 0.5 * (np.floor(_last(n, q)) + np.ceil(_last(n, q))),
+        lambda n, q: 0.5 * (np.floor(_linear_index(n, q)) + np.ceil(_linear_index(n, q))),
         lambda g, place: _where(place % 1 == 0, 0 * g, 0.5 + 0 * g),
     ),
-    "nearest": Method(lambda n, q: _whole(np.rint(_last(n, q))), None),
+    "nearest": Method(lambda n, q: _to_int64(np.rint(_linear_index(n, q))), None),
 }  # fmt: skip
 
 
@@ -249,7 +255,7 @@ def quantile(
     keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """Compute quantiles."""
-    return _quantile(as_traced(a), _exact(q), _weak(q), axis, out, method, keepdims, weights, "quantile")
+    return _quantile(as_traced(a), _parse_quantiles(q), _is_weak(q), axis, out, method, keepdims, weights, "quantile")
 
 
 @implements(np.percentile)
@@ -258,7 +264,9 @@ def percentile(
     keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """Compute percentiles."""
-    return _quantile(as_traced(a), _hundredth(q), _weak(q), axis, out, method, keepdims, weights, "percentile")
+    return _quantile(
+        as_traced(a), _parse_percentiles(q), _is_weak(q), axis, out, method, keepdims, weights, "percentile"
+    )
 
 
 @implements(np.nanquantile)
@@ -267,7 +275,9 @@ def nanquantile(
     keepdims: Any = NOT_GIVEN, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """Compute quantiles, ignoring nan."""
-    return _quantile(as_traced(a), _exact(q), _weak(q), axis, out, method, keepdims, weights, "nanquantile")
+    return _quantile(
+        as_traced(a), _parse_quantiles(q), _is_weak(q), axis, out, method, keepdims, weights, "nanquantile"
+    )
 
 
 @implements(np.nanpercentile)
@@ -276,22 +286,26 @@ def nanpercentile(
     keepdims: Any = NOT_GIVEN, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """Compute percentiles, ignoring nan."""
-    return _quantile(as_traced(a), _hundredth(q), _weak(q), axis, out, method, keepdims, weights, "nanpercentile")
+    return _quantile(
+        as_traced(a), _parse_percentiles(q), _is_weak(q), axis, out, method, keepdims, weights, "nanpercentile"
+    )
 
 
-def _exact(q: Any) -> Number:
+def _parse_quantiles(q: Any) -> Number:
     known = known_values(q)
     if known is not None and known.dtype.kind == "O":
-        raise DTypeError("quantiles that are objects cannot be compiled", where=user_line(), hint="float(q)")
+        raise DTypeError(
+            "quantiles of dtype object cannot be traced", where=user_line(), hint="convert them: np.asarray(q, float)"
+        )
     return as_traced(q) if known is None else known
 
 
-def _hundredth(q: Any) -> Number:
-    made = np.true_divide(_exact(q), 100)
-    return made if isinstance(made, TracedArray) else np.asarray(made)
+def _parse_percentiles(q: Any) -> Number:
+    quantiles = np.true_divide(_parse_quantiles(q), 100)
+    return quantiles if isinstance(quantiles, TracedArray) else np.asarray(quantiles)
 
 
-def _weak(q: Any) -> bool:
+def _is_weak(q: Any) -> bool:
     return q.weak in (int, float) if isinstance(q, TracedArray) else type(q) in (int, float)
 
 
@@ -309,15 +323,15 @@ def _check(array: TracedArray, q: Number, method: str, weights: Any, name: str) 
 
 def _check_range(q: Number, name: str) -> None:
     """Check that quantiles are in range: known ones now, others at run time."""
-    what = "Percentiles must be in the range [0, 100]" if "perc" in name else "Quantiles must be in the range [0, 1]"
+    message = "Percentiles must be in the range [0, 100]" if "perc" in name else "Quantiles must be in the range [0, 1]"
     if not isinstance(q, TracedArray):
         if not ((q >= 0) & (q <= 1)).all():
-            raise ValueError(what)
+            raise ValueError(message)
         return
-    given: Number = q
-    good = reduce_op(np.logical_and, value_of((given >= 0) & (given <= 1)), range(q.ndim))
-    nothing = require_current().constant(0, np.dtype(np.int64))
-    require_current().fail_if(xla.not_(good), nothing, lambda number: ValueError(what))
+    quantiles: Number = q
+    in_range = reduce_op(np.logical_and, value_of((quantiles >= 0) & (quantiles <= 1)), range(q.ndim))
+    zero = require_current().constant(0, np.dtype(np.int64))
+    require_current().fail_if(xla.not_(in_range), zero, lambda number: ValueError(message))
 
 
 def _quantile(
@@ -326,130 +340,147 @@ def _quantile(
     _check(array, q, method, weights, name)
     if name.startswith("nan") and not array.size:
         return nanmean(array, axis, out=out, keepdims=keepdims)
-    given = None if weights is None else _checked_weights(as_traced(weights), array, axis)
-    lines = Lines.of(array, axis, given)
+    converted_weights = None if weights is None else _convert_weights(as_traced(weights), array, axis)
+    lines = SortedLines.of(array, axis, converted_weights)
     if not lines.size and lines.count:
         raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
-    skips = name.startswith("nan") and array.dtype.kind in "fV"
+    ignores_nan = name.startswith("nan") and array.dtype.kind in "fV"
     if lines.weights is not None:
-        made = _of_weighted(lines, lines.weights, as_traced(q), skips)
+        quantiles = _weighted_quantiles(lines, lines.weights, as_traced(q), ignores_nan)
     else:
-        made = _of_present(lines, q, weak, METHODS[method]) if skips else _of_all(lines, q, weak, METHODS[method])
-    if METHODS[method].weight is None and out is not None and not skips and lines.weights is None:
-        _check_taken(out, array, q.shape, lines, keepdims)
-    if out is None or lines.weights is not None or (METHODS[method].weight is None and not skips):
-        result = _to_out(made, lines, flag(keepdims), q.shape, out, name)
+        quantiles = (
+            _present_quantiles(lines, q, weak, METHODS[method])
+            if ignores_nan
+            else _all_quantiles(lines, q, weak, METHODS[method])
+        )
+    if METHODS[method].weight is None and out is not None and not ignores_nan and lines.weights is None:
+        _check_take_out(out, array, q.shape, lines, keepdims)
+    if out is None or lines.weights is not None or (METHODS[method].weight is None and not ignores_nan):
+        result = _to_out(quantiles, lines, flag(keepdims), q.shape, out, name)
         if weights is not None and out is None:
             result.rank0 = Rank0.ARRAY
         return result
-    shaped = TracedArray(xla.reshape(value_of(made), lines.sizes(flag(keepdims), q.shape)))
-    return to_outputs([shaped], out, True, "unsafe" if skips else "same_kind", "add")  # NumPy's last step
+    shaped = TracedArray(xla.reshape(value_of(quantiles), lines.result_shape(flag(keepdims), q.shape)))
+    return to_outputs([shaped], out, True, "unsafe" if ignores_nan else "same_kind", "add")  # NumPy's last step
 
 
-def _check_taken(out: Any, array: TracedArray, before: Sequence[int], lines: Lines, keepdims: Any) -> None:
+def _check_take_out(
+    out: Any, array: TracedArray, leading_shape: Sequence[int], lines: SortedLines, keepdims: Any
+) -> None:
     """Refuse an ``out=`` that NumPy does not take elements into."""
     target = out[0] if isinstance(out, tuple) else out
-    if tuple(target.shape) != lines.sizes(flag(keepdims), before):
+    if tuple(target.shape) != lines.result_shape(flag(keepdims), leading_shape):
         raise ShapeError("output array does not match result of ndarray.take")
     if not np.can_cast(target.dtype, array.dtype, "safe"):
         raise TypeError(f"Cannot cast array data from {target.dtype!r} to {array.dtype!r} according to the rule 'safe'")
 
 
-def _of_all(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
+def _all_quantiles(lines: SortedLines, q: Number, weak: bool, method: Method) -> TracedArray:
     """Return quantiles [..., count] of all elements; nan for lines that contain nan."""
-    spot = method.place(lines.size, q)
-    if isinstance(spot, TracedArray):
-        spot = _under(spot, lines)
-    made = _found(lines, spot, lines.size, weak, method)
-    return TracedArray(lines.with_nan(value_of(made)))
+    virtual_index = method.virtual_index(lines.size, q)
+    if isinstance(virtual_index, TracedArray):
+        virtual_index = _broadcast_to_lines(virtual_index, lines)
+    quantiles = _interpolate_at(lines, virtual_index, lines.size, weak, method)
+    return TracedArray(lines.propagate_nan(value_of(quantiles)))
 
 
-def _of_present(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
+def _present_quantiles(lines: SortedLines, q: Number, weak: bool, method: Method) -> TracedArray:
     """Return quantiles [..., count] of the elements that are not nan."""
-    count: Number = TracedArray(lines.present())
-    parts = _under(as_traced(q), lines)
-    size = cast(count, parts.dtype) if parts.dtype.kind == "f" else count
-    made = _found(lines, method.place(size, parts), size, weak, method)
-    op, nothing = value_of(made), value_of(count == 0)
-    return TracedArray(xla.select(broadcast_to(nothing, op.shape.dims), values.full_like(op, np.nan), op))
+    count: Number = TracedArray(lines.count_present())
+    fractions = _broadcast_to_lines(as_traced(q), lines)
+    size = cast(count, fractions.dtype) if fractions.dtype.kind == "f" else count
+    quantiles = _interpolate_at(lines, method.virtual_index(size, fractions), size, weak, method)
+    op, is_empty = value_of(quantiles), value_of(count == 0)
+    return TracedArray(xla.select(broadcast_to(is_empty, op.shape.dims), values.full_like(op, np.nan), op))
 
 
-def _under(parts: TracedArray, lines: Lines) -> TracedArray:
+def _broadcast_to_lines(numbers: TracedArray, lines: SortedLines) -> TracedArray:
     """Broadcast numbers to each line: [..., count]."""
-    sizes = parts.shape
-    return TracedArray(xla.broadcast_in_dim(value_of(parts), (*sizes, lines.count), tuple(range(len(sizes)))))
+    sizes = numbers.shape
+    return TracedArray(xla.broadcast_in_dim(value_of(numbers), (*sizes, lines.count), tuple(range(len(sizes)))))
 
 
-def _found(lines: Lines, spot: Number, size: Number, weak: bool, method: Method) -> TracedArray:
-    whole = np.dtype(spot.dtype).kind in "iu"
-    if method.weight is None or (whole and method is METHODS["linear"]):
-        return lines.at(_clipped(spot, lines))
-    spot, kind = (spot.astype(np.float64), np.dtype(np.int64)) if whole else (spot, np.dtype(spot.dtype))
-    floor = np.floor(spot)
+def _interpolate_at(lines: SortedLines, virtual_index: Number, size: Number, weak: bool, method: Method) -> TracedArray:
+    is_integer = np.dtype(virtual_index.dtype).kind in "iu"
+    if method.weight is None or (is_integer and method is METHODS["linear"]):
+        return lines.take(_clip_indices(virtual_index, lines))
+    virtual_index, kind = (
+        (virtual_index.astype(np.float64), np.dtype(np.int64))
+        if is_integer
+        else (virtual_index, np.dtype(virtual_index.dtype))
+    )
+    floor = np.floor(virtual_index)
     last = size - 1 + 0 * floor
-    above, below = spot >= last, spot < 0
-    one, other = (_where(above, last, _where(below, 0 * floor, f)) for f in (floor, floor + 1))
-    gamma = method.weight(spot - one, spot).astype(kind)  # half of an integer is truncated, as in NumPy
-    before, behind = lines.at(_clipped(_whole(one), lines)), lines.at(_clipped(_whole(other), lines))
-    return _mixed(before, behind, gamma, weak)
+    above, below = virtual_index >= last, virtual_index < 0
+    lower, upper = (_where(above, last, _where(below, 0 * floor, f)) for f in (floor, floor + 1))
+    gamma = method.weight(virtual_index - lower, virtual_index).astype(
+        kind
+    )  # NumPy truncates fractions, too, where the dtype is an integer
+    low_values, high_values = (
+        lines.take(_clip_indices(_to_int64(lower), lines)),
+        lines.take(_clip_indices(_to_int64(upper), lines)),
+    )
+    return _interpolate(low_values, high_values, gamma, weak)
 
 
-def _clipped(places: Number, lines: Lines) -> Number:
-    return np.minimum(np.maximum(places, 0), lines.size - 1)
+def _clip_indices(indices: Number, lines: SortedLines) -> Number:
+    return np.minimum(np.maximum(indices, 0), lines.size - 1)
 
 
-def _mixed(before: Number, behind: Number, gamma: Number, weak: bool) -> TracedArray:
+def _interpolate(low_values: Number, high_values: Number, gamma: Number, weak: bool) -> TracedArray:
     """Interpolate by the weight of the element above, starting from the nearer one."""
     if not isinstance(gamma, TracedArray):
         weight = float(gamma) if weak else gamma.reshape((*gamma.shape, 1))
     else:
-        weight = cast(gamma, before.dtype if before.dtype.kind in "fV" else np.float64) if weak else gamma
-    apart = behind - before
-    low, high = before + apart * weight, behind - apart * (1 - weight)
-    near = value_of(as_traced(weight >= 0.5))
-    return TracedArray(xla.select(broadcast_to(near, high.shape), convert(value_of(high), low.dtype), value_of(low)))
+        weight = cast(gamma, low_values.dtype if low_values.dtype.kind in "fV" else np.float64) if weak else gamma
+    difference = high_values - low_values
+    low, high = low_values + difference * weight, high_values - difference * (1 - weight)
+    from_upper = value_of(as_traced(weight >= 0.5))
+    return TracedArray(
+        xla.select(broadcast_to(from_upper, high.shape), convert(value_of(high), low.dtype), value_of(low))
+    )
 
 
 # -- weights
 
 
-def _checked_weights(weights: TracedArray, array: TracedArray, axis: Any) -> XlaOp:
+def _convert_weights(weights: TracedArray, array: TracedArray, axis: Any) -> XlaOp:
     """Return a weight for each element, f64."""
-    op = spread_weights(value_of(weights), array, axis)
+    op = broadcast_weights(value_of(weights), array, axis)
     if weights.dtype.kind not in "u":
         _fail_where(xla.lt(op, values.zeros_like(op)), "Weights must be non-negative.")
     return convert(op, np.dtype(np.float64))
 
 
-def _fail_where(bad: XlaOp, text: str) -> None:
-    some = reduce_op(np.logical_or, bad, range(len(bad.shape.dims)))
-    nothing = require_current().constant(0, np.dtype(np.int64))
-    require_current().fail_if(some, nothing, lambda number: ValueError(text))
+def _fail_where(bad: XlaOp, message: str) -> None:
+    any_bad = reduce_op(np.logical_or, bad, range(len(bad.shape.dims)))
+    zero = require_current().constant(0, np.dtype(np.int64))
+    require_current().fail_if(any_bad, zero, lambda number: ValueError(message))
 
 
-def _of_weighted(lines: Lines, weights: XlaOp, q: TracedArray, skips: bool) -> TracedArray:
+def _weighted_quantiles(lines: SortedLines, weights: XlaOp, q: TracedArray, ignores_nan: bool) -> TracedArray:
     """Return weighted quantiles [..., count]: the first elements at which the cumulative weight reaches a share."""
-    if skips:
+    if ignores_nan:
         weights = xla.select(xla.ne(lines.op, lines.op), values.zeros_like(weights), weights)
-    parts = _parts_of_all(lines, weights, skips)
+    shares = _cumulative_shares(lines, weights, ignores_nan)
     if q.dtype.kind == "f":
-        parts = convert(parts, q.dtype)
-    sizes = (*q.shape, *parts.shape.dims)
-    wanted = xla.broadcast_in_dim(value_of(q), sizes, tuple(range(q.ndim)))
-    less = xla.lt(broadcast_to(parts, sizes), convert(wanted, values.numpy_type(parts)))
-    place = reduce_op(np.add, xla.convert(less, ElementType.S64), [len(sizes) - 1])
-    made = lines.at(_clipped(TracedArray(place), lines))
-    return made if skips else TracedArray(lines.with_nan(value_of(made)))
+        shares = convert(shares, q.dtype)
+    sizes = (*q.shape, *shares.shape.dims)
+    quantiles = xla.broadcast_in_dim(value_of(q), sizes, tuple(range(q.ndim)))
+    below = xla.lt(broadcast_to(shares, sizes), convert(quantiles, values.numpy_type(shares)))
+    indices = reduce_op(np.add, xla.convert(below, ElementType.S64), [len(sizes) - 1])
+    result = lines.take(_clip_indices(TracedArray(indices), lines))
+    return result if ignores_nan else TracedArray(lines.propagate_nan(value_of(result)))
 
 
-def _parts_of_all(lines: Lines, weights: XlaOp, skips: bool) -> XlaOp:
+def _cumulative_shares(lines: SortedLines, weights: XlaOp, ignores_nan: bool) -> XlaOp:
     """Return the cumulative share of the weights; below any quantile where there is none."""
     sums = cumulative(weights, "add", 1)
     last = xla.slice_in_dim(sums, lines.size - 1, lines.size, 1, 1)
-    bad = xla.or_(xla.eq(last, values.zeros_like(last)), xla.not_(xla.is_finite(last)))
-    if skips:
-        present = xla.ne(lines.present(), values.zeros_like(lines.present()))
-        bad = xla.and_(bad, xla.reshape(present, last.shape.dims))
-    _fail_where(bad, "Weights included NaN, inf or were all zero.")
-    parts = xla.divide(sums, broadcast_to(last, sums.shape.dims))
-    return xla.select(xla.eq(parts, values.zeros_like(parts)), values.full_like(parts, -1), parts)
+    invalid = xla.or_(xla.eq(last, values.zeros_like(last)), xla.not_(xla.is_finite(last)))
+    if ignores_nan:
+        present = xla.ne(lines.count_present(), values.zeros_like(lines.count_present()))
+        invalid = xla.and_(invalid, xla.reshape(present, last.shape.dims))
+    _fail_where(invalid, "Weights included NaN, inf or were all zero.")
+    shares = xla.divide(sums, broadcast_to(last, sums.shape.dims))
+    return xla.select(xla.eq(shares, values.zeros_like(shares)), values.full_like(shares, -1), shares)

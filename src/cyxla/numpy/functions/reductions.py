@@ -41,9 +41,9 @@ from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
-_CACHED = 1 << 24  # bytes assumed to fit into the caches
-_BLOCK = 1 << 11  # elements per block of a long vector
-_LONG = 1 << 16  # number of elements from which a second pass over all of them is avoided
+_CACHE_BYTES = 1 << 24  # bytes assumed to fit into the caches
+_BLOCK_ELEMENTS = 1 << 11  # elements per block of a long vector
+_MIN_LONG = 1 << 16  # vectors of fewer elements are cheap to read twice
 
 
 # -- reductions
@@ -100,9 +100,9 @@ def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) -> Any:
     """Compute maximum minus minimum."""
-    given = as_traced(a)
-    most, least = max_(given, axis, out, keepdims), min_(given, axis, None, keepdims)
-    return np.subtract(most, least, out=out)
+    array = as_traced(a)
+    maximum, minimum = max_(array, axis, out, keepdims), min_(array, axis, None, keepdims)
+    return np.subtract(maximum, minimum, out=out)
 
 
 @implements(np.count_nonzero)
@@ -117,88 +117,94 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 @implements(np.argmax)
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
     """Return the index of the first maximum; nan counts as the greatest."""
-    return _place(as_traced(a), axis, out, flag(keepdims), "argmax")
+    return _arg_extreme(as_traced(a), axis, out, flag(keepdims), "argmax")
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
     """Return the index of the first minimum; nan counts as the least."""
-    return _place(as_traced(a), axis, out, flag(keepdims), "argmin")
+    return _arg_extreme(as_traced(a), axis, out, flag(keepdims), "argmin")
 
 
-def _place(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: str) -> Any:
+def _arg_extreme(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: str) -> Any:
     op, sizes = value_of(array), array.shape
     if axis is None or not sizes:
         axes_of(axis if axis is None else index(axis), len(sizes))
-        op, along = xla.reshape(op, (prod(sizes),)), 0
+        op, dimension = xla.reshape(op, (prod(sizes),)), 0
     else:
-        along = axis_of(axis, len(sizes))
+        dimension = axis_of(axis, len(sizes))
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and not np.can_cast(target.dtype, np.int64):
         raise DTypeError(f"Cannot cast array data from {target.dtype!r} to dtype('int64') according to the rule 'safe'")
-    if op.shape.dims[along] == 0:
+    if op.shape.dims[dimension] == 0:
         raise ShapeError(f"attempt to get {name} of an empty sequence")
-    made = place_of(op, along, name)
+    result = emit_arg_extreme(op, dimension, name)
     if keepdims:
-        made = xla.reshape(made, kept_sizes(sizes, range(len(sizes)) if axis is None else [along]))
-    return reduction_to_out(made, out, name)
+        result = xla.reshape(result, kept_sizes(sizes, range(len(sizes)) if axis is None else [dimension]))
+    return reduction_to_out(result, out, name)
 
 
-def _others(sizes: Sequence[int], axis: int) -> tuple[int, ...]:
+def _remaining_sizes(sizes: Sequence[int], axis: int) -> tuple[int, ...]:
     return tuple(n for d, n in enumerate(sizes) if d != axis)
 
 
-def place_of(op: XlaOp, axis: int, name: str) -> XlaOp:
+def emit_arg_extreme(op: XlaOp, axis: int, name: str) -> XlaOp:
     """Return the index of the first extreme along a dimension, as s64; `name` is argmax or argmin."""
     if op.shape.dtype is ElementType.PRED:
         op = xla.convert(op, ElementType.U8)
     if not all(op.shape.dims):
-        return xla.broadcast(xla.constant(op.builder, 0, ElementType.S64), _others(op.shape.dims, axis))
-    return (_found if _is_near(op, axis) else _compared)(op, axis, name)  # the faster one
+        return xla.broadcast(xla.constant(op.builder, 0, ElementType.S64), _remaining_sizes(op.shape.dims, axis))
+    return (_compare_with_extreme if _fits_in_cache(op, axis) else _reduce_pairs)(op, axis, name)  # the faster one
 
 
-def _is_near(op: XlaOp, axis: int) -> bool:
+def _fits_in_cache(op: XlaOp, axis: int) -> bool:
     """Return True if reduced lines are contiguous and fit in cache, so that reading them twice is cheap."""
     sizes, dtype = op.shape.dims, op.shape.dtype
-    return axis == len(sizes) - 1 and not dtype.is_complex and sizes[axis] * dtype.bits // 8 <= _CACHED
+    return axis == len(sizes) - 1 and not dtype.is_complex and sizes[axis] * dtype.bits // 8 <= _CACHE_BYTES
 
 
-def _found(op: XlaOp, axis: int, name: str) -> XlaOp:
+def _compare_with_extreme(op: XlaOp, axis: int, name: str) -> XlaOp:
     """Return the first index of an element equal to the extreme, which is nan if any element is."""
     sizes = op.shape.dims
-    if sizes == (sizes[axis],) and sizes[axis] >= 2 * _BLOCK:
-        return _found_in_blocks(op, name)
+    if sizes == (sizes[axis],) and sizes[axis] >= 2 * _BLOCK_ELEMENTS:
+        return _search_in_blocks(op, name)
     extreme = reduce_op(np.maximum if name == "argmax" else np.minimum, op, [axis], keepdims=True)
-    hit = xla.eq(op, broadcast_to(extreme, sizes))
+    is_extreme = xla.eq(op, broadcast_to(extreme, sizes))
     if values.is_float(op):
-        hit = xla.or_(hit, xla.ne(op, op))
-    small = ElementType.S32 if sizes[axis] < 2**31 else ElementType.S64
-    places = values.iota_along(op.builder, small, sizes, axis)
-    first = reduce_op(np.minimum, xla.select(hit, places, values.full_like(places, sizes[axis] - 1)), [axis])
+        is_extreme = xla.or_(is_extreme, xla.ne(op, op))
+    index_type = ElementType.S32 if sizes[axis] < 2**31 else ElementType.S64
+    indices = values.iota_along(op.builder, index_type, sizes, axis)
+    first = reduce_op(np.minimum, xla.select(is_extreme, indices, values.full_like(indices, sizes[axis] - 1)), [axis])
     return xla.convert(first, ElementType.S64)
 
 
-def _found_in_blocks(op: XlaOp, name: str) -> XlaOp:
+def _search_in_blocks(op: XlaOp, name: str) -> XlaOp:
     """Return the index of the first extreme of a long vector: of a block, then within it; elements are read once."""
     (size,) = op.shape.dims
-    whole = size // _BLOCK * _BLOCK
+    blocked_size = size // _BLOCK_ELEMENTS * _BLOCK_ELEMENTS
     ufunc = np.maximum if name == "argmax" else np.minimum
-    extremes = reduce_op(ufunc, xla.reshape(xla.slice_in_dim(op, 0, whole), (whole // _BLOCK, _BLOCK)), [1])
-    if whole < size:
-        rest = reduce_op(ufunc, xla.slice_in_dim(op, whole, size), [0], keepdims=True)
+    extremes = reduce_op(
+        ufunc,
+        xla.reshape(xla.slice_in_dim(op, 0, blocked_size), (blocked_size // _BLOCK_ELEMENTS, _BLOCK_ELEMENTS)),
+        [1],
+    )
+    if blocked_size < size:
+        rest = reduce_op(ufunc, xla.slice_in_dim(op, blocked_size, size), [0], keepdims=True)
         extremes = xla.concatenate([extremes, rest], 0)
-    block = _found(extremes, 0, name)
-    start = xla.minimum(xla.multiply(block, values.scalar(block, _BLOCK)), values.scalar(block, size - _BLOCK))
-    return xla.add(start, _found(xla.dynamic_slice(op, [start], (_BLOCK,)), 0, name))
+    block = _compare_with_extreme(extremes, 0, name)
+    start = xla.minimum(
+        xla.multiply(block, values.scalar(block, _BLOCK_ELEMENTS)), values.scalar(block, size - _BLOCK_ELEMENTS)
+    )
+    return xla.add(start, _compare_with_extreme(xla.dynamic_slice(op, [start], (_BLOCK_ELEMENTS,)), 0, name))
 
 
-def _compared(op: XlaOp, axis: int, name: str) -> XlaOp:
+def _reduce_pairs(op: XlaOp, axis: int, name: str) -> XlaOp:
     """Return the index of an extreme by a reduction of pairs of elements and indices."""
-    least = REDUCTIONS[np.maximum if name == "argmax" else np.minimum].start(op)
-    places = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
-    zero = values.scalar(places, 0)
-    both = xla.reduce([op, places], [least, zero], _first_extreme(name, op.shape.dtype), [axis])
-    return xla.get_tuple_element(both, 1)
+    start = REDUCTIONS[np.maximum if name == "argmax" else np.minimum].start(op)
+    indices = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
+    zero = values.scalar(indices, 0)
+    pair = xla.reduce([op, indices], [start, zero], _first_extreme(name, op.shape.dtype), [axis])
+    return xla.get_tuple_element(pair, 1)
 
 
 @lru_cache(maxsize=64)
@@ -215,10 +221,10 @@ def _first_extreme(name: str, dtype: ElementType) -> XlaComputation:
 def _greater(x: XlaOp, y: XlaOp, name: str) -> XlaOp:
     dtype = x.shape.dtype
     if dtype.is_complex:
-        wins = xla.not_(not_less(y, x) if name == "argmax" else not_less(x, y))
-        return xla.or_(xla.and_(wins, xla.eq(y, y)), xla.ne(x, x))
-    wins = (xla.gt if name == "argmax" else xla.lt)(x, y)
-    return xla.or_(wins, xla.ne(x, x)) if dtype.is_float else wins
+        is_greater = xla.not_(not_less(y, x) if name == "argmax" else not_less(x, y))
+        return xla.or_(xla.and_(is_greater, xla.eq(y, y)), xla.ne(x, x))
+    is_greater = (xla.gt if name == "argmax" else xla.lt)(x, y)
+    return xla.or_(is_greater, xla.ne(x, x)) if dtype.is_float else is_greater
 
 
 # -- cumulative functions
@@ -244,11 +250,11 @@ def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out:
     op = convert(op, type_of(ufunc, array, dtype, out))
     row = REDUCTIONS[ufunc]
     opcode = row.boolean if op.shape.dtype is ElementType.PRED else row.opcode
-    made = cumulative(op, opcode, axis_of(axis, len(op.shape.dims)))
+    result = cumulative(op, opcode, axis_of(axis, len(op.shape.dims)))
     target = out[0] if isinstance(out, tuple) else out
-    if target is not None and tuple(target.shape) != made.shape.dims:
+    if target is not None and tuple(target.shape) != result.shape.dims:
         raise ShapeError("provided out is the wrong size for the accumulation.")
-    return reduction_to_out(made, out, ufunc.__name__)
+    return reduction_to_out(result, out, ufunc.__name__)
 
 
 @implements(np.cumulative_sum)
@@ -273,28 +279,28 @@ def _array_api_cumulative(
     if array.ndim == 0:
         array = TracedArray(xla.reshape(value_of(array), (1,)))
     if axis is None and array.ndim > 1:
-        raise ShapeError("axis= must be given for more than one dimension")
+        raise ShapeError(f"{ufunc.__name__}: axis= must be given for an array of more than one dimension")
     if isinstance(axis, tuple) and len(axis) != 1:
-        raise ValueError(f"{ufunc.__name__}: running totals go along one axis")
+        raise ValueError(f"{ufunc.__name__}: axis= must be a single axis")
     axis = 0 if axis is None else axis_of(axis[0] if isinstance(axis, tuple) else axis, array.ndim)
-    made = value_of(_cumulative(ufunc, array, axis, dtype, None))
+    result = value_of(_cumulative(ufunc, array, axis, dtype, None))
     if include_initial:
-        first = REDUCTIONS[ufunc].start(made)
-        made = xla.pad_in_dim(made, first, axis, 1, 0)
-    return reduction_to_out(made, out, ufunc.__name__)
+        first = REDUCTIONS[ufunc].start(result)
+        result = xla.pad_in_dim(result, first, axis, 1, 0)
+    return reduction_to_out(result, out, ufunc.__name__)
 
 
 # -- ignoring nan
 
 
-def without_nan(array: TracedArray, number: Any) -> tuple[TracedArray, XlaOp | None]:
+def replace_nan(array: TracedArray, replacement: Any) -> tuple[TracedArray, XlaOp | None]:
     """Replace nan by a number; return the array and the mask of nan, None if the dtype has no nan."""
     if array.dtype.kind not in "fcV":
         return array, None
     op = value_of(array)
-    bad = xla.ne(op, op)
-    filler = number(op) if callable(number) else values.scalar(op, number)
-    return TracedArray(xla.select(bad, broadcast_to(filler, op.shape.dims), op)), bad
+    is_nan = xla.ne(op, op)
+    filler = replacement(op) if callable(replacement) else values.scalar(op, replacement)
+    return TracedArray(xla.select(is_nan, broadcast_to(filler, op.shape.dims), op)), is_nan
 
 
 @implements(np.nansum)
@@ -303,7 +309,7 @@ def nansum(
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
     """Sum, ignoring nan."""
-    return reduce(np.add, without_nan(as_traced(a), 0)[0], axis, dtype, out, keepdims, initial, where)
+    return reduce(np.add, replace_nan(as_traced(a), 0)[0], axis, dtype, out, keepdims, initial, where)
 
 
 @implements(np.nanprod)
@@ -312,7 +318,7 @@ def nanprod(
     where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
     """Multiply, ignoring nan."""
-    return reduce(np.multiply, without_nan(as_traced(a), 1)[0], axis, dtype, out, keepdims, initial, where)
+    return reduce(np.multiply, replace_nan(as_traced(a), 1)[0], axis, dtype, out, keepdims, initial, where)
 
 
 @implements(np.nanmax)
@@ -338,69 +344,71 @@ def _nan_extreme(
 ) -> Any:
     """Reduce as fmax and fmin do: nan only if all elements are."""
     row = REDUCTIONS[ufunc]
-    filled, bad = without_nan(array, row.start)
-    if bad is None:
+    filled, is_nan = replace_nan(array, row.start)
+    if is_nan is None:
         return reduce(ufunc, array, axis, None, out, keepdims, initial, where)
     has_initial = has_start(row, initial)
     start = TracedArray(row.start(value_of(array))) if has_initial else initial
-    joint = convert(value_of(reduce(ufunc, filled, axis, None, None, keepdims, start, where)), _type(ufunc, array, out))
-    axes, keep = axes_of(axis, array.ndim), flag(keepdims)
-    if selects_all(where) and array.size >= _LONG and values.is_float(joint):
-        nothing = _all_nan(array, joint, row.start(joint), axes, keep)
+    extreme = convert(
+        value_of(reduce(ufunc, filled, axis, None, None, keepdims, start, where)), _result_dtype(ufunc, array, out)
+    )
+    axes, keepdims_flag = axes_of(axis, array.ndim), flag(keepdims)
+    if selects_all(where) and array.size >= _MIN_LONG and values.is_float(extreme):
+        all_nan = _all_nan(array, extreme, row.start(extreme), axes, keepdims_flag)
     else:
-        outside = bad if selects_all(where) else xla.or_(bad, xla.not_(mask_of(where, array.shape)))
-        nothing = reduce_op(np.logical_and, outside, axes, keep)
-    made: Any = TracedArray(xla.select(nothing, values.full_like(joint, np.nan), joint))
+        excluded = is_nan if selects_all(where) else xla.or_(is_nan, xla.not_(mask_of(where, array.shape)))
+        all_nan = reduce_op(np.logical_and, excluded, axes, keepdims_flag)
+    result: Any = TracedArray(xla.select(all_nan, values.full_like(extreme, np.nan), extreme))
     if has_initial:
-        made = (np.fmax if ufunc == np.maximum else np.fmin)(TracedArray(initial_of(initial, joint)), made)
-    return reduction_to_out(value_of(made), out, ufunc.__name__)
+        result = (np.fmax if ufunc == np.maximum else np.fmin)(TracedArray(initial_of(initial, extreme)), result)
+    return reduction_to_out(value_of(result), out, ufunc.__name__)
 
 
-def _all_nan(array: TracedArray, joint: XlaOp, start: XlaOp, axes: Sequence[int], keepdims: bool) -> XlaOp:
+def _all_nan(array: TracedArray, extreme: XlaOp, start: XlaOp, axes: Sequence[int], keepdims: bool) -> XlaOp:
     """Return a mask of results whose elements are all nan; computed only if some result equals the start value."""
-    suspect: Any = TracedArray(xla.eq(joint, broadcast_to(start, joint.shape.dims)))
+    may_be_nan: Any = TracedArray(xla.eq(extreme, broadcast_to(start, extreme.shape.dims)))
 
-    def look(given: TracedArray) -> TracedArray:
-        op = value_of(given)
+    def check(array_: TracedArray) -> TracedArray:
+        op = value_of(array_)
         return TracedArray(reduce_op(np.logical_and, xla.ne(op, op), axes, keepdims))
 
-    return value_of(cond(np.any(suspect), look, lambda given: np.zeros_like(suspect), array))
+    return value_of(cond(np.any(may_be_nan), check, lambda array_: np.zeros_like(may_be_nan), array))
 
 
-def _type(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:
+def _result_dtype(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:
     return type_of(ufunc, array, None, out[0] if isinstance(out, tuple) else out)
 
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
     """Return the index of the first maximum, ignoring nan."""
-    return _nan_place(np.maximum, as_traced(a), axis, out, keepdims, "argmax")
+    return _nan_arg_extreme(np.maximum, as_traced(a), axis, out, keepdims, "argmax")
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
     """Return the index of the first minimum, ignoring nan."""
-    return _nan_place(np.minimum, as_traced(a), axis, out, keepdims, "argmin")
+    return _nan_arg_extreme(np.minimum, as_traced(a), axis, out, keepdims, "argmin")
 
 
-def _nan_place(ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdims: Any, name: str) -> Any:
-    filled, bad = without_nan(array, REDUCTIONS[ufunc].start)
-    if bad is not None:
-        along = axes_of(axis, array.ndim)
-        nothing = reduce_op(np.logical_and, bad, along)
-        some = reduce_op(np.logical_or, nothing, range(len(nothing.shape.dims)))
+def _nan_arg_extreme(ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdims: Any, name: str) -> Any:
+    filled, is_nan = replace_nan(array, REDUCTIONS[ufunc].start)
+    if is_nan is not None:
+        axes = axes_of(axis, array.ndim)
+        all_nan = reduce_op(np.logical_and, is_nan, axes)
+        any_all_nan = reduce_op(np.logical_or, all_nan, range(len(all_nan.shape.dims)))
         zero = require_current().constant(0, np.dtype(np.int64))
-        require_current().fail_if(some, zero, lambda number: ValueError("All-NaN slice encountered"))
-    return _place(filled, axis, out, flag(keepdims), name)
+        require_current().fail_if(any_all_nan, zero, lambda number: ValueError("All-NaN slice encountered"))
+    return _arg_extreme(filled, axis, out, flag(keepdims), name)
 
 
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Compute cumulative sums with nan as 0."""
-    return _cumulative(np.add, without_nan(as_traced(a), 0)[0], axis, dtype, out)
+    return _cumulative(np.add, replace_nan(as_traced(a), 0)[0], axis, dtype, out)
 
 
 @implements(np.nancumprod)
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Compute cumulative products with nan as 1."""
-    return _cumulative(np.multiply, without_nan(as_traced(a), 1)[0], axis, dtype, out)
+    return _cumulative(np.multiply, replace_nan(as_traced(a), 1)[0], axis, dtype, out)

@@ -11,7 +11,7 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 Array = Any  # a NumPy or traced array, computed on by NumPy's functions
 
 
-def _numbers(x: Any) -> Array:
+def _to_inexact(x: Any) -> Array:
     """Convert to an array of floats or complex numbers."""
     array: Array = as_traced(x) if _is_traced(x) else np.asarray(x)
     return array if array.dtype.kind in "fcV" else array.astype(np.float64)
@@ -23,11 +23,11 @@ def _is_traced(x: Any) -> bool:
     return isinstance(x, TracedArray)
 
 
-def _shifted(x: Array, axis: Any) -> tuple[Array, Array]:
+def _subtract_max(x: Array, axis: Any) -> tuple[Array, Array]:
     """Subtract the maximum; return the differences and the maximum, 0 if it is infinite."""
-    most = np.max(x, axis=axis, keepdims=True)
-    most = np.where(np.isfinite(most), most, most.dtype.type(0))
-    return x - most, most
+    maximum = np.max(x, axis=axis, keepdims=True)
+    maximum = np.where(np.isfinite(maximum), maximum, maximum.dtype.type(0))
+    return x - maximum, maximum
 
 
 def softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -45,8 +45,8 @@ def softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     >>> softmax([0.0, 0.0])
     array([0.5, 0.5])
     """
-    apart = np.exp(_shifted(_numbers(x), axis)[0])
-    return apart / np.sum(apart, axis=axis, keepdims=True)
+    exponentials = np.exp(_subtract_max(_to_inexact(x), axis)[0])
+    return exponentials / np.sum(exponentials, axis=axis, keepdims=True)
 
 
 def log_softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -57,8 +57,8 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     >>> log_softmax([1000.0, 0.0])
     array([    0., -1000.])
     """
-    apart = _shifted(_numbers(x), axis)[0]
-    return apart - np.log(np.sum(np.exp(apart), axis=axis, keepdims=True))
+    shifted = _subtract_max(_to_inexact(x), axis)[0]
+    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
 
 def logsumexp(
@@ -86,19 +86,19 @@ def logsumexp(
     >>> bool(np.isclose(logsumexp([1000.0, 1000.0]), 1000 + np.log(2)))
     True
     """
-    numbers = _numbers(a)
+    array = _to_inexact(a)
     if b is not None:
-        weights = _numbers(b)
-        numbers, weights = np.broadcast_arrays(numbers, weights)
-        numbers = np.where(weights == 0, numbers.dtype.type(-np.inf), numbers)
-    apart, most = _shifted(numbers, axis)
-    terms = np.exp(apart) if b is None else weights * np.exp(apart)
+        weights = _to_inexact(b)
+        array, weights = np.broadcast_arrays(array, weights)
+        array = np.where(weights == 0, array.dtype.type(-np.inf), array)
+    shifted, maximum = _subtract_max(array, axis)
+    terms = np.exp(shifted) if b is None else weights * np.exp(shifted)
     total = np.sum(terms, axis=axis, keepdims=True)
     sign = np.sign(total)
-    made = np.log(np.abs(total) if return_sign else total) + most
+    result = np.log(np.abs(total) if return_sign else total) + maximum
     if not keepdims:
-        made, sign = (np.squeeze(v, axis=axis)[()] for v in (made, sign))
-    return (made, sign) if return_sign else made
+        result, sign = (np.squeeze(v, axis=axis)[()] for v in (result, sign))
+    return (result, sign) if return_sign else result
 
 
 def polygamma(n: int, x: Any) -> Any:
@@ -113,7 +113,7 @@ def polygamma(n: int, x: Any) -> Any:
     """
     from scipy import special
 
-    numbers = _numbers(x)
+    array = _to_inexact(x)
     if n == 0:
-        return special.psi(numbers)
-    return (-1.0) ** (n + 1) * special.gamma(n + 1.0) * special.zeta(n + 1.0, numbers)
+        return special.psi(array)
+    return (-1.0) ** (n + 1) * special.gamma(n + 1.0) * special.zeta(n + 1.0, array)

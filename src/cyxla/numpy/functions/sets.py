@@ -17,24 +17,25 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
-_TOO_FAR = (
+_RANGE_MESSAGE = (
     "You have specified kind='table', but the range of values in `ar2` or `ar1` exceed the maximum integer of the "
     "datatype. Please set `kind` to None or 'sort'."
 )
-_FEW = 16  # most elements that are each compared with each
-_SIZED = "how many there are is known in a run only: "
+_MAX_COMPARED = 16  # greatest number of candidates that are compared one by one
+_SIZE_UNKNOWN = "the size of the result is known only when the program runs: "
 
 ALTERNATIVES.update(
     {
-        "unique": _SIZED + "np.sort(x) and np.diff tell where a new one starts; or call it on the result",
-        "unique_all": _SIZED + "np.sort(x) and np.diff tell where a new one starts; or call it on the result",
-        "unique_counts": _SIZED + "np.bincount(x, minlength=n) counts integers; or call it on the result",
-        "unique_inverse": _SIZED + "np.searchsorted(values, x) finds places in values that are known",
-        "unique_values": _SIZED + "np.sort(x) and np.diff tell where a new one starts; or call it on the result",
-        "intersect1d": _SIZED + "np.isin(a, b) says which of a are in b",
-        "setdiff1d": _SIZED + "np.isin(a, b, invert=True) says which of a are not in b",
-        "union1d": _SIZED + "np.sort(np.concatenate([a, b])) holds them all",
-        "setxor1d": _SIZED + "np.isin(a, b, invert=True) says which of a are not in b",
+        "unique": _SIZE_UNKNOWN + "find where values change with np.sort(x) and np.diff, or call it on the result",
+        "unique_all": _SIZE_UNKNOWN + "find where values change with np.sort(x) and np.diff, or call it on the result",
+        "unique_counts": _SIZE_UNKNOWN + "count integers with np.bincount(x, minlength=n), or call it on the result",
+        "unique_inverse": _SIZE_UNKNOWN + "np.searchsorted(values, x) finds indices in known values",
+        "unique_values": _SIZE_UNKNOWN
+        + "find where values change with np.sort(x) and np.diff, or call it on the result",
+        "intersect1d": _SIZE_UNKNOWN + "np.isin(a, b) tells which elements of a are in b",
+        "setdiff1d": _SIZE_UNKNOWN + "np.isin(a, b, invert=True) tells which elements of a are not in b",
+        "union1d": _SIZE_UNKNOWN + "np.sort(np.concatenate([a, b])) holds all elements, duplicates included",
+        "setxor1d": _SIZE_UNKNOWN + "np.isin(a, b, invert=True) tells which elements of a are not in b",
     }
 )
 
@@ -46,49 +47,51 @@ def isin(
     """Test which elements are in another array."""
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
-    array, among = array_of(element), array_of(test_elements)
-    if kind == "table" and not (array.dtype.kind in "iub" and among.dtype.kind in "iub"):
+    array, candidates = array_of(element), array_of(test_elements)
+    if kind == "table" and not (array.dtype.kind in "iub" and candidates.dtype.kind in "iub"):
         raise ValueError(
             "The 'table' method is only supported for boolean or integer arrays. Please select 'sort' or None for kind."
         )
-    if kind == "table" and among.size:
-        _check_range(value_of(among))
-    common = dtype_of(common_kind(array.dtype, among.dtype))
-    if among.size == 0:
-        found: Any = np.zeros_like(array, dtype=bool)
-    elif among.size <= _FEW:
-        found = _compared(as_traced(array, common), as_traced(among, common))
+    if kind == "table" and candidates.size:
+        _check_range(value_of(candidates))
+    common = dtype_of(common_kind(array.dtype, candidates.dtype))
+    if candidates.size == 0:
+        is_member: Any = np.zeros_like(array, dtype=bool)
+    elif candidates.size <= _MAX_COMPARED:
+        is_member = _compare_each(as_traced(array, common), as_traced(candidates, common))
     else:
-        found = _looked_up(as_traced(array, common), as_traced(among, common))
-    return np.logical_not(found) if invert else found
+        is_member = _search_sorted(as_traced(array, common), as_traced(candidates, common))
+    return np.logical_not(is_member) if invert else is_member
 
 
-def _check_range(among: XlaOp) -> None:
+def _check_range(candidates: XlaOp) -> None:
     """Make runs raise an error if NumPy's table of integers would be too large."""
-    dtype = values.numpy_type(among)
+    dtype = values.numpy_type(candidates)
     if dtype.kind != "i":
         return
-    every = range(among.shape.rank)
-    least, greatest = reduce_op(np.minimum, among, every), reduce_op(np.maximum, among, every)
-    most = values.scalar(among, np.iinfo(dtype).max)
-    negative = xla.lt(least, values.zeros_like(least))
-    far = xla.and_(negative, xla.gt(greatest, xla.add(most, xla.minimum(least, values.zeros_like(least)))))
-    require_current().fail_if(far, require_current().constant(0, np.dtype(np.int64)), lambda _: RuntimeError(_TOO_FAR))
+    axes = range(candidates.shape.rank)
+    lowest, greatest = reduce_op(np.minimum, candidates, axes), reduce_op(np.maximum, candidates, axes)
+    limit = values.scalar(candidates, np.iinfo(dtype).max)
+    negative = xla.lt(lowest, values.zeros_like(lowest))
+    too_wide = xla.and_(negative, xla.gt(greatest, xla.add(limit, xla.minimum(lowest, values.zeros_like(lowest)))))
+    require_current().fail_if(
+        too_wide, require_current().constant(0, np.dtype(np.int64)), lambda _: RuntimeError(_RANGE_MESSAGE)
+    )
 
 
-def _compared(array: TracedArray, among: TracedArray) -> TracedArray:
-    flat = xla.reshape(value_of(among), (among.size,))
-    one = [xla.reshape(xla.slice_in_dim(flat, k, k + 1), ()) for k in range(among.size)]
-    found = None
-    for other in one:
-        equal = xla.eq(value_of(array), broadcast_to(other, array.shape))
-        found = equal if found is None else xla.or_(found, equal)
-    assert found is not None
-    return TracedArray(found)
+def _compare_each(array: TracedArray, candidates: TracedArray) -> TracedArray:
+    flat = xla.reshape(value_of(candidates), (candidates.size,))
+    scalars = [xla.reshape(xla.slice_in_dim(flat, k, k + 1), ()) for k in range(candidates.size)]
+    is_member = None
+    for scalar in scalars:
+        equal = xla.eq(value_of(array), broadcast_to(scalar, array.shape))
+        is_member = equal if is_member is None else xla.or_(is_member, equal)
+    assert is_member is not None
+    return TracedArray(is_member)
 
 
-def _looked_up(array: TracedArray, among: TracedArray) -> Any:
+def _search_sorted(array: TracedArray, candidates: TracedArray) -> Any:
     """Search in sorted elements; nan is never found, since it equals nothing."""
-    ordered: Any = np.sort(np.ravel(among))
-    places: Any = np.searchsorted(ordered, array)
-    return np.equal(ordered[np.minimum(places, among.size - 1)], array)
+    sorted_candidates: Any = np.sort(np.ravel(candidates))
+    indices: Any = np.searchsorted(sorted_candidates, array)
+    return np.equal(sorted_candidates[np.minimum(indices, candidates.size - 1)], array)

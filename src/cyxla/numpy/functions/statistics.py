@@ -44,8 +44,8 @@ def _count(where: Any, sizes: Sequence[int], axes: Sequence[int], keepdims: bool
     """Return the number of elements of a mean: a NumPy number, or traced with ``where=``."""
     if selects_all(where):
         return np.int64(prod(sizes[d] for d in axes))
-    chosen = xla.convert(mask_of(where, sizes), ElementType.S64)
-    return TracedArray(reduce_op(np.add, chosen, axes, keepdims))
+    selected = xla.convert(mask_of(where, sizes), ElementType.S64)
+    return TracedArray(reduce_op(np.add, selected, axes, keepdims))
 
 
 def _sum(array: TracedArray, dtype: Dtype, axes: Sequence[int], keepdims: bool, where: Any) -> XlaOp:
@@ -56,38 +56,38 @@ def _sum(array: TracedArray, dtype: Dtype, axes: Sequence[int], keepdims: bool, 
     return reduce_op(np.add, op, axes, keepdims)
 
 
-def _divided(op: XlaOp, count: Any) -> XlaOp:
+def _divide(op: XlaOp, count: Any) -> XlaOp:
     """Divide sums by counts; quotients of integers are truncated."""
     dtype = values.numpy_type(op)
     if dtype.kind in "biu":
-        return convert(_divided(convert(op, np.dtype(np.float64)), count), dtype)
-    if dtype.itemsize == 2:  # 16-bit floats do not hold counts
-        return convert(_divided(convert(op, np.dtype(np.float32)), count), dtype)
-    real = _real(dtype)
-    given = broadcast_to(convert(value_of(as_traced(count)), real), op.shape.dims)
-    return _each_part(op, given) if dtype.kind == "c" else xla.divide(op, given)
+        return convert(_divide(convert(op, np.dtype(np.float64)), count), dtype)
+    if dtype.itemsize == 2:  # 16-bit floats cannot represent large counts
+        return convert(_divide(convert(op, np.dtype(np.float32)), count), dtype)
+    real = _real_dtype(dtype)
+    divisor = broadcast_to(convert(value_of(as_traced(count)), real), op.shape.dims)
+    return _divide_complex(op, divisor) if dtype.kind == "c" else xla.divide(op, divisor)
 
 
-def _each_part(op: XlaOp, count: XlaOp) -> XlaOp:
+def _divide_complex(op: XlaOp, count: XlaOp) -> XlaOp:
     real, imag = xla.real(op), xla.imag(op)
-    none = values.zeros_like(real)  # a complex count has 0 for a part, which makes nan of infinities
-    real, imag = xla.add(real, xla.multiply(imag, none)), xla.subtract(imag, xla.multiply(real, none))
+    zero = values.zeros_like(real)  # NumPy divides by the complex number count + 0j, so infinities become nan
+    real, imag = xla.add(real, xla.multiply(imag, zero)), xla.subtract(imag, xla.multiply(real, zero))
     return xla.complex_(xla.divide(real, count), xla.divide(imag, count))
 
 
-def _real(dtype: Dtype) -> Dtype:
+def _real_dtype(dtype: Dtype) -> Dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def _asked(dtype: Any, array: TracedArray) -> Dtype | None:
+def _requested_dtype(dtype: Any, array: TracedArray) -> Dtype | None:
     """Return the dtype requested for sums: integers are averaged as float64."""
     if dtype is not None:
-        asked: Dtype = np.dtype(dtype)
-        return asked
+        requested: Dtype = np.dtype(dtype)
+        return requested
     return np.dtype(np.float64) if array.dtype.kind in "biu" else None
 
 
-def _held(op: XlaOp, out: Any) -> XlaOp:
+def _convert_like_out(op: XlaOp, out: Any) -> XlaOp:
     """Convert sums as if they were stored in ``out=``, if it is given."""
     return op if out is None else convert(op, out.dtype)
 
@@ -97,19 +97,19 @@ def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *, where: Any = NOT_GIVEN
 ) -> Any:
     """Compute means along axes."""
-    given = as_traced(a)
-    axes, keep = _axes(axis, given, where), flag(keepdims)
-    asked = _asked(dtype, given)
-    if asked is None and given.itemsize == 2:
-        asked = np.dtype(np.float32)
-    sums = _held(_sum(given, type_of(np.add, given, asked, out), axes, keep, where), out)
-    made = _divided(sums, _count(where, given.shape, axes, keep))
-    if dtype is None and out is None and given.itemsize == 2 and given.dtype.kind in "fV":
-        made = convert(made, given.dtype)
-    return reduction_to_out(made, out, "mean")
+    array = as_traced(a)
+    axes, keep = _axes(axis, array, where), flag(keepdims)
+    requested = _requested_dtype(dtype, array)
+    if requested is None and array.itemsize == 2:
+        requested = np.dtype(np.float32)
+    sums = _convert_like_out(_sum(array, type_of(np.add, array, requested, out), axes, keep, where), out)
+    result = _divide(sums, _count(where, array.shape, axes, keep))
+    if dtype is None and out is None and array.itemsize == 2 and array.dtype.kind in "fV":
+        result = convert(result, array.dtype)
+    return reduction_to_out(result, out, "mean")
 
 
-def _degrees(ddof: Any, correction: Any) -> Any:
+def _resolve_ddof(ddof: Any, correction: Any) -> Any:
     if correction is NOT_GIVEN:
         return ddof
     if ddof != 0:
@@ -123,8 +123,8 @@ def var(
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
     """Compute variances along axes."""
-    made = _variance(as_traced(a), axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return reduction_to_out(made, out, "var")
+    result = _variance(as_traced(a), axis, dtype, out, _resolve_ddof(ddof, correction), flag(keepdims), where, mean)
+    return reduction_to_out(result, out, "var")
 
 
 @implements(np.std)
@@ -133,36 +133,36 @@ def std(
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
     """Compute standard deviations along axes."""
-    made = _variance(as_traced(a), axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return reduction_to_out(_root(made, out), out, "std")
+    result = _variance(as_traced(a), axis, dtype, out, _resolve_ddof(ddof, correction), flag(keepdims), where, mean)
+    return reduction_to_out(_square_root(result, out), out, "std")
 
 
-def _root(op: XlaOp, out: Any) -> XlaOp:
+def _square_root(op: XlaOp, out: Any) -> XlaOp:
     """Compute square roots in the dtype of the variances; of integers only if there is a loop, as in NumPy."""
     dtype = values.numpy_type(op)
     if dtype.kind in "biu" and (op.shape.dims or out is not None):
-        raise DTypeError(f"square roots cannot be held as {dtype}")
+        raise DTypeError(f"std: square roots cannot be stored as {dtype}")
     root: Any = np.sqrt(TracedArray(op))
     return convert(value_of(root), dtype)
 
 
 def _variance(
-    array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, known: Any
+    array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, given_mean: Any
 ) -> XlaOp:
     """Compute variances as NumPy does: the mean in the requested dtype, deviations in the promoted one."""
-    axes, asked = _axes(axis, array, where), _asked(dtype, array)
-    middle = known
-    if known is NOT_GIVEN:
-        sums = _sum(array, type_of(np.add, array, asked, None), axes, True, where)
-        middle = TracedArray(_divided(sums, _count(where, array.shape, axes, True)))
-    apart: Any = np.subtract(TracedArray(value_of(array)), middle)
-    squares = as_traced(np.square(apart) if array.dtype.kind in "iuf" else _lengths(apart))
-    made = _held(_sum(squares, type_of(np.add, squares, asked, out), axes, keepdims, where), out)
+    axes, requested = _axes(axis, array, where), _requested_dtype(dtype, array)
+    center = given_mean
+    if given_mean is NOT_GIVEN:
+        sums = _sum(array, type_of(np.add, array, requested, None), axes, True, where)
+        center = TracedArray(_divide(sums, _count(where, array.shape, axes, True)))
+    deviations: Any = np.subtract(TracedArray(value_of(array)), center)
+    squares = as_traced(np.square(deviations) if array.dtype.kind in "iuf" else _squared_magnitudes(deviations))
+    result = _convert_like_out(_sum(squares, type_of(np.add, squares, requested, out), axes, keepdims, where), out)
     count: Any = np.maximum(_count(where, array.shape, axes, keepdims) - ddof, 0)
-    return _divided(made, count)
+    return _divide(result, count)
 
 
-def _lengths(array: Any) -> Any:
+def _squared_magnitudes(array: Any) -> Any:
     """Compute squares of absolute values."""
     if array.dtype.kind != "c":
         return array * array
@@ -174,22 +174,22 @@ def _lengths(array: Any) -> Any:
 
 
 def _check_inexact(dtype: Any, out: Any) -> None:
-    for what, asked in (("dtype", dtype), ("out", None if out is None else out.dtype)):
-        if asked is not None and np.dtype(asked).kind not in "fcV":
-            raise TypeError(f"If a is inexact, then {what} must be inexact")
+    for name, requested in (("dtype", dtype), ("out", None if out is None else out.dtype)):
+        if requested is not None and np.dtype(requested).kind not in "fcV":
+            raise TypeError(f"If a is inexact, then {name} must be inexact")
 
 
-def _present(array: TracedArray, where: Any) -> tuple[TracedArray, XlaOp]:
+def _mask_nan(array: TracedArray, where: Any) -> tuple[TracedArray, XlaOp]:
     """Replace nan and masked elements by 0; return the array and a mask of the others."""
     op = value_of(array)
-    there = xla.eq(op, op)
+    present = xla.eq(op, op)
     if not selects_all(where):
-        there = xla.and_(there, mask_of(where, op.shape.dims))
-    return TracedArray(xla.select(there, op, values.zeros_like(op))), there
+        present = xla.and_(present, mask_of(where, op.shape.dims))
+    return TracedArray(xla.select(present, op, values.zeros_like(op))), present
 
 
-def _counted(there: XlaOp, axes: Sequence[int], keepdims: bool) -> Any:
-    return TracedArray(reduce_op(np.add, xla.convert(there, ElementType.S64), axes, keepdims))
+def _count_true(mask: XlaOp, axes: Sequence[int], keepdims: bool) -> Any:
+    return TracedArray(reduce_op(np.add, xla.convert(mask, ElementType.S64), axes, keepdims))
 
 
 @implements(np.nanmean)
@@ -197,14 +197,14 @@ def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *, where: Any = NOT_GIVEN
 ) -> Any:
     """Compute means, ignoring nan."""
-    given = as_traced(a)
-    if given.dtype.kind not in "fcV":
-        return mean(given, axis, dtype, out, keepdims, where=where)
+    array = as_traced(a)
+    if array.dtype.kind not in "fcV":
+        return mean(array, axis, dtype, out, keepdims, where=where)
     _check_inexact(dtype, out)
-    axes, keep = axes_of(axis, given.ndim), flag(keepdims)
-    filled, there = _present(given, where)
-    sums = _held(_sum(filled, type_of(np.add, given, dtype, out), axes, keep, NOT_GIVEN), out)
-    return reduction_to_out(_divided(sums, _counted(there, axes, keep)), out, "nanmean")
+    axes, keep = axes_of(axis, array.ndim), flag(keepdims)
+    filled, present = _mask_nan(array, where)
+    sums = _convert_like_out(_sum(filled, type_of(np.add, array, dtype, out), axes, keep, NOT_GIVEN), out)
+    return reduction_to_out(_divide(sums, _count_true(present, axes, keep)), out, "nanmean")
 
 
 @implements(np.nanvar)
@@ -213,12 +213,12 @@ def nanvar(
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
     """Compute variances, ignoring nan."""
-    given = as_traced(a)
-    if given.dtype.kind not in "fcV":
-        return var(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    array = as_traced(a)
+    if array.dtype.kind not in "fcV":
+        return var(array, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
-    made = _nan_variance(given, axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return reduction_to_out(made, out, "nanvar")
+    result = _nan_variance(array, axis, dtype, out, _resolve_ddof(ddof, correction), flag(keepdims), where, mean)
+    return reduction_to_out(result, out, "nanvar")
 
 
 @implements(np.nanstd)
@@ -227,29 +227,29 @@ def nanstd(
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
     """Compute standard deviations, ignoring nan."""
-    given = as_traced(a)
-    if given.dtype.kind not in "fcV":
-        return std(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    array = as_traced(a)
+    if array.dtype.kind not in "fcV":
+        return std(array, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
-    made = _nan_variance(given, axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return reduction_to_out(_root(made, out), out, "nanstd")
+    result = _nan_variance(array, axis, dtype, out, _resolve_ddof(ddof, correction), flag(keepdims), where, mean)
+    return reduction_to_out(_square_root(result, out), out, "nanstd")
 
 
 def _nan_variance(
-    array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, known: Any
+    array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, given_mean: Any
 ) -> XlaOp:
     """Compute variances as NumPy does: deviations are kept in the array's dtype."""
     axes = axes_of(axis, array.ndim)
-    filled, there = _present(array, where)
-    middle = known
-    if known is NOT_GIVEN:
+    filled, present = _mask_nan(array, where)
+    center = given_mean
+    if given_mean is NOT_GIVEN:
         sums = _sum(filled, type_of(np.add, array, dtype, None), axes, True, NOT_GIVEN)
-        middle = TracedArray(_divided(sums, _counted(there, axes, True)))
-    apart = convert(value_of(np.subtract(filled, middle)), array.dtype)
-    squares = _lengths(TracedArray(xla.select(there, apart, values.zeros_like(apart))))
-    made = _held(_sum(squares, type_of(np.add, squares, dtype, out), axes, keepdims, NOT_GIVEN), out)
-    left: Any = _counted(there, axes, keepdims) - ddof
-    return xla.select(value_of(left > 0), _divided(made, left), values.full_like(made, np.nan))
+        center = TracedArray(_divide(sums, _count_true(present, axes, True)))
+    deviations = convert(value_of(np.subtract(filled, center)), array.dtype)
+    squares = _squared_magnitudes(TracedArray(xla.select(present, deviations, values.zeros_like(deviations))))
+    result = _convert_like_out(_sum(squares, type_of(np.add, squares, dtype, out), axes, keepdims, NOT_GIVEN), out)
+    degrees: Any = _count_true(present, axes, keepdims) - ddof
+    return xla.select(value_of(degrees > 0), _divide(result, degrees), values.full_like(result, np.nan))
 
 
 # -- weights and covariances
@@ -260,48 +260,48 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     """Compute weighted means."""
     array = as_traced(a)
     if weights is None:
-        made = mean(array, axis, keepdims=keepdims)
-        total = TracedArray(values.full_like(value_of(made), array.size / made.size if made.size else np.nan))
+        result = mean(array, axis, keepdims=keepdims)
+        total = TracedArray(values.full_like(value_of(result), array.size / result.size if result.size else np.nan))
     else:
-        made, total = _weighted(array, axis, weights, flag(keepdims))
-    return (made, total) if returned else made
+        result, total = _weighted_mean(array, axis, weights, flag(keepdims))
+    return (result, total) if returned else result
 
 
-def _weighted(array: TracedArray, axis: Any, weights: Any, keepdims: bool) -> tuple[TracedArray, TracedArray]:
+def _weighted_mean(array: TracedArray, axis: Any, weights: Any, keepdims: bool) -> tuple[TracedArray, TracedArray]:
     axes = axes_of(axis, array.ndim, of_scalars=False)
-    given = as_traced(weights)
+    weights_array = as_traced(weights)
     extra = [np.dtype(np.float64)] if array.dtype.kind in "iub" else []
-    common = result_type(array.dtype, given.dtype, *extra)
-    spread = spread_weights(value_of(given), array, axis)
-    total = reduce_op(np.add, convert(spread, common), axes, keepdims)
-    _refuse_zero(total, weights)
-    products = xla.multiply(*(broadcast_to(convert(v, common), array.shape) for v in (value_of(array), spread)))
-    made = xla.divide(reduce_op(np.add, products, axes, keepdims), total)
-    return TracedArray(made), TracedArray(total)
+    common = result_type(array.dtype, weights_array.dtype, *extra)
+    expanded = broadcast_weights(value_of(weights_array), array, axis)
+    total = reduce_op(np.add, convert(expanded, common), axes, keepdims)
+    _fail_if_zero_total(total, weights)
+    products = xla.multiply(*(broadcast_to(convert(v, common), array.shape) for v in (value_of(array), expanded)))
+    result = xla.divide(reduce_op(np.add, products, axes, keepdims), total)
+    return TracedArray(result), TracedArray(total)
 
 
-def spread_weights(weights: XlaOp, array: TracedArray, axis: Any) -> XlaOp:
+def broadcast_weights(weights: XlaOp, array: TracedArray, axis: Any) -> XlaOp:
     """Reshape weights, of the array or of the averaged axes, for broadcasting with the array."""
     if weights.shape.dims == array.shape:
         return weights
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    named = normalize_axis_tuple(axis, array.ndim)
-    if weights.shape.dims != tuple(array.shape[d] for d in named):
+    axes = normalize_axis_tuple(axis, array.ndim)
+    if weights.shape.dims != tuple(array.shape[d] for d in axes):
         raise ShapeError("Shape of weights must be consistent with shape of a along specified axis.")
-    return xla.broadcast_in_dim(weights, array.shape, named)
+    return xla.broadcast_in_dim(weights, array.shape, axes)
 
 
-def _refuse_zero(total: XlaOp, weights: Any) -> None:
+def _fail_if_zero_total(total: XlaOp, weights: Any) -> None:
     """Make runs raise an error if weights sum to zero; known positive weights are not checked."""
     zero = xla.eq(total, values.zeros_like(total))
     known = known_values(weights)
     if known is not None and known.dtype.kind in "iuf" and (known > 0).all():
         return
-    some = reduce_op(np.logical_or, zero, range(len(zero.shape.dims)))
-    nothing = require_current().constant(0, np.dtype(np.int64))
-    make = ZeroDivisionError("Weights sum to zero, can't be normalized")
-    require_current().fail_if(some, nothing, lambda number: make)
+    any_zero = reduce_op(np.logical_or, zero, range(len(zero.shape.dims)))
+    index = require_current().constant(0, np.dtype(np.int64))
+    error = ZeroDivisionError("Weights sum to zero, can't be normalized")
+    require_current().fail_if(any_zero, index, lambda number: error)
 
 
 @implements(np.cov)
@@ -312,25 +312,29 @@ def cov(
     """Compute covariances."""
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
-    observed = _observations(as_traced(m), None if y is None else as_traced(y), rowvar, dtype)
-    if observed.shape[0] == 0:
-        return as_traced(np.zeros((0, 0)))  # for any variables
+    observations = _observations(as_traced(m), None if y is None else as_traced(y), rowvar, dtype)
+    if observations.shape[0] == 0:
+        return as_traced(np.zeros((0, 0)))  # NumPy's result without variables
     degrees = (0 if bias else 1) if ddof is None else ddof
-    weights = _weights_of(observed, fweights, aweights)
-    middle, total = average(observed, 1, weights, returned=True)
-    count = observed.shape[1] - degrees if weights is None else _degrees_left(total[0], weights, aweights, degrees)
-    apart = observed - middle[:, None]
-    other = apart if weights is None else apart * weights
-    return np.squeeze(np.dot(apart, np.conj(other.T)) * _inverse(count, apart))
+    weights = _combine_weights(observations, fweights, aweights)
+    center, total = average(observations, 1, weights, returned=True)
+    count = (
+        observations.shape[1] - degrees
+        if weights is None
+        else _degrees_of_freedom(total[0], weights, aweights, degrees)
+    )
+    deviations = observations - center[:, None]
+    weighted = deviations if weights is None else deviations * weights
+    return np.squeeze(np.dot(deviations, np.conj(weighted.T)) * _reciprocal(count, deviations))
 
 
-def _observations(one: TracedArray, other: TracedArray | None, rowvar: bool, dtype: Any) -> Any:
+def _observations(first: TracedArray, second: TracedArray | None, rowvar: bool, dtype: Any) -> Any:
     """Return observations, a row for each variable."""
-    given = [one] if other is None else [one, other]
-    if any(x.ndim > 2 for x in given):
-        raise ValueError("m has more than 2 dimensions" if one.ndim > 2 else "y has more than 2 dimensions")
-    wanted = result_type(*(x.dtype for x in given), np.dtype(np.float64)) if dtype is None else np.dtype(dtype)
-    rows = [_rows(TracedArray(convert(value_of(x), wanted)), rowvar) for x in given]
+    arrays = [first] if second is None else [first, second]
+    if any(x.ndim > 2 for x in arrays):
+        raise ValueError("m has more than 2 dimensions" if first.ndim > 2 else "y has more than 2 dimensions")
+    common = result_type(*(x.dtype for x in arrays), np.dtype(np.float64)) if dtype is None else np.dtype(dtype)
+    rows = [_rows(TracedArray(convert(value_of(x), common)), rowvar) for x in arrays]
     return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=0)
 
 
@@ -340,33 +344,33 @@ def _rows(array: Any, rowvar: bool) -> Any:
     return array if rowvar else np.transpose(array)
 
 
-def _weights_of(observed: TracedArray, fweights: Any, aweights: Any) -> Any:
+def _combine_weights(observations: TracedArray, fweights: Any, aweights: Any) -> Any:
     """Multiply the weights of both kinds; None if there are none."""
-    made: Any = None
-    for given, name in ((fweights, "fweights"), (aweights, "aweights")):
-        if given is None:
+    result: Any = None
+    for argument, name in ((fweights, "fweights"), (aweights, "aweights")):
+        if argument is None:
             continue
-        weights = as_traced(given)
+        weights = as_traced(argument)
         if name == "fweights" and weights.dtype.kind not in "iub":
             raise TypeError("fweights must be integer")
         if weights.ndim != 1:
             raise RuntimeError(f"cannot handle multidimensional {name}")
-        if weights.size != observed.shape[1]:
+        if weights.size != observations.shape[1]:
             raise RuntimeError(f"incompatible numbers of samples and {name}")
-        _refuse_negative(weights, name)
+        _fail_if_negative(weights, name)
         weights = cast(weights, np.float64)
-        made = weights if made is None else made * weights
-    return made
+        result = weights if result is None else result * weights
+    return result
 
 
-def _refuse_negative(weights: TracedArray, name: str) -> None:
+def _fail_if_negative(weights: TracedArray, name: str) -> None:
     op = value_of(weights)
-    bad = reduce_op(np.logical_or, xla.lt(op, values.zeros_like(op)), [0])
-    nothing = require_current().constant(0, np.dtype(np.int64))
-    require_current().fail_if(bad, nothing, lambda number: ValueError(f"{name} cannot be negative"))
+    negative = reduce_op(np.logical_or, xla.lt(op, values.zeros_like(op)), [0])
+    index = require_current().constant(0, np.dtype(np.int64))
+    require_current().fail_if(negative, index, lambda number: ValueError(f"{name} cannot be negative"))
 
 
-def _degrees_left(total: Any, weights: Any, aweights: Any, degrees: Any) -> Any:
+def _degrees_of_freedom(total: Any, weights: Any, aweights: Any, degrees: Any) -> Any:
     if degrees == 0:
         return total
     if aweights is None:
@@ -374,9 +378,9 @@ def _degrees_left(total: Any, weights: Any, aweights: Any, degrees: Any) -> Any:
     return total - degrees * np.sum(weights * as_traced(aweights)) / total
 
 
-def _inverse(count: Any, like: TracedArray) -> TracedArray:
+def _reciprocal(count: Any, like: TracedArray) -> TracedArray:
     """Divide one by the degrees of freedom, which are at least 0."""
-    dtype = _real(like.dtype)
+    dtype = _real_dtype(like.dtype)
     op = value_of(as_traced(count, dtype) if not isinstance(count, TracedArray) else count)
     op = convert(op, dtype)
     return TracedArray(xla.divide(values.scalar(op, 1), xla.maximum(op, values.scalar(op, 0))))
@@ -385,16 +389,16 @@ def _inverse(count: Any, like: TracedArray) -> TracedArray:
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """Compute correlation coefficients."""
-    joint = cov(x, y, rowvar, dtype=dtype)
-    if joint.ndim == 0:
-        return joint / joint
-    spread = value_of(as_traced(np.diagonal(joint)))
-    size = TracedArray(xla.sqrt(xla.real(spread) if values.is_complex(spread) else spread))
-    made = value_of(joint / size[:, None] / size[None, :])
-    if values.is_complex(made):
-        return TracedArray(xla.complex_(_within_one(xla.real(made)), _within_one(xla.imag(made))))
-    return TracedArray(_within_one(made))
+    covariance = cov(x, y, rowvar, dtype=dtype)
+    if covariance.ndim == 0:
+        return covariance / covariance
+    variances = value_of(as_traced(np.diagonal(covariance)))
+    deviations = TracedArray(xla.sqrt(xla.real(variances) if values.is_complex(variances) else variances))
+    result = value_of(covariance / deviations[:, None] / deviations[None, :])
+    if values.is_complex(result):
+        return TracedArray(xla.complex_(_clamp_to_one(xla.real(result)), _clamp_to_one(xla.imag(result))))
+    return TracedArray(_clamp_to_one(result))
 
 
-def _within_one(op: XlaOp) -> XlaOp:
+def _clamp_to_one(op: XlaOp) -> XlaOp:
     return xla.clamp(values.scalar(op, -1), op, values.scalar(op, 1))

@@ -38,10 +38,10 @@ def _equal(x: XlaOp, y: XlaOp) -> XlaOp:
     return xla.eq_total_order(x, y) if values.is_float(x) else xla.eq(x, y)
 
 
-def _first(pairs: Sequence[tuple[XlaOp, XlaOp]]) -> XlaOp:
+def _lexicographic_less(pairs: Sequence[tuple[XlaOp, XlaOp]]) -> XlaOp:
     x, y = pairs[0]
     less = _less(x, y)
-    return xla.or_(less, xla.and_(_equal(x, y), _first(pairs[1:]))) if len(pairs) > 1 else less
+    return xla.or_(less, xla.and_(_equal(x, y), _lexicographic_less(pairs[1:]))) if len(pairs) > 1 else less
 
 
 @lru_cache(maxsize=128)
@@ -49,9 +49,9 @@ def comparator(types: tuple[ElementType, ...], keys: int) -> XlaComputation:
     """Return a comparator that sorts by the first array, equal elements by the next one, and so on."""
     builder = XlaBuilder("before")
     shapes = [Shape.array(t) for t in types for _ in range(2)]
-    given = [xla.parameter(builder, k, shape) for k, shape in enumerate(shapes)]
-    sides = [(_keys(given[2 * k]), _keys(given[2 * k + 1])) for k in range(keys)]
-    return builder.build(_first([pair for x, y in sides for pair in zip(x, y, strict=True)]))
+    parameters = [xla.parameter(builder, k, shape) for k, shape in enumerate(shapes)]
+    sides = [(_keys(parameters[2 * k]), _keys(parameters[2 * k + 1])) for k in range(keys)]
+    return builder.build(_lexicographic_less([pair for x, y in sides for pair in zip(x, y, strict=True)]))
 
 
 def sort_together(ops: Sequence[XlaOp], axis: int, keys: int = 1) -> list[XlaOp]:
@@ -66,19 +66,19 @@ def sort_together(ops: Sequence[XlaOp], axis: int, keys: int = 1) -> list[XlaOp]
     keys : int, optional
         Number of arrays that are keys; the rest are permuted along.
     """
-    made = xla.sort(list(ops), comparator(tuple(o.shape.dtype for o in ops), keys), axis, is_stable=True)
-    return [made] if len(ops) == 1 else [xla.get_tuple_element(made, k) for k in range(len(ops))]
+    sorted_ = xla.sort(list(ops), comparator(tuple(o.shape.dtype for o in ops), keys), axis, is_stable=True)
+    return [sorted_] if len(ops) == 1 else [xla.get_tuple_element(sorted_, k) for k in range(len(ops))]
 
 
-def sort_places(ops: Sequence[XlaOp], axis: int) -> XlaOp:
+def sort_indices(ops: Sequence[XlaOp], axis: int) -> XlaOp:
     """Return the indices that sort a dimension, as s64; the first array is the most significant key."""
-    places = values.iota_along(ops[0].builder, ElementType.S64, ops[0].shape.dims, axis)
-    return sort_together([*ops, places], axis, len(ops))[-1]
+    indices = values.iota_along(ops[0].builder, ElementType.S64, ops[0].shape.dims, axis)
+    return sort_together([*ops, indices], axis, len(ops))[-1]
 
 
-def before(x: XlaOp, y: XlaOp) -> XlaOp:
+def comes_before(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compare elements: true if the first comes before the second."""
     if values.is_complex(x):
-        return _first(list(zip(_keys(x), _keys(y), strict=True)))
+        return _lexicographic_less(list(zip(_keys(x), _keys(y), strict=True)))
     less = xla.lt(x, y)
     return xla.or_(less, xla.and_(xla.ne(y, y), xla.eq(x, x))) if values.is_float(x) else less

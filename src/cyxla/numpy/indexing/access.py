@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.numpy.indexing.advanced import GatherPlan
-from cyxla.numpy.indexing.basic import SlicePlan, as_key
+from cyxla.numpy.indexing.basic import SlicePlan, numpy_key
 from cyxla.numpy.indexing.masks import MaskedElements, MaskPlan
 from cyxla.numpy.indexing.parse import IntegerEntry, MaskEntry, Selection, parse
 from cyxla.numpy.tracing import trace as _trace
@@ -40,15 +40,15 @@ def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
         The latter for a traced mask.
     """
     selection = parse(key, array.shape, mode)
-    plan = plan_of(selection, array)
+    plan = make_plan(selection, array)
     if isinstance(plan, MaskPlan):
         return MaskedElements(plan, TracedArray(plan.basic.read(value_of(array))))
     if isinstance(plan, GatherPlan) or selection.copies:
         return TracedArray(plan.read(value_of(array)))
-    return array.make_view(plan.read, plan.write, array.memory[as_key(selection.entries)])
+    return array.make_view(plan.read, plan.write, array.memory[numpy_key(selection.entries)])
 
 
-def plan_of(selection: Selection, array: TracedArray) -> Plan:
+def make_plan(selection: Selection, array: TracedArray) -> Plan:
     """Return the plan that reads and writes the elements of a parsed index."""
     if any(isinstance(e, MaskEntry) for e in selection.entries):
         return MaskPlan.of(selection, array.shape)
@@ -57,18 +57,18 @@ def plan_of(selection: Selection, array: TracedArray) -> Plan:
 
 def assign(array: TracedArray, key: Any, value: Any) -> None:
     """Assign ``array[key] = value``; the value is converted and broadcast."""
-    array.overwrite(_assigned(array, key, value))
+    array.overwrite(_emit_assign(array, key, value))
 
 
-def _assigned(array: TracedArray, key: Any, value: Any, mode: str | None = None) -> XlaOp:
+def _emit_assign(array: TracedArray, key: Any, value: Any, mode: str | None = None) -> XlaOp:
     selection = parse(key, array.shape, mode)
-    plan = plan_of(selection, array)
+    plan = make_plan(selection, array)
     op = value_of(array)
     _check_value_rank(selection, value)
     if isinstance(plan, MaskPlan):
         return plan.write(op, _masked_values(value, plan, array))
-    made: XlaOp = plan.write(op, broadcast_value(value, array, plan.result))
-    return made
+    result: XlaOp = plan.write(op, broadcast_value(value, array, plan.result))
+    return result
 
 
 def _check_value_rank(selection: Selection, value: Any) -> None:
@@ -89,11 +89,11 @@ def _masked_values(value: Any, plan: MaskPlan, array: TracedArray) -> XlaOp:
     if isinstance(value, MaskedElements):
         if not plan.selects_same(value.plan):
             raise ShapeError(
-                "elements that one traced mask selects are assigned to those of another mask", where=_trace.user_line(),
+                "elements of one traced mask cannot be assigned to those of another", where=_trace.user_line(),
                 hint="np.where(mask, y, x)",
             )  # fmt: skip
-        return as_type_of(value.whole, array)
-    return plan.broadcast_values(as_type_of(value, array))
+        return convert_for_assignment(value.basic_part, array)
+    return plan.broadcast_values(convert_for_assignment(value, array))
 
 
 def broadcast_value(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
@@ -104,28 +104,28 @@ def broadcast_value(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> X
     ShapeError
         The value cannot be broadcast to the part.
     """
-    op = as_type_of(value, array)
-    have = op.shape.dims
-    leading = max(len(have) - len(sizes), 0)
-    if all(n == 1 for n in have[:leading]):
+    op = convert_for_assignment(value, array)
+    shape = op.shape.dims
+    leading = max(len(shape) - len(sizes), 0)
+    if all(n == 1 for n in shape[:leading]):
         try:
-            if np.broadcast_shapes(have[leading:], sizes) == sizes:
-                return broadcast_to(xla.reshape(op, have[leading:]) if leading else op, sizes)
+            if np.broadcast_shapes(shape[leading:], sizes) == sizes:
+                return broadcast_to(xla.reshape(op, shape[leading:]) if leading else op, sizes)
         except ValueError:
             pass
-    raise ShapeError(f"could not broadcast input array from shape {have} into shape {sizes}", where=_trace.user_line())
+    raise ShapeError(f"could not broadcast input array from shape {shape} into shape {sizes}", where=_trace.user_line())
 
 
-def as_type_of(value: Any, array: TracedArray) -> XlaOp:
+def convert_for_assignment(value: Any, array: TracedArray) -> XlaOp:
     """Convert a value to the dtype of an array as NumPy does in assignments."""
     if isinstance(value, MaskedElements):
         value.__array__()
     if type(value) in (int, float, complex) and array.dtype.kind != "V":
-        number = np.empty((), array.dtype)
-        number[()] = value  # raises NumPy's errors
-        value = number[()]
+        scalar = np.empty((), array.dtype)
+        scalar[()] = value  # raises NumPy's errors
+        value = scalar[()]
     elif isinstance(value, (list, tuple)) and not is_traced(value):
-        value = np.array(value, array.dtype)  # likewise, for the numbers in it
+        value = np.array(value, array.dtype)  # raises NumPy's errors
     return convert_checked(as_traced(value), array.dtype)
 
 
@@ -143,10 +143,10 @@ def scatter_at(array: TracedArray, key: Any, value: Any, opcode: str | XlaComput
     opcode : str or XlaComputation
         Opcode, or a computation of an element and a value.
     """
-    array.overwrite(_combined(array, key, value, opcode, allow_leading=False))
+    array.overwrite(_emit_update(array, key, value, opcode, allow_leading=False))
 
 
-def _combined(
+def _emit_update(
     array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation, mode: str | None = None, *,
     allow_leading: bool = True,
 ) -> XlaOp:  # fmt: skip
@@ -158,7 +158,7 @@ def _combined(
     dtype = array.aval.dtype
     combine = scalar_computation(opcode, dtype) if isinstance(opcode, str) else opcode
     selection = parse(key, array.shape, mode)
-    plan = plan_of(selection, array)
+    plan = make_plan(selection, array)
     op = value_of(array)
     strict_rank = not allow_leading and not any(isinstance(e, (MaskEntry, IntegerEntry)) for e in selection.entries)
     if strict_rank and np.ndim(value) > len(plan.result):  # type: ignore[union-attr]
@@ -171,8 +171,8 @@ def _combined(
         if isinstance(plan, SlicePlan)
         else _masked_values(value, plan, array)
     )
-    made = xla.function_of(opcode)(part, values) if isinstance(opcode, str) else xla.map_([part, values], opcode)
-    return plan.write(op, made)
+    result = xla.function_of(opcode)(part, values) if isinstance(opcode, str) else xla.map_([part, values], opcode)
+    return plan.write(op, result)
 
 
 _MODES = {
@@ -183,9 +183,11 @@ _MODES = {
 
 def _mode(name: str | None) -> str | None:
     if name in ("fill", "drop"):
-        raise UnimplementedError(f'indexing with mode="{name}"', where=_trace.user_line(), hint="np.where, mode='clip'")
+        raise UnimplementedError(
+            f'x.at[..] with mode="{name}"', where=_trace.user_line(), hint="use mode='clip' and np.where"
+        )
     if name not in _MODES:
-        raise InvalidArgumentError(f"mode={name!r} is none of {', '.join(map(repr, _MODES))}")
+        raise InvalidArgumentError(f"mode={name!r} is not one of {', '.join(map(repr, _MODES))}")
     return _MODES[name]
 
 
@@ -216,12 +218,12 @@ class IndexedUpdate:
 
     def get(self, *, mode: str | None = None) -> TracedArray:
         """Return a copy of the elements; mode is "raise", "clip", "wrap" or "unchecked"."""
-        found = get(self.array, self.key, _mode(mode))
-        return found.copy() if isinstance(found, MaskedElements) else TracedArray(value_of(found))  # type: ignore[return-value]
+        elements = get(self.array, self.key, _mode(mode))
+        return elements.copy() if isinstance(elements, MaskedElements) else TracedArray(value_of(elements))  # type: ignore[return-value]
 
     def set(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with the elements replaced."""
-        return TracedArray(_assigned(self.array, self.key, value, _mode(mode)))
+        return TracedArray(_emit_assign(self.array, self.key, value, _mode(mode)))
 
     def apply(self, function: Callable[[Any], Any], *, mode: str | None = None) -> TracedArray:
         """Return the array with a function applied to the elements."""
@@ -229,40 +231,42 @@ class IndexedUpdate:
 
     def add(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with a value added to the elements."""
-        return self._combined("or" if self._is_bool else "add", value, mode)
+        return self._update("or" if self._is_bool else "add", value, mode)
 
     def subtract(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with a value subtracted from the elements."""
-        return self._combined("subtract", value, mode, "iufcV")
+        return self._update("subtract", value, mode, "iufcV")
 
     def multiply(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with the elements multiplied by a value."""
-        return self._combined("and" if self._is_bool else "multiply", value, mode)
+        return self._update("and" if self._is_bool else "multiply", value, mode)
 
     def divide(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with the elements divided by a value."""
-        return self._combined("divide", value, mode, "fcV")
+        return self._update("divide", value, mode, "fcV")
 
     def power(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with the elements raised to a power."""
-        return self._combined("power", value, mode, "iufcV")
+        return self._update("power", value, mode, "iufcV")
 
     def min(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with the minimum of the elements and a value."""
-        return self._combined("and" if self._is_bool else "minimum", value, mode, "biufV")
+        return self._update("and" if self._is_bool else "minimum", value, mode, "biufV")
 
     def max(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with the maximum of the elements and a value."""
-        return self._combined("or" if self._is_bool else "maximum", value, mode, "biufV")
+        return self._update("or" if self._is_bool else "maximum", value, mode, "biufV")
 
     @property
     def _is_bool(self) -> bool:
         return self.array.dtype.kind == "b"
 
-    def _combined(self, opcode: str, value: Any, mode: str | None, kinds: str = "biufcV") -> TracedArray:
+    def _update(self, opcode: str, value: Any, mode: str | None, kinds: str = "biufcV") -> TracedArray:
         if self.array.dtype.kind not in kinds:
-            raise DTypeError(f"x.at[..]: {opcode} of an array of {self.array.dtype}", where=_trace.user_line())
-        return TracedArray(_combined(self.array, self.key, value, opcode, _mode(mode)))
+            raise DTypeError(
+                f"x.at[..]: {opcode} is not defined for an array of dtype {self.array.dtype}", where=_trace.user_line()
+            )
+        return TracedArray(_emit_update(self.array, self.key, value, opcode, _mode(mode)))
 
 
-__all__ = ["IndexedUpdate", "IndexedUpdates", "assign", "broadcast_value", "get", "plan_of", "scatter_at"]
+__all__ = ["IndexedUpdate", "IndexedUpdates", "assign", "broadcast_value", "get", "make_plan", "scatter_at"]

@@ -52,7 +52,7 @@ class GatherPlan:
         block = _broadcast_shape([a.shape for a in arrays])
         front, back = _entries_around_block(selection)
         indices = {}
-        kept: list[Entry] = []  # basic entries, applied before the gather
+        basic_entries: list[Entry] = []  # applied before the gather
         axes = 0
         for entry in selection.entries:
             if isinstance(entry, ArrayEntry):
@@ -61,10 +61,12 @@ class GatherPlan:
                 indices[axes] = entry.indices
                 entry = SliceEntry(0, sizes[entry.axis])
             if not isinstance(entry, NewAxisEntry):
-                kept.append(entry)
+                basic_entries.append(entry)
                 axes += isinstance(entry, SliceEntry)
         block_dim = sum(isinstance(e, SliceEntry) for e in front)
-        return GatherPlan(SlicePlan.of(kept), indices, block, block_dim, (*_sizes(front), *block, *_sizes(back)))
+        return GatherPlan(
+            SlicePlan.of(basic_entries), indices, block, block_dim, (*_sizes(front), *block, *_sizes(back))
+        )
 
     @property
     def gathered_shape(self) -> tuple[int, ...]:
@@ -89,8 +91,10 @@ class GatherPlan:
         if prod(self.result) == 0:
             return xla.broadcast(trace.constant(0, op.shape.dtype.numpy_dtype), self.result)
         part = self.basic.read(op)
-        made = self._gather(part) if self.indices else xla.broadcast_in_dim(part, self.gathered_shape, self.window_dims)
-        return made if made.shape.dims == self.result else xla.reshape(made, self.result)
+        result = (
+            self._gather(part) if self.indices else xla.broadcast_in_dim(part, self.gathered_shape, self.window_dims)
+        )
+        return result if result.shape.dims == self.result else xla.reshape(result, self.result)
 
     def write(self, op: XlaOp, values: XlaOp, combine: XlaComputation | None = None) -> XlaOp:
         """Return the array with elements replaced or combined with values; of repeated indices the last one wins."""
@@ -98,13 +102,13 @@ class GatherPlan:
             return op
         values = values if values.shape.dims == self.gathered_shape else xla.reshape(values, self.gathered_shape)
         part = self.basic.read(op)
-        combine = combine or replacing(op.shape.dtype)
+        combine = combine or replace_combiner(op.shape.dtype)
         return self.basic.write(op, self._scatter(part, values, combine))
 
     def _gather(self, part: XlaOp) -> XlaOp:
         batched = self._batch_axes()
         indexed = [d for d in self.indices if d not in batched]
-        if not indexed:  # one axis keeps its own index
+        if not indexed:  # a gather needs at least one indexed axis
             batched, indexed = {}, list(self.indices)
         return xla.gather(
             part, self._index_vectors(indexed), offset_dims=self.window_dims, collapsed_slice_dims=indexed,
@@ -114,7 +118,7 @@ class GatherPlan:
         )  # fmt: skip
 
     def _scatter(self, part: XlaOp, values: XlaOp, combine: XlaComputation) -> XlaOp:
-        if not self.indices:  # a lone bool
+        if not self.indices:  # the only index is a bool
             return xla.scatter(
                 part, _constant(np.zeros((*self.block, 0), np.int32)), values, combine,
                 update_window_dims=self.window_dims, inserted_window_dims=[], scatter_dims_to_operand_dims=[],
@@ -133,12 +137,12 @@ class GatherPlan:
 
     def _batch_axes(self) -> dict[int, int]:
         """Return axes indexed by 0, 1, 2 .. along a dimension of the block, the gather's batch dimensions."""
-        found: dict[int, int] = {}
+        batch_axes: dict[int, int] = {}
         for axis, indices in self.indices.items():
             d = _iota_dimension(indices, self.block, self.basic.result[axis])
-            if d is not None and d not in found.values():
-                found[axis] = d
-        return found
+            if d is not None and d not in batch_axes.values():
+                batch_axes[axis] = d
+        return batch_axes
 
     def _index_vectors(self, indexed: Sequence[int]) -> XlaOp:
         """Stack the indices along a last dimension; a single array stays as it is."""
@@ -165,9 +169,9 @@ def _broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        text = " ".join(str(s).replace(" ", "") for s in shapes)
+        shapes_text = " ".join(str(s).replace(" ", "") for s in shapes)
         raise OutOfRangeError(
-            f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}",
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes_text}",
             where=_trace.user_line(),
         ) from None
 
@@ -189,14 +193,14 @@ def _iota_dimension(indices: IntArray | XlaOp, block: Sequence[int], size: int) 
     """Return the dimension of the block along which the indices are 0, 1, 2 ..; None if there is none."""
     if not isinstance(indices, np.ndarray) or indices.size != size or size < 2:
         return None
-    along = next(d for d, n in enumerate(indices.shape) if n > 1)
-    d = along + len(block) - indices.ndim
-    whole = indices.shape[along] == size == block[d]
-    return d if whole and bool((indices.reshape(-1) == np.arange(size)).all()) else None
+    dimension = next(d for d, n in enumerate(indices.shape) if n > 1)
+    d = dimension + len(block) - indices.ndim
+    covers_block = indices.shape[dimension] == size == block[d]
+    return d if covers_block and bool((indices.reshape(-1) == np.arange(size)).all()) else None
 
 
 @lru_cache(maxsize=64)
-def replacing(dtype: ElementType) -> XlaComputation:
+def replace_combiner(dtype: ElementType) -> XlaComputation:
     """Return the combiner of a scatter that replaces elements."""
     builder = XlaBuilder(f"replace_{dtype}")
     shape = Shape.array(dtype)

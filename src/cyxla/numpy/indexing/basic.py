@@ -13,8 +13,8 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
-_SELECT_FRACTION = 2  # parts of at least 1 / _SELECT_FRACTION of an array are written by one loop over all of the array
-_SELECT_SIZE = 64  # so are parts of arrays with at most this many elements
+_SELECT_FRACTION = 2  # a part of at least 1 / _SELECT_FRACTION of an array is written by a select over all elements
+_SELECT_SIZE = 64  # arrays of at most this many elements are written by a select, too
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class SlicePlan:
 
     def read(self, op: XlaOp) -> XlaOp:
         """Slice the part out of an array."""
-        whole = op.shape.dims
+        dims = op.shape.dims
         if self.dynamic:
             op = xla.dynamic_slice(op, _start_operands(self.starts), self.spans)
             if self.strided:
-                op = xla.slice_(op, [0] * len(whole), self.spans, [abs(c.step) for c in self.slices])
-        elif self.spans != whole or self.strided:
+                op = xla.slice_(op, [0] * len(dims), self.spans, [abs(c.step) for c in self.slices])
+        elif self.spans != dims or self.strided:
             starts = [int(low) for low in self.starts]  # type: ignore[arg-type]
             limits = [low + span for low, span in zip(starts, self.spans, strict=True)]
             op = xla.slice_(op, starts, limits, [abs(c.step) for c in self.slices])
@@ -102,9 +102,9 @@ class SlicePlan:
             return self._write_dynamic(op, part)
         if self.spans == op.shape.dims and not self.strided:
             return part
-        same = _uniform_value(op)
-        if same is not None:
-            return xla.pad(part, same, self._padding(op.shape.dims))
+        uniform = _uniform_value(op)
+        if uniform is not None:
+            return xla.pad(part, uniform, self._padding(op.shape.dims))
         if self.strided or part.shape.size * _SELECT_FRACTION >= op.shape.size or op.shape.size <= _SELECT_SIZE:
             return self._write_by_select(op, part)
         return xla.dynamic_update_slice(op, part, _start_operands(self.starts))
@@ -118,10 +118,10 @@ class SlicePlan:
     def _write_by_select(self, op: XlaOp, part: XlaOp) -> XlaOp:
         """Select between array and padded part by a padded mask, which fuses with the producer of the part."""
         trace, padding = require_current(), self._padding(op.shape.dims)
-        yes, no = (trace.constant(v, np.dtype(bool)) for v in (True, False))
-        chosen = xla.pad(xla.broadcast(yes, self.sizes), no, padding)
+        true_, false_ = (trace.constant(v, np.dtype(bool)) for v in (True, False))
+        mask = xla.pad(xla.broadcast(true_, self.sizes), false_, padding)
         zero = trace.constant(0, part.shape.dtype.numpy_dtype)
-        return xla.select(chosen, xla.pad(part, zero, padding), op)
+        return xla.select(mask, xla.pad(part, zero, padding), op)
 
     def _padding(self, sizes: Sequence[int]) -> list[tuple[int, int, int]]:
         """Return the padding of the part to the array's shape: low, high and interior, for each axis."""
@@ -142,31 +142,31 @@ def _uniform_value(op: XlaOp) -> XlaOp | None:
 def _lowest_start(entry: SliceEntry) -> int | XlaOp:
     offset = entry.span - 1 if entry.step < 0 else 0
     if isinstance(entry.start, XlaOp):
-        return entry.start  # of the lowest element already
+        return entry.start  # already the index of the lowest element
     return entry.start - offset
 
 
 def _start_operands(starts: Sequence[int | XlaOp]) -> list[XlaOp]:
     """Convert start indices to operands of one dtype."""
     trace = require_current()
-    wide = any(isinstance(low, XlaOp) and low.shape.dtype is ElementType.S64 for low in starts)
-    dtype = ElementType.S64 if wide else ElementType.S32
-    made = []
+    any_wide = any(isinstance(low, XlaOp) and low.shape.dtype is ElementType.S64 for low in starts)
+    dtype = ElementType.S64 if any_wide else ElementType.S32
+    operands = []
     for low in starts:
         if isinstance(low, XlaOp):
             low = trace.capture(low)
-            made.append(low if low.shape.dtype is dtype else xla.convert(low, dtype))
+            operands.append(low if low.shape.dtype is dtype else xla.convert(low, dtype))
         else:
-            made.append(trace.constant(low, dtype.numpy_dtype))
-    return made
+            operands.append(trace.constant(low, dtype.numpy_dtype))
+    return operands
 
 
-def as_key(entries: Sequence[Entry]) -> tuple[int | slice | None, ...]:
+def numpy_key(entries: Sequence[Entry]) -> tuple[int | slice | None, ...]:
     """Return an index expression for NumPy that gives the same layout, with 0 for traced starts."""
-    return tuple([_static(e) for e in entries])
+    return tuple([_static_index(e) for e in entries])
 
 
-def _static(entry: Entry) -> int | slice | None:
+def _static_index(entry: Entry) -> int | slice | None:
     if isinstance(entry, NewAxisEntry):
         return None
     if isinstance(entry, IntegerEntry):

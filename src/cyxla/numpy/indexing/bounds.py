@@ -42,55 +42,55 @@ def check_indices(op: XlaOp, size: int, axis: int, mode: str | None = None) -> X
     if size == 0 and op.shape.size:
         raise OutOfRangeError(f"index 0 is out of bounds for axis {axis} with size 0", where=_trace.user_line())
     low, high = range_of(op)
-    inside = -size <= low and high < size
-    if mode == "raise" and not inside and op.shape.size:
-        _fail_if_outside(trace, op, size, axis)
-    wide = _widened(trace, op, size)
+    in_bounds = -size <= low and high < size
+    if mode == "raise" and not in_bounds and op.shape.size:
+        _fail_if_out_of_bounds(trace, op, size, axis)
+    indices = _widen(trace, op, size)
     if mode == "wrap":
-        return wide if low >= 0 and high < size else _floor_remainder(trace, wide, size)
+        return indices if low >= 0 and high < size else _floor_remainder(trace, indices, size)
     if low < 0 and mode != "clip":
-        negative = xla.lt(wide, _filled(trace, 0, wide))
-        wide = xla.select(negative, xla.add(wide, _filled(trace, size, wide)), wide)
-    if (mode == "clamp" and not inside) or (mode == "clip" and not (low >= 0 and high < size)):
-        scalars = [trace.constant(n, wide.shape.dtype.numpy_dtype) for n in (0, max(size - 1, 0))]
-        wide = xla.clamp(scalars[0], wide, scalars[1])
-    return wide
+        negative = xla.lt(indices, _full_like(trace, 0, indices))
+        indices = xla.select(negative, xla.add(indices, _full_like(trace, size, indices)), indices)
+    if (mode == "clamp" and not in_bounds) or (mode == "clip" and not (low >= 0 and high < size)):
+        scalars = [trace.constant(n, indices.shape.dtype.numpy_dtype) for n in (0, max(size - 1, 0))]
+        indices = xla.clamp(scalars[0], indices, scalars[1])
+    return indices
 
 
-def _filled(trace: Trace, value: int, like: XlaOp) -> XlaOp:
+def _full_like(trace: Trace, value: int, like: XlaOp) -> XlaOp:
     scalar = trace.constant(value, like.shape.dtype.numpy_dtype)
     return scalar if like.shape.rank == 0 else xla.broadcast(scalar, like.shape.dims)
 
 
 def _floor_remainder(trace: Trace, op: XlaOp, size: int) -> XlaOp:
     """Compute Python's remainder."""
-    divisor = _filled(trace, size, op)
-    rest = xla.remainder(op, divisor)
-    return xla.select(xla.lt(rest, _filled(trace, 0, op)), xla.add(rest, divisor), rest)
+    divisor = _full_like(trace, size, op)
+    remainder = xla.remainder(op, divisor)
+    return xla.select(xla.lt(remainder, _full_like(trace, 0, op)), xla.add(remainder, divisor), remainder)
 
 
-def _widened(trace: Trace, op: XlaOp, size: int) -> XlaOp:
+def _widen(trace: Trace, op: XlaOp, size: int) -> XlaOp:
     """Convert indices to a signed dtype that holds the size."""
-    have = op.shape.dtype
-    if have is ElementType.U64:  # greater values are out of range in any case
-        op = xla.minimum(op, _filled(trace, 2**63 - 1, op))
-    narrow = size < 2**30 and have.bits <= (32 if have.kind is Kind.SIGNED else 16)
-    wanted = ElementType.S32 if narrow else ElementType.S64
-    return op if have is wanted else xla.convert(op, wanted)
+    dtype = op.shape.dtype
+    if dtype is ElementType.U64:  # greater values are always out of range
+        op = xla.minimum(op, _full_like(trace, 2**63 - 1, op))
+    narrow = size < 2**30 and dtype.bits <= (32 if dtype.kind is Kind.SIGNED else 16)
+    target = ElementType.S32 if narrow else ElementType.S64
+    return op if dtype is target else xla.convert(op, target)
 
 
-def _outside_mask(trace: Trace, op: XlaOp, size: int) -> XlaOp:
+def _out_of_bounds_mask(trace: Trace, op: XlaOp, size: int) -> XlaOp:
     """Return a mask of indices out of range; small dtypes are widened first."""
     high = range_of(op)[1] >= size
     low = op.shape.dtype.kind is Kind.SIGNED and range_of(op)[0] < -size
-    wide = op if op.shape.dtype.bits >= 32 else xla.convert(op, ElementType.S32)
-    over = xla.ge(wide, _filled(trace, size, wide)) if high else None
-    under = xla.lt(wide, _filled(trace, -size, wide)) if low else None
-    found = [part for part in (under, over) if part is not None]
-    return found[0] if len(found) == 1 else xla.or_(found[0], found[1])
+    indices = op if op.shape.dtype.bits >= 32 else xla.convert(op, ElementType.S32)
+    too_high = xla.ge(indices, _full_like(trace, size, indices)) if high else None
+    too_low = xla.lt(indices, _full_like(trace, -size, indices)) if low else None
+    masks = [mask for mask in (too_low, too_high) if mask is not None]
+    return masks[0] if len(masks) == 1 else xla.or_(masks[0], masks[1])
 
 
-def _fail_if_outside(trace: Trace, op: XlaOp, size: int, axis: int) -> None:
+def _fail_if_out_of_bounds(trace: Trace, op: XlaOp, size: int, axis: int) -> None:
     where = _trace.user_line()
     unsigned = op.shape.dtype.kind is Kind.UNSIGNED
 
@@ -98,34 +98,34 @@ def _fail_if_outside(trace: Trace, op: XlaOp, size: int, axis: int) -> None:
         index = index % 2**64 if unsigned else index
         return OutOfRangeError(f"index {index} is out of bounds for axis {axis} with size {size}", where=where)
 
-    fail_where(trace, _outside_mask(trace, op, size), op, make)
+    fail_where(trace, _out_of_bounds_mask(trace, op, size), op, make)
 
 
-def fail_where(trace: Trace, bad: XlaOp, numbers: XlaOp, make: Callable[[int], Exception]) -> None:
+def fail_where(trace: Trace, mask: XlaOp, values_: XlaOp, make: Callable[[int], Exception]) -> None:
     """Make runs fail in which an element of a mask is true, with the number at its place.
 
     Parameters
     ----------
     trace : Trace
         Current trace.
-    bad, numbers : XlaOp
+    mask, values_ : XlaOp
         Mask and integers of the same shape.
     make : callable
         Function from the number at the first true element to the exception.
     """
-    count = bad.shape.size
-    if bad.shape.rank == 0 or count == 1:
-        trace.fail_if(_scalar(bad), _as_s64(_scalar(numbers)), make)
+    count = mask.shape.size
+    if mask.shape.rank == 0 or count == 1:
+        trace.fail_if(_scalar(mask), _as_s64(_scalar(values_)), make)
         return
     dtype = _S32 if count < 2**31 - 1 else _S64
-    flat = xla.reshape(bad, (count,))
+    flat = xla.reshape(mask, (count,))
     element = ElementType.S32 if dtype is _S32 else ElementType.S64
     positions = xla.iota(trace.builder, flat.shape.with_dtype(element), 0)
-    none = trace.constant(count, dtype)
-    found = xla.select(flat, positions, xla.broadcast(none, (count,)))
-    first = xla.reduce(found, none, scalar_computation("minimum", element), (0,))
-    number = xla.dynamic_slice(xla.reshape(numbers, (count,)), [first], (1,))
-    trace.fail_if(xla.lt(first, none), _as_s64(_scalar(number)), make)
+    end = trace.constant(count, dtype)
+    failing = xla.select(flat, positions, xla.broadcast(end, (count,)))
+    position = xla.reduce(failing, end, scalar_computation("minimum", element), (0,))
+    value = xla.dynamic_slice(xla.reshape(values_, (count,)), [position], (1,))
+    trace.fail_if(xla.lt(position, end), _as_s64(_scalar(value)), make)
 
 
 def _scalar(op: XlaOp) -> XlaOp:
@@ -157,30 +157,30 @@ def check_slice(start: XlaOp, length: int, step: int, size: int, axis: int, mode
         raise OutOfRangeError(
             f"a slice of {span} elements does not fit on axis {axis} with size {size}", where=_trace.user_line()
         )
-    first = _widened(trace, start, size)
-    stop = xla.add(first, _filled(trace, length, first))
-    low = first if step > 0 else xla.subtract(first, _filled(trace, span - 1, first))
-    zero = _filled(trace, 0, first)
+    first = _widen(trace, start, size)
+    stop = xla.add(first, _full_like(trace, length, first))
+    low = first if step > 0 else xla.subtract(first, _full_like(trace, span - 1, first))
+    zero = _full_like(trace, 0, first)
     end = stop if step > 0 else first  # negative if the range counts from the end
     if range_of(end)[0] < 0:
-        low = xla.select(xla.lt(end, zero), xla.add(low, _filled(trace, size, low)), low)
-    bad = [] if mode != "raise" else _slice_outside(low, size - span, trace)
-    if mode == "raise" and step < 0 and range_of(stop)[0] < 0:  # NumPy takes such an end from the other side
-        bad.append(xla.and_(xla.lt(stop, zero), xla.ge(first, zero)))
-    if bad:
+        low = xla.select(xla.lt(end, zero), xla.add(low, _full_like(trace, size, low)), low)
+    failures = [] if mode != "raise" else _slice_out_of_bounds(low, size - span, trace)
+    if mode == "raise" and step < 0 and range_of(stop)[0] < 0:  # NumPy would count such an end from the end of the axis
+        failures.append(xla.and_(xla.lt(stop, zero), xla.ge(first, zero)))
+    if failures:
         where = _trace.user_line()
 
         def make(index: int) -> OutOfRangeError:
-            text = f"{index}:{index + length}" + (f":{step}" if step != 1 else "")
+            slice_text = f"{index}:{index + length}" + (f":{step}" if step != 1 else "")
             return OutOfRangeError(
-                f"slice {text} of traced bounds is not within axis {axis} with size {size}", where=where
+                f"slice {slice_text} of traced bounds is not within axis {axis} with size {size}", where=where
             )
 
-        trace.fail_if(reduce(xla.or_, bad), _as_s64(first), make)
+        trace.fail_if(reduce(xla.or_, failures), _as_s64(first), make)
     return low
 
 
-def _slice_outside(low: XlaOp, last: int, trace: Trace) -> list[XlaOp]:
-    least, most = range_of(low)
-    under = [xla.lt(low, _filled(trace, 0, low))] if least < 0 else []
-    return under + ([xla.gt(low, _filled(trace, last, low))] if most > last else [])
+def _slice_out_of_bounds(low: XlaOp, last: int, trace: Trace) -> list[XlaOp]:
+    low_bound, high_bound = range_of(low)
+    too_low = [xla.lt(low, _full_like(trace, 0, low))] if low_bound < 0 else []
+    return too_low + ([xla.gt(low, _full_like(trace, last, low))] if high_bound > last else [])

@@ -20,12 +20,12 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
-_KINDS = (
+_KINDS_MESSAGE = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
     "indices"
 )
-_IGNORED = "unseen"  # mode in which indices do not matter
-_NO_LENGTH = "x[i:i + 4] has a length that is known; np.where(np.arange(len(x)) < n, x, 0) keeps all of x"
+_UNCHECKED = "unseen"  # mode of an index that selects nothing, whose values are not checked
+_LENGTH_HINT = "x[i:i + 4] has a length that is known; np.where(np.arange(len(x)) < n, x, 0) keeps all of x"
 
 
 @dataclass(frozen=True)
@@ -138,20 +138,20 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
         raise _error(f"too many indices for array: array is {len(sizes)}-dimensional, but {used} were indexed")
     if not ellipses:
         items.append(Ellipsis)
-    if any(_selects_nothing(item) for item in items):
-        mode = _IGNORED
+    if any(_is_empty_index(item) for item in items):
+        mode = _UNCHECKED
     entries: list[Entry] = []
-    blocks: list[bool] = []  # for each item, whether it is an array
+    is_array_item: list[bool] = []  # for each item, whether it is an array
     axis = 0
     for item in items:
-        made = _entries(item, sizes, axis, len(sizes) - used, mode)
-        entries += made
-        blocks += [not isinstance(item, slice) and item is not None and item is not Ellipsis]
+        item_entries = _entries(item, sizes, axis, len(sizes) - used, mode)
+        entries += item_entries
+        is_array_item += [not isinstance(item, slice) and item is not None and item is not Ellipsis]
         axis += len(sizes) - used if item is Ellipsis else _axes_used(item)
     scalar = not ellipses and all(isinstance(e, IntegerEntry) for e in entries)
     copies = scalar or any(isinstance(i, np.ndarray) and i.ndim == 0 for i in items)
     masked = len(items) == 2 and not ellipses and _is_mask(items[0]) and used == len(sizes)
-    return _simplified(Selection(entries, _is_separated(blocks), copies, scalar, masked))
+    return _simplify(Selection(entries, _is_separated(is_array_item), copies, scalar, masked))
 
 
 def _error(message: str) -> OutOfRangeError:
@@ -178,7 +178,7 @@ def _convert_item(item: Any) -> Any:
     try:
         return operator.index(item)
     except TypeError:
-        return _from_list(item)
+        return _convert_list(item)
 
 
 def _check_index_type(array: Any) -> Any:
@@ -188,9 +188,9 @@ def _check_index_type(array: Any) -> Any:
     return array.astype(np.int64) if array.dtype == np.uint64 and array.ndim else array
 
 
-def _from_list(item: Any) -> Any:
+def _convert_list(item: Any) -> Any:
     if isinstance(item, (str, bytes)) or not (isinstance(item, Sequence) or hasattr(item, "__array__")):
-        raise _error(_KINDS)
+        raise _error(_KINDS_MESSAGE)
     try:
         array = np.asarray(item)
     except TraceError:
@@ -198,7 +198,7 @@ def _from_list(item: Any) -> Any:
     if isinstance(array, np.ndarray) and array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "iub":
-        raise _error(_KINDS)
+        raise _error(_KINDS_MESSAGE)
     return array
 
 
@@ -212,18 +212,18 @@ def _is_mask(item: Any) -> bool:
     return isinstance(item, (np.ndarray, TracedArray)) and item.dtype.kind == "b"
 
 
-def _selects_nothing(item: Any) -> bool:
+def _is_empty_index(item: Any) -> bool:
     """Return True if an item selects nothing, so that NumPy ignores the values of index arrays."""
     if isinstance(item, TracedArray):
         return item.dtype.kind != "b" and item.size == 0
     return isinstance(item, np.ndarray) and (not item.any() if item.dtype.kind == "b" else item.size == 0)
 
 
-def _entries(item: Any, sizes: Sequence[int], axis: int, rest: int, mode: str | None) -> list[Entry]:
+def _entries(item: Any, sizes: Sequence[int], axis: int, ellipsis_rank: int, mode: str | None) -> list[Entry]:
     if item is None:
         return [NewAxisEntry()]
     if item is Ellipsis:
-        return [SliceEntry(0, n) for n in sizes[axis : axis + rest]]
+        return [SliceEntry(0, n) for n in sizes[axis : axis + ellipsis_rank]]
     if isinstance(item, slice):
         return [_slice_entry(item, sizes[axis], axis, mode)]
     if _is_mask(item) and not item.size:
@@ -266,15 +266,15 @@ def normalise_indices(array: np.ndarray[Any, Any], size: int, axis: int, mode: s
     IndexError
         An index is out of range, and the mode does not correct it.
     """
-    if mode == _IGNORED:
+    if mode == _UNCHECKED:
         return np.zeros(array.shape, np.int64)
     if mode == "clip" and size:
         return np.asarray(np.clip(array, 0, size - 1), np.int64)
-    bad = array >= size if array.dtype.kind == "u" else (array < -size) | (array >= size)
-    if bad.any() and (size == 0 or mode not in _STATIC_MODES):
-        raise _error(f"index {array[bad][0]} is out of bounds for axis {axis} with size {size}")
-    wide = np.where(array < 0, array.astype(np.int64) + size, array.astype(np.int64))
-    return _STATIC_MODES[mode](wide, size) if bad.any() else wide
+    out_of_bounds = array >= size if array.dtype.kind == "u" else (array < -size) | (array >= size)
+    if out_of_bounds.any() and (size == 0 or mode not in _STATIC_MODES):
+        raise _error(f"index {array[out_of_bounds][0]} is out of bounds for axis {axis} with size {size}")
+    indices = np.where(array < 0, array.astype(np.int64) + size, array.astype(np.int64))
+    return _STATIC_MODES[mode](indices, size) if out_of_bounds.any() else indices
 
 
 _STATIC_MODES: dict[str | None, Callable[[Any, int], Any]] = {
@@ -301,8 +301,8 @@ def _traced_entry(array: TracedArray, sizes: Sequence[int], axis: int, mode: str
         _match_mask(array.shape, sizes, axis)
         return MaskEntry(op)
     if array.ndim == 0:
-        return IntegerEntry(check_indices(op, sizes[axis], axis, None if mode == _IGNORED else mode))
-    return ArrayEntry(_zeros(array.shape) if mode == _IGNORED else check_indices(op, sizes[axis], axis, mode), axis)
+        return IntegerEntry(check_indices(op, sizes[axis], axis, None if mode == _UNCHECKED else mode))
+    return ArrayEntry(_zeros(array.shape) if mode == _UNCHECKED else check_indices(op, sizes[axis], axis, mode), axis)
 
 
 # ------------------------------------------------------------------------------------------------------------ slices
@@ -341,11 +341,11 @@ def _dynamic_slice(key: slice, size: int, axis: int, mode: str | None) -> SliceE
 
 
 def _unknown_length() -> TraceError:
-    return TraceError("the length of a slice depends on traced values", where=_trace.user_line(), hint=_NO_LENGTH)
+    return TraceError("the length of a slice depends on traced values", where=_trace.user_line(), hint=_LENGTH_HINT)
 
 
 # ------------------------------------------------------------------------------------------------------- simplification
-def _simplified(selection: Selection) -> Selection:
+def _simplify(selection: Selection) -> Selection:
     """Replace a single array of evenly spaced indices by a range, which is copied."""
     arrays = [e for e in selection.entries if isinstance(e, (ArrayEntry, MaskEntry))]
     if len(arrays) != 1 or any(isinstance(e, IntegerEntry) for e in selection.entries):
@@ -366,5 +366,5 @@ def _as_slice(indices: IntArray) -> SliceEntry | None:
     if indices.size < 2:
         return SliceEntry(int(indices[0]) if indices.size else 0, indices.size)
     step = int(indices[1] - indices[0])
-    even = step != 0 and bool((np.diff(indices) == step).all())
-    return SliceEntry(int(indices[0]), indices.size, step) if even else None
+    evenly_spaced = step != 0 and bool((np.diff(indices) == step).all())
+    return SliceEntry(int(indices[0]), indices.size, step) if evenly_spaced else None

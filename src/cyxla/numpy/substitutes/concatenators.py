@@ -48,8 +48,8 @@ class Concatenator(Proxy):
         return as_traced(self._original[item] if isinstance(item, slice) else item)
 
     def _expand(self, array: TracedArray) -> TracedArray:
-        from cyxla.numpy.functions.movement import resized
+        from cyxla.numpy.functions.movement import reshape_row_major
 
         if not self._columns:
-            return array if array.ndim else resized(array, (1,))
-        return array if array.ndim > 1 else resized(array, (array.size, 1))
+            return array if array.ndim else reshape_row_major(array, (1,))
+        return array if array.ndim > 1 else reshape_row_major(array, (array.size, 1))

@@ -25,7 +25,7 @@ _SINGLE = {"f": np.dtype(np.float32), "c": np.dtype(np.complex64)}
 _DOUBLE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
 
 
-def stacks(*values: Any) -> list[TracedArray]:
+def matrix_stacks(*values: Any) -> list[TracedArray]:
     """Convert arguments to stacks of matrices.
 
     Raises
@@ -40,7 +40,7 @@ def stacks(*values: Any) -> list[TracedArray]:
     return arrays
 
 
-def squares(*values: Any) -> list[TracedArray]:
+def square_matrices(*values: Any) -> list[TracedArray]:
     """Convert arguments to stacks of square matrices.
 
     Raises
@@ -48,19 +48,19 @@ def squares(*values: Any) -> list[TracedArray]:
     LinAlgError
         The matrices are not square.
     """
-    arrays = stacks(*values)
+    arrays = matrix_stacks(*values)
     for a in arrays:
         if a.shape[-1] != a.shape[-2]:
             raise LinAlgError("Last 2 dimensions of the array must be square")
     return arrays
 
 
-def without_elements(array: TracedArray) -> bool:
+def has_empty_matrices(array: TracedArray) -> bool:
     """Return True if the matrices are empty, not the stack."""
     return 0 in array.shape[-2:]
 
 
-def in_double(*arrays: TracedArray) -> tuple[list[XlaOp], Dtype]:
+def to_double(*arrays: TracedArray) -> tuple[list[XlaOp], Dtype]:
     """Convert values to double precision, in which everything is computed; return them and the dtype of results.
 
     Raises
@@ -76,7 +76,7 @@ def in_double(*arrays: TracedArray) -> tuple[list[XlaOp], Dtype]:
     return [convert(value_of(a), _DOUBLE[letter]) for a in arrays], (_SINGLE if narrow else _DOUBLE)[letter]
 
 
-def result(op: XlaOp, dtype: Dtype) -> Any:
+def convert_result(op: XlaOp, dtype: Dtype) -> Any:
     """Convert a value computed in double precision to the dtype of results; a real one stays real."""
     if dtype.kind == "c" and not op.shape.dtype.is_complex:
         dtype = np.dtype(f"f{dtype.itemsize // 2}")
@@ -88,12 +88,12 @@ def real_type(op: XlaOp) -> ElementType:
     return ElementType.F64 if op.shape.dtype.is_complex else op.shape.dtype
 
 
-def like(op: XlaOp, sizes: Sequence[int], dtype: ElementType | None = None) -> Shape:
+def shape_like(op: XlaOp, sizes: Sequence[int], dtype: ElementType | None = None) -> Shape:
     """Return a shape in a value's dtype or another one."""
     return Shape.array(dtype or op.shape.dtype, tuple(sizes))
 
 
-def call(routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], **options: str) -> list[XlaOp]:
+def call_lapack(routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], **options: str) -> list[XlaOp]:
     """Call a LAPACK routine for the dtype of the first operand.
 
     Parameters
@@ -109,19 +109,19 @@ def call(routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], **op
     name = f"lapack_{_LETTERS[x.shape.dtype]}{routine}_ffi"
     config = "{" + ", ".join(f"{k} = {ord(v)} : ui8" for k, v in options.items()) + "}" if options else ""
     shape = results[0] if len(results) == 1 else Shape.tuple(results)
-    made = xla.custom_call(x.builder, name, operands, shape, config, api_version="API_VERSION_TYPED_FFI")
-    return [made] if len(results) == 1 else [xla.get_tuple_element(made, k) for k in range(len(results))]
+    output = xla.custom_call(x.builder, name, operands, shape, config, api_version="API_VERSION_TYPED_FFI")
+    return [output] if len(results) == 1 else [xla.get_tuple_element(output, k) for k in range(len(results))]
 
 
 def fail_where(bad: XlaOp, message: str) -> None:
     """Make runs raise `LinAlgError` if any element of a predicate is true."""
     trace = require_current()
     if bad.shape.size:
-        some = reduced(bad, "or", scalar(bad, False), range(bad.shape.rank))
-        trace.fail_if(some, trace.constant(0, np.dtype(np.int64)), lambda _: LinAlgError(message))
+        any_bad = reduced(bad, "or", scalar(bad, False), range(bad.shape.rank))
+        trace.fail_if(any_bad, trace.constant(0, np.dtype(np.int64)), lambda _: LinAlgError(message))
 
 
-def or_nan(good: XlaOp, op: XlaOp) -> XlaOp:
+def nan_where_failed(good: XlaOp, op: XlaOp) -> XlaOp:
     """Replace failed problems of a stack by nan."""
     ones = [1] * (op.shape.rank - good.shape.rank)
     mask = broadcast_to(xla.reshape(good, (*good.shape.dims, *ones)), op.shape.dims)
@@ -135,22 +135,22 @@ def nonzero(op: XlaOp) -> XlaOp:
 
 def triangle(op: XlaOp, lower: bool, strict: bool = False) -> XlaOp:
     """Return one triangle of matrices, with or without the diagonal; zeros elsewhere."""
-    row, column = _places(op, op.shape.dims)
+    row, column = _row_and_column_indices(op, op.shape.dims)
     a, b = (column, row) if lower else (row, column)
     return select(xla.lt(a, b) if strict else xla.le(a, b), op, 0)
 
 
-def identity(of: XlaOp, sizes: Sequence[int]) -> XlaOp:
+def identity(reference: XlaOp, sizes: Sequence[int]) -> XlaOp:
     """Return identity matrices in the dtype of a value."""
-    return xla.convert(xla.eq(*_places(of, sizes)), of.shape.dtype)
+    return xla.convert(xla.eq(*_row_and_column_indices(reference, sizes)), reference.shape.dtype)
 
 
-def _places(of: XlaOp, sizes: Sequence[int]) -> tuple[XlaOp, XlaOp]:
+def _row_and_column_indices(reference: XlaOp, sizes: Sequence[int]) -> tuple[XlaOp, XlaOp]:
     rank = len(sizes)
-    return iota_along(of.builder, _S32, sizes, rank - 2), iota_along(of.builder, _S32, sizes, rank - 1)
+    return iota_along(reference.builder, _S32, sizes, rank - 2), iota_along(reference.builder, _S32, sizes, rank - 1)
 
 
-def transposed(op: XlaOp) -> XlaOp:
+def transpose(op: XlaOp) -> XlaOp:
     """Transpose matrices."""
     rank = op.shape.rank
     return xla.transpose(op, [*range(rank - 2), rank - 1, rank - 2])
@@ -163,7 +163,7 @@ def conjugate(op: XlaOp) -> XlaOp:
 
 def adjoint(op: XlaOp) -> XlaOp:
     """Transpose and conjugate matrices."""
-    return conjugate(transposed(op))
+    return conjugate(transpose(op))
 
 
 def matmul(x: XlaOp, *others: XlaOp) -> XlaOp:
@@ -173,7 +173,7 @@ def matmul(x: XlaOp, *others: XlaOp) -> XlaOp:
     return x
 
 
-def window(op: XlaOp, rows: int, columns: int) -> XlaOp:
+def leading_block(op: XlaOp, rows: int, columns: int) -> XlaOp:
     """Slice the first rows and columns of matrices."""
     return xla.slice_(op, [0] * op.shape.rank, [*op.shape.dims[:-2], rows, columns])
 
@@ -184,70 +184,70 @@ def diagonal(op: XlaOp) -> XlaOp:
     return xla.slice_in_dim(xla.reshape(op, (*batch, n * n)), 0, n * n, n + 1, len(batch))
 
 
-def on_columns(vectors: XlaOp, matrices: XlaOp) -> XlaOp:
+def broadcast_columns(vectors: XlaOp, matrices: XlaOp) -> XlaOp:
     """Broadcast one number for each column along it."""
     rank = matrices.shape.rank
     return xla.broadcast_in_dim(vectors, matrices.shape.dims, [*range(rank - 2), rank - 1])
 
 
-def on_rows(vectors: XlaOp, matrices: XlaOp) -> XlaOp:
+def broadcast_rows(vectors: XlaOp, matrices: XlaOp) -> XlaOp:
     """Broadcast one number for each row along it."""
     rank = matrices.shape.rank
     return xla.broadcast_in_dim(vectors, matrices.shape.dims, range(rank - 1))
 
 
-def widened(op: XlaOp, matrix: XlaOp) -> XlaOp:
+def to_dtype_of(op: XlaOp, matrix: XlaOp) -> XlaOp:
     """Convert real numbers to the dtype of a matrix."""
     return xla.convert(op, matrix.shape.dtype)
 
 
-def factored(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+def factor_lu(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return L and U in one matrix, and the row permutation."""
-    order = like(x, x.shape.dims[:-1], _S32)
-    made = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
-    return xla.get_tuple_element(made, 0), xla.get_tuple_element(made, 2)
+    order = shape_like(x, x.shape.dims[:-1], _S32)
+    output = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
+    return xla.get_tuple_element(output, 0), xla.get_tuple_element(output, 2)
 
 
 def is_odd(order: XlaOp) -> XlaOp:
     """Return True for odd permutations, which change the sign of a determinant."""
     *batch, n = order.shape.dims
     sizes, rank = (*batch, n, n), order.shape.rank
-    later = xla.lt(*_places(order, sizes))
+    later = xla.lt(*_row_and_column_indices(order, sizes))
     smaller = xla.gt(*(xla.broadcast_in_dim(order, sizes, [*range(rank - 1), d]) for d in (rank - 1, rank)))
     count = reduced(xla.convert(xla.and_(later, smaller), _S32), "add", scalar(order, 0), [rank - 1, rank])
     return nonzero(xla.and_(count, scalar(count, 1)))
 
 
-def solved_by(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
-    """Solve linear systems for the columns of `rhs` by the factors of `factored`."""
-    lower = xla.triangular_solve(factors, reordered(rhs, order), left_side=True, lower=True, unit_diagonal=True)
+def solve_factored(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
+    """Solve linear systems for the columns of `rhs` by the factors of `factor_lu`."""
+    lower = xla.triangular_solve(factors, permute_rows(rhs, order), left_side=True, lower=True, unit_diagonal=True)
     return xla.triangular_solve(factors, lower, left_side=True, lower=False)
 
 
-def solved_adjoint(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
+def solve_factored_adjoint(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
     """Solve linear systems of the adjoints of factored matrices."""
     upper = xla.triangular_solve(factors, rhs, left_side=True, lower=False, transpose_a="ADJOINT")
     lower = xla.triangular_solve(
         factors, upper, left_side=True, lower=True, unit_diagonal=True, transpose_a="ADJOINT"
     )  # fmt: skip
-    return reordered(lower, _undone(order))
+    return permute_rows(lower, _invert_permutation(order))
 
 
-def reordered(x: XlaOp, order: XlaOp) -> XlaOp:
+def permute_rows(x: XlaOp, order: XlaOp) -> XlaOp:
     """Permute the rows of matrices by one gather from the rows of the whole stack."""
     *batch, rows, columns = x.shape.dims
     count = prod(batch)
     starts = xla.multiply(iota_along(x.builder, _S32, (count, rows), 0), scalar(order, rows))
-    places = xla.reshape(xla.add(xla.reshape(order, (count, rows)), starts), (count * rows, 1))
-    taken = xla.gather(
-        xla.reshape(x, (count * rows, columns)), places, offset_dims=(1,), collapsed_slice_dims=(0,),
+    row_indices = xla.reshape(xla.add(xla.reshape(order, (count, rows)), starts), (count * rows, 1))
+    permuted = xla.gather(
+        xla.reshape(x, (count * rows, columns)), row_indices, offset_dims=(1,), collapsed_slice_dims=(0,),
         start_index_map=(0,), index_vector_dim=1, slice_sizes=(1, columns),
     )  # fmt: skip
-    return xla.reshape(taken, x.shape.dims)
+    return xla.reshape(permuted, x.shape.dims)
 
 
-def _undone(order: XlaOp) -> XlaOp:
+def _invert_permutation(order: XlaOp) -> XlaOp:
     """Invert permutations by sorting."""
     last = order.shape.rank - 1
-    places = iota_along(order.builder, _S32, order.shape.dims, last)
-    return xla.get_tuple_element(xla.sort([order, places], dimension=last), 1)
+    indices = iota_along(order.builder, _S32, order.shape.dims, last)
+    return xla.get_tuple_element(xla.sort([order, indices], dimension=last), 1)

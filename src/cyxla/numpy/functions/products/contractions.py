@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import ShapeError
-from cyxla.numpy.functions.products.named_axes import Label, NamedArray, fitted, multiplied, product
+from cyxla.numpy.functions.products.named_axes import Label, NamedArray, drop_broadcast_axes, multiply, product
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Dtype, result_type
@@ -22,54 +22,56 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 
-def common(*values: Any) -> tuple[list[XlaOp], Dtype]:
+def to_common_dtype(*values: Any) -> tuple[list[XlaOp], Dtype]:
     """Convert arrays to their common dtype; Python numbers count as arrays, as in NumPy's products."""
     arrays = [as_traced(v) for v in values]
     dtype = result_type(*[a.dtype for a in arrays])
     return [convert(value_of(a), dtype) for a in arrays], dtype
 
 
-def _batch(op: XlaOp, own: int) -> tuple[Label, ...]:
+def _batch_labels(op: XlaOp, core_rank: int) -> tuple[Label, ...]:
     """Return labels of the batch dimensions: their distance from the core dimensions."""
-    return tuple(range(op.shape.rank - own, 0, -1))
+    return tuple(range(op.shape.rank - core_rank, 0, -1))
 
 
-def _stacked(name: str, x: XlaOp, y: XlaOp, own: tuple[str, str, str]) -> XlaOp:
-    """Multiply stacks with broadcast batch dimensions; `own` labels the core dimensions."""
-    terms = [NamedArray(op, (*_batch(op, len(part)), *part)) for op, part in zip((x, y), own, strict=False)]
-    (a, b), sizes = fitted(terms)
+def _multiply_stacks(name: str, x: XlaOp, y: XlaOp, core_labels: tuple[str, str, str]) -> XlaOp:
+    """Multiply stacks with broadcast batch dimensions; `core_labels` labels the core dimensions."""
+    terms = [
+        NamedArray(op, (*_batch_labels(op, len(part)), *part)) for op, part in zip((x, y), core_labels, strict=False)
+    ]
+    (a, b), sizes = drop_broadcast_axes(terms)
     if any(t.sizes.get(n, size) not in (size, 1) for t in terms for n, size in sizes.items()) or any(
-        terms[0].sizes[n] != terms[1].sizes[n] for n in set(own[0]) & set(own[1])
+        terms[0].sizes[n] != terms[1].sizes[n] for n in set(core_labels[0]) & set(core_labels[1])
     ):
         raise mismatch(name, x, y)
-    front = sorted((n for n in sizes if isinstance(n, int)), reverse=True)
-    wanted = (*front, *own[2])
+    batch = sorted((n for n in sizes if isinstance(n, int)), reverse=True)
+    result_labels = (*batch, *core_labels[2])
     if "m" in a.labels and "n" in b.labels:  # broadcast the left matrix to avoid a transpose of the result
-        missing = [n for n in front if n in b.labels and n not in a.labels]
-        kept = [n for n in front if n in a.labels or n in missing]
-        a = a.spread((*kept, *own[0]), sizes) if missing and "k" in a.labels else a
-    return product(a, b, wanted).spread(wanted, sizes).op
+        missing = [n for n in batch if n in b.labels and n not in a.labels]
+        left_batch = [n for n in batch if n in a.labels or n in missing]
+        a = a.broadcast((*left_batch, *core_labels[0]), sizes) if missing and "k" in a.labels else a
+    return product(a, b, result_labels).broadcast(result_labels, sizes).op
 
 
 @gufunc(np.matmul, (2, 2, 2))
 def _matmul(x: XlaOp, y: XlaOp) -> XlaOp:
     left, right = ("k" if x.shape.rank == 1 else "mk"), ("k" if y.shape.rank == 1 else "kn")
-    return _stacked("matmul", x, y, (left, right, left[:-1] + right[1:]))
+    return _multiply_stacks("matmul", x, y, (left, right, left[:-1] + right[1:]))
 
 
 @gufunc(np.vecdot, (1, 1, 0))
 def _vecdot(x: XlaOp, y: XlaOp) -> XlaOp:
-    return _stacked("vecdot", _conjugate(x), y, ("k", "k", ""))
+    return _multiply_stacks("vecdot", _conjugate(x), y, ("k", "k", ""))
 
 
 @gufunc(np.matvec, (2, 1, 1))
 def _matvec(x: XlaOp, y: XlaOp) -> XlaOp:
-    return _stacked("matvec", x, y, ("mk", "k", "m"))
+    return _multiply_stacks("matvec", x, y, ("mk", "k", "m"))
 
 
 @gufunc(np.vecmat, (1, 2, 1))
 def _vecmat(x: XlaOp, y: XlaOp) -> XlaOp:
-    return _stacked("vecmat", _conjugate(x), y, ("k", "kn", "n"))
+    return _multiply_stacks("vecmat", _conjugate(x), y, ("k", "kn", "n"))
 
 
 def _conjugate(op: XlaOp) -> XlaOp:
@@ -79,41 +81,41 @@ def _conjugate(op: XlaOp) -> XlaOp:
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Contract the last dimension of one array with the last but one, or only one, of the other."""
-    (x, y), _ = common(a, b)
+    (x, y), _ = to_common_dtype(a, b)
     if not x.shape.rank or not y.shape.rank:
-        return _exactly(multiplied(*broadcast_together([x, y], "dot")), out)
-    return _exactly(_contracted("dot", x, y, (x.shape.rank - 1,), (max(y.shape.rank - 2, 0),)), out)
+        return _to_exact_out(multiply(*broadcast_together([x, y], "dot")), out)
+    return _to_exact_out(_contract("dot", x, y, (x.shape.rank - 1,), (max(y.shape.rank - 2, 0),)), out)
 
 
 @implements(np.inner)
 def inner(a: Any, b: Any) -> Any:
     """Contract the last dimensions of two arrays."""
-    (x, y), _ = common(a, b)
+    (x, y), _ = to_common_dtype(a, b)
     if not x.shape.rank or not y.shape.rank:
-        return traced(multiplied(*broadcast_together([x, y], "inner")))
-    return traced(_contracted("inner", x, y, (x.shape.rank - 1,), (y.shape.rank - 1,)))
+        return traced(multiply(*broadcast_together([x, y], "inner")))
+    return traced(_contract("inner", x, y, (x.shape.rank - 1,), (y.shape.rank - 1,)))
 
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any) -> Any:
     """Contract all elements of two arrays, the first conjugated."""
-    (x, y), _ = common(a, b)
-    x, y = _flat(_conjugate(x)), _flat(y)
-    return traced(_contracted("vdot", x, y, (0,), (0,)))
+    (x, y), _ = to_common_dtype(a, b)
+    x, y = _flatten(_conjugate(x)), _flatten(y)
+    return traced(_contract("vdot", x, y, (0,), (0,)))
 
 
-def _flat(op: XlaOp) -> XlaOp:
+def _flatten(op: XlaOp) -> XlaOp:
     return xla.reshape(op, (op.shape.size,))
 
 
-def _contracted(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Sequence[int]) -> XlaOp:
+def _contract(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Sequence[int]) -> XlaOp:
     """Contract pairs of dimensions; the others of `x` come first in the result, then those of `y`."""
     for i, j in zip(left, right, strict=True):
-        one, other = x.shape.dims, y.shape.dims
-        if one[i] != other[j]:
+        x_dims, y_dims = x.shape.dims, y.shape.dims
+        if x_dims[i] != y_dims[j]:
             raise ShapeError(
-                f"{name}: shapes {_listed(one)} and {_listed(other)} not aligned: "
-                f"{one[i]} (dim {i}) != {other[j]} (dim {j})",
+                f"{name}: shapes {_format_shape(x_dims)} and {_format_shape(y_dims)} not aligned: "
+                f"{x_dims[i]} (dim {i}) != {y_dims[j]} (dim {j})",
                 where=_trace.user_line(),
             )
     names = {j: i for i, j in zip(left, right, strict=True)}
@@ -122,12 +124,12 @@ def _contracted(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Seque
     return product(a, b, [n for t in (a, b) for n in t.labels if n not in left]).op
 
 
-def _listed(sizes: Sequence[int]) -> str:
+def _format_shape(sizes: Sequence[int]) -> str:
     """Return sizes as text without blanks, as in NumPy's message."""
     return str(tuple(sizes)).replace(" ", "")
 
 
-def _exactly(op: XlaOp, out: Any) -> Any:
+def _to_exact_out(op: XlaOp, out: Any) -> Any:
     """Return a result, or write it to ``out=`` of the same shape and dtype."""
     if out is None:
         return traced(op)
@@ -143,30 +145,30 @@ def _exactly(op: XlaOp, out: Any) -> Any:
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Multiply all pairs of elements of two vectors."""
-    (x, y), _ = common(a, b)
-    made = product(NamedArray(_flat(x), ("i",)), NamedArray(_flat(y), ("j",)), ("i", "j"))
-    return to_outputs([traced(made.op)], out, True, "same_kind", "outer")
+    (x, y), _ = to_common_dtype(a, b)
+    result = product(NamedArray(_flatten(x), ("i",)), NamedArray(_flatten(y), ("j",)), ("i", "j"))
+    return to_outputs([traced(result.op)], out, True, "same_kind", "outer")
 
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Contract the last and first dimensions, or pairs of dimensions."""
-    (x, y), _ = common(a, b)
+    (x, y), _ = to_common_dtype(a, b)
     left, right = _pairs(axes, x.shape.rank)
-    _no_repetition(left, right)
+    _check_no_repeats(left, right)
     if len(left) != len(right):
         raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.user_line())
     for i, j in zip(left, right, strict=True):  # a mismatch is reported before an axis out of range
         if _size(x, i) != _size(y, j):
             raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.user_line())
     left, right = [i % x.shape.rank for i in left], [j % y.shape.rank for j in right]
-    _no_repetition(left, right)
-    return traced(_contracted("tensordot", x, y, left, right))
+    _check_no_repeats(left, right)
+    return traced(_contract("tensordot", x, y, left, right))
 
 
-def _no_repetition(*sides: Sequence[int]) -> None:
+def _check_no_repeats(*sides: Sequence[int]) -> None:
     if any(len(set(side)) < len(side) for side in sides):
-        raise ValueError("tensordot: a dimension is summed over twice")
+        raise ValueError("tensordot: axes= names a dimension twice")
 
 
 def _pairs(axes: Any, rank: int) -> tuple[list[int], list[int]]:
@@ -182,19 +184,19 @@ def _pairs(axes: Any, rank: int) -> tuple[list[int], list[int]]:
 def _size(op: XlaOp, axis: Any) -> int:
     rank = op.shape.rank
     if not -rank <= index(axis) < rank:
-        raise IndexError(f"tensordot: dimension {axis} of an array of rank {rank}")
+        raise IndexError(f"tensordot: axis {axis} is out of bounds for an array of rank {rank}")
     return op.shape.dims[index(axis)]
 
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
     """Compute the Kronecker product."""
-    (x, y), _ = common(a, b)
+    (x, y), _ = to_common_dtype(a, b)
     rank = max(x.shape.rank, y.shape.rank)
     x, y = (xla.reshape(v, (*[1] * (rank - v.shape.rank), *v.shape.dims)) for v in (x, y))
     names = [(d, side) for d in range(rank) for side in "ab"]
-    made = product(NamedArray(x, tuple(names[::2])), NamedArray(y, tuple(names[1::2])), names)
-    return traced(xla.reshape(made.op, [i * j for i, j in zip(x.shape.dims, y.shape.dims, strict=True)]))
+    result = product(NamedArray(x, tuple(names[::2])), NamedArray(y, tuple(names[1::2])), names)
+    return traced(xla.reshape(result.op, [i * j for i, j in zip(x.shape.dims, y.shape.dims, strict=True)]))
 
 
 @implements(np.trace)
@@ -240,26 +242,26 @@ def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """Multiply matrices in the cheapest order; the first and the last may be vectors."""
-    given = [as_traced(a) for a in arrays]
-    if len(given) < 2:
+    matrices = [as_traced(a) for a in arrays]
+    if len(matrices) < 2:
         raise ValueError("Expecting at least two arrays.")
-    if len(given) == 2:
-        return dot(given[0], given[1], out=out)
-    for a in (given[0], given[-1]):
+    if len(matrices) == 2:
+        return dot(matrices[0], matrices[1], out=out)
+    for a in (matrices[0], matrices[-1]):
         if a.ndim not in (1, 2):
             raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be one- or two-dimensional")
-    for a in given[1:-1]:
+    for a in matrices[1:-1]:
         if a.ndim != 2:
             raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
-    splits = _cheapest([_row_count(given[0]), *[a.shape[-1] if a.ndim == 2 else 1 for a in given]])
-    return _exactly(value_of(_in_order(given, splits, 0, len(given) - 1)), out)
+    splits = _best_splits([_row_count(matrices[0]), *[a.shape[-1] if a.ndim == 2 else 1 for a in matrices]])
+    return _to_exact_out(value_of(_multiply_chain(matrices, splits, 0, len(matrices) - 1)), out)
 
 
 def _row_count(a: TracedArray) -> int:
     return a.shape[0] if a.ndim == 2 else 1
 
 
-def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+def _best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     """Return the best split of each range of a matrix chain, by number of multiplications.
 
     Factor k of the chain has the shape (sizes[k], sizes[k + 1]).
@@ -270,14 +272,14 @@ def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     for length in range(1, count):
         for i in range(count - length):
             j = i + length
-            price = {k: cost[i, k] + cost[k + 1, j] + prod((sizes[i], sizes[k + 1], sizes[j + 1])) for k in range(i, j)}
-            splits[i, j] = min(price, key=price.__getitem__)
-            cost[i, j] = price[splits[i, j]]
+            costs = {k: cost[i, k] + cost[k + 1, j] + prod((sizes[i], sizes[k + 1], sizes[j + 1])) for k in range(i, j)}
+            splits[i, j] = min(costs, key=costs.__getitem__)
+            cost[i, j] = costs[splits[i, j]]
     return splits
 
 
-def _in_order(arrays: Sequence[TracedArray], splits: dict[tuple[int, int], int], i: int, j: int) -> TracedArray:
+def _multiply_chain(arrays: Sequence[TracedArray], splits: dict[tuple[int, int], int], i: int, j: int) -> TracedArray:
     if i == j:
         return arrays[i]
     k = splits[i, j]
-    return dot(_in_order(arrays, splits, i, k), _in_order(arrays, splits, k + 1, j))  # type: ignore[no-any-return]
+    return dot(_multiply_chain(arrays, splits, i, k), _multiply_chain(arrays, splits, k + 1, j))  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError
-from cyxla.numpy.functions.products.named_axes import Label, NamedArray, fitted, order_of, product
+from cyxla.numpy.functions.products.named_axes import Label, NamedArray, dot_order, drop_broadcast_axes, product
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.memory_layout import Memory, common_axes, dense, memory_of
 from cyxla.numpy.tracing.promotion import Dtype, result_type
@@ -32,10 +32,10 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """Return NumPy's own path, which depends on shapes alone."""
-    return _PATH(*map(_standing_in, operands), optimize=optimize, einsum_call=einsum_call)
+    return _PATH(*map(_shape_only, operands), optimize=optimize, einsum_call=einsum_call)
 
 
-def _standing_in(value: Any) -> Any:
+def _shape_only(value: Any) -> Any:
     """Return an unallocated array of the shape of a traced one."""
     return np.broadcast_to(np.zeros((), value.dtype), value.shape) if isinstance(value, TracedArray) else value
 
@@ -45,75 +45,84 @@ def einsum(
     *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, casting: Any = "safe", order: Any = "K"
 ) -> Any:
     """Sum products over the labels that are not in the result."""
-    subscripts, values = _split(operands)
+    subscripts, values = _split_operands(operands)
     arrays = [as_traced(v) for v in values]
     if not optimize:
-        _check(subscripts, arrays, out, casting, order)
-    path = _path(subscripts, arrays, optimize)
+        _check_call(subscripts, arrays, out, casting, order)
+    path = _contraction_path(subscripts, arrays, optimize)
     inputs, result = _labels(subscripts, [a.ndim for a in arrays])
     if len(arrays) == 1 and out is None and set(inputs[0]) == set(result):
-        return _part(arrays[0], inputs[0], result)
-    wanted = _computed_in(arrays, out, dtype, casting, bool(optimize))
-    terms = [_once(convert(value_of(a), wanted), own) for a, own in zip(arrays, inputs, strict=True)]
-    made = _contracted(terms, result, path)
-    checked = dtype is not None or not optimize or casting == "unsafe"
-    product = traced(made.op)
+        return _view_operand(arrays[0], inputs[0], result)
+    compute_dtype = _compute_dtype(arrays, out, dtype, casting, bool(optimize))
+    terms = [
+        _take_diagonals(convert(value_of(a), compute_dtype), operand_labels)
+        for a, operand_labels in zip(arrays, inputs, strict=True)
+    ]
+    contracted = _contract(terms, result, path)
+    is_checked = dtype is not None or not optimize or casting == "unsafe"
+    value = traced(contracted.op)
     if out is None:
-        _lay_out(product, order, arrays, inputs, result)
-    output = to_outputs([product], out, True, "unsafe" if checked else "same_kind", "einsum")
+        _set_layout(value, order, arrays, inputs, result)
+    output = to_outputs([value], out, True, "unsafe" if is_checked else "same_kind", "einsum")
     if out is None and optimize and not result:
         output.rank0 = _rank0_of_last(subscripts, arrays, optimize)
     return output
 
 
-def _lay_out(
-    made: TracedArray, order: Any, arrays: Sequence[TracedArray], inputs: Sequence[tuple[Label, ...]],
+def _set_layout(
+    array: TracedArray, order: Any, arrays: Sequence[TracedArray], inputs: Sequence[tuple[Label, ...]],
     result: tuple[Label, ...],
 ) -> None:  # fmt: skip
     """Set NumPy's layout of a result: in ``order="K"`` by the strides of all labels, summed ones included."""
-    if order_letter(order) != "K" or made.ndim < 2:
-        set_order(made, order, arrays)
+    if order_letter(order) != "K" or array.ndim < 2:
+        set_order(array, order, arrays)
     elif not all(a.contiguous for a in arrays):
-        labels = (*result, *dict.fromkeys(n for own in inputs for n in own if n not in result))
-        axes = common_axes([_spread(a, own, labels) for a, own in zip(arrays, inputs, strict=True)], len(labels))
+        labels = (*result, *dict.fromkeys(n for operand_labels in inputs for n in operand_labels if n not in result))
+        axes = common_axes(
+            [_label_layout(a, operand_labels, labels) for a, operand_labels in zip(arrays, inputs, strict=True)],
+            len(labels),
+        )
         if axes is not None:
-            made.set_memory(dense(made.shape, made.dtype, [d for d in axes if d < made.ndim]))
+            array.set_memory(dense(array.shape, array.dtype, [d for d in axes if d < array.ndim]))
 
 
-def _spread(array: TracedArray, own: tuple[Label, ...], labels: Sequence[Label]) -> Memory:
+def _label_layout(array: TracedArray, operand_labels: tuple[Label, ...], labels: Sequence[Label]) -> Memory:
     """Return the layout of an operand with a dimension for each label, of size 1 for those that it does not have."""
-    named = {n: (s, step) for n, s, step in zip(own, array.shape, array.memory.strides, strict=True)}
+    named = {n: (s, step) for n, s, step in zip(operand_labels, array.shape, array.memory.strides, strict=True)}
     sizes, steps = zip(*[named.get(n, (1, 0)) for n in labels], strict=True)
     return memory_of(sizes, array.dtype, steps)
 
 
 def _rank0_of_last(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> Rank0:
     """Return the kind of a 0-d result: an array if the last step multiplies two operands with a common label."""
-    steps = _PATH(subscripts, *map(_standing_in, arrays), optimize=optimize, einsum_call=True)[1]
+    steps = _PATH(subscripts, *map(_shape_only, arrays), optimize=optimize, einsum_call=True)[1]
     terms = steps[-1][1].partition("->")[0].split(",")
     return Rank0.ARRAY if len(terms) == 2 and set(terms[0]) & set(terms[1]) else Rank0.SCALAR
 
 
-def _check(subscripts: str, arrays: Sequence[TracedArray], out: Any, casting: Any, order: Any) -> None:
+def _check_call(subscripts: str, arrays: Sequence[TracedArray], out: Any, casting: Any, order: Any) -> None:
     """Let NumPy check a call on arrays without elements."""
     empty = [np.empty((0,) * a.ndim) for a in arrays]
-    given = None if out is None else np.empty((0,) * np.ndim(out))
-    _EINSUM(subscripts, *empty, out=given, casting=casting, order=order)
+    empty_out = None if out is None else np.empty((0,) * np.ndim(out))
+    _EINSUM(subscripts, *empty, out=empty_out, casting=casting, order=order)
 
 
-def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: Any, pairwise: bool) -> Dtype:
+def _compute_dtype(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: Any, pairwise: bool) -> Dtype:
     """Return the dtype of all products and sums; that of ``out=`` takes part unless pairs are contracted."""
-    own = [a.dtype for a in arrays]
-    counts = isinstance(out, TracedArray) and not pairwise
-    wanted = result_type(*own, *([out.dtype] if counts else [])) if dtype is None else np.dtype(dtype)
-    casts = [*((d, wanted) for d in own), *([(out.dtype, wanted), (wanted, out.dtype)] if counts else [])]
-    for have, to in casts:
-        if not np.can_cast(have, to, casting):
-            raise DTypeError(f"einsum: cannot cast from {have} to {to} with casting={casting!r}")
-    return wanted
+    dtypes = [a.dtype for a in arrays]
+    uses_out = isinstance(out, TracedArray) and not pairwise
+    compute_dtype = result_type(*dtypes, *([out.dtype] if uses_out else [])) if dtype is None else np.dtype(dtype)
+    casts = [
+        *((d, compute_dtype) for d in dtypes),
+        *([(out.dtype, compute_dtype), (compute_dtype, out.dtype)] if uses_out else []),
+    ]
+    for source, target in casts:
+        if not np.can_cast(source, target, casting):
+            raise DTypeError(f"einsum: cannot cast from {source} to {target} with casting={casting!r}")
+    return compute_dtype
 
 
-def _split(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+def _split_operands(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     """Return subscripts as text, and arrays; lists of numbers after each array are subscripts, too."""
     if not operands:
         raise ValueError(
@@ -124,15 +133,15 @@ def _split(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
         return operands[0].replace(" ", ""), operands[1:]
     if len(operands) == 1:
         raise ValueError("must provide at least an operand and a subscripts list to einsum")
-    texts = [_written(part) for part in operands[1::2]]
+    texts = [_subscript_text(part) for part in operands[1::2]]
     text = ",".join(texts[: len(operands) // 2])
     if len(operands) % 2:
-        text += "->" + _written(operands[-1])
+        text += "->" + _subscript_text(operands[-1])
         return text, operands[:-1:2]
     return text, operands[::2]
 
 
-def _written(part: Iterable[Any]) -> str:
+def _subscript_text(part: Iterable[Any]) -> str:
     return "".join("..." if p is Ellipsis else _letter(p) for p in part)
 
 
@@ -146,23 +155,25 @@ def _letter(part: Any) -> str:
     return _LETTERS[number]
 
 
-def _path(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> list[tuple[int, ...]]:
+def _contraction_path(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> list[tuple[int, ...]]:
     """Return the operands to contract in each step; NumPy also checks the subscripts."""
-    how = "greedy" if isinstance(optimize, bool) else optimize
-    found = _PATH(subscripts, *map(_standing_in, arrays), optimize=how)[0]
-    return [tuple(step) for step in found[1:]]
+    strategy = "greedy" if isinstance(optimize, bool) else optimize
+    path = _PATH(subscripts, *map(_shape_only, arrays), optimize=strategy)[0]
+    return [tuple(step) for step in path[1:]]
 
 
 def _labels(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]]:
     """Return the labels of operands and result; dimensions of an ellipsis are labelled by distance from its end."""
-    given, arrow, result = subscripts.partition("->")
-    inputs = [_term(text, rank) for text, rank in zip(given.split(","), ranks, strict=True)]
-    hidden = sorted({n for own in inputs for n in own if isinstance(n, int)}, reverse=True)
+    operand_text, arrow, result = subscripts.partition("->")
+    inputs = [_term(text, rank) for text, rank in zip(operand_text.split(","), ranks, strict=True)]
+    ellipsis_labels = sorted(
+        {n for operand_labels in inputs for n in operand_labels if isinstance(n, int)}, reverse=True
+    )
     if not arrow:
-        counts = Counter(n for own in inputs for n in own if isinstance(n, str))
-        return inputs, (*hidden, *sorted(n for n, count in counts.items() if count == 1))
+        counts = Counter(n for operand_labels in inputs for n in operand_labels if isinstance(n, str))
+        return inputs, (*ellipsis_labels, *sorted(n for n, count in counts.items() if count == 1))
     head, dots, tail = result.partition("...")
-    return inputs, (*head, *(hidden if dots else ()), *tail)
+    return inputs, (*head, *(ellipsis_labels if dots else ()), *tail)
 
 
 def _term(text: str, rank: int) -> tuple[Label, ...]:
@@ -170,39 +181,39 @@ def _term(text: str, rank: int) -> tuple[Label, ...]:
     return (*head, *range(rank - len(head) - len(tail), 0, -1), *tail)
 
 
-def _part(array: TracedArray, labels: tuple[Label, ...], result: tuple[Label, ...]) -> TracedArray:
+def _view_operand(array: TracedArray, labels: tuple[Label, ...], result: tuple[Label, ...]) -> TracedArray:
     """Return a view of an operand: NumPy does so if nothing is summed, whatever dtype is requested."""
     sizes = array.shape
     repeated = [(labels.index(n), k) for k, n in enumerate(labels) if labels.index(n) < k]
 
     def write(base: XlaOp, value: XlaOp) -> XlaOp:
-        spread = xla.broadcast_in_dim(*_in_order_of(value, result, labels, sizes))
+        expanded = xla.broadcast_in_dim(*_broadcast_arguments(value, result, labels, sizes))
         for pair in repeated:
-            on = xla.eq(*(iota_along(base.builder, ElementType.S32, sizes, d) for d in pair))
-            spread = xla.select(on, spread, base)
-        return spread
+            on_diagonal = xla.eq(*(iota_along(base.builder, ElementType.S32, sizes, d) for d in pair))
+            expanded = xla.select(on_diagonal, expanded, base)
+        return expanded
 
     steps = [sum(s for s, n in zip(array.memory.strides, labels, strict=True) if n == name) for name in result]
     sizes_of_result = [sizes[labels.index(name)] for name in result]
     memory = memory_of(sizes_of_result, array.dtype, steps)
-    return array.make_view(lambda base: _once(base, labels).ordered(result).op, write, memory)
+    return array.make_view(lambda base: _take_diagonals(base, labels).transpose(result).op, write, memory)
 
 
-def _in_order_of(
+def _broadcast_arguments(
     value: XlaOp, names: tuple[Label, ...], labels: tuple[Label, ...], sizes: Sequence[int]
 ) -> tuple[XlaOp, Sequence[int], list[int]]:
     """Transpose to an order of labels; return the value, and the broadcast to repeated labels."""
     once = tuple(dict.fromkeys(labels))
-    return NamedArray(value, names).ordered(once).op, sizes, [labels.index(n) for n in once]
+    return NamedArray(value, names).transpose(once).op, sizes, [labels.index(n) for n in once]
 
 
-def _once(op: XlaOp, labels: tuple[Label, ...]) -> NamedArray:
+def _take_diagonals(op: XlaOp, labels: tuple[Label, ...]) -> NamedArray:
     """Replace repeated labels by diagonals."""
     while repeated := [n for n, count in Counter(labels).items() if count > 1]:
         first, second = [k for k, n in enumerate(labels) if n == repeated[0]][:2]
         size, other = op.shape.dims[first], op.shape.dims[second]
         if size != other:
-            raise ValueError(f"einsum: the dimensions of the label {repeated[0]!r} are {size} and {other}")
+            raise ValueError(f"einsum: label {repeated[0]!r} stands for dimensions of sizes {size} and {other}")
         rest = [k for k in range(len(labels)) if k not in (first, second)]
         sizes = [op.shape.dims[k] for k in rest]
         flat = xla.reshape(xla.transpose(op, [*rest, first, second]), (*sizes, size * size))
@@ -211,15 +222,17 @@ def _once(op: XlaOp, labels: tuple[Label, ...]) -> NamedArray:
     return NamedArray(op, labels)
 
 
-def _contracted(terms: Sequence[NamedArray], wanted: tuple[Label, ...], path: Sequence[tuple[int, ...]]) -> NamedArray:
-    left, sizes = fitted(terms)
+def _contract(
+    terms: Sequence[NamedArray], result_labels: tuple[Label, ...], path: Sequence[tuple[int, ...]]
+) -> NamedArray:
+    remaining, sizes = drop_broadcast_axes(terms)
     for step in path:
-        parts = [left.pop(k) for k in sorted(step, reverse=True)][::-1]
-        made = parts[0]
+        parts = [remaining.pop(k) for k in sorted(step, reverse=True)][::-1]
+        output = parts[0]
         for k, part in enumerate(parts[1:], 1):
-            rest = [*parts[k + 1 :], *left]
-            needed = dict.fromkeys((*wanted, *(n for t in rest for n in t.labels)))
-            made = product(made, part, order_of(made, part, needed) if rest else wanted)
-        left.append(made)
-    done = left[0].without([n for n in left[0].labels if n not in wanted])
-    return done.ordered([n for n in wanted if n in done.labels]).spread(wanted, sizes)
+            rest = [*parts[k + 1 :], *remaining]
+            needed = dict.fromkeys((*result_labels, *(n for t in rest for n in t.labels)))
+            output = product(output, part, dot_order(output, part, needed) if rest else result_labels)
+        remaining.append(output)
+    total = remaining[0].sum_over([n for n in remaining[0].labels if n not in result_labels])
+    return total.transpose([n for n in result_labels if n in total.labels]).broadcast(result_labels, sizes)

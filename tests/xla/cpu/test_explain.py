@@ -15,6 +15,8 @@ COMPUTATIONS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
 odd { a = f32[] parameter(0) b = f32[] parameter(1) d = f32[] multiply(a, b) ROOT c = f32[] subtract(d, b) }
 less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }
+quotient { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] divide(a, b) }
+close { a = f32[] parameter(0) b = f32[] parameter(1) n = f32[] abs(a) m = f32[] multiply(b, b) ROOT c = pred[] compare(n, m), direction=LT }
 small { s = (s32[], f32[4]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(9) ROOT c = pred[] compare(i, n), direction=LT }
 next { s = (s32[], f32[4]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[4] get-tuple-element(s), index=1 one = s32[] constant(1) j = s32[] add(i, one) y = f32[4] reverse(x), dimensions={0} z = f32[4] add(x, y) ROOT t = (s32[], f32[4]) tuple(j, z) }
 """
@@ -119,6 +121,58 @@ REFUSALS = {
         X + "ROOT r = f32[64] reduce(x, zero), dimensions={1}, to_apply=odd", {},
         [Refusal("vectorisation", "reduce f32[64]", "its computation is applied in the order of the elements")],
     ),
+    "a function without vectors": (
+        X + "t = f32[64,256] negate(x) ROOT r = f32[64,256] remainder(t, x)", {},
+        [Refusal("vectorisation", "remainder f32[64,256]", "the number of its steps depends on the elements")],
+    ),
+    "in a map": (
+        "x = s32[64] parameter(0) y = s32[64] parameter(1) ROOT r = s32[64] map(x, y), dimensions={0}, to_apply=quotient", {},
+        [Refusal("vectorisation", "divide s32[64]", "x86-64 divides integers one at a time")],
+    ),
+    "in a reduction": (
+        X + "t = f32[64,256] remainder(x, x) ROOT r = f32[64] reduce(t, zero), dimensions={1}, to_apply=add", {},
+        [Refusal("vectorisation", "remainder f32[64,256]", "the number of its steps depends on the elements")],
+    ),
+    "in an epilogue": (
+        X + "d = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1} ROOT r = f32[64,64] remainder(d, d)", {},
+        [Refusal("vectorisation", "remainder f32[64,64]", "the number of its steps depends on the elements")],
+    ),
+    "complex functions": (
+        "x = c64[64] parameter(0) ROOT r = c64[64] exponential(x)", {},
+        [Refusal("vectorisation", "exponential c64[64]", "it branches on the values of complex numbers")],
+    ),
+    "a large stride": (
+        X + "s = f32[64,8] slice(x), slice={[0:64],[0:256:32]} ROOT r = f32[64,8] negate(s)", {},
+        [Refusal("vectorisation", "parameter f32[64,256]", "its elements are loaded one at a time, 128 bytes apart")],
+    ),
+    "gathered bytes": (
+        "x = u8[100] parameter(0) i = s32[64] parameter(1) ROOT r = u8[64] gather(x, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}", {},
+        [Refusal("vectorisation", "parameter u8[100]", "elements of 8 bits at indices from an array are loaded one at a time")],
+    ),
+    "one element": (
+        "x = f32[] parameter(0) ROOT r = f32[] tanh(x)", {},
+        [Refusal("vectorisation", "tanh f32[]", "it has a single element")],
+    ),
+    "a short reduction": (
+        "x = f32[3,3] parameter(0) zero = f32[] constant(0) ROOT r = f32[3] reduce(x, zero), dimensions={1}, to_apply=add", {},
+        [Refusal("vectorisation", "reduce f32[3]", "its rows and columns are too short for vectors")],
+    ),
+    "a scan": (
+        X + "ROOT r = f32[64,256] reduce-window(x, zero), window={size=1x256 pad=0_0x255_0}, to_apply=add", {},
+        [Refusal("vectorisation", "reduce-window f32[64,256]", "each result depends on the one before")],
+    ),
+    "a carried state": (
+        "x = f32[4] parameter(0) " + LOOP, {},
+        [Refusal("vectorisation", "while (s32[], f32[4])", "each iteration depends on the one before")],
+    ),
+    "a scatter": (
+        "x = f32[64] parameter(0) i = s32[9,1] parameter(1) u = f32[9] parameter(2) ROOT r = f32[64] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add", {},
+        [Refusal("vectorisation", "scatter f32[64]", "updates are combined one at a time, since several may have the same index")],
+    ),
+    "a comparator of its own": (
+        X + "ROOT s = f32[64,256] sort(x), dimensions={1}, to_apply=close", {},
+        [Refusal("vectorisation", "sort f32[64,256]", "its comparator takes two records at a time, and follows no keys")],
+    ),
     "little work": (
         "x = f32[4,4] parameter(0) ROOT d = f32[4,4] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}", {},
         [Refusal("prebuilt", "dot f32[4,4]", "with less than 500 ns of work, sizes known at compile time make it faster")],
@@ -171,6 +225,25 @@ def test_refusals(name):
         assert refusal in explanation.refusals
         assert refusal.reason in text
     assert name != "a donated argument" or not any(r.stage == "in place" for r in explanation.refusals)
+
+
+#: Programs whose loops all are vectorised.
+VECTORS = {
+    "element by element": X + "ROOT t = f32[64,256] tanh(x)",
+    "hoisted": "x = f32[64] parameter(0) y = f32[64,256] parameter(1) r = f32[64] remainder(x, x) b = f32[64,256] broadcast(r), dimensions={0} ROOT a = f32[64,256] add(b, y)",
+    "by a constant": "x = s32[64] parameter(0) k = s32[] constant(3) b = s32[64] broadcast(k), dimensions={} ROOT r = s32[64] divide(x, b)",
+    "columns in order": X + "ROOT r = f32[256] reduce(x, zero), dimensions={0}, to_apply=odd",
+    "a scan of columns": X + "ROOT r = f32[64,256] reduce-window(x, zero), window={size=64x1 pad=63_0x0_0}, to_apply=add",
+    "transposed in tiles": X + "ROOT t = f32[256,64] transpose(x), dimensions={1,0}",
+    "gathered rows": X + "i = s32[9] parameter(1) ROOT r = f32[9,256] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,256}",
+    "rows": KERNELS["rows"][0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_loops_of_vectors_are_not_refused(name):
+    refusals = cyxla.compile(program(VECTORS[name])).explanation().refusals
+    assert [r for r in refusals if r.stage == "vectorisation"] == []
 
 
 @pytest.mark.parametrize(

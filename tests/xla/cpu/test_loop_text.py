@@ -179,7 +179,7 @@ def test_programs(name):
     module = lowering.run_passes(parse_module(program), CompileOptions(), Dump())
     _, _, source = lowering.emit(module)
     names = names_of(module)
-    texts = [listing(names) for _, kernel in source.kernels for listing in kernel.loops]
+    texts = [listing.text(names) for _, kernel in source.kernels for listing in kernel.loops]
     assert [line.strip() for text in texts for line in text.splitlines()] == [
         line.strip() for line in wanted.strip().splitlines()
     ]

@@ -73,7 +73,7 @@ class Dump:
             names = names_of(module)
             for name, kernel in kernels:
                 if kernel.loops:
-                    self.text(f"{name}.loops.txt", "\n".join(listing(names) for listing in kernel.loops))
+                    self.text(f"{name}.loops.txt", "\n".join(listing.text(names) for listing in kernel.loops))
 
     def explanation(self, explanation: Explanation) -> None:
         """Write the explanation for people and for tools."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cyxla.xla.hlo import Instruction
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -23,6 +25,11 @@ class Refusal:
     stage: str
     subject: str
     reason: str
+
+    @staticmethod
+    def of(stage: str, ins: Instruction, reason: str) -> Refusal:
+        """Return the refusal of an instruction."""
+        return Refusal(stage, f"{ins.opcode} {ins.shape.static}", reason)
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.reason}"

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cyxla.types import Shape
 from cyxla.xla.cpu.c.quotes import without_quotes
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.service.refusal import Refusal
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.kernel.groups import Group
 
 STATE_BYTES = 64  # u64 each: the global state, lower half first; the seed; number of blocks that `rng` has drawn
 
-#: Names of instructions and computations in the text of a module, and a function that prints something with these.
+#: Names of instructions and computations in the text of a module.
 Names = Mapping[Instruction | Computation, str]
-Listing = Callable[[Names], str]
+
+
+class Listing(Protocol):
+    """Loop IR that a part of a kernel was made from."""
+
+    def text(self, names: Names) -> str:
+        """Return the text of the loop IR, for a dump."""
+        ...
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield the reasons for which it is not vectorised, for an explanation."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -117,8 +129,10 @@ class Kernel:
         than one, the phase's number is an int64_t in one more buffer after the scratch.
     call : PrebuiltCall or None
         Call of a prebuilt function, if the text does nothing else.
-    loops : tuple of callable
-        Printers of the loop IR that the text was made from, for a dump.
+    loops : tuple of Listing
+        Loop IR that the text was made from, for dumps and explanations.
+    refusals : tuple of Refusal
+        Optimisations that the emitter did not apply, besides those that `loops` tell of.
     """
 
     text: str
@@ -129,6 +143,7 @@ class Kernel:
     phases: int = 1
     call: PrebuiltCall | None = None
     loops: tuple[Listing, ...] = field(default=(), compare=False, repr=False)
+    refusals: tuple[Refusal, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def code(self) -> str:

@@ -24,7 +24,7 @@ from cyxla.xla.cpu.loops.loop_kernel import (
     slots,
     write_blocks,
 )
-from cyxla.xla.cpu.loops.loop_text import listing
+from cyxla.xla.cpu.loops.loop_text import LoopListing
 
 NARROW_ROW = 64  # a box with shorter rows is not worth loops of its own
 
@@ -94,7 +94,8 @@ def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns:
                 writer.lines(nest.writers[len(outer) + 1].written)
                 write_blocks(writer, inner, cut)
         close_loops(writer, opened)
-    return Part(writer.text(), units, ns, tuple(listing(b.body, b.stores) for b in boxes))
+    loops = tuple(LoopListing(b.body, b.stores, nest=n) for b, n in zip(boxes, nests, strict=True))
+    return Part(writer.text(), units, ns, loops)
 
 
 def _outer_loops(boxes: Sequence[Box]) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER
 from cyxla.xla.cpu.loops.index_map import Affine, Index, Space
 from cyxla.xla.cpu.loops.local_while import used_leaves
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
-from cyxla.xla.cpu.loops.loop_text import listing
+from cyxla.xla.cpu.loops.loop_text import LoopListing
 from cyxla.xla.cpu.loops.nodes import Apply, Given, Guard, Load, Map, Node
 from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError, assign_parallel
 from cyxla.xla.hlo import Instruction
@@ -142,7 +142,8 @@ class _Loop:
         writes = tuple(self.own[n] for n in self.written)
         text = self.text(width, blocks, tasks, next_lanes, next_scalars)
         pairs = self.pairs() if self.size % width == 0 else ()
-        kernel = Kernel(text, tasks, total, kind=KernelKind.LANE_LOOP, loops=(listing(self.lowered),))
+        loops = (LoopListing(self.lowered, nest=self.nest),)
+        kernel = Kernel(text, tasks, total, kind=KernelKind.LANE_LOOP, loops=loops)
         return Step(kernel, self.reads.values, writes, in_place=pairs)
 
     @property

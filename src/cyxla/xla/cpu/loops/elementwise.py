@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from cyxla.xla.cpu.c import scalar
@@ -30,9 +31,10 @@ from cyxla.xla.cpu.loops.loop_kernel import (
     slots,
     write_blocks,
 )  # fmt: skip
-from cyxla.xla.cpu.loops.loop_text import listing
+from cyxla.xla.cpu.loops.loop_text import LoopListing
 from cyxla.xla.cpu.loops.nodes import Apply, Load
 from cyxla.xla.cpu.loops.transposed_tiles import find_tiles, tiled_part
+from cyxla.xla.service.refusal import Refusal
 
 
 def collapsed(box: Box) -> tuple[list[tuple[Atom, int]], set[Atom]]:
@@ -67,7 +69,7 @@ def part(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
         units = _write_loops(writer, nest, [n for _, n in kept], inner, ns)
         if streamed:
             writer.line("cyx_stream_end();")
-    return Part(writer.text(), units, ns, (listing(box.body, box.stores),))
+    return Part(writer.text(), units, ns, (LoopListing(box.body, box.stores, nest=nest),))
 
 
 def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost: Innermost, ns: float) -> int:
@@ -119,6 +121,8 @@ def _step(
     )  # a thread pool that times its first task shall see a typical one
     parts = [_part(group, frame, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
     kernel = assemble(parts, frame, KernelKind.LOOP, note=describe(group))
+    if prod(dims) == 1:
+        kernel = replace(kernel, refusals=(Refusal.of("vectorisation", group.root, "it has a single element"),))
     if target is None:
         return Step(kernel, reads.values, writes, in_place=tuple(pairs))
     return Step(kernel, reads.values, writes, must_alias=tuple(pairs))

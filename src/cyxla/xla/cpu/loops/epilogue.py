@@ -23,7 +23,7 @@ from cyxla.xla.cpu.loops.index_map import Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Box, Store
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, innermost, slots
-from cyxla.xla.cpu.loops.loop_text import listing
+from cyxla.xla.cpu.loops.loop_text import LoopListing
 from cyxla.xla.cpu.loops.nodes import Apply, Given, Load, Node
 
 
@@ -81,7 +81,7 @@ class Epilogue:
     def step(self, kernel: Kernel) -> Step:
         """Return the step of the kernel: its buffers are `reads`, then `writes`."""
         if not self.is_empty:
-            kernel = replace(kernel, loops=(listing(self.box.body, self.box.stores),))
+            kernel = replace(kernel, loops=(LoopListing(self.box.body, self.box.stores),))
         return Step(kernel, self.reads, self.writes, in_place=self._pairs)
 
     def prebuilt(self, name: str, numbers: Sequence[int], made: Kernel, widths: Sequence[int]) -> Kernel | None:

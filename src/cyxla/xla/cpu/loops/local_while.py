@@ -15,7 +15,7 @@ from cyxla.xla.cpu.kernel.quote import numbered
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import table_definition
 from cyxla.xla.cpu.loops.loop_ir import Reads
-from cyxla.xla.cpu.loops.loop_text import listing
+from cyxla.xla.cpu.loops.loop_text import LoopListing
 from cyxla.xla.cpu.loops.straight_line import (
     MAX_ELEMENTS,
     POLL_EVERY,
@@ -113,7 +113,7 @@ class _Loop:
         finals = [self.finals(scope, n, state[n]) for n in written]
         writes = tuple(self.own[n] for n in (*self.updated, *written))
         text = self.text(scope, shared, writes, finals)
-        loops = tuple(listing(b) for b in shared.bodies)
+        loops = tuple(LoopListing(b) for b in shared.bodies)
         kernel = Kernel(text, cost=scope.cost, kind=KernelKind.SMALL_LOOP, loops=loops)
         pairs = tuple(enumerate(targets))
         return Step(kernel, self.reads.values, writes, must_alias=pairs, context=True)

@@ -20,11 +20,11 @@ array that the kernel reads, ``r0`` one that it writes, as in the C; behind ``#`
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from functools import partial
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from cyxla.xla.cpu.kernel.kernel import Listing, Names, Value
+from cyxla.xla.cpu.kernel.kernel import Names, Value
 from cyxla.xla.cpu.loops.index_map import (
     Affine,
     Atom,
@@ -37,9 +37,12 @@ from cyxla.xla.cpu.loops.index_map import (
     atoms_of,
 )
 from cyxla.xla.cpu.loops.nodes import Apply, Call, Constant, Given, Guard, IndexValue, Load, Map, Node, Table
+from cyxla.xla.cpu.loops.vector_refusals import vector_refusals
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.service.refusal import Refusal
 
 if TYPE_CHECKING:
+    from cyxla.xla.cpu.loops.hoisting import LoopNest
     from cyxla.xla.cpu.loops.iteration_boxes import Store
     from cyxla.xla.cpu.loops.loop_ir import Body
 
@@ -54,9 +57,36 @@ class Fold(NamedTuple):
     init: Node | None
 
 
-def listing(body: Body, stores: Sequence[Store] = (), folds: Sequence[Fold] = ()) -> Listing:
-    """Return the printer of a loop body, for `Kernel.loops`; see `loop_text`."""
-    return partial(loop_text, body=body, stores=stores, folds=folds)
+@dataclass(frozen=True, eq=False)
+class LoopListing:
+    """Loop IR of a part of a kernel; see `kernel.Listing`.
+
+    Parameters
+    ----------
+    body, stores, folds
+        Loop body; see `loop_text`.
+    nest : LoopNest, optional
+        Nest that its C was written in.
+    scalar : Refusal, optional
+        Reason for which the loop as a whole is not vectorised.
+    """
+
+    body: Body
+    stores: Sequence[Store] = ()
+    folds: Sequence[Fold] = ()
+    nest: LoopNest | None = None
+    scalar: Refusal | None = None
+
+    def text(self, names: Names) -> str:
+        """Return the text of the loop IR."""
+        return loop_text(names, self.body, self.stores, self.folds)
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield the reasons for which the loop is not vectorised."""
+        if self.scalar is not None:
+            yield self.scalar
+        else:
+            yield from vector_refusals(self.body, self.nest)
 
 
 def loop_text(names: Names, body: Body, stores: Sequence[Store] = (), folds: Sequence[Fold] = ()) -> str:

@@ -12,7 +12,7 @@ from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, LoopNest
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Loop, Runtime
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, close_loops, innermost, open_loops, slots
-from cyxla.xla.cpu.loops.loop_text import listing
+from cyxla.xla.cpu.loops.loop_text import LoopListing
 from cyxla.xla.cpu.loops.nodes import Load
 
 _TILE = "tile"  # level of the loop over tiles of the other loop
@@ -108,7 +108,7 @@ def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles,
         close_loops(writer, opened)
         if streamed:
             writer.line("cyx_stream_end();")
-    return Part(writer.text(), units, ns, (listing(box.body, box.stores),))
+    return Part(writer.text(), units, ns, (LoopListing(box.body, box.stores, nest=nest),))
 
 
 def _length(extent: int, most: int) -> int:

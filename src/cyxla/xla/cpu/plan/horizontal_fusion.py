@@ -130,7 +130,8 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
         c.line("return CYX_OK;")
     groups = tuple(g for s in steps for g in s.groups)
     loops = tuple(listing for s in steps for listing in s.kernel.loops)
-    kernel = Kernel(c.text(), tasks, total, kind=KernelKind.BUNDLE, loops=loops)
+    refusals = tuple(r for s in steps for r in s.kernel.refusals)
+    kernel = Kernel(c.text(), tasks, total, kind=KernelKind.BUNDLE, loops=loops, refusals=refusals)
     return Step(kernel, reads, writes, _in_place(steps, slots), groups=groups)
 
 

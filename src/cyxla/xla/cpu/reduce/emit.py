@@ -105,11 +105,6 @@ def _recognised(root: Instruction) -> Accumulator | None:
     return accumulator(opcode, root.shape.dtype) if opcode is not None else None
 
 
-def combines_in_order(root: Instruction) -> bool:
-    """Return whether a reduction combines elements one by one in index order, for lack of an accumulator."""
-    return _recognised(root) is None and not is_arg_reduction(root.called[0])
-
-
 # -------------------------------------------------------------------------------------------------------------- steps
 def _steps(problem: Problem) -> list[Step]:
     parts = _parts(problem)

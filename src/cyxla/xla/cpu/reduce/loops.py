@@ -33,8 +33,17 @@ def part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Part:
     slots = sorted({n.slot for n in [*lowered.before, *lowered.after] if isinstance(n, Load)})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots, [s.slot for s in lowered.stores])
-        units = style(lowered, parts)(lowered, frame, writer, cost.tasks(ns), parts)
-    return Part(writer.text(), units, ns, (lowered.listing(),))
+        chosen = style(lowered, parts)
+        units = chosen(lowered, frame, writer, cost.tasks(ns), parts)
+    scalar = _scalar_reason(lowered) if chosen is _sequential else ""
+    return Part(writer.text(), units, ns, (lowered.listing(scalar),))
+
+
+def _scalar_reason(lowered: Lowered) -> str:
+    """Return the reason for which a sequential reduction is none along rows or columns."""
+    if lowered.problem.acc is None and not lowered.problem.arg_reduction:
+        return "its computation is applied in the order of the elements"
+    return "its rows and columns are too short for vectors"
 
 
 Style = Callable[[Lowered, KernelFrame, CWriter, int, int], int]

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from math import prod
 
 from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Listing, Value
+from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
-from cyxla.xla.cpu.loops.loop_text import Fold, listing
+from cyxla.xla.cpu.loops.loop_text import Fold, LoopListing
 from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.service.refusal import Refusal
 
 PART = "part"  # key of the given value that is the number of a part, and its name in C
 
@@ -83,11 +84,12 @@ class Lowered:
     before: list[Node] = field(default_factory=list)  # the dependencies of the elements
     after: list[Node] = field(default_factory=list)  # the dependencies of the stores
 
-    def listing(self) -> Listing:
-        """Return the printer of the loop IR."""
+    def listing(self, scalar: str = "") -> LoopListing:
+        """Return the loop IR; `scalar` is the reason for which it is not vectorised, if it is not."""
         inits: Sequence[Node | None] = self.inits or [None] * len(self.given)
         folds = [Fold(*fold) for fold in zip(self.given, self.elements, inits, strict=True)]
-        return listing(self.body, self.stores, folds)
+        refusal = Refusal.of("vectorisation", self.problem.root, scalar) if scalar else None
+        return LoopListing(self.body, self.stores, folds, scalar=refusal)
 
 
 # ------------------------------------------------------------------------------------------------------------ lowering

@@ -16,10 +16,11 @@ from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Loop
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, assemble, close_loops, open_loops
-from cyxla.xla.cpu.loops.loop_text import Fold, listing
+from cyxla.xla.cpu.loops.loop_text import Fold, LoopListing
 from cyxla.xla.cpu.loops.nodes import Load, Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.service.refusal import Refusal
 
 _PARALLEL_ROWS = 2  # interleaved rows if the scan is along the innermost dimension
 _PARALLEL_COSTLY_ROWS = 16  # likewise with a computation for each step: enough to fill a vector
@@ -144,7 +145,9 @@ def _part(
         _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, found.backward))
         close_loops(writer, opened)
     fold = Fold(scan.result, scan.element, scan.init)
-    return Part(writer.text(), units, ns, (listing(scan.body, scan.stores, [fold]),))
+    serial = not after and blocks.length <= _PARALLEL_ROWS
+    scalar = Refusal.of("vectorisation", scan.root, "each result depends on the one before") if serial else None
+    return Part(writer.text(), units, ns, (LoopListing(scan.body, scan.stores, [fold], scalar=scalar),))
 
 
 def _rows(acc: Accumulator | _ComputationAccumulator) -> int:

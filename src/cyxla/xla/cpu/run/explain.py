@@ -16,7 +16,6 @@ from cyxla.xla.cpu.memory import in_place
 from cyxla.xla.cpu.memory.buffers import Buffers
 from cyxla.xla.cpu.plan.fusion import article
 from cyxla.xla.cpu.plan.nodes import Plan
-from cyxla.xla.cpu.reduce.emit import combines_in_order
 from cyxla.xla.cpu.reduce.rows.row_shape import rows_of
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.service import CompileOptions
@@ -29,10 +28,6 @@ from cyxla.xla.service.refusal import Refusal
 _PREBUILT_KINDS = frozenset({
     KernelKind.DOT, KernelKind.CONVOLUTION, KernelKind.FFT, KernelKind.SORT, KernelKind.TOPK,
 })  # fmt: skip
-_SEQUENTIAL = {
-    KernelKind.SCAN: "each result depends on the one before",
-    KernelKind.SMALL_LOOP: "each iteration depends on the one before",
-}
 
 
 def explain(
@@ -74,7 +69,7 @@ def _report(name: str, kernel: Kernel, steps: Sequence[Step], reused: Mapping[Va
     first = steps[0]
     groups = dict.fromkeys(g for s in steps for g in s.groups)
     instructions = [i for g in first.groups for i in g.instructions]
-    refusals = [r for g in groups for r in g.reasons]
+    refusals = [*kernel.refusals, *(r for g in groups for r in g.reasons)]
     refusals += [reused[w] for s in steps for w in s.writes if w in reused]
     refusals += [*_prebuilt_refusals(kernel, first), *_vector_refusals(kernel, first)]
     return KernelReport(
@@ -215,12 +210,11 @@ def _prebuilt_refusals(kernel: Kernel, step: Step) -> Iterator[Refusal]:
 
 
 def _vector_refusals(kernel: Kernel, step: Step) -> Iterator[Refusal]:
-    for group in step.groups:
-        root = group.root
-        if kernel.kind in _SEQUENTIAL:
-            yield Refusal("vectorisation", _described(root), _SEQUENTIAL[kernel.kind])
-        elif root.opcode in ("reduce", "reduce-window") and combines_in_order(root):
-            yield Refusal("vectorisation", _described(root), "its computation is applied in the order of the elements")
+    if kernel.kind is KernelKind.SMALL_LOOP:
+        yield Refusal.of("vectorisation", step.groups[0].root, "each iteration depends on the one before")
+    else:
+        for loop in kernel.loops:
+            yield from loop.refusals()
 
 
 def _donation_refusals(module: HloModule, options: CompileOptions, buffers: Buffers) -> Iterator[Refusal]:

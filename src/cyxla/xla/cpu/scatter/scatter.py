@@ -18,6 +18,7 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.service.refusal import Refusal
 
 # ns of an update: 0.5 to 0.7 into 100,000 elements, 0.13 to 0.16 in runs of 256 of f32 (SPR, see `kernel.machine`).
 _UPDATE_NS = 1.0
@@ -96,7 +97,13 @@ def scatter(ins: Instruction) -> Step:
                 c.line(f"const int64_t t = at + {places.target}, s = {places.update};")
                 _combine(c, ins, count)
     pairs = tuple((n, n) for n in range(count))
-    return Step(Kernel(c.text(), tasks, ns, 0, KernelKind.SCATTER), tuple(reads), tuple(writes), must_alias=pairs)
+    kernel = Kernel(c.text(), tasks, ns, 0, KernelKind.SCATTER, refusals=() if places.run > 1 else (_scalar(ins),))
+    return Step(kernel, tuple(reads), tuple(writes), must_alias=pairs)
+
+
+def _scalar(ins: Instruction) -> Refusal:
+    reason = "updates are combined one at a time, since several may have the same index"
+    return Refusal.of("vectorisation", ins, reason)
 
 
 def _run(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:

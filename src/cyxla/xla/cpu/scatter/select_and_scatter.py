@@ -12,6 +12,7 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_in
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window
+from cyxla.xla.service.refusal import Refusal
 
 _LOOK_NS = 1.5  # ns of an element of a window; assumed. It is one task, and decides about the GIL and signals alone.
 _FILL_NS = 0.1  # ns of an element that is set to the initial value; assumed
@@ -49,7 +50,9 @@ def select_and_scatter(ins: Instruction) -> Step:
                 new = c.element(dtype, f"p1[{linear_index(outs, strides(source.dims))}]")
                 (result,) = scalar_computation.inline(ins.called[1], [old, new], c)
                 c.line(f"r0[found] = {scalar.store(dtype, result)};")
-    return Step(Kernel(c.text(), 1, ns, 0, KernelKind.SELECT_AND_SCATTER), tuple(reads), (Value(ins),))
+    refusal = Refusal.of("vectorisation", ins, "its windows are searched one after the other, since they may overlap")
+    kernel = Kernel(c.text(), 1, ns, 0, KernelKind.SELECT_AND_SCATTER, refusals=(refusal,))
+    return Step(kernel, tuple(reads), (Value(ins),))
 
 
 def _inside(c: KernelWriter, operand: Shape, window: Window) -> None:

@@ -19,6 +19,7 @@ from cyxla.xla.cpu.sort.order import Order
 from cyxla.xla.cpu.sort.rows import Rows
 from cyxla.xla.cpu.sort.wide_keys import sort_wide
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.service.refusal import Refusal
 
 RUN = 12  # records that are sorted by insertion
 # ns of a comparison; 65,536 records take 1.1 to 1.4 times the estimate (SPR, see `kernel.machine`).
@@ -70,5 +71,6 @@ def _by_comparator(ins: Instruction, rows: Rows) -> Step:
         with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
             for n in range(len(types)):
                 c.line(f"r{n}[{rows.index('k')}] = sorted[k].f{n};")
-    kernel = Kernel(c.text(), tasks, ns, tasks * 2 * record * rows.length, KernelKind.SORT)
+    refusal = Refusal.of("vectorisation", ins, "its comparator takes two records at a time, and follows no keys")
+    kernel = Kernel(c.text(), tasks, ns, tasks * 2 * record * rows.length, KernelKind.SORT, refusals=(refusal,))
     return Step(kernel, tuple(reads), tuple(writes), in_place=tuple((n, n) for n in range(len(reads))))

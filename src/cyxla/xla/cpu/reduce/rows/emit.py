@@ -23,7 +23,7 @@ from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Runtime, atoms_of
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, Part, assemble
-from cyxla.xla.cpu.loops.loop_text import Fold, listing
+from cyxla.xla.cpu.loops.loop_text import Fold, LoopListing
 from cyxla.xla.cpu.loops.nodes import Apply, Guard, Load, Map, Node, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.rows.passes import Passes, RowReduction, write_rows
@@ -88,7 +88,7 @@ def _step(group: Group) -> Step:
     passes.dropped = gone | also | {a for a, n in loops if n == 1}
     text, units = write_rows(passes, frame, cost.tasks(ns))
     folds = [Fold(node, lowered.sums[n].element, lowered.sums[n].init) for node, n in lowered.given.items()]
-    part = Part(text, units, ns, (listing(lowered.body, lowered.stores(), folds),))
+    part = Part(text, units, ns, (LoopListing(lowered.body, lowered.stores(), folds),))
     kernel = assemble([part], frame, KernelKind.ROW, note=describe(group))
     return Step(kernel, reads.values, writes)
 

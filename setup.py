@@ -15,7 +15,7 @@ from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 # No -march here: a wheel runs on any x86-64. What must be fast on one machine is compiled on that machine.
-FLAGS = ["-O3", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-missing-field-initializers"]
+FLAGS = ["-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-missing-field-initializers"]
 INCLUDES = ["include", "src/native"]
 
 # Module -> its C++ sources beside the .pyx file that stands at its import path under pyx/.
@@ -52,8 +52,8 @@ def pybind_extension(module: str, sources: list[str]) -> Extension:
         [f"src/native/{name}" for name in sources],
         include_dirs=INCLUDES,
         cxx_std=17,
-        extra_compile_args=[*FLAGS, "-pthread"],
-        extra_link_args=["-pthread"],
+        extra_compile_args=[*FLAGS, "-pthread", "-g0"],
+        extra_link_args=["-pthread", "-Wl,-s"],
         depends=["include/cyxla/abi.h", *headers],
     )
 

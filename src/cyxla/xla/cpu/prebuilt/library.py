@@ -33,6 +33,10 @@ const char *const cyx_prebuilt_digest = "{digest}";
 """
 
 
+# Nothing is thrown through these functions: their tables for unwinding would be 6 % of the module.
+LIBRARY_FLAGS = ("-ffp-contract=off", "-fno-asynchronous-unwind-tables")
+
+
 @dataclass(frozen=True)
 class Source:
     """C file of the library.
@@ -62,7 +66,7 @@ def sources(kind: str = "gcc", machine: str = "") -> list[Source]:
     machine : str
         Target machine; by default the host.
     """
-    flags = (*COMPILE_FLAGS, *OPTIMIZE_FLAGS[kind], "-ffp-contract=off")
+    flags = (*COMPILE_FLAGS, *OPTIMIZE_FLAGS[kind], *LIBRARY_FLAGS)
     levels = [Level(isa) for isa in levels_of(machine or platform.machine())]
     written, functions = [], []
     for module in MODULES:

@@ -16,7 +16,7 @@ from support.compiled_text import compile_c, compile_units, load_image, script
 from support.unclocked import sending
 
 from cyxla import errors
-from cyxla._native import _rt
+from cyxla._native import _rt, kernels
 from cyxla.xla.cpu.c import isa_levels, prelude
 from cyxla.xla.cpu.native import build, cache, compiler_search, toolchain
 from cyxla.xla.cpu.native import library as native
@@ -281,6 +281,15 @@ def test_keys_depend_on_all_that_matters(monkeypatch):
     assert len(set(keys)) == len(keys)
     modules = [a.module_key(*pair) for pair in [("p", "q"), ("pq", ""), ("", "pq"), ("q", "p")]]
     assert len({*keys, *modules}) == len(keys) + 4
+
+
+@pytest.mark.parametrize("key", [Toolchain.module_key, Toolchain.program_key])
+def test_keys_depend_on_the_loaded_prebuilt_functions(monkeypatch, key):
+    """Recipes call them by number; the module on disk may have been replaced since it was loaded."""
+    tools = compiler_search.require()
+    before = key(tools, "program", "options")
+    monkeypatch.setattr(kernels, "digest", "00" * 8)
+    assert key(tools, "program", "options") != before
 
 
 def test_keys_are_the_same_in_every_process():

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cyxla import config
+from cyxla._native import kernels
 from cyxla.xla.cpu.c.isa_levels import COMPILE_FLAGS, LEVEL_FLAGS, OPTIMIZE_FLAGS, VECTOR_BITS, isa_flags
 from cyxla.xla.cpu.native import cache as store
 
@@ -170,15 +171,23 @@ class Toolchain(NamedTuple):
 
     def module_key(self, program: str, options: str) -> str:
         """Return the cache key of a compiled module, from its fingerprint before any pass and the options."""
-        return store.digest("module", self.fingerprint, store.code_fingerprint(), program, options)
+        return store.digest("module", self.fingerprint, *_code(), program, options)
 
     def program_key(self, program: str | bytes, options: str) -> str:
         """Return the cache key of a program's alias, from the bytes that the user gave and the options."""
-        return store.digest("program", self.fingerprint, store.code_fingerprint(), program, options)
+        return store.digest("program", self.fingerprint, *_code(), program, options)
 
     def object_key(self, unit: Unit) -> str:
         """Return the cache key of the object of one unit."""
         return store.digest("object", self.fingerprint, f"{int(unit.contract)}{unit.text}")
+
+
+def _code() -> tuple[str, str]:
+    """Return digests of the code that compiles programs: the sources, and the prebuilt functions.
+
+    Recipes call prebuilt functions by number, and those on disk may have been replaced since this process loaded them.
+    """
+    return store.code_fingerprint(), kernels.digest
 
 
 def which(name: str) -> str | None:

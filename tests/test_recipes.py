@@ -53,8 +53,8 @@ static inline CYX_ALWAYS double cyx_cotdg_f64(double x) { return 1.0 / cyx_tan_f
 static inline CYX_ALWAYS float cyx_cotdg_f32(float x) { return (float)cyx_cotdg_f64((double)x); }
 """)],
             "src/cyxla/numpy/gradient/elementwise.py": [
-                ('partials("cbrt"', 'partials("cotdg", lambda g, out, x: -g * number(g, pi / 180) * '
-                                    "(number(g, 1) + out * out))"),
+                ('partials("cbrt"', 'partials("cotdg", lambda g, out, x: -g * full_like(g, pi / 180) * '
+                                    "(full_like(g, 1) + out * out))"),
             ],
             "src/cyxla/numpy/ufuncs/scipy_ufuncs.py": [('    "cbrt":', '    "cotdg": xla.cotdg,')],
         }, """

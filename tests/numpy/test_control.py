@@ -142,8 +142,8 @@ REFUSALS = {
         "float64.3,2. in true_fun but int64",
     ),
     "shapes": (lambda x: cond(x[0, 0] > 0, lambda: x, lambda: x[0]), TraceError, r"float64\[2\] in false_fun"),
-    "predicate": (lambda x: cond(x > 0, lambda: x, lambda: x), TraceError, "one number to decide"),
-    "index": (lambda x: switch(x[0, 0], [lambda: x, lambda: x]), TraceError, "one integer"),
+    "predicate": (lambda x: cond(x > 0, lambda: x, lambda: x), TraceError, "pred must be a scalar"),
+    "index": (lambda x: switch(x[0, 0], [lambda: x, lambda: x]), TraceError, "must be a scalar integer"),
     "carry": (
         lambda x: scan(lambda c, r: ({"a": c["a"].astype(int)}, r), {"a": x[0]}, x),
         TraceError,
@@ -155,22 +155,22 @@ REFUSALS = {
         r"init is float\[\], but body_fun returns float64\[3,2\]",
     ),
     "no-pair": (lambda x: scan(lambda c, r: c, x[0], x), TraceError, "pair"),
-    "length": (lambda x: scan(lambda c, r: (c, c), 0, length=-2), ShapeError, "length is -2"),
+    "length": (lambda x: scan(lambda c, r: (c, c), 0, length=-2), ShapeError, "but is -2"),
     "lengths": (lambda x: scan(lambda c, r: (c, c), 0, (x, x[0])), ShapeError, "number of iterations"),
-    "no-length": (lambda x: scan(lambda c, r: (c, c), 0), ShapeError, "neither"),
+    "no-length": (lambda x: scan(lambda c, r: (c, c), 0), ShapeError, "give xs or length="),
     "rank": (lambda x: scan(lambda c, r: (c, c), 0, x[0, 0]), ShapeError, "rank 0"),
-    "bounds": (lambda x: fori_loop(0, x[0, 0], lambda i, s: s, 0), DTypeError, "between integers"),
+    "bounds": (lambda x: fori_loop(0, x[0, 0], lambda i, s: s, 0), DTypeError, "must be scalar integers"),
     "condition": (lambda x: while_loop(lambda s: s > 0, lambda s: s, x), TraceError, "not one bool"),
     "writes": (
         lambda x: fori_loop(0, 2, lambda i, s: _doubled(0, x)[0, 0] + s, 0.0),
         TraceError,
         "loop or branch writes",
     ),
-    "no-branch": (lambda x: switch(0, []), InvalidArgumentError, "a branch or more"),
+    "no-branch": (lambda x: switch(0, []), InvalidArgumentError, "must not be empty"),
     "slope-while": (
         grad(lambda x: while_loop(lambda s: np.sum(s) < 1, lambda s: s * 2, x)[0, 0]),
         UnimplementedError,
-        "scan, or fori_loop",
+        "cyxla.scan, or cyxla.fori_loop",
     ),
 }
 

@@ -587,7 +587,7 @@ def test_recursion_without_end():
     def down(x):
         return down(x - 1)
 
-    with pytest.raises(cyxla.errors.TraceError, match="calls itself without end"):
+    with pytest.raises(cyxla.errors.TraceError, match="recurses without end"):
         down(3.0)
     equal(plus_one(X), X + 1)
 
@@ -695,7 +695,7 @@ def test_spec():
 
 def test_sizes_that_are_open_are_refused():
     for open_size in (lambda: cyxla.spec((None, 3)), lambda: jit(power).lower(((None, 3), "f4"), 2)):
-        with pytest.raises(cyxla.errors.UnimplementedError, match="None standing for any size"):
+        with pytest.raises(cyxla.errors.UnimplementedError, match="has sizes of None"):
             open_size()
 
 

@@ -185,13 +185,13 @@ SCRIPTS = {
         """
         cyxla.grad(lambda x: x.sum())(np.arange(3))
         """,
-        ["np.arange(3)", "int64, which has no derivative"], "DTypeError",
+        ["np.arange(3)", "int64, which is not differentiable"], "DTypeError",
     ),
     "a kernel": (
         """
         cyxla.ckernel("errors.bad", "o[0] = 1;", args="x:f64[n", out="o:f64[n]")
         """,
-        ["no array is declared at"], "InvalidArgumentError",
+        ["expected a declaration at"], "InvalidArgumentError",
     ),
 }  # fmt: skip
 
@@ -311,7 +311,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_that_are_no_arrays(name):
-    with pytest.raises(TraceError, match=r"result(\['k'\]\[1\])? of run is a \w+, which is no array"):
+    with pytest.raises(TraceError, match=r"result(\['k'\]\[1\])? of run is a \w+, which is not an array"):
         cyxla.jit(lambda x: RESULTS[name], platform="interpreter", name="run")(1.0)
 
 

@@ -323,7 +323,7 @@ def test_loop_must_not_draw_from_outside():
     def program(rng):
         return cyxla.fori_loop(0, 3, lambda i, total: total + rng.random(), 0.0)
 
-    with pytest.raises(TraceError, match="part of the state"):
+    with pytest.raises(TraceError, match="part of the carry"):
         jit(program, platform="interpreter")(np.random.default_rng(1))
 
 

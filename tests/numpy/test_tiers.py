@@ -1,4 +1,4 @@
-"""Calls that prebuilt kernels answer until native code is there: which, with which bits, and what if it never is."""
+"""Calls that prebuilt kernels answer until native code is ready: kernels, bits of results, failures to compile."""
 
 import logging
 import os
@@ -58,7 +58,7 @@ def test_first_answers_come_from_kernels_and_the_bits_stay(held):
     f = cyxla.jit(wave)
     first = f(X, Y)
     assert tiers(f) == ["kernels"]
-    assert "until native code is there" in f.explain()
+    assert "until native code, which is being compiled, is ready" in f.explain()
     assert "map_tanh_f64 x5" in f.explain()
     held.set()
     f.wait()
@@ -71,7 +71,7 @@ def test_first_answers_come_from_kernels_and_the_bits_stay(held):
 def test_waiting_for_so_long(held):
     f = cyxla.jit(wave)
     f(X, Y)
-    with pytest.raises(DeadlineExceededError, match=r"wave is not there after 0\.01 s"):
+    with pytest.raises(DeadlineExceededError, match=r"wave is not ready after 0\.01 s"):
         f.wait(0.01)
 
 
@@ -153,7 +153,7 @@ def test_failures_are_told_and_change_no_answer(monkeypatch, caplog):
         f.wait()
     assert tiers(f) == ["kernels"]
     assert f(X, Y).tobytes() == first.tobytes()
-    assert "native code could not be made: " in f.explain()
+    assert "native code could not be compiled: " in f.explain()
 
 
 def test_a_function_that_is_gone_is_not_compiled(held, monkeypatch):

@@ -71,4 +71,6 @@ def adapter_of(value: Any) -> Adapter | None:
         return None
     if issubclass(kind, np.random.Generator):
         return _GENERATOR
-    raise UnimplementedError(f"numpy.random.{kind.__name__} as an argument", hint="numpy.random.default_rng(seed)")
+    raise UnimplementedError(
+        f"a numpy.random.{kind.__name__} cannot be an argument", hint="pass numpy.random.default_rng(seed)"
+    )

@@ -81,7 +81,7 @@ class Entry(Compiled):
             Compilation failed.
         """
         if self.job is not None and not self.job.wait(timeout):
-            raise DeadlineExceededError(f"native code of {self.lowered.module.name} is not there after {timeout} s")
+            raise DeadlineExceededError(f"native code of {self.lowered.module.name} is not ready after {timeout} s")
         if self.failure is not None:
             raise self.failure
 
@@ -89,9 +89,9 @@ class Entry(Compiled):
         """Describe for people how the program runs."""
         text: str = self.executable.explain()
         if self.failure is not None:
-            return f"prebuilt kernels, since native code could not be made: {self.failure}\n{text}"
+            return f"prebuilt kernels, since native code could not be compiled: {self.failure}\n{text}"
         if self.job is not None and not self.job.done.is_set():
-            return f"prebuilt kernels, until native code is there, which is being made\n{text}"
+            return f"prebuilt kernels, until native code, which is being compiled, is ready\n{text}"
         return text
 
     def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
@@ -135,7 +135,9 @@ def _compile_faster(reference: ref[Entry], compile_: Callable[[], Executable]) -
     except Exception as error:  # callers have a working executable already
         import logging
 
-        logging.getLogger(__name__).warning("native code was not made, prebuilt kernels stay: %s", error)
+        logging.getLogger(__name__).warning(
+            "native code could not be compiled, so prebuilt kernels stay in use: %s", error
+        )
         failure = error
     entry = reference()
     if entry is None:
@@ -169,7 +171,7 @@ def _outputs_in_order(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
     kind = plan[0]
     if kind == _LEAF:
         if out is not None and not isinstance(out, np.ndarray):
-            raise InvalidArgumentError(f"{path} is a {type(out).__name__}, not an array to write to")
+            raise InvalidArgumentError(f"{path} must be a NumPy array, not a {type(out).__name__}")
         return [out]
     if kind == _NONE:
         return []
@@ -184,7 +186,9 @@ def _outputs_in_order(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
 def _check_distinct(outputs: list[Any]) -> list[Any]:
     """Check that no array appears twice."""
     if len(outputs) > 1 and len({id(p) for p in outputs if p is not None}) < sum(p is not None for p in outputs):
-        raise InvalidArgumentError("out names one array for several results", hint="an array for each")
+        raise InvalidArgumentError(
+            "out= names one array for several results", hint="pass a different array for each result"
+        )
     return outputs
 
 
@@ -195,14 +199,14 @@ def _children_of_out(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequen
     if plan[0] == _DICT:
         if isinstance(out, dict) and out.keys() == set(plan[1]):
             return [out[k] for k in plan[1]], [f"{path}[{k!r}]" for k in plan[1]]
-        raise InvalidArgumentError(f"{path} is not a dict with the keys {list(plan[1])}, as the result is")
+        raise InvalidArgumentError(f"{path} must be a dict with the keys {list(plan[1])}, like the result")
     kind = containers.kind_of(out)
     parts = [] if kind is None else kind.parts(out)
     is_same_kind = (
         type(out) in (tuple, list) if plan[0] in (_TUPLE, _LIST) else kind is not None and kind.key(out) == plan[2]
     )
     if kind is None or len(parts) != count or not is_same_kind:
-        raise InvalidArgumentError(f"{path} is no container of {count} like the result")
+        raise InvalidArgumentError(f"{path} must be a container of {count} elements, like the result")
     return parts, [path + step for step in kind.paths(out)]
 
 

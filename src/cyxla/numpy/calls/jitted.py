@@ -25,7 +25,7 @@ from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.argument_binding import Binding, StaticNames, binding_of
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, Spec, lower
-from cyxla.numpy.calls.signatures import Call, read, static_key
+from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
 from cyxla.numpy.substitutes.patched_numpy import substituted_in
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _functions, _methods, _protocols, _platforms  # imported to register functions, operators and platforms
-MAX_ENTRIES = 256  # most signatures of a function that stay compiled
+MAX_ENTRIES = 256  # greatest number of signatures of a function that stay compiled
 WARN_AFTER = 8  # number of compilations after which to warn
 _UNSUPPORTED_FUNCTIONS = (
-    (inspect.iscoroutinefunction, "an async function", "call_async gives a future of a plain function's result"),
+    (inspect.iscoroutinefunction, "an async function", "jit a plain function, and call it with call_async"),
     (inspect.isgeneratorfunction, "a generator", "return a list, or a stacked array"),
     (inspect.isasyncgenfunction, "an async generator", "return a list, or a stacked array"),
 )
@@ -87,22 +87,22 @@ class Jitted(Dispatcher):
         _check_function(function)
         _check_options(options)
         if bounds not in BOUNDS:
-            raise InvalidArgumentError(f"bounds is {bounds!r}", hint=f"one of {', '.join(BOUNDS)}")
+            raise InvalidArgumentError(f"jit: unknown bounds={bounds!r}", hint=f"use one of {', '.join(BOUNDS)}")
         self.function = function
         self.platform, self.bounds, self.options = platform, bounds, options
         self.name = name or getattr(function, "__name__", "function").strip("<>") or "function"
-        self._given = {"static": static, "donate": donate, "name": name}
+        self._keyword_options = {"static": static, "donate": donate, "name": name}
         self._signature = _signature(function)
         self._static = StaticNames("static", static, self._signature)
         self._donate = StaticNames("donate", donate, self._signature)
         self.set_static(*self._static.flags(), frozenset(self._static.names))
         self._bindings: dict[Any, Binding] = {}
         self._entries: dict[Any, Entry] = {}
-        self._building: dict[Any, RLock] = {}
+        self._compile_locks: dict[Any, RLock] = {}
         self._lock = new_lock()
         self._slow_hits = self._misses = 0
         self._seconds = 0.0
-        self._recent: list[Call] = []
+        self._recent_calls: list[Call] = []
         update_wrapper(self, function)
 
     # -- calls; most are handled in C alone
@@ -112,60 +112,60 @@ class Jitted(Dispatcher):
         if current() is not None:
             return self._inline(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
-        call = read(binding, args)
+        call = read_arguments(binding, args)
         entry = self._entry(call)
-        if call.plain:
+        if call.fast_path:
             self.add_signature(
                 hash, CallSignature(entry, len(args) - len(kwnames), kwnames, call.passed_nodes(), len(call.leaves))
             )
         return entry(call.leaves, None if binding.out is None else args[binding.out])
 
     def _binding(self, nargs: int, kwnames: tuple[str, ...]) -> Binding:
-        found = self._bindings.get((nargs, kwnames))
-        if found is None:
-            found = binding_of(self.name, self._signature, self._static, nargs, kwnames)
-            self._bindings[nargs, kwnames] = found
-        return found
+        binding = self._bindings.get((nargs, kwnames))
+        if binding is None:
+            binding = binding_of(self.name, self._signature, self._static, nargs, kwnames)
+            self._bindings[nargs, kwnames] = binding
+        return binding
 
     def _inline(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Inline a call into the function being traced, with this function's mode of bounds."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
-        given = [
+        arguments = [
             v if a.static else map_leaves(_copy_argument, v) for a, v in zip(binding.arguments, values, strict=True)
         ]
-        pairs = list(zip(binding.arguments, given, strict=True))
+        pairs = list(zip(binding.arguments, arguments, strict=True))
         with require_current().program.bounded(self.bounds):
-            made = self.function(
+            result = self.function(
                 *[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword}
             )
         out = None if binding.out is None else args[binding.out]
-        return made if out is None else map_leaves(_write_output, out, made)
+        return result if out is None else map_leaves(_write_output, out, result)
 
     def _entry(self, call: Call) -> Entry:
         key = call.key
-        found = self._entries.get(key)
-        if found is not None:
+        entry = self._entries.get(key)
+        if entry is not None:
             self._slow_hits += 1
-            return found
+            return entry
         with self._compile_lock(key):
-            found = self._entries.get(key)
-            if found is None:
+            entry = self._entries.get(key)
+            if entry is None:
                 started = perf_counter()
-                found = self._compile(call, tiered=True)
-                found.seconds = perf_counter() - started
-                self._add_entry(key, found, call)
-        return found
+                entry = self._compile(call, tiered=True)
+                entry.seconds = perf_counter() - started
+                self._add_entry(key, entry, call)
+        return entry
 
     @contextmanager
     def _compile_lock(self, key: Any) -> Iterator[None]:
         """Hold the lock of a signature, so that other threads do not compile the same."""
         with self._lock:
-            lock = self._building.setdefault(key, new_lock())
+            lock = self._compile_locks.setdefault(key, new_lock())
         with lock:
             yield
         with self._lock:
-            self._building.pop(key, None)
+            self._compile_locks.pop(key, None)
 
     def _compile(self, call: Call, *, tiered: bool = False) -> Entry:
         """Trace and compile; with `tiered`, prebuilt kernels may serve until native code is ready."""
@@ -208,13 +208,13 @@ class Jitted(Dispatcher):
             self._entries[key] = entry
             if len(self._entries) > MAX_ENTRIES:
                 self._drop_oldest(entry)
-            self._recent = [*self._recent[1 - WARN_AFTER :], call]
+            self._recent_calls = [*self._recent_calls[1 - WARN_AFTER :], call]
             warn = self._misses == WARN_AFTER
         if warn:
-            _warn_recompilation(self.name, self._recent)
+            _warn_recompilation(self.name, self._recent_calls)
 
-    def _drop_oldest(self, kept: Entry) -> None:
-        oldest = min((k for k, e in self._entries.items() if e is not kept), key=lambda k: self._entries[k].stamp)
+    def _drop_oldest(self, new_entry: Entry) -> None:
+        oldest = min((k for k, e in self._entries.items() if e is not new_entry), key=lambda k: self._entries[k].stamp)
         self.forget(self._entries.pop(oldest))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -223,7 +223,7 @@ class Jitted(Dispatcher):
     # -- tracing, compiling, cache
 
     def _read_specs(self, specs: Sequence[Any], named: dict[str, Any]) -> Call:
-        return read(self._binding(len(specs), tuple(named)), (*specs, *named.values()), specs=True)
+        return read_arguments(self._binding(len(specs), tuple(named)), (*specs, *named.values()), specs=True)
 
     @api_boundary
     def trace(self, *specs: Any, **named: Any) -> Lowered:
@@ -308,7 +308,7 @@ class Jitted(Dispatcher):
         with self._lock:
             self._entries.clear()
             self.forget()
-            self._recent = []
+            self._recent_calls = []
 
     def __repr__(self) -> str:
         return f"<cyxla.jit of {self.function!r}, platform {self.platform}>"
@@ -321,17 +321,17 @@ class Jitted(Dispatcher):
 
     def __reduce__(self) -> Any:
         name = getattr(self.function, "__qualname__", "")
-        found: Any = sys.modules.get(getattr(self.function, "__module__", "") or "")
+        target: Any = sys.modules.get(getattr(self.function, "__module__", "") or "")
         for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is self:
+            target = getattr(target, part, None)
+        if target is self:
             return name
         return partial(_rebuild, self.function, self.settings), ()
 
     @property
     def settings(self) -> dict[str, Any]:
         """Options that the function was made with."""
-        return {**self._given, "platform": self.platform, "bounds": self.bounds, **self.options}
+        return {**self._keyword_options, "platform": self.platform, "bounds": self.bounds, **self.options}
 
 
 def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> Jitted:
@@ -374,9 +374,11 @@ def _receiver(instance: Any) -> Any:
 def _check_function(function: Any) -> None:
     if not callable(function):
         raise DTypeError(f"jit takes a function, got {type(function).__name__}")
-    for is_one, what, hint in _UNSUPPORTED_FUNCTIONS:
-        if is_one(function):
-            raise TraceError(f"{getattr(function, '__name__', function)} is {what}, which cannot be traced", hint=hint)
+    for is_unsupported, description, hint in _UNSUPPORTED_FUNCTIONS:
+        if is_unsupported(function):
+            raise TraceError(
+                f"{getattr(function, '__name__', function)} is {description}, which cannot be traced", hint=hint
+            )
 
 
 _OPTIONS = dict.fromkeys(("static", "donate", "platform", "bounds", "name", *[f.name for f in fields(CompileOptions)]))
@@ -402,39 +404,39 @@ def _copy_argument(leaf: Any) -> Any:
     if isinstance(leaf, Receiver):
         return leaf.value
     if isinstance(leaf, TracedArray):
-        made = TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin, rank0=leaf.rank0)
-        set_order(made, "K", [leaf])
-        return made
+        copied = TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin, rank0=leaf.rank0)
+        set_order(copied, "K", [leaf])
+        return copied
     return as_traced(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
 
 
-def _write_output(place: Any, value: Any) -> Any:
-    place[...] = value
-    return place
+def _write_output(output: Any, value: Any) -> Any:
+    output[...] = value
+    return output
 
 
 def _warn_recompilation(name: str, calls: Sequence[Call]) -> None:
     """Warn about the argument that causes repeated compilation."""
     last = calls[-1]
-    same_form = [c for c in calls if c.binding.keywords == last.binding.keywords and c.names == last.names]
+    similar = [c for c in calls if c.binding.keywords == last.binding.keywords and c.names == last.names]
     changing = [
-        (where, [str(c.specs[k]) for c in same_form])
-        for k, where in enumerate(last.names)
-        if len({c.specs[k] for c in same_form}) > 1
+        (name_, [str(c.specs[k]) for c in similar])
+        for k, name_ in enumerate(last.names)
+        if len({c.specs[k] for c in similar}) > 1
     ]
     if not changing:
-        what, hint = "its arguments are containers of ever new kinds", "give containers of one form"
+        reason, hint = "the structure of its arguments changes", "pass containers of one structure"
     else:
-        where, values = changing[0]
-        shown = ", ".join(dict.fromkeys(values[-4:]))
-        what = f"argument {where} changes: {shown}"
-        hint = _advice([c.specs[last.names.index(where)] for c in same_form])
-    warn_user(f"{name} has been compiled {WARN_AFTER} times, since {what}; {hint}", RecompileWarning)
+        name_, values = changing[0]
+        shown_values = ", ".join(dict.fromkeys(values[-4:]))
+        reason = f"argument {name_} changes: {shown_values}"
+        hint = _recompilation_hint([c.specs[last.names.index(name_)] for c in similar])
+    warn_user(f"{name} has been compiled {WARN_AFTER} times, since {reason}; {hint}", RecompileWarning)
 
 
-def _advice(specs: Sequence[Any]) -> str:
+def _recompilation_hint(specs: Sequence[Any]) -> str:
     if not all(isinstance(s, Spec) for s in specs):
-        return "if it may be a traced number, take it out of static="
+        return "remove it from static= if it may be a traced number"
     if len({s.kind for s in specs}) > 1:
         return "convert it to one dtype before the call"
     return "pad it to a few sizes"
@@ -493,8 +495,8 @@ def jit(
     >>> norm(np.array([3.0, 4.0]))
     np.float64(5.0)
     """
-    given = {"static": static, "donate": donate, "platform": platform, "bounds": bounds, "name": name, **options}
-    return partial(jit, **given) if fn is None else Jitted(fn, **given)
+    keywords = {"static": static, "donate": donate, "platform": platform, "bounds": bounds, "name": name, **options}
+    return partial(jit, **keywords) if fn is None else Jitted(fn, **keywords)
 
 
 @api_boundary

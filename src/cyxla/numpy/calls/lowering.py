@@ -157,17 +157,17 @@ def lower(
     trace = Trace(name)
     trace.program.bounds = bounds
     with tracing(trace):
-        given = [_argument(trace, leaf, where) for leaf, where in zip(leaves, names, strict=True)]
+        arguments = [_argument(trace, leaf, path) for leaf, path in zip(leaves, names, strict=True)]
         try:
-            made = call(given)
+            returned = call(arguments)
         except RecursionError:
             raise TraceError(
-                f"{name} calls itself without end while it is traced",
-                hint="a traced condition cannot end it: use cyxla.cond or while_loop, or mark the argument static",
+                f"{name} recurses without end while it is traced",
+                hint="a traced condition cannot end it: use cyxla.cond or while_loop, or make the argument static",
             ) from None
-        results, tree = flatten(made, STATIC_TYPES)
-        where = paths(made, "result", STATIC_TYPES)
-        arrays = [_result(r, p, name) for r, p in zip(results, where, strict=True)]
+        results, tree = flatten(returned, STATIC_TYPES)
+        result_paths = paths(returned, "result", STATIC_TYPES)
+        arrays = [_result(r, p, name) for r, p in zip(results, result_paths, strict=True)]
         layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
@@ -190,8 +190,8 @@ def _argument(trace: Trace, leaf: Any, name: str) -> Any:
     op, memory = trace.parameter(leaf.aval, name), None
     if leaf.axes is not None:
         op, memory = xla.transpose(op, inverse(leaf.axes)), dense(leaf.shape, leaf.dtype, leaf.axes)
-    made = TracedArray(op, weak, memory=memory, origin=f"argument {name}", rank0=leaf.rank0)
-    return made if leaf.adapter is None else leaf.adapter.from_traced(made)
+    array = TracedArray(op, weak, memory=memory, origin=f"argument {name}", rank0=leaf.rank0)
+    return array if leaf.adapter is None else leaf.adapter.from_traced(array)
 
 
 def _to_memory_order(op: XlaOp, layout: Layout) -> XlaOp:
@@ -210,7 +210,7 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
         if isinstance(value, MaskedElements):
             value.__array__()  # raises an error that tells why it cannot be an array
         raise TraceError(
-            f"{path} of {name} is a {type(value).__name__}, which is no array",
+            f"{path} of {name} is a {type(value).__name__}, which is not an array",
             hint="return arrays, numbers, and containers of them",
         ) from None
 

@@ -83,7 +83,7 @@ class Call:
         Nodes of each value passed, for `CallSignature`.
     inputs : list of range
         Indices of the inputs in each argument.
-    plain : bool
+    fast_path : bool
         True if all leaves are passed on unchanged.
     """
 
@@ -94,7 +94,7 @@ class Call:
     trees: list[Tree] = field(default_factory=list)
     nodes: dict[int, list[Any]] = field(default_factory=dict)
     inputs: list[range] = field(default_factory=list)
-    plain: bool = True
+    fast_path: bool = True
 
     @property
     def key(self) -> Any:
@@ -108,8 +108,8 @@ class Call:
 
     def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> Any:
         """Call the function with other leaves in place of the specs."""
-        rest = iter([_value_of(leaf) for leaf in leaves])
-        values = [tree.take(rest) for tree in self.trees]
+        remaining = iter([_value_of(leaf) for leaf in leaves])
+        values = [tree.take(remaining) for tree in self.trees]
         pairs = list(zip(self.binding.arguments, values, strict=True))
         keywords = {a.keyword: v for a, v in pairs if a.keyword and v is not np._NoValue}  # marks missing ones
         return function(*[v for a, v in pairs if not a.keyword], **keywords)
@@ -123,7 +123,7 @@ def _value_of(leaf: Any) -> Any:
     return leaf
 
 
-def read(binding: Binding, passed: Sequence[Any], *, specs: bool = False) -> Call:
+def read_arguments(binding: Binding, passed: Sequence[Any], *, specs: bool = False) -> Call:
     """Read the arguments of a call.
 
     Parameters
@@ -143,7 +143,7 @@ def read(binding: Binding, passed: Sequence[Any], *, specs: bool = False) -> Cal
     call = Call(binding)
     for a in binding.arguments:
         reader = _Reader(call, [], specs)
-        before = len(call.leaves)
+        start = len(call.leaves)
         if a.source is None and not a.static:
             call.trees.append(reader.default(a.default, a.name))
         else:
@@ -151,7 +151,7 @@ def read(binding: Binding, passed: Sequence[Any], *, specs: bool = False) -> Cal
             call.trees.append(reader.static(value, a.name) if a.static else reader.read(value, a.name))
             if a.source is not None:
                 call.nodes[a.source] = reader.nodes
-        call.inputs.append(range(before, len(call.leaves)))
+        call.inputs.append(range(start, len(call.leaves)))
     return call
 
 
@@ -171,7 +171,7 @@ class _Reader:
         parts, key = kind.parts(value), kind.key(value)
         node = _NODES.get(kind)
         if node is None:
-            self.call.plain = False
+            self.call.fast_path = False
         self.nodes.append((node, len(parts), 0, *_node_keys(node, value)))
         steps = zip(kind.paths(value), parts, strict=True)
         try:
@@ -188,7 +188,7 @@ class _Reader:
         except TypeError as error:
             raise InvalidArgumentError(
                 f"static argument {name} is a {type(value).__name__}, which cannot be hashed: {error}",
-                hint="a tuple can be, or a frozen dataclass",
+                hint="pass a tuple or a frozen dataclass",
             ) from None
         self._append_static(Static(value, key), name)
         if type(value) in _STATIC_BY_VALUE:
@@ -204,14 +204,14 @@ class _Reader:
 
     def _receiver(self, value: Receiver) -> Tree:
         try:
-            held: Any = _WeakReceiver(value.value)
+            receiver: Any = _WeakReceiver(value.value)
         except TypeError:
-            held = value
+            receiver = value
         self._append_static(
-            Static(held, (Receiver, held if isinstance(held, _WeakReceiver) else id(value.value))), "self"
+            Static(receiver, (Receiver, receiver if isinstance(receiver, _WeakReceiver) else id(value.value))), "self"
         )
-        weak = isinstance(held, _WeakReceiver)
-        self.nodes.append((Node.RECEIVER, int(weak), 0, held if weak else value.value, None))
+        weak = isinstance(receiver, _WeakReceiver)
+        self.nodes.append((Node.RECEIVER, int(weak), 0, receiver if weak else value.value, None))
         return LEAF
 
     def _append_static(self, value: Static, name: str) -> None:
@@ -224,26 +224,28 @@ class _Reader:
             self._add_input(value, Spec((), kind if kind is not bool else np.dtype(bool), rank0=Rank0.PYTHON), name)
             self.nodes.append((_NUMBERS[kind], 0, len(self.call.leaves) - 1, None, None))
         elif kind is np.ndarray or isinstance(value, np.generic):
-            made = array_spec(value, name)
-            self._add_input(value, made, name)
-            node = Node.ARRAY if made.rank0 is Rank0.ARRAY else Node.SCALAR
-            self.nodes.append((node, 0, len(self.call.leaves) - 1, (made.kind, made.shape, made.axes), None))
+            leaf_spec = array_spec(value, name)
+            self._add_input(value, leaf_spec, name)
+            node = Node.ARRAY if leaf_spec.rank0 is Rank0.ARRAY else Node.SCALAR
+            self.nodes.append(
+                (node, 0, len(self.call.leaves) - 1, (leaf_spec.kind, leaf_spec.shape, leaf_spec.axes), None)
+            )
         elif kind is Spec and self.specs:
             self._add_input(value, value, name)
         elif isinstance(value, (*STATIC_TYPES, Receiver)) or kind is int:
             self.static(value, name)
         else:
-            self.call.plain = False
+            self.call.fast_path = False
             self._read_adapted(value, name)
 
     def _read_adapted(self, value: Any, name: str) -> None:
         """Read an argument that is converted to an array."""
-        found = adapter_of(value)
-        if found is None:
+        adapter = adapter_of(value)
+        if adapter is None:
             self._leaf(array_of(value, name), name)
         else:
-            array = None if self.specs else found.array_of(value)
-            self._add_input(array, Spec(found.shape, found.dtype, found), name)
+            array = None if self.specs else adapter.array_of(value)
+            self._add_input(array, Spec(adapter.shape, adapter.dtype, adapter), name)
 
     def _add_input(self, value: Any, spec_: Spec, name: str) -> None:
         self.call.leaves.append(value)

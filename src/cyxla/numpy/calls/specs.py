@@ -51,8 +51,8 @@ def array_of(value: Any, name: str) -> Any:
         )
     for kind in (float, int, complex):  # subclasses of Python's numbers
         if isinstance(value, kind):
-            made: Any = kind
-            return made(value)
+            convert: Any = kind
+            return convert(value)
     require_plain(value, f"argument {name}")
     if is_dlpack_alone(value):
         return np.from_dlpack(value)
@@ -97,16 +97,16 @@ def spec(shape: Any, dtype: Any = float) -> Spec:
     sizes = (shape,) if hasattr(shape, "__index__") else tuple(shape)
     if None in sizes:
         raise UnimplementedError(
-            f"a program for arrays of sizes {shape}, None standing for any size",
-            hint="jit compiles for each size that it meets; pad to a few sizes where there are many",
+            f"spec: the shape {shape} has sizes of None, but the sizes of a program are fixed",
+            hint="jit compiles once for each size; pad arrays to a few sizes",
         )
     try:
-        made = np.broadcast_to(np.empty((), np.dtype(dtype)), [s.__index__() for s in sizes])
+        array = np.broadcast_to(np.empty((), np.dtype(dtype)), [s.__index__() for s in sizes])
     except (ValueError, AttributeError):
-        raise ShapeError(f"{shape!r} are no sizes of an array") from None
+        raise ShapeError(f"spec: {shape!r} is not a shape") from None
     except TypeError:
-        raise DTypeError(f"{dtype!r} is no dtype") from None
-    return array_spec(made, "spec")
+        raise DTypeError(f"spec: {dtype!r} is not a dtype") from None
+    return array_spec(array, "spec")
 
 
 def is_pair(value: Any) -> bool:

@@ -60,7 +60,7 @@ def check_same_structure(caller: str, first: tuple[str, Tree], other: tuple[str,
     if first[1] != other[1]:
         raise TraceError(
             f"{caller}: {first[0]} {tree_text(first[1])}, but {other[0]} {tree_text(other[1])}", where=user_line(),
-            hint="return containers that are nested alike",
+            hint="return containers of the same structure",
         )  # fmt: skip
 
 
@@ -90,14 +90,14 @@ def array_text(array: TracedArray) -> str:
 
 def convert_results(body: Body, kinds: Sequence[Kind]) -> Body:
     """Convert the first results of a body to these types."""
-    wanted = [from_numpy(dtype_of(k)) for k in kinds]
-    if all(r.shape.dtype is w for r, w in zip(body.results, wanted, strict=False)):
+    dtypes = [from_numpy(dtype_of(k)) for k in kinds]
+    if all(r.shape.dtype is w for r, w in zip(body.results, dtypes, strict=False)):
         return body
 
     def step(*values: XlaOp) -> list[XlaOp]:
         results = inline(body, values)
-        made = [convert(r, dtype_of(k)) for r, k in zip(results, kinds, strict=False)]
-        return [*made, *results[len(kinds) :]]
+        converted = [convert(r, dtype_of(k)) for r, k in zip(results, kinds, strict=False)]
+        return [*converted, *results[len(kinds) :]]
 
     return record_body(body.trace.builder.name, body.shapes, step)
 
@@ -109,9 +109,13 @@ def agreed_kind(kinds: Sequence[Kind]) -> Kind | None:
         return None
     if not strong:
         return common_kind(*kinds)
-    only = next(iter(strong))
+    strong_kind = next(iter(strong))
     weak = [k for k in kinds if isinstance(k, type)]
-    return only if all(np.can_cast(dtype_of(k), only, "same_kind") or _can_adopt(k, only) for k in weak) else None
+    return (
+        strong_kind
+        if all(np.can_cast(dtype_of(k), strong_kind, "same_kind") or _can_adopt(k, strong_kind) for k in weak)
+        else None
+    )
 
 
 def _can_adopt(weak: type, dtype: np.dtype[Any]) -> bool:
@@ -137,9 +141,9 @@ class Arguments:
         """Arrays among the leaves."""
         return [self.leaves[k] for k in self.positions]
 
-    def build(self, given: Sequence[Any]) -> Any:
+    def build(self, arrays: Sequence[Any]) -> Any:
         """Build the container with other arrays."""
-        filled = list(self.leaves)
-        for k, g in zip(self.positions, given, strict=True):
-            filled[k] = g
-        return self.tree.build(filled)
+        leaves = list(self.leaves)
+        for k, array in zip(self.positions, arrays, strict=True):
+            leaves[k] = array
+        return self.tree.build(leaves)

@@ -59,7 +59,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     if known is not None:
         return _call_eagerly(true_fun if known else false_fun, operands)
     if pred.shape != ():
-        raise TraceError(f"cond needs one number to decide by, not {pred!r}", where=user_line())
+        raise TraceError(f"cond: pred must be a scalar, not {pred!r}", where=user_line())
     return _trace_branches("cond", convert(value_of(pred), np.dtype(bool)), ["true_fun", "false_fun"],
                    [true_fun, false_fun], operands)  # fmt: skip
 
@@ -82,20 +82,20 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     np.int64(4)
     """
     if not branches:
-        raise InvalidArgumentError("switch needs a branch or more", where=user_line())
+        raise InvalidArgumentError("switch: branches must not be empty", where=user_line())
     known = _known_selector(index)
     if known is not None:
         return _call_eagerly(branches[min(max(int(known), 0), len(branches) - 1)], operands)
     if index.shape != () or index.dtype.kind not in "biu":
-        raise TraceError(f"switch needs one integer, not {index!r}", where=user_line())
+        raise TraceError(f"switch: index must be a scalar integer, not {index!r}", where=user_line())
     if len(branches) == 1:
         return _call_eagerly(branches[0], operands)
     op = value_of(index)
     if op.shape.dtype is ElementType.U64:  # the greatest values of u64 do not fit into s64
         op = xla.minimum(op, len(branches) - 1)
-    held = xla.clamp(0, convert(op, np.dtype(np.int64)), len(branches) - 1)
+    clamped = xla.clamp(0, convert(op, np.dtype(np.int64)), len(branches) - 1)
     names = [f"branch {k}" for k in range(len(branches))]
-    return _trace_branches("switch", convert(held, np.dtype(np.int32)), names, branches, operands)
+    return _trace_branches("switch", convert(clamped, np.dtype(np.int32)), names, branches, operands)
 
 
 def _known_selector(value: Any) -> Any:
@@ -103,10 +103,13 @@ def _known_selector(value: Any) -> Any:
     value = known_value(value)
     if isinstance(value, TracedArray):
         return None
-    found = np.asarray(value)
-    if found.shape != ():
-        raise TraceError(f"one number has to decide, not an array of sizes {found.shape}", where=user_line())
-    return found[()]
+    selector = np.asarray(value)
+    if selector.shape != ():
+        raise TraceError(
+            f"the selector of cond and switch must be a scalar, not an array of shape {selector.shape}",
+            where=user_line(),
+        )
+    return selector[()]
 
 
 def _call_eagerly(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
@@ -122,15 +125,15 @@ def _trace_branches(
     patterns: list[Any] = []
 
     def match_first_branch(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(given: tuple[Any, ...]) -> Any:
-            made = function(*given)
+        def traced(given: tuple[Any, ...]) -> Any:
+            results = function(*given)
             if patterns:
-                return match_dict_order(made, patterns[0])
-            leaves, tree = flatten(made)
+                return match_dict_order(results, patterns[0])
+            leaves, tree = flatten(results)
             patterns.append(tree.build(range(len(leaves))))
-            return made
+            return results
 
-        return run
+        return traced
 
     recorded = [
         record(name.replace(" ", "_"), match_first_branch(f), arguments.arrays, lambda given: [arguments.build(given)])
@@ -141,8 +144,8 @@ def _trace_branches(
         [convert_results(t.body, kinds) for t in recorded], [t.body for t in recorded], arguments
     )
     values = [*map(value_of, arguments.arrays), *captures]
-    made = emit_conditional(bodies, require_current().capture(selector), values)
-    return recorded[0].tree.build(as_arrays(made, kinds))
+    results = emit_conditional(bodies, require_current().capture(selector), values)
+    return recorded[0].tree.build(as_arrays(results, kinds))
 
 
 def _result_kinds(caller: str, names: Sequence[str], branches: Sequence[TracedFunction]) -> list[Any]:
@@ -155,9 +158,11 @@ def _result_kinds(caller: str, names: Sequence[str], branches: Sequence[TracedFu
         leaves = [b.results[k] for b in branches]
         kind = agreed_kind([leaf.kind for leaf in leaves])
         if kind is None or len({leaf.shape for leaf in leaves}) > 1:
-            shown = " but ".join(dict.fromkeys(f"{array_text(v)} in {n}" for n, v in zip(names, leaves, strict=True)))
+            description = " but ".join(
+                dict.fromkeys(f"{array_text(v)} in {n}" for n, v in zip(names, leaves, strict=True))
+            )
             raise TraceError(
-                f"{caller}: {path} is {shown}",
+                f"{caller}: {path} is {description}",
                 where=user_line(),
                 hint="convert one: x.astype(..), np.broadcast_to(x, ..)",
             )
@@ -179,8 +184,8 @@ def _with_common_parameters(
     count = len(arguments.positions)
     shapes = [*[a.aval.static for a in arguments.arrays], *[c.shape for c in captures]]
 
-    def with_all_captures(body: Body, original: Body) -> Body:
+    def add_all_captures(body: Body, original: Body) -> Body:
         order = [*range(count), *[count + positions[c.instruction] for c in original.captures]]
         return record_body(body.trace.builder.name, shapes, lambda *values: inline(body, [values[k] for k in order]))
 
-    return [with_all_captures(b, o) for b, o in zip(bodies, originals, strict=True)], captures
+    return [add_all_captures(b, o) for b, o in zip(bodies, originals, strict=True)], captures

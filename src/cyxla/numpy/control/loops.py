@@ -33,7 +33,7 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, val
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 
-_MAX_RETRACES = 5  # times that a weakly typed number of the carry may change its type
+_MAX_RETRACES = 5  # greatest number of times that a weakly typed number of the carry may change its type
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
@@ -73,10 +73,10 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 def _bool_condition(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def run(state: Any) -> Any:
-        found = as_traced(function(state))
-        if found.shape != ():
-            raise TraceError(f"while_loop: cond_fun returns {array_text(found)}, not one bool", where=user_line())
-        return as_traced(found, bool)
+        result = as_traced(function(state))
+        if result.shape != ():
+            raise TraceError(f"while_loop: cond_fun returns {array_text(result)}, not one bool", where=user_line())
+        return as_traced(result, bool)
 
     return run
 
@@ -107,24 +107,24 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
     if not isinstance(lower, TracedArray) and not isinstance(upper, TracedArray):
         return _counted_loop(_bound(lower), _bound(upper), body_fun, init)
     first, last = (_traced_bound(b) for b in (lower, upper))
-    found = while_loop(
+    final = while_loop(
         lambda s: s["at"] < last, lambda s: {"at": s["at"] + 1, "state": body_fun(s["at"], s["state"])},
         {"at": first, "state": init},
     )  # fmt: skip
-    return found["state"]
+    return final["state"]
 
 
 def _bound(value: Any) -> int:
-    found = np.asarray(value)
-    if found.shape != () or found.dtype.kind not in "biu":
-        raise DTypeError(f"fori_loop counts between integers, not to {value!r}", where=user_line())
-    return int(found)
+    bound = np.asarray(value)
+    if bound.shape != () or bound.dtype.kind not in "biu":
+        raise DTypeError(f"fori_loop: lower and upper must be scalar integers, not {value!r}", where=user_line())
+    return int(bound)
 
 
 def _traced_bound(value: Any) -> TracedArray:
     array = as_traced(value)
     if array.shape != () or array.dtype.kind not in "biu":
-        raise DTypeError(f"fori_loop counts between integers, not to {array!r}", where=user_line())
+        raise DTypeError(f"fori_loop: lower and upper must be scalar integers, not {array!r}", where=user_line())
     return traced(convert(value_of(array), np.dtype(np.int64)), int)
 
 
@@ -169,12 +169,12 @@ def scan(
     """
     count = length_of("scan", xs, length)
     if unroll < 1:
-        raise InvalidArgumentError(f"scan: unroll is {unroll}", where=user_line())
+        raise InvalidArgumentError(f"scan: unroll must be at least 1, not {unroll}", where=user_line())
     if current() is None and count:
         return _scan_eagerly(f, init, xs, count, reverse)
     if current() is None:  # without an iteration, only tracing tells the types of the results
-        found: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
-        return found
+        result: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
+        return result
     return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, count, reverse, unroll)
 
 
@@ -189,37 +189,37 @@ def length_of(caller: str, xs: Any, length: int | None) -> int:
     sizes = {_first_size(caller, x) for x in flatten(xs)[0]}
     if length is not None:
         if int(length) < 0:
-            raise ShapeError(f"{caller}: length is {length}", where=user_line())
+            raise ShapeError(f"{caller}: length must not be negative, but is {length}", where=user_line())
         sizes.add(int(length))
     if len(sizes) != 1:
-        have = f"arrays of {sorted(sizes)} slices" if sizes else "neither slices nor length="
-        raise ShapeError(f"{caller}: the number of iterations is not clear from {have}", where=user_line())
+        reason = f"xs and length= disagree: {sorted(sizes)} slices" if sizes else "give xs or length="
+        raise ShapeError(f"{caller}: the number of iterations is unknown; {reason}", where=user_line())
     return sizes.pop()
 
 
 def _first_size(caller: str, x: Any) -> int:
     shape = x.shape if isinstance(x, TracedArray) else np.shape(x)
     if not shape:
-        raise ShapeError(f"{caller}: an array of rank 0 has no slices", where=user_line())
+        raise ShapeError(f"{caller}: xs contains an array of rank 0, which has no slices", where=user_line())
     return int(shape[0])
 
 
 def _scan_eagerly(f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool) -> tuple[Any, Any]:
-    state, made, arrays = copy_arrays(init), [], map_leaves(np.asarray, xs)
+    state, results, arrays = copy_arrays(init), [], map_leaves(np.asarray, xs)
     for k in range(count - 1, -1, -1) if reverse else range(count):
-        following, y = _pair("scan", f(state, map_leaves(lambda x, k=k: x[k], arrays)))
-        state = match_dict_order(following, init)
-        made.append(to_numpy(y))
+        next_state, y = _pair("scan", f(state, map_leaves(lambda x, k=k: x[k], arrays)))
+        state = match_dict_order(next_state, init)
+        results.append(to_numpy(y))
     if reverse:
-        made.reverse()
-    made = [match_dict_order(y, made[0]) for y in made]
-    return to_numpy(state), map_leaves(lambda *ys: np.stack(ys), *made)
+        results.reverse()
+    results = [match_dict_order(y, results[0]) for y in results]
+    return to_numpy(state), map_leaves(lambda *ys: np.stack(ys), *results)
 
 
-def _pair(caller: str, made: Any) -> tuple[Any, Any]:
-    if not isinstance(made, (tuple, list)) or len(made) != 2:
+def _pair(caller: str, result: Any) -> tuple[Any, Any]:
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise TraceError(f"{caller}: the function must return a pair, the next state and a result", where=user_line())
-    return made[0], made[1]
+    return result[0], result[1]
 
 
 def _scan(
@@ -234,25 +234,33 @@ def _scan(
     ys_tree: list[Tree] = []
 
     def run(values: Sequence[Any]) -> Any:
-        carried, number, *parts = values
+        carry, number, *parts = values
         declare_range(number.op, 0, max(count - 1, 0))
-        carried, y = _pair(caller, function(number, carried, tree.build(parts)))
-        return (match_dict_order(carried, state.pattern), y)
+        carry, y = _pair(caller, function(number, carry, tree.build(parts)))
+        return (match_dict_order(carry, state.pattern), y)
 
     recorded = state.trace_body(run, [_Prototype(INDEX, int), *samples], name, pairs=True)
     ys_tree.append(recorded.tree.children[1])
     body = convert_results(recorded.body, state.kinds)
     constants = recorded.body.captures
-    carried, held = len(state.arrays), len(constants)
+    carry_count, constant_count = len(state.arrays), len(constants)
     shapes = [INDEX, *[c.shape for c in constants], *[a.aval.static for a in state.arrays], *slices]
 
     def step(number: XlaOp, *values: XlaOp) -> list[XlaOp]:
-        return inline(body, [*values[held : held + carried], number, *values[held + carried :], *values[:held]])
+        return inline(
+            body,
+            [
+                *values[constant_count : constant_count + carry_count],
+                number,
+                *values[constant_count + carry_count :],
+                *values[:constant_count],
+            ],
+        )
 
-    loop = Scan(record_body("iteration", shapes, step), count, held, carried, reverse, unroll)
+    loop = Scan(record_body("iteration", shapes, step), count, constant_count, carry_count, reverse, unroll)
     inputs = [*constants, *map(value_of, state.arrays), *map(value_of, arrays)]
     results = emit_scan(loop, inputs)
-    return state.result(results[:carried]), ys_tree[0].build([traced(y) for y in results[carried:]])
+    return state.result(results[:carry_count]), ys_tree[0].build([traced(y) for y in results[carry_count:]])
 
 
 class _Prototype:
@@ -295,15 +303,15 @@ class _TracedCarry:
         count = len(self.arrays)
 
         def run(values: list[Any]) -> Any:
-            made = function([self.tree.build(values[:count]), *values[count:]])
-            return made if pairs else match_dict_order(made, self.pattern)
+            result = function([self.tree.build(values[:count]), *values[count:]])
+            return result if pairs else match_dict_order(result, self.pattern)
 
         for _ in range(_MAX_RETRACES):
-            found = record(self.caller, run, [*self.arrays, *others], lambda given: [given])
-            tree = found.tree.children[0] if pairs else found.tree
+            traced_body = record(self.caller, run, [*self.arrays, *others], lambda given: [given])
+            tree = traced_body.tree.children[0] if pairs else traced_body.tree
             check_same_structure(self.caller, (f"{self.name} is", self.tree), (f"{name} returns", tree))
-            if not self._adopt_kinds(found.results[:count], name):
-                return found
+            if not self._adopt_kinds(traced_body.results[:count], name):
+                return traced_body
         raise TraceError(f"{self.caller}: the types of {self.name} do not converge", where=user_line())
 
     def _adopt_kinds(self, results: Sequence[TracedArray], name: str) -> bool:

@@ -36,19 +36,19 @@ def emit_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequen
 
 def emit_conditional_with_failure(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
     """Emit a conditional and return its results, then the failure if a branch contains checks."""
-    given = [require_current().capture(x) for x in (selector, *operands)]
+    captured = [require_current().capture(x) for x in (selector, *operands)]
     fails = any(b.fails for b in branches)
-    pairs = [_branch_computation(b, given[1:], fails) for b in branches]
-    result = xla.conditional(given[0], [c for c, _ in pairs], [x for _, x in pairs])
+    pairs = [_branch_computation(b, captured[1:], fails) for b in branches]
+    result = xla.conditional(captured[0], [c for c, _ in pairs], [x for _, x in pairs])
     results = [xla.get_tuple_element(result, k) for k in range(len(result.shape.elements))]
 
     def forward(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
-        def pull(cotangents: Cotangents) -> Cotangents:
+        def pullback(cotangents: Cotangents) -> Cotangents:
             return _pull_back(branches, values, active, cotangents[: len(branches[0].results)])
 
-        return emit_conditional_with_failure(branches, values[0], values[1:]), pull
+        return emit_conditional_with_failure(branches, values[0], values[1:]), pullback
 
-    return attach(given, results, forward=forward)
+    return attach(captured, results, forward=forward)
 
 
 def _branch_computation(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, XlaOp]:
@@ -56,36 +56,36 @@ def _branch_computation(body: Body, operands: Ops, fails: bool) -> tuple[XlaComp
     used = sorted(used_parameters(body))
 
     def step(values: Ops) -> Ops:
-        fill: list[XlaOp | None] = [None] * len(operands)
+        arguments: list[XlaOp | None] = [None] * len(operands)
         for k, v in zip(used, values, strict=True):
-            fill[k] = v
-        results = inline(body, fill)
+            arguments[k] = v
+        results = inline(body, arguments)
         return [*results, *take_failures()] if fails else results
 
-    given = [operands[k] for k in used]
-    computation = state_computation(body.trace.builder.name, Shape.tuple([x.shape for x in given]), step)
-    return computation, xla.tuple_(require_current().builder, given)
+    used_operands = [operands[k] for k in used]
+    computation = state_computation(body.trace.builder.name, Shape.tuple([x.shape for x in used_operands]), step)
+    return computation, xla.tuple_(require_current().builder, used_operands)
 
 
 def _pull_back(branches: Sequence[Body], values: Ops, active: Sequence[bool], cotangents: Cotangents) -> Cotangents:
     """Pull cotangents back: the chosen branch is recomputed and differentiated."""
-    present = [k for k, c in enumerate(cotangents) if c is not None]
+    present_results = [k for k, c in enumerate(cotangents) if c is not None]
     count = len(values) - 1
-    wanted = [k for k in range(count) if active[1 + k]]
-    given = [c for c in cotangents if c is not None]
+    active_operands = [k for k in range(count) if active[1 + k]]
+    present_cotangents = [c for c in cotangents if c is not None]
 
-    def back(branch: Body) -> Body:
+    def pull_branch(branch: Body) -> Body:
         def step(*inputs: XlaOp) -> Ops:
-            found: list[XlaOp | None] = [None] * len(cotangents)
-            for k, c in zip(present, inputs[count:], strict=True):
-                found[k] = c
-            slopes = Linearised(branch, inputs[:count], active[1:]).pull(found)
-            return or_zeros([slopes[k] for k in wanted], [branch.shapes[k] for k in wanted])
+            cotangents_: list[XlaOp | None] = [None] * len(cotangents)
+            for k, c in zip(present_results, inputs[count:], strict=True):
+                cotangents_[k] = c
+            gradients = Linearised(branch, inputs[:count], active[1:]).pull(cotangents_)
+            return or_zeros([gradients[k] for k in active_operands], [branch.shapes[k] for k in active_operands])
 
-        return record_body("back", [*branch.shapes, *[c.shape for c in given]], step)
+        return record_body("pullback", [*branch.shapes, *[c.shape for c in present_cotangents]], step)
 
-    found = emit_conditional([back(b) for b in branches], values[0], [*values[1:], *given])
-    slopes: list[XlaOp | None] = [None] * len(values)
-    for k, c in zip(wanted, found, strict=True):
-        slopes[1 + k] = c
-    return slopes
+    results = emit_conditional([pull_branch(b) for b in branches], values[0], [*values[1:], *present_cotangents])
+    gradients: list[XlaOp | None] = [None] * len(values)
+    for k, c in zip(active_operands, results, strict=True):
+        gradients[1 + k] = c
+    return gradients

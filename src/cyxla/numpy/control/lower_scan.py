@@ -24,7 +24,9 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.instruction import Instruction
 
-_EXPENSIVE = frozenset({"dot", "convolution", "fft", "cholesky", "triangular-solve"})  # saved as residuals
+_EXPENSIVE = frozenset(
+    {"dot", "convolution", "fft", "cholesky", "triangular-solve"}
+)  # opcodes whose results are saved as residuals
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Scan:
         Function from iteration index, constants, carry and slices to carry and result slices.
     length : int
         Trip count.
-    constants, carried : int
+    constant_count, carry_count : int
         Numbers of body parameters after the index that are constants and that are carried values.
     reverse : bool
         Whether to begin with the last slice.
@@ -47,14 +49,14 @@ class Scan:
 
     body: Body
     length: int
-    constants: int
-    carried: int
+    constant_count: int
+    carry_count: int
     reverse: bool = False
     unroll: int = 1
 
     def split(self, values: Sequence[XlaOp]) -> tuple[Ops, Ops, Ops]:
         """Split values into constants, carry and arrays of slices."""
-        a, b = self.constants, self.constants + self.carried
+        a, b = self.constant_count, self.constant_count + self.carry_count
         return list(values[:a]), list(values[a:b]), list(values[b:])
 
     def stacked(self, shape: Shape) -> Shape:
@@ -81,62 +83,65 @@ def emit_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
 
 def emit_scan_with_failure(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
     """Emit a loop and return its results, then the first failure if the body contains checks."""
-    given = [require_current().capture(x) for x in inputs]
+    captured = [require_current().capture(x) for x in inputs]
 
     def forward(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
-        back = _ReverseScan(scan, values, active)
-        return back.forward(), back.pull
+        reverse_scan = _ReverseScan(scan, values, active)
+        return reverse_scan.forward(), reverse_scan.pull
 
-    return attach(given, _emit_checked(scan, given), forward=forward)
+    return attach(captured, _emit_checked(scan, captured), forward=forward)
 
 
 def _emit_checked(scan: Scan, inputs: Ops) -> Ops:
     """Return the results, then the first failure of an iteration if there can be one."""
     if not scan.body.fails:
-        return _emit_iterations(*_without_unused(scan, inputs))
-    at = 1 + scan.constants + scan.carried
+        return _emit_iterations(*_drop_unused(scan, inputs))
+    status_position = 1 + scan.constant_count + scan.carry_count
     shapes = scan.body.shapes
 
     def step(*values: XlaOp) -> Ops:
-        results = inline(scan.body, [*values[:at], *values[at + 2 :]])
-        status = first_failure_of(values[at : at + 2], take_failures())
-        return [*results[: scan.carried], *status, *results[scan.carried :]]
+        results = inline(scan.body, [*values[:status_position], *values[status_position + 2 :]])
+        status = first_failure_of(values[status_position : status_position + 2], take_failures())
+        return [*results[: scan.carry_count], *status, *results[scan.carry_count :]]
 
-    body = record_body("checked", [*shapes[:at], INDEX, INDEX, *shapes[at:]], step)
+    body = record_body("checked", [*shapes[:status_position], INDEX, INDEX, *shapes[status_position:]], step)
     status = [index_constant(0), index_constant(0)]
-    results = _emit_iterations(*_without_unused(
-        replace(scan, body=body, carried=scan.carried + 2), [*inputs[: at - 1], *status, *inputs[at - 1 :]]
+    results = _emit_iterations(*_drop_unused(
+        replace(scan, body=body, carry_count=scan.carry_count + 2),
+        [*inputs[: status_position - 1], *status, *inputs[status_position - 1 :]],
     ))  # fmt: skip
-    end = scan.carried
-    return [*results[:end], *results[end + 2 :], *results[end : end + 2]]
+    carry_end = scan.carry_count
+    return [*results[:carry_end], *results[carry_end + 2 :], *results[carry_end : carry_end + 2]]
 
 
-def _without_unused(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
+def _drop_unused(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
     """Remove unused constants and slices."""
     used = used_parameters(scan.body)
-    carried = range(1 + scan.constants, 1 + scan.constants + scan.carried)
-    kept = [k for k in range(1, len(inputs) + 1) if k in used or k in carried]
-    if len(kept) == len(inputs):
+    carry_positions = range(1 + scan.constant_count, 1 + scan.constant_count + scan.carry_count)
+    used_inputs = [k for k in range(1, len(inputs) + 1) if k in used or k in carry_positions]
+    if len(used_inputs) == len(inputs):
         return scan, inputs
-    new_index = {k: n for n, k in enumerate([0, *kept])}
+    new_index = {k: n for n, k in enumerate([0, *used_inputs])}
     shapes = scan.body.shapes
     body = record_body(
-        "used", [shapes[k] for k in (0, *kept)],
+        "used", [shapes[k] for k in (0, *used_inputs)],
         lambda *values: inline(
             scan.body, [values[new_index[k]] if k in new_index else None for k in range(len(shapes))]
         ),
     )  # fmt: skip
-    return replace(scan, body=body, constants=sum(k <= scan.constants for k in kept)), [inputs[k - 1] for k in kept]
+    return replace(scan, body=body, constant_count=sum(k <= scan.constant_count for k in used_inputs)), [
+        inputs[k - 1] for k in used_inputs
+    ]
 
 
 def _emit_iterations(scan: Scan, inputs: Ops) -> Ops:
-    constants, carried, arrays = scan.split(inputs)
-    buffers = [zeros(scan.stacked(r.shape)) for r in scan.body.results[scan.carried :]]
-    whole = scan.length // scan.unroll
-    state = [*carried, *buffers]
-    if whole:
-        state = _emit_loop(scan, whole, constants, arrays, state)
-    for k in range(whole * scan.unroll, scan.length):
+    constants, carry, arrays = scan.split(inputs)
+    buffers = [zeros(scan.stacked(r.shape)) for r in scan.body.results[scan.carry_count :]]
+    full_iterations = scan.length // scan.unroll
+    state = [*carry, *buffers]
+    if full_iterations:
+        state = _emit_loop(scan, full_iterations, constants, arrays, state)
+    for k in range(full_iterations * scan.unroll, scan.length):
         state = _emit_iteration(scan, index_constant(k), constants, arrays, state)
     return state
 
@@ -145,34 +150,39 @@ def _emit_loop(scan: Scan, count: int, constants: Ops, arrays: Ops, state: Ops) 
     a, b = 1 + len(state), 1 + len(state) + len(constants)
 
     def step(values: Ops) -> Ops:
-        counter, now = values[0], values[1:a]
+        counter, current = values[0], values[1:a]
         first = counter if scan.unroll == 1 else counter * index_constant(scan.unroll)
         for k in range(scan.unroll):
-            now = _emit_iteration(scan, first + index_constant(k) if k else first, values[a:b], values[b:], now)
-        return [counter + index_constant(1), *now, *values[a:]]
+            current = _emit_iteration(scan, first + index_constant(k) if k else first, values[a:b], values[b:], current)
+        return [counter + index_constant(1), *current, *values[a:]]
 
     init = [index_constant(0), *state, *constants, *arrays]
     return emit_state_loop(lambda values: xla.lt(values[0], index_constant(count)), step, init)[1:a]
 
 
-def _emit_iteration(scan: Scan, number: XlaOp, constants: Ops, arrays: Ops, state: Ops) -> Ops:
+def _emit_iteration(scan: Scan, iteration: XlaOp, constants: Ops, arrays: Ops, state: Ops) -> Ops:
     """Emit an iteration and return the next carry and buffers."""
-    at = index_constant(scan.length - 1) - number if scan.reverse else number
-    carried, buffers = state[: scan.carried], state[scan.carried :]
-    results = inline(scan.body, [at, *constants, *carried, *[_slice(x, at) for x in arrays]])
-    slices = results[scan.carried :]
-    return [*results[: scan.carried], *[_update_slice(b, r, at) for b, r in zip(buffers, slices, strict=True)]]
+    position = index_constant(scan.length - 1) - iteration if scan.reverse else iteration
+    carry, buffers = state[: scan.carry_count], state[scan.carry_count :]
+    results = inline(scan.body, [position, *constants, *carry, *[_slice(x, position) for x in arrays]])
+    slices = results[scan.carry_count :]
+    return [
+        *results[: scan.carry_count],
+        *[_update_slice(b, r, position) for b, r in zip(buffers, slices, strict=True)],
+    ]
 
 
-def _slice(x: XlaOp, at: XlaOp) -> XlaOp:
+def _slice(x: XlaOp, position: XlaOp) -> XlaOp:
     sizes = x.shape.dims[1:]
-    part = xla.dynamic_slice(x, [at, *[index_constant(0)] * len(sizes)], (1, *sizes))
+    part = xla.dynamic_slice(x, [position, *[index_constant(0)] * len(sizes)], (1, *sizes))
     return xla.reshape(part, sizes)
 
 
-def _update_slice(buffer: XlaOp, part: XlaOp, at: XlaOp) -> XlaOp:
+def _update_slice(buffer: XlaOp, part: XlaOp, position: XlaOp) -> XlaOp:
     sizes = part.shape.dims
-    return xla.dynamic_update_slice(buffer, xla.reshape(part, (1, *sizes)), [at, *[index_constant(0)] * len(sizes)])
+    return xla.dynamic_update_slice(
+        buffer, xla.reshape(part, (1, *sizes)), [position, *[index_constant(0)] * len(sizes)]
+    )
 
 
 class _ReverseScan:
@@ -189,23 +199,23 @@ class _ReverseScan:
         self.expensive = self._expensive_instructions()
         self.results_active = self._active_results(self.active)
         everything = [r.shape if a else None for r, a in zip(scan.body.results, self.results_active, strict=True)]
-        self.needed = used_parameters(self._body([s is not None for s in everything]))
+        self.needed = used_parameters(self._pullback_body([s is not None for s in everything]))
         self.residuals: tuple[dict[int, XlaOp], dict[int, XlaOp]] = ({}, {})
 
     def _propagate_activity(self, active: list[bool]) -> list[bool]:
         """Propagate activity: a carried value that depends on an active one is active in the next iteration."""
-        first = self.scan.constants
+        carry_start = self.scan.constant_count
         while True:
-            after = list(active)
-            for k, r in enumerate(self._active_results(active)[: self.scan.carried]):
-                after[first + k] = after[first + k] or r
-            if after == active:
+            next_active = list(active)
+            for k, r in enumerate(self._active_results(active)[: self.scan.carry_count]):
+                next_active[carry_start + k] = next_active[carry_start + k] or r
+            if next_active == active:
                 return active
-            active = after
+            active = next_active
 
     def _active_results(self, active: Sequence[bool]) -> list[bool]:
-        found = activity(self.scan.body, [False, *active])
-        return [instruction_of(r) in found for r in self.scan.body.results]
+        active_instructions = activity(self.scan.body, [False, *active])
+        return [instruction_of(r) in active_instructions for r in self.scan.body.results]
 
     def _expensive_instructions(self) -> list[Instruction]:
         body = self.scan.body
@@ -216,23 +226,23 @@ class _ReverseScan:
     # slices of arrays, of saved carries, of saved expensive values, and of cotangents of stacked results.
 
     def _active_carry(self) -> list[int]:
-        first = self.scan.constants
-        return [k for k in range(self.scan.carried) if self.active[first + k]]
+        first = self.scan.constant_count
+        return [k for k in range(self.scan.carry_count) if self.active[first + k]]
 
     def _active_constants(self) -> list[int]:
-        return [k for k in range(self.scan.constants) if self.active[k]]
+        return [k for k in range(self.scan.constant_count) if self.active[k]]
 
     def _active_slices(self) -> list[int]:
-        first = self.scan.constants + self.scan.carried
+        first = self.scan.constant_count + self.scan.carry_count
         return [k for k in range(first, len(self.active)) if self.active[k]]
 
-    def _body(self, given: Sequence[bool]) -> Body:
+    def _pullback_body(self, has_cotangent: Sequence[bool]) -> Body:
         """Return the body of the pullback, for the results that have a cotangent."""
         scan, body = self.scan, self.scan.body
         shapes = body.shapes
         constants, carried, arrays = (shapes[k : k + n] for k, n in self._spans())
         results = [r.shape for r in body.results]
-        stacked = [k for k in range(scan.carried, len(results)) if given[k]]
+        stacked = [k for k in range(scan.carry_count, len(results)) if has_cotangent[k]]
         parts: list[list[Shape]] = [
             [INDEX], constants, [carried[k] for k in self._active_carry()],
             [constants[k] for k in self._active_constants()], arrays, carried,
@@ -240,43 +250,45 @@ class _ReverseScan:
         ]  # fmt: skip
 
         def step(*values: XlaOp) -> Ops:
-            rest = iter(values)
-            number, consts, slopes, sums, slices, before, expensive, given_slopes = (
-                [next(rest) for _ in part] for part in parts
+            remaining = iter(values)
+            iteration, consts, carry_cotangents, accumulators, slices, carries, expensive, stacked_cotangents = (
+                [next(remaining) for _ in part] for part in parts
             )
             linear = Linearised(
-                body, [*number, *consts, *before, *slices], [False, *self.active],
+                body, [*iteration, *consts, *carries, *slices], [False, *self.active],
                 dict(zip(self.expensive, expensive, strict=True)),
             )  # fmt: skip
-            found: list[XlaOp | None] = [None] * len(results)
-            for k, c in zip((*self._active_carry(), *stacked), (*slopes, *given_slopes), strict=True):
-                found[k] = c
-            back = linear.pull(found)[1:]
-            first = scan.constants
-            onward = or_zeros([back[first + k] for k in self._active_carry()], parts[2])
+            result_cotangents: list[XlaOp | None] = [None] * len(results)
+            for k, c in zip((*self._active_carry(), *stacked), (*carry_cotangents, *stacked_cotangents), strict=True):
+                result_cotangents[k] = c
+            input_cotangents = linear.pull(result_cotangents)[1:]
+            carry_start = scan.constant_count
+            next_carry = or_zeros([input_cotangents[carry_start + k] for k in self._active_carry()], parts[2])
             totals = [
-                s if back[k] is None else xla.add(s, back[k])
-                for k, s in zip(self._active_constants(), sums, strict=True)
+                s if input_cotangents[k] is None else xla.add(s, input_cotangents[k])
+                for k, s in zip(self._active_constants(), accumulators, strict=True)
             ]
-            of_slices = or_zeros(
-                [back[k] for k in self._active_slices()], [shapes[1 + k] for k in self._active_slices()]
+            slice_cotangents = or_zeros(
+                [input_cotangents[k] for k in self._active_slices()], [shapes[1 + k] for k in self._active_slices()]
             )
-            return [*onward, *totals, *of_slices]
+            return [*next_carry, *totals, *slice_cotangents]
 
-        return record_body("back", [s for part in parts for s in part], step)
+        return record_body("pullback", [s for part in parts for s in part], step)
 
     def _spans(self) -> list[tuple[int, int]]:
         """Return start and count of constants, carry and slices among the parameters of the body."""
         s = self.scan
-        a, b = 1 + s.constants, 1 + s.constants + s.carried
-        return [(1, s.constants), (a, s.carried), (b, len(s.body.shapes) - b)]
+        a, b = 1 + s.constant_count, 1 + s.constant_count + s.carry_count
+        return [(1, s.constant_count), (a, s.carry_count), (b, len(s.body.shapes) - b)]
 
     def _needed_residuals(self) -> tuple[list[int], list[int]]:
         """Return the indices of the carried values and of the expensive instructions that the pullback needs."""
         scan = self.scan
-        at = 1 + scan.constants + len(self._active_carry()) + len(self._active_constants()) + self._spans()[2][1]
-        carried = [k for k in range(scan.carried) if at + k in self.needed]
-        return carried, [k for k in range(len(self.expensive)) if at + scan.carried + k in self.needed]
+        carries_start = (
+            1 + scan.constant_count + len(self._active_carry()) + len(self._active_constants()) + self._spans()[2][1]
+        )
+        carried = [k for k in range(scan.carry_count) if carries_start + k in self.needed]
+        return carried, [k for k in range(len(self.expensive)) if carries_start + scan.carry_count + k in self.needed]
 
     def forward(self) -> Ops:
         """Emit the loop with its residuals and return its results."""
@@ -285,55 +297,59 @@ class _ReverseScan:
         saved = [XlaOp(body.trace.builder, self.expensive[k]) for k in expensive]
 
         def step(*values: XlaOp) -> Ops:
-            written = replay(body, values, extra=saved)
-            before = [values[1 + scan.constants + k] for k in carried]
-            return [*body_results(body, written), *before, *[written[instruction_of(s)] for s in saved]]
+            instructions = replay(body, values, extra=saved)
+            carries = [values[1 + scan.constant_count + k] for k in carried]
+            return [*body_results(body, instructions), *carries, *[instructions[instruction_of(s)] for s in saved]]
 
-        results = emit_scan_with_failure(replace(scan, body=record_body("keeping", body.shapes, step)), self.inputs)
+        results = emit_scan_with_failure(
+            replace(scan, body=record_body("save_residuals", body.shapes, step)), self.inputs
+        )
         count = len(body.results)
-        kept = iter(results[count:])
-        before: dict[int, XlaOp] = {k: next(kept) for k in carried}
-        of_expensive: dict[int, XlaOp] = {k: next(kept) for k in expensive}
-        self.residuals = (before, of_expensive)
-        return [*results[:count], *kept]  # the remainder is the failure
+        residuals = iter(results[count:])
+        carries: dict[int, XlaOp] = {k: next(residuals) for k in carried}
+        expensive_values: dict[int, XlaOp] = {k: next(residuals) for k in expensive}
+        self.residuals = (carries, expensive_values)
+        return [*results[:count], *residuals]  # the remainder is the failure
 
     def pull(self, cotangents: Cotangents) -> list[XlaOp | None]:
         """Pull cotangents of the results back to those of the inputs."""
         scan = self.scan
         cotangents = cotangents[: len(scan.body.results)]  # without those of failures
-        given = [c is not None and a for c, a in zip(cotangents, self.results_active, strict=True)]
-        body = self._body(given)
+        has_cotangent = [c is not None and a for c, a in zip(cotangents, self.results_active, strict=True)]
+        body = self._pullback_body(has_cotangent)
         constants, _, arrays = scan.split(self.inputs)
         shapes = [r.shape for r in scan.body.results]
-        slopes = or_zeros([cotangents[k] for k in self._active_carry()], [shapes[k] for k in self._active_carry()])
-        sums = [zeros(constants[k].shape) for k in self._active_constants()]
-        before, expensive = self.residuals
+        carry_cotangents = or_zeros(
+            [cotangents[k] for k in self._active_carry()], [shapes[k] for k in self._active_carry()]
+        )
+        accumulators = [zeros(constants[k].shape) for k in self._active_constants()]
+        carries, expensive = self.residuals
         slices = [
-            *arrays, *[before.get(k) for k in range(scan.carried)],
+            *arrays, *[carries.get(k) for k in range(scan.carry_count)],
             *[expensive.get(k) for k in range(len(self.expensive))],
-            *[c for c, g in zip(cotangents[scan.carried :], given[scan.carried :], strict=True) if g],
+            *[c for c, g in zip(cotangents[scan.carry_count :], has_cotangent[scan.carry_count :], strict=True) if g],
         ]  # fmt: skip
         unroll, reverse = scan.unroll, not scan.reverse
-        back = Scan(body, scan.length, len(constants), len(slopes) + len(sums), reverse, unroll)
-        back, inputs = _without_missing(back, [*constants, *slopes, *sums, *slices])
-        found = iter(emit_scan(back, inputs))
-        found_cotangents: list[XlaOp | None] = [None] * len(self.inputs)
+        pullback = Scan(body, scan.length, len(constants), len(carry_cotangents) + len(accumulators), reverse, unroll)
+        pullback, inputs = _drop_missing(pullback, [*constants, *carry_cotangents, *accumulators, *slices])
+        found_values = iter(emit_scan(pullback, inputs))
+        input_cotangents: list[XlaOp | None] = [None] * len(self.inputs)
         for k in [
-            *(scan.constants + k for k in self._active_carry()),
+            *(scan.constant_count + k for k in self._active_carry()),
             *self._active_constants(),
             *self._active_slices(),
         ]:
-            found_cotangents[k] = next(found)
-        return found_cotangents
+            input_cotangents[k] = next(found_values)
+        return input_cotangents
 
 
-def _without_missing(scan: Scan, inputs: Sequence[XlaOp | None]) -> tuple[Scan, Ops]:
+def _drop_missing(scan: Scan, inputs: Sequence[XlaOp | None]) -> tuple[Scan, Ops]:
     """Remove slices that are None, on which nothing depends."""
-    kept = [k for k, x in enumerate(inputs) if x is not None]
+    present = [k for k, x in enumerate(inputs) if x is not None]
     shapes = scan.body.shapes
-    new_index = {1 + k: 1 + n for n, k in enumerate(kept)}
+    new_index = {1 + k: 1 + n for n, k in enumerate(present)}
     body = record_body(
-        "there", [INDEX, *[shapes[1 + k] for k in kept]],
+        "present", [INDEX, *[shapes[1 + k] for k in present]],
         lambda *values: inline(
             scan.body, [values[0], *[values[new_index[k]] if k in new_index else None for k in range(1, len(shapes))]]
         ),

@@ -28,8 +28,8 @@ def state_computation(name: str, shape: Shape, step: Callable[[Ops], XlaOp | Seq
     trace = Trace(name)
     with tracing(trace):
         state = trace.parameter(shape, "state")
-        given = step([xla.get_tuple_element(state, k) for k in range(len(shape.elements))])
-        return trace.build(given if isinstance(given, XlaOp) else xla.tuple_(trace.builder, given))
+        result = step([xla.get_tuple_element(state, k) for k in range(len(shape.elements))])
+        return trace.build(result if isinstance(result, XlaOp) else xla.tuple_(trace.builder, result))
 
 
 def emit_state_loop(
@@ -47,10 +47,10 @@ def emit_state_loop(
         Initial state.
     """
     shape = Shape.tuple([x.shape for x in init])
-    test = state_computation("condition", shape, condition)
+    condition_computation = state_computation("condition", shape, condition)
     body = state_computation("body", shape, step)
-    last = xla.while_(test, body, xla.tuple_(require_current().builder, init))
-    return [xla.get_tuple_element(last, k) for k in range(len(init))]
+    final = xla.while_(condition_computation, body, xla.tuple_(require_current().builder, init))
+    return [xla.get_tuple_element(final, k) for k in range(len(init))]
 
 
 def used_parameters(body: Body) -> set[int]:
@@ -66,15 +66,15 @@ def used_parameters(body: Body) -> set[int]:
 def take_failures() -> Ops:
     """Remove the first failure from the current trace and return it as two values, zeros for success."""
     trace = require_current()
-    found = trace.first_failure()
+    failure = trace.first_failure()
     trace.failures.clear()
-    return list(found) if found is not None else [index_constant(0), index_constant(0)]
+    return list(failure) if failure is not None else [index_constant(0), index_constant(0)]
 
 
 def first_failure_of(status: Sequence[XlaOp], later: Sequence[XlaOp]) -> Ops:
     """Return the earlier of two failures."""
-    bad = xla.ne(status[0], index_constant(0))
-    return [xla.select(bad, one, other) for one, other in zip(status, later, strict=True)]
+    has_failed = xla.ne(status[0], index_constant(0))
+    return [xla.select(has_failed, first, second) for first, second in zip(status, later, strict=True)]
 
 
 # -- loops of unknown trip count
@@ -100,30 +100,30 @@ def emit_while(condition: Body, body: Body, constants: Sequence[XlaOp], init: Se
 
 def _emit_with_failure(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
     """Emit the loop and return its final state, then the failure if condition or body contain checks."""
-    given = [require_current().capture(x) for x in inputs]
-    emit = _emit_stopping if condition.fails or body.fails else _emit_plain
+    captured = [require_current().capture(x) for x in inputs]
+    emit = _emit_until_failure if condition.fails or body.fails else _emit_plain
 
     def forward(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
         return _emit_with_failure(condition, body, values, count), _no_pullback
 
-    return attach(given, emit(condition, body, given, count), forward=forward)
+    return attach(captured, emit(condition, body, captured, count), forward=forward)
 
 
 def _no_pullback(cotangents: Sequence[XlaOp | None]) -> Sequence[XlaOp | None]:
     raise UnimplementedError(
-        "a loop whose length is found as it runs cannot be differentiated in reverse", where=user_line(),
-        hint="use scan, or fori_loop with bounds that are plain numbers",
+        "a loop of unknown trip count cannot be differentiated in reverse mode", where=user_line(),
+        hint="use cyxla.scan, or cyxla.fori_loop with Python numbers as bounds",
     )  # fmt: skip
 
 
 def _emit_plain(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
-    last = emit_state_loop(
+    final = emit_state_loop(
         lambda state: inline(condition, state)[0], lambda state: [*inline(body, state), *state[count:]], inputs
     )
-    return last[:count]
+    return final[:count]
 
 
-def _emit_stopping(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
+def _emit_until_failure(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
     """Emit a loop that a failure ends; the condition is evaluated with the state, since it may fail as well."""
 
     def test(state: Ops) -> XlaOp:
@@ -136,16 +136,16 @@ def _emit_stopping(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
 
     def step(state: Ops) -> Ops:
         values = state[3:]
-        following = [*inline(body, values), *values[count:]]
+        next_values = [*inline(body, values), *values[count:]]
         status = take_failures()
-        holds, *later = evaluate_condition(following)
+        holds, *later = evaluate_condition(next_values)
         status = first_failure_of(status, later)
-        return [xla.and_(holds, xla.eq(status[0], index_constant(0))), *status, *following]
+        return [xla.and_(holds, xla.eq(status[0], index_constant(0))), *status, *next_values]
 
     trace = require_current()
-    before = list(trace.failures)
+    earlier_failures = list(trace.failures)
     trace.failures.clear()
     first = evaluate_condition(inputs)
-    trace.failures.extend(before)
-    last = emit_state_loop(lambda state: state[0], step, [*first, *inputs])
-    return [*last[3 : 3 + count], last[1], last[2]]
+    trace.failures.extend(earlier_failures)
+    final = emit_state_loop(lambda state: state[0], step, [*first, *inputs])
+    return [*final[3 : 3 + count], final[1], final[2]]

@@ -51,19 +51,19 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
     >>> associative_scan(np.multiply, np.arange(1, 6))
     array([  1,   2,   6,  24, 120])
     """
-    front = map_leaves(lambda x: np.moveaxis(_array(x), axis, 0), xs)
-    count = length_of("associative_scan", front, None)
-    reversed_ = map_leaves(lambda x: np.flip(x, 0), front) if reverse else front
-    made, step = reversed_, 1
+    leading = map_leaves(lambda x: np.moveaxis(_to_array(x), axis, 0), xs)
+    count = length_of("associative_scan", leading, None)
+    reversed_ = map_leaves(lambda x: np.flip(x, 0), leading) if reverse else leading
+    prefixes, step = reversed_, 1
     while step < count:
-        low = map_leaves(lambda x, n=step: x[:-n], made)
-        high = map_leaves(lambda x, n=step: x[n:], made)
-        both = f(high, low) if reverse else f(low, high)
-        made = map_leaves(lambda x, y, n=step: np.concatenate([x[:n], y], 0), made, both)
+        low = map_leaves(lambda x, n=step: x[:-n], prefixes)
+        high = map_leaves(lambda x, n=step: x[n:], prefixes)
+        combined = f(high, low) if reverse else f(low, high)
+        prefixes = map_leaves(lambda x, y, n=step: np.concatenate([x[:n], y], 0), prefixes, combined)
         step *= 2
-    made = map_leaves(lambda x: np.flip(x, 0), made) if reverse else made
-    return map_leaves(lambda x: np.moveaxis(x, 0, axis), made)
+    prefixes = map_leaves(lambda x: np.flip(x, 0), prefixes) if reverse else prefixes
+    return map_leaves(lambda x: np.moveaxis(x, 0, axis), prefixes)
 
 
-def _array(x: Any) -> Any:
+def _to_array(x: Any) -> Any:
     return x if isinstance(x, TracedArray) else np.asarray(x)

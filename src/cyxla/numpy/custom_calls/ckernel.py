@@ -63,21 +63,25 @@ def parse_declarations(text: str, option: str) -> list[ArrayDeclaration]:
     InvalidArgumentError
         The text is not a list of declarations.
     """
-    found, at = [], 0
-    while at < len(text):
-        match = _ARRAY.match(text, at)
+    declarations, position = [], 0
+    while position < len(text):
+        match = _ARRAY.match(text, position)
         if match is None or (match.end() < len(text) and text[match.end()] != ","):
             raise InvalidArgumentError(
-                f"{option}={text!r}: no array is declared at {text[at:]!r}", hint="x:f32[n,3], y:i64[]"
+                f"{option}={text!r}: expected a declaration at {text[position:]!r}", hint="such as x:f32[n,3], y:i64[]"
             )
-        name, kind, sizes = match.groups()
-        if kind not in _TYPES:
-            raise InvalidArgumentError(f"{option}={text!r}: {kind!r} is no type", hint=", ".join(_TYPES))
+        name, type_name, sizes = match.groups()
+        if type_name not in _TYPES:
+            raise InvalidArgumentError(
+                f"{option}={text!r}: {type_name!r} is not a type", hint=f"use one of {', '.join(_TYPES)}"
+            )
         if not _NAME.fullmatch(name):
-            raise InvalidArgumentError(f"{option}={text!r}: {name!r} is no name")
-        found.append(ArrayDeclaration(name, kind, tuple(s.strip() for s in sizes.split(",")) if sizes.strip() else ()))
-        at = match.end() + 1
-    return found
+            raise InvalidArgumentError(f"{option}={text!r}: {name!r} is not an identifier of C")
+        declarations.append(
+            ArrayDeclaration(name, type_name, tuple(s.strip() for s in sizes.split(",")) if sizes.strip() else ())
+        )
+        position = match.end() + 1
+    return declarations
 
 
 class Declarations:
@@ -96,7 +100,7 @@ class Declarations:
         }
         names = [a.name for a in (*self.inputs, *self.outputs)] + list(self.size_sources)
         if len(set(names)) != len(names):
-            raise InvalidArgumentError(f"ckernel {kernel}: a name stands for two things in {args!r} and {out!r}")
+            raise InvalidArgumentError(f"ckernel {kernel}: a name is declared twice in {args!r} and {out!r}")
         for a in (*self.inputs, *self.outputs):
             for size in a.sizes:
                 _evaluate_size(size, dict.fromkeys(self.size_sources, 1), kernel)
@@ -115,46 +119,48 @@ class Declarations:
             raise InvalidArgumentError(f"ckernel {self.kernel} takes {len(self.inputs)} arrays, not {len(specs)}")
         for a, spec in zip(self.inputs, specs, strict=True):
             if np.dtype(spec.dtype) != a.dtype:
-                raise DTypeError(f"ckernel {self.kernel}: {a.name} is {spec.dtype}, declared as {a.type}")
+                raise DTypeError(f"ckernel {self.kernel}: {a.name} has dtype {spec.dtype}, but is declared as {a.type}")
             if len(spec.shape) != len(a.sizes):
                 raise ShapeError(
                     f"ckernel {self.kernel}: {a.name} has {len(spec.shape)} dimensions, not {len(a.sizes)}"
                 )
-        known = {name: specs[k].shape[d] for name, (k, d) in self.size_sources.items()}
+        sizes_by_name = {name: specs[k].shape[d] for name, (k, d) in self.size_sources.items()}
         for a, spec in zip(self.inputs, specs, strict=True):
-            wanted = tuple(_evaluate_size(s, known, self.kernel) for s in a.sizes)
-            if wanted != tuple(spec.shape):
-                raise ShapeError(f"ckernel {self.kernel}: {a.name} has sizes {tuple(spec.shape)}, not {wanted}")
-        return known
+            expected = tuple(_evaluate_size(s, sizes_by_name, self.kernel) for s in a.sizes)
+            if expected != tuple(spec.shape):
+                raise ShapeError(f"ckernel {self.kernel}: {a.name} has shape {tuple(spec.shape)}, not {expected}")
+        return sizes_by_name
 
     def result(self, *specs: Any) -> Any:
         """Return the specs of the results for a call's arguments."""
-        known = self.bind_sizes(specs)
-        made = [ArraySpec([_evaluate_size(s, known, self.kernel) for s in o.sizes], o.dtype) for o in self.outputs]
-        for spec in made:
+        sizes_by_name = self.bind_sizes(specs)
+        result_specs = [
+            ArraySpec([_evaluate_size(s, sizes_by_name, self.kernel) for s in o.sizes], o.dtype) for o in self.outputs
+        ]
+        for spec in result_specs:
             if any(n < 0 for n in spec.shape):
-                raise ShapeError(f"ckernel {self.kernel}: a result would have sizes {spec.shape}")
-        return made[0] if len(made) == 1 else tuple(made)
+                raise ShapeError(f"ckernel {self.kernel}: a result would have the negative shape {spec.shape}")
+        return result_specs[0] if len(result_specs) == 1 else tuple(result_specs)
 
 
-def _evaluate_size(size: str, known: Mapping[str, int], kernel: str) -> int:
+def _evaluate_size(size: str, sizes_by_name: Mapping[str, int], kernel: str) -> int:
     """Evaluate a size: numbers, names, ``+ - * // %`` and parentheses."""
 
-    def value(node: ast.expr) -> int:
+    def evaluate(node: ast.expr) -> int:
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return node.value
-        if isinstance(node, ast.Name) and node.id in known:
-            return known[node.id]
+        if isinstance(node, ast.Name) and node.id in sizes_by_name:
+            return sizes_by_name[node.id]
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)](value(node.left), value(node.right))
+            return _OPERATORS[type(node.op)](evaluate(node.left), evaluate(node.right))
         raise InvalidArgumentError(
-            f"ckernel {kernel}: {size!r} is no size", hint="numbers, names of sizes of arguments, + - * // %"
+            f"ckernel {kernel}: {size!r} is not a size", hint="use numbers, names of argument sizes, and + - * // %"
         )
 
     try:
-        return value(ast.parse(size, mode="eval").body)
+        return evaluate(ast.parse(size, mode="eval").body)
     except (SyntaxError, ZeroDivisionError) as error:
-        raise InvalidArgumentError(f"ckernel {kernel}: {size!r} is no size: {error}") from None
+        raise InvalidArgumentError(f"ckernel {kernel}: {size!r} is not a size: {error}") from None
 
 
 def c_source(declarations: Declarations, body: str, preamble: str = "") -> str:
@@ -226,7 +232,7 @@ def _compile(tools: Toolchain, text: str, kernel: str) -> bytes:
         if process.returncode:
             errors = "\n".join(line for line in process.stderr.splitlines() if "error" in line)[:600]
             raise InvalidArgumentError(
-                f"ckernel {kernel}: the C compiler refuses it:\n{errors or process.stderr[:600]}"
+                f"ckernel {kernel}: the C compiler reports errors:\n{errors or process.stderr[:600]}"
             )
         return Path(folder, "kernel.so").read_bytes()
 
@@ -290,10 +296,11 @@ def ckernel(
     if compiler_search.find() is None:
         if fallback is None:
             raise NoCompilerError(
-                f"ckernel {name}: {compiler_search.NO_COMPILER}", hint="fallback=; " + compiler_search.HOW_TO_GET_ONE
+                f"ckernel {name}: {compiler_search.NO_COMPILER}",
+                hint="pass fallback=, or " + compiler_search.HOW_TO_GET_ONE,
             )
-        made = custom_call(name, result=declarations.result, vjp=vjp, replace=replace)(fallback)
-        return CKernel(made, declarations)
+        fallback_call = custom_call(name, result=declarations.result, vjp=vjp, replace=replace)(fallback)
+        return CKernel(fallback_call, declarations)
     address, _ = _compile_and_load(c_source(declarations, body, preamble), name)
     call = register_c_call(name, address, result=declarations.result, vjp=vjp, replace=replace)
     return CKernel(call, declarations)

@@ -72,8 +72,8 @@ def _shape_of(spec: Any) -> Shape:
         return spec
     if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
         raise InvalidArgumentError(
-            f"result= gives {spec!r}, which has no shape and dtype",
-            hint="cyxla.spec(shape, dtype), or one of its arguments",
+            f"result= must have a shape and a dtype, unlike {spec!r}",
+            hint="use cyxla.spec(shape, dtype), or one of the arguments",
         )
     return Shape.array(from_numpy(np.dtype(spec.dtype)), tuple(spec.shape))
 
@@ -116,8 +116,8 @@ class CustomCall:
             return _to_scalars(_unflatten(shape, iter(results)))
         ops = [value_of(array_of(a)) for a in args]
         shape = self.shape_for([ArraySpec(op.shape.dims, op.shape.dtype.numpy_dtype) for op in ops])
-        made = composite(ops, lambda *inputs: self._emit(inputs, shape), self._backward)
-        return _unflatten(shape, iter([TracedArray(m) for m in made]))
+        outputs = composite(ops, lambda *inputs: self._emit(inputs, shape), self._backward)
+        return _unflatten(shape, iter([TracedArray(m) for m in outputs]))
 
     def shape_for(self, arguments: Sequence[Any]) -> Shape:
         """Return the shape of the result for a call's arguments."""
@@ -134,25 +134,26 @@ class CustomCall:
     ) -> list[XlaOp | None]:
         if self._vjp is None:
             raise UnimplementedError(
-                f"{self.name} has no derivative", hint="vjp= gives it one, cyxla.stop_gradient(x) says that it is zero"
+                f"{self.name} has no derivative",
+                hint="define one by vjp=, or exclude the call by cyxla.stop_gradient(x)",
             )
-        given: list[Any] = [
+        cotangent_arrays: list[Any] = [
             np.zeros_like(TracedArray(r)) if c is None else TracedArray(c)
             for c, r in zip(cotangents, results, strict=True)
         ]
-        made = self._vjp(tuple(map(TracedArray, inputs)), tuple(map(TracedArray, results)), tuple(given))
-        arrays_ = made if isinstance(made, (tuple, list)) else (made,)
-        if len(arrays_) != len(inputs):
+        returned = self._vjp(tuple(map(TracedArray, inputs)), tuple(map(TracedArray, results)), tuple(cotangent_arrays))
+        gradients = returned if isinstance(returned, (tuple, list)) else (returned,)
+        if len(gradients) != len(inputs):
             raise InvalidArgumentError(
-                f"vjp of {self.name} gives {len(arrays_)} cotangents for {len(inputs)} arguments"
+                f"vjp of {self.name} returned {len(gradients)} cotangents for {len(inputs)} arguments"
             )
-        return [None if p is None else _cotangent(p, x, self.name) for p, x in zip(arrays_, inputs, strict=True)]
+        return [None if p is None else _cotangent(p, x, self.name) for p, x in zip(gradients, inputs, strict=True)]
 
 
 def _cotangent(value: Any, primal: XlaOp, name: str) -> XlaOp:
     op = value_of(array_of(value))
     if op.shape != primal.shape.static:
-        raise ShapeError(f"vjp of {name} gives {op.shape} for an argument that is {primal.shape}")
+        raise ShapeError(f"vjp of {name} returned a cotangent {op.shape} for an argument {primal.shape}")
     return op
 
 
@@ -232,9 +233,9 @@ def custom_call(
             return _unflatten(ins.shape, iter(run(operands, ins.shape)))
 
         register_custom_call(name, evaluate, replace=replace)
-        made = CustomCall(name, result, run, vjp, has_side_effect=has_side_effect)
-        update_wrapper(made, function)
-        return made
+        call = CustomCall(name, result, run, vjp, has_side_effect=has_side_effect)
+        update_wrapper(call, function)
+        return call
 
     return decorate
 
@@ -248,14 +249,14 @@ def _run_python(
     function: Callable[..., Any], name: str, arrays: Sequence[Array], shape: Shape, takes_out: bool
 ) -> list[Array]:
     leaves = list(shape.leaves())
-    made = [np.empty(s.static.dims, s.static.dtype.numpy_dtype) for s in leaves] if takes_out else []
-    value = function(*map(_read_only, arrays), **({"out": _unflatten(shape, iter(made))} if takes_out else {}))
+    buffers = [np.empty(s.static.dims, s.static.dtype.numpy_dtype) for s in leaves] if takes_out else []
+    value = function(*map(_read_only, arrays), **({"out": _unflatten(shape, iter(buffers))} if takes_out else {}))
     if value is None and takes_out:
-        return made
-    arrays_ = list(_flatten(value)) if shape.is_tuple else [value]
-    if len(arrays_) != len(leaves):
-        raise ShapeError(f"{name} returned {len(arrays_)} arrays, not {shape}")
-    return [_check_result(p, s, name) for p, s in zip(arrays_, leaves, strict=True)]
+        return buffers
+    results = list(_flatten(value)) if shape.is_tuple else [value]
+    if len(results) != len(leaves):
+        raise ShapeError(f"{name} returned {len(results)} arrays, not {shape}")
+    return [_check_result(p, s, name) for p, s in zip(results, leaves, strict=True)]
 
 
 def _read_only(array: Array) -> Array:
@@ -275,7 +276,7 @@ def _flatten(value: Any) -> Any:
 def _check_result(value: Any, shape: Shape, name: str) -> Array:
     array = np.asarray(value)
     if array.shape != shape.dims:
-        raise ShapeError(f"{name} returned an array of shape {array.shape}, where {shape} was promised")
+        raise ShapeError(f"{name} returned an array of shape {array.shape}, but result= declares {shape}")
     return array.astype(shape.dtype.numpy_dtype, casting="same_kind", copy=False)
 
 
@@ -314,7 +315,7 @@ def register_c_call(
         The version is not 1, or the address is null.
     """
     if abi != c_calls.VERSION:
-        raise InvalidArgumentError(f"register_c_call: abi={abi}, this is version {c_calls.VERSION}")
+        raise InvalidArgumentError(f"register_c_call: abi={abi} is not supported; this is version {c_calls.VERSION}")
     address = _address(function)
     c_calls.register(name, address, function, replace=replace)
     call = c_calls.SIGNATURE(address)
@@ -332,7 +333,8 @@ def _address(function: Any) -> int:
         function = ctypes.cast(function, ctypes.c_void_p).value
     if not isinstance(function, int) or isinstance(function, bool) or function <= 0:
         raise InvalidArgumentError(
-            f"register_c_call: {function!r} is no C function", hint="an address, a capsule or a function of ctypes"
+            f"register_c_call: {function!r} is not a C function",
+            hint="pass an address, a capsule or a function of ctypes",
         )
     return function
 

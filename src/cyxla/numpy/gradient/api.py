@@ -82,10 +82,10 @@ def value_and_grad(
     return _with_signature_of(_ValueAndGradient(fun, argnums, has_aux, allow_int), fun)
 
 
-def _with_signature_of(made: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
+def _with_signature_of(wrapper: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
     """Copy name and signature of a function; ufuncs have keywords that exclude each other."""
-    made = api_boundary(made)
-    return made if isinstance(fun, np.ufunc) else update_wrapper(made, fun, updated=())
+    wrapper = api_boundary(wrapper)
+    return wrapper if isinstance(fun, np.ufunc) else update_wrapper(wrapper, fun, updated=())
 
 
 class _ValueAndGradient:
@@ -107,8 +107,8 @@ class _ValueAndGradient:
         call = Call.of(self.fun, args, kwargs, selected, self.has_aux, self.allow_int)
         if len(call.results) != 1 or call.results[0].shape != () or call.results[0].dtype.kind not in "fV":
             raise TraceError(
-                f"grad needs a function of one real number, but {_name(self.fun)} returns {_describe(call.out)}",
-                where=user_line(), hint="np.sum makes one number of an array; vjp takes any result",
+                f"grad: {_name(self.fun)} must return a real scalar, but returns {_describe(call.out)}",
+                where=user_line(), hint="reduce the result to a scalar, such as by np.sum, or use vjp",
             )  # fmt: skip
         one = require_current().constant(1, call.results[0].dtype)
         gradients = call.pull([one])
@@ -139,28 +139,28 @@ def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any
         call = Call.of(fun, args, {}, SelectedArguments(list(range(len(args))), False), has_aux, True)
         return (call.out, call.pullback, call.aux) if has_aux else (call.out, call.pullback)
 
-    def run(*given: Any) -> Any:
-        return Call.of(fun, given, {}, SelectedArguments([], False), has_aux, True).value
+    def run(*arguments: Any) -> Any:
+        return Call.of(fun, arguments, {}, SelectedArguments([], False), has_aux, True).value
 
-    def back(cotangent: Any, *given: Any) -> Any:
-        return vjp(fun, *given, has_aux=has_aux)[1](cotangent)
+    def compute_pullback(cotangent: Any, *arguments: Any) -> Any:
+        return vjp(fun, *arguments, has_aux=has_aux)[1](cotangent)
 
-    value, compiled_pullback = compiled(run, fun)(*args), compiled(back, fun)
+    value, compiled_pullback = compiled(run, fun)(*args), compiled(compute_pullback, fun)
     pullback = lambda cotangent: compiled_pullback(cotangent, *args)  # noqa: E731
     return (value[0], pullback, value[1]) if has_aux else (value, pullback)
 
 
-def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a wrapper of a user's function for calls outside of traces."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    _with_signature_of(run, of)
-    run.__name__ = _name(of)
+    _with_signature_of(run, wrapped)
+    run.__name__ = _name(wrapped)
     run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    made: Callable[..., Any] = hooks.jit(run)
-    return made
+    jitted: Callable[..., Any] = hooks.jit(run)
+    return jitted
 
 
 @dataclass(frozen=True)
@@ -249,10 +249,10 @@ class Call:
         has_aux: bool, allow_int: bool,
     ) -> Call:  # fmt: skip
         """Trace a call inside the current trace."""
-        keyed: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
-        leaves, tree = flatten(keyed)
-        owners = [key for key, value in keyed.items() for _ in flatten(value)[0]]
-        names = [path for key, value in keyed.items() for path in paths(value, f"argument {key}")]
+        named_arguments: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        leaves, tree = flatten(named_arguments)
+        owners = [key for key, value in named_arguments.items() for _ in flatten(value)[0]]
+        names = [path for key, value in named_arguments.items() for path in paths(value, f"argument {key}")]
         differentiated = [owner in selected.keys for owner in owners]
         arrays: dict[int, TracedArray] = {}
         for k, leaf in enumerate(leaves):
@@ -260,20 +260,20 @@ class Call:
                 arrays[k] = _argument(leaf, names[k], differentiated[k] and not allow_int)
         flat_aux: list[Any] = []
 
-        def build(given: list[Any]) -> list[Any]:
-            filled = list(leaves)
-            for k, g in zip(arrays, given, strict=True):
-                filled[k] = g
-            return [tree.build(filled)]
+        def build(arrays_: list[Any]) -> list[Any]:
+            new_leaves = list(leaves)
+            for k, array in zip(arrays, arrays_, strict=True):
+                new_leaves[k] = array
+            return [tree.build(new_leaves)]
 
         def run(values: dict[Any, Any]) -> Any:
-            made = fun(*[values[k] for k in range(len(args))], **{k: values[k] for k in kwargs})
+            returned = fun(*[values[k] for k in range(len(args))], **{k: values[k] for k in kwargs})
             if not has_aux:
-                return made
-            out, aux = _pair(made, fun)
-            kept, aux_tree = flatten(aux)
-            flat_aux[:] = [aux_tree, [None if _is_array(leaf) else leaf for leaf in kept]]
-            return out, [leaf for leaf in kept if _is_array(leaf)]
+                return returned
+            out, aux = _pair(returned, fun)
+            aux_leaves, aux_tree = flatten(aux)
+            flat_aux[:] = [aux_tree, [None if _is_array(leaf) else leaf for leaf in aux_leaves]]
+            return out, [leaf for leaf in aux_leaves if _is_array(leaf)]
 
         with differentiating():
             recorded = record(_name(fun), run, list(arrays.values()), build)
@@ -281,31 +281,31 @@ class Call:
         active = [differentiated[k] and a.dtype.kind in "fcV" for k, a in arrays.items()]
         active += [False] * len(recorded.body.captures)
         linear = Linearised(recorded.body, operands, active)
-        made = [traced(v, r.weak) for v, r in zip(linear.results(), recorded.results, strict=True)]
+        outputs = [traced(v, r.weak) for v, r in zip(linear.results(), recorded.results, strict=True)]
         aux: Any = None
         out_tree = recorded.tree
         if has_aux:
             out_tree = recorded.tree.children[0]
-            rest = iter(made[out_tree.count :])
-            aux = flat_aux[0].build([next(rest) if s is None else s for s in flat_aux[1]])
-            made = made[: out_tree.count]
+            remaining = iter(outputs[out_tree.count :])
+            aux = flat_aux[0].build([next(remaining) if s is None else s for s in flat_aux[1]])
+            outputs = outputs[: out_tree.count]
         index_of = {k: n for n, k in enumerate(arrays)}
         leaf_indices = {
             key: [index_of[k] for k, owner in enumerate(owners) if owner == key]
-            for key in keyed
+            for key in named_arguments
             if key in selected.keys
         }
-        return Call(linear, out_tree, made, aux, keyed, leaf_indices)
+        return Call(linear, out_tree, outputs, aux, named_arguments, leaf_indices)
 
     def pull(self, cotangents: Sequence[XlaOp | None]) -> dict[Any, Any]:
         """Pull cotangents of the leaves of `out` back to containers like the chosen arguments."""
-        rest = len(self.linear.body.results) - len(self.results)
-        found = self.linear.pull([*cotangents, *[None] * rest])
+        extra = len(self.linear.body.results) - len(self.results)
+        cotangents_ = self.linear.pull([*cotangents, *[None] * extra])
         shapes = [_gradient_shape(p.shape) for p in self.linear.body.parameters]
-        gradients = [traced(s) for s in or_zeros(found, shapes)]
+        gradients = [traced(s) for s in or_zeros(cotangents_, shapes)]
         return {
-            key: flatten(self._arguments[key])[1].build([gradients[n] for n in numbers])
-            for key, numbers in self._leaf_indices.items()
+            key: flatten(self._arguments[key])[1].build([gradients[n] for n in indices])
+            for key, indices in self._leaf_indices.items()
         }
 
     def pullback(self, cotangent: Any) -> tuple[Any, ...]:
@@ -313,19 +313,21 @@ class Call:
         leaves, tree = flatten(cotangent)
         if tree != self.out_tree:
             raise TraceError(
-                f"the cotangent is not a container like the result {_describe(self.out)}", where=user_line()
+                f"the cotangent must have the structure of the result, {_describe(self.out)}", where=user_line()
             )
-        found = self.pull([_cotangent(c, r, n) for n, (c, r) in enumerate(zip(leaves, self.results, strict=True))])
-        return tuple(found[k] for k in sorted(found))
+        gradients = self.pull([_cotangent(c, r, n) for n, (c, r) in enumerate(zip(leaves, self.results, strict=True))])
+        return tuple(gradients[k] for k in sorted(gradients))
 
 
 def _cotangent(value: Any, result: TracedArray, n: int) -> XlaOp | None:
     if result.dtype.kind not in "fcV":
         return None
-    given = as_traced(value)
-    if given.shape != result.shape:
-        raise ShapeError(f"cotangent {n} has sizes {given.shape}, the result {result.shape}", where=user_line())
-    return value_of(as_traced(given, result.dtype))
+    array = as_traced(value)
+    if array.shape != result.shape:
+        raise ShapeError(
+            f"cotangent {n} has shape {array.shape}, but the result has shape {result.shape}", where=user_line()
+        )
+    return value_of(as_traced(array, result.dtype))
 
 
 def _gradient_shape(shape: Shape) -> Shape:
@@ -339,8 +341,8 @@ def _argument(leaf: Any, name: str, must_be_inexact: bool) -> TracedArray:
     array = as_traced(leaf)
     if must_be_inexact and array.dtype.kind not in "fcV":
         raise DTypeError(
-            f"grad: {name} holds {array.dtype}, which has no derivative", where=user_line(),
-            hint="convert it to a float type, or choose other arguments by argnums",
+            f"grad: {name} has dtype {array.dtype}, which is not differentiable", where=user_line(),
+            hint="convert it to a float dtype, or choose other arguments by argnums=",
         )  # fmt: skip
     return array
 
@@ -349,10 +351,10 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, (TracedArray, np.ndarray, np.generic)) or type(leaf) in WEAK_DTYPES
 
 
-def _pair(made: Any, fun: Callable[..., Any]) -> tuple[Any, Any]:
-    if not isinstance(made, tuple) or len(made) != 2:
+def _pair(returned: Any, fun: Callable[..., Any]) -> tuple[Any, Any]:
+    if not isinstance(returned, tuple) or len(returned) != 2:
         raise TraceError(f"has_aux: {_name(fun)} must return a pair", where=user_line())
-    return made[0], made[1]
+    return returned[0], returned[1]
 
 
 def _name(fun: Callable[..., Any]) -> str:

@@ -30,7 +30,7 @@ class Linearised:
         Values of the parameters.
     active : sequence of bool
         True for each parameter to differentiate with respect to.
-    known : mapping, optional
+    precomputed : mapping, optional
         Instructions of the body whose values exist already.
 
     Attributes
@@ -41,30 +41,30 @@ class Linearised:
 
     def __init__(
         self, body: Body, operands: Sequence[XlaOp], active: Sequence[bool],
-        known: Mapping[Instruction, XlaOp] | None = None,
+        precomputed: Mapping[Instruction, XlaOp] | None = None,
     ) -> None:  # fmt: skip
         self.body = body
         self.active = activity(body, active)
-        self.wanted = list(active)
+        self.requested = list(active)
         self._pullbacks: dict[Rule, Pullback] = {}
-        operands_of_known = [
-            XlaOp(body.trace.builder, o) for ins in known or () if ins in self.active for o in ins.operands
+        precomputed_operands = [
+            XlaOp(body.trace.builder, o) for ins in precomputed or () if ins in self.active for o in ins.operands
         ]
-        self.values: Values = replay(body, operands, known, self._forward_rules(), operands_of_known)
+        self.values: Values = replay(body, operands, precomputed, self._forward_rules(), precomputed_operands)
 
     def _forward_rules(self) -> dict[Rule, Callable[[list[XlaOp]], list[XlaOp]]]:
-        found = dict.fromkeys(r for r in self.body.trace.rules.values() if r.forward is not None)
-        return {r: self._forward(r) for r in found if any(instruction_of(x) in self.active for x in r.inputs)}
+        rules = dict.fromkeys(r for r in self.body.trace.rules.values() if r.forward is not None)
+        return {r: self._forward(r) for r in rules if any(instruction_of(x) in self.active for x in r.inputs)}
 
     def _forward(self, rule: Rule) -> Callable[[list[XlaOp]], list[XlaOp]]:
         assert rule.forward is not None
         forward, flags = rule.forward, [instruction_of(x) in self.active for x in rule.inputs]
 
-        def write(inputs: list[XlaOp]) -> list[XlaOp]:
+        def run_forward(inputs: list[XlaOp]) -> list[XlaOp]:
             outputs, self._pullbacks[rule] = forward(inputs, flags)
             return outputs
 
-        return write
+        return run_forward
 
     def results(self) -> list[XlaOp]:
         """Return the results of the body; its failures join those of the current trace."""
@@ -77,16 +77,16 @@ class Linearised:
 
 def activity(body: Body, active: Sequence[bool]) -> set[Instruction]:
     """Return the instructions that depend on active parameters."""
-    found = {instruction_of(p) for p, a in zip(body.parameters, active, strict=True) if a}
+    active_instructions = {instruction_of(p) for p, a in zip(body.parameters, active, strict=True) if a}
     rules = body.trace.rules
     for ins in body.instructions:
         if not (is_inexact(ins.shape) or ins.shape.is_tuple):
             continue
         rule = rules.get(ins)
         sources = ins.operands if rule is None else map(instruction_of, rule.inputs)
-        if any(o in found for o in sources):
-            found.add(ins)
-    return found
+        if any(o in active_instructions for o in sources):
+            active_instructions.add(ins)
+    return active_instructions
 
 
 class _ReversePass:
@@ -96,7 +96,7 @@ class _ReversePass:
         self.linear = linear
         self.rules = linear.body.trace.rules
         self.trace = require_current()
-        self.found: dict[Instruction, list[XlaOp | None]] = {}
+        self.cotangents: dict[Instruction, list[XlaOp | None]] = {}
         self.visited_outputs: dict[Rule, int] = {}
         for result, c in zip(linear.body.results, cotangents, strict=True):
             self.add(instruction_of(result), c)
@@ -107,20 +107,20 @@ class _ReversePass:
             rule = self.rules.get(ins)
             if rule is not None:
                 self.visit_output(rule)
-            elif ins in self.found and ins.opcode != "parameter":
+            elif ins in self.cotangents and ins.opcode != "parameter":
                 self.visit(ins)
-        parameters = zip(self.linear.body.parameters, self.linear.wanted, strict=True)
-        return [self.found.get(instruction_of(p), [None])[0] if w else None for p, w in parameters]
+        parameters = zip(self.linear.body.parameters, self.linear.requested, strict=True)
+        return [self.cotangents.get(instruction_of(p), [None])[0] if w else None for p, w in parameters]
 
     def visit(self, ins: Instruction) -> None:
         """Propagate the cotangent of an instruction to its operands."""
         if ins.opcode == "get-tuple-element":
-            self.add(ins.operands[0], self.found[ins][0], int(ins.attrs["index"]))
+            self.add(ins.operands[0], self.cotangents[ins][0], int(ins.attrs["index"]))
         elif ins.opcode == "tuple":
-            for operand, c in zip(ins.operands, self.found[ins], strict=True):
+            for operand, c in zip(ins.operands, self.cotangents[ins], strict=True):
                 self.add(operand, c)
         elif ins.opcode == "opt-barrier":
-            for k, c in enumerate(self.found[ins]):
+            for k, c in enumerate(self.cotangents[ins]):
                 self.add(ins.operands[0], c, k)
         else:
             self.visit_node(ins)
@@ -130,7 +130,7 @@ class _ReversePass:
         pull = find(ins.opcode)
         if pull is None:
             raise no_derivative(ins)
-        node = Node(ins, self.value, self.found[ins], tuple(o in self.linear.active for o in ins.operands))
+        node = Node(ins, self.value, self.cotangents[ins], tuple(o in self.linear.active for o in ins.operands))
         for operand, c in zip(ins.operands, pull(node), strict=True):
             self.add(operand, c)
 
@@ -138,20 +138,20 @@ class _ReversePass:
         """Count an output of a rule; visit the rule at its first output in program order, after all of its uses."""
         self.visited_outputs[rule] = self.visited_outputs.get(rule, 0) + 1
         if self.visited_outputs[rule] == len(rule.outputs) and any(
-            instruction_of(o) in self.found for o in rule.outputs
+            instruction_of(o) in self.cotangents for o in rule.outputs
         ):
             self.visit_rule(rule)
 
     def visit_rule(self, rule: Rule) -> None:
         """Propagate the cotangents of the outputs of a rule to its inputs."""
-        given = [self.found.get(instruction_of(o), [None])[0] for o in rule.outputs]
+        output_cotangents = [self.cotangents.get(instruction_of(o), [None])[0] for o in rule.outputs]
         if rule in self.linear._pullbacks:
-            found = self.linear._pullbacks[rule](given)
+            input_cotangents = self.linear._pullbacks[rule](output_cotangents)
         else:
             assert rule.vjp is not None
             inputs, outputs = ([self.value(instruction_of(v)) for v in side] for side in (rule.inputs, rule.outputs))
-            found = rule.vjp(inputs, outputs, given)
-        for x, c in zip(rule.inputs, found, strict=True):
+            input_cotangents = rule.vjp(inputs, outputs, output_cotangents)
+        for x, c in zip(rule.inputs, input_cotangents, strict=True):
             self.add(instruction_of(x), c)
 
     def value(self, ins: Instruction) -> XlaOp:
@@ -162,21 +162,23 @@ class _ReversePass:
         """Accumulate a cotangent of an instruction."""
         if cotangent is None or ins not in self.linear.active:
             return
-        parts = self.found.get(ins)
+        parts = self.cotangents.get(ins)
         if parts is None:
-            parts = self.found[ins] = [None] * (len(ins.shape.elements) if ins.shape.is_tuple else 1)
-        before = parts[index]
-        parts[index] = cotangent if before is None else xla.add(before, cotangent)
+            parts = self.cotangents[ins] = [None] * (len(ins.shape.elements) if ins.shape.is_tuple else 1)
+        previous = parts[index]
+        parts[index] = cotangent if previous is None else xla.add(previous, cotangent)
 
 
-def no_derivative(ins: Instruction, why: str = "") -> UnimplementedError:
+def no_derivative(ins: Instruction, context: str = "") -> UnimplementedError:
     """Return the error for an instruction without a derivative."""
-    known = dict(ins.metadata)
-    at = f"{known['source_file']}:{known.get('source_line', '')}" if "source_file" in known else user_line()
-    what = f"{ins.opcode} {ins.attrs['custom_call_target']}" if ins.opcode == "custom-call" else ins.opcode
+    metadata = dict(ins.metadata)
+    location = (
+        f"{metadata['source_file']}:{metadata.get('source_line', '')}" if "source_file" in metadata else user_line()
+    )
+    name = f"{ins.opcode} {ins.attrs['custom_call_target']}" if ins.opcode == "custom-call" else ins.opcode
     return UnimplementedError(
-        f"the derivative of {what}{why} is not known", where=at,
-        hint="give the function one by cyxla.custom_vjp, or leave it out by cyxla.stop_gradient",
+        f"the derivative of {name}{context} is not known", where=location,
+        hint="define it by cyxla.custom_vjp, or exclude the value by cyxla.stop_gradient",
     )  # fmt: skip
 
 

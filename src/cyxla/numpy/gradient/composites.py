@@ -33,10 +33,10 @@ def composite(
         Results with the derivative attached.
     """
     trace = current()
-    given = list(inputs) if trace is None else [trace.capture(x) for x in inputs]
-    made = results(*given) if callable(results) else results
-    found = [made] if isinstance(made, XlaOp) else list(made)
-    return found if trace is None else attach(given, found, vjp=vjp)
+    captured = list(inputs) if trace is None else [trace.capture(x) for x in inputs]
+    emitted = results(*captured) if callable(results) else results
+    outputs = [emitted] if isinstance(emitted, XlaOp) else list(emitted)
+    return outputs if trace is None else attach(captured, outputs, vjp=vjp)
 
 
 def attach(
@@ -55,19 +55,19 @@ def attach(
     """
     trace = require_current()
     outputs = _fresh_outputs(inputs, results)
-    made = Rule(list(inputs), outputs, vjp, forward)
+    rule = Rule(list(inputs), outputs, vjp, forward)
     for o in outputs:
         assert o.instruction is not None
-        trace.rules[o.instruction] = made
+        trace.rules[o.instruction] = rule
     return outputs
 
 
 def _fresh_outputs(inputs: Sequence[XlaOp], results: Sequence[XlaOp]) -> list[XlaOp]:
-    taken = {x.instruction for x in inputs} | set(require_current().rules)
-    made: list[XlaOp] = []
+    used = {x.instruction for x in inputs} | set(require_current().rules)
+    outputs: list[XlaOp] = []
     for r in results:
         assert r.instruction is not None
-        is_new = r.instruction not in taken and r.instruction.opcode not in ("parameter", "constant")
-        made.append(r if is_new else xla.copy(r))
-        taken.add(r.instruction)
-    return made
+        is_new = r.instruction not in used and r.instruction.opcode not in ("parameter", "constant")
+        outputs.append(r if is_new else xla.copy(r))
+        used.add(r.instruction)
+    return outputs

@@ -32,30 +32,30 @@ def _free_dims(side: Side) -> list[int]:
     return [d for d in range(side[2].rank) if d not in side[0] and d not in side[1]]
 
 
-def _operand_cotangent(g: XlaOp, other: XlaOp, own: Side, other_side: Side, is_rhs: bool) -> XlaOp:
+def _operand_cotangent(g: XlaOp, other: XlaOp, own_side: Side, other_side: Side, is_rhs: bool) -> XlaOp:
     """Return an operand's cotangent; dimensions of `g` are batch, free of the first, free of the second operand."""
-    batch, free, others = len(own[0]), _free_dims(own), _free_dims(other_side)
-    at = batch + (0 if is_rhs else len(free))
-    g_over = tuple(range(at, at + len(others)))
-    wanted = own[2].dtype
-    full = xla.dot_general(
+    batch, free, others = len(own_side[0]), _free_dims(own_side), _free_dims(other_side)
+    start = batch + (0 if is_rhs else len(free))
+    g_contracting = tuple(range(start, start + len(others)))
+    dtype = own_side[2].dtype
+    product = xla.dot_general(
         g, _convert_like(other, g),
-        lhs_contracting_dims=g_over, rhs_contracting_dims=tuple(others),
+        lhs_contracting_dims=g_contracting, rhs_contracting_dims=tuple(others),
         lhs_batch_dims=tuple(range(batch)), rhs_batch_dims=tuple(other_side[0]),
     )  # fmt: skip
     # batch, own free dimensions, then contracted ones in the order of the other operand
-    summed_over = [d for _, d in sorted(zip(other_side[1], own[1], strict=True))]
-    have = [*own[0], *free, *summed_over]
-    order = [have.index(d) for d in range(len(have))]
-    back = full if order == sorted(order) else xla.transpose(full, order)
-    return back if wanted is back.shape.dtype else xla.convert(back, wanted)
+    contracted = [d for _, d in sorted(zip(other_side[1], own_side[1], strict=True))]
+    dims = [*own_side[0], *free, *contracted]
+    order = [dims.index(d) for d in range(len(dims))]
+    transposed = product if order == sorted(order) else xla.transpose(product, order)
+    return transposed if dtype is transposed.shape.dtype else xla.convert(transposed, dtype)
 
 
 @rule("convolution")
 def convolution(node: Node) -> Cotangents:
     """Differentiate by two more convolutions: cotangent with reversed kernel, and input with cotangent."""
     if node.attrs["batch_group_count"] != 1:
-        raise no_derivative(node.instruction, " with groups of batches")
+        raise no_derivative(node.instruction, " with batch_group_count")
     if not (node.g.shape.size and node.shapes[0].size and node.shapes[1].size):
         return [zeros(s) for s in node.shapes]
     return [_input_cotangent(node) if node.needs[0] else None, _kernel_cotangent(node) if node.needs[1] else None]
@@ -79,11 +79,11 @@ def _input_cotangent(node: Node) -> XlaOp:
         d.output_batch, d.output_feature, d.output_spatial, d.kernel_output_feature, d.kernel_input_feature,
         d.kernel_spatial, d.input_batch, d.input_feature, d.input_spatial,
     )  # fmt: skip
-    made = xla.convolution(
+    result = xla.convolution(
         node.g, _convert_like(kernel, node.g), window=tuple(window), dim_labels=labels, feature_group_count=groups,
         operand_precision=node.attrs["operand_precision"],
     )  # fmt: skip
-    return xla.convert(made, node.shapes[0].dtype) if made.shape.dtype is not node.shapes[0].dtype else made
+    return xla.convert(result, node.shapes[0].dtype) if result.shape.dtype is not node.shapes[0].dtype else result
 
 
 def _regroup_kernel(kernel: XlaOp, groups: int, d: ConvDims) -> XlaOp:
@@ -91,13 +91,13 @@ def _regroup_kernel(kernel: XlaOp, groups: int, d: ConvDims) -> XlaOp:
     if groups == 1:
         return kernel
     dims, i, o = kernel.shape.dims, d.kernel_input_feature, d.kernel_output_feature
-    split = xla.reshape(kernel, (*dims[:o], groups, dims[o] // groups, *dims[o + 1 :]))
-    at = i + (1 if i > o else 0)  # position of the input features beside the groups at o
-    rest = [k for k in range(len(dims) + 1) if k != o]
-    rest.insert(rest.index(at), o)
+    grouped = xla.reshape(kernel, (*dims[:o], groups, dims[o] // groups, *dims[o + 1 :]))
+    input_dim = i + (1 if i > o else 0)  # dimension of the input features after the groups are inserted at o
+    order = [k for k in range(len(dims) + 1) if k != o]
+    order.insert(order.index(input_dim), o)
     sizes = [dims[k] for k in range(len(dims))]
     sizes[i], sizes[o] = dims[i] * groups, dims[o] // groups
-    return xla.reshape(xla.transpose(split, rest), sizes)
+    return xla.reshape(xla.transpose(grouped, order), sizes)
 
 
 def _kernel_cotangent(node: Node) -> XlaOp:
@@ -112,13 +112,13 @@ def _kernel_cotangent(node: Node) -> XlaOp:
         d.input_feature, d.input_batch, d.input_spatial, d.output_batch, d.output_feature, d.output_spatial,
         d.kernel_input_feature, d.kernel_output_feature, d.kernel_spatial,
     )  # fmt: skip
-    made = xla.convolution(
+    result = xla.convolution(
         _convert_like(node.operands[0], node.g), node.g, window=tuple(window), dim_labels=labels,
         batch_group_count=node.attrs["feature_group_count"], operand_precision=node.attrs["operand_precision"],
     )  # fmt: skip
     reversed_ = [k for k, w in zip(d.kernel_spatial, node.attrs["window"], strict=True) if w.window_reversal]
-    made = xla.reverse(made, reversed_) if reversed_ else made
-    return xla.convert(made, node.shapes[1].dtype) if made.shape.dtype is not node.shapes[1].dtype else made
+    result = xla.reverse(result, reversed_) if reversed_ else result
+    return xla.convert(result, node.shapes[1].dtype) if result.shape.dtype is not node.shapes[1].dtype else result
 
 
 def _convert_like(x: XlaOp, like: XlaOp) -> XlaOp:

@@ -72,16 +72,18 @@ class custom_vjp:  # noqa: N801 - a decorator
             return self.fun(*args, **kwargs)
         if self.forward is None or self.backward is None:
             name = self.__name__  # type: ignore[attr-defined]
-            raise FailedPreconditionError(f"{name} has no derivative yet", where=user_line(), hint="call defvjp")
+            raise FailedPreconditionError(
+                f"{name} has no derivative yet", where=user_line(), hint="define it by defvjp"
+            )
         return _call_forward(self.forward, self.backward, self._by_position(args, kwargs) if kwargs else args)
 
     def _by_position(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
-        given = signature(self.fun).bind(*args, **kwargs)
-        given.apply_defaults()
-        if given.kwargs:
-            names = ", ".join(given.kwargs)
-            raise TraceError(f"{self.__name__} has a derivative by its positions, but takes {names} by name alone")  # type: ignore[attr-defined]
-        return given.args
+        bound = signature(self.fun).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            name, names = self.__name__, ", ".join(bound.kwargs)  # type: ignore[attr-defined]
+            raise TraceError(f"custom_vjp: {name} must take all arguments by position, but {names} are keyword-only")
+        return bound.args
 
 
 def _call_forward(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -89,11 +91,11 @@ def _call_forward(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequen
     positions = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracedArray)]
     arrays = [leaves[k] for k in positions]
 
-    def build(given: list[Any]) -> list[Any]:
-        filled = list(leaves)
-        for k, g in zip(positions, given, strict=True):
-            filled[k] = g
-        return list(tree.build(filled))
+    def build(new_arrays: list[Any]) -> list[Any]:
+        new_leaves = list(leaves)
+        for k, array in zip(positions, new_arrays, strict=True):
+            new_leaves[k] = array
+        return list(tree.build(new_leaves))
 
     program = require_current().program
     program.gradients -= 1  # `fwd` may call the function itself, which this derivative covers
@@ -102,10 +104,10 @@ def _call_forward(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequen
     finally:
         program.gradients += 1
     if recorded.tree.kind is None or len(recorded.tree.children) != 2:
-        raise TraceError("the first function of a custom_vjp must return a result and what the second needs")
+        raise TraceError("custom_vjp: fwd must return a pair, the result and the residuals for bwd")
     call = _CustomVjpCall(recorded, bwd, args, tree, positions)
-    made = call.inline_forward([*map(value_of, arrays), *recorded.body.captures])[0]
-    return recorded.tree.children[0].build([traced(v, r.weak) for v, r in zip(made, recorded.results, strict=False)])
+    outputs = call.inline_forward([*map(value_of, arrays), *recorded.body.captures])[0]
+    return recorded.tree.children[0].build([traced(v, r.weak) for v, r in zip(outputs, recorded.results, strict=False)])
 
 
 @dataclass(frozen=True)
@@ -131,22 +133,24 @@ class _CustomVjpCall:
     def inline_forward(self, inputs: Sequence[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
         """Inline the forward function with its derivative; return the results and the residuals."""
         count = self.forward.tree.children[0].count
-        made = inline(self.forward.body, inputs)
-        return attach(inputs, made[:count], forward=self._forward), made[count:]
+        outputs = inline(self.forward.body, inputs)
+        return attach(inputs, outputs[:count], forward=self._forward), outputs[count:]
 
     def _forward(self, inputs: list[XlaOp], active: list[bool]) -> tuple[list[XlaOp], Pullback]:
-        own = len(self.positions)
-        if any(active[own:]):
+        argument_count = len(self.positions)
+        if any(active[argument_count:]):
             raise TraceError(
-                "a function with a custom_vjp uses a value from outside that is being differentiated by",
-                where=user_line(), hint="hand it in as an argument, or stop_gradient it",
+                "custom_vjp: the function uses a differentiated value that is not one of its arguments",
+                where=user_line(), hint="pass it as an argument, or wrap it in cyxla.stop_gradient",
             )  # fmt: skip
         outputs, residuals = self.inline_forward(inputs)
 
         def pull(cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
-            of_leaves = self._run_backward(outputs, residuals, cotangents)
-            found = [_convert_cotangent(of_leaves[k], inputs[n]) for n, k in enumerate(self.positions)]
-            return [*found, *[None] * (len(inputs) - own)]
+            leaf_cotangents = self._run_backward(outputs, residuals, cotangents)
+            argument_cotangents = [
+                _convert_cotangent(leaf_cotangents[k], inputs[n]) for n, k in enumerate(self.positions)
+            ]
+            return [*argument_cotangents, *[None] * (len(inputs) - argument_count)]
 
         return outputs, pull
 
@@ -154,11 +158,11 @@ class _CustomVjpCall:
         self, outputs: Sequence[XlaOp], saved: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
     ) -> list[Any]:
         """Return the cotangents of all leaves of the arguments."""
-        out_tree, kept_tree = self.forward.tree.children
+        out_tree, residual_tree = self.forward.tree.children
         weak = [r.weak for r in self.forward.results[out_tree.count :]]
-        residuals = kept_tree.build([traced(_capture(v), w) for v, w in zip(saved, weak, strict=True)])
-        given = out_tree.build([traced(_or_zero(c, o)) for c, o in zip(cotangents, outputs, strict=True)])
-        return _match_leaves(self.backward(residuals, given), self.args, self.tree)
+        residuals = residual_tree.build([traced(_capture(v), w) for v, w in zip(saved, weak, strict=True)])
+        out_cotangents = out_tree.build([traced(_or_zero(c, o)) for c, o in zip(cotangents, outputs, strict=True)])
+        return _match_leaves(self.backward(residuals, out_cotangents), self.args, self.tree)
 
 
 def _capture(x: XlaOp) -> XlaOp:
@@ -169,20 +173,20 @@ def _or_zero(cotangent: XlaOp | None, like: XlaOp) -> XlaOp:
     return zeros(like.shape) if cotangent is None else cotangent
 
 
-def _match_leaves(of_leaves: Any, args: Sequence[Any], tree: Tree) -> list[Any]:
+def _match_leaves(leaf_cotangents: Any, args: Sequence[Any], tree: Tree) -> list[Any]:
     """Match the result of `bwd` with the leaves of the arguments."""
-    if not isinstance(of_leaves, (tuple, list)) or len(of_leaves) != len(args):
-        raise TraceError(f"the second function of a custom_vjp must return a tuple of {len(args)} cotangents")
-    found: list[Any] = []
-    for cotangent, part in zip(of_leaves, tree.children, strict=True):
+    if not isinstance(leaf_cotangents, (tuple, list)) or len(leaf_cotangents) != len(args):
+        raise TraceError(f"custom_vjp: bwd must return a tuple of {len(args)} cotangents")
+    matched: list[Any] = []
+    for cotangent, part in zip(leaf_cotangents, tree.children, strict=True):
         leaves, like = flatten(cotangent)
         if cotangent is None:
-            found += [None] * part.count
+            matched += [None] * part.count
         elif like == part:
-            found += leaves
+            matched += leaves
         else:
-            raise TraceError("a cotangent that the second function of a custom_vjp returns is not like its argument")
-    return found
+            raise TraceError("custom_vjp: each cotangent that bwd returns must have the structure of its argument")
+    return matched
 
 
 def _convert_cotangent(cotangent: Any, x: XlaOp) -> XlaOp | None:
@@ -190,7 +194,9 @@ def _convert_cotangent(cotangent: Any, x: XlaOp) -> XlaOp | None:
         return None
     array = as_traced(cotangent)
     if array.shape != x.shape.dims:
-        raise TraceError(f"a cotangent of sizes {array.shape} was returned for an argument of sizes {x.shape.dims}")
+        raise TraceError(
+            f"custom_vjp: bwd returned a cotangent of shape {array.shape} for an argument of shape {x.shape.dims}"
+        )
     return value_of(as_traced(array, x.shape.dtype.numpy_dtype))
 
 
@@ -206,15 +212,15 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         positions = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracedArray)]
         arrays = [leaves[k] for k in positions]
 
-        def build(given: list[Any]) -> list[Any]:
-            filled = list(leaves)
-            for k, g in zip(positions, given, strict=True):
-                filled[k] = g
-            return list(tree.build(filled))
+        def build(new_arrays: list[Any]) -> list[Any]:
+            new_leaves = list(leaves)
+            for k, array in zip(positions, new_arrays, strict=True):
+                new_leaves[k] = array
+            return list(tree.build(new_leaves))
 
         recorded = record("checkpoint", lambda a, k: fun(*a, **k), arrays, build)
-        made = _inline_recomputing(recorded.body, [*map(value_of, arrays), *recorded.body.captures])
-        return recorded.tree.build([traced(v, r.weak) for v, r in zip(made, recorded.results, strict=True)])
+        outputs = _inline_recomputing(recorded.body, [*map(value_of, arrays), *recorded.body.captures])
+        return recorded.tree.build([traced(v, r.weak) for v, r in zip(outputs, recorded.results, strict=True)])
 
     return run
 
@@ -224,14 +230,14 @@ def _inline_recomputing(body: Body, operands: Sequence[XlaOp]) -> list[XlaOp]:
 
     def forward(inputs: list[XlaOp], active: list[bool]) -> tuple[list[XlaOp], Pullback]:
         def pull(cotangents: Sequence[XlaOp | None]) -> Sequence[XlaOp | None]:
-            return Linearised(body, _behind_barrier(inputs), active).pull(cotangents)
+            return Linearised(body, _apply_barrier(inputs), active).pull(cotangents)
 
         return _inline_recomputing(body, inputs), pull
 
     return attach(operands, inline(body, operands), forward=forward)
 
 
-def _behind_barrier(values: Sequence[XlaOp]) -> list[XlaOp]:
+def _apply_barrier(values: Sequence[XlaOp]) -> list[XlaOp]:
     """Put values behind an optimisation barrier, so that computations from them are not merged with earlier ones."""
     trace = require_current()
     bundle = xla.opt_barrier(xla.tuple_(trace.builder, [trace.capture(v) for v in values]))

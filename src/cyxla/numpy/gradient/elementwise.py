@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import pi, sqrt
 
-from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule
+from cyxla.numpy.gradient.table import Cotangents, Node, full_constant, rule
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
@@ -32,24 +32,24 @@ def partials(opcode: str, *functions: Partial) -> None:
     rule(opcode)(pull)
 
 
-def number(like: XlaOp, value: float) -> XlaOp:
+def full_like(like: XlaOp, value: float) -> XlaOp:
     """Broadcast a number to the shape and dtype of a value."""
-    return filled(like.shape, value)
+    return full_constant(like.shape, value)
 
 
 def where(mask: XlaOp, value: XlaOp, other: float = 0) -> XlaOp:
     """Select a value where a mask is true, else a number."""
-    return xla.select(mask, value, number(value, other))
+    return xla.select(mask, value, full_like(value, other))
 
 
 def is_zero(x: XlaOp) -> XlaOp:
     """Return a mask of zeros."""
-    return xla.eq(x, number(x, 0))
+    return xla.eq(x, full_like(x, 0))
 
 
 def as_complex(x: XlaOp) -> XlaOp:
     """Convert a real value to a complex one."""
-    return xla.complex_(x, number(x, 0))
+    return xla.complex_(x, full_like(x, 0))
 
 
 def conjugate(x: XlaOp) -> XlaOp:
@@ -60,17 +60,17 @@ def conjugate(x: XlaOp) -> XlaOp:
 def sum_over(x: XlaOp, dims: tuple[int, ...] | None = None) -> XlaOp:
     """Sum along dimensions, by default along all of them."""
     axes = tuple(range(x.shape.rank)) if dims is None else dims
-    return xla.reduce(x, [zero(x)], scalar_computation("add", x.shape.dtype), axes) if axes else x
+    return xla.reduce(x, [zero_scalar(x)], scalar_computation("add", x.shape.dtype), axes) if axes else x
 
 
-def zero(x: XlaOp) -> XlaOp:
+def zero_scalar(x: XlaOp) -> XlaOp:
     """Return the scalar 0 in the dtype of a value."""
-    return filled(Shape.array(x.shape.dtype), 0)
+    return full_constant(Shape.array(x.shape.dtype), 0)
 
 
 def _power_base(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
     zero_mask = is_zero(y)  # x ** 0 is 1 everywhere, also at x = 0
-    return where(~zero_mask, g * y * xla.power(x, xla.select(zero_mask, number(y, 1), y - number(y, 1))))
+    return where(~zero_mask, g * y * xla.power(x, xla.select(zero_mask, full_like(y, 1), y - full_like(y, 1))))
 
 
 def _power_exponent(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
@@ -81,7 +81,7 @@ def _share_of_selected(greater: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[Xl
     """Return the partial derivative of an operand selected by comparison: 1, 0, or one half for equal ones."""
 
     def share(g: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
-        half = xla.select(xla.eq(x, y), g * number(g, 0.5), number(g, 0))
+        half = xla.select(xla.eq(x, y), g * full_like(g, 0.5), full_like(g, 0))
         return xla.select(greater(x, y), g, half)
 
     return share
@@ -94,22 +94,22 @@ def _absolute(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
     if not x.shape.dtype.is_complex:
         return g * xla.sign(x)
     zero_mask = is_zero(out)
-    slope = conjugate(x) * as_complex(xla.divide(number(out, 1), where(~zero_mask, out, 1)))
-    return as_complex(g) * slope
+    factor = conjugate(x) * as_complex(xla.divide(full_like(out, 1), where(~zero_mask, out, 1)))
+    return as_complex(g) * factor
 
 
 def _sign(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp | None:
     """Differentiate the sign; of complex numbers it is x / abs(x), which varies with the angle."""
     if not x.shape.dtype.is_complex:
         return None
-    size = xla.abs_(x)
-    zero_mask = is_zero(size)
-    tangential = (g - conjugate(g * out * out)) * number(g, 0.5)
-    return xla.select(zero_mask, number(g, 0), tangential / as_complex(where(~zero_mask, size, 1)))
+    magnitude = xla.abs_(x)
+    zero_mask = is_zero(magnitude)
+    tangential = (g - conjugate(g * out * out)) * full_like(g, 0.5)
+    return xla.select(zero_mask, full_like(g, 0), tangential / as_complex(where(~zero_mask, magnitude, 1)))
 
 
 def _one_minus_square(x: XlaOp) -> XlaOp:
-    return number(x, 1) - x * x
+    return full_like(x, 1) - x * x
 
 
 def asin_root(x: XlaOp) -> XlaOp:
@@ -118,28 +118,28 @@ def asin_root(x: XlaOp) -> XlaOp:
     An addition of 1 would lose the sign of a zero, so -1 is subtracted.
     """
     if not x.shape.dtype.is_complex:
-        return xla.sqrt((number(x, 1) - x) * (number(x, 1) + x))
-    return xla.sqrt(-(x - number(x, 1))) * xla.sqrt(x - number(x, -1))
+        return xla.sqrt((full_like(x, 1) - x) * (full_like(x, 1) + x))
+    return xla.sqrt(-(x - full_like(x, 1))) * xla.sqrt(x - full_like(x, -1))
 
 
 def asinh_root(x: XlaOp) -> XlaOp:
     """Compute sqrt(x**2 + 1), as `asin_root` of ix."""
     if not x.shape.dtype.is_complex:
-        return xla.sqrt(x * x + number(x, 1))
+        return xla.sqrt(x * x + full_like(x, 1))
     a, b = xla.real(x), xla.imag(x)
-    return xla.sqrt(xla.complex_(number(b, 1) + b, -a)) * xla.sqrt(xla.complex_(number(b, 1) - b, a))
+    return xla.sqrt(xla.complex_(full_like(b, 1) + b, -a)) * xla.sqrt(xla.complex_(full_like(b, 1) - b, a))
 
 
 def acosh_root(x: XlaOp) -> XlaOp:
     """Compute sqrt(x - 1) sqrt(x + 1)."""
-    return xla.sqrt(x - number(x, 1)) * xla.sqrt(x - number(x, -1))
+    return xla.sqrt(x - full_like(x, 1)) * xla.sqrt(x - full_like(x, -1))
 
 
 def _convert(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
-    have, wanted = g.shape.dtype, x.shape.dtype
-    if have.is_complex and not wanted.is_complex:
-        return xla.convert(xla.real(g), wanted)
-    return xla.convert(g, wanted)
+    source, target = g.shape.dtype, x.shape.dtype
+    if source.is_complex and not target.is_complex:
+        return xla.convert(xla.real(g), target)
+    return xla.convert(g, target)
 
 
 def _real(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
@@ -147,7 +147,7 @@ def _real(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
 
 
 def _imag(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp | None:
-    return xla.complex_(number(g, 0), -g) if x.shape.dtype.is_complex else None
+    return xla.complex_(full_like(g, 0), -g) if x.shape.dtype.is_complex else None
 
 
 def _over_norm2(g: XlaOp, y: XlaOp, x: XlaOp) -> XlaOp:
@@ -170,12 +170,12 @@ partials("negate",                lambda g, out, x: -g)
 partials("abs",                   _absolute)
 partials("sign",                  _sign)
 partials("exponential",           lambda g, out, x: g * out)
-partials("exponential-minus-one", lambda g, out, x: g * (out + number(out, 1)))
+partials("exponential-minus-one", lambda g, out, x: g * (out + full_like(out, 1)))
 partials("log",                   lambda g, out, x: g / x)
-partials("log-plus-one",          lambda g, out, x: g / (x + number(x, 1)))
-partials("logistic",              lambda g, out, x: g * out * (number(out, 1) - out))
+partials("log-plus-one",          lambda g, out, x: g / (x + full_like(x, 1)))
+partials("logistic",              lambda g, out, x: g * out * (full_like(out, 1) - out))
 partials("tanh",                  lambda g, out, x: g * _one_minus_square(out))
-partials("tan",                   lambda g, out, x: g * (out * out + number(out, 1)))
+partials("tan",                   lambda g, out, x: g * (out * out + full_like(out, 1)))
 partials("sine",                  lambda g, out, x: g * xla.cosine(x))
 partials("cosine",                lambda g, out, x: -g * xla.sine(x))
 partials("sinh",                  lambda g, out, x: g * xla.cosh(x))
@@ -185,10 +185,10 @@ partials("acos",                  lambda g, out, x: -g / asin_root(x))
 partials("asinh",                 lambda g, out, x: g / asinh_root(x))
 partials("acosh",                 lambda g, out, x: g / acosh_root(x))
 partials("atanh",                 lambda g, out, x: g / _one_minus_square(x))
-partials("sqrt",                  lambda g, out, x: g * number(g, 0.5) / out)
-partials("rsqrt",                 lambda g, out, x: g * number(g, -0.5) * out / x)
-partials("cbrt",                  lambda g, out, x: g * number(g, 1 / 3) / (out * out))
-partials("erf",                   lambda g, out, x: g * number(g, 2 / sqrt(pi)) * xla.exponential(-x * x))
+partials("sqrt",                  lambda g, out, x: g * full_like(g, 0.5) / out)
+partials("rsqrt",                 lambda g, out, x: g * full_like(g, -0.5) * out / x)
+partials("cbrt",                  lambda g, out, x: g * full_like(g, 1 / 3) / (out * out))
+partials("erf",                   lambda g, out, x: g * full_like(g, 2 / sqrt(pi)) * xla.exponential(-x * x))
 partials("real",                  _real)
 partials("imag",                  _imag)
 partials("convert",               _convert)
@@ -210,9 +210,9 @@ def reduce_precision(node: Node) -> Cotangents:
 @rule("select")
 def select(node: Node) -> Cotangents:
     """Pass the cotangent to the chosen operand."""
-    pred, nil = node.operands[0], filled(node.instruction.shape, 0)
-    on_true = xla.select(pred, node.g, nil) if node.needs[1] else None
-    return [None, on_true, xla.select(pred, nil, node.g) if node.needs[2] else None]
+    pred, zero = node.operands[0], full_constant(node.instruction.shape, 0)
+    on_true = xla.select(pred, node.g, zero) if node.needs[1] else None
+    return [None, on_true, xla.select(pred, zero, node.g) if node.needs[2] else None]
 
 
 @rule("clamp")
@@ -221,8 +221,8 @@ def clamp(node: Node) -> Cotangents:
     low, x, high = (_broadcast_limit(o, node.instruction.shape) for o in node.operands)
     inside, below = xla.and_(xla.gt(x, low), xla.lt(x, high)), xla.and_(xla.le(x, low), xla.lt(low, high))
     masks = (below, inside, xla.ge(xla.maximum(x, low), high))
-    made = [where(m, node.g) if n else None for m, n in zip(masks, node.needs, strict=True)]
-    return [m if m is None or s.rank else sum_over(m) for m, s in zip(made, node.shapes, strict=True)]
+    cotangents = [where(m, node.g) if n else None for m, n in zip(masks, node.needs, strict=True)]
+    return [m if m is None or s.rank else sum_over(m) for m, s in zip(cotangents, node.shapes, strict=True)]
 
 
 def _broadcast_limit(x: XlaOp, shape: Shape) -> XlaOp:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cyxla.numpy.gradient.backward import Linearised, no_derivative
 from cyxla.numpy.gradient.composites import composite
 from cyxla.numpy.gradient.elementwise import sum_over
-from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.numpy.gradient.table import Cotangents, Node, full_constant, rule, zeros
 from cyxla.numpy.tracing.bodies import Body, record_body
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.types import ElementType, Shape
@@ -29,9 +29,9 @@ def reduce_window(node: Node) -> Cotangents:
     """
     combiner_name = combiner(node.called[0]) if len(node.needs) == 2 else None
     if combiner_name not in ("add", "multiply", "maximum", "minimum"):
-        raise no_derivative(node.instruction, f" by {combiner_name or 'a function of its own'}")
+        raise no_derivative(node.instruction, f" by {combiner_name or 'a custom combiner'}")
     if node.needs[1]:
-        raise no_derivative(node.instruction, " by its initial value")
+        raise no_derivative(node.instruction, " with respect to its initial value")
     if not node.g.shape.size or not node.shapes[0].size:
         return [zeros(node.shapes[0]), None]
     window = node.attrs["window"]
@@ -44,20 +44,20 @@ def reduce_window(node: Node) -> Cotangents:
 
 def _window_sum(g: XlaOp, window: Window, shape: Shape) -> XlaOp:
     """Sum the cotangents of the windows over each element: strides become interior padding, and vice versa."""
-    config, padding = [], []
+    cropping, padding = [], []
     for w, n, m in zip(window, shape.dims, g.shape.dims, strict=True):
         reach = (w.size - 1) * w.window_dilation
         low = reach - w.padding_low
         high = (n - 1) * w.base_dilation + reach - low - (m - 1) * w.stride
-        config.append((min(low, 0), min(high, 0)))
+        cropping.append((min(low, 0), min(high, 0)))
         padding.append((max(low, 0), max(high, 0)))
     dilated = [w.stride for w in window]
-    if any(low or high for low, high in config):  # windows over padding only
-        between = [(0, 0, s - 1) for s in dilated]
-        g, dilated = xla.pad(g, 0, between), [1] * len(window)
-        g = xla.pad(g, 0, [(low, high, 0) for low, high in config])
+    if any(low or high for low, high in cropping):  # windows over padding only
+        interior = [(0, 0, s - 1) for s in dilated]
+        g, dilated = xla.pad(g, 0, interior), [1] * len(window)
+        g = xla.pad(g, 0, [(low, high, 0) for low, high in cropping])
     return xla.reduce_window(
-        g, filled(Shape.array(shape.dtype), 0), scalar_computation("add", shape.dtype), [w.size for w in window],
+        g, full_constant(Shape.array(shape.dtype), 0), scalar_computation("add", shape.dtype), [w.size for w in window],
         [w.base_dilation for w in window], padding, dilated, [w.window_dilation for w in window],
     )  # fmt: skip
 
@@ -66,8 +66,8 @@ def _window_extreme(node: Node, combiner_name: str) -> XlaOp:
     window = node.attrs["window"]
     if any(w.window_dilation != 1 or w.base_dilation != 1 for w in window):
         raise no_derivative(node.instruction, f" by {combiner_name} with dilation")
-    by = _comparison("GE" if combiner_name == "maximum" else "LE", node.shapes[0].dtype)
-    return _scatter_to_selected(node.operands[0], node.g, window, by)
+    comparator = _comparison("GE" if combiner_name == "maximum" else "LE", node.shapes[0].dtype)
+    return _scatter_to_selected(node.operands[0], node.g, window, comparator)
 
 
 def _scatter_to_selected(x: XlaOp, source: XlaOp, window: Window, select: XlaComputation) -> XlaOp:
@@ -95,19 +95,19 @@ def _window_product(node: Node) -> XlaOp:
     (axis,), n = axes, shape.dims[axes[0]]
     is_prefix = window[axis] == WindowDim(n, 1, n - 1, 0)
     if not is_prefix and window[axis] != WindowDim(n, 1, 0, n - 1):
-        raise no_derivative(node.instruction, " by multiply in windows of some elements")
+        raise no_derivative(node.instruction, " by multiply in windows that are not prefixes or suffixes")
     body = record_body("products", [shape], lambda x: [_prefix_products(x, axis, is_prefix)])
-    found = Linearised(body, node.operands[:1], [True]).pull([node.g])[0]
-    assert found is not None
-    return found
+    cotangent = Linearised(body, node.operands[:1], [True]).pull([node.g])[0]
+    assert cotangent is not None
+    return cotangent
 
 
 def _prefix_products(x: XlaOp, axis: int, is_prefix: bool) -> XlaOp:
     n, step = x.shape.dims[axis], 1
     while step < n:
         low, high = xla.slice_in_dim(x, 0, n - step, 1, axis), xla.slice_in_dim(x, step, n, 1, axis)
-        rest = xla.slice_in_dim(x, 0, step, 1, axis) if is_prefix else xla.slice_in_dim(x, n - step, n, 1, axis)
-        x = xla.concatenate([rest, low * high] if is_prefix else [low * high, rest], axis)
+        unchanged = xla.slice_in_dim(x, 0, step, 1, axis) if is_prefix else xla.slice_in_dim(x, n - step, n, 1, axis)
+        x = xla.concatenate([unchanged, low * high] if is_prefix else [low * high, unchanged], axis)
         step *= 2
     return x
 
@@ -116,7 +116,7 @@ def _prefix_products(x: XlaOp, axis: int, is_prefix: bool) -> XlaOp:
 def select_and_scatter(node: Node) -> Cotangents:
     """Pass the cotangent at the selected element of each window to its element of the source."""
     if combiner(node.called[1]) != "add":
-        raise no_derivative(node.instruction, " by another function than add")
+        raise no_derivative(node.instruction, " by a combiner other than add")
     if not node.shapes[1].size:
         return [None, zeros(node.shapes[1]) if node.needs[1] else None, sum_over(node.g) if node.needs[2] else None]
     to_source = _gather_selected(node) if node.needs[1] else None
@@ -126,15 +126,15 @@ def select_and_scatter(node: Node) -> Cotangents:
 def _gather_selected(node: Node) -> XlaOp:
     """Return the cotangent of the selected element of each window, by a reduction of (value, cotangent) pairs."""
     window, dtype = node.attrs["window"], node.shapes[0].dtype
-    least = _start_value(node.called[0])
+    start_value = _start_value(node.called[0])
 
     def reduce_pairs(x: XlaOp, g: XlaOp) -> XlaOp:
-        start = [filled(Shape.array(dtype), least), filled(Shape.array(dtype), 0)]
-        both = xla.reduce_window(
+        start = [full_constant(Shape.array(dtype), start_value), full_constant(Shape.array(dtype), 0)]
+        pair = xla.reduce_window(
             [x, g], start, _pair_selector(select, dtype), [w.size for w in window], [w.stride for w in window],
             [(w.padding_low, w.padding_high) for w in window],
         )  # fmt: skip
-        return xla.get_tuple_element(both, 1)
+        return xla.get_tuple_element(pair, 1)
 
     select = _copy_computation(node.called[0])
     return composite([node.operands[0], node.g], reduce_pairs, lambda i, o, c: [
@@ -161,8 +161,8 @@ def _pair_selector(select: XlaComputation, dtype: ElementType) -> XlaComputation
 def _copy_computation(computation: Computation) -> XlaComputation:
     """Copy a computation on its own."""
     builder = XlaBuilder(computation.name)
-    given = [xla.parameter(builder, k, p.shape) for k, p in enumerate(computation.parameters)]
-    return builder.build(inline_computation(builder, computation, given))
+    parameters = [xla.parameter(builder, k, p.shape) for k, p in enumerate(computation.parameters)]
+    return builder.build(inline_computation(builder, computation, parameters))
 
 
 def inline_computation(builder: XlaBuilder, computation: Computation, operands: Sequence[XlaOp]) -> XlaOp:
@@ -178,7 +178,9 @@ def body_of(computation: Computation) -> Body:
     """Return a computation as a body."""
     shapes = [p.shape for p in computation.parameters]
     return record_body(
-        computation.name, shapes, lambda *given: [inline_computation(require_current().builder, computation, given)]
+        computation.name,
+        shapes,
+        lambda *operands: [inline_computation(require_current().builder, computation, operands)],
     )
 
 
@@ -190,9 +192,9 @@ def call(node: Node) -> Cotangents:
     shapes = [p.shape for p in node.called[0].parameters]
     count = len(node.instruction.shape.elements)
 
-    def parts(*given: XlaOp) -> list[XlaOp]:
-        made = inline_computation(require_current().builder, node.called[0], given)
-        return [xla.get_tuple_element(made, k) for k in range(count)]
+    def parts(*operands: XlaOp) -> list[XlaOp]:
+        outputs = inline_computation(require_current().builder, node.called[0], operands)
+        return [xla.get_tuple_element(outputs, k) for k in range(count)]
 
     return Linearised(record_body("called", shapes, parts), node.operands, node.needs).pull(node.cotangents)
 
@@ -201,7 +203,7 @@ def call(node: Node) -> Cotangents:
 def map_(node: Node) -> Cotangents:
     """Differentiate the computation applied to whole arrays."""
     sizes = node.instruction.shape.dims
-    body = record_body("mapped", node.shapes, lambda *given: [_apply_to_arrays(node.called[0], given, sizes)])
+    body = record_body("mapped", node.shapes, lambda *operands: [_apply_to_arrays(node.called[0], operands, sizes)])
     return Linearised(body, node.operands, node.needs).pull([node.g])
 
 
@@ -232,23 +234,23 @@ def sort(node: Node) -> Cotangents:
     shape = node.shapes[0]
     builder = require_current().builder
     positions = xla.iota(builder, shape.with_dtype(ElementType.S64), axis)
-    by = _with_extra_operand(node.called[0], ElementType.S64)
+    comparator = _with_extra_operand(node.called[0], ElementType.S64)
     order = xla.get_tuple_element(
-        xla.sort([*node.operands, positions], by, axis, node.attrs["is_stable"]), len(node.needs)
+        xla.sort([*node.operands, positions], comparator, axis, node.attrs["is_stable"]), len(node.needs)
     )
     requested = [k for k, (c, n) in enumerate(zip(node.cotangents, node.needs, strict=True)) if c is not None and n]
-    found: list[XlaOp | None] = [None] * len(node.needs)
+    cotangents: list[XlaOp | None] = [None] * len(node.needs)
     if requested:
-        back = xla.sort([order, *[c for k in requested if (c := node.cotangents[k]) is not None]], None, axis)
+        restored = xla.sort([order, *[c for k in requested if (c := node.cotangents[k]) is not None]], None, axis)
         for n, k in enumerate(requested):
-            found[k] = xla.get_tuple_element(back, 1 + n)
-    return found
+            cotangents[k] = xla.get_tuple_element(restored, 1 + n)
+    return cotangents
 
 
 def _with_extra_operand(comparator: Computation, dtype: ElementType) -> XlaComputation:
     """Extend a comparator by an extra pair that it ignores."""
     builder = XlaBuilder(comparator.name)
-    given = [xla.parameter(builder, k, p.shape) for k, p in enumerate(comparator.parameters)]
+    parameters = [xla.parameter(builder, k, p.shape) for k, p in enumerate(comparator.parameters)]
     for _ in range(2):
         xla.parameter(builder, len(builder.instructions), Shape.array(dtype))
-    return builder.build(inline_computation(builder, comparator, given))
+    return builder.build(inline_computation(builder, comparator, parameters))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cyxla.numpy.gradient.backward import no_derivative
-from cyxla.numpy.gradient.elementwise import number
-from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.numpy.gradient.elementwise import full_like
+from cyxla.numpy.gradient.table import Cotangents, Node, full_constant, rule, zeros
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
@@ -24,7 +24,7 @@ def gather(node: Node) -> Cotangents:
     if not node.g.shape.size:
         return [zeros(operand), None]
     limits = [operand.dims[d] - a["slice_sizes"][d] for d in a["start_index_map"]]
-    clamped = _clamped(node.operands[1], limits, a["index_vector_dim"])
+    clamped = _clamp_starts(node.operands[1], limits, a["index_vector_dim"])
     dims = {
         "update_window_dims": a["offset_dims"], "inserted_window_dims": a["collapsed_slice_dims"],
         "scatter_dims_to_operand_dims": a["start_index_map"], "index_vector_dim": a["index_vector_dim"],
@@ -35,23 +35,23 @@ def gather(node: Node) -> Cotangents:
     return [xla.scatter(zeros(operand), clamped, node.g, scalar_computation("add", operand.dtype), **dims), None]
 
 
-def _clamped(indices: XlaOp, limits: list[int], vector_dim: int) -> XlaOp:
+def _clamp_starts(indices: XlaOp, limits: list[int], vector_dim: int) -> XlaOp:
     """Clamp start indices as `gather` does."""
-    low, high = number(indices, 0), _bounds(indices, limits, vector_dim)
+    low, high = full_like(indices, 0), _bounds(indices, limits, vector_dim)
     return xla.minimum(xla.maximum(indices, low), high)
 
 
 def _bounds(indices: XlaOp, limits: list[int], vector_dim: int) -> XlaOp:
     """Return the greatest start for each component of the indices, limited to the range of their dtype."""
-    shape, most = indices.shape, _greatest(indices.shape.dtype)
-    scalars = [filled(Shape.array(shape.dtype), min(limit, most)) for limit in limits]
+    shape, max_value = indices.shape, _max_value(indices.shape.dtype)
+    scalars = [full_constant(Shape.array(shape.dtype), min(limit, max_value)) for limit in limits]
     if vector_dim == shape.rank:
         return xla.broadcast(scalars[0], shape.dims) if shape.rank else scalars[0]
     row = xla.concatenate([xla.reshape(s, (1,)) for s in scalars], 0)
     return xla.broadcast_in_dim(row, shape.dims, (vector_dim,))
 
 
-def _greatest(dtype: ElementType) -> int:
+def _max_value(dtype: ElementType) -> int:
     return int((1 << (dtype.bits - (1 if dtype.is_signed else 0))) - 1)
 
 
@@ -62,7 +62,7 @@ def scatter(node: Node) -> Cotangents:
         raise no_derivative(node.instruction, " of several arrays")
     combiner_name = _is_replacement(node.called[0]) or combiner(node.called[0]) or _subtracts_or_divides(node.called[0])
     if combiner_name not in _BY_COMBINER:
-        raise no_derivative(node.instruction, f" by {combiner_name or 'a function of its own'}")
+        raise no_derivative(node.instruction, f" by {combiner_name or 'a custom combiner'}")
     if not node.shapes[2].size:
         return [node.g, None, zeros(node.shapes[2]) if node.needs[2] else None]
     to_operand, to_updates = _BY_COMBINER[combiner_name](node)
@@ -76,8 +76,8 @@ def _is_replacement(computation: Computation) -> str | None:
 def _subtracts_or_divides(computation: Computation) -> str | None:
     """Return the opcode if the combiner subtracts or divides by updates."""
     root = computation.root
-    wanted = root.opcode in ("subtract", "divide") and list(root.operands) == list(computation.parameters)
-    return root.opcode if wanted else None
+    matches = root.opcode in ("subtract", "divide") and list(root.operands) == list(computation.parameters)
+    return root.opcode if matches else None
 
 
 class _UpdatedElements:
@@ -102,37 +102,39 @@ class _UpdatedElements:
     def gather(self, array: XlaOp) -> XlaOp:
         """Gather the updated elements of an array; zero for windows out of range."""
         a = self.attrs
-        found = xla.gather(
+        gathered = xla.gather(
             array, self.node.operands[1], offset_dims=a["update_window_dims"],
             collapsed_slice_dims=a["inserted_window_dims"], start_index_map=a["scatter_dims_to_operand_dims"],
             operand_batching_dims=a["input_batching_dims"],
             start_indices_batching_dims=a["scatter_indices_batching_dims"], index_vector_dim=a["index_vector_dim"],
             slice_sizes=self.window_sizes, indices_are_sorted=a["indices_are_sorted"],
         )  # fmt: skip
-        return xla.select(self.in_range(), found, number(found, 0))
+        return xla.select(self.in_range(), gathered, full_like(gathered, 0))
 
     def in_range(self) -> XlaOp:
         """Return a mask of updates whose window is in range; others are skipped by the scatter."""
         a, indices = self.attrs, self.node.operands[1]
         vector_dim, window_sizes = a["index_vector_dim"], self.window_sizes
         limits = [self.operand.dims[d] - window_sizes[d] for d in a["scatter_dims_to_operand_dims"]]
-        fine = xla.and_(xla.ge(indices, number(indices, 0)), xla.le(indices, _bounds(indices, limits, vector_dim)))
+        in_bounds = xla.and_(
+            xla.ge(indices, full_like(indices, 0)), xla.le(indices, _bounds(indices, limits, vector_dim))
+        )
         if vector_dim < indices.shape.rank:
-            fine = xla.reduce(
-                fine, [filled(Shape.array("pred"), True)], scalar_computation("and", "pred"), [vector_dim]
+            in_bounds = xla.reduce(
+                in_bounds, [full_constant(Shape.array("pred"), True)], scalar_computation("and", "pred"), [vector_dim]
             )
-        kept = [d for d in range(self.updates.rank) if d not in a["update_window_dims"]]
-        return xla.broadcast_in_dim(fine, self.updates.dims, kept)
+        batch_dims = [d for d in range(self.updates.rank) if d not in a["update_window_dims"]]
+        return xla.broadcast_in_dim(in_bounds, self.updates.dims, batch_dims)
 
     def scatter(self, array: XlaOp, updates: XlaOp, combiner_name: str) -> XlaOp:
         """Scatter other values by another combiner at the same indices."""
-        by = (
+        combiner_ = (
             _second_operand(updates.shape.dtype)
             if combiner_name == "replace"
             else scalar_computation(combiner_name, updates.shape.dtype)
         )
         unique = self.attrs["unique_indices"]
-        return xla.scatter(array, self.node.operands[1], updates, by, unique_indices=unique, **self.dims)
+        return xla.scatter(array, self.node.operands[1], updates, combiner_, unique_indices=unique, **self.dims)
 
 
 def _absent_dims(attrs: Dims) -> tuple[int, ...]:
@@ -152,34 +154,34 @@ def _add(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
 def _replace(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
     """Differentiate a replacement: of several updates of one element only the last one has a cotangent."""
     elements = _UpdatedElements(node)
-    rest = elements.scatter(node.g, filled(node.shapes[2], 0), "replace") if node.needs[0] else None
+    to_operand = elements.scatter(node.g, full_constant(node.shapes[2], 0), "replace") if node.needs[0] else None
     if not node.needs[2]:
-        return rest, None
-    found = elements.gather(node.g)
+        return to_operand, None
+    to_updates = elements.gather(node.g)
     if node.attrs["unique_indices"] or node.shapes[2].size == 1:
-        return rest, found
+        return to_operand, to_updates
     numbers = _numbers_from_one(node.shapes[2])
     winners = elements.gather(elements.scatter(zeros(node.shapes[0].with_dtype(ElementType.S64)), numbers, "replace"))
-    return rest, xla.select(xla.eq(numbers, winners), found, number(found, 0))
+    return to_operand, xla.select(xla.eq(numbers, winners), to_updates, full_like(to_updates, 0))
 
 
 def _numbers_from_one(shape: Shape) -> XlaOp:
     """Return 1, 2, 3 .. in a shape."""
     flat = xla.iota(require_current().builder, Shape.array(ElementType.S64, (shape.size,)))
-    return xla.reshape(flat + number(flat, 1), shape.dims)
+    return xla.reshape(flat + full_like(flat, 1), shape.dims)
 
 
 def _multiply(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
     elements = _UpdatedElements(node)
     x, updates = node.operands[0], node.operands[2]
-    factor = elements.scatter(number(x, 1), updates, "multiply")
-    back = node.g * factor if node.needs[0] else None
+    factor = elements.scatter(full_like(x, 1), updates, "multiply")
+    to_operand = node.g * factor if node.needs[0] else None
     if not node.needs[2]:
-        return back, None
-    slope = elements.gather(node.g * x)
+        return to_operand, None
+    to_updates = elements.gather(node.g * x)
     if node.attrs["unique_indices"] or node.shapes[2].size == 1:
-        return back, slope
-    return back, slope * _products_of_others(elements.gather(_numbers_from_one(x.shape)), updates)
+        return to_operand, to_updates
+    return to_operand, to_updates * _products_of_others(elements.gather(_numbers_from_one(x.shape)), updates)
 
 
 def _products_of_others(numbers: XlaOp, x: XlaOp) -> XlaOp:
@@ -188,10 +190,10 @@ def _products_of_others(numbers: XlaOp, x: XlaOp) -> XlaOp:
     keys, flat = (xla.reshape(v, (count,)) for v in (numbers, x))
     order = _numbers_from_one(keys.shape)
     keys, order, flat = (xla.get_tuple_element(xla.sort([keys, order, flat], None, 0), k) for k in range(3))
-    both = _products_before(keys, flat)
+    prefixes = _products_before(keys, flat)
     suffixes = _products_before(xla.reverse(keys, (0,)), xla.reverse(flat, (0,)))
-    made = xla.sort([order, both * xla.reverse(suffixes, (0,))], None, 0)
-    return xla.reshape(xla.get_tuple_element(made, 1), x.shape.dims)
+    restored = xla.sort([order, prefixes * xla.reverse(suffixes, (0,))], None, 0)
+    return xla.reshape(xla.get_tuple_element(restored, 1), x.shape.dims)
 
 
 def _products_before(keys: XlaOp, x: XlaOp) -> XlaOp:
@@ -199,15 +201,15 @@ def _products_before(keys: XlaOp, x: XlaOp) -> XlaOp:
     count = x.shape.dims[0]
 
     def earlier(v: XlaOp, step: int) -> XlaOp:
-        same = xla.eq(xla.slice_in_dim(keys, step, count, 1, 0), xla.slice_in_dim(keys, 0, count - step, 1, 0))
-        moved = xla.slice_in_dim(v, 0, count - step, 1, 0)
-        return xla.pad_in_dim(xla.select(same, moved, number(moved, 1)), 1, 0, step, 0)
+        same_key = xla.eq(xla.slice_in_dim(keys, step, count, 1, 0), xla.slice_in_dim(keys, 0, count - step, 1, 0))
+        shifted = xla.slice_in_dim(v, 0, count - step, 1, 0)
+        return xla.pad_in_dim(xla.select(same_key, shifted, full_like(shifted, 1)), 1, 0, step, 0)
 
-    found, step = earlier(x, 1), 1
+    products, step = earlier(x, 1), 1
     while step < count:
-        found = found * earlier(found, step)
+        products = products * earlier(products, step)
         step *= 2
-    return found
+    return products
 
 
 def _subtract(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
@@ -216,7 +218,7 @@ def _subtract(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
 
 def _divide(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
     elements, updates = _UpdatedElements(node), node.operands[2]
-    divisor = elements.scatter(number(node.operands[0], 1), updates, "multiply")
+    divisor = elements.scatter(full_like(node.operands[0], 1), updates, "multiply")
     return node.g / divisor if node.needs[0] else None, -(elements.gather(node.g * node.out) / updates)
 
 
@@ -224,14 +226,16 @@ def _extreme(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
     """Differentiate an extreme: elements equal to the result share the cotangent."""
     elements, out = _UpdatedElements(node), node.out
     x, updates = node.operands[0], node.operands[2]
-    own = _ones_where(xla.eq(x, out), x)
-    theirs = _ones_where(xla.and_(xla.eq(updates, elements.gather(out)), elements.in_range()), updates)
-    share = node.g / xla.maximum(elements.scatter(own, theirs, "add"), number(x, 1))
-    return share * own if node.needs[0] else None, elements.gather(share) * theirs if node.needs[2] else None
+    operand_mask = _ones_where(xla.eq(x, out), x)
+    update_mask = _ones_where(xla.and_(xla.eq(updates, elements.gather(out)), elements.in_range()), updates)
+    share = node.g / xla.maximum(elements.scatter(operand_mask, update_mask, "add"), full_like(x, 1))
+    return share * operand_mask if node.needs[0] else None, elements.gather(share) * update_mask if node.needs[
+        2
+    ] else None
 
 
 def _ones_where(mask: XlaOp, like: XlaOp) -> XlaOp:
-    return xla.select(mask, number(like, 1), number(like, 0))
+    return xla.select(mask, full_like(like, 1), full_like(like, 0))
 
 
 _BY_COMBINER = {

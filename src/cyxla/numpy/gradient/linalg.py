@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from math import prod
 
-from cyxla.numpy.gradient.elementwise import as_complex, conjugate, number
-from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.numpy.gradient.elementwise import as_complex, conjugate, full_like
+from cyxla.numpy.gradient.table import Cotangents, Node, full_constant, rule, zeros
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 
-def transposed(x: XlaOp) -> XlaOp:
+def transpose(x: XlaOp) -> XlaOp:
     """Transpose the last two dimensions."""
     n = x.shape.rank
     return xla.transpose(x, [*range(n - 2), n - 1, n - 2])
@@ -31,7 +31,7 @@ def triangle(x: XlaOp, lower: bool, strict: bool = False) -> XlaOp:
     """Return a triangle of matrices, with zeros elsewhere."""
     rows, columns = (_indices(x.shape, d) for d in (-2, -1))
     outer, inner = (rows, columns) if lower else (columns, rows)
-    return xla.select(xla.gt(outer, inner) if strict else xla.ge(outer, inner), x, number(x, 0))
+    return xla.select(xla.gt(outer, inner) if strict else xla.ge(outer, inner), x, full_like(x, 0))
 
 
 def _indices(shape: Shape, dimension: int) -> XlaOp:
@@ -45,35 +45,39 @@ def triangular_solve(node: Node) -> Cotangents:
     left, transpose_a = node.attrs["left_side"], node.attrs["transpose_a"]
     lower, unit = node.attrs["lower"], node.attrs["unit_diagonal"]
     g, transposition = node.g, "NO_TRANSPOSE" if transpose_a != "NO_TRANSPOSE" else "TRANSPOSE"
-    given = conjugate(g) if transpose_a == "ADJOINT" else g
-    back = xla.triangular_solve(a, given, left_side=left, lower=lower, unit_diagonal=unit, transpose_a=transposition)
-    back = conjugate(back) if transpose_a == "ADJOINT" else back
+    cotangent = conjugate(g) if transpose_a == "ADJOINT" else g
+    rhs_cotangent = xla.triangular_solve(
+        a, cotangent, left_side=left, lower=lower, unit_diagonal=unit, transpose_a=transposition
+    )
+    rhs_cotangent = conjugate(rhs_cotangent) if transpose_a == "ADJOINT" else rhs_cotangent
     if not node.needs[0]:
-        return [None, back]
-    slope = -matmul(back, transposed(node.out)) if left else -matmul(transposed(node.out), back)
-    slope = slope if transpose_a == "NO_TRANSPOSE" else transposed(slope)
-    slope = conjugate(slope) if transpose_a == "ADJOINT" else slope
-    return [triangle(slope, lower, unit), back]
+        return [None, rhs_cotangent]
+    matrix_cotangent = (
+        -matmul(rhs_cotangent, transpose(node.out)) if left else -matmul(transpose(node.out), rhs_cotangent)
+    )
+    matrix_cotangent = matrix_cotangent if transpose_a == "NO_TRANSPOSE" else transpose(matrix_cotangent)
+    matrix_cotangent = conjugate(matrix_cotangent) if transpose_a == "ADJOINT" else matrix_cotangent
+    return [triangle(matrix_cotangent, lower, unit), rhs_cotangent]
 
 
 @rule("cholesky")
 def cholesky(node: Node) -> Cotangents:
     """Differentiate with respect to the triangle that is read."""
     lower = node.attrs["lower"]
-    factor, g = (node.out, node.g) if lower else (transposed(conjugate(node.out)), transposed(conjugate(node.g)))
-    inner = triangle(matmul(transposed(factor), triangle(g, True)), True)
-    half = triangle(inner, True, strict=True) + number(inner, 0.5) * (inner - triangle(inner, True, strict=True))
+    factor, g = (node.out, node.g) if lower else (transpose(conjugate(node.out)), transpose(conjugate(node.g)))
+    inner = triangle(matmul(transpose(factor), triangle(g, True)), True)
+    half = triangle(inner, True, strict=True) + full_like(inner, 0.5) * (inner - triangle(inner, True, strict=True))
     right = xla.triangular_solve(conjugate(factor), half, left_side=False, lower=True)
     left_solve = xla.triangular_solve(factor, right, left_side=True, lower=True, transpose_a="TRANSPOSE")
-    hermitian = _hermitian(left_solve)
-    read = triangle(hermitian, True, strict=True)
-    diagonal = triangle(hermitian, True) - read
-    found = read + read + diagonal
-    return [found if lower else transposed(conjugate(found))]
+    hermitian = _hermitian_part(left_solve)
+    strict = triangle(hermitian, True, strict=True)
+    diagonal = triangle(hermitian, True) - strict
+    cotangent = strict + strict + diagonal
+    return [cotangent if lower else transpose(conjugate(cotangent))]
 
 
-def _hermitian(x: XlaOp) -> XlaOp:
-    return number(x, 0.5) * (x + transposed(conjugate(x)))
+def _hermitian_part(x: XlaOp) -> XlaOp:
+    return full_like(x, 0.5) * (x + transpose(conjugate(x)))
 
 
 @rule("fft")
@@ -100,15 +104,15 @@ def _to_real(node: Node, lengths: tuple[int, ...]) -> XlaOp:
 
     Those are all except the first and, for an even length, the last.
     """
-    back = conjugate(xla.fft(node.g, "RFFT", lengths))
-    positions = xla.iota(require_current().builder, back.shape.with_dtype(ElementType.S32), back.shape.rank - 1)
-    single = xla.eq(positions, number(positions, 0))
+    spectrum = conjugate(xla.fft(node.g, "RFFT", lengths))
+    positions = xla.iota(require_current().builder, spectrum.shape.with_dtype(ElementType.S32), spectrum.shape.rank - 1)
+    single = xla.eq(positions, full_like(positions, 0))
     if lengths[-1] % 2 == 0:
-        single = xla.or_(single, xla.eq(positions, number(positions, lengths[-1] // 2)))
-    real = Shape.array(node.g.shape.dtype, back.shape.dims)
+        single = xla.or_(single, xla.eq(positions, full_like(positions, lengths[-1] // 2)))
+    real = Shape.array(node.g.shape.dtype, spectrum.shape.dims)
     scale = prod(lengths)
-    weights = xla.select(single, filled(real, 1 / scale), filled(real, 2 / scale))
-    return back * as_complex(weights)
+    weights = xla.select(single, full_constant(real, 1 / scale), full_constant(real, 2 / scale))
+    return spectrum * as_complex(weights)
 
 
 _BY_TYPE = {"FFT": _complex_to_complex, "IFFT": _complex_to_complex, "RFFT": _from_real, "IRFFT": _to_real}

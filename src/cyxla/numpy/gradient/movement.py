@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cyxla.numpy.gradient.elementwise import sum_over
-from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.numpy.gradient.table import Cotangents, Node, full_constant, rule, zeros
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -42,11 +42,11 @@ def slice_(node: Node) -> Cotangents:
     """Pad the cotangent with zeros, around it and in between."""
     if not node.g.shape.size:
         return [zeros(node.shapes[0])]
-    config = []
-    for r, size, kept in zip(node.attrs["slice"], node.shapes[0].dims, node.g.shape.dims, strict=True):
-        end = r.start + (kept - 1) * r.stride + 1
-        config.append((r.start, size - end, r.stride - 1))
-    return [xla.pad(node.g, 0, config)]
+    padding = []
+    for r, size, count in zip(node.attrs["slice"], node.shapes[0].dims, node.g.shape.dims, strict=True):
+        end = r.start + (count - 1) * r.stride + 1
+        padding.append((r.start, size - end, r.stride - 1))
+    return [xla.pad(node.g, 0, padding)]
 
 
 @rule("pad")
@@ -62,35 +62,35 @@ def _unpad(g: XlaOp, config: tuple[tuple[int, int, int], ...], shape: Shape) -> 
         return zeros(shape)
     if any(low or high for low, high, _ in config):
         g = xla.pad(g, 0, [(-low, -high, 0) for low, high, _ in config])
-    if not any(between for _, _, between in config):
+    if not any(interior for _, _, interior in config):
         return g
-    return xla.slice_(g, [0] * shape.rank, g.shape.dims, [between + 1 for _, _, between in config])
+    return xla.slice_(g, [0] * shape.rank, g.shape.dims, [interior + 1 for _, _, interior in config])
 
 
 @rule("concatenate")
 def concatenate(node: Node) -> Cotangents:
     """Slice the cotangent of each operand."""
     (axis,) = node.attrs["dimensions"]
-    made: list[XlaOp | None] = []
+    cotangents: list[XlaOp | None] = []
     start = 0
     for shape, needed in zip(node.shapes, node.needs, strict=True):
         end = start + shape.dims[axis]
-        made.append(xla.slice_in_dim(node.g, start, end, 1, axis) if needed else None)
+        cotangents.append(xla.slice_in_dim(node.g, start, end, 1, axis) if needed else None)
         start = end
-    return made
+    return cotangents
 
 
 @rule("dynamic-slice")
 def dynamic_slice(node: Node) -> Cotangents:
     """Write the cotangent into zeros."""
-    back = xla.dynamic_update_slice(zeros(node.shapes[0]), node.g, node.operands[1:])
-    return [back, *[None] * (len(node.needs) - 1)]
+    operand_cotangent = xla.dynamic_update_slice(zeros(node.shapes[0]), node.g, node.operands[1:])
+    return [operand_cotangent, *[None] * (len(node.needs) - 1)]
 
 
 @rule("dynamic-update-slice")
 def dynamic_update_slice(node: Node) -> Cotangents:
     """Pass the updated part to the update, the rest to the operand."""
     update, starts = node.shapes[1], node.operands[2:]
-    rest = xla.dynamic_update_slice(node.g, filled(update, 0), starts) if node.needs[0] else None
-    part = xla.dynamic_slice(node.g, starts, update.dims) if node.needs[1] else None
-    return [rest, part, *[None] * len(starts)]
+    operand_cotangent = xla.dynamic_update_slice(node.g, full_constant(update, 0), starts) if node.needs[0] else None
+    update_cotangent = xla.dynamic_slice(node.g, starts, update.dims) if node.needs[1] else None
+    return [operand_cotangent, update_cotangent, *[None] * len(starts)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cyxla.numpy.gradient.backward import Linearised, no_derivative
-from cyxla.numpy.gradient.elementwise import is_zero, number, sum_over
+from cyxla.numpy.gradient.elementwise import full_like, is_zero, sum_over
 from cyxla.numpy.gradient.table import Cotangents, Node, rule
 from cyxla.numpy.tracing.bodies import record_body
 from cyxla.types import Shape
@@ -25,10 +25,10 @@ def reduce(node: Node) -> Cotangents:
     """Differentiate: sums broadcast the cotangent, extremes share it among the elements that attained them."""
     if len(node.needs) > 2:
         return _arg_extreme(node)
-    found = "maximum" if _selects_operand(node.called[0]) else combiner(node.called[0])
-    if found not in _BY_COMBINER:
-        raise no_derivative(node.instruction, f" by {found or 'a function of its own'}")
-    return _BY_COMBINER[found](node)
+    combiner_name = "maximum" if _selects_operand(node.called[0]) else combiner(node.called[0])
+    if combiner_name not in _BY_COMBINER:
+        raise no_derivative(node.instruction, f" by {combiner_name or 'a custom combiner'}")
+    return _BY_COMBINER[combiner_name](node)
 
 
 def _selects_operand(computation: Computation) -> bool:
@@ -38,21 +38,24 @@ def _selects_operand(computation: Computation) -> bool:
 
 
 def _sum(node: Node) -> Cotangents:
-    back = broadcast_back(node.g, node.shapes[0], node.attrs["dimensions"]) if node.needs[0] else None
-    return [back, sum_over(node.g) if node.needs[1] else None]
+    operand_cotangent = broadcast_back(node.g, node.shapes[0], node.attrs["dimensions"]) if node.needs[0] else None
+    return [operand_cotangent, sum_over(node.g) if node.needs[1] else None]
 
 
 def _extreme(node: Node) -> Cotangents:
     dims, (x, init) = node.attrs["dimensions"], node.operands
-    hits = xla.eq(x, broadcast_back(node.out, x.shape, dims))
-    one, nil = number(x, 1), number(x, 0)
-    count = sum_over(xla.select(hits, one, nil), dims)
-    floor = xla.eq(node.out, xla.broadcast(init, node.out.shape.dims)) if node.needs[1] else None
-    if floor is not None:
-        count = count + xla.select(floor, number(count, 1), number(count, 0))
-    share = node.g / xla.select(is_zero(count), number(count, 1), count)
-    start = None if floor is None else sum_over(xla.select(floor, share, number(share, 0)))
-    return [xla.select(hits, broadcast_back(share, x.shape, dims), nil) if node.needs[0] else None, start]
+    is_extreme = xla.eq(x, broadcast_back(node.out, x.shape, dims))
+    one, zero = full_like(x, 1), full_like(x, 0)
+    count = sum_over(xla.select(is_extreme, one, zero), dims)
+    init_selected = xla.eq(node.out, xla.broadcast(init, node.out.shape.dims)) if node.needs[1] else None
+    if init_selected is not None:
+        count = count + xla.select(init_selected, full_like(count, 1), full_like(count, 0))
+    share = node.g / xla.select(is_zero(count), full_like(count, 1), count)
+    init_cotangent = None if init_selected is None else sum_over(xla.select(init_selected, share, full_like(share, 0)))
+    return [
+        xla.select(is_extreme, broadcast_back(share, x.shape, dims), zero) if node.needs[0] else None,
+        init_cotangent,
+    ]
 
 
 def _product(node: Node) -> Cotangents:
@@ -63,24 +66,24 @@ def _product(node: Node) -> Cotangents:
 
 
 def _product_tree(x: XlaOp, init: XlaOp, dims: Sequence[int]) -> XlaOp:
-    kept = [d for d in range(x.shape.rank) if d not in dims]
-    sizes = [x.shape.dims[d] for d in kept]
-    whole = xla.reshape(xla.transpose(x, [*kept, *dims]), (*sizes, x.shape.size // max(_count(sizes), 1)))
-    axis = len(kept)
-    while (n := whole.shape.dims[axis]) > 1:
+    remaining = [d for d in range(x.shape.rank) if d not in dims]
+    sizes = [x.shape.dims[d] for d in remaining]
+    factors = xla.reshape(xla.transpose(x, [*remaining, *dims]), (*sizes, x.shape.size // max(_count(sizes), 1)))
+    axis = len(remaining)
+    while (n := factors.shape.dims[axis]) > 1:
         half = n // 2
-        pairs = xla.slice_in_dim(whole, 0, half, 1, axis) * xla.slice_in_dim(whole, half, 2 * half, 1, axis)
-        odd = xla.slice_in_dim(whole, 2 * half, n, 1, axis)
-        whole = xla.concatenate([pairs, odd], axis) if n % 2 else pairs
+        pairs = xla.slice_in_dim(factors, 0, half, 1, axis) * xla.slice_in_dim(factors, half, 2 * half, 1, axis)
+        odd = xla.slice_in_dim(factors, 2 * half, n, 1, axis)
+        factors = xla.concatenate([pairs, odd], axis) if n % 2 else pairs
     start = xla.broadcast(init, sizes) if sizes else init
-    return start * xla.reshape(whole, sizes) if whole.shape.dims[axis] else start
+    return start * xla.reshape(factors, sizes) if factors.shape.dims[axis] else start
 
 
 def _count(sizes: Sequence[int]) -> int:
-    found = 1
+    product = 1
     for s in sizes:
-        found *= s
-    return found
+        product *= s
+    return product
 
 
 _BY_COMBINER = {"add": _sum, "maximum": _extreme, "minimum": _extreme, "multiply": _product}
@@ -93,6 +96,6 @@ def _arg_extreme(node: Node) -> Cotangents:
     if len(node.needs) != 4 or requested != [0] or not index.shape.dtype.is_integer or any(node.needs[1:]):
         raise no_derivative(node.instruction, " of several arrays")
     dims = node.attrs["dimensions"]
-    found = broadcast_back(xla.get_tuple_element(node.out, 1), value.shape, dims)
-    back = broadcast_back(node.g, value.shape, dims)
-    return [xla.select(xla.eq(index, found), back, number(back, 0)), None, None, None]
+    selected_index = broadcast_back(xla.get_tuple_element(node.out, 1), value.shape, dims)
+    cotangent = broadcast_back(node.g, value.shape, dims)
+    return [xla.select(xla.eq(index, selected_index), cotangent, full_like(cotangent, 0)), None, None, None]

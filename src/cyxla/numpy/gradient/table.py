@@ -53,9 +53,9 @@ class Node:
     @property
     def g(self) -> XlaOp:
         """Cotangent of a result that is not a tuple."""
-        found = self.cotangents[0]
-        assert found is not None
-        return found
+        cotangent = self.cotangents[0]
+        assert cotangent is not None
+        return cotangent
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -100,10 +100,10 @@ def find(opcode: str) -> Pull | None:
 
 def zeros(shape: Shape) -> XlaOp:
     """Return zeros of a shape in the current trace."""
-    return filled(shape, 0)
+    return full_constant(shape, 0)
 
 
-def filled(shape: Shape, value: Any) -> XlaOp:
+def full_constant(shape: Shape, value: Any) -> XlaOp:
     """Broadcast a number to a shape in the current trace."""
-    number = require_current().constant(value, shape.dtype.numpy_dtype)
-    return xla.broadcast(number, shape.dims) if shape.rank else number
+    scalar = require_current().constant(value, shape.dtype.numpy_dtype)
+    return xla.broadcast(scalar, shape.dims) if shape.rank else scalar

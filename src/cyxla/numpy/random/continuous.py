@@ -30,8 +30,8 @@ class Continuous(Source):
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
         """Draw standard normal numbers."""
-        wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
-        return to_out(self.normals(wanted, float_type(dtype, "standard_normal")), out)
+        sizes = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
+        return to_out(self.normals(sizes, float_type(dtype, "standard_normal")), out)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Draw normal numbers of mean `loc` and standard deviation `scale`."""
@@ -49,9 +49,9 @@ class Continuous(Source):
     ) -> Array:
         """Draw exponential numbers of mean 1, by the inverse of the distribution whatever the method."""
         if method not in ("zig", "inv"):
-            raise ValueError(f"method is 'zig' or 'inv', not {method!r}")
-        wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
-        return to_out(-np.log(self.positive(wanted, float_type(dtype, "standard_exponential"))), out)
+            raise ValueError(f"method must be 'zig' or 'inv', not {method!r}")
+        sizes = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
+        return to_out(-np.log(self.positive(sizes, float_type(dtype, "standard_exponential"))), out)
 
     def _exponentials(self, *sizes: int) -> Array:
         return -np.log(self.positive(sizes))
@@ -65,22 +65,22 @@ class Continuous(Source):
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
         """Draw gamma numbers by rejection from cubed normal numbers (Marsaglia and Tsang)."""
         require_nonnegative(shape, "shape")
-        wanted = float_type(dtype, "standard_gamma")
+        result_dtype = float_type(dtype, "standard_gamma")
         a = as_float64(shape)
         sizes = out.shape if size is None and out is not None else sizes_of(size, a)
-        return to_out(self._gammas(a, sizes).astype(wanted), out)
+        return to_out(self._gammas(a, sizes).astype(result_dtype), out)
 
     def _gammas(self, shape: Array, sizes: tuple[int, ...]) -> Array:
         return np.exp(self._log_gammas(shape, sizes))
 
     def _log_gammas(self, shape: Array, sizes: tuple[int, ...]) -> Array:
         """Draw logarithms of gamma numbers, which do not underflow for small shapes."""
-        fine = (shape > 0) & np.isfinite(shape)
-        a = np.where(fine, shape, 1.0)
-        small = a < 1
-        drawn = self._log_gammas_of_large_shape(np.broadcast_to(np.where(small, a + 1, a), sizes), sizes)
-        drawn = drawn + np.where(small, np.log(self.positive(sizes)) / np.where(small, a, 1.0), 0.0)
-        return np.where(fine, drawn, np.log(np.where(fine, 1.0, shape)))
+        valid = (shape > 0) & np.isfinite(shape)
+        a = np.where(valid, shape, 1.0)
+        is_small = a < 1
+        logs = self._log_gammas_of_large_shape(np.broadcast_to(np.where(is_small, a + 1, a), sizes), sizes)
+        logs = logs + np.where(is_small, np.log(self.positive(sizes)) / np.where(is_small, a, 1.0), 0.0)
+        return np.where(valid, logs, np.log(np.where(valid, 1.0, shape)))
 
     def _log_gammas_of_large_shape(self, shape: Array, sizes: tuple[int, ...]) -> Array:
         """Draw logarithms of gamma numbers for shapes of at least 1."""
@@ -91,8 +91,8 @@ class Continuous(Source):
             x, u = source.normals(sizes), source.positive(sizes)
             v = 1 + c * x
             cube = np.where(v > 0, v, 1.0) ** 3
-            good = (v > 0) & (np.log(u) < 0.5 * x * x + d - d * cube + d * np.log(cube))
-            return np.log(d * cube), good
+            accepted = (v > 0) & (np.log(u) < 0.5 * x * x + d - d * cube + d * np.log(cube))
+            return np.log(d * cube), accepted
 
         drawn = self.sample_by_rejection(sizes, np.float64, propose)
         return TracedArray(attach([value_of(shape)], [value_of(drawn)], vjp=_log_gamma_vjp)[0])
@@ -123,9 +123,9 @@ class Continuous(Source):
         """Draw F numbers: ratios of two mean squares."""
         require_positive(dfnum, "dfnum")
         require_positive(dfden, "dfden")
-        over, under = as_float64(dfnum), as_float64(dfden)
-        sizes = sizes_of(size, over, under)
-        return (self._gammas(over / 2, sizes) / over) / (self._gammas(under / 2, sizes) / under)
+        numerator, denominator = as_float64(dfnum), as_float64(dfden)
+        sizes = sizes_of(size, numerator, denominator)
+        return (self._gammas(numerator / 2, sizes) / numerator) / (self._gammas(denominator / 2, sizes) / denominator)
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
         """Draw Student's t numbers: a normal number over the root of a mean square of `df` others."""
@@ -197,27 +197,33 @@ class Continuous(Source):
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
         """Draw angles around `mu` by rejection from wrapped Cauchy numbers (Best and Fisher)."""
         require_nonnegative(kappa, "kappa")
-        middle, focus = as_float64(mu), as_float64(kappa)
-        sizes = sizes_of(size, middle, focus)
-        uniform, narrow = focus < 1e-8, focus > 1e6
-        k = np.where((focus >= 1e-8) & ~narrow, focus, 1.0)
-        turns = 2 * self.unit(sizes) - 1
-        drawn = np.where(uniform, np.pi * turns, np.where(turns < 0, -1.0, 1.0) * self._angles(k, sizes))
-        drawn = np.where(narrow, self.normals(sizes) / np.sqrt(np.where(narrow, focus, 1.0)), drawn)
-        return _wrap_angle(middle + np.where(np.isnan(focus), focus, drawn))
+        center, concentration = as_float64(mu), as_float64(kappa)
+        sizes = sizes_of(size, center, concentration)
+        is_uniform, is_narrow = concentration < 1e-8, concentration > 1e6
+        k = np.where((concentration >= 1e-8) & ~is_narrow, concentration, 1.0)
+        signed_uniform = 2 * self.unit(sizes) - 1
+        angles = np.where(
+            is_uniform, np.pi * signed_uniform, np.where(signed_uniform < 0, -1.0, 1.0) * self._angles(k, sizes)
+        )
+        angles = np.where(is_narrow, self.normals(sizes) / np.sqrt(np.where(is_narrow, concentration, 1.0)), angles)
+        return _wrap_angle(center + np.where(np.isnan(concentration), concentration, angles))
 
-    def _angles(self, focus: Array, sizes: tuple[int, ...]) -> Array:
+    def _angles(self, concentration: Array, sizes: tuple[int, ...]) -> Array:
         """Draw absolute values of von Mises angles around 0."""
-        r = 1 + np.sqrt(1 + 4 * focus * focus)
-        rho = (r - np.sqrt(2 * r)) / (2 * focus)
-        s = np.where(focus < 1e-5, 1 / focus + focus, (1 + rho * rho) / (2 * np.where(rho == 0, 1.0, rho)))
+        r = 1 + np.sqrt(1 + 4 * concentration * concentration)
+        rho = (r - np.sqrt(2 * r)) / (2 * concentration)
+        s = np.where(
+            concentration < 1e-5,
+            1 / concentration + concentration,
+            (1 + rho * rho) / (2 * np.where(rho == 0, 1.0, rho)),
+        )
 
         def propose(source: Source) -> tuple[Array, Array]:
             z = np.cos(np.pi * source.unit(sizes))
             w = (1 + s * z) / (s + z)
-            y, v = focus * (s - w), source.positive(sizes)
-            good = (y * (2 - y) >= v) | (np.log(np.maximum(y, np.finfo(float).tiny) / v) + 1 >= y)
-            return np.arccos(np.clip(w, -1.0, 1.0)), good
+            y, v = concentration * (s - w), source.positive(sizes)
+            accepted = (y * (2 - y) >= v) | (np.log(np.maximum(y, np.finfo(float).tiny) / v) + 1 >= y)
+            return np.arccos(np.clip(w, -1.0, 1.0)), accepted
 
         return self.sample_by_rejection(sizes, np.float64, propose)
 
@@ -229,8 +235,8 @@ class Continuous(Source):
         sizes = sizes_of(size, m, s)
         y = m * self.normals(sizes) ** 2
         ratio = m / (2 * s)
-        least = m + ratio * (y - np.sqrt(4 * s * y + y * y))
-        return np.where(self.unit(sizes) <= m / (m + least), least, m * m / least)
+        smaller_root = m + ratio * (y - np.sqrt(4 * s * y + y * y))
+        return np.where(self.unit(sizes) <= m / (m + smaller_root), smaller_root, m * m / smaller_root)
 
 
 def _log_gamma_vjp(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
@@ -249,8 +255,8 @@ def _clamp_to_normal(x: Array) -> Array:
 
 def _wrap_angle(angle: Array) -> Array:
     """Wrap angles to [-pi, pi]."""
-    size = np.fmod(np.abs(angle) + np.pi, 2 * np.pi) - np.pi
-    return np.where(angle < 0, -size, size)
+    magnitude = np.fmod(np.abs(angle) + np.pi, 2 * np.pi) - np.pi
+    return np.where(angle < 0, -magnitude, magnitude)
 
 
 def _compare_parameters(x: Array, first: Any, y: Array, second: Any, test: Any) -> Any:

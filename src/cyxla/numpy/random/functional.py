@@ -40,9 +40,9 @@ def traced_or_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         positions = [k for k, v in enumerate(args) if isinstance(v, _ARRAYS)]
         names = [n for n, v in kwargs.items() if isinstance(v, _ARRAYS)]
-        rest = tuple(None if k in positions else _hashable(v) for k, v in enumerate(args))
-        known = tuple((n, _hashable(v)) for n, v in kwargs.items() if n not in names)
-        jitted = _compiled(function, tuple(positions), rest, tuple(names), known)
+        static_args = tuple(None if k in positions else _hashable(v) for k, v in enumerate(args))
+        static_kwargs = tuple((n, _hashable(v)) for n, v in kwargs.items() if n not in names)
+        jitted = _compiled(function, tuple(positions), static_args, tuple(names), static_kwargs)
         return jitted(*[args[k] for k in positions], *[kwargs[n] for n in names])
 
     return run
@@ -54,14 +54,14 @@ def _hashable(value: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def _compiled(
-    function: Callable[..., Any], positions: tuple[int, ...], rest: tuple[Any, ...], names: tuple[str, ...],
-    known: tuple[tuple[str, Any], ...],
+    function: Callable[..., Any], positions: tuple[int, ...], static_args: tuple[Any, ...], names: tuple[str, ...],
+    static_kwargs: tuple[tuple[str, Any], ...],
 ) -> Callable[..., Any]:  # fmt: skip
     def call(*arrays: Any) -> Any:
-        args = list(rest)
+        args = list(static_args)
         for k, array in zip(positions, arrays, strict=False):
             args[k] = array
-        return function(*args, **dict(known), **dict(zip(names, arrays[len(positions) :], strict=True)))
+        return function(*args, **dict(static_kwargs), **dict(zip(names, arrays[len(positions) :], strict=True)))
 
     call.__name__ = function.__name__
     return hooks.jit(call)  # type: ignore[no-any-return]

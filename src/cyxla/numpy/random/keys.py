@@ -21,8 +21,8 @@ from cyxla.xla.hlo.builder import functions as xla
 Array = Any
 WORDS = 2
 _U64 = ElementType.U64
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_SPLIT, _FOLD_IN = 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7  # stream of a key from which each function takes its children
+_INCREMENT, _MULTIPLIER_1, _MULTIPLIER_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_SPLIT_STREAM, _FOLD_IN_STREAM = 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7  # streams that keys are derived from
 
 
 def key(seed: Any) -> Array:
@@ -45,22 +45,22 @@ def key(seed: Any) -> Array:
     """
     if isinstance(seed, TracedArray):
         if seed.shape != () or seed.dtype.kind not in "iu":
-            raise DTypeError(f"a seed is an integer, not {seed.dtype}{list(seed.shape)}")
+            raise DTypeError(f"a seed must be an integer, not {seed.dtype}{list(seed.shape)}")
         start: Array = np.reshape(seed.astype(np.uint64), (1,))
     else:
         number = index(seed)
         if not 0 <= number < 2**64:
             raise ValueError(f"the seed {number} is not in 0 .. 2**64 - 1")
         start = np.array([number], np.uint64)
-    steps = np.array([_STEP, 2 * _STEP % 2**64], np.uint64)
-    made = _mix(start + steps)
-    return as_traced(made) if _trace.current() is not None else made
+    steps = np.array([_INCREMENT, 2 * _INCREMENT % 2**64], np.uint64)
+    words = _mix(start + steps)
+    return as_traced(words) if _trace.current() is not None else words
 
 
 def _mix(x: Array) -> Array:
     """Mix the bits of words by a bijection, so that every bit depends on all bits."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(_MULTIPLIER_1)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(_MULTIPLIER_2)
     return x ^ (x >> np.uint64(31))
 
 
@@ -81,21 +81,23 @@ def state_of(key: Any) -> XlaOp:
 def _key_words(key: Any) -> tuple[XlaOp, XlaOp]:
     array = as_traced(key)
     if array.dtype != np.uint64:
-        raise DTypeError(f"a key is of uint64, not {array.dtype}", hint="cyxla.random.key(seed)")
+        raise DTypeError(f"a key must have dtype uint64, not {array.dtype}", hint="make keys by cyxla.random.key(seed)")
     if array.shape != (WORDS,):
-        raise ShapeError(f"a key is an array of {WORDS} words, not of shape {array.shape}", hint="one row of split()")
+        raise ShapeError(
+            f"a key must have shape ({WORDS},), not {array.shape}", hint="pass one row of the result of split()"
+        )
     op = value_of(array)
     return xla.slice_(op, (0,), (1,)), xla.slice_(op, (1,), (2,))
 
 
-def _derive(key: Any, branch: int, first: XlaOp | None, count: int) -> TracedArray:
+def _derive(key: Any, stream_key: int, start: XlaOp | None, count: int) -> TracedArray:
     """Derive keys from a stream that is used for nothing else, starting at a counter."""
-    one, two = _key_words(key)
-    counter = xla.broadcast(xla.constant(one.builder, 0, _U64), (1,)) if first is None else first
-    other = xla.xor(two, xla.broadcast(xla.constant(one.builder, np.uint64(branch)), (1,)))
-    state = xla.concatenate([one, counter, other], 0)
-    made = xla.rng_bit_generator(state, Shape.array(_U64, (count, WORDS)), "rng_philox")
-    return TracedArray(xla.get_tuple_element(made, 1))
+    first_word, second_word = _key_words(key)
+    counter = xla.broadcast(xla.constant(first_word.builder, 0, _U64), (1,)) if start is None else start
+    stream = xla.xor(second_word, xla.broadcast(xla.constant(first_word.builder, np.uint64(stream_key)), (1,)))
+    state = xla.concatenate([first_word, counter, stream], 0)
+    generated = xla.rng_bit_generator(state, Shape.array(_U64, (count, WORDS)), "rng_philox")
+    return TracedArray(xla.get_tuple_element(generated, 1))
 
 
 def split(key: Any, num: int = 2) -> Array:
@@ -115,10 +117,10 @@ def split(key: Any, num: int = 2) -> Array:
     """
     count = index(num)
     if count < 0:
-        raise ValueError(f"cannot make {count} keys")
+        raise ValueError(f"split: num must not be negative, but is {count}")
     if count == 0:
         return as_traced(np.zeros((0, WORDS), np.uint64))
-    return _derive(key, _SPLIT, None, count)
+    return _derive(key, _SPLIT_STREAM, None, count)
 
 
 def fold_in(key: Any, data: Any) -> Array:
@@ -133,13 +135,13 @@ def fold_in(key: Any, data: Any) -> Array:
     """
     number: Array = as_traced(data)
     if number.shape != () or number.dtype.kind not in "iu":
-        raise DTypeError(f"fold_in takes an integer, not {number.dtype}{list(number.shape)}")
+        raise DTypeError(f"fold_in: data must be an integer, not {number.dtype}{list(number.shape)}")
     counter: Array = np.reshape(number.astype(np.uint64), (1,))
-    made: Array = _derive(key, _FOLD_IN, value_of(counter), 1)
-    return np.reshape(made, (WORDS,))
+    derived: Array = _derive(key, _FOLD_IN_STREAM, value_of(counter), 1)
+    return np.reshape(derived, (WORDS,))
 
 
-def require_trace(what: str) -> None:
+def require_trace(name: str) -> None:
     """Refuse calls outside of traced functions.
 
     Raises
@@ -149,5 +151,5 @@ def require_trace(what: str) -> None:
     """
     if _trace.current() is None:
         raise TraceError(
-            f"{what} is for functions that are traced", hint="cyxla.random.normal(key, ...) works anywhere"
+            f"{name} can only be called in a traced function", hint="cyxla.random.normal(key, ...) works anywhere"
         )

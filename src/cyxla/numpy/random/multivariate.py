@@ -19,14 +19,14 @@ class Multivariate(Discrete):
         """Draw Dirichlet vectors: gamma numbers divided by their sum."""
         shape = as_float64(alpha)
         if shape.ndim == 0:
-            raise TypeError("alpha is to be a vector, not a number")
+            raise TypeError("alpha must be a vector, not a number")
         if shape.ndim != 1:
-            raise ValueError("alpha is to be a vector")
+            raise ValueError("alpha must be a vector")
         require(alpha, lambda v: ~(v < 0), "alpha < 0")
         sizes = sizes_of(size, np.zeros(()))
         logs = self._log_gammas(shape, (*sizes, shape.shape[0]))
-        most = np.max(logs, axis=-1, keepdims=True, initial=-np.inf)
-        weights = np.exp(logs - np.where(np.isneginf(most), 0.0, most))
+        maximum = np.max(logs, axis=-1, keepdims=True, initial=-np.inf)
+        weights = np.exp(logs - np.where(np.isneginf(maximum), 0.0, maximum))
         total = np.sum(weights, axis=-1, keepdims=True)
         return weights / np.where(total == 0, 1.0, total)
 
@@ -43,15 +43,15 @@ class Multivariate(Discrete):
         """Draw normal vectors of a mean and a covariance, whose validity is not checked."""
         if method not in ("svd", "eigh", "cholesky"):
             raise ValueError("method must be one of {'eigh', 'svd', 'cholesky'}")
-        middle, spread = as_float64(mean), as_float64(cov)
-        if middle.ndim != 1:
+        center, covariance = as_float64(mean), as_float64(cov)
+        if center.ndim != 1:
             raise ValueError("mean must be 1 dimensional")
-        if spread.ndim != 2 or spread.shape[0] != spread.shape[1]:
+        if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1]:
             raise ValueError("cov must be 2 dimensional and square")
-        if middle.shape[0] != spread.shape[0]:
+        if center.shape[0] != covariance.shape[0]:
             raise ValueError("mean and cov must have same length")
-        draws = self.normals((*sizes_of(size, np.zeros(())), middle.shape[0]))
-        return middle + draws @ _square_root(spread, method)
+        draws = self.normals((*sizes_of(size, np.zeros(())), center.shape[0]))
+        return center + draws @ _square_root(covariance, method)
 
     def multivariate_hypergeometric(
         self, colors: Any, nsample: Any, size: Any = None, method: str = "marginals"
@@ -69,17 +69,17 @@ class Multivariate(Discrete):
         _require_enough(colors, nsample)
         sizes = sizes_of(size, np.zeros(()))
         remaining, colours = np.broadcast_to(remaining, sizes).astype(np.float64), colours.astype(np.float64)
-        rest = np.sum(colours)
-        found = []
+        population = np.sum(colours)
+        counts = []
         for k in range(colours.shape[0] - 1):
-            rest = rest - colours[k]
-            found.append(
+            population = population - colours[k]
+            counts.append(
                 self._hypergeometric(
-                    colours[k].astype(np.float64), rest.astype(np.float64), remaining.astype(np.float64), sizes
+                    colours[k].astype(np.float64), population.astype(np.float64), remaining.astype(np.float64), sizes
                 )
             )
-            remaining = remaining - found[-1]
-        return np.stack([*found, remaining.astype(np.int64)], axis=-1)[..., : colours.shape[0]]
+            remaining = remaining - counts[-1]
+        return np.stack([*counts, remaining.astype(np.int64)], axis=-1)[..., : colours.shape[0]]
 
 
 def _as_count(value: Any) -> Any:

@@ -33,9 +33,9 @@ class Selection(Uniform):
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Permute along an axis in place."""
         if not isinstance(x, TracedArray):
-            raise TypeError(f"shuffle writes to a traced array, not to {type(x).__name__}: use permutation")
+            raise TypeError(f"shuffle: x must be a traced array, not a {type(x).__name__}; permutation returns a copy")
         if x.ndim == 0:
-            raise TypeError("shuffle takes no scalars")
+            raise TypeError("shuffle: x must have at least one dimension")
         target: Array = x
         target[...] = self.permutation(x, axis)
 
@@ -43,14 +43,16 @@ class Selection(Uniform):
         """Permute the lines along an axis independently; all elements if `axis` is None."""
         array: Array = as_traced(x)
         if axis is None:
-            made = np.reshape(np.ravel(array)[self._random_order(array.size)], array.shape)
+            result = np.reshape(np.ravel(array)[self._random_order(array.size)], array.shape)
         else:
             axis_ = normalize_axis_index(axis, array.ndim)
-            made = np.take_along_axis(array, np.argsort(self.words(array.shape), axis=axis_, kind="stable"), axis=axis_)
+            result = np.take_along_axis(
+                array, np.argsort(self.words(array.shape), axis=axis_, kind="stable"), axis=axis_
+            )
         if out is x and isinstance(x, TracedArray):
-            array[...] = made
+            array[...] = result
             return array
-        return to_out(made, out)
+        return to_out(result, out)
 
     def choice(
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
@@ -67,24 +69,26 @@ class Selection(Uniform):
         if p is not None:
             _check_probabilities(p, count)
         if replace:
-            indices = self.integers(0, max(count, 1), sizes) if p is None else self._weighted(as_float64(p), sizes)
+            indices = (
+                self.integers(0, max(count, 1), sizes) if p is None else self._sample_weighted(as_float64(p), sizes)
+            )
         else:
             if prod(sizes) > count:
                 raise ValueError("Cannot take a larger sample than population when replace is False")
-            indices = np.reshape(self._without_replacement(p, count, prod(sizes)), sizes)
+            indices = np.reshape(self._sample_without_replacement(p, count, prod(sizes)), sizes)
         return indices if array is None else np.take(array, indices, axis=axis_)
 
-    def _weighted(self, p: Array, sizes: tuple[int, ...]) -> Array:
+    def _sample_weighted(self, p: Array, sizes: tuple[int, ...]) -> Array:
         sums = np.cumsum(p)
         return np.searchsorted(sums / sums[-1], self.unit(sizes), side="right")
 
-    def _without_replacement(self, p: Any, count: int, taken: int) -> Array:
+    def _sample_without_replacement(self, p: Any, count: int, sample_size: int) -> Array:
         """Sample without replacement: the head of a permutation, or with weights the least exponential variates."""
         if p is None:
-            return self._random_order(count)[:taken]
-        require(p, lambda v: np.sum(v > 0) >= taken, "Fewer non-zero entries in p than size")
+            return self._random_order(count)[:sample_size]
+        require(p, lambda v: np.sum(v > 0) >= sample_size, "Fewer non-zero entries in p than size")
         waits = -np.log(self.positive((count,))) / as_float64(p)
-        return np.argsort(waits, kind="stable")[:taken]
+        return np.argsort(waits, kind="stable")[:sample_size]
 
 
 def _is_count(a: Any) -> bool:

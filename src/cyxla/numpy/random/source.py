@@ -24,7 +24,7 @@ F32: np.dtype[Any] = np.dtype(np.float32)
 F64: np.dtype[Any] = np.dtype(np.float64)
 _FRACTION_BITS = {F32: 24, F64: 53}  # bits of a number below 1
 _WORD: dict[Any, np.dtype[Any]] = {F32: np.dtype(np.uint32), F64: np.dtype(np.uint64)}
-_MAX_ATTEMPTS = 1000  # of rejection sampling; two of three proposals are accepted: only invalid parameters need as many
+_MAX_ATTEMPTS = 1000  # of rejection sampling, which accepts most proposals if parameters are valid
 
 
 @dataclass(eq=False, repr=False)
@@ -50,17 +50,17 @@ class Source:
         """
         if self.state.owner is not _trace.current():
             raise TraceError(
-                "a loop or branch draws from a generator of the function around it", where=_trace.user_line(),
-                hint="hand the generator in as part of the state, and return it; or use keys: cyxla.random.split",
+                "a loop or branch draws from a generator that was created outside of it", where=_trace.user_line(),
+                hint="pass the generator as part of the carry, and return it; or use keys: cyxla.random.split",
             )  # fmt: skip
         dtype = np.dtype(dtype)
         if 0 in sizes:
             return as_traced(np.zeros(sizes, dtype))
-        made = xla.rng_bit_generator(
+        generated = xla.rng_bit_generator(
             value_of(self.state), Shape.array(from_numpy(dtype), tuple(sizes)), "rng_philox"
         )  # fmt: skip
-        self.state.overwrite(xla.get_tuple_element(made, 0))
-        return TracedArray(xla.get_tuple_element(made, 1))
+        self.state.overwrite(xla.get_tuple_element(generated, 0))
+        return TracedArray(xla.get_tuple_element(generated, 1))
 
     def unit(self, sizes: Sequence[int], dtype: Any = F64) -> Array:
         """Draw multiples of the spacing of floats below 1, in [0, 1)."""
@@ -85,8 +85,8 @@ class Source:
         half = (count + 1) // 2
         length = np.sqrt(dtype.type(-2) * np.log(self.positive((half,), dtype)))
         angle = self.unit((half,), dtype) * dtype.type(2 * np.pi)
-        turns = np.array([[0], [np.pi / 2]], dtype)
-        return np.reshape(np.reshape(length * np.cos(angle - turns), (2 * half,))[:count], sizes)
+        phases = np.array([[0], [np.pi / 2]], dtype)
+        return np.reshape(np.reshape(length * np.cos(angle - phases), (2 * half,))[:count], sizes)
 
     def sample_by_rejection(
         self, sizes: Sizes, dtype: Any, propose: Callable[[Source], tuple[Array, Array]], active: Any = True
@@ -106,15 +106,17 @@ class Source:
         """
         start = np.broadcast_to(as_traced(active), sizes) if isinstance(active, TracedArray) else np.full(sizes, active)
 
-        def step(now: Any) -> Any:
-            state, value, pending, count = now
+        def step(loop_state: Any) -> Any:
+            state, value, pending, count = loop_state
             source = type(self)(state)
-            made, good = propose(source)
-            found = pending & good
-            return source.state, np.where(found, made, value), pending & ~found, count + 1
+            proposal, accepted = propose(source)
+            newly_accepted = pending & accepted
+            return source.state, np.where(newly_accepted, proposal, value), pending & ~newly_accepted, count + 1
 
         init = (as_traced(self.state), as_traced(np.zeros(sizes, dtype)), as_traced(start), 0)
-        state, value, _, _ = while_loop(lambda now: np.any(now[2]) & (now[3] < _MAX_ATTEMPTS), step, init)
+        state, value, _, _ = while_loop(
+            lambda loop_state: np.any(loop_state[2]) & (loop_state[3] < _MAX_ATTEMPTS), step, init
+        )
         self.state.overwrite(value_of(state))
         return value
 
@@ -130,12 +132,12 @@ def sizes_of(size: Any, *parameters: Any) -> Sizes:
     common = np.broadcast_shapes(*[p.shape for p in parameters])
     if size is None:
         return common
-    wanted = tuple(map(index, size)) if isinstance(size, (tuple, list, np.ndarray)) else (index(size),)
-    if any(n < 0 for n in wanted):
+    requested = tuple(map(index, size)) if isinstance(size, (tuple, list, np.ndarray)) else (index(size),)
+    if any(n < 0 for n in requested):
         raise ValueError("negative dimensions are not allowed")
-    if np.broadcast_shapes(common, wanted) != wanted:
-        raise ValueError(f"Output size {wanted} is not compatible with broadcast dimensions of inputs {common}.")
-    return wanted
+    if np.broadcast_shapes(common, requested) != requested:
+        raise ValueError(f"Output size {requested} is not compatible with broadcast dimensions of inputs {common}.")
+    return requested
 
 
 def as_float64(value: Any) -> Array:
@@ -156,9 +158,9 @@ def require(value: Any, test: Callable[[Any], Any], message: str) -> None:
             raise ValueError(message)
         return
     op = value_of(as_traced(test(value), bool))
-    good = reduced(op, "and", scalar(op, True), range(op.shape.rank)) if op.shape.rank else op
+    all_valid = reduced(op, "and", scalar(op, True), range(op.shape.rank)) if op.shape.rank else op
     trace = _trace.require_current()
-    trace.fail_if(xla.not_(good), trace.constant(0, np.dtype(np.int64)), lambda _: ValueError(message))
+    trace.fail_if(xla.not_(all_valid), trace.constant(0, np.dtype(np.int64)), lambda _: ValueError(message))
 
 
 def to_out(value: Array, out: Any) -> Array:
@@ -181,7 +183,7 @@ def float_type(dtype: Any, name: str) -> np.dtype[Any]:
     TypeError
         The dtype is another one.
     """
-    found: np.dtype[Any] = np.dtype(dtype)
-    if found not in _WORD:
-        raise TypeError(f"Unsupported dtype {found!r} for {name}")
-    return found
+    result: np.dtype[Any] = np.dtype(dtype)
+    if result not in _WORD:
+        raise TypeError(f"Unsupported dtype {result!r} for {name}")
+    return result

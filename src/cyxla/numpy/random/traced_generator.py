@@ -25,19 +25,19 @@ class TracedGenerator(Selection, Multivariate):
 
     def spawn(self, n_children: int) -> list[TracedGenerator]:
         """Return generators that are independent of this one and of each other."""
-        made = self.words((n_children, keys.WORDS))
-        return [generator(made[k]) for k in range(n_children)]
+        child_keys = self.words((n_children, keys.WORDS))
+        return [generator(child_keys[k]) for k in range(n_children)]
 
     def __repr__(self) -> str:
         return "TracedGenerator()"
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("__") and hasattr(np.random.Generator, name):
-            refuse(name, _ALTERNATIVES.get(name, "call it outside of the traced function"))
+            raise_untraceable(name, _ALTERNATIVES.get(name, "call it outside of the traced function"))
         raise AttributeError(f"'TracedGenerator' object has no attribute {name!r}")
 
 
-def refuse(name: str, instead: str) -> NoReturn:
+def raise_untraceable(name: str, hint: str) -> NoReturn:
     """Refuse a method and name a replacement.
 
     Raises
@@ -45,7 +45,7 @@ def refuse(name: str, instead: str) -> NoReturn:
     UnimplementedError
         Always.
     """
-    raise UnimplementedError(f"numpy.random.Generator.{name} cannot be traced", where=_trace.user_line(), hint=instead)
+    raise UnimplementedError(f"numpy.random.Generator.{name} cannot be traced", where=_trace.user_line(), hint=hint)
 
 
 def generator(key: Any) -> TracedGenerator:

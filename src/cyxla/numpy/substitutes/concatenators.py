@@ -36,7 +36,7 @@ class Concatenator(Proxy):
             return self._original[key]
         if any(isinstance(k, str) for k in items):
             raise UnimplementedError(
-                "np.r_ with a directive in a string", where=_trace.user_line(), hint="np.concatenate, np.stack"
+                "np.r_ with a string directive", where=_trace.user_line(), hint="use np.concatenate or np.stack"
             )
         from cyxla.numpy.functions.joining import concatenate
 

@@ -32,7 +32,7 @@ def nditer(original: Callable[..., Any]) -> Callable[..., Any]:
             raise UnimplementedError(
                 "numpy.nditer cannot be traced",
                 where=user_line(),
-                hint="np.ndenumerate, np.ndindex; functions of all of x",
+                hint="use np.ndenumerate, np.ndindex, or functions of whole arrays",
             )
         return original(op, *args, **kwargs)
 

@@ -38,14 +38,14 @@ from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
 
-_CONVERTING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
-_CREATING = (
+_CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
+_CREATION = (
     "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
     "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
 )  # fmt: skip
-_OF_SEQUENCES = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
+_SEQUENCE_FUNCTIONS = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
 #: Functions of which a list among the arguments is not one array, or is refused.
-_AS_GIVEN = (
+_EXCLUDED = (
     "apply_along_axis", "apply_over_axes", "array_repr", "array_str", "array2string", "astype", "block",
     "broadcast_to", "can_cast", "resize", "unravel_index",
     "choose", "common_type", "copyto", "einsum", "einsum_path", "fill_diagonal", "histogramdd", "may_share_memory",
@@ -53,11 +53,11 @@ _AS_GIVEN = (
     "select", "take", "sinc",  # SciPy edits the docstring of `sinc`, which a substitute has a copy of
 )  # fmt: skip
 _PATCHED = ("", "linalg")  # names of the modules that get substitutes, without ``numpy.``
-_OF_ARRAYS = tuple(
+_ARRAY_FUNCTIONS = tuple(
     name
     for names in FUNCTIONS.values()
     for name in names.split()
-    if name.rpartition(".")[0] in _PATCHED and name not in {*_CONVERTING, *_CREATING, *_OF_SEQUENCES, *_AS_GIVEN}
+    if name.rpartition(".")[0] in _PATCHED and name not in {*_CONVERSIONS, *_CREATION, *_SEQUENCE_FUNCTIONS, *_EXCLUDED}
 )
 
 
@@ -70,7 +70,7 @@ class _Use:
 
 _MAX_LIST_ARGUMENTS = 3  # number of leading arguments that may be lists of traced arrays
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
-_SIZED = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
+_SHAPE_FUNCTIONS = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
 _full: Any = np.full
 _lock = new_lock()
 _uses: set[_Use] = set()  # traces in progress
@@ -90,32 +90,34 @@ def _called_by_user(original: Callable[..., Any]) -> bool:
         return original.__name__ in frame.f_code.co_names
     if not loaded.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")):
         return bool(name == original.__name__)
-    found = frame.f_locals[name] if name in frame.f_locals else frame.f_globals.get(name)
-    return bool(getattr(found, "__wrapped__", found) is original)
+    callee = frame.f_locals[name] if name in frame.f_locals else frame.f_globals.get(name)
+    return bool(getattr(callee, "__wrapped__", callee) is original)
 
 
 @lru_cache(maxsize=4096)
 def _callee(code: CodeType, offset: int) -> tuple[str, Any]:
     """Return the opcode that loaded the function called at a bytecode offset, and its name; empty if unknown."""
-    steps = [i for i in dis.get_instructions(code) if i.offset <= offset]
-    if not steps or "CALL" not in steps[-1].opname or steps[-1].positions is None:
+    instructions = [i for i in dis.get_instructions(code) if i.offset <= offset]
+    if not instructions or "CALL" not in instructions[-1].opname or instructions[-1].positions is None:
         return "", None
-    start, end = _span(steps[-1])
+    start, end = _span(instructions[-1])
     if None in (*start, *end):
         return "", None
-    before = [i for i in steps[:-1] if i.opname.startswith("LOAD") and _span(i)[0] == start and _span(i)[1] < end]
-    found = max(before, key=lambda i: _span(i)[1], default=None)
-    return (found.opname, found.argval) if found is not None else ("", None)
+    candidates = [
+        i for i in instructions[:-1] if i.opname.startswith("LOAD") and _span(i)[0] == start and _span(i)[1] < end
+    ]
+    load = max(candidates, key=lambda i: _span(i)[1], default=None)
+    return (load.opname, load.argval) if load is not None else ("", None)
 
 
-def _span(step: dis.Instruction) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    where = step.positions
-    if where is None or where.lineno is None:
+def _span(instruction: dis.Instruction) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    positions = instruction.positions
+    if positions is None or positions.lineno is None:
         return (None, None), (-1, -1)
-    return (where.lineno, where.col_offset), (where.end_lineno, where.end_col_offset)
+    return (positions.lineno, positions.col_offset), (positions.end_lineno, positions.end_col_offset)
 
 
-def _as_known(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) -> Any:
+def _to_known(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) -> Any:
     """Return a new NumPy array as a known one, to which traced values can be written.
 
     A result that shares memory with the arguments is returned as it is, or copied.
@@ -138,15 +140,15 @@ def _without_like(kwargs: dict[str, Any]) -> dict[str, Any]:
 def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
-        given = args[0] if args else kwargs.get("a", kwargs.get("object"))
-        if is_traced(given):
+        source = args[0] if args else kwargs.get("a", kwargs.get("object"))
+        if is_traced(source):
             return call_function(original, *args, **kwargs)
         if not _called_by_user(original):
             return original(*args, **kwargs)  # a known array gives its values
-        if isinstance(given, TracedArray):
+        if isinstance(source, TracedArray):
             return call_function(original, *args, **kwargs)
         # a copy: an array from outside must not change
-        return _as_known(original(*args, **kwargs), args[:1], copies=True)
+        return _to_known(original(*args, **kwargs), args[:1], copies=True)
 
     return substitute
 
@@ -154,14 +156,14 @@ def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
 def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
-        if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SIZED:
+        if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SHAPE_FUNCTIONS:
             return call_function(original, *_lists_to_arrays(args), **kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
             return call_function(original, *args, **kwargs)
-        if original.__name__ in _SIZED:
+        if original.__name__ in _SHAPE_FUNCTIONS:
             require_sizes(*args[:1], kwargs.get("shape"))
-        made = original(*args, **kwargs)
-        return _as_known(made, args) if _called_by_user(original) else made
+        result = original(*args, **kwargs)
+        return _to_known(result, args) if _called_by_user(original) else result
 
     return substitute
 
@@ -211,14 +213,16 @@ def _is_traced_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and is_traced(value)
 
 
-_KINDS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {
-    _substitute_conversion: _CONVERTING, _substitute_creation: _CREATING, _substitute_take: ("take",),
+_SUBSTITUTE_MAKERS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {
+    _substitute_conversion: _CONVERSIONS, _substitute_creation: _CREATION, _substitute_take: ("take",),
     ndenumerate: ("ndenumerate",), nditer: ("nditer",),
-    _substitute_list_arguments: _OF_ARRAYS, _substitute_sequence_arguments: _OF_SEQUENCES,
+    _substitute_list_arguments: _ARRAY_FUNCTIONS, _substitute_sequence_arguments: _SEQUENCE_FUNCTIONS,
 }  # fmt: skip
-_originals: dict[str, Any] = {name: attrgetter(name)(np) for names in _KINDS.values() for name in names}
+_originals: dict[str, Any] = {name: attrgetter(name)(np) for names in _SUBSTITUTE_MAKERS.values() for name in names}
 _SUBSTITUTES: dict[str, Any] = {
-    name: CallableProxy(_originals[name], make(_originals[name])) for make, names in _KINDS.items() for name in names
+    name: CallableProxy(_originals[name], make(_originals[name]))
+    for make, names in _SUBSTITUTE_MAKERS.items()
+    for name in names
 }
 for _name in ("r_", "c_"):
     _originals[_name] = getattr(np, _name)
@@ -328,10 +332,10 @@ class _Attribute:
 
     def __get__(self, module: ModuleType, owner: type) -> Any:
         try:
-            found = module.__dict__[self._name]
+            value = module.__dict__[self._name]
         except KeyError:
             raise AttributeError(f"module {module.__name__!r} has no attribute {self._name!r}") from None
-        return self._substitute if found is self._original and current() is not None else found
+        return self._substitute if value is self._original and current() is not None else value
 
     def __set__(self, module: ModuleType, value: Any) -> None:
         module.__dict__[self._name] = value
@@ -341,8 +345,8 @@ class _Attribute:
 
 
 def _modules() -> list[ModuleType]:
-    found = [np, np.linalg]  # numpy itself is the first to be patched, and the last to be restored
-    return [*found, np.random] if "numpy.random" in sys.modules else found
+    modules = [np, np.linalg]  # numpy itself is the first to be patched, and the last to be restored
+    return [*modules, np.random] if "numpy.random" in sys.modules else modules
 
 
 @cache
@@ -356,8 +360,8 @@ def _patched_class(module: ModuleType) -> type[ModuleType]:
         originals = {name.rpartition(".")[2]: _originals[name] for name in names}
         substitutes = {name.rpartition(".")[2]: _SUBSTITUTES[name] for name in names}
     attributes = {name: _Attribute(name, originals[name], substitutes[name]) for name in originals}
-    reduced = {"__reduce__": lambda self: (import_module, (self.__name__,))}  # picklers recognise modules by class
-    return type("module", (ModuleType,), {"__module__": "builtins", **reduced, **attributes})
+    pickling = {"__reduce__": lambda self: (import_module, (self.__name__,))}  # picklers recognise modules by class
+    return type("module", (ModuleType,), {"__module__": "builtins", **pickling, **attributes})
 
 
 # -- random numbers from NumPy's global state: one draw while tracing would serve all runs
@@ -368,9 +372,11 @@ def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return substitutes and originals of the functions of ``np.random`` that use the global state."""
     state = np.random.mtrand._rand
     names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
-    own = {n: getattr(np.random, n) for n in names if n not in ("get_state", "set_state", "seed")}
-    own["default_rng"] = np.random.default_rng
-    return {name: CallableProxy(function, _refuse_global_random(function)) for name, function in own.items()}, own
+    functions = {n: getattr(np.random, n) for n in names if n not in ("get_state", "set_state", "seed")}
+    functions["default_rng"] = np.random.default_rng
+    return {
+        name: CallableProxy(function, _refuse_global_random(function)) for name, function in functions.items()
+    }, functions
 
 
 def _refuse_global_random(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -379,9 +385,9 @@ def _refuse_global_random(original: Callable[..., Any]) -> Callable[..., Any]:
         if seeded or not _called_by_user(original):
             return original(*args, **kwargs)
         raise UnimplementedError(
-            f"numpy.random.{original.__name__} while a function is traced: every run would get the same numbers",
+            f"numpy.random.{original.__name__} cannot be traced: every run would get the same numbers",
             where=user_line(),
-            hint="hand in a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
+            hint="pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
         )  # fmt: skip
 
     return substitute

@@ -99,7 +99,7 @@ class MarkForCompilation:
         self.regions = _regions(self.graph)
         found = self._attempt(indivisible_groups(self.graph))
         self._name(found)
-        record(self.jit.options, self.report)
+        record(self.jit.options.settings, self.report)
         return found
 
     def _attempt(self, groups: list[frozenset[Node]]) -> list[Cluster]:
@@ -382,6 +382,15 @@ class MarkForCompilation:
                     return f"'{source.name}' cannot join it ({self._obstacle(self.clusters[source], cluster)})"
         return "nothing else next to it can be compiled"
 
+    def _border_of(self, node: Node) -> str:
+        """Return the reason why a node that another one reads is in another cluster; empty if none is."""
+        own = self.clusters.get(node)
+        for source in dict.fromkeys(t.node for t in node.inputs):
+            other = self.clusters.get(source)
+            if own is not None and other is not None and other is not own and not self._too_small(other):
+                return f"'{source.name}' is in another cluster, since {self._obstacle(other, own)}"
+        return ""
+
     def _obstacle(self, a: Cluster, b: Cluster) -> str:
         if a.deadness != b.deadness:
             return "it runs under another condition"
@@ -398,7 +407,7 @@ class MarkForCompilation:
         for name, nodes in zip(cluster_names(self.graph, len(members)), members, strict=True):
             for node in nodes:
                 node.attrs[CLUSTER] = node.attrs[ALREADY] = AttrValue("string", name)
-                self.report[node.name] = ClusterReport(node.op, name, "")
+                self.report[node.name] = ClusterReport(node.op, name, "", self._border_of(node))
 
 
 def _regions(graph: Graph) -> dict[str, list[Node]]:

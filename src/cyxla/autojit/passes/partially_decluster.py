@@ -43,7 +43,7 @@ class _Declustering:
 
     def _leave(self, node: Node, why: str) -> None:
         del node.attrs[CLUSTER]
-        record(self.jit.options, {node.name: ClusterReport(node.op, "", why)})
+        record(self.jit.options.settings, {node.name: ClusterReport(node.op, "", why)})
 
     # 1
 

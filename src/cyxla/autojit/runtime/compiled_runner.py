@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.autojit.report import ClusterReport
+from cyxla.autojit.report import ClusterReport, record
 from cyxla.autojit.runtime.compiled_graph import CompiledGraph
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.node_def import NodeDef
@@ -40,7 +40,7 @@ def prepare_compiled(engine: Engine, graph: Graph) -> Runner:
     handles, cluster = split_handles(graph)
     report = {n.name: ClusterReport(n.op, "graph", "") for n in cluster.nodes.values() if n.name in graph.nodes}
     report |= {n.name: ClusterReport(n.op, "", _ON_HOST) for n in handles.nodes.values() if n.name in graph.nodes}
-    engine.settings.setdefault("clusters", {}).update(report)
+    record(engine.settings, report)
     runner = engine.prepare(handles) if len(handles) else None
     return CompiledRunner(runner, CompiledGraph("graph", cluster, engine.settings.get("platform", "cpu")))
 

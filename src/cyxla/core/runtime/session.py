@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
@@ -283,9 +283,30 @@ class Session:
         Returns
         -------
         dict
-            Records with ``op``, ``cluster`` and ``reason`` by node name; empty if the session does not compile.
+            Records with ``op``, ``cluster``, ``reason`` and ``border`` (the reason why a node that it reads is in
+            another cluster) by node name; empty if the session does not compile.
         """
         return dict(self.engine.settings.get("clusters", {}))
+
+    def explanation(self) -> Any:
+        """Return the refusals of clustering in the graphs run or prepared so far, for tools.
+
+        Returns
+        -------
+        Explanation or None
+            Record like that of an executable, with a refusal for each node in no cluster; None if the session does not
+            compile, or has prepared no graph yet.
+        """
+        explain = self.engine.settings.get("explain_clusters")
+        return explain(self.clusters(), self.platform) if explain is not None else None
+
+    def explain(self) -> str:
+        """Describe the clusters of the graphs run or prepared so far, and the reason for each node in none."""
+        return str(self.explanation() or "all nodes run by their kernels: no graph was clustered")
+
+    def prepare(self, fetches: Sequence[Any], feeds: Sequence[Any] = ()) -> None:
+        """Prepare a combination of fetches and fed tensors, as the first `run` of it does, without running it."""
+        self._program(tuple(fetches), tuple(feeds))
 
     def close(self) -> None:
         """Cancel running steps, and drop variables and threads; a closed session cannot run."""

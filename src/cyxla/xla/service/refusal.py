@@ -15,7 +15,7 @@ class Refusal:
     ----------
     stage : str
         Part of the compiler: ``fusion``, ``row fusion``, ``horizontal fusion``, ``loop``, ``in place``, ``donation``,
-        ``prebuilt``, ``vectorisation`` or ``native code``.
+        ``prebuilt``, ``vectorisation``, ``native code`` or ``clustering``.
     subject : str
         Opcode and shape of the instruction, or a few words.
     reason : str

@@ -14,6 +14,7 @@ import cyxla
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES, isa_flags
 from cyxla.xla.cpu.c.kernel_header import instantiate
+from cyxla.xla.cpu.convolution.templates import Convolution
 from cyxla.xla.cpu.dot import templates
 from cyxla.xla.cpu.dot.parameters import DOT, TILE
 from cyxla.xla.cpu.fft.passes import fixed_panels, passes
@@ -184,6 +185,30 @@ def few_rows(vector_bytes: int, *, inner: bool, sums: int = 0, **sizes: int) -> 
     ]  # fmt: skip
 
 
+def convolution(*headers: str, rank: int, dilated: int = 0, **sizes: int) -> list[str | Instance]:
+    """Return the named headers of convolutions with prefix p, one after the other; of `sizes`, or of any."""
+    types = Convolution("p", "float", 16, 16, rank, 64, {"rank": rank, **sizes} if sizes else None).types
+    arguments = "const p_numbers *, const p_block *, const p_e *const *, const p_e *, p_e *restrict, const p_e *"
+    functions = ", ".join(f"p_{name}_{rank}" for name in ("origins", "addresses", "has_nans"))
+    tables = f"static const p_tile p_tiles[] = {{tile}};\nstatic const p_window p_windows[] = {{{{{functions}}}}};\n"
+    constant = int(bool(sizes))
+    parts: dict[str, tuple[str, Instance]] = {
+        "tile": (f"static void tile({arguments});\n", ("convolution_tile.h", {
+            "TILE_NAME": "tile", "TILE_PREFIX": "p", "TILE_ELEMENT": "float", "TILE_ROWS": 7, "TILE_VECTORS": 4,
+            "TILE_LANES": 4, "TILE_HALVES": constant, "TILE_PREFETCH": constant, "TILE_CONSTANT": constant,
+        })),
+        "window": ("static float p_zeros[64];\n", ("convolution_window.h", {
+            "WINDOW_PREFIX": "p", "WINDOW_RANK": rank, "WINDOW_DILATED": dilated, "WINDOW_SCALAR": dilated,
+            "WINDOW_CONSTANT": constant,
+        })),
+        "whole": (tables, ("convolution.h", {
+            "CONVOLUTION_PREFIX": "p", "CONVOLUTION_ELEMENT": "float", "CONVOLUTION_LANES": 4,
+            "CONVOLUTION_PREFETCH": constant, "CONVOLUTION_CONSTANT": constant,
+        })),
+    }  # fmt: skip
+    return ["\n".join([*types, ""]), *(part for header in headers for part in parts[header])]
+
+
 VECTORS = "\n".join(templates.types("p", "float", 16)) + "\n"
 RECORDS = """
 typedef struct { float key; int64_t index; } KIND_record;
@@ -306,6 +331,20 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "dot_few_rows.h, inner products": (few_rows(64, inner=True), ("p_run",)),
     "dot_few_rows.h, constant inner products": (few_rows(64, inner=True, k=9, m=2, width=3, sums=6), ("p_run",)),
     "dot_few_rows.h, combinations": (few_rows(16, inner=False), ("p_run",)),
+    "convolution_tile.h": (convolution("tile", rank=1), ("tile",)),
+    "convolution_tile.h, constant": (convolution("tile", rank=1, depth=9, block_depth=3, blocks=3), ("tile",)),
+    "convolution_window.h": (
+        convolution("window", rank=8), ("p_origins_8", "p_addresses_8", "p_has_nans_8"),
+    ),
+    "convolution_window.h, dilated": (
+        convolution("window", rank=2, dilated=1, base_dilation0=2, base_dilation1=1),
+        ("p_origins_2", "p_addresses_2", "p_has_nans_2"),
+    ),
+    "convolution.h": (convolution("tile", "window", "whole", rank=3), ("p_run",)),
+    "convolution.h, constant": (
+        convolution("tile", "window", "whole", rank=2, chunk=12, rows=7, width=16, blocks=1, depth=4, block_depth=4),
+        ("p_run",),
+    ),
     "dot.h, streamed": ([VECTORS, *dot(templates.STREAMED_UNITS, templates.NO_PACK)], ("p_run",)),
 }  # fmt: skip
 
@@ -359,8 +398,7 @@ LONG = 10  # lines, without empty ones
 #: Lines of C in strings longer than that, by file: those of families that have no headers yet, C that differs by
 #: program, and a linker script.
 ELSEWHERE = {
-    "calls/c_call.py": 13, "native/toolchain.py": 22, "prebuilt/convolution.py": 134,
-    "prebuilt/convolution_rows.py": 47,
+    "calls/c_call.py": 13, "native/toolchain.py": 22, "prebuilt/convolution_rows.py": 47,
 }  # fmt: skip
 
 

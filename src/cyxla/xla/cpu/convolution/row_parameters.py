@@ -12,8 +12,9 @@ PLACES = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6, 3: 4, 4: 4}}
 #: What ``convolution_rows`` is told, in order; strides are in elements.
 ROWS = (
     "x", "w", "out",  # the numbers of the buffers
-    "rows", *each("space"), "image_step", "group_step", *each("input"), *each("reach"), *each("stride"), *each("low"),
-    *each("size"), *each("dilation"), *each("step"), *each("weights"),  # the last two of one place of the window
+    "rows", *each("space", RANK), "image_step", "group_step", *each("input", RANK), *each("reach", RANK),
+    *each("stride", RANK), *each("low", RANK), *each("size", RANK), *each("dilation", RANK), *each("step", RANK),
+    *each("weights", RANK),  # the last two of one place of the window
     "apart", "weights_start",  # input of neighbouring places; the first place of the window
     "depth", "features", "group_features", "pairs", "from", "to", "per_group",
     *each("first", BLOCKS), *each("pieces", BLOCKS), *each("vectors", BLOCKS), *each("together", BLOCKS),

@@ -1,27 +1,47 @@
-"""Parameters of the tiled convolution, generated and prebuilt."""
+"""Parameters of the tiled convolution, as structs that C and Python share."""
 
 from __future__ import annotations
 
-#: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
-PLACES = {32: {1: 8, 2: 8, 3: 8, 4: 7}, 16: {1: 8, 2: 6}}
-RANKS = (1, 2, 3)
-PANELS = 3  # kinds of them, at most
-DEPTH = 1 << 14  # input features, at most: so many zeros stand for what lies outside
+from functools import cache
+
+from cyxla.xla.cpu.c.parameter_struct import ParameterStruct
+
+#: Positions of a tile by its vectors, where there are 32 vector registers, and where there are 16.
+POSITIONS = {32: {1: 8, 2: 8, 3: 8, 4: 7}, 16: {1: 8, 2: 6}}
+PREBUILT_RANKS = (1, 2, 3)
+MAX_RANK = 8  # of ``convolution_window.h``
+MAX_DEPTH = 1 << 14  # input features, at most, of a prebuilt kernel: so many zeros stand for what lies outside
 
 
-def each(name: str, count: int = RANKS[-1]) -> tuple[str, ...]:
-    """Return the names of an array parameter's elements."""
+def tile_shapes(registers: int) -> list[tuple[int, int]]:
+    """Return the prebuilt tiles, as positions and vectors, where there are so many vector registers."""
+    return [(rows, vectors) for vectors, most in POSITIONS[registers].items() for rows in range(1, most + 1)]
+
+
+def each(name: str, count: int) -> tuple[str, ...]:
+    """Return the names of the members of a struct for each dimension, or for each kind of panel."""
     return tuple(f"{name}{d}" for d in range(count))
 
 
-#: What ``convolution_tiles`` is told, in order; strides are in elements, and of the input. Of several kinds of panels,
-#: and of several dimensions, those that are not there are told anything.
-TILES = (
-    "x", "w", "out",  # the numbers of the buffers
-    "places", "rank", *each("space"), *each("stride"), *each("low"),
-    "image_step", "group_step", *each("step"), *each("reach"),
-    *each("size"), *each("dilation"), *each("turned"), "taps", "depth",
-    "features", "group_features", "width", "rows", "chunk", "chunks", "per_group",
-    *each("first", PANELS), *each("count", PANELS), *each("vectors", PANELS), *each("skip", PANELS),
-    "block_taps", "block_depth", "blocks", "units", "tasks",
-)  # fmt: skip
+@cache
+def convolution(rank: int) -> ParameterStruct:
+    """Return the parameters of ``convolution.h`` for up to `rank` dimensions; strides are in elements."""
+    of_dimensions = (
+        "space", "stride", "padding",  # the result's size, and its windows
+        "input_stride", "extent", "base_dilation",  # the input, whose extent counts what base dilation inserts
+        "size", "dilation", "reversed",  # the window
+    )  # fmt: skip
+    return ParameterStruct((
+        "input", "weights", "result",  # indices of the buffers
+        "rank", "window",  # the latter is the index of the functions for this rank
+        *(name for dimension in of_dimensions for name in each(dimension, rank)),
+        "positions", "image_stride", "group_stride", "taps", "depth", "features", "group_features",
+        "weights_stride", "packed",  # packed: weights come in panels
+        "rows", "width", "chunk", "chunks", "per_group",  # rows: positions of a tile
+        *(name for panel in ("first", "count", "columns", "skip", "tile") for name in each(panel, 3)),  # of each kind
+        "block_taps", "block_depth", "blocks", "leaves", "units", "tasks",  # leaves: some window leaves the input
+    ))  # fmt: skip
+
+
+#: Taps and input features of a block, and whether sums are added to those of the block before.
+BLOCK = ParameterStruct(("taps", "first", "depth", "adds"))

@@ -12,6 +12,8 @@ results have the same bits for any number of threads.
 
 Padding must add nothing, but zero times an infinite or NaN weight is NaN: NaNs at positions whose window leaves the
 input are computed again without the padding.
+
+The C of all this stands in ``include/cyxla/kernels/convolution{,_tile,_window}.h``; `_Tiled` chooses the numbers.
 """
 
 from __future__ import annotations
@@ -19,14 +21,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.c.isa_levels import Level
-from cyxla.xla.cpu.c.target import isa_level
+from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
-from cyxla.xla.cpu.convolution.tile_parameters import DEPTH, PANELS, PLACES, RANKS, TILES
-from cyxla.xla.cpu.dot import accumulators, micro_kernel
-from cyxla.xla.cpu.kernel import machine
+from cyxla.xla.cpu.convolution.templates import Convolution
+from cyxla.xla.cpu.convolution.tile_parameters import (
+    MAX_DEPTH,
+    MAX_RANK,
+    POSITIONS,
+    PREBUILT_RANKS,
+    convolution,
+    tile_shapes,
+)
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
-from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
+from cyxla.xla.cpu.kernel.kernel_writer import describe, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
@@ -38,7 +45,6 @@ BLOCK = 768  # products of one block
 CHUNK = 112  # places of a chunk, at most
 ENTRIES = 2048  # of the table, at most
 FEW_CHUNKS = 2
-LINE_BYTES = machine.LINE_BYTES
 UNITS = 8  # of work, at least, if the places are enough
 MUCH = 4096  # products for each entry of the table, beside which it matters little how fast that is written
 
@@ -47,6 +53,8 @@ def fits(n: Sizes) -> bool:
     """Return True if a convolution can use this kernel."""
     if n.panel:
         return True
+    if len(n.space) > MAX_RANK:
+        return False
     if any(_farthest(w, n.space[d], n.input_dims[d + 1]) >= 2**31 for d, w in enumerate(n.window)):
         return False  # coordinates are 32-bit
     lanes = vector_bytes() // n.dtype.itemsize
@@ -145,7 +153,9 @@ class _Tiled:
         self.x = n.input_dims
         self.bytes = vector_bytes()
         self.lanes = self.bytes // n.dtype.itemsize
-        table = PLACES[32 if self.bytes == 64 else 16]
+        self.registers = 32 if self.bytes == 64 else 16
+        self.rank = max(1, len(n.space))
+        table = POSITIONS[self.registers]
         self.panels = panels(n.group_features, self.lanes, max(table)) if not n.panel else []
         if n.panel:  # each of them is cut alike
             whole = max(v for v in table if n.panel % (v * self.lanes) == 0)
@@ -164,7 +174,6 @@ class _Tiled:
         self.leaves = self.dilated or any(
             w.padding_low > 0 or _last(w, n.space[d]) >= reach(w, self.x[d + 1]) for d, w in enumerate(n.window)
         )
-        self.step = n.panel or n.features  # elements from one row of weights to the next
         # Weights that few positions read come from memory: while tiles use a block, they prefetch the next one.
         self.ahead = n.panel == self.width and self.chunks <= FEW_CHUNKS and self.chunk > self.rows
 
@@ -183,238 +192,67 @@ class _Tiled:
 
     def _prebuilt(self) -> Kernel | None:
         n, epilogue = self.n, self.epilogue
-        plain = not (self.dilated or n.panel) and len(n.space) in RANKS and n.depth <= DEPTH
-        if not (plain and len(self.panels) <= PANELS):
+        if self.dilated or n.panel or self.rank not in PREBUILT_RANKS or n.depth > MAX_DEPTH:
             return None
-        told = self._numbers()
+        shapes = tile_shapes(self.registers)
+        tiles = {f"tile{k}": shapes.index((self.rows, p.vectors)) for k, p in enumerate(self.panels)}
+        values = {**self._values(), "window": PREBUILT_RANKS.index(self.rank), **tiles}
         made = Kernel(describe("convolution", self.ins.shape), self.tasks, self.ns, kind=KernelKind.CONVOLUTION)
-        widths = [p.vectors * self.lanes - p.skip for p in self.panels]
-        return epilogue.prebuilt(f"convolution_tiles{{}}_{n.dtype.text}", [told.get(t, 0) for t in TILES], made, widths)
+        numbers = convolution(PREBUILT_RANKS[-1]).numbers(values)
+        return epilogue.prebuilt(f"convolution_tiles{{}}_{n.dtype.text}", numbers, made, self._widths)
 
-    def _numbers(self) -> dict[str, int]:
-        """Return the arguments of the prebuilt kernel."""
+    @property
+    def _widths(self) -> list[int]:
+        """Columns that the epilogue takes, for each kind of panel."""
+        return [p.vectors * self.lanes - p.skip for p in self.panels]
+
+    def _values(self) -> dict[str, int]:
+        """Return the parameters of the kernel, but for the indices of functions."""
         n, steps = self.n, strides(self.x)
-        told = {
-            "places": n.places, "rank": len(n.space), "image_step": steps[0],
-            "group_step": n.batch * steps[0] if n.by_batch else n.depth, "taps": n.taps, "depth": n.depth,
-            "features": n.features, "group_features": n.group_features, "width": self.width, "rows": self.rows,
-            "chunk": self.chunk, "chunks": self.chunks, "per_group": self.per_group,
-            "block_taps": self.blocks.taps, "block_depth": self.blocks.depth, "blocks": self.blocks.count,
+        values = {
+            "rank": self.rank, "positions": n.places, "image_stride": steps[0],
+            "group_stride": n.batch * steps[0] if n.by_batch else n.depth, "taps": n.taps, "depth": n.depth,
+            "features": n.features, "group_features": n.group_features, "weights_stride": n.panel or n.features,
+            "packed": int(n.panel > 0), "rows": self.rows, "width": self.width, "chunk": self.chunk,
+            "chunks": self.chunks, "per_group": self.per_group, "block_taps": self.blocks.taps,
+            "block_depth": self.blocks.depth, "blocks": self.blocks.count, "leaves": int(self.leaves),
             "units": self.units, "tasks": self.tasks,
         }  # fmt: skip
-        told |= zip(("x", "w", "out"), (*self.epilogue.operands, len(self.epilogue.reads)), strict=True)
+        buffers = (*self.epilogue.operands, len(self.epilogue.reads))
+        values |= zip(("input", "weights", "result"), buffers, strict=True)
+        if not n.space:  # one position along one dimension
+            values |= {f"{name}0": 1 for name in ("space", "extent", "size", "base_dilation")}
         for d, w in enumerate(n.window):
-            told |= {
-                f"space{d}": n.space[d], f"stride{d}": w.stride, f"low{d}": w.padding_low, f"step{d}": steps[d + 1],
-                f"reach{d}": reach(w, self.x[d + 1]), f"size{d}": w.size, f"dilation{d}": w.window_dilation,
-                f"turned{d}": int(w.window_reversal),
+            values |= {
+                f"space{d}": n.space[d], f"stride{d}": w.stride, f"padding{d}": w.padding_low,
+                f"input_stride{d}": steps[d + 1], f"extent{d}": reach(w, self.x[d + 1]),
+                f"base_dilation{d}": w.base_dilation, f"size{d}": w.size, f"dilation{d}": w.window_dilation,
+                f"reversed{d}": int(w.window_reversal),
             }  # fmt: skip
         for k, p in enumerate(self.panels):
-            told |= {f"first{k}": p.first, f"count{k}": p.count, f"vectors{k}": p.vectors, f"skip{k}": p.skip}
-        return told
+            columns = p.vectors * self.lanes
+            values |= {f"first{k}": p.first, f"count{k}": p.count, f"columns{k}": columns, f"skip{k}": p.skip}
+        return values
 
     def _written(self) -> Kernel:
-        """Return the kernel with generated C."""
-        n, epilogue = self.n, self.epilogue
-        c = accumulators.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
-        c.line(f"static {scalar.storage_type(n.dtype)} KERNEL_zeros[{n.depth}];")
-        for vectors in dict.fromkeys(p.vectors for p in self.panels):
-            self._tile(c, vectors)
-        for panel in self.panels:
-            epilogue.function(c, panel.vectors * self.lanes - panel.skip)
-        self._start(c)
-        self._table(c)
-        if self.leaves:
-            self._again(c)
-            self._mend(c)
-        with c.kernel(self.units, self.tasks, describe("convolution", self.ins.shape)):
-            self._unit(c)
-        return Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.CONVOLUTION)
-
-    def _tile(self, c: KernelWriter, vectors: int) -> None:
-        """Write the micro-kernel of some taps; ``at`` are the inputs, ``w`` the weights, ``s`` the sums."""
-        rows, lanes, n = range(self.rows), self.lanes, self.n
-        places = [f"{r}_{v}" for r in rows for v in range(vectors)]
-        whole = self.blocks.depth == n.depth
-        depth = str(n.depth) if whole else "depth"
-        arguments = "const KERNEL_e *const *at, const KERNEL_e *w, KERNEL_e *restrict s, int64_t taps, int add"
-        arguments += "" if whole else ", int64_t from, int64_t depth"
-        arguments += ", const KERNEL_e *ahead" if self.ahead else ""
-        with c.block(f"static CYX_FUSED __attribute__((noinline)) void KERNEL_tile{vectors}({arguments})"):
-            c.line("CYX_FUSE")
-            c.line("KERNEL_v " + ", ".join(f"c{at} = {{0}}" for at in places) + ";")
-            with c.block(f"for (; taps; --taps, at += {self.chunk})"):
-                start = "" if whole else " + from"
-                c.line("const KERNEL_e " + ", ".join(f"*a{r} = at[{r}]{start}" for r in rows) + ";")
-                with c.block(f"for (int64_t k = 0; k < {depth}; ++k, w += {self.step})"):
-                    if self.ahead:
-                        c.line(f"__builtin_prefetch(ahead, 0, 2); ahead += {LINE_BYTES // n.dtype.itemsize};")
-                    registers = Level(isa_level()).registers
-                    micro_kernel.multiply_in_parts(
-                        c, "KERNEL", self.rows, vectors, lambda v: f"w + {v * lanes}", registers
-                    )
-            where = {
-                f"{r}_{v}": f"*(KERNEL_u *)(s + {r * self.width + v * lanes})" for r in rows for v in range(vectors)
-            }
-            if self.blocks.count > 1:
-                c.line("if (add) {" + " ".join(f"c{at} += {where[at]};" for at in places) + "}")
-            c.line(" ".join(f"{where[at]} = c{at};" for at in places))
-
-    def _start(self, c: KernelWriter) -> None:
-        """Write the function that computes the window start of each position; excess positions have no image."""
-        n = self.n
-        names = "".join(f", int32_t *e{d}" for d in range(len(n.space)))
-        steps = strides(self.x)
-        arguments = f"const KERNEL_e *x, int64_t first, int64_t g, const KERNEL_e **image{names}"
-        head = f"static __attribute__((noinline)) void KERNEL_start({arguments})"
-        with c.block(head), c.block(f"for (int64_t k = 0; k < {self.chunk}; ++k)"):
-            c.line('const int64_t p = first + k; __asm__ volatile("");')  # vectors of divisions take gcc long
-            c.unravel("p", ["n", *(f"s{d}" for d in range(len(n.space)))], [n.batch, *n.space])
-            where = f"(g * {n.batch} + n) * {steps[0]}" if n.by_batch else f"n * {steps[0]} + g * {n.depth}"
-            for d, w in enumerate(n.window):
-                c.line(f"e{d}[k] = (int32_t)(s{d} * {w.stride} - ({w.padding_low}));")
-            if not self.dilated:
-                where += " + " + linear_index([f"(int64_t)e{d}[k]" for d in range(len(n.space))], steps[1:-1])
-            c.line(f"image[k] = p < {n.places} ? x + ({where}) : 0;")
-
-    def _table(self, c: KernelWriter) -> None:
-        """Write the function that fills the table for some taps of the window."""
-        n = self.n
-        rank, steps = len(n.space), strides(self.x)
-        names = "".join(f", const int32_t *e{d}" for d in range(rank))
-        arguments = f"const KERNEL_e *const *image{names}, int64_t from, int64_t taps, const KERNEL_e **at"
-        head = f"static __attribute__((noinline)) void KERNEL_table({arguments})"
-        with c.block(head), c.block(f"for (int64_t t = from; t < from + taps; ++t, at += {self.chunk})"):
-            c.unravel("t", [f"w{d}" for d in range(rank)], [w.size for w in n.window])
-            for d, w in enumerate(n.window):
-                turned = f"({w.size - 1} - w{d})" if w.window_reversal else f"w{d}"
-                c.line(f"const int32_t o{d} = (int32_t)({turned} * {w.window_dilation});")
-            inner = [f"(int64_t)o{d}" for d in range(rank)]
-            if not self.dilated:
-                c.line(f"const int64_t to = {linear_index(inner, steps[1:-1])};")
-            with c.block(f"for (int64_t k = 0; k < {self.chunk}; ++k)"):
-                if self.n.depth * self.width >= MUCH:
-                    c.line('__asm__ volatile("");')
-                tests = ["(image[k] != 0)"]
-                for d, w in enumerate(n.window):
-                    c.line(f"const int32_t i{d} = e{d}[k] + o{d};")
-                    tests.append(f"((uint32_t)i{d} < {reach(w, self.x[d + 1])}u)")
-                    if w.base_dilation != 1:
-                        tests.append(f"(i{d} % {w.base_dilation} == 0)")
-                if self.dilated:
-                    inner = [f"(int64_t)(i{d} / {w.base_dilation})" for d, w in enumerate(n.window)]
-                    c.line(f"const int64_t to = {linear_index(inner, steps[1:-1])};")
-                c.line(f"at[k] = {' & '.join(tests)} ? image[k] + to : (const KERNEL_e *)KERNEL_zeros;")
-
-    def _again(self, c: KernelWriter) -> None:
-        """Write the function that recomputes NaNs at some positions without the padding."""
-        n, width = self.n, self.width
-        e = "".join(f", e{d}" for d in range(len(n.space)))
-        with c.block(f"static CYX_FUSED __attribute__((noinline, cold)) void KERNEL_again({self._mended()})"):
-            c.line("CYX_FUSE")
-            rows = self.rows if self.blocks.count == 1 else self.chunk
-            c.line(f"const KERNEL_e *at[{self.chunk}];")
-            c.line(f"{scalar.storage_type(n.dtype)} total[{rows * width}] = {{0}};")
-            with c.block(f"for (int64_t t = 0; t < {n.taps}; ++t, w += {n.depth * self.step})"):
-                c.line(f"KERNEL_table(image{e}, t, 1, at);")
-                with c.block("for (int64_t r = 0; r < rows; ++r)"):
-                    c.line("const KERNEL_e *const a = at[first + r];")
-                    c.line("if (a == (const KERNEL_e *)KERNEL_zeros) continue;")
-                    with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
-                        add = f"total[r * {width} + f] += a[k] * w[k * {self.step} + f]"
-                        c.line(f"for (int64_t f = 0; f < columns; ++f) {add};")
-            with c.block(f"for (int64_t r = 0; r < rows; ++r, sums += {width})"):
-                c.line(
-                    f"for (int64_t f = 0; f < columns; ++f) if (sums[f] != sums[f]) sums[f] = total[r * {width} + f];"
-                )
-
-    def _mend(self, c: KernelWriter) -> None:
-        """Write the function that looks for NaNs at positions whose window leaves the input."""
-        n = self.n
-        with c.block(f"static __attribute__((noinline)) void KERNEL_mend({self._mended()})"):
-            c.line("int nans = 0;")
-            with c.block("for (int64_t r = 0; r < rows; ++r)"):
-                if not self.dilated:
-                    inside = [
-                        f"(e{d}[first + r] >= 0) & (e{d}[first + r] < {reach(w, self.x[d + 1]) - _extent(w)})"
-                        for d, w in enumerate(n.window)
-                    ]
-                    c.line(f"if ({' & '.join(inside)}) continue;")
-                c.line(f"const KERNEL_e *const row = sums + r * {self.width};")
-                c.line("for (int64_t f = 0; f < columns; ++f) nans |= row[f] != row[f];")
-            names = "".join(f", e{d}" for d in range(len(n.space)))
-            c.line(f"if (nans) KERNEL_again(image{names}, first, rows, columns, w, sums);")
-
-    def _mended(self) -> str:
-        """Return the parameters of both functions: positions of a chunk, columns of a panel, its weights and sums."""
-        names = "".join(f", const int32_t *e{d}" for d in range(len(self.n.space)))
-        rows = "int64_t first, int64_t rows, int64_t columns"
-        return f"const KERNEL_e *const *image{names}, {rows}, const KERNEL_e *w, KERNEL_e *sums"
-
-    def _unit(self, c: KernelWriter) -> None:
-        """Write the code of a unit: one chunk of one panel."""
-        n, rank, epilogue = self.n, len(self.n.space), self.epilogue
-        x, w = (f"(const KERNEL_e *)p{k}" for k in epilogue.operands)
-        c.line(f"const int64_t first = u % {self.chunks} * {self.chunk}, j = u / {self.chunks} % {self.per_group};")
-        c.line(f"const int64_t g = u / {self.chunks * self.per_group}, left = {n.places} - first;")
-        c.line(f"const int64_t places = left < {self.chunk} ? left : {self.chunk};")
-        c.line(f"const KERNEL_e *image[{self.chunk}], *at[{self.chunk * self.blocks.taps}];")
-        c.line("".join(f"int32_t e{d}[{self.chunk}];" for d in range(rank)))
-        size = self.rows if self.blocks.count == 1 else self.chunk
+        """Return the kernel of a text that has the sizes as constants."""
+        n, c = self.n, CWriter()
+        vectors = list(dict.fromkeys(p.vectors for p in self.panels))
+        tiles = {f"tile{k}": vectors.index(p.vectors) for k, p in enumerate(self.panels)}
         element = scalar.storage_type(n.dtype)
-        c.line(f"{element} store[{size * self.width}] __attribute__((aligned(64)));")
-        c.line("KERNEL_e *const sums = store;")
-        e = "".join(f", e{d}" for d in range(rank))
-        c.line(f"KERNEL_start({x}, first, g, image{e});")
-        start = 0
-        for panel in self.panels:
-            with c.block(f"if (j >= {start} && j < {start + panel.count})"):
-                c.line(f"const int64_t f = g * {n.group_features} + {panel.first} + (j - {start}) * {self.width};")
-                c.line(f"const KERNEL_e *const w = {w} + {self._weights()};")
-                (self._at_once if self.blocks.count == 1 else self._in_blocks)(c, panel, e)
-            start += panel.count
-
-    def _weights(self) -> str:
-        """Return the offset of the weights of feature `f`."""
-        n = self.n
-        if n.panel == self.width:
-            return f"f * {n.taps * n.depth}"
-        return f"f / {n.panel} * {n.taps * n.depth * n.panel} + f % {n.panel}" if n.panel else "f"
-
-    def _at_once(self, c: KernelWriter, panel: Panel, e: str) -> None:
-        c.line(f"KERNEL_table(image{e}, 0, {self.n.taps}, at);")
-        with c.block(f"for (int64_t r = 0; r < places; r += {self.rows})"):
-            rows = self.n.taps * self.n.depth
-            ahead = self._ahead("w", str(rows))
-            c.line(f"KERNEL_tile{panel.vectors}(at + r, w, sums, {self.n.taps}, 0{ahead});")
-            self._finish(c, panel, "r", f"places - r < {self.rows} ? places - r : {self.rows}", e)
-
-    def _in_blocks(self, c: KernelWriter, panel: Panel, e: str) -> None:
-        n, b = self.n, self.blocks
-        whole = b.depth == n.depth
-        with c.block(f"for (int64_t t = 0; t < {n.taps}; t += {b.taps})"):
-            c.line(f"const int64_t taps = {n.taps} - t < {b.taps} ? {n.taps} - t : {b.taps};")
-            c.line(f"KERNEL_table(image{e}, t, taps, at);")
-            block = f"w + (t * {n.depth} + from) * {self.step}"
-            call = f"KERNEL_tile{panel.vectors}(at + r, {block}, sums + r * {self.width}, taps, t + from > 0"
-            call += "" if whole else ", from, depth"
-            call += self._ahead(block, f"taps * {n.depth if whole else 'depth'}")
-            with c.block(f"for (int64_t from = 0; from < {n.depth}; from += {b.depth})"):
-                if not whole:
-                    c.line(f"const int64_t depth = {n.depth} - from < {b.depth} ? {n.depth} - from : {b.depth};")
-                c.line(f"for (int64_t r = 0; r < places; r += {self.rows}) {call});")
-        self._finish(c, panel, "0", "places", e)
-
-    def _ahead(self, block: str, rows: str) -> str:
-        """Return the prefetch address of tile ``r``: one line of each row of weights of the next block."""
-        lines = f"r / {self.rows} * {LINE_BYTES // self.n.dtype.itemsize}"
-        return f", {block} + {rows} * ({self.step} + {lines})" if self.ahead else ""
-
-    def _finish(self, c: KernelWriter, panel: Panel, row: str, rows: str, e: str) -> None:
-        after = self.epilogue.function(c, panel.vectors * self.lanes - panel.skip)
-        if self.leaves:
-            c.line(f"KERNEL_mend(image{e}, {row}, {rows}, {panel.vectors * self.lanes}, w, sums);")
-        c.line(f"{after}(bufs, first + {row}, f + {panel.skip}, {rows}, sums + {panel.skip}, {self.width});")
+        text = Convolution(
+            "KERNEL", element, self.bytes, self.registers, self.rank, n.depth, self._values() | tiles, self.ahead
+        )
+        c.lines(text.types)
+        c.lines(text.tiles([(self.rows, v) for v in vectors]).splitlines())
+        after = [f"(const void *){self.epilogue.function(c, width)}" for width in self._widths]
+        scalar_addresses = n.depth * self.width >= MUCH
+        c.lines(text.windows([self.rank], dilated=self.dilated, scalar=scalar_addresses).splitlines())
+        c.lines(text.run().splitlines())
+        c.line(f"static const void *const KERNEL_after[] = {{{', '.join(after)}}};")
+        with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+            c.line("return KERNEL_run(&KERNEL_sizes, bufs, begin, end, KERNEL_after);")
+        return Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.CONVOLUTION)
 
 
 def _tile_places(places: int, most: int) -> int:

@@ -40,22 +40,3 @@ def multiply(
     for r in rows:
         c.line(f"const {element} a{r} = {left(r)};")
         c.line(" ".join(f"c{r}_{v} += a{r} * b{v};" for v in range(len(loads))))
-
-
-def multiply_in_parts(
-    c: CWriter, name: str, rows: int, vectors: int, right: Callable[[int], str], registers: int
-) -> None:
-    """Write the products of one row of the right operand and the elements ``a<row>[k]``.
-
-    If all registers are in use, gcc would spill an accumulator; the row is then processed in halves.
-    """
-    parts = 2 if rows * vectors + vectors + 1 > registers else 1
-    each = -(-vectors // parts)
-    for first in range(0, vectors, each):
-        part = range(first, min(first + each, vectors))
-        if first:
-            c.line('__asm__ volatile("" ::: "memory");')
-        with c.block(""):
-            c.line(f"const {name}_v {', '.join(f'b{v} = *(const {name}_u *)({right(v)})' for v in part)};")
-            for r in range(rows):
-                c.line(" ".join(f"c{r}_{v} += a{r}[k] * b{v};" for v in part))

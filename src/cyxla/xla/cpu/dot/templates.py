@@ -44,11 +44,12 @@ def types(prefix: str, element: str, vector_bytes: int) -> list[str]:
         DOT.typedef(f"{prefix}_numbers"),
         TILE.typedef(f"{prefix}_tile"),
         f"typedef void (*{prefix}_tile_function)({_TILE_ARGUMENTS.format(p=prefix)});",
-        _after_type(prefix, element),
+        after_type(prefix, element),
     ]
 
 
-def _after_type(prefix: str, element: str) -> str:
+def after_type(prefix: str, element: str) -> str:
+    """Return the definition of ``{prefix}_after_function``, the type of the functions of epilogues."""
     return f"typedef void (*{prefix}_after_function)({_AFTER_ARGUMENTS.format(element=element)});"
 
 
@@ -188,7 +189,7 @@ class FewRows:
             *vector_types(self.prefix, self.element, self.vector_bytes),
             FEW_ROWS.typedef(numbers),
             f"typedef void (*{self.prefix}_function)({self._arguments});",
-            _after_type(self.prefix, self.element),
+            after_type(self.prefix, self.element),
             *sizes,
         ]
 

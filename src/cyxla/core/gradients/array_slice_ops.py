@@ -6,7 +6,7 @@ from typing import Any
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.gradient import gradient, no_gradient
-from cyxla.core.gradients.common import Tensor, conj, reshape_like, shape_of
+from cyxla.core.gradients.common import Tensor, conj, length_of, patches_gradient, reshape_like, sum_rows
 
 
 # Concatenation and splitting ----------------------------------------------------------------------------------------
@@ -219,20 +219,13 @@ def mirror_pad_grad_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
 
 
 # Gather and scatter --------------------------------------------------------------------------------------------------
-def sum_rows(values: Tensor, indices: Tensor, count: Tensor) -> Tensor:
-    """Sum the rows of equal index: the dense gradient of a gather."""
-    return apply_op("UnsortedSegmentSum", values, indices, count)
 
 
 @gradient("Gather")
 def gather_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
     """Sum the gradients of all copies of each row."""
     params, indices = op.inputs
-    return reshape_like(sum_rows(dy, indices, _length(params, 0)), params), None
-
-
-def _length(x: Tensor, axis: int) -> Tensor:
-    return apply_op("StridedSlice", apply_op("Shape", x), [axis], [axis + 1], [1], shrink_axis_mask=1)
+    return reshape_like(sum_rows(dy, indices, length_of(params, 0)), params), None
 
 
 @gradient("GatherV2")
@@ -341,20 +334,5 @@ def tensor_scatter_extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tens
     return from_x * share, None, from_updates * apply_op("GatherNd", share, indices)
 
 
-@gradient("ExtractImagePatches")
-def extract_image_patches_grad(op: Any, dy: Tensor) -> Tensor:
-    """Sum the gradients of all copies of each pixel, found by extracting patches of pixel indices."""
-    x = op.inputs[0]
-    batch, height, width, channels = (_length(x, i) for i in range(4))
-    attrs = {name: op.attr(name) for name in ("ksizes", "strides", "rates", "padding")}
-    numbers = apply_op("Reshape", apply_op("Range", 1, height * width + 1, 1), apply_op("Pack", [1, height, width, 1]))
-    pixel_indices = apply_op("ExtractImagePatches", apply_op("Cast", numbers, DstT="int64"), **attrs)
-    window = op.attr("ksizes")[1] * op.attr("ksizes")[2]
-    copies = apply_op("Reshape", dy, apply_op("Pack", [batch, -1, window, channels]))
-    rows = apply_op("Reshape", apply_op("Transpose", copies, [1, 2, 0, 3]), apply_op("Pack", [-1, batch, channels]))
-    sums = sum_rows(rows, apply_op("Reshape", pixel_indices, [-1]), height * width + 1)  # row 0: padding
-    pixels = apply_op("Slice", sums, [1, 0, 0], [-1, -1, -1])
-    return apply_op("Reshape", apply_op("Transpose", pixels, [1, 0, 2]), shape_of(x))
-
-
+gradient("ExtractImagePatches")(patches_gradient)
 no_gradient("ConcatOffset")

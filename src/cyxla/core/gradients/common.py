@@ -74,3 +74,34 @@ def binary_gradient(name: str | tuple[str, ...], fn: Callable[[Tensor, Tensor, T
 def cast_like(x: Tensor, like: Tensor) -> Tensor:
     """Cast a tensor to the type of another."""
     return x if x.dtype.base == like.dtype.base else apply_op("Cast", x, DstT=like.dtype.base)
+
+
+def length_of(x: Tensor, axis: int) -> Tensor:
+    """Return the size of a dimension."""
+    return apply_op("StridedSlice", apply_op("Shape", x), [axis], [axis + 1], [1], shrink_axis_mask=1)
+
+
+def sum_rows(values: Tensor, indices: Tensor, count: Tensor) -> Tensor:
+    """Sum the rows of equal index: the dense gradient of a gather."""
+    return apply_op("UnsortedSegmentSum", values, indices, count)
+
+
+def patches_gradient(op: Any, dy: Tensor) -> Tensor:
+    """Sum the gradients of all copies of each pixel, found by extracting patches of pixel indices."""
+    x = op.inputs[0]
+    batch, height, width, channels = (length_of(x, i) for i in range(4))
+    attrs = {name: op.attr(name) for name in ("ksizes", "strides", "rates", "padding")}
+    numbers = apply_op("Reshape", apply_op("Range", 1, height * width + 1, 1), apply_op("Pack", [1, height, width, 1]))
+    pixel_indices = apply_op("ExtractImagePatches", apply_op("Cast", numbers, DstT="int64"), **attrs)
+    window = op.attr("ksizes")[1] * op.attr("ksizes")[2]
+    copies = apply_op("Reshape", dy, apply_op("Pack", [batch, -1, window, channels]))
+    rows = apply_op("Reshape", apply_op("Transpose", copies, [1, 2, 0, 3]), apply_op("Pack", [-1, batch, channels]))
+    sums = sum_rows(rows, apply_op("Reshape", pixel_indices, [-1]), height * width + 1)  # row 0: padding
+    pixels = apply_op("Slice", sums, [1, 0, 0], [-1, -1, -1])
+    return apply_op("Reshape", apply_op("Transpose", pixels, [1, 0, 2]), shape_of(x))
+
+
+def gamma_gradient(alpha: Tensor, sample: Tensor, dy: Tensor) -> Tensor:
+    """Return the gradient of the shape parameters of gamma samples, whose shape ends with that of the parameters."""
+    derivatives = apply_op("RandomGammaGrad", apply_op("BroadcastTo", alpha, apply_op("Shape", sample)), sample)
+    return unbroadcast(alpha, sample, dy * derivatives, None)[0]

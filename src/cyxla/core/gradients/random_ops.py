@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.gradient import gradient, no_gradient
-from cyxla.core.gradients.common import Tensor, unbroadcast
-
-
-def gamma_gradient(alpha: Tensor, sample: Tensor, dy: Tensor) -> Tensor:
-    """Return the gradient of the shape parameters of gamma samples, whose shape ends with that of the parameters."""
-    derivatives = apply_op("RandomGammaGrad", apply_op("BroadcastTo", alpha, apply_op("Shape", sample)), sample)
-    return unbroadcast(alpha, sample, dy * derivatives, None)[0]
+from cyxla.core.gradients.common import Tensor, gamma_gradient
 
 
 @gradient("RandomGamma")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cyxla.core.framework.gradient import gradient, no_gradient
-from cyxla.core.gradients.common import Tensor
-from cyxla.core.gradients.random_ops import gamma_gradient
+from cyxla.core.gradients.common import Tensor, gamma_gradient
 
 
 @gradient("StatelessRandomGammaV2")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.strided_slices import MASKS, strided_index
 from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext, as_value
@@ -14,6 +13,7 @@ from cyxla.core.framework.resource_mgr import DEFAULT_CONTAINER, ResourceBase, R
 from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.core.framework.variable import Var
 from cyxla.core.kernels.lib.scatter import check_indices
+from cyxla.core.kernels.lib.variables import assign_slice, initialized
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 Array = np.ndarray[Any, Any]
@@ -131,21 +131,6 @@ def assign_update(ctx: OpKernelContext) -> None:
         _UPDATE[ctx.op_kernel.type_string](old, value, out=variable.writable())
 
 
-def initialized(variable: Var, ctx: OpKernelContext, index: int) -> Array:
-    """Return the value of a variable that must be initialised.
-
-    Raises
-    ------
-    FailedPreconditionError
-        The variable has no value.
-    """
-    if variable.value is None:
-        names = ctx.op_kernel.requested_inputs
-        name = names[index] if index < len(names) else str(index)
-        raise FailedPreconditionError(f"the variable {name} has no value yet", hint="run their initializers first")
-    return variable.value
-
-
 @kernel("VarIsInitializedOp")
 def var_is_initialized(ctx: OpKernelContext) -> None:
     """Return whether the variable exists and has a value."""
@@ -242,22 +227,3 @@ def strided_slice_assign(ctx: OpKernelContext) -> None:
     with variable.lock:
         old = initialized(variable, ctx, 0)
         assign_slice(ctx, variable, old.shape)
-
-
-def assign_slice(ctx: OpKernelContext, variable: Any, shape: tuple[int, ...]) -> None:
-    """Assign the fifth input to the slice of a variable given by the others; the caller holds its lock."""
-    masks = {name: ctx.attr(name) for name in MASKS}
-    index = strided_index(shape, ctx.input(1), ctx.input(2), ctx.input(3), masks)
-    value, part = ctx.input(4), variable.value[index].shape
-    if 0 in part:
-        return
-    if not _broadcasts(value.shape, part):
-        raise InvalidArgumentError(f"the value {list(value.shape)} cannot be repeated to fill the slice {list(part)}")
-    variable.writable()[index] = value
-
-
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    try:
-        return np.broadcast_shapes(shape, to) == to
-    except ValueError:
-        return False

@@ -12,7 +12,7 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import INDEX, NUMBER
 from cyxla.core.framework.variable import Ref, Var
 from cyxla.core.kernels.lib.scatter import scatter, scatter_nd
-from cyxla.core.kernels.resource_variable_ops import assign_slice, initialized
+from cyxla.core.kernels.lib.variables import assign_slice, initialized
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 
 Array = np.ndarray[Any, Any]

@@ -14,8 +14,8 @@ from cyxla.core.framework.types import FLOATING, INDEX, as_data_type
 from cyxla.core.framework.variable import Var
 from cyxla.core.kernels.lib import philox
 from cyxla.core.kernels.lib.philox import Philox
+from cyxla.core.kernels.lib.random_distributions import Draw
 from cyxla.core.kernels.lib.random_operands import int_range
-from cyxla.core.kernels.random_ops import Draw
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

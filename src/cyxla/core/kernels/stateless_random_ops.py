@@ -13,8 +13,14 @@ from cyxla.core.framework.philox_state import PHILOX, check_algorithm
 from cyxla.core.framework.types import FLOATING, INDEX, REAL, DataType, as_data_type
 from cyxla.core.kernels.lib import philox, rejection_sampling
 from cyxla.core.kernels.lib.philox import Philox
+from cyxla.core.kernels.lib.random_distributions import (
+    Draw,
+    categorical,
+    check_categorical,
+    repeat_parameters,
+    reshape_samples,
+)
 from cyxla.core.kernels.lib.random_operands import int_range, seeds_of
-from cyxla.core.kernels.random_ops import Draw, categorical, check_categorical, repeat_parameters, reshape_samples
 from cyxla.errors import ShapeError
 
 Array = np.ndarray[Any, Any]

@@ -20,15 +20,17 @@ from cyxla.core.framework.geometry.joining import (
 from cyxla.core.framework.geometry.operands import axis_of
 from cyxla.core.framework.geometry.operands import sizes_of as read_sizes
 from cyxla.core.framework.geometry.rearranging import mirrored, pads_of, permutation, reversed_axes
-from cyxla.core.framework.geometry.scattering import check_nd_shapes, check_policy
+from cyxla.core.framework.geometry.scattering import check_policy
 from cyxla.core.framework.geometry.strided_slices import MASKS, slice_index, strided_index
 from cyxla.core.framework.geometry.windows import Windows
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.lib.dynamic_slices import DynamicStridedSlice, slice_from
+from cyxla.tf2xla.lib.gather_scatter import gather_slices, scatter_nd
+from cyxla.tf2xla.lib.strided_slices import read_index, strided_update, write_index
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
-from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import (
     broadcast_to,
@@ -44,11 +46,6 @@ from cyxla.xla.lib.values import (
 )
 
 Array = np.ndarray[Any, Any]
-
-
-def _like(x: XlaOp) -> Array:
-    """Return an array of a value's shape that occupies no memory, for shape checks shared with eager kernels."""
-    return np.broadcast_to(np.zeros((), bool), sizes_of(x))
 
 
 # ----------------------------------------------------------------------------------------- concatenation and slicing
@@ -146,43 +143,6 @@ def _slice_of_any_size(ctx: XlaOpKernelContext, x: XlaOp) -> XlaOp:
 # Strided slices
 
 
-def _apply_index(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
-    """Emit the slice for a NumPy index of slices, integers and None."""
-    starts, limits, steps, flips, shape = [], [], [], [], []
-    entries = iter(sizes_of(x))
-    for entry in _without_ellipsis(index, rank_of(x)):
-        if entry is None:
-            shape.append(1)
-            continue
-        size = next(entries)
-        selected = _selected_indices(entry, size)
-        low, high = (min(selected), max(selected) + 1) if len(selected) else (0, 0)
-        step = abs(selected.step)
-        flips.append(selected.step < 0)
-        starts.append(low)
-        limits.append(high)
-        steps.append(step)
-        if not isinstance(entry, int):
-            shape.append(len(selected))
-    cut = xla.slice_(x, starts, limits, steps)
-    reversed_dims = [d for d, flip in enumerate(flips) if flip]
-    return xla.reshape(xla.reverse(cut, reversed_dims) if reversed_dims else cut, shape)
-
-
-def _selected_indices(entry: int | slice, size: int) -> range:
-    """Return the indices selected by an entry of an index."""
-    return range(entry % size, entry % size + 1) if isinstance(entry, int) else range(*entry.indices(size))
-
-
-def _without_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
-    consumed = sum(e is not None and e is not Ellipsis for e in index)
-    full = [slice(None)] * (rank - consumed)
-    if Ellipsis not in index:
-        return [*index, *full]
-    k = index.index(Ellipsis)
-    return [*index[:k], *full, *index[k + 1 :]]
-
-
 _SLICE = ("begin", "end", "strides")
 
 
@@ -192,7 +152,7 @@ def _strided_slice(ctx: XlaOpKernelContext) -> Any:
     x, strides, masks = ctx.input("input"), ctx.constant_input("strides"), _masks(ctx)
     ends = _known_ends(ctx)
     if ends is not None:
-        return _apply_index(x, strided_index(sizes_of(x), *ends, strides, masks))
+        return read_index(x, strided_index(sizes_of(x), *ends, strides, masks))
     return DynamicStridedSlice(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks).apply(x)
 
 
@@ -202,7 +162,7 @@ def _strided_slice_grad(ctx: XlaOpKernelContext) -> Any:
     dy, strides, masks = ctx.input("dy"), ctx.constant_input("strides"), _masks(ctx)
     sizes, ends = read_sizes(ctx.constant_input("shape"), "shape"), _known_ends(ctx)
     if ends is not None:
-        return _write_slice(dy, sizes, strided_index(sizes, *ends, strides, masks), None)
+        return write_index(dy, sizes, strided_index(sizes, *ends, strides, masks), None)
     return DynamicStridedSlice(sizes, ctx.input("begin"), ctx.input("end"), strides, masks).scatter(dy, sizes)
 
 
@@ -218,44 +178,6 @@ def _known_ends(ctx: XlaOpKernelContext) -> tuple[Array, Array] | None:
 @lowering("TensorStridedSliceUpdate", attrs=MASKS, const=_SLICE)
 def _strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: XlaOp, **masks: int) -> XlaOp:
     return strided_update(x, begin, end, strides, value, masks)
-
-
-def strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: XlaOp, masks: dict[str, int]) -> XlaOp:
-    """Set a strided slice of x to a broadcast value."""
-    index = strided_index(sizes_of(x), begin, end, strides, masks)
-    shape = _like(x)[index].shape
-    return _write_slice(broadcast_to(value, shape), sizes_of(x), index, x)
-
-
-def _write_slice(value: XlaOp, sizes: Sequence[int], index: tuple[Any, ...], under: XlaOp | None) -> XlaOp:
-    """Write a value to an index of an array of given sizes, over zeros or over `under`."""
-    kept, low, high, holes, flips = [], [], [], [], []
-    for entry, size in zip([e for e in _without_ellipsis(index, len(sizes)) if e is not None], sizes, strict=True):
-        selected = _selected_indices(entry, size)
-        step = abs(selected.step)
-        kept.append(len(selected))
-        flips.append(selected.step < 0)
-        first, last = (min(selected), max(selected)) if len(selected) else (0, -1)
-        low.append(first)
-        holes.append(step - 1)
-        high.append(size - last - 1 if len(selected) else size)
-    want = _like_sizes(sizes)[index].shape
-    if sizes_of(value) != want:
-        raise ShapeError(f"a slice of {list(want)} cannot be set to a value of {list(sizes_of(value))}")
-    reversed_dims = [d for d, flip in enumerate(flips) if flip]
-    part = xla.reshape(value, kept)
-    part = xla.reverse(part, reversed_dims) if reversed_dims else part
-    padding = list(zip(low, high, holes, strict=True))
-    padded = xla.pad(part, scalar(value, 0), padding)
-    if under is None:
-        return padded
-    mask = np.zeros(tuple(sizes), bool)
-    mask[index] = True
-    return select(xla.constant(value.builder, mask), padded, under)
-
-
-def _like_sizes(sizes: Sequence[int]) -> Array:
-    return np.broadcast_to(np.zeros((), bool), tuple(sizes))
 
 
 @lowering("Tile", const=("multiples",))
@@ -487,29 +409,6 @@ lowering("DepthToSpace", _with_depth_last(_depth_to_space), attrs=("block_size",
 # ----------------------------------------------------------------------------------------------------------- gather
 
 
-def gather_slices(params: XlaOp, indices: XlaOp, axis: int, batch: int = 0) -> XlaOp:
-    """Gather slices along an axis; indices out of range are clamped."""
-    if sizes_of(params)[:batch] != sizes_of(indices)[:batch]:
-        raise ShapeError(f"the batches of {list(sizes_of(params))} and {list(sizes_of(indices))} differ")
-    outer, inner = sizes_of(params)[batch:axis], sizes_of(params)[axis + 1 :]
-    count = rank_of(indices) - batch
-    result = (*sizes_of(params)[:axis], *sizes_of(indices)[batch:], *inner)
-    if not sizes_of(params)[axis] or not prod(result):
-        return full_like(xla.broadcast(scalar(params, 0), result), 0)
-    before, after = len(outer), len(inner)
-    return xla.gather(
-        params,
-        indices,
-        offset_dims=(*range(batch, batch + before), *range(batch + before + count, batch + before + count + after)),
-        collapsed_slice_dims=(axis,),
-        start_index_map=(axis,),
-        index_vector_dim=rank_of(indices),
-        slice_sizes=(*[1] * batch, *outer, 1, *inner),
-        operand_batching_dims=tuple(range(batch)),
-        start_indices_batching_dims=tuple(range(batch)),
-    )
-
-
 @lowering("GatherV2", attrs=("batch_dims",), const=("axis",))
 def _gather_v2(params: XlaOp, indices: XlaOp, axis: Array, *, batch_dims: int) -> XlaOp:
     if not rank_of(params):
@@ -565,37 +464,6 @@ def _in_range(indices: XlaOp, limits: Sequence[int], result: Sequence[int]) -> X
 
 
 # ---------------------------------------------------------------------------------------------------------- scatter
-
-
-def update_computation(op: str, dtype: ElementType) -> XlaComputation:
-    """Return the scalar computation that combines an old element with an update."""
-    opcodes = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum"}
-    if op in opcodes and not (dtype is ElementType.PRED and op == "add"):
-        return scalar_computation(opcodes[op], dtype)
-    if dtype is ElementType.PRED and op == "add":
-        return scalar_computation("or", dtype)
-    builder = XlaBuilder("update")
-    xla.parameter(builder, 0, Shape.array(dtype), "old")
-    return builder.build(xla.parameter(builder, 1, Shape.array(dtype), "new"))
-
-
-def scatter_nd(target: XlaOp, indices: XlaOp, updates: XlaOp, op: str) -> XlaOp:
-    """Emit a scatter of slices; rows of indices out of range are skipped."""
-    check_nd_shapes(sizes_of(target), _like(indices), _like(updates))
-    depth = sizes_of(indices)[-1]
-    if not prod(sizes_of(updates)) or not prod(sizes_of(target)):
-        return target
-    batch = rank_of(indices) - 1
-    return xla.scatter(
-        target,
-        indices,
-        updates,
-        update_computation(op, target.shape.dtype),
-        update_window_dims=tuple(range(batch, rank_of(updates))),
-        inserted_window_dims=tuple(range(depth)),
-        scatter_dims_to_operand_dims=tuple(range(depth)),
-        index_vector_dim=batch,
-    )
 
 
 @lowering("ScatterNd", attrs=("bad_indices_policy",), const=("shape",))

@@ -11,9 +11,8 @@ import numpy as np
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.tf2xla.kernels.array_slice_ops import gather_slices
-from cyxla.tf2xla.kernels.list_ops import at, with_row
-from cyxla.tf2xla.kernels.state_ops import scatter_rows
+from cyxla.tf2xla.lib.buffer_rows import read_row, write_row
+from cyxla.tf2xla.lib.gather_scatter import gather_slices, scatter_rows
 from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
@@ -85,7 +84,7 @@ def _push(ctx: XlaOpKernelContext) -> Any:
     value = ctx.input("elem")
     stack = _elements(ctx, ResourceKind.STACK, ctx.attr("T"), TensorShape(sizes_of(value)))
     top = _fill_count(ctx, stack)
-    stack.value, stack.pushed = with_row(stack.read(), top, value), top + 1
+    stack.value, stack.pushed = write_row(stack.read(), top, value), top + 1
     return value
 
 
@@ -97,7 +96,7 @@ def _pop(ctx: XlaOpKernelContext) -> Any:
     buffer = _buffer(ctx, ResourceKind.STACK, dtype)
     ctx.require(stack.max_array_size, f"the stack {stack.name!r} has no place for a value")
     stack.pushed = _fill_count(ctx, stack) - 1
-    return at(buffer, stack.pushed)
+    return read_row(buffer, stack.pushed)
 
 
 @xla_kernel(("StackCloseV2", "TensorArrayCloseV3"))
@@ -138,7 +137,7 @@ def _write(ctx: XlaOpKernelContext) -> Any:
     ctx.require(not sizes_of(index), f"index must be a scalar; its shape is {list(sizes_of(index))}")
     array = _elements(ctx, _ARRAY, ctx.attr("T"), TensorShape(sizes_of(value)))
     if array.max_array_size:
-        array.value = with_row(array.read(), index, _sum(at(array.read(), index), value))
+        array.value = write_row(array.read(), index, _sum(read_row(array.read(), index), value))
     return ctx.input_expression("flow_in")
 
 
@@ -149,7 +148,7 @@ def _read(ctx: XlaOpKernelContext) -> Any:
     ctx.require(not sizes_of(index), f"index must be a scalar; its shape is {list(sizes_of(index))}")
     buffer = _array_of(ctx, "dtype")
     ctx.require(sizes_of(buffer)[0], f"the tensor array {_resource(ctx, _ARRAY).name!r} has no elements to read")
-    return at(buffer, index)
+    return read_row(buffer, index)
 
 
 @xla_kernel("TensorArrayGatherV3")

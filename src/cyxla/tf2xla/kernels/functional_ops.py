@@ -55,8 +55,8 @@ def _fake_param(ctx: XlaOpKernelContext) -> Any:
 # ---------------------------------------------------------------------------------------------------- conditionals
 
 
-@xla_kernel(("If", "StatelessIf", "_If"), resource=True, variant=True)
-def choose_branch(ctx: XlaOpKernelContext) -> Any:
+@xla_kernel(("If", "StatelessIf", "_If", "XlaIf"), resource=True, variant=True)
+def _choose_branch(ctx: XlaOpKernelContext) -> Any:
     """Emit a conditional of two computations, or inline one branch if the condition is constant."""
     then_branch, else_branch = ctx.attr("then_branch"), ctx.attr("else_branch")
     known = ctx.xla.constant_value(ctx.input_expression(0))
@@ -174,8 +174,8 @@ def _with_tuple_operand(result: CompilationResult, shape: Shape) -> XlaComputati
 # ----------------------------------------------------------------------------------------------------------- loops
 
 
-@xla_kernel(("While", "StatelessWhile", "_While"), resource=True, variant=True)
-def run_loop(ctx: XlaOpKernelContext) -> Any:
+@xla_kernel(("While", "StatelessWhile", "_While", "XlaWhile"), resource=True, variant=True)
+def _run_loop(ctx: XlaOpKernelContext) -> Any:
     """Emit a while loop whose state is a tuple of all values that the body may change."""
     inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
     compiler, body_name, cond_name = ctx.xla.compiler, ctx.attr("body"), ctx.attr("cond")

@@ -8,7 +8,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.image_grids import Grid, checked_size, grids
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
-from cyxla.tf2xla.kernels.array_slice_ops import gather_slices
+from cyxla.tf2xla.lib.gather_scatter import gather_slices
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp

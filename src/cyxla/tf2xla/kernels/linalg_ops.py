@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import numpy as np
-
 from cyxla.core.framework.types import COMPLEX, FLOATING, as_data_type
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.math_ops import transpose_matrices
 from cyxla.tf2xla.lib.einsum import contract
+from cyxla.tf2xla.lib.linalg import (
+    as_type_of,
+    call_lapack,
+    check_matrices,
+    check_square,
+    eigh,
+    identity_matrices,
+    is_empty,
+    nan_unless,
+    svd,
+    transpose_matrices,
+)
 from cyxla.tf2xla.lib.unique import rows_at
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType, Shape
@@ -32,43 +41,10 @@ from cyxla.xla.lib.values import (
 )
 
 _S32 = ElementType.S32
-_LAPACK_LETTERS = {ElementType.F32: "s", ElementType.F64: "d", ElementType.C64: "c", ElementType.C128: "z"}
 _HALF_AND_UP = tuple(map(as_data_type, ("half", "float", "double")))
 _REAL = {"T": _HALF_AND_UP}
 _TYPES = {"T": (*_HALF_AND_UP, *COMPLEX)}
 _WIDE = {"T": _HALF_AND_UP[1:]}
-
-
-def _check_matrices(x: XlaOp, name: str = "input") -> None:
-    if rank_of(x) < 2:
-        raise ShapeError(f"{name} must hold matrices; its shape is {list(sizes_of(x))}")
-
-
-def _check_square(x: XlaOp, name: str = "input") -> None:
-    _check_matrices(x, name)
-    if sizes_of(x)[-1] != sizes_of(x)[-2]:
-        raise ShapeError(f"{name} must hold square matrices; its shape is {list(sizes_of(x))}")
-
-
-def _is_empty(x: XlaOp) -> bool:
-    return 0 in sizes_of(x)
-
-
-def _real_type(x: XlaOp) -> ElementType:
-    found = x.shape.dtype.real_part if is_complex(x) else x.shape.dtype
-    assert found is not None
-    return found
-
-
-def _as_type_of(x: XlaOp, like: XlaOp) -> XlaOp:
-    return x if x.shape.dtype is like.shape.dtype else xla.convert(x, like.shape.dtype)
-
-
-def _identity(like: XlaOp, sizes: Sequence[int]) -> XlaOp:
-    """Return identity matrices."""
-    rank = len(sizes)
-    row, column = (iota_along(like.builder, _S32, sizes, rank - k) for k in (2, 1))
-    return xla.convert(xla.eq(row, column), like.shape.dtype)
 
 
 def _upper(x: XlaOp) -> XlaOp:
@@ -84,23 +60,6 @@ def _window(x: XlaOp, rows: int, columns: int) -> XlaOp:
     return xla.slice_(x, [0] * rank_of(x), [*batch, rows, columns])
 
 
-def _lapack(
-    x: XlaOp, routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], options: str = ""
-) -> list[XlaOp]:
-    """Emit a custom call named by LAPACK routine and type, and return its results."""
-    shape = results[0] if len(results) == 1 else Shape.tuple(results)
-    name = f"lapack_{_LAPACK_LETTERS[x.shape.dtype]}{routine}_ffi"
-    made = xla.custom_call(x.builder, name, operands, shape, options, api_version="API_VERSION_TYPED_FFI")
-    return [made] if len(results) == 1 else [xla.get_tuple_element(made, i) for i in range(len(results))]
-
-
-def _nan_unless(good: XlaOp, x: XlaOp, over: int) -> XlaOp:
-    """Set batch entries without a solution to NaN; `over` is the rank of one entry."""
-    sizes = sizes_of(x)
-    repeated = xla.broadcast_in_dim(good, sizes, range(len(sizes) - over))
-    return select(repeated, x, full_like(x, np.nan))
-
-
 # --------------------------------------------------------------------------------------------------- decompositions
 
 
@@ -108,74 +67,33 @@ def _nan_unless(good: XlaOp, x: XlaOp, over: int) -> XlaOp:
 @in_f32
 def _cholesky(x: XlaOp) -> XlaOp:
     """Emit HLO's Cholesky; NaN for matrices that are not positive definite."""
-    _check_square(x)
-    return x if _is_empty(x) else xla.cholesky(x, lower=True)
+    check_square(x)
+    return x if is_empty(x) else xla.cholesky(x, lower=True)
 
 
 @lowering("Qr", attrs=("full_matrices",), types=_TYPES)
 def _qr(x: XlaOp, *, full_matrices: bool) -> list[XlaOp]:
     """Compute reflectors by geqrf and Q by orgqr; R is the upper triangle of geqrf's result."""
-    _check_matrices(x)
+    check_matrices(x)
     *batch, rows, columns = sizes_of(x)
     least = min(rows, columns)
     width = rows if full_matrices else least
-    if _is_empty(x):
-        return [_identity(x, (*batch, rows, width)), xla.broadcast(scalar(x, 0), (*batch, width, columns))]
+    if is_empty(x):
+        return [identity_matrices(x, (*batch, rows, width)), xla.broadcast(scalar(x, 0), (*batch, width, columns))]
     wide = widened(x)
     dtype = wide.shape.dtype
     given = [wide.shape, Shape.array(dtype, (*batch, least))]
-    packed, factors = _lapack(wide, "geqrf", [wide], given)
+    packed, factors = call_lapack(wide, "geqrf", [wide], given)
     reflectors = _window(packed, rows, least)
     if width > least:
         reflectors = xla.pad_in_dim(reflectors, scalar(wide, 0), rank_of(x) - 1, 0, width - least)
     name = "ungqr" if is_complex(x) else "orgqr"
-    (q,) = _lapack(wide, name, [reflectors, factors], [Shape.array(dtype, (*batch, rows, width))])
-    return [_as_type_of(v, x) for v in (q, _upper(_window(packed, width, columns)))]
+    (q,) = call_lapack(wide, name, [reflectors, factors], [Shape.array(dtype, (*batch, rows, width))])
+    return [as_type_of(v, x) for v in (q, _upper(_window(packed, width, columns)))]
 
 
-@lowering("SelfAdjointEigV2", attrs=("compute_v",), types=_TYPES)
-def eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
-    """Call syevd or heevd on the lower triangle; NaN without convergence."""
-    _check_square(x)
-    batch, size = sizes_of(x)[:-2], sizes_of(x)[-1]
-    nothing = xla.broadcast(scalar(x, 0), (0,))
-    if _is_empty(x):
-        return [xla.broadcast(scalar(x, 0), (*batch, size)), x if compute_v else nothing]
-    wide = widened(x)
-    given = [wide.shape, Shape.array(_real_type(wide), (*batch, size)), Shape.array(_S32, batch)]
-    options = f"{{mode = {ord('V' if compute_v else 'N')} : ui8, uplo = {ord('L')} : ui8}}"
-    vectors, values, info = _lapack(wide, "heevd" if is_complex(x) else "syevd", [wide], given, options)
-    good = xla.eq(info, zeros_like(info))
-    values = _as_type_of(_nan_unless(good, values, 1), x)
-    return [values, _as_type_of(_nan_unless(good, vectors, 2), x) if compute_v else nothing]
-
-
-@lowering("Svd", attrs=("compute_uv", "full_matrices"), types=_REAL)
-def svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
-    """Call gesdd; NaN without convergence."""
-    _check_matrices(x)
-    *batch, rows, columns = sizes_of(x)
-    least = min(rows, columns)
-    nothing = xla.broadcast(scalar(x, 0), (0,))
-    widths = [n if full_matrices else least for n in (rows, columns)]
-    if _is_empty(x):
-        sides = [_identity(x, (*batch, n, w)) for n, w in zip((rows, columns), widths, strict=True)]
-        return [xla.broadcast(scalar(x, 0), (*batch, least)), *(sides if compute_uv else [nothing] * 2)]
-    wide = widened(x)
-    mode = "N" if not compute_uv else "A" if full_matrices else "S"
-    given = [
-        wide.shape, Shape.array(wide.shape.dtype, (*batch, least)),
-        Shape.array(wide.shape.dtype, (*batch, rows, widths[0])),
-        Shape.array(wide.shape.dtype, (*batch, widths[1], columns)), Shape.array(_S32, batch),
-    ]  # fmt: skip
-    _, values, u, vt, info = _lapack(wide, "gesdd", [wide], given, f"{{mode = {ord(mode)} : ui8}}")
-    good = xla.eq(info, zeros_like(info))
-    values = _as_type_of(_nan_unless(good, values, 1), x)
-    return (
-        [values, *(_as_type_of(_nan_unless(good, v, 2), x) for v in (u, transpose_matrices(vt)))]
-        if compute_uv
-        else [values, nothing, nothing]
-    )
+lowering("SelfAdjointEigV2", eigh, attrs=("compute_v",), types=_TYPES)
+lowering("Svd", svd, attrs=("compute_uv", "full_matrices"), types=_REAL)
 
 
 # -------------------------------------------------------------------------------------------------- linear systems
@@ -227,33 +145,33 @@ def _solve_upper(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") ->
 @lowering("MatrixInverse", attrs=("adjoint",), types=_REAL)
 @in_f32
 def _inverse(x: XlaOp, *, adjoint: bool) -> XlaOp:
-    _check_square(x)
-    return x if _is_empty(x) else _solve_by_lu(x, _identity(x, sizes_of(x)), adjoint)
+    check_square(x)
+    return x if is_empty(x) else _solve_by_lu(x, identity_matrices(x, sizes_of(x)), adjoint)
 
 
 @lowering("MatrixSolve", attrs=("adjoint",), types=_REAL)
 @in_f32
 def _solve(matrix: XlaOp, rhs: XlaOp, *, adjoint: bool) -> XlaOp:
-    _check_square(matrix, "matrix")
-    _check_matrices(rhs, "rhs")
+    check_square(matrix, "matrix")
+    check_matrices(rhs, "rhs")
     if sizes_of(matrix)[:-1] != sizes_of(rhs)[:-1]:
         raise ShapeError(
             f"matrix {list(sizes_of(matrix))} and rhs {list(sizes_of(rhs))} have different batches or rows"
         )
-    return rhs if _is_empty(rhs) else _solve_by_lu(matrix, rhs, adjoint)
+    return rhs if is_empty(rhs) else _solve_by_lu(matrix, rhs, adjoint)
 
 
 @lowering("MatrixTriangularSolve", attrs=("lower", "adjoint"), types={"T": (*FLOATING, *COMPLEX)})
 @in_f32
 def _triangular_solve(matrix: XlaOp, rhs: XlaOp, *, lower: bool, adjoint: bool) -> XlaOp:
     """Emit HLO's triangular-solve with broadcast batches."""
-    _check_square(matrix, "matrix")
-    _check_matrices(rhs, "rhs")
+    check_square(matrix, "matrix")
+    check_matrices(rhs, "rhs")
     if sizes_of(matrix)[-1] != sizes_of(rhs)[-2]:
         raise ShapeError(f"matrix {list(sizes_of(matrix))} and rhs {list(sizes_of(rhs))} do not fit each other")
     batch = broadcast_shape(sizes_of(matrix)[:-2], sizes_of(rhs)[:-2])
     a, b = (broadcast_to(x, (*batch, *sizes_of(x)[-2:])) for x in (matrix, rhs))
-    if _is_empty(b):
+    if is_empty(b):
         return b
     return xla.triangular_solve(a, b, left_side=True, lower=lower, transpose_a="ADJOINT" if adjoint else "NO_TRANSPOSE")
 
@@ -264,12 +182,12 @@ def _triangular_solve(matrix: XlaOp, rhs: XlaOp, *, lower: bool, adjoint: bool) 
 @lowering("TridiagonalMatMul", types=_WIDE)
 def _tridiagonal_matmul(above: XlaOp, main: XlaOp, below: XlaOp, rhs: XlaOp) -> XlaOp:
     """Multiply rows by the diagonals, with neighbouring rows shifted; entries outside are not read."""
-    _check_matrices(rhs, "rhs")
+    check_matrices(rhs, "rhs")
     *batch, rows, _ = sizes_of(rhs)
     for name, diagonal in (("superdiag", above), ("maindiag", main), ("subdiag", below)):
         if sizes_of(diagonal) != (*batch, 1, rows):
             raise ShapeError(f"{name} {list(sizes_of(diagonal))} does not fit a right side of {list(sizes_of(rhs))}")
-    if _is_empty(rhs):
+    if is_empty(rhs):
         return rhs
     along = rank_of(rhs) - 2
 
@@ -288,19 +206,19 @@ def _tridiagonal_matmul(above: XlaOp, main: XlaOp, below: XlaOp, rhs: XlaOp) -> 
 @lowering("TridiagonalSolve", types=_WIDE)
 def _tridiagonal_solve(diagonals: XlaOp, rhs: XlaOp) -> XlaOp:
     """Call gtsv, which always pivots; the diagonals are upper, main and lower."""
-    _check_matrices(rhs, "rhs")
+    check_matrices(rhs, "rhs")
     *batch, rows, _ = sizes_of(rhs)
     if sizes_of(diagonals) != (*batch, 3, rows):
         raise ShapeError(f"diagonals {list(sizes_of(diagonals))} do not fit a right side of {list(sizes_of(rhs))}")
-    if _is_empty(rhs):
+    if is_empty(rhs):
         return rhs
     along = rank_of(diagonals) - 2
     upper, main, lower = (
         xla.reshape(xla.slice_in_dim(diagonals, k, k + 1, 1, along), (*batch, rows)) for k in range(3)
     )
     given = [main.shape] * 3 + [rhs.shape, Shape.array(_S32, tuple(batch))]
-    *_, x, info = _lapack(rhs, "gtsv", [lower, main, upper, rhs], given)
-    return _nan_unless(xla.eq(info, zeros_like(info)), x, 2)
+    *_, x, info = call_lapack(rhs, "gtsv", [lower, main, upper, rhs], given)
+    return nan_unless(xla.eq(info, zeros_like(info)), x, 2)
 
 
 _EINSUM_TYPES = (*FLOATING, *COMPLEX, *map(as_data_type, ("int32", "int64", "uint64")))

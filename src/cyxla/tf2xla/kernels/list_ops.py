@@ -11,7 +11,8 @@ from cyxla.core.framework.geometry.operands import shape_from, shape_to
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.tf2xla.kernels.array_slice_ops import gather_slices
+from cyxla.tf2xla.lib.buffer_rows import read_row, write_row
+from cyxla.tf2xla.lib.gather_scatter import gather_slices
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
@@ -19,27 +20,6 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import sizes_of
 
 _SHAPE = "element_shape"
-
-
-# Rows of the buffer
-
-
-def at(buffer: XlaOp, index: XlaOp) -> XlaOp:
-    """Emit a dynamic-slice of one row; an index out of range is clamped."""
-    rest = sizes_of(buffer)[1:]
-    row = xla.dynamic_slice(buffer, _start(buffer, index), (1, *rest))
-    return xla.reshape(row, rest)
-
-
-def with_row(buffer: XlaOp, index: XlaOp, row: XlaOp) -> XlaOp:
-    """Emit a dynamic-update-slice of one row."""
-    if not sizes_of(buffer)[0]:
-        return buffer
-    return xla.dynamic_update_slice(buffer, xla.reshape(row, (1, *sizes_of(row))), _start(buffer, index))
-
-
-def _start(buffer: XlaOp, index: XlaOp) -> list[Any]:
-    return [index, *[0] * (len(sizes_of(buffer)) - 1)]
 
 
 def _known_shape(ctx: XlaOpKernelContext) -> TensorShape:
@@ -155,7 +135,7 @@ def _push_back(ctx: XlaOpKernelContext) -> Any:
     item = ctx.input("tensor")
     held = held.with_shape(ctx.builder, sizes_of(item))
     assert held.buffer is not None  # its shape is known
-    return replace(held, buffer=with_row(held.buffer, held.pushed, item), pushed=held.pushed + 1)
+    return replace(held, buffer=write_row(held.buffer, held.pushed, item), pushed=held.pushed + 1)
 
 
 def _push_list(ctx: XlaOpKernelContext, held: XlaTensorList, item: XlaTensorList) -> XlaTensorList:
@@ -183,8 +163,8 @@ def _push_list(ctx: XlaOpKernelContext, held: XlaTensorList, item: XlaTensorList
     ctx.require(alike, f"a list of lists of {held.element_shape} cannot hold a list of {list(sizes_of(item.buffer))}")
     return replace(
         held,
-        buffer=with_row(held.buffer, held.pushed, item.buffer),
-        inner_pushed=with_row(held.inner_pushed, held.pushed, item.pushed),
+        buffer=write_row(held.buffer, held.pushed, item.buffer),
+        inner_pushed=write_row(held.inner_pushed, held.pushed, item.pushed),
         pushed=held.pushed + 1,
     )
 
@@ -200,11 +180,11 @@ def _pop_back(ctx: XlaOpKernelContext) -> Any:
     assert held.buffer is not None  # its shape is known
     _require_elements(ctx, held)
     pushed = held.pushed - 1
-    item = at(held.buffer, pushed)
+    item = read_row(held.buffer, pushed)
     if held.inner_pushed is None:
         return replace(held, pushed=pushed), item
     kind = (held.element_dtype, held.inner_capacity, -1)
-    return replace(held, pushed=pushed), XlaTensorList.of(kind, [item, at(held.inner_pushed, pushed)])
+    return replace(held, pushed=pushed), XlaTensorList.of(kind, [item, read_row(held.inner_pushed, pushed)])
 
 
 def _require_elements(ctx: XlaOpKernelContext, held: XlaTensorList) -> None:
@@ -220,7 +200,7 @@ def _set_item(ctx: XlaOpKernelContext) -> Any:
     if ctx.attr("resize_if_index_out_of_bounds"):
         held = _grow(ctx, held)
     assert held.buffer is not None  # its shape is known
-    return replace(held, buffer=with_row(held.buffer, ctx.input("index"), item))
+    return replace(held, buffer=write_row(held.buffer, ctx.input("index"), item))
 
 
 def _grow(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
@@ -258,7 +238,7 @@ def _get_item(ctx: XlaOpKernelContext) -> Any:
     assert held.buffer is not None  # its shape is known
     _require_elements(ctx, held)
     ctx.require(not ctx.input_shape("index"), f"index must be a scalar; its shape is {list(ctx.input_shape('index'))}")
-    return at(held.buffer, ctx.input("index"))
+    return read_row(held.buffer, ctx.input("index"))
 
 
 @xla_kernel("TensorListStack")

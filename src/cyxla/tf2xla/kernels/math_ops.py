@@ -11,6 +11,9 @@ import numpy as np
 from cyxla.core.framework.geometry.ranges import stepped_range
 from cyxla.core.framework.types import COMPLEX, FLOATING, INDEX, DataType
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
+from cyxla.tf2xla.lib import philox
+from cyxla.tf2xla.lib.linalg import transpose_matrices
+from cyxla.tf2xla.lib.random_operands import generator_of_key
 from cyxla.tf2xla.lib.typed_values import cast, full
 from cyxla.tf2xla.types import data_type, element_type
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
@@ -109,13 +112,6 @@ def batched_product(x: XlaOp, y: XlaOp) -> XlaOp:
         rhs_batch_dims=batches,
     )
     return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
-
-
-def transpose_matrices(x: XlaOp, adjoint: bool = False) -> XlaOp:
-    """Transpose matrices, with conjugation if `adjoint` is set."""
-    rank = rank_of(x)
-    found = xla.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
-    return xla.complex_(xla.real(found), -xla.imag(found)) if adjoint and is_complex(x) else found
 
 
 @lowering("MatMul", attrs=("transpose_a", "transpose_b"), types={"T": FLOATING + COMPLEX + INDEX})
@@ -260,9 +256,6 @@ def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
 @lowering("StochasticCastToInt", attrs=("Tout",), const=("alg",), types={"Tin": FLOATING})
 def _stochastic_cast(x: XlaOp, key: XlaOp, counter: XlaOp, alg: Array, *, Tout: DataType) -> XlaOp:
     """Emit HLO's stochastic-convert with one random word per number."""
-    from cyxla.tf2xla.kernels.stateless_random_ops import generator_of_key
-    from cyxla.tf2xla.lib import philox
-
     wide = widened(x)
     words = DataType.DT_UINT64 if wide.shape.dtype.bits == 64 else DataType.DT_UINT32
     return xla.stochastic_convert(

@@ -6,6 +6,7 @@ import numpy as np
 
 from cyxla.core.framework.types import FLOATING
 from cyxla.errors import ShapeError
+from cyxla.tf2xla.lib.softmax import subtract_max
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -14,8 +15,6 @@ from cyxla.xla.lib.values import (
     epsilon,
     full_like,
     in_f32,
-    max_of,
-    rank_of,
     scalar,
     select,
     sizes_of,
@@ -110,13 +109,6 @@ def _leaky_relu(x: XlaOp, *, alpha: float) -> XlaOp:
 @lowering("LeakyReluGrad", attrs=("alpha",), types=_FLOATS)
 def _leaky_relu_grad(dy: XlaOp, x: XlaOp, *, alpha: float) -> XlaOp:
     return select(xla.gt(x, zeros_like(x)), dy, dy * scalar(dy, alpha))
-
-
-def subtract_max(x: XlaOp) -> XlaOp:
-    """Subtract the maximum of each row, which keeps exponentials finite."""
-    if not rank_of(x):
-        raise ShapeError("logits must have a last dimension of classes; this is a scalar")
-    return x - broadcast_to(max_of(x, [-1], keep=True), sizes_of(x))
 
 
 @lowering("Softmax", types=_FLOATS)

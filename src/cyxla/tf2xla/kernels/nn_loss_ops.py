@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.nn_activation_ops import subtract_max
+from cyxla.tf2xla.lib.softmax import subtract_max
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -9,7 +9,8 @@ import numpy as np
 from cyxla.core.framework.geometry.strided_slices import MASKS
 from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.array_slice_ops import gather_slices, strided_update
+from cyxla.tf2xla.lib.gather_scatter import gather_slices
+from cyxla.tf2xla.lib.strided_slices import strided_update
 from cyxla.tf2xla.lib.tiles import concatenate_tiles, split_tiles
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp

@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.core.framework.types import NUMBER, REAL, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.kernels.state_ops import scatter_rows
+from cyxla.tf2xla.lib.gather_scatter import scatter_rows
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.operands import sizes_of as read_sizes
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.array_slice_ops import scatter_nd
+from cyxla.tf2xla.lib.gather_scatter import scatter_nd
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

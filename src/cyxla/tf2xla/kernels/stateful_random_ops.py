@@ -10,9 +10,9 @@ from cyxla.core.framework.geometry.operands import shape_of
 from cyxla.core.framework.philox_state import RESERVED, check_algorithm
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.stateless_random_ops import element, scalars
 from cyxla.tf2xla.lib import philox
 from cyxla.tf2xla.lib.philox import U64, Generator, number, unsigned64
+from cyxla.tf2xla.lib.random_operands import element, scalar_bounds
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -69,7 +69,7 @@ _fill("StatefulUniformFullInt", philox.uniform)
 
 @xla_kernel("StatefulUniformInt", const=("algorithm", "shape"), types=_WORDS)
 def _uniform_int(ctx: XlaOpKernelContext) -> Any:
-    bounds = scalars(ctx.input("minval"), ctx.input("maxval"))
+    bounds = scalar_bounds(ctx.input("minval"), ctx.input("maxval"))
     generator, sizes = _generator_and_sizes(ctx)
     return philox.uniform_int(generator, sizes, *bounds)
 

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.operands import shape_of
-from cyxla.core.framework.philox_state import PHILOX, check_algorithm
+from cyxla.core.framework.philox_state import PHILOX
 from cyxla.core.framework.types import DataType
-from cyxla.errors import ShapeError
-from cyxla.tf2xla.kernels.random_ops import categorical, parameterized_truncated_normal
 from cyxla.tf2xla.lib import philox
 from cyxla.tf2xla.lib.philox import Generator
+from cyxla.tf2xla.lib.random_distributions import categorical, parameterized_truncated_normal
+from cyxla.tf2xla.lib.random_operands import generator_of_key, generator_of_seed, scalar_bounds
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib.values import sizes_of
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]
@@ -30,61 +29,9 @@ DRAWS: dict[str, Draw] = {
 }
 
 
-def generator_of_seed(seed: XlaOp) -> Generator:
-    """Return the generator for a seed.
-
-    Raises
-    ------
-    ShapeError
-        The seed does not hold two numbers.
-    """
-    if sizes_of(seed) != (2,):
-        raise ShapeError(f"a seed must hold two numbers; its shape is {list(sizes_of(seed))}")
-    return Generator.from_seed(seed)
-
-
-def generator_of_key(key: XlaOp, counter: XlaOp, alg: Array) -> Generator:
-    """Return the generator for a key, a counter and the number of an algorithm.
-
-    Raises
-    ------
-    ShapeError
-        The key is not a vector of one number, the counter has fewer than two, or the algorithm is not a scalar.
-    InvalidArgumentError, UnimplementedError
-        The algorithm is not Philox.
-    """
-    if alg.ndim:
-        raise ShapeError(f"alg must be a scalar; its shape is {list(alg.shape)}")
-    check_algorithm(int(alg))
-    if sizes_of(key) != (1,):
-        raise ShapeError(f"key must be a vector of one number; its shape is {list(sizes_of(key))}")
-    if len(sizes_of(counter)) != 1 or sizes_of(counter)[0] < 2:
-        raise ShapeError(f"counter must be a vector of two numbers or more; its shape is {list(sizes_of(counter))}")
-    return Generator(xla.reshape(key, ()), element(counter, 0), element(counter, 1))
-
-
-def element(vector: XlaOp, index: int) -> XlaOp:
-    """Return one number of a vector."""
-    return xla.reshape(xla.slice_in_dim(vector, index, index + 1), ())
-
-
 def sizes_in(shape: Array) -> tuple[int, ...]:
     """Return the sizes held by a vector; raises as `shape_of`."""
     return shape_of(shape)[0]
-
-
-def scalars(low: XlaOp, high: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Check that the bounds of integers are scalars, and return them.
-
-    Raises
-    ------
-    ShapeError
-        A bound is not a scalar.
-    """
-    for name, bound in (("minval", low), ("maxval", high)):
-        if sizes_of(bound):
-            raise ShapeError(f"{name} must be a scalar; its shape is {list(sizes_of(bound))}")
-    return low, high
 
 
 _SEED = (DataType.DT_INT32,)  # types of seeds in compiled code
@@ -111,12 +58,12 @@ for _name, _draw in DRAWS.items():
 
 @lowering("StatelessRandomUniformInt", const=("shape",), types={"Tseed": _SEED})
 def _uniform_int(shape: Array, seed: XlaOp, minval: XlaOp, maxval: XlaOp) -> XlaOp:
-    return philox.uniform_int(generator_of_seed(seed), sizes_in(shape), *scalars(minval, maxval))
+    return philox.uniform_int(generator_of_seed(seed), sizes_in(shape), *scalar_bounds(minval, maxval))
 
 
 @lowering("StatelessRandomUniformIntV2", const=("shape", "alg"))
 def _uniform_int_v2(shape: Array, key: XlaOp, counter: XlaOp, alg: Array, minval: XlaOp, maxval: XlaOp) -> XlaOp:
-    return philox.uniform_int(generator_of_key(key, counter, alg), sizes_in(shape), *scalars(minval, maxval))
+    return philox.uniform_int(generator_of_key(key, counter, alg), sizes_in(shape), *scalar_bounds(minval, maxval))
 
 
 _MULTINOMIAL = {"Tseed": _SEED, "T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)}

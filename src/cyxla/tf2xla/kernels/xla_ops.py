@@ -21,8 +21,7 @@ from cyxla.tf2xla.hlo_attributes import (
     precision,
     preferred_type,
 )
-from cyxla.tf2xla.kernels import linalg_ops
-from cyxla.tf2xla.kernels.functional_ops import choose_branch, run_loop
+from cyxla.tf2xla.lib import linalg
 from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size, split_dynamic
 from cyxla.tf2xla.lib.einsum import contract
 from cyxla.tf2xla.lib.tiles import concatenate_tiles, split_tiles
@@ -285,7 +284,7 @@ def _variadic_sort(ctx: XlaOpKernelContext) -> Any:
 @lowering("XlaSelfAdjointEig", attrs=("lower",))
 def _eigh(a: XlaOp, *, lower: bool) -> list[XlaOp]:
     """Call LAPACK as for SelfAdjointEigV2, on the requested triangle."""
-    return linalg_ops.eigh(a if lower else _adjoint(a), compute_v=True)
+    return linalg.eigh(a if lower else _adjoint(a), compute_v=True)
 
 
 def _adjoint(a: XlaOp) -> XlaOp:
@@ -297,22 +296,10 @@ def _adjoint(a: XlaOp) -> XlaOp:
 @lowering("XlaSvd", types={"T": FLOATING})
 def _svd(a: XlaOp) -> list[XlaOp]:
     """Call LAPACK as for Svd, with full vectors."""
-    return linalg_ops.svd(a, compute_uv=True, full_matrices=True)
+    return linalg.svd(a, compute_uv=True, full_matrices=True)
 
 
 # ----------------------------------------------------------------------------------------------- control flow, calls
-
-
-@xla_kernel("XlaIf", resource=True, variant=True)
-def _if(ctx: XlaOpKernelContext) -> Any:
-    """Emit a conditional."""
-    choose_branch(ctx)
-
-
-@xla_kernel("XlaWhile", resource=True, variant=True)
-def _while(ctx: XlaOpKernelContext) -> Any:
-    """Emit a while."""
-    run_loop(ctx)
 
 
 @xla_kernel("XlaCustomCall")

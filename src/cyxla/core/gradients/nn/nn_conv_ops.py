@@ -7,8 +7,7 @@ from typing import Any
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.gradient import gradient
-from cyxla.core.gradients.array_slice_ops import extract_image_patches_grad
-from cyxla.core.gradients.common import Tensor, reshape_like
+from cyxla.core.gradients.common import Tensor, patches_gradient, reshape_like
 from cyxla.errors import UnimplementedError
 
 _2D = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
@@ -112,7 +111,7 @@ def dilation_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
     chosen = apply_op("OneHot", apply_op("ArgMax", sums, 3), height * width, one, zero, axis=3) * inside
     grads = chosen * apply_op("ExpandDims", dy, 3)
     dw = apply_op("Reshape", apply_op("Sum", grads, [0, 1, 2]), [height, width, channels])
-    return extract_image_patches_grad(patches.node, apply_op("Reshape", grads, apply_op("Shape", patches))), dw
+    return patches_gradient(patches.node, apply_op("Reshape", grads, apply_op("Shape", patches))), dw
 
 
 _family("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", _2D)

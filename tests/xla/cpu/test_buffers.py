@@ -168,7 +168,7 @@ class Memory:
             self.read(node.condition.results[0])
             if turn < TURNS:
                 self.nodes(node.body.nodes)
-                self.copies((node, "again", 0), swaps)
+                self.copies((node, "backedge", 0), swaps)
                 for swap in swaps:
                     there, here = (self.names.get(p, p) for p in (swap.target, swap.source))
                     self.names[swap.target], self.names[swap.source] = here, there
@@ -186,7 +186,7 @@ class Memory:
             else:
                 k = self.read(node.selector) % len(node.branches)
                 self.nodes(node.branches[k].nodes)
-                self.copies((node, "leave", k))
+                self.copies((node, "exit", k))
 
     def kernel(self, node: KernelNode) -> None:
         self.copies((node, "before", 0))
@@ -269,7 +269,7 @@ def test_a_loop_updates_its_state_in_place():
     loop = WhileNode([x], [state], condition, body)
     plan = Plan(make.computation, [loop], [x], [state])
     buffers = assign(plan)
-    assert buffers.copies[loop, "again", 0] == []
+    assert buffers.copies[loop, "backedge", 0] == []
     assert buffers.copies[plan, "return", 0] == []
     assert len(buffers.copies[loop, "enter", 0]) == 1
     assert buffers.arena_bytes == ALIGN  # the flag

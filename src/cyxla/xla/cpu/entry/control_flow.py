@@ -61,10 +61,10 @@ class ControlWriter:
         return c.text()
 
     def _whole(self, c: CWriter, plan: Plan) -> None:
-        if self.buffers.pieces:
+        if self.buffers.usable_ranges:
             self.parts.insert(0, GUARDS)
             c.line(f"__asan_poison_memory_region(arena, {self.buffers.arena_bytes});")
-            c.lines([f"__asan_unpoison_memory_region(arena + {at}, {n});" for at, n in self.buffers.pieces])
+            c.lines([f"__asan_unpoison_memory_region(arena + {at}, {n});" for at, n in self.buffers.usable_ranges])
         if self.buffers.state is not None:
             words = (FIRST_STATE, self.seed % 2**64, self.seed % 2**64, 0)
             first = ", ".join(f"{w}ull" for w in words)
@@ -153,7 +153,7 @@ class ControlWriter:
             self.nodes(c, node.condition.nodes, depth)
             c.line(f"if (!*(const uint8_t *)({self.pointer(self.place(node.condition.results[0]))})) break;")
             self.nodes(c, node.body.nodes, depth)
-            self.copies(c, [copy for copy in self.buffers.copies[node, "again", 0] if copy not in swaps])
+            self.copies(c, [copy for copy in self.buffers.copies[node, "backedge", 0] if copy not in swaps])
             for swap in swaps:
                 a, b = self.swapped_names[swap.target], self.swapped_names[swap.source]
                 c.line(f"{{ char *const w = {a}; {a} = {b}; {b} = w; }}")
@@ -179,7 +179,7 @@ class ControlWriter:
                 last = k == len(node.branches) - 1
                 with c.block("default:" if last else f"case {k}:"):
                     self.nodes(c, branch.nodes, depth)
-                    self.copies(c, self.buffers.copies[node, "leave", k])
+                    self.copies(c, self.buffers.copies[node, "exit", k])
                     c.line("break;")
 
     # --- memory -----------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def assign_offsets(temporaries: Sequence[Temporary]) -> int:
     offsets = [t.offset for t in by_start]
     by_size = sorted(by_start, key=lambda t: -t.nbytes)
     if _best_fit(by_size) <= total:
-        return max((t.offset + _rounded(t.nbytes) for t in by_start), default=0)
+        return max((t.offset + _round_up(t.nbytes) for t in by_start), default=0)
     for t, offset in zip(by_start, offsets, strict=True):
         t.offset = offset
     return total
@@ -53,11 +53,11 @@ def assign_guarded_offsets(temporaries: Sequence[Temporary]) -> int:
     total = 0
     for t in temporaries:
         t.offset = total
-        total += _rounded(t.nbytes) + GUARD
+        total += _round_up(t.nbytes) + GUARD
     return total
 
 
-def _rounded(nbytes: int) -> int:
+def _round_up(nbytes: int) -> int:
     return -(-nbytes // ALIGN) * ALIGN
 
 
@@ -67,10 +67,10 @@ def _by_start(temporaries: Sequence[Temporary]) -> int:
     active: list[Temporary] = []  # by offset
     for t in temporaries:
         active = [a for a in active if a.end >= t.start]
-        at = _gap(active, _rounded(t.nbytes))
-        t.offset = at
-        total = max(total, at + _rounded(t.nbytes))
-        active.insert(_position(active, at), t)
+        offset = _gap(active, _round_up(t.nbytes))
+        t.offset = offset
+        total = max(total, offset + _round_up(t.nbytes))
+        active.insert(_position(active, offset), t)
     return total
 
 
@@ -87,13 +87,13 @@ def _position(active: Sequence[Temporary], offset: int) -> int:
 
 def _gap(active: Sequence[Temporary], size: int) -> int:
     """Return the offset of the smallest gap of at least `size`, or the end; `active` is sorted by offset."""
-    best, best_size, at = -1, 0, 0
+    best, best_size, end = -1, 0, 0
     for a in active:
-        gap = a.offset - at
+        gap = a.offset - end
         if gap >= size and (best < 0 or gap < best_size):
-            best, best_size = at, gap
-        at = max(at, a.offset + _rounded(a.nbytes))
-    return best if best >= 0 else at
+            best, best_size = end, gap
+        end = max(end, a.offset + _round_up(a.nbytes))
+    return best if best >= 0 else end
 
 
 def _best_fit(temporaries: Sequence[Temporary]) -> int:
@@ -101,8 +101,8 @@ def _best_fit(temporaries: Sequence[Temporary]) -> int:
     total = 0
     placed: list[Temporary] = []  # by offset
     for t in temporaries:
-        meets = [p for p in placed if p.start <= t.end and t.start <= p.end]
-        t.offset = _gap(meets, _rounded(t.nbytes))
-        total = max(total, t.offset + _rounded(t.nbytes))
+        overlapping = [p for p in placed if p.start <= t.end and t.start <= p.end]
+        t.offset = _gap(overlapping, _round_up(t.nbytes))
+        total = max(total, t.offset + _round_up(t.nbytes))
         placed.insert(_position(placed, t.offset), t)
     return total

@@ -52,8 +52,8 @@ class Buffers:
     scratch : dict of Node to Location
         Scratch buffers of kernels.
     copies : dict of (Node or Plan, str, int) to list of Copy
-        Copies by position, in order: ``(kernel, "before", 0)``, ``(while, "enter", 0)``, ``(while, "again", 0)``,
-        ``(conditional, "leave", branch)``, ``(plan, "return", 0)``.
+        Copies by position, in order: ``(kernel, "before", 0)``, ``(while, "enter", 0)``, ``(while, "backedge", 0)``,
+        ``(conditional, "exit", branch)``, ``(plan, "return", 0)``.
     constants : list of Literal
         Contents of the constant buffers.
     inputs, outputs : int
@@ -62,10 +62,10 @@ class Buffers:
         Size of the arena.
     state : Location or None
         Location of the state of the random numbers, if there is one.
-    pieces : list of (int, int)
+    usable_ranges : list of (int, int)
         Offset and size of the usable ranges of the arena, where the address sanitizer guards the rest.
     swaps : dict of Node to list of Copy
-        Copies among those of ``(while, "again", 0)`` that swapping two pointers can replace.
+        Copies among those of ``(while, "backedge", 0)`` that swapping two pointers can replace.
     donations : dict of int to int
         Inputs whose memory is that of a result, each with the number of the result; both have the input's location.
     """
@@ -78,7 +78,7 @@ class Buffers:
     outputs: int = 0
     arena_bytes: int = 0
     state: Location | None = None
-    pieces: list[tuple[int, int]] = field(default_factory=list)
+    usable_ranges: list[tuple[int, int]] = field(default_factory=list)
     swaps: dict[Node, list[Copy]] = field(default_factory=dict)
     donations: dict[int, int] = field(default_factory=dict)
 
@@ -101,10 +101,10 @@ class _Allocation:
         Number of the donated argument that it is, or -1.
     """
 
-    __slots__ = ("begins", "ends", "fixed", "input", "lives", "nbytes", "output", "spans", "temporary")
+    __slots__ = ("begins", "ends", "fixed", "input", "live_ranges", "nbytes", "output", "spans", "temporary")
 
     def __init__(self, life: LiveRange) -> None:
-        self.lives = [life]
+        self.live_ranges = [life]
         self.nbytes = life.nbytes
         self.spans = [(life.start, life.end)]
         self.begins, self.ends = {life.start: life}, {life.end: life}
@@ -114,7 +114,7 @@ class _Allocation:
 
     def absorb(self, other: _Allocation) -> None:
         """Take over the live ranges of another buffer."""
-        self.lives += other.lives
+        self.live_ranges += other.live_ranges
         self.spans = _merged(self.spans, other.spans)
         self.begins |= other.begins
         self.ends |= other.ends
@@ -138,100 +138,100 @@ def assign(plan: Plan, donated: Mapping[int, int | None] | None = None) -> Buffe
 
 
 class _Assignment:
-    def __init__(self, plan: Plan, found: LiveRanges, donated: Mapping[int, int | None]) -> None:
-        self.plan, self.found, self.donated = plan, found, donated
+    def __init__(self, plan: Plan, ranges: LiveRanges, donated: Mapping[int, int | None]) -> None:
+        self.plan, self.ranges, self.donated = plan, ranges, donated
         self.memory: dict[LiveRange, _Allocation] = {}
-        self.follows: set[tuple[LiveRange | None, LiveRange | None]] = set()
+        self.handovers: set[tuple[LiveRange | None, LiveRange | None]] = set()
         self.buffers = Buffers(inputs=len(plan.parameters), outputs=len(plan.results))
 
     def run(self) -> Buffers:
-        for life in {id(v): v for v in (*self.found.lives.values(), *self.found.computed)}.values():
+        for life in {id(v): v for v in (*self.ranges.by_value.values(), *self.ranges.computed)}.values():
             self.memory[life] = _Allocation(life)
         for number in self.donated:
-            self.donor(number).input = number
-        self.share()
-        self.place_arena()
-        self.place_values()
-        self.place_copies()
+            self.donated_buffer(number).input = number
+        self.share_buffers()
+        self.allocate_arena()
+        self.locate_values()
+        self.order_copies()
         return self.buffers
 
-    # --- shared buffers, the most useful sharings first -------------------------------------------------------
+    # --- shared buffers, the most useful sharings first ---------------------------------------------------------------
 
-    def share(self) -> None:
-        found = self.found
-        musts = [s for sharings in found.musts.values() for s in sharings]
+    def share_buffers(self) -> None:
+        ranges = self.ranges
+        required = [s for sharings in ranges.must_share.values() for s in sharings]
         moves = {
-            when: [m for key, some in found.moves.items() if key[1] == when for m in some]
-            for when in ("again", "leave", "enter")
+            position: [m for key, ms in ranges.moves.items() if key[1] == position for m in ms]
+            for position in ("backedge", "exit", "enter")
         }
-        # Contents that are handed on: these may follow each other in one buffer without a moment between them.
-        self.follows = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}
-        self.follows |= {(m.source, m.target) for some in moves.values() for m in some}
-        for a, b in found.forced:
-            self.join(self.memory[a], self.memory[b])
-        for s in musts:
-            self.try_join(s.target, s.source)
-        for m in (*moves["again"], *moves["leave"], *moves["enter"]):  # what is copied in every turn of a loop first
-            self.try_join(m.target, m.source)
-        self.take_named()
+        # Where contents are handed over, the second array may begin in the same buffer when the first one ends.
+        self.handovers = {(s.source, s.target) for s in (*required, *ranges.may_share) if s.reads_once}
+        self.handovers |= {(m.source, m.target) for ms in moves.values() for m in ms}
+        for a, b in ranges.same_buffer:
+            self.merge(self.memory[a], self.memory[b])
+        for s in required:
+            self.try_merge(s.target, s.source)
+        for m in (*moves["backedge"], *moves["exit"], *moves["enter"]):  # copies in every iteration first
+            self.try_merge(m.target, m.source)
+        self.donate_to_named()
         named = {n for n in self.donated.values() if n is not None}
-        for number, m in enumerate(found.moves[self.plan, "return", 0]):
+        for number, m in enumerate(ranges.moves[self.plan, "return", 0]):
             memory = self.memory[m.source]
-            free = not memory.fixed and memory.output < 0 and number not in named
-            if free and memory.nbytes == m.target.nbytes:
+            is_free = not memory.fixed and memory.output < 0 and number not in named
+            if is_free and memory.nbytes == m.target.nbytes:
                 memory.output = number
-        self.swap()
-        for s in found.may:
-            self.try_join(s.target, s.source)
-        self.take_others()
-        self.buffers.donations = {n: self.donor(n).output for n in self.donated}
+        self.find_swaps()
+        for s in ranges.may_share:
+            self.try_merge(s.target, s.source)
+        self.donate_to_others()
+        self.buffers.donations = {n: self.donated_buffer(n).output for n in self.donated}
 
-    # --- donated arguments: memory of a result whatever happens, if only by a copy at the end -------------------------
+    # --- donated arguments: each becomes the memory of a result, at worst by a copy at the end ------------------------
 
-    def donor(self, number: int) -> _Allocation:
-        return self.memory[self.found.lives[self.plan.parameters[number]]]
+    def donated_buffer(self, number: int) -> _Allocation:
+        return self.memory[self.ranges.by_value[self.plan.parameters[number]]]
 
-    def take_named(self) -> None:
+    def donate_to_named(self) -> None:
         """Assign the memory of donated arguments to the results named for them, before it is used otherwise."""
-        returned = self.found.moves[self.plan, "return", 0]
+        returned = self.ranges.moves[self.plan, "return", 0]
         for number, result in self.donated.items():
             if result is not None:
-                self.take(number, result, self.memory[returned[result].source])
+                self.donate(number, result, self.memory[returned[result].source])
 
-    def take_others(self) -> None:
+    def donate_to_others(self) -> None:
         """Match the donated arguments that are no result by in-place work with the remaining results."""
-        left = [n for n in self.donated if self.donor(n).output < 0]
+        unassigned = [n for n in self.donated if self.donated_buffer(n).output < 0]
         owners = {memory.output: memory for memory in self.memory.values() if memory.output >= 0}
         open_results = [n for n in range(self.buffers.outputs) if n not in owners or owners[n].input < 0]
-        for number, result in donations.matched(self.plan, left, open_results).items():
-            self.take(number, result, owners.get(result))
+        for number, result in donations.match_results(self.plan, unassigned, open_results).items():
+            self.donate(number, result, owners.get(result))
 
-    def take(self, number: int, result: int, owner: _Allocation | None) -> None:
+    def donate(self, number: int, result: int, owner: _Allocation | None) -> None:
         """Make the memory of a donated argument that of a result, and if possible of the value that becomes it."""
-        donor = self.donor(number)
-        if owner is not None and owner is not donor and not owner.fixed:
-            if owner.input < 0 and owner.nbytes == donor.nbytes and self.disjoint(owner, donor):
-                self.join(owner, donor)
+        donated = self.donated_buffer(number)
+        if owner is not None and owner is not donated and not owner.fixed:
+            if owner.input < 0 and owner.nbytes == donated.nbytes and self.disjoint(owner, donated):
+                self.merge(owner, donated)
             elif owner.output == result:
                 owner.output = -1
-        self.donor(number).output = result
+        self.donated_buffer(number).output = result
 
-    def swap(self) -> None:
+    def find_swaps(self) -> None:
         """Let two buffers alternate where the state of a loop and the next state cannot share one (double buffering).
 
         No other array may use either buffer while the loop runs.
         """
         self.swapped: list[tuple[Node | Plan, Move]] = []
-        for key, moves in self.found.moves.items():
-            if key[1] != "again" or not moves:
+        for key, moves in self.ranges.moves.items():
+            if key[1] != "backedge" or not moves:
                 continue
-            enter = self.found.starts[key[0]]
+            enter = self.ranges.loop_starts[key[0]]
             targets = Counter(id(self.memory[m.target]) for m in moves)
             sources = Counter(id(self.memory[m.source]) for m in moves)
             for m in moves:
                 target, source = self.memory[m.target], self.memory[m.source]
-                alone = targets[id(target)] == sources[id(source)] == 1
-                if not alone or targets[id(source)] or sources[id(target)] or m.source.start <= enter:
+                is_one_to_one = targets[id(target)] == sources[id(source)] == 1
+                if not is_one_to_one or targets[id(source)] or sources[id(target)] or m.source.start <= enter:
                     continue
                 if source.fixed or target.fixed or source.nbytes != target.nbytes or source.nbytes < MIN_SWAP_BYTES:
                     continue
@@ -239,14 +239,14 @@ class _Assignment:
                 for memory in (target, source):
                     memory.spans = _merged(memory.spans, [(enter, m.moment)])
 
-    def try_join(self, target: LiveRange, source: LiveRange) -> None:
+    def try_merge(self, target: LiveRange, source: LiveRange) -> None:
         a, b = self.memory[source], self.memory[target]
         if a is b or a.fixed or b.fixed or a.nbytes != b.nbytes:
             return
         if (a.output >= 0 and b.output >= 0) or (a.input >= 0 and b.input >= 0):
             return
-        if (source, target) in self.follows and self.disjoint(a, b):
-            self.join(a, b)
+        if (source, target) in self.handovers and self.disjoint(a, b):
+            self.merge(a, b)
 
     def disjoint(self, a: _Allocation, b: _Allocation) -> bool:
         """Return whether two buffers are never in use at once, except at moments when contents are handed on."""
@@ -254,7 +254,9 @@ class _Assignment:
         while i < len(a.spans) and j < len(b.spans):
             (a_start, a_end), (b_start, b_end) = a.spans[i], b.spans[j]
             low, high = max(a_start, b_start), min(a_end, b_end)
-            if low < high or (low == high and not (self.passes(a, b, low) if a_end == low else self.passes(b, a, low))):
+            if low < high or (
+                low == high and not (self.hands_over(a, b, low) if a_end == low else self.hands_over(b, a, low))
+            ):
                 return False
             if a_end < b_end:
                 i += 1
@@ -262,44 +264,44 @@ class _Assignment:
                 j += 1
         return True
 
-    def passes(self, before: _Allocation, after: _Allocation, moment: int) -> bool:
+    def hands_over(self, before: _Allocation, after: _Allocation, moment: int) -> bool:
         """Return whether the live range that ends in one buffer at a moment becomes one that begins in the other."""
         ending, beginning = before.ends.get(moment), after.begins.get(moment)
-        return (ending, beginning) in self.follows
+        return (ending, beginning) in self.handovers
 
-    def join(self, a: _Allocation, b: _Allocation) -> None:
+    def merge(self, a: _Allocation, b: _Allocation) -> None:
         if a is b:
             return
-        if len(a.lives) < len(b.lives):
+        if len(a.live_ranges) < len(b.live_ranges):
             a, b = b, a
         a.absorb(b)
-        for life in b.lives:
+        for life in b.live_ranges:
             self.memory[life] = a
 
-    # --- places -----------------------------------------------------------------------------------------------------
+    # --- locations --------------------------------------------------------------------------------------------------
 
-    def place_arena(self) -> None:
+    def allocate_arena(self) -> None:
         temporaries = []
-        for memory in dict.fromkeys(self.memory[life] for life in self.found.computed):
+        for memory in dict.fromkeys(self.memory[life] for life in self.ranges.computed):
             if memory.output < 0 and memory.input < 0:
                 memory.temporary = Temporary(memory.nbytes, memory.spans[0][0], memory.spans[-1][1])
                 temporaries.append(memory.temporary)
-        self.cycles = self.reserve_for_cycles(temporaries)
+        self.spare_buffers = self.reserve_spare_buffers(temporaries)
         guarded = "address" in config.get("SANITIZE")
         self.buffers.arena_bytes = assign_guarded_offsets(temporaries) if guarded else assign_offsets(temporaries)
         if self.plan.has_state:  # at the end, for the whole call
             self.buffers.state = Location(MemoryKind.ARENA, -(-self.buffers.arena_bytes // 64) * 64)
             self.buffers.arena_bytes = self.buffers.state.at + STATE_BYTES
             temporaries.append(Temporary(STATE_BYTES, 0, 0, self.buffers.state.at))
-        self.buffers.pieces = [(t.offset, t.nbytes) for t in temporaries] if guarded else []
+        self.buffers.usable_ranges = [(t.offset, t.nbytes) for t in temporaries] if guarded else []
 
-    def reserve_for_cycles(self, temporaries: list[Temporary]) -> dict[tuple[Node | Plan, str, int], Temporary]:
+    def reserve_spare_buffers(self, temporaries: list[Temporary]) -> dict[tuple[Node | Plan, str, int], Temporary]:
         """Reserve a spare buffer for cycles of copies: of a loop's state, or of donated arguments and results."""
         reserved = {}
-        for key, moves in self.found.moves.items():
+        for key, moves in self.ranges.moves.items():
             if key[1] == "return":
-                targets = {n: self.donor(k) for k, n in self.buffers.donations.items()}
-            elif key[1] == "again":
+                targets = {n: self.donated_buffer(k) for k, n in self.buffers.donations.items()}
+            elif key[1] == "backedge":
                 targets = {n: self.memory[m.target] for n, m in enumerate(moves)}
             else:
                 continue
@@ -311,10 +313,10 @@ class _Assignment:
                 temporaries.append(reserved[key])
         return reserved
 
-    def place_values(self) -> None:
+    def locate_values(self) -> None:
         inputs = {value: n for n, value in enumerate(self.plan.parameters)}
         constants: dict[Literal, int] = {}
-        for value, life in self.found.lives.items():
+        for value, life in self.ranges.by_value.items():
             if life.fixed and life.value is not None and life.value not in inputs:
                 literal = _literal(life.value)
                 number = constants.setdefault(literal, len(constants))
@@ -324,7 +326,7 @@ class _Assignment:
             else:
                 self.buffers.locations[value] = self.location_of(life)
         self.buffers.constants = list(constants)
-        self.buffers.scratch = {node: self.location_of(life) for node, life in self.found.scratch.items()}
+        self.buffers.scratch = {node: self.location_of(life) for node, life in self.ranges.scratch.items()}
 
     def location_of(self, life: LiveRange) -> Location:
         if life.fixed:
@@ -340,26 +342,28 @@ class _Assignment:
 
     # --- copies -----------------------------------------------------------------------------------------------------
 
-    def place_copies(self) -> None:
+    def order_copies(self) -> None:
         copies = self.buffers.copies
-        for node, sharings in self.found.musts.items():
-            copies[node, "before", 0] = _needed(
+        for node, sharings in self.ranges.must_share.items():
+            copies[node, "before", 0] = _without_noops(
                 [Copy(self.location_of(s.target), self.location_of(s.source), s.source.nbytes) for s in sharings]
             )
-        for key, moves in self.found.moves.items():
+        for key, moves in self.ranges.moves.items():
             if key[1] == "return":
-                donors = {n: Location(MemoryKind.INPUT, k) for k, n in self.buffers.donations.items()}
-                wanted = [
-                    Copy(donors.get(n, Location(MemoryKind.OUTPUT, n)), self.location_of(m.source), m.source.nbytes)
+                donated = {n: Location(MemoryKind.INPUT, k) for k, n in self.buffers.donations.items()}
+                needed = [
+                    Copy(donated.get(n, Location(MemoryKind.OUTPUT, n)), self.location_of(m.source), m.source.nbytes)
                     for n, m in enumerate(moves)
                 ]
             else:
-                wanted = [Copy(self.location_of(m.target), self.location_of(m.source), m.source.nbytes) for m in moves]
-            swapped = {self.location_of(m.target) for node, m in self.swapped if node is key[0] and key[1] == "again"}
+                needed = [Copy(self.location_of(m.target), self.location_of(m.source), m.source.nbytes) for m in moves]
+            swapped = {
+                self.location_of(m.target) for node, m in self.swapped if node is key[0] and key[1] == "backedge"
+            }
             if swapped:
-                self.buffers.swaps[key[0]] = [c for c in wanted if c.target in swapped]  # type: ignore[index]
-            spare = self.cycles.get(key)
-            copies[key] = _sequence(_needed(wanted), Location(MemoryKind.ARENA, spare.offset) if spare else None)
+                self.buffers.swaps[key[0]] = [c for c in needed if c.target in swapped]  # type: ignore[index]
+            spare = self.spare_buffers.get(key)
+            copies[key] = _sequence(_without_noops(needed), Location(MemoryKind.ARENA, spare.offset) if spare else None)
 
 
 def _literal(value: Value) -> Literal:
@@ -369,7 +373,7 @@ def _literal(value: Value) -> Literal:
     return literal
 
 
-def _needed(copies: Sequence[Copy]) -> list[Copy]:
+def _without_noops(copies: Sequence[Copy]) -> list[Copy]:
     return [c for c in copies if c.target != c.source and c.nbytes]
 
 
@@ -379,17 +383,17 @@ def _sequence(copies: list[Copy], spare: Location | None) -> list[Copy]:
     waiting = list(copies)
     while waiting:
         sources = {c.source for c in waiting}
-        free = [c for c in waiting if c.target not in sources]
-        if not free:
+        ready = [c for c in waiting if c.target not in sources]
+        if not ready:
             # Every target is also a source: save one, and read the saved copy instead.
             assert spare is not None, "a cycle of copies outside a loop"
             saved = waiting[0].target
             ordered.append(Copy(spare, saved, waiting[0].nbytes))
             waiting = [c._replace(source=spare) if c.source == saved else c for c in waiting]
             continue
-        ordered += free
-        taken = set(free)
-        waiting = [c for c in waiting if c not in taken]
+        ordered += ready
+        done = set(ready)
+        waiting = [c for c in waiting if c not in done]
     return ordered
 
 

@@ -14,29 +14,29 @@ def usable(donated: Mapping[int, int | None], plan: Plan) -> dict[int, int | Non
 
     A named result belongs to its input alone; the other inputs are no more than the results of their size.
     """
-    found: dict[int, int | None] = {
+    usable: dict[int, int | None] = {
         k: n
         for k, n in donated.items()
         if n is not None and plan.parameters[k].shape.nbytes == plan.results[n].shape.nbytes > 0
     }
-    named = set(found.values())
-    left = [n for n in range(len(plan.results)) if n not in named]
-    found.update(dict.fromkeys(matched(plan, sorted(set(donated) - set(found)), left)))
-    return dict(sorted(found.items()))
+    named = set(usable.values())
+    unnamed = [n for n in range(len(plan.results)) if n not in named]
+    usable.update(dict.fromkeys(match_results(plan, sorted(set(donated) - set(usable)), unnamed)))
+    return dict(sorted(usable.items()))
 
 
-def matched(plan: Plan, inputs: Sequence[int], results: Sequence[int]) -> dict[int, int]:
+def match_results(plan: Plan, inputs: Sequence[int], results: Sequence[int]) -> dict[int, int]:
     """Pair inputs with results, in order: first those of equal type, then those of equal size."""
     pairs: dict[int, int] = {}
-    left = dict.fromkeys(results)
+    unmatched = dict.fromkeys(results)
     for kind in (_type, _size):
         for k in inputs:
             shape = plan.parameters[k].shape
-            fit = (n for n in left if kind(plan.results[n].shape) == kind(shape))
-            n = next(fit, None) if k not in pairs and shape.nbytes else None
+            candidates = (n for n in unmatched if kind(plan.results[n].shape) == kind(shape))
+            n = next(candidates, None) if k not in pairs and shape.nbytes else None
             if n is not None:
                 pairs[k] = n
-                del left[n]
+                del unmatched[n]
     return pairs
 
 

@@ -19,11 +19,11 @@ def refusals(plan: Plan, buffers: Buffers) -> dict[Value, Refusal]:
     buffers : Buffers
         Buffer assignment of the plan.
     """
-    found = live_ranges(plan, buffers.donations)
-    must = [s for sharings in found.musts.values() for s in sharings]
+    ranges = live_ranges(plan, buffers.donations)
+    required = [s for sharings in ranges.must_share.values() for s in sharings]
     results = {v: n for n, v in enumerate(plan.results)}
     refused: dict[Value, Refusal] = {}
-    for sharing in (*must, *found.may):
+    for sharing in (*required, *ranges.may_share):
         target, source = sharing.target.value, sharing.source.value
         if target is None or source is None or buffers.locations[target] == buffers.locations[source]:
             continue
@@ -37,7 +37,7 @@ def _reason(sharing: Sharing, both_results: bool) -> str:
     if source.fixed:
         constant = value is not None and value.instruction.opcode == "constant"
         return "is a constant" if constant else "is an argument that is not donated"
-    if not sharing.alone:
+    if not sharing.reads_once:
         return "is read by the kernel through another operand too"
     if source.end > sharing.moment:
         return "is read again later"

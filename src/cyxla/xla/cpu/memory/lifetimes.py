@@ -49,12 +49,12 @@ class Move:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Pair of arrays: a kernel may (or must) write `target` over `source`, if it is `alone`: read only once."""
+    """Pair of arrays: a kernel may (or must) write `target` over `source`, if `reads_once`: it reads `source` once."""
 
     target: LiveRange
     source: LiveRange
     moment: int
-    alone: bool
+    reads_once: bool
 
 
 @dataclass
@@ -63,33 +63,33 @@ class LiveRanges:
 
     Attributes
     ----------
-    lives : dict of Value to LiveRange
+    by_value : dict of Value to LiveRange
         Live range of each value; a branch's parameter has that of its argument.
     computed : list of LiveRange
         Live ranges that get a buffer here, in order of definition.
-    forced : list of (LiveRange, LiveRange)
+    same_buffer : list of (LiveRange, LiveRange)
         Pairs that always share a buffer.
-    musts : dict of Node to list of Sharing
+    must_share : dict of Node to list of Sharing
         Pairs that a kernel requires in one buffer.
     moves : dict of (Node or Plan, str, int) to list of Move
-        Moves by position: ``(while, "enter", 0)``, ``(while, "again", 0)``, ``(conditional, "leave", branch)``,
+        Moves by position: ``(while, "enter", 0)``, ``(while, "backedge", 0)``, ``(conditional, "exit", branch)``,
         ``(plan, "return", 0)``.
-    may : list of Sharing
+    may_share : list of Sharing
         Pairs for which a kernel can work in place.
     scratch : dict of Node to LiveRange
         Working memory of kernels.
-    starts : dict of Node to int
+    loop_starts : dict of Node to int
         Moments at which loops begin.
     """
 
-    lives: dict[Value, LiveRange] = field(default_factory=dict)
+    by_value: dict[Value, LiveRange] = field(default_factory=dict)
     computed: list[LiveRange] = field(default_factory=list)
-    forced: list[tuple[LiveRange, LiveRange]] = field(default_factory=list)
-    musts: dict[Node, list[Sharing]] = field(default_factory=dict)
+    same_buffer: list[tuple[LiveRange, LiveRange]] = field(default_factory=list)
+    must_share: dict[Node, list[Sharing]] = field(default_factory=dict)
     moves: dict[tuple[Node | Plan, str, int], list[Move]] = field(default_factory=dict)
-    may: list[Sharing] = field(default_factory=list)
+    may_share: list[Sharing] = field(default_factory=list)
     scratch: dict[Node, LiveRange] = field(default_factory=dict)
-    starts: dict[Node | Plan, int] = field(default_factory=dict)
+    loop_starts: dict[Node | Plan, int] = field(default_factory=dict)
 
 
 def live_ranges(entry: Plan, donated: Collection[int] = ()) -> LiveRanges:
@@ -100,58 +100,58 @@ def live_ranges(entry: Plan, donated: Collection[int] = ()) -> LiveRanges:
 class _Loop:
     """Enclosing loop of the walk: the values that it reads from outside are live until its end."""
 
-    __slots__ = ("start", "touched")
+    __slots__ = ("outer_ranges", "start")
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.touched: list[LiveRange] = []
+        self.outer_ranges: list[LiveRange] = []
 
 
 class _Walk:
     def __init__(self) -> None:
-        self.found = LiveRanges()
+        self.ranges = LiveRanges()
         self.now = 0
         self.loops: list[_Loop] = []
 
     def entry(self, plan: Plan, donated: Collection[int]) -> LiveRanges:
         for n, value in enumerate(plan.parameters):
-            self.found.lives[value] = LiveRange(value, value.shape.nbytes, -1, fixed=n not in donated)
+            self.ranges.by_value[value] = LiveRange(value, value.shape.nbytes, -1, fixed=n not in donated)
         self.nodes(plan.nodes)
         end = self.tick()
-        moves = self.found.moves[plan, "return", 0] = []
+        moves = self.ranges.moves[plan, "return", 0] = []
         for value in plan.results:
             moves.append(Move(LiveRange(None, value.shape.nbytes, end), self.read(value, end), end))
-        return self.found
+        return self.ranges
 
     def tick(self) -> int:
         self.now += 2
         return self.now
 
     def life(self, value: Value) -> LiveRange:
-        found = self.found.lives.get(value)
-        if found is None:
+        life = self.ranges.by_value.get(value)
+        if life is None:
             if value.instruction.opcode != "constant":
                 raise InternalError("a value is read before anything computes it", where=repr(value.instruction))
-            found = self.found.lives[value] = LiveRange(value, value.shape.nbytes, -1, fixed=True)
-        return found
+            life = self.ranges.by_value[value] = LiveRange(value, value.shape.nbytes, -1, fixed=True)
+        return life
 
     def read(self, value: Value, moment: int) -> LiveRange:
-        return self.need(self.life(value), moment)
+        return self.extend(self.life(value), moment)
 
-    def need(self, life: LiveRange, moment: int) -> LiveRange:
+    def extend(self, life: LiveRange, moment: int) -> LiveRange:
         life.end = max(life.end, moment)
         for loop in self.loops:  # outermost first
             if life.start < loop.start:
-                loop.touched.append(life)
+                loop.outer_ranges.append(life)
                 break
         return life
 
     def define(self, value: Value | None, nbytes: int, moment: int) -> LiveRange:
         life = LiveRange(value, nbytes, moment)
-        life.end = moment + 1  # even if nobody reads it: what else is written now must lie elsewhere
-        self.found.computed.append(life)
+        life.end = moment + 1  # even if nobody reads it, so that results of one kernel do not overlap
+        self.ranges.computed.append(life)
         if value is not None:
-            self.found.lives[value] = life
+            self.ranges.by_value[value] = life
         return life
 
     def nodes(self, nodes: Iterable[Node]) -> None:
@@ -168,60 +168,63 @@ class _Walk:
         reads = [self.read(v, now) for v in step.reads]
         writes = [self.define(v, v.shape.nbytes, now) for v in step.writes]
         if step.kernel.scratch:
-            self.found.scratch[node] = self.define(None, step.kernel.scratch, now)
-        for pairs, found in ((step.must_alias, self.found.musts.setdefault(node, [])), (step.in_place, self.found.may)):
-            found += [
+            self.ranges.scratch[node] = self.define(None, step.kernel.scratch, now)
+        for pairs, sharings in (
+            (step.must_alias, self.ranges.must_share.setdefault(node, [])),
+            (step.in_place, self.ranges.may_share),
+        ):
+            sharings += [
                 Sharing(writes[w], reads[r], now, sum(other is reads[r] for other in reads) == 1) for w, r in pairs
             ]
 
     def loop(self, node: WhileNode) -> None:
-        enter = self.found.starts[node] = self.tick()
+        enter = self.ranges.loop_starts[node] = self.tick()
         initial = [self.read(v, enter) for v in node.initial]
-        kept = [r == p for r, p in zip(node.body.results, node.body.parameters, strict=True)]
-        tops: list[LiveRange] = []  # the state as condition and body find it
+        is_unchanged = [r == p for r, p in zip(node.body.results, node.body.parameters, strict=True)]
+        states: list[LiveRange] = []  # the state at the start of an iteration
         for n, value in enumerate(node.state):
-            # What the body hands on as it is needs no memory: it is the initial value, all along.
-            top = initial[n] if kept[n] else self.define(None, value.shape.nbytes, enter)
-            tops.append(top)
-            self.found.lives[node.condition.parameters[n]] = self.found.lives[node.body.parameters[n]] = top
-        carried = [n for n, same in enumerate(kept) if not same]
-        self.found.moves[node, "enter", 0] = [Move(tops[n], initial[n], enter) for n in carried]
+            # An element that the body passes through unchanged is the initial value in every iteration.
+            state = initial[n] if is_unchanged[n] else self.define(None, value.shape.nbytes, enter)
+            states.append(state)
+            self.ranges.by_value[node.condition.parameters[n]] = self.ranges.by_value[node.body.parameters[n]] = state
+        carried = [n for n, unchanged in enumerate(is_unchanged) if not unchanged]
+        self.ranges.moves[node, "enter", 0] = [Move(states[n], initial[n], enter) for n in carried]
         self.loops.append(_Loop(enter))
         self.nodes(node.condition.nodes)
         test = self.tick()
         self.read(node.condition.results[0], test)
-        for n in carried:  # the loop may end here, with this state
-            self.need(tops[n], test)
+        for n in carried:  # the final state if the loop ends here
+            self.extend(states[n], test)
         self.nodes(node.body.nodes)
-        again = self.tick()
-        made = {n: self.read(node.body.results[n], again) for n in carried}
-        for life in self.loops.pop().touched:
-            self.need(life, again)
-        moves = self.found.moves[node, "again", 0] = []
+        backedge = self.tick()
+        next_states = {n: self.read(node.body.results[n], backedge) for n in carried}
+        for life in self.loops.pop().outer_ranges:
+            self.extend(life, backedge)
+        moves = self.ranges.moves[node, "backedge", 0] = []
         for n, value in enumerate(node.state):
-            if kept[n]:
-                self.found.lives[value] = tops[n]
+            if is_unchanged[n]:
+                self.ranges.by_value[value] = states[n]
             else:
-                next_top = self.define(value, value.shape.nbytes, again)
-                self.found.forced.append((tops[n], next_top))
-                moves.append(Move(next_top, made[n], again))
+                next_state = self.define(value, value.shape.nbytes, backedge)
+                self.ranges.same_buffer.append((states[n], next_state))
+                moves.append(Move(next_state, next_states[n], backedge))
 
     def branches(self, node: ConditionalNode) -> None:
         enter = self.tick()
         self.read(node.selector, enter)
         arguments = [[self.read(v, enter) for v in values] for values in node.arguments]
-        leaves: list[list[tuple[LiveRange, int]]] = []
+        branch_results: list[list[tuple[LiveRange, int]]] = []
         for branch, values in zip(node.branches, arguments, strict=True):
-            self.found.lives.update(zip(branch.parameters, values, strict=True))
+            self.ranges.by_value.update(zip(branch.parameters, values, strict=True))
             self.nodes(branch.nodes)
-            leave = self.tick()
-            leaves.append([(self.read(v, leave), leave) for v in branch.results])
+            moment = self.tick()
+            branch_results.append([(self.read(v, moment), moment) for v in branch.results])
         end = self.tick()
         results = [self.define(v, v.shape.nbytes, end) for v in node.results]
-        for k, made in enumerate(leaves):
-            moves = self.found.moves[node, "leave", k] = []
-            for result, (source, leave) in zip(results, made, strict=True):
-                # The result's memory as one branch leaves it; the other branches do not run.
-                left = self.define(None, result.nbytes, leave)
-                self.found.forced.append((result, left))
-                moves.append(Move(left, source, leave))
+        for k, ranges in enumerate(branch_results):
+            moves = self.ranges.moves[node, "exit", k] = []
+            for result, (source, moment) in zip(results, ranges, strict=True):
+                # The result at the end of one branch; the other branches do not run.
+                branch_end = self.define(None, result.nbytes, moment)
+                self.ranges.same_buffer.append((result, branch_end))
+                moves.append(Move(branch_end, source, moment))

@@ -32,8 +32,8 @@ class BufferLiveness:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._found = live_ranges(plan)
-        self._handed = _handed_over(self._found)
+        self._ranges = live_ranges(plan)
+        self._handovers = _handover_pairs(self._ranges)
         self._results = set(plan.results)
 
     def may_interfere(self, a: Value | Instruction, b: Value | Instruction) -> bool:
@@ -48,7 +48,7 @@ class BufferLiveness:
         if first.start > second.start:
             first, second = second, first
         if first.end == second.start:
-            return (first, second) not in self._handed
+            return (first, second) not in self._handovers
         return first.end > second.start
 
     def maybe_live_out(self, value: Value | Instruction) -> bool:
@@ -61,15 +61,15 @@ class BufferLiveness:
         return None if life is None else (life.start, life.end)
 
     def _life(self, value: Value | Instruction) -> LiveRange | None:
-        return self._found.lives.get(_value(value))
+        return self._ranges.by_value.get(_value(value))
 
 
 def _value(value: Value | Instruction) -> Value:
     return value if isinstance(value, Value) else resolve(value)
 
 
-def _handed_over(found: LiveRanges) -> set[tuple[LiveRange, LiveRange]]:
+def _handover_pairs(ranges: LiveRanges) -> set[tuple[LiveRange, LiveRange]]:
     """Return the pairs of which the second may overwrite the first, when one ends and the other begins."""
-    musts = [s for sharings in found.musts.values() for s in sharings]
-    pairs = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}
-    return pairs | {(m.source, m.target) for moves in found.moves.values() for m in moves}
+    required = [s for sharings in ranges.must_share.values() for s in sharings]
+    pairs = {(s.source, s.target) for s in (*required, *ranges.may_share) if s.reads_once}
+    return pairs | {(m.source, m.target) for moves in ranges.moves.values() for m in moves}

@@ -222,7 +222,7 @@ def test_nested_tuples_scalars_and_empty_arrays():
 
 
 def test_a_prologue_with_much_work_is_compiled(monkeypatch):
-    monkeypatch.setattr(binding, "COMPILE_ABOVE", 0)
+    monkeypatch.setattr(binding, "MIN_COMPILED_OPS", 0)
     values = arguments(cyxla.hlo.parse_module(NORM), seed=7)
     values[5] = np.abs(values[5])
     bound = cyxla.compile(NORM).bind(dict(enumerate(values[1:], 1)))

@@ -136,5 +136,5 @@ def test_convolutions(c, o, packed):
 def test_any_size(m, k, n, dtype):
     shapes = (f"{dtype}[{m},{k}]", f"{dtype}[{k},{8 * n}]", f"{dtype}[{m},{8 * n}]", (1, 0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pack_weights, "WORTH", 0)
+        patch.setattr(pack_weights, "MIN_PACKED_BYTES", 0)
         check(program(*shapes), seed=m * k)

@@ -25,13 +25,13 @@ from cyxla.xla.hlo.attributes import Window
 from cyxla.xla.service.refusal import Refusal
 
 MAX_INSTRUCTIONS = 200
-MAX_COSTLY = 50  # transcendental functions and the like in one group: the time of gcc grows with these
+MAX_COSTLY = 50  # transcendental functions and the like in one group, a bound on gcc's time
 MAX_OUTPUTS = 8
 MAX_MERGED = 4  # readers of one instruction that are merged into one group
 MAX_COPIES = 8  # copies of one instruction in one body
 MAX_RECOMPUTED = 16  # operations per element that an instruction and its operands may repeat for a large array
-_SMALL = 2048  # elements that may be recomputed any number of times
-_LONG_ROW = 256  # trip count of an inner loop from which values computed outside of it cost nothing
+_SMALL_ARRAY = 2048  # elements that may be recomputed any number of times
+_LONG_ROW = 256  # trip count of an inner loop from which values hoisted out of it cost nothing
 _MAX_VISITS = 400
 
 _REDUCTIONS = frozenset({"reduce", "reduce-window"})  # with an epilogue
@@ -57,31 +57,31 @@ def fuse(computation: Computation, *, materialised: Mapping[Instruction, str] | 
     return Fuser(computation, materialised or {}).run()
 
 
-# ----------------------------------------------------------------------------------------------------------- the sweep
+# --------------------------------------------------------------------------------------------------------------- sweep
 _FUSED = frozenset(GroupKind) - {GroupKind.ROW, GroupKind.SINGLE}
 _CONTRACTIONS = frozenset({GroupKind.CONVOLUTION, GroupKind.DOT})
-_BEFORE_CONTRACTIONS = frozenset({GroupKind.LOOP, GroupKind.REDUCE, GroupKind.REDUCE_WINDOW})  # that read one
-_MUST_MATERIALISE = 1 << 30  # above any number of operations: the reader takes the operand from memory
-_IDENTITY = 0  # chain of the values requested at the loop's own index
+_BEFORE_CONTRACTIONS = frozenset({GroupKind.LOOP, GroupKind.REDUCE, GroupKind.REDUCE_WINDOW})  # possible readers
+_MUST_MATERIALISE = 1 << 30  # more than any number of operations: the reader needs the operand in memory
+_IDENTITY = 0  # chain of values requested at the index of the loop itself
 
 
 @dataclass(eq=False)
 class Draft:
-    """Group under construction; `inside` maps each instruction to the chains of index maps that request it."""
+    """Group under construction; `instructions` maps each instruction to the chains of index maps that request it."""
 
     kind: GroupKind
     size: int
     number: int
-    inside: dict[Instruction, frozenset[int]] = field(default_factory=dict)
+    instructions: dict[Instruction, frozenset[int]] = field(default_factory=dict)
     outputs: dict[Instruction, str] = field(default_factory=dict)  # stored results, with the reason
-    needs: dict[Draft, None] = field(default_factory=dict)
+    dependencies: dict[Draft, None] = field(default_factory=dict)
     root: Instruction | None = None
     first: int = 0
     merged: Draft | None = None
     reasons: list[Refusal] = field(default_factory=list)
     costly: int = 0  # number of costly instructions, see MAX_COSTLY
     parts: list[Draft] = field(default_factory=list)
-    spent: dict[Instruction, int] = field(default_factory=dict)  # operations repeated on the way to an instruction
+    repeated_ops: dict[Instruction, int] = field(default_factory=dict)  # operations repeated to reach an instruction
 
     @property
     def name(self) -> str:
@@ -93,8 +93,8 @@ class Draft:
         self.reasons.append(_refusal(ins, reason))
 
 
-#: Groups that read an instruction: the chains by which, and the operations repeated on the way to it.
-_Asked: TypeAlias = "dict[Draft, tuple[frozenset[int], int]]"
+#: Groups that read an instruction, each with its chains of index maps and the operations repeated along them.
+_Readers: TypeAlias = "dict[Draft, tuple[frozenset[int], int]]"
 
 
 class Fuser:
@@ -110,7 +110,7 @@ class Fuser:
         self.drafts: list[Draft] = []
         self.computed_in: dict[Instruction, list[Draft]] = {}  # groups that compute an instruction
         self.chains: dict[tuple[int, Instruction, int], int] = {}
-        self.asked: dict[int, int] = {}  # upper bound of the number of elements that a chain requests
+        self.requested: dict[int, int] = {}  # upper bound of the number of elements that a chain requests
         self.loopable: dict[Instruction, bool] = {}
 
     def run(self) -> list[Group]:
@@ -123,10 +123,10 @@ class Fuser:
                 self._assign(ins)
         ordered = self._ordered()
         has_rows = any(d.kind is GroupKind.REDUCE for d in ordered)
-        found = merge_rows(self, ordered, self._edges(ordered)) if has_rows else []
-        for drafts in found:
+        row_groups = merge_rows(self, ordered, self._edges(ordered)) if has_rows else []
+        for drafts in row_groups:
             self._join_rows(drafts)
-        return [self._finish(d) for d in (self._ordered() if found else ordered)]
+        return [self._finish(d) for d in (self._ordered() if row_groups else ordered)]
 
     def _is_needed(self, ins: Instruction) -> bool:
         return ins in self.forced or ins.has_side_effect or any(u in self.computed_in for u in self.users.get(ins, ()))
@@ -134,91 +134,89 @@ class Fuser:
     # ------------------------------------------------------------------------------------------------ one instruction
     def _assign(self, ins: Instruction) -> None:
         self.loopable[ins] = is_loopable(ins)
-        asked = self._demand(ins)
+        readers = self._find_readers(ins)
         if ins.opcode in CONTRACTIONS:
-            refused = self._inline_contraction(ins, asked)
-            reason = refused and (self._memory_reason(ins, asked) or refused)
+            refusal = self._inline_contraction(ins, readers)
+            reason = refusal and (self._memory_reason(ins, readers) or refusal)
         else:
-            reason = self._memory_reason(ins, asked) or self._inline(ins, asked)
+            reason = self._memory_reason(ins, readers) or self._inline(ins, readers)
         if reason is not None:
-            self._materialise(ins, asked, reason)
+            self._materialise(ins, readers, reason)
 
-    def _memory_reason(self, ins: Instruction, asked: _Asked) -> str | None:
+    def _memory_reason(self, ins: Instruction, readers: _Readers) -> str | None:
         """Return the reason for which an instruction must be in memory; None if it need not be."""
         if ins in self.forced:
             return self.forced[ins]
-        if not asked:
+        if not readers:
             return "it has side effects"
-        for draft, (_, spent) in asked.items():
+        for draft, (_, repeated_ops) in readers.items():
             if draft.kind not in _FUSED:
                 return f"{article(draft.name)} reads its operands from memory"
-            if spent >= _MUST_MATERIALISE:
+            if repeated_ops >= _MUST_MATERIALISE:
                 return f"{article(draft.root.opcode if draft.root is not None else draft.name)} reads it from memory"
         return None
 
-    def _demand(self, ins: Instruction) -> _Asked:
+    def _find_readers(self, ins: Instruction) -> _Readers:
         """Return the groups that read an instruction, each with the chains and the operations repeated on the way."""
-        asked: _Asked = {}
+        readers: _Readers = {}
         for user in self.users.get(ins, ()):
-            for draft in dict.fromkeys(_final(d) for d in self.computed_in.get(user, ())):
-                chains, spent = asked.get(draft, (frozenset(), 0))
+            for draft in dict.fromkeys(_merge_target(d) for d in self.computed_in.get(user, ())):
+                chains, repeated_ops = readers.get(draft, (frozenset(), 0))
                 for position, value in self.sources[user]:
                     if value.instruction is ins:
-                        more, repeated = self._step_back(draft, user, position, ins)
-                        chains, spent = chains | more, max(spent, repeated)
-                asked[draft] = (chains, spent)
-        return asked
+                        more, more_ops = self._requests(draft, user, position, ins)
+                        chains, repeated_ops = chains | more, max(repeated_ops, more_ops)
+                readers[draft] = (chains, repeated_ops)
+        return readers
 
-    def _step_back(
-        self, draft: Draft, user: Instruction, position: int, ins: Instruction
-    ) -> tuple[frozenset[int], int]:
-        if user not in draft.inside:
+    def _requests(self, draft: Draft, user: Instruction, position: int, ins: Instruction) -> tuple[frozenset[int], int]:
+        if user not in draft.instructions:
             return frozenset((_IDENTITY,)), 0
         if user.opcode in CONTRACTIONS:
             return frozenset((_IDENTITY,)), _MUST_MATERIALISE
-        chains, spent = draft.inside[user], draft.spent.get(user, 0)
+        chains, repeated_ops = draft.instructions[user], draft.repeated_ops.get(user, 0)
         if self.loopable.get(user) and user.opcode not in MOVEMENT and _same_size(user, ins):
-            return chains, spent
+            return chains, repeated_ops
         if user.opcode == "dynamic-update-slice" and position == 0:
             return frozenset((_IDENTITY,)), _MUST_MATERIALISE
         stepped = frozenset(self._chain(c, user, position, ins) for c in chains)
         if _repeats(user, position, ins, at_root=chains == {_IDENTITY} and draft.kind is GroupKind.LOOP):
-            spent += max(1, cost.flops(ins)) if cost.flops(ins) else 0
-        elif spent:
-            spent += cost.flops(ins)
-        return stepped, spent
+            repeated_ops += max(1, cost.flops(ins)) if cost.flops(ins) else 0
+        elif repeated_ops:
+            repeated_ops += cost.flops(ins)
+        return stepped, repeated_ops
 
     def _chain(self, before: int, user: Instruction, position: int, ins: Instruction) -> int:
         chain = self.chains.setdefault((before, user, position), len(self.chains) + 1)
-        once = user.opcode in ("pad", "concatenate") or not user.shape.is_array
-        count = ins.shape.size if once else user.shape.size
-        self.asked[chain] = min(count, self.asked.get(before, count))
+        is_read_once = user.opcode in ("pad", "concatenate") or not user.shape.is_array
+        count = ins.shape.size if is_read_once else user.shape.size
+        self.requested[chain] = min(count, self.requested.get(before, count))
         return chain
 
-    # ------------------------------------------------------------------------------------------------ into its readers
-    def _inline(self, ins: Instruction, asked: _Asked) -> str | None:
+    # ------------------------------------------------------------------------------------------------ inlining
+    def _inline(self, ins: Instruction, readers: _Readers) -> str | None:
         """Compute an instruction inside the groups that read it, or return the reason for which that is not done."""
         if ins.opcode in ROOTS:
-            return self._inline_root(ins, asked)
+            return self._inline_root(ins, readers)
         if not self.loopable[ins]:
             return f"{article(ins.opcode)} has no epilogue"
-        drafts = list(asked)
+        drafts = list(readers)
         if len(drafts) > 1 and not self._cheap_everywhere(ins, len(drafts)):
-            merged = self._merge(drafts, asked)
+            merged = self._merge(drafts, readers)
             if isinstance(merged, str):
                 return f"{len(drafts)} kernels read it, which cannot be one, since {merged}"
-            asked, drafts = {merged: (frozenset((_IDENTITY,)), 0)}, [merged]
-        found = {d: reason for d in drafts if (reason := self._refusal(ins, d, *asked[d])) is not None}
-        for draft, reason in found.items():
+            readers, drafts = {merged: (frozenset((_IDENTITY,)), 0)}, [merged]
+        refusals = {d: reason for d in drafts if (reason := self._refusal(ins, d, *readers[d])) is not None}
+        for draft, reason in refusals.items():
             draft.refuse(ins, reason)
-        if found:
-            return next(iter(found.values()))
+        if refusals:
+            return next(iter(refusals.values()))
         for draft in drafts:
-            self._add(ins, draft, *asked[draft])
+            self._add(ins, draft, *readers[draft])
         return None
 
-    def _refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
-        if len(draft.inside) >= MAX_INSTRUCTIONS:
+    def _refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], repeated_ops: int) -> str | None:
+        if len(draft.instructions) >= MAX_INSTRUCTIONS:
             return f"the group has {MAX_INSTRUCTIONS} instructions"
         if draft.costly >= MAX_COSTLY and _is_costly(ins):
             return f"the group has {MAX_COSTLY} costly instructions"
@@ -226,9 +224,9 @@ class Fuser:
             return f"it would be computed at {len(chains)} indices"
         if len(chains) > 1 and cost.flops(ins) > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return f"it is too costly to compute at {len(chains)} indices"
-        if len(chains) > 1 and ins.shape.size >= _SMALL and self._repeated(ins, chains) > MAX_RECOMPUTED:
+        if len(chains) > 1 and ins.shape.size >= _SMALL_ARRAY and self._repeated(ins, chains) > MAX_RECOMPUTED:
             return f"too much would be recomputed at {len(chains)} indices"
-        if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
+        if repeated_ops > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return "each element is read several times and too costly to recompute"
         if draft.kind in _CONTRACTIONS and ins.opcode in _PERMUTING and ins.shape.size > 1:
             return "the epilogue of a contraction does not permute its other operands"
@@ -238,16 +236,16 @@ class Fuser:
 
     def _repeated(self, ins: Instruction, chains: frozenset[int]) -> float:
         """Return the operations per element that would be repeated for an instruction and its operands."""
-        asked = sum(min(self.asked.get(c, ins.shape.size), ins.shape.size) for c in chains) / ins.shape.size
-        return (asked - 1) * self._depth(ins) if asked > 1 else 0.0
+        requested = sum(min(self.requested.get(c, ins.shape.size), ins.shape.size) for c in chains) / ins.shape.size
+        return (requested - 1) * self._depth(ins) if requested > 1 else 0.0
 
     def _depth(self, ins: Instruction) -> int:
         """Return the operations per element of an instruction and of its fused operands, up to a limit."""
         seen, stack, total = {ins}, [ins], 0
         while stack and total <= MAX_RECOMPUTED:
-            now = stack.pop()
-            total += cost.flops(now)
-            for _, value in self.sources[now]:
+            current = stack.pop()
+            total += cost.flops(current)
+            for _, value in self.sources[current]:
                 source = value.instruction
                 if (
                     source not in seen
@@ -263,28 +261,28 @@ class Fuser:
         target = resolve(root.operands[0])
         return any(v == target for _, v in self.sources[ins])
 
-    def _cheap_everywhere(self, ins: Instruction, places: int) -> bool:
+    def _cheap_everywhere(self, ins: Instruction, readers: int) -> bool:
         if ins.shape.size == 1:
             return cost.flops(ins) <= cost.CHEAP_FLOPS
         flops = cost.flops(ins)
         arrays = sum(v.shape.size > 1 for _, v in self.sources[ins])
-        return (flops == 0 and arrays <= 1) or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and places <= 4)
+        return (flops == 0 and arrays <= 1) or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and readers <= 4)
 
-    def _inline_root(self, ins: Instruction, asked: _Asked) -> str | None:
+    def _inline_root(self, ins: Instruction, readers: _Readers) -> str | None:
         """Make the only reader of a reduction its epilogue, if it reads element by element, or return a reason."""
-        (draft, (chains, spent)), *others = asked.items()
+        (draft, (chains, repeated_ops)), *others = readers.items()
         if (
             is_elementwise_select_and_scatter(ins)
             and draft.kind is GroupKind.LOOP
             and not others
-            and not spent
+            and not repeated_ops
             and len(chains) == 1
         ):
             draft.kind, draft.root = GroupKind.WINDOW_SCATTER, ins
             self._add(ins, draft, chains, 0)
             return None
         if others:
-            return f"{len(asked)} kernels read it"
+            return f"{len(readers)} kernels read it"
         if ins.opcode not in _REDUCTIONS:
             return f"{article(ins.opcode)} has no epilogue"
         reason = _epilogue_refusal(ins, draft, chains)
@@ -293,17 +291,17 @@ class Fuser:
             self._add(ins, draft, chains, 0)
         return reason
 
-    def _inline_contraction(self, ins: Instruction, asked: _Asked) -> str | None:
+    def _inline_contraction(self, ins: Instruction, readers: _Readers) -> str | None:
         """Make an element-wise group the epilogue of a contraction, if it reads element by element, or return a reason.
 
         If other groups read the result too, it is one more output of that group.
         """
         refused = f"{article(ins.opcode)} has a kernel of its own"
-        for draft, (chains, spent) in asked.items():
+        for draft, (chains, repeated_ops) in readers.items():
             if draft.kind not in _BEFORE_CONTRACTIONS:
                 continue
-            reason = self._contraction_refusal(ins, draft, chains, spent)
-            others = [d for d in asked if d is not draft]
+            reason = self._contraction_refusal(ins, draft, chains, repeated_ops)
+            others = [d for d in readers if d is not draft]
             if reason is None and any(self._depends(draft, d) for d in others):
                 reason = "the group waits for another that reads it"
             if reason is None and (others or ins in self.forced) and len(draft.outputs) >= MAX_OUTPUTS:
@@ -315,33 +313,35 @@ class Fuser:
             draft.kind, draft.root = _KINDS[ins.opcode], ins
             self._add(ins, draft, frozenset((_IDENTITY,)), 0)
             if others or ins in self.forced:
-                draft.outputs[ins] = self.forced.get(ins, f"{len(asked)} kernels read it")
+                draft.outputs[ins] = self.forced.get(ins, f"{len(readers)} kernels read it")
             for reader in others:
-                reader.needs[draft] = None
+                reader.dependencies[draft] = None
             return None
         return refused
 
-    def _contraction_refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
+    def _contraction_refusal(
+        self, ins: Instruction, draft: Draft, chains: frozenset[int], repeated_ops: int
+    ) -> str | None:
         """Return the reason for which a group cannot be the epilogue of a contraction; None if it can."""
-        if ins.control_predecessors or spent >= _MUST_MATERIALISE:
+        if ins.control_predecessors or repeated_ops >= _MUST_MATERIALISE:
             return "it has to be in memory"
         reason = _epilogue_refusal(ins, draft, chains)
         if reason is not None:
             return reason
-        if any(i.opcode in _PERMUTING and i.shape.size > 1 for i in draft.inside):
+        if any(i.opcode in _PERMUTING and i.shape.size > 1 for i in draft.instructions):
             return "the group permutes other operands"
         return None
 
-    def _add(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> None:
-        draft.inside[ins] = chains
-        draft.spent[ins] = spent
+    def _add(self, ins: Instruction, draft: Draft, chains: frozenset[int], repeated_ops: int) -> None:
+        draft.instructions[ins] = chains
+        draft.repeated_ops[ins] = repeated_ops
         draft.costly += _is_costly(ins)
         self.computed_in.setdefault(ins, []).append(draft)
         draft.first = self.number[ins]
 
-    # ------------------------------------------------------------------------------------------------ into memory
-    def _materialise(self, ins: Instruction, asked: _Asked, reason: str) -> None:
-        draft = self._host(ins, asked)
+    # ------------------------------------------------------------------------------------------------ materialisation
+    def _materialise(self, ins: Instruction, readers: _Readers, reason: str) -> None:
+        draft = self._storing_group(ins, readers)
         if draft is None:
             kind = GroupKind.LOOP if self.loopable[ins] else _kind(ins)
             draft = Draft(kind, ins.shape.size if ins.shape.is_array else 0, self.number[ins])
@@ -349,33 +349,37 @@ class Fuser:
             self.drafts.append(draft)
         self._add(ins, draft, frozenset((_IDENTITY,)), 0)
         draft.outputs[ins] = reason
-        for reader in asked:
+        for reader in readers:
             if reader is not draft:
-                reader.needs[draft] = None
+                reader.dependencies[draft] = None
 
-    def _host(self, ins: Instruction, asked: _Asked) -> Draft | None:
+    def _storing_group(self, ins: Instruction, readers: _Readers) -> Draft | None:
         """Return a group that iterates over the elements of an instruction and may store them; None without one."""
         if not self.loopable[ins]:
             return None
-        for draft, (chains, _) in asked.items():
+        for draft, (chains, _) in readers.items():
             if draft.kind is not GroupKind.LOOP or chains != {_IDENTITY} or draft.size != ins.shape.size:
                 continue
             if draft.costly >= MAX_COSTLY and _is_costly(ins):
                 continue
-            if len(draft.inside) >= MAX_INSTRUCTIONS or len(draft.outputs) >= MAX_OUTPUTS or ins.control_predecessors:
+            if (
+                len(draft.instructions) >= MAX_INSTRUCTIONS
+                or len(draft.outputs) >= MAX_OUTPUTS
+                or ins.control_predecessors
+            ):
                 continue
-            if not any(self._depends(draft, other) for other in asked if other is not draft):
+            if not any(self._depends(draft, other) for other in readers if other is not draft):
                 return draft
         return None
 
-    def _merge(self, drafts: list[Draft], asked: _Asked) -> Draft | str:
+    def _merge(self, drafts: list[Draft], readers: _Readers) -> Draft | str:
         """Merge the groups that read an instruction into the first, or return the reason for which that is not done."""
         first, *others = drafts
-        if not all(d.kind is GroupKind.LOOP and d.size == first.size and asked[d][0] == {_IDENTITY} for d in drafts):
+        if not all(d.kind is GroupKind.LOOP and d.size == first.size and readers[d][0] == {_IDENTITY} for d in drafts):
             return "they do not all iterate over its elements in their order"
         if len(drafts) > MAX_MERGED:
             return f"they are more than {MAX_MERGED}"
-        if sum(len(d.inside) for d in drafts) >= MAX_INSTRUCTIONS:
+        if sum(len(d.instructions) for d in drafts) >= MAX_INSTRUCTIONS:
             return f"it would have {MAX_INSTRUCTIONS} instructions"
         if sum(d.costly for d in drafts) > MAX_COSTLY:
             return f"it would have more than {MAX_COSTLY} costly instructions"
@@ -392,7 +396,7 @@ class Fuser:
         seen: set[Draft] = set()
         stack = [a]
         while stack:
-            for d in [_final(d) for d in stack.pop().needs]:
+            for d in [_merge_target(d) for d in stack.pop().dependencies]:
                 if d is b or len(seen) > _MAX_VISITS:
                     return True
                 if d not in seen:
@@ -404,17 +408,17 @@ class Fuser:
     def _edges(self, drafts: list[Draft]) -> dict[Draft, list[Draft]]:
         """Return the groups that must run before each group."""
         after = self._side_effects(drafts)
-        return {d: self._before(d, after) for d in drafts}
+        return {d: self._predecessors(d, after) for d in drafts}
 
     def _join_rows(self, drafts: list[Draft]) -> None:
         """Make one group of some that iterate over the same rows."""
         joint = Draft(GroupKind.ROW, drafts[-1].size, drafts[0].number, parts=list(drafts))
         members = set(drafts)
         for draft in drafts:
-            joint.outputs.update((o, why) for o, why in draft.outputs.items() if self.is_read_outside(o, members))
+            joint.outputs.update((o, reason) for o, reason in draft.outputs.items() if self.is_read_outside(o, members))
         for draft in drafts:
-            joint.inside.update(draft.inside)
-            joint.needs.update((d, None) for d in map(_final, draft.needs) if d not in members)
+            joint.instructions.update(draft.instructions)
+            joint.dependencies.update((d, None) for d in map(_merge_target, draft.dependencies) if d not in members)
             joint.reasons += draft.reasons
         for draft in drafts:
             draft.merged = joint
@@ -422,10 +426,10 @@ class Fuser:
 
     def is_read_outside(self, ins: Instruction, members: set[Draft]) -> bool:
         """Return whether the result of an instruction is read outside of some groups, or is a result."""
-        drafts = [_final(d) for u in self.users.get(ins, ()) for d in self.computed_in.get(u, ())]
+        drafts = [_merge_target(d) for u in self.users.get(ins, ()) for d in self.computed_in.get(u, ())]
         return ins in self.forced or any(d not in members for d in drafts)
 
-    # ------------------------------------------------------------------------------------------------ the result
+    # ------------------------------------------------------------------------------------------------ result
     def _ordered(self) -> list[Draft]:
         live = [d for d in self.drafts if d.merged is None]
         after = self._side_effects(live)
@@ -435,32 +439,36 @@ class Fuser:
             stack = [start]
             while stack:
                 draft = stack[-1]
-                before = [d for d in self._before(draft, after) if d not in done]
+                before = [d for d in self._predecessors(draft, after) if d not in done]
                 if before and draft not in done:
                     stack += before[::-1]
                 else:
                     done.setdefault(stack.pop())
         return list(done)
 
-    def _before(self, draft: Draft, after: dict[Draft, list[Draft]]) -> list[Draft]:
-        needs = dict.fromkeys(_final(d) for d in draft.needs)
+    def _predecessors(self, draft: Draft, after: dict[Draft, list[Draft]]) -> list[Draft]:
+        needs = dict.fromkeys(_merge_target(d) for d in draft.dependencies)
         return sorted([*needs, *after.get(draft, ())], key=lambda d: d.number)
 
     def _side_effects(self, live: list[Draft]) -> dict[Draft, list[Draft]]:
         """Return the groups that come before each for other reasons than data: side effects, control edges."""
         after: dict[Draft, list[Draft]] = {}
-        acting = sorted((d for d in live if any(o.has_side_effect for o in d.outputs)), key=lambda d: d.number)
-        for before, draft in pairwise(acting):
-            after.setdefault(draft, []).append(before)
+        all_effectful = sorted((d for d in live if any(o.has_side_effect for o in d.outputs)), key=lambda d: d.number)
+        for before, effectful in pairwise(all_effectful):
+            after.setdefault(effectful, []).append(before)
         for ins in self.order:
             for p in (*ins.control_predecessors, *_token_sources(ins)):
-                for mine in self.computed_in.get(ins, ()):
-                    others = [_final(d) for d in self.computed_in.get(p, ()) if _final(d) is not _final(mine)]
-                    after.setdefault(_final(mine), []).extend(others)
+                for draft in self.computed_in.get(ins, ()):
+                    others = [
+                        _merge_target(d)
+                        for d in self.computed_in.get(p, ())
+                        if _merge_target(d) is not _merge_target(draft)
+                    ]
+                    after.setdefault(_merge_target(draft), []).extend(others)
         return after
 
     def _finish(self, draft: Draft) -> Group:
-        instructions = sorted(draft.inside, key=self.number.__getitem__)
+        instructions = sorted(draft.instructions, key=self.number.__getitem__)
         parts = [self._finish(d) for d in draft.parts]
         stored = [_refusal(ins, reason) for ins, reason in draft.outputs.items()]
         return Group(draft.kind, instructions, list(draft.outputs), draft.reasons, parts, stored)
@@ -483,37 +491,37 @@ def _epilogue_refusal(ins: Instruction, draft: Draft, chains: frozenset[int]) ->
         return "its elements are not read in their order"
     if not is_static(ins):
         return "it has dynamic sizes"
-    if len(draft.inside) >= MAX_INSTRUCTIONS:
+    if len(draft.instructions) >= MAX_INSTRUCTIONS:
         return f"the group has {MAX_INSTRUCTIONS} instructions"
     return None
 
 
-def _final(draft: Draft) -> Draft:
+def _merge_target(draft: Draft) -> Draft:
     while draft.merged is not None:
         draft = draft.merged
     return draft
 
 
 def _absorb(into: Draft, other: Draft) -> None:
-    for ins, chains in other.inside.items():
-        into.inside[ins] = into.inside.get(ins, frozenset()) | chains
-        into.spent[ins] = max(into.spent.get(ins, 0), other.spent[ins])
+    for ins, chains in other.instructions.items():
+        into.instructions[ins] = into.instructions.get(ins, frozenset()) | chains
+        into.repeated_ops[ins] = max(into.repeated_ops.get(ins, 0), other.repeated_ops[ins])
     into.costly += other.costly
     into.outputs.update(other.outputs)
-    into.needs.update(other.needs)
+    into.dependencies.update(other.dependencies)
     into.reasons += other.reasons
     other.merged = into
 
 
 def _sources(ins: Instruction) -> list[tuple[int, Value]]:
     """Return the arrays that an instruction reads, each with the number of the operand."""
-    found = []
+    sources = []
     for position, operand in enumerate(ins.operands):
         if operand.shape.is_array:
-            found.append((position, resolve(operand)))
+            sources.append((position, resolve(operand)))
         else:
-            found += [(position, v) for v in leaves(operand)]
-    return found
+            sources += [(position, v) for v in leaves(operand)]
+    return sources
 
 
 def _token_sources(ins: Instruction) -> Iterator[Instruction]:
@@ -522,14 +530,14 @@ def _token_sources(ins: Instruction) -> Iterator[Instruction]:
     stack += [o for o in ins.operands if o.opcode == "add-dependency"]
     seen = set()
     while stack:
-        before = stack.pop()
-        if before in seen:
+        source = stack.pop()
+        if source in seen:
             continue
-        seen.add(before)
-        if is_forwarding(before):
-            stack += before.operands
-        elif before.opcode not in _LEAVES:
-            yield before
+        seen.add(source)
+        if is_forwarding(source):
+            stack += source.operands
+        elif source.opcode not in _LEAVES:
+            yield source
 
 
 def _kind(ins: Instruction) -> GroupKind:

@@ -15,7 +15,7 @@ from cyxla.xla.cpu.plan.nodes import KernelNode, Node
 from cyxla.xla.cpu.plan.schedule import writes_of
 from cyxla.xla.service.refusal import Refusal
 
-MAX_BYTES = machine.L1_BYTES // 8  # written by one part
+MAX_BYTES = machine.L1_BYTES // 8  # bytes that one part writes
 MAX_PARTS = 32
 MAX_TEXT = 16_000  # characters of distinct parts: gcc's time grows faster than the length of a function
 
@@ -24,7 +24,7 @@ MAX_TEXT = 16_000  # characters of distinct parts: gcc's time grows faster than 
 class _Bundle:
     """Kernels that are to become one, at one position in the order of nodes."""
 
-    place: int
+    position: int
     steps: list[Step] = field(default_factory=list)
     texts: dict[str, None] = field(default_factory=dict)
 
@@ -34,10 +34,14 @@ class _Bundle:
 
     def has_room(self, step: Step) -> bool:
         length = sum(map(len, self.texts)) + len(step.kernel.code) * (step.kernel.code not in self.texts)
-        return len(self.steps) < MAX_PARTS and length <= MAX_TEXT and not any(_conflict(step, s) for s in self.steps)
+        return (
+            len(self.steps) < MAX_PARTS
+            and length <= MAX_TEXT
+            and not any(_prevents_in_place(step, s) for s in self.steps)
+        )
 
 
-def _conflict(a: Step, b: Step) -> bool:
+def _prevents_in_place(a: Step, b: Step) -> bool:
     """Return whether fusion would keep one step from overwriting in place an array that the other reads."""
     overwritten = {a.reads[r] for _, r in a.in_place}, {b.reads[r] for _, r in b.in_place}
     return bool(overwritten[0] & set(b.reads) or overwritten[1] & set(a.reads))
@@ -69,38 +73,38 @@ def fuse_small_kernels(nodes: Sequence[Node], reasons: list[Refusal]) -> list[No
     reasons : list of Refusal
         List to append to: the number of small kernels that were not fused.
     """
-    made: dict[Value, int] = {}  # position of the node that defines an array
+    defined_at: dict[Value, int] = {}  # position of the node that defines an array
     bundles: list[_Bundle] = []
-    open_: list[_Bundle] = []
-    for place, node in enumerate(nodes):
+    recent: list[_Bundle] = []
+    for position, node in enumerate(nodes):
         if refusal(node) is None:
             assert isinstance(node, KernelNode)
-            needs = max((made.get(v, -1) for v in node.step.reads), default=-1)
-            home = next((b for b in open_ if b.place > needs and b.has_room(node.step)), None)
-            if home is None:
-                home = _Bundle(place)
-                bundles.append(home)
-                open_ = [home, *open_[:3]]
-            home.add(node.step)
-            made.update(dict.fromkeys(node.step.writes, home.place))
+            latest_input = max((defined_at.get(v, -1) for v in node.step.reads), default=-1)
+            bundle = next((b for b in recent if b.position > latest_input and b.has_room(node.step)), None)
+            if bundle is None:
+                bundle = _Bundle(position)
+                bundles.append(bundle)
+                recent = [bundle, *recent[:3]]
+            bundle.add(node.step)
+            defined_at.update(dict.fromkeys(node.step.writes, bundle.position))
         else:
-            made.update(dict.fromkeys(writes_of(node), place))
-    alone = sum(len(b.steps) == 1 for b in bundles)
-    if alone and len(bundles) > alone:
-        reasons.append(Refusal("horizontal fusion", f"{alone} small kernels", "they depend on each other"))
+            defined_at.update(dict.fromkeys(writes_of(node), position))
+    singles = sum(len(b.steps) == 1 for b in bundles)
+    if singles and len(bundles) > singles:
+        reasons.append(Refusal("horizontal fusion", f"{singles} small kernels", "they depend on each other"))
     return _with_bundles(nodes, bundles)
 
 
 def _with_bundles(nodes: Sequence[Node], bundles: Sequence[_Bundle]) -> list[Node]:
-    joined = {id(s) for b in bundles if len(b.steps) > 1 for s in b.steps}
-    at = {b.place: b for b in bundles if len(b.steps) > 1}
-    found: list[Node] = []
-    for place, node in enumerate(nodes):
-        if place in at:
-            found.append(KernelNode(fuse_steps(at[place].steps)))
-        elif not (isinstance(node, KernelNode) and id(node.step) in joined):
-            found.append(node)
-    return found
+    bundled = {id(s) for b in bundles if len(b.steps) > 1 for s in b.steps}
+    bundles_at = {b.position: b for b in bundles if len(b.steps) > 1}
+    fused: list[Node] = []
+    for position, node in enumerate(nodes):
+        if position in bundles_at:
+            fused.append(KernelNode(fuse_steps(bundles_at[position].steps)))
+        elif not (isinstance(node, KernelNode) and id(node.step) in bundled):
+            fused.append(node)
+    return fused
 
 
 def fuse_steps(steps: Sequence[Step]) -> Step:
@@ -120,9 +124,9 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
         c.line("cyx_status s;")
         written = len(reads)
         for k, step in enumerate(steps):
-            places = [slots[v] for v in step.reads] + list(range(written, written + len(step.writes)))
+            indices = [slots[v] for v in step.reads] + list(range(written, written + len(step.writes)))
             written += len(step.writes)
-            bufs = ", ".join(f"bufs[{p}]" for p in places)
+            bufs = ", ".join(f"bufs[{p}]" for p in indices)
             call = f"if ((s = {names[step.kernel.code]}(b, 0, 1))) return s;"
             test = f"if (from <= {k} && {k} < to) " if tasks > 1 else ""
             c.line(f"{test}{{ void *const b[] = {{{bufs}}}; {call} }}")

@@ -126,16 +126,16 @@ class Plan:
             longest = max(longest, part)
         return longest
 
-    def inner(self) -> Iterator[Plan]:
+    def nested_plans(self) -> Iterator[Plan]:
         """Yield the plan and those of loops and branches inside it."""
         yield self
         for node in self.nodes:
             if isinstance(node, WhileNode):
-                yield from node.condition.inner()
-                yield from node.body.inner()
+                yield from node.condition.nested_plans()
+                yield from node.body.nested_plans()
             elif isinstance(node, ConditionalNode):
                 for branch in node.branches:
-                    yield from branch.inner()
+                    yield from branch.nested_plans()
 
     def functions(self) -> dict[str | Instruction, int]:
         """Return the functions that the kernels call, with their indices."""

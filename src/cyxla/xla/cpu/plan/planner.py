@@ -17,7 +17,7 @@ from cyxla.xla.cpu.plan.schedule import defer_overwriters
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.service.refusal import Refusal
 
-MAX_NESTING = 100  # of loops and branches
+MAX_NESTING = 100  # levels of loops and branches
 
 
 def plan(computation: Computation) -> Plan:
@@ -51,15 +51,15 @@ def plan(computation: Computation) -> Plan:
 
 def _while(group: Group, reasons: list[Refusal]) -> Node:
     (ins,) = group.instructions
-    small = emit_local_while(ins)
-    if isinstance(small, Step):
-        return KernelNode(replace(small, groups=(group,)))
-    lanes = emit_blocked_while(ins)
-    if isinstance(lanes, Step):
-        return KernelNode(replace(lanes, groups=(group,)))
+    local = emit_local_while(ins)
+    if isinstance(local, Step):
+        return KernelNode(replace(local, groups=(group,)))
+    blocked = emit_blocked_while(ins)
+    if isinstance(blocked, Step):
+        return KernelNode(replace(blocked, groups=(group,)))
     subject = f"while {ins.shape.static}"
-    reasons.append(Refusal("loop", subject, f"not one kernel with the state in locals, since: {small}"))
-    reasons.append(Refusal("loop", subject, f"not one kernel of blocks, since: {lanes}"))
+    reasons.append(Refusal("loop", subject, f"not one kernel with the state in locals, since: {local}"))
+    reasons.append(Refusal("loop", subject, f"not one kernel of blocks, since: {blocked}"))
     body, condition = ins.called
     return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition), plan(body))
 
@@ -72,9 +72,9 @@ def _conditional(ins: Instruction) -> ConditionalNode:
 
 def _materialised(computation: Computation) -> dict[Instruction, str]:
     """Return the operands of loops, branches and barriers, which are kept in memory, with the reason."""
-    wanted: dict[Instruction, str] = {}
+    reasons: dict[Instruction, str] = {}
     for ins in computation.instructions:
         if ins.opcode in CONTROL_FLOW or ins.opcode == "opt-barrier":
             reason = f"{article(ins.opcode)} takes it from memory"
-            wanted.update((v.instruction, reason) for o in ins.operands for v in leaves(o))
-    return wanted
+            reasons.update((v.instruction, reason) for o in ins.operands for v in leaves(o))
+    return reasons

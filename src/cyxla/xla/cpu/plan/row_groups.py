@@ -129,13 +129,13 @@ class _Merger:
     def _body(self, draft: Draft) -> tuple[set[Instruction], float]:
         """Return the computing instructions of a draft, and the time of one element of each in ns."""
         if draft not in self._bodies:
-            body = {i for i in draft.inside if cost.flops(i) or i.opcode == "reduce"}
-            self._bodies[draft] = (body, cost.element_ns(draft.inside))
+            body = {i for i in draft.instructions if cost.flops(i) or i.opcode == "reduce"}
+            self._bodies[draft] = (body, cost.element_ns(draft.instructions))
         return self._bodies[draft]
 
     def _buffers(self, drafts: Iterable[Draft]) -> int:
         members = set(drafts)
-        inside = {i for d in members for i in d.inside}
+        inside = {i for d in members for i in d.instructions}
         read = {v for i in inside for _, v in self.fuser.sources[i] if v.instruction not in inside}
         written = {o for d in members for o in d.outputs if self.fuser.is_read_outside(o, members)}
         return sum(v.instruction.opcode != "constant" for v in read) + len(written)
@@ -185,13 +185,13 @@ class _Merger:
             if cluster.rows is None:
                 continue
             requests = self._requests(draft, cluster.rows) or {}
-            for ins in draft.inside:
+            for ins in draft.instructions:
                 for _, value in self.fuser.sources[ins]:
                     big = (
                         value.shape.size == prod(cluster.rows)
                         and requests.get(value.instruction) == _Granularity.ELEMENT
                     )
-                    if big and value.instruction not in draft.inside:
+                    if big and value.instruction not in draft.instructions:
                         readers.setdefault((value, cluster.rows), []).append(cluster)
         for found in readers.values():
             first = found[0].drafts[0]
@@ -211,9 +211,9 @@ class _Merger:
         if draft.kind is not GroupKind.LOOP and (draft.kind is not GroupKind.REDUCE or self._rows(draft) != rows):
             return None
         levels = {o: _granularity(o, rows) for o in draft.outputs}
-        if _Granularity.OTHER in levels.values() or any(i.control_predecessors for i in draft.inside):
+        if _Granularity.OTHER in levels.values() or any(i.control_predecessors for i in draft.instructions):
             return None
-        for ins in sorted(draft.inside, key=self.fuser.number.__getitem__, reverse=True):
+        for ins in sorted(draft.instructions, key=self.fuser.number.__getitem__, reverse=True):
             for position, value in self.fuser.sources[ins]:
                 step = _step(ins, position, value, levels.get(ins, _Granularity.OTHER), rows)
                 source = value.instruction

@@ -42,15 +42,15 @@ class _Scheduler:
         for n, node in enumerate(nodes):
             for value in dict.fromkeys(reads_of(node)):
                 self.readers.setdefault(value, []).append(n)
-        self.left = Counter({value: len(numbers) for value, numbers in self.readers.items()})
-        made = {value for node in nodes for value in writes_of(node)}
-        self.missing = [len({v for v in reads_of(node) if v in made}) for node in nodes]
+        self.pending_readers = Counter({value: len(numbers) for value, numbers in self.readers.items()})
+        defined = {value for node in nodes for value in writes_of(node)}
+        self.missing_inputs = [len({v for v in reads_of(node) if v in defined}) for node in nodes]
         self.ready: list[int] = []
-        self.waiting: list[int] = []  # ready, but would overwrite what others read
+        self.waiting: list[int] = []  # ready, but would overwrite arrays that others have yet to read
         self.done = [False] * len(nodes)
 
     def run(self) -> list[Node]:
-        for n, missing in enumerate(self.missing):
+        for n, missing in enumerate(self.missing_inputs):
             if not missing:
                 self.offer(n)
         order = []
@@ -71,17 +71,17 @@ class _Scheduler:
         if not isinstance(node, KernelNode):
             return False
         step = node.step
-        return any(self.left[step.reads[r]] > 1 for _, r in (*step.in_place, *step.must_alias))
+        return any(self.pending_readers[step.reads[r]] > 1 for _, r in (*step.in_place, *step.must_alias))
 
     def finish(self, n: int) -> None:
         for value in dict.fromkeys(reads_of(self.nodes[n])):
-            self.left[value] -= 1
-            if self.left[value] == 1:  # the last reader may overwrite it now, if it waits
+            self.pending_readers[value] -= 1
+            if self.pending_readers[value] == 1:  # the last reader may now overwrite it
                 for other in self.readers[value]:
-                    if not self.done[other] and not self.missing[other] and not self.overwrites(other):
+                    if not self.done[other] and not self.missing_inputs[other] and not self.overwrites(other):
                         heappush(self.ready, other)
         for value in writes_of(self.nodes[n]):
             for reader in self.readers.get(value, ()):
-                self.missing[reader] -= 1
-                if not self.missing[reader]:
+                self.missing_inputs[reader] -= 1
+                if not self.missing_inputs[reader]:
                     self.offer(reader)

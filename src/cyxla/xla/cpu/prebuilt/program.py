@@ -56,7 +56,7 @@ class PrebuiltExecutable(CpuExecutable):
 
     def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
         """Fix some arguments; see `Executable.bind`. The program is not specialised."""
-        fixed = self._to_fix(arguments)
+        fixed = self._checked_arguments(arguments)
         return self.with_fixed(self._bound | {k: private_copy(v) for k, v in fixed.items()}) if fixed else self
 
     def explanation(self) -> Explanation:
@@ -113,10 +113,10 @@ def prebuilt_program(
         arena_bytes=writer.arena_bytes,
         cost=writer.cost,
         loops=False,
-        constants=[signature.outline(shape) for shape, _ in writer.constants],
+        constants=[signature.to_plain(shape) for shape, _ in writer.constants],
         functions=[],
-        parameters=[signature.outline(p.shape) for p in module.parameters],
-        result=signature.outline(module.entry.root.shape),
+        parameters=[signature.to_plain(p.shape) for p in module.parameters],
+        result=signature.to_plain(module.entry.root.shape),
         longest=writer.cost,
     )
     constants = [array.reshape(-1).view(np.uint8).data for _, array in writer.constants]

@@ -26,50 +26,54 @@ from cyxla.xla.service.donation import resolve_donation
 Compile: TypeAlias = "Callable[[HloModule, CompileOptions], Executable]"
 
 #: Element operations from which compiling a prologue costs less than evaluating it.
-COMPILE_ABOVE: Final = 1 << 31
-_LOOPS: Final = frozenset({"while", "conditional", "sort", "scatter", "reduce-window", "select-and-scatter"})
+MIN_COMPILED_OPS: Final = 1 << 31
+_SLOW_TO_EVALUATE: Final = frozenset({"while", "conditional", "sort", "scatter", "reduce-window", "select-and-scatter"})
 
 
-def bind(whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any], compile: Compile) -> CpuExecutable:
+def bind(
+    program: CpuExecutable, bound: Mapping[int, Any], arguments: Mapping[int, Any], compile: Compile
+) -> CpuExecutable:
     """Return the executable of the remaining program.
 
     Parameters
     ----------
-    whole : CpuExecutable
+    program : CpuExecutable
         Program, perhaps with fixed arguments.
-    before, new : mapping of int to arrays
+    bound, arguments : mapping of int to arrays
         Arguments that are fixed already, which are private copies, and those of the caller: by parameter of the module
-        that `whole` runs, checked, nested as the parameters are.
+        that `program` runs, checked, nested as the parameters are.
     compile : callable
         Compiler of the prologue and of the main program.
     """
-    fixed = {**before, **new}
-    plan, made = _split(whole, fixed, compile)
-    kept = {n: private_copy(new[n]) if n in new else before[n] for n in plan.kept}
+    fixed = {**bound, **arguments}
+    plan, computed = _split(program, fixed, compile)
+    values = {n: private_copy(arguments[n]) if n in arguments else bound[n] for n in plan.kept}
     if plan.is_trivial:
-        return whole.with_fixed({n: kept[n] if n in kept else _nothing_of(v) for n, v in fixed.items()})
-    main = _compiled(plan.main, _left(whole, fixed), compile)
-    first = len(plan.main.parameters) - len(kept) - len(made)
-    return main.with_fixed(dict(enumerate([*kept.values(), *made], first)), given=whole.given)
+        return program.with_fixed({n: values[n] if n in values else _zeros_like(v) for n, v in fixed.items()})
+    executable = _compile(plan.main, _main_options(program, fixed), compile)
+    first_fixed = len(plan.main.parameters) - len(values) - len(computed)
+    return executable.with_fixed(
+        dict(enumerate([*values.values(), *computed], first_fixed)), input_module=program.input_module
+    )
 
 
-def _split(whole: CpuExecutable, fixed: Mapping[int, Any], compile: Compile) -> tuple[Specialised, Sequence[Any]]:
+def _split(program: CpuExecutable, fixed: Mapping[int, Any], compile: Compile) -> tuple[Specialised, Sequence[Any]]:
     """Return both programs and the results of the prologue; without folded scales if weights overflow with them."""
-    plan = specialise(whole.optimized, fixed, layouts=(pack,))
-    made = _run(plan, fixed, whole.options, compile)
-    if plan.folded and not all(map(_is_finite, made)):
-        plan = specialise(whole.optimized, fixed, fold=False, layouts=(pack,))
-        made = _run(plan, fixed, whole.options, compile)
-    return plan, [aligned_copy(m) for m in made]
+    plan = specialise(program.optimized, fixed, layouts=(pack,))
+    results = _run(plan, fixed, program.options, compile)
+    if plan.folded and not all(map(_is_finite, results)):
+        plan = specialise(program.optimized, fixed, fold=False, layouts=(pack,))
+        results = _run(plan, fixed, program.options, compile)
+    return plan, [aligned_copy(m) for m in results]
 
 
 def _run(plan: Specialised, fixed: Mapping[int, Any], options: CompileOptions, compile: Compile) -> Sequence[Any]:
     if plan.prologue is None:
         return ()
     values = [fixed[n] for n in plan.used]
-    loops = any(i.opcode in _LOOPS for i in plan.prologue.entry.instructions)
-    if loops or plan.work > COMPILE_ABOVE:
-        return tuple(_compiled(plan.prologue, replace(options, donate=()), compile)(*values))
+    has_loops = any(i.opcode in _SLOW_TO_EVALUATE for i in plan.prologue.entry.instructions)
+    if has_loops or plan.work > MIN_COMPILED_OPS:
+        return tuple(_compile(plan.prologue, replace(options, donate=()), compile)(*values))
     from cyxla.xla.evaluator import evaluate  # most programs have no fixed arguments
 
     results = evaluate(plan.prologue, values)
@@ -81,23 +85,23 @@ def _is_finite(array: Any) -> bool:
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
-def _left(whole: CpuExecutable, fixed: Mapping[int, Any]) -> CompileOptions:
-    """Return the options of the main program, with donated arguments numbered anew."""
-    donate = resolve_donation(whole.options, whole.optimized).donate
+def _main_options(program: CpuExecutable, fixed: Mapping[int, Any]) -> CompileOptions:
+    """Return the options of the main program, with donated arguments number_instructions anew."""
+    donate = resolve_donation(program.options, program.optimized).donate
     if isinstance(donate, bool):
-        return whole.options
-    free = [n for n in range(len(whole.optimized.parameters)) if n not in fixed]
-    return replace(whole.options, donate=tuple([k for k, n in enumerate(free) if n in donate]))
+        return program.options
+    remaining = [n for n in range(len(program.optimized.parameters)) if n not in fixed]
+    return replace(program.options, donate=tuple([k for k, n in enumerate(remaining) if n in donate]))
 
 
-def _compiled(module: HloModule, options: CompileOptions, compile: Compile) -> CpuExecutable:
+def _compile(module: HloModule, options: CompileOptions, compile: Compile) -> CpuExecutable:
     compiled = compile(module, options)
     assert isinstance(compiled, CpuExecutable)
     return compiled
 
 
-def _nothing_of(value: Any) -> Any:
+def _zeros_like(value: Any) -> Any:
     """Return zeros, whose pages are not mapped until they are read, for arguments that no kernel reads."""
     if isinstance(value, tuple):
-        return tuple([_nothing_of(v) for v in value])
+        return tuple([_zeros_like(v) for v in value])
     return np.zeros(value.shape, value.dtype) if isinstance(value, np.ndarray) else value

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from cyxla.xla.service.explanation import Explanation
     from cyxla.xla.service.profile import Profile
 
-# Estimated ns from which a separate thread runs a program, so that Ctrl-C is seen; that costs 50 us.
+# Estimated ns from which a program runs on a separate thread, so that Ctrl-C is noticed; starting one takes 50 us.
 WATCHED_ABOVE = 10 * machine.UNINTERRUPTED_NS
 ABANDONABLE_ABOVE = machine.UNINTERRUPTED_NS  # ns of estimated work between two polls for cancellation
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; reacquiring the GIL may wait for another thread
 
 
-class Compiling(Protocol):
+class CompilerProtocol(Protocol):
     """The compiler, as its executables need it."""
 
-    def bind(self, whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any]) -> CpuExecutable:
+    def bind(self, program: CpuExecutable, bound: Mapping[int, Any], arguments: Mapping[int, Any]) -> CpuExecutable:
         """Fix some arguments of an executable that has perhaps fixed others before; see `run.bind`."""
 
     def not_prebuilt(self, module: HloModule, options: CompileOptions) -> str:
@@ -75,8 +75,8 @@ class Manifest(NamedTuple):
     loops: bool
     constants: list[Any]
     functions: list[str]
-    parameters: list[signature.Outline]
-    result: signature.Outline
+    parameters: list[signature.PlainShape]
+    result: signature.PlainShape
     sites: int | None = None
     donations: Sequence[tuple[int, int]] = ()
     longest: float = 0.0
@@ -88,10 +88,10 @@ class Manifest(NamedTuple):
             arena_bytes=buffers.arena_bytes,
             cost=plan.cost,
             loops=any(hasattr(n, "body") or hasattr(n, "branches") for n in plan.nodes),
-            constants=[signature.outline(c.shape) for c in buffers.constants],
+            constants=[signature.to_plain(c.shape) for c in buffers.constants],
             functions=[f if isinstance(f, str) else "" for f in plan.functions()],
-            parameters=[signature.outline(p.shape.static) for p in module.parameters],
-            result=signature.outline(module.entry.root.shape.static),
+            parameters=[signature.to_plain(p.shape.static) for p in module.parameters],
+            result=signature.to_plain(module.entry.root.shape.static),
             sites=sum(1 for _ in plan.steps()) if profile else None,
             donations=list(buffers.donations.items()),
             longest=plan.longest + sum(memory_ns(c.nbytes) for copies in buffers.copies.values() for c in copies),
@@ -134,27 +134,30 @@ class CpuExecutable(Program, Executable):
         options: CompileOptions,
         bound: Mapping[int, Any] | None = None,
         calls: PythonCalls | None = None,
-        given: HloModule | None = None,
-        compiler: Compiling | None = None,
+        input_module: HloModule | None = None,
+        compiler: CompilerProtocol | None = None,
     ) -> None:
         self._calls = calls
-        self._source = given
+        self._input_module = input_module
         self._compiler = compiler
         self._program, self._manifest, self._constants = program, manifest, constants
         self.options, self._bound = options, dict(bound or {})
-        trees = signature.trees(manifest.parameters)
-        self._free = [k for k in range(len(trees)) if k not in self._bound]
+        trees = signature.number_arrays(manifest.parameters)
+        self._unbound = [k for k in range(len(trees)) if k not in self._bound]
         self._recorder = _recorder(manifest.sites)
-        self._lent = [pair for k, value in self._bound.items() for pair in signature.flat(trees[k], value)]
+        self._bound_arrays = [pair for k, value in self._bound.items() for pair in signature.flatten(trees[k], value)]
         super().__init__(
             library,
             ENTRY,
-            [signature.spec(leaf) for form in manifest.parameters for leaf in signature.arrays(form)],
-            [signature.spec(leaf) for leaf in signature.arrays(manifest.result)],
-            signature.trees([manifest.result])[0],
-            parameters=[trees[k] for k in self._free],
-            bound=dict(self._lent),
-            constants=[_array(data, *signature.spec(c)) for data, c in zip(constants, manifest.constants, strict=True)],
+            [signature.dtype_and_dims(leaf) for form in manifest.parameters for leaf in signature.arrays(form)],
+            [signature.dtype_and_dims(leaf) for leaf in signature.arrays(manifest.result)],
+            signature.number_arrays([manifest.result])[0],
+            parameters=[trees[k] for k in self._unbound],
+            bound=dict(self._bound_arrays),
+            constants=[
+                _array(data, *signature.dtype_and_dims(c))
+                for data, c in zip(constants, manifest.constants, strict=True)
+            ],
             arena_bytes=manifest.arena_bytes,
             functions=[*_addresses(manifest.functions, calls), *(self._recorder.addresses if self._recorder else ())],
             keep=(calls, self._recorder),
@@ -180,28 +183,28 @@ class CpuExecutable(Program, Executable):
         Values that depend on them alone are computed here, and the program is compiled anew if that leaves a simpler
         one: scales behind products are folded into weights, so that results may differ in the last digits.
         """
-        fixed = self._to_fix(arguments)
+        fixed = self._checked_arguments(arguments)
         if not fixed:
             return self
         assert self._compiler is not None
         return self._compiler.bind(self, self._bound, fixed)
 
-    def _to_fix(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
+    def _checked_arguments(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
         """Return the arguments to fix, by parameter of the module that runs."""
         from cyxla.xla.service.bound import check_bound
 
-        fixed = {self._free[k]: v for k, v in check_bound(arguments, self.names, self.inputs).items()}
+        fixed = {self._unbound[k]: v for k, v in check_bound(arguments, self.names, self.inputs).items()}
         self._check_not_donated(fixed)
         return fixed
 
-    def with_fixed(self, fixed: Mapping[int, Any], given: HloModule | None = None) -> CpuExecutable:
+    def with_fixed(self, fixed: Mapping[int, Any], input_module: HloModule | None = None) -> CpuExecutable:
         """Return an executable with the same code that passes these arrays to every call.
 
         Parameters
         ----------
         fixed : mapping of int to arrays
             Arrays by parameter of the module that runs, nested as the parameters are; they are not copied.
-        given : HloModule, optional
+        input_module : HloModule, optional
             Program as the user gave it; by default the same.
         """
         return type(self)(
@@ -212,7 +215,7 @@ class CpuExecutable(Program, Executable):
             self.options,
             fixed,
             self._calls,
-            given or self._source,
+            input_module or self._input_module,
             self._compiler,
         )
 
@@ -222,32 +225,32 @@ class CpuExecutable(Program, Executable):
         return reduce_executable(self._module, self.platform, self.options, self._bound)
 
     def _check_not_donated(self, fixed: Mapping[int, Any]) -> None:
-        trees, lost = signature.trees(self._manifest.parameters), {k for k, _ in self._manifest.donations}
+        trees, donated = signature.number_arrays(self._manifest.parameters), {k for k, _ in self._manifest.donations}
         for k in fixed:
-            if not lost.isdisjoint(leaves(trees[k])):
+            if not donated.isdisjoint(leaves(trees[k])):
                 name = self._module.parameters[k].name
-                raise InvalidArgumentError(f"argument {self._free.index(k)} ({name}) is donated and cannot be bound")
+                raise InvalidArgumentError(f"argument {self._unbound.index(k)} ({name}) is donated and cannot be bound")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the arguments in the program."""
         parameters = self._module.parameters
-        return tuple(parameters[k].name for k in self._free)
+        return tuple(parameters[k].name for k in self._unbound)
 
     @property
-    def given(self) -> HloModule:
+    def input_module(self) -> HloModule:
         """The program as the user gave it."""
-        return self._source or self._module
+        return self._input_module or self._module
 
     # --- stages of the compilation: recomputed on request, since the disk cache holds only code -----------------------
 
     @cached_property
     def _inputs(self) -> tuple[Shape, ...]:
-        return tuple(signature.shape(self._manifest.parameters[k]) for k in self._free)
+        return tuple(signature.from_plain(self._manifest.parameters[k]) for k in self._unbound)
 
     @cached_property
     def _result(self) -> Shape:
-        return signature.shape(self._manifest.result)
+        return signature.from_plain(self._manifest.result)
 
     @cached_property
     def _module(self) -> HloModule:
@@ -270,8 +273,8 @@ class CpuExecutable(Program, Executable):
     def hlo(self, stage: str = "optimized") -> str:
         """Return the HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
         if stage not in ("input", "optimized"):
-            raise InvalidArgumentError(f"there is no stage {stage!r}", hint="input or optimized")
-        return (self.given if stage == "input" else self.optimized).to_text()
+            raise InvalidArgumentError(f"there is no stage {stage!r}", hint="pass 'input' or 'optimized'")
+        return (self.input_module if stage == "input" else self.optimized).to_text()
 
     @property
     def c_source(self) -> str:
@@ -282,12 +285,12 @@ class CpuExecutable(Program, Executable):
     def memory(self) -> dict[str, int]:
         """Bytes by use."""
         constants = sum(memoryview(c).nbytes for c in self._constants)
-        bound = sum(a.nbytes for _, a in self._lent)
-        own = {"temporaries": self._manifest.arena_bytes, "constants": constants}
+        bound = sum(a.nbytes for _, a in self._bound_arrays)
+        sizes = {"temporaries": self._manifest.arena_bytes, "constants": constants}
         if self._manifest.donations:
-            shapes = [signature.shape(a) for form in self._manifest.parameters for a in signature.arrays(form)]
-            own["donated"] = sum(shapes[k].nbytes for k, _ in self._manifest.donations)
-        return {**Executable.memory.fget(self), **own, **({"bound": bound} if self._bound else {})}  # type: ignore[attr-defined]
+            shapes = [signature.from_plain(a) for form in self._manifest.parameters for a in signature.arrays(form)]
+            sizes["donated"] = sum(shapes[k].nbytes for k, _ in self._manifest.donations)
+        return {**Executable.memory.fget(self), **sizes, **({"bound": bound} if self._bound else {})}  # type: ignore[attr-defined]
 
     @property
     def cost(self) -> dict[str, float]:
@@ -297,12 +300,14 @@ class CpuExecutable(Program, Executable):
     def profile(self, *, reset: bool = False) -> Profile:
         """Return the time of each kernel since the start, or since the last `reset`; see `Executable.profile`."""
         if self._recorder is None:
-            raise InvalidArgumentError("this program was compiled without profile=True", hint="compile it with that")
+            raise InvalidArgumentError(
+                "this program was compiled without profile=True", hint="compile it with profile=True"
+            )
         plan, _, source = self._emitted
-        found = self._recorder.profile(plan, source)
+        times = self._recorder.profile(plan, source)
         if reset:
             self._recorder.reset()
-        return found
+        return times
 
     def explain(self) -> str:
         """Return a table of the kernels, the reasons for the extent of each, and the refusals."""

@@ -58,7 +58,7 @@ def explain(
         f"{len(kernels)} kernels, {count} calls, {buffers.arena_bytes} bytes of temporaries, {copies} bytes copied"
     )
     of_kernels = [r for k in kernels for r in (*k.stored, *k.refusals)]
-    of_plan = [reason for inner in plan.inner() for reason in inner.reasons]
+    of_plan = [reason for inner in plan.nested_plans() for reason in inner.reasons]
     others = [*_donation_refusals(module, options, buffers)]
     if not_prebuilt:
         others.append(Refusal("prebuilt", "the program", f"not for prebuilt functions alone: {not_prebuilt}"))

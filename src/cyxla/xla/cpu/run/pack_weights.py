@@ -27,7 +27,7 @@ from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
 from cyxla.xla.passes.specialise import pack_convolution
 from cyxla.xla.passes.specialise.known import Known
 
-WORTH: Final = 2 * machine.L1_BYTES  # bytes of weights
+MIN_PACKED_BYTES: Final = 2 * machine.L1_BYTES  # bytes of weights
 
 
 def pack(module: HloModule, known: Known) -> bool:
@@ -50,30 +50,34 @@ def _dot(ins: Instruction, known: Known) -> Instruction | None:
     if len({ins.shape.dtype, left.shape.dtype, right.shape.dtype}) != 1:
         return None
     dims = DotDims.of(ins)
-    together = dims.lhs_contracting == tuple(range(left.shape.rank))[-len(dims.lhs_contracting) :]
-    if dims.rhs_batch or not dims.lhs_contracting or not together or right.shape.nbytes < WORTH:
+    is_trailing = dims.lhs_contracting == tuple(range(left.shape.rank))[-len(dims.lhs_contracting) :]
+    if dims.rhs_batch or not dims.lhs_contracting or not is_trailing or right.shape.nbytes < MIN_PACKED_BYTES:
         return None
-    m, k, n = (prod(s.dims[d] for d in part) for s, part in _parts(ins, dims))
+    m, k, n = (prod(s.dims[d] for d in part) for s, part in _dims_by_role(ins, dims))
     width = panel_width(ins.shape.dtype, m, k, n)
-    return None if width is None else _write(ins, dims, (k, n, width))
+    return None if width is None else _write_packed_dot(ins, dims, (k, n, width))
 
 
 def _convolution(ins: Instruction, known: Known) -> Instruction | None:
-    fits = known.depends(ins.operands[1]) and ins.operands[0] not in known and ins.operands[1].shape.nbytes >= WORTH
-    return pack_convolution.pack(ins) if fits and not ins.control_predecessors else None
+    is_packable = (
+        known.depends(ins.operands[1])
+        and ins.operands[0] not in known
+        and ins.operands[1].shape.nbytes >= MIN_PACKED_BYTES
+    )
+    return pack_convolution.pack(ins) if is_packable and not ins.control_predecessors else None
 
 
-def _parts(ins: Instruction, dims: DotDims) -> list[tuple[Shape, tuple[int, ...]]]:
+def _dims_by_role(ins: Instruction, dims: DotDims) -> list[tuple[Shape, tuple[int, ...]]]:
     left, right = (o.shape for o in ins.operands)
     return [(left, dims.lhs_free), (right, dims.rhs_contracting), (right, dims.rhs_free)]
 
 
-def _write(ins: Instruction, dims: DotDims, sizes: tuple[int, int, int]) -> Instruction:
+def _write_packed_dot(ins: Instruction, dims: DotDims, sizes: tuple[int, int, int]) -> Instruction:
     left, right = ins.operands
     k, n, width = sizes
     write = Writer(ins.computation)
-    plain = write.transpose(right, (*dims.rhs_contracting, *dims.rhs_free))
-    laid_out = write.transpose(write.reshape(plain, (k, n // width, width)), (1, 0, 2))
+    matrix = write.transpose(right, (*dims.rhs_contracting, *dims.rhs_free))
+    panels = write.transpose(write.reshape(matrix, (k, n // width, width)), (1, 0, 2))
     rows = [left.shape.dims[d] for d in dims.lhs_free]
     attrs = {
         **ins.attrs,
@@ -81,7 +85,7 @@ def _write(ins: Instruction, dims: DotDims, sizes: tuple[int, int, int]) -> Inst
         "rhs_contracting_dims": (1,),
     }
     shape = ins.shape.with_dims([*rows, n // width, width])
-    new = ins.computation.add("dot", (write.reshape(left, [*rows, k]), laid_out), attrs, shape=shape)
+    new = ins.computation.add("dot", (write.reshape(left, [*rows, k]), panels), attrs, shape=shape)
     return write.reshape(new, ins.shape.dims)
 
 

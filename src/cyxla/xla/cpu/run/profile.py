@@ -49,27 +49,27 @@ class Recorder:
 
     def profile(self, plan: Plan, source: Source) -> Profile:
         """Return the times measured so far."""
-        seen = self._memory.copy()
+        counters = self._memory.copy()
         names = {kernel.code: name for name, kernel in source.kernels}
         steps = list(plan.steps())
-        sites = seen[1 : 1 + SITE_FIELDS * self._sites].reshape(-1, SITE_FIELDS).tolist()
+        sites = counters[1 : 1 + SITE_FIELDS * self._sites].reshape(-1, SITE_FIELDS).tolist()
         by_name: dict[str, list[int]] = {}
         for number, step in enumerate(steps):
             by_name.setdefault(names[step.kernel.code], []).append(number)
         kernels = {
-            name: _kernel_time(name, [(steps[n], sites[n][0], sites[n][1]) for n in some])
-            for name, some in by_name.items()
+            name: _kernel_time(name, [(steps[n], sites[n][0], sites[n][1]) for n in numbers])
+            for name, numbers in by_name.items()
         }
         events: list[Event] = []
         calls: dict[int, int] = {}
         for site, start, end, call in (
-            seen[1 + SITE_FIELDS * self._sites :].reshape(-1, EVENT_FIELDS)[: seen[0]].tolist()
+            counters[1 + SITE_FIELDS * self._sites :].reshape(-1, EVENT_FIELDS)[: counters[0]].tolist()
         ):
             if end:  # begun, but not yet written
                 kernel = kernels[names[steps[site].kernel.code]]
                 events.append(Event(kernel, calls.setdefault(call, len(calls)), start, end))
         ordered = sorted(kernels.values(), key=lambda k: -k.ns)
-        return Profile(tuple(ordered), tuple(events), max(0, int(seen[0]) - EVENTS))
+        return Profile(tuple(ordered), tuple(events), max(0, int(counters[0]) - EVENTS))
 
 
 def _kernel_time(name: str, sites: Sequence[tuple[Step, int, int]]) -> KernelTime:

@@ -19,7 +19,7 @@ from cyxla.xla.hlo import Instruction
 from cyxla.xla.service import CompileOptions
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
-_INTERNAL = 13
+_INTERNAL_STATUS = 13
 
 
 class PythonCalls:
@@ -52,31 +52,31 @@ class PythonCalls:
     def _function(self, ins: Instruction) -> Any:
         def run(bufs: Any) -> int:
             try:
-                places = count()
-                operands = [_value(o.shape, bufs, places, writable=False) for o in ins.operands]
-                results = _value(ins.shape, bufs, places, writable=True)
-                _deliver(ins, results, evaluate_instruction(ins, *operands, options=self._options))
+                indices = count()
+                operands = [_value(o.shape, bufs, indices, writable=False) for o in ins.operands]
+                results = _value(ins.shape, bufs, indices, writable=True)
+                _store_results(ins, results, evaluate_instruction(ins, *operands, options=self._options))
             except BaseException as error:
                 self.failed.error = error
-                return _INTERNAL
+                return _INTERNAL_STATUS
             return 0
 
         return _SIGNATURE(run)
 
 
-def _value(shape: Shape, bufs: Any, places: Iterator[int], *, writable: bool) -> Any:
+def _value(shape: Shape, bufs: Any, indices: Iterator[int], *, writable: bool) -> Any:
     """Return arrays over the next buffers of a kernel."""
     if shape.is_tuple:
-        return tuple([_value(e, bufs, places, writable=writable) for e in shape.elements])
+        return tuple([_value(e, bufs, indices, writable=writable) for e in shape.elements])
     if not shape.is_array:
         return TOKEN_VALUE
     static = shape.static
     dtype = static.dtype.numpy_dtype
     assert dtype is not None
-    at = bufs[next(places)]
+    address = bufs[next(indices)]
     if not static.nbytes:
         return np.zeros(static.dims, dtype)
-    memory = np.frombuffer(memoryview((ctypes.c_uint8 * static.nbytes).from_address(at)), np.uint8)
+    memory = np.frombuffer(memoryview((ctypes.c_uint8 * static.nbytes).from_address(address)), np.uint8)
     array = memory.view(dtype).reshape(static.dims)
     if not writable:  # a copy: functions may keep what they are given
         array = array.copy()
@@ -84,20 +84,20 @@ def _value(shape: Shape, bufs: Any, places: Iterator[int], *, writable: bool) ->
     return array
 
 
-def _deliver(ins: Instruction, places: Any, value: Any) -> None:
+def _store_results(ins: Instruction, targets: Any, value: Any) -> None:
     """Write results to their buffers."""
-    if isinstance(places, tuple):
-        if not isinstance(value, tuple) or len(value) != len(places):
-            raise _misfit(ins)
-        for place, part in zip(places, value, strict=True):
-            _deliver(ins, place, part)
-    elif isinstance(places, np.ndarray):
-        if np.shape(value) != places.shape:
-            raise _misfit(ins)
-        places[...] = value
+    if isinstance(targets, tuple):
+        if not isinstance(value, tuple) or len(value) != len(targets):
+            raise _shape_error(ins)
+        for target, part in zip(targets, value, strict=True):
+            _store_results(ins, target, part)
+    elif isinstance(targets, np.ndarray):
+        if np.shape(value) != targets.shape:
+            raise _shape_error(ins)
+        targets[...] = value
 
 
-def _misfit(ins: Instruction) -> ShapeError:
+def _shape_error(ins: Instruction) -> ShapeError:
     target = ins.attrs["custom_call_target"]
     return ShapeError(f"the function of custom-call target {target!r} did not return {ins.shape}", where=repr(ins))
 

@@ -16,77 +16,77 @@ from cyxla.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from cyxla.types import Shape
 
-Outline = str | list[Any] | None
+PlainShape = str | list[Any] | None
 
-# What NumPy has itself; for the rest, the table of all element types is imported.
-_NUMPY = {
+# Types of NumPy itself; the table of all element types takes time to import.
+_NUMPY_DTYPES = {
     "pred": "bool", "s8": "int8", "s16": "int16", "s32": "int32", "s64": "int64", "u8": "uint8", "u16": "uint16",
     "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
     "c128": "complex128",
 }  # fmt: skip
 
 
-def outline(shape: Shape) -> Outline:
+def to_plain(shape: Shape) -> PlainShape:
     """Return the plain value of a static shape, without its layout."""
     if shape.is_tuple:
-        return [outline(e) for e in shape.elements]
+        return [to_plain(e) for e in shape.elements]
     return f"{shape.dtype.text}[{','.join(map(str, shape.dims))}]" if shape.is_array else None
 
 
-def shape(form: Outline) -> Shape:
+def from_plain(plain: PlainShape) -> Shape:
     """Return the shape of a plain value."""
     from cyxla.types import TOKEN, Shape
 
-    if form is None:
+    if plain is None:
         return TOKEN
-    if isinstance(form, str):
-        return Shape.array(*_parts(form))
-    return Shape.tuple([shape(e) for e in form])
+    if isinstance(plain, str):
+        return Shape.array(*_split_array(plain))
+    return Shape.tuple([from_plain(e) for e in plain])
 
 
-def arrays(form: Outline) -> Iterator[str]:
+def arrays(plain: PlainShape) -> Iterator[str]:
     """Yield the arrays of a plain value, in order."""
-    if isinstance(form, str):
-        yield form
-    for part in form if isinstance(form, list) else ():
+    if isinstance(plain, str):
+        yield plain
+    for part in plain if isinstance(plain, list) else ():
         yield from arrays(part)
 
 
-def has_tokens(form: Outline) -> bool:
+def has_tokens(plain: PlainShape) -> bool:
     """Return whether a plain value has a token."""
-    return form is None or (isinstance(form, list) and any(map(has_tokens, form)))
+    return plain is None or (isinstance(plain, list) and any(map(has_tokens, plain)))
 
 
-def spec(array: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def dtype_and_dims(array: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """Return the NumPy dtype and the sizes of an array."""
-    text, dims = _parts(array)
-    if text in _NUMPY:
-        return np.dtype(_NUMPY[text]), dims
+    name, dims = _split_array(array)
+    if name in _NUMPY_DTYPES:
+        return np.dtype(_NUMPY_DTYPES[name]), dims
     from cyxla.types import element_type
 
-    kind = element_type(text).numpy_dtype
-    assert kind is not None
-    return kind, dims
+    dtype = element_type(name).numpy_dtype
+    assert dtype is not None
+    return dtype, dims
 
 
-def trees(forms: Sequence[Outline]) -> list[Any]:
+def number_arrays(plains: Sequence[PlainShape]) -> list[Any]:
     """Return the consecutive numbers of the arrays of each plain value, nested as its tuples are.
 
     A token is an empty tuple.
     """
     count = 0
 
-    def tree(form: Outline) -> Any:
+    def tree(plain: PlainShape) -> Any:
         nonlocal count
-        if not isinstance(form, str):
-            return tuple([tree(e) for e in form or ()])
+        if not isinstance(plain, str):
+            return tuple([tree(e) for e in plain or ()])
         count += 1
         return count - 1
 
-    return [tree(form) for form in forms]
+    return [tree(plain) for plain in plains]
 
 
-def flat(tree: Any, value: Any) -> list[tuple[int, Any]]:
+def flatten(tree: Any, value: Any) -> list[tuple[int, Any]]:
     """Pair the numbers of a tree with the parts of a value.
 
     Raises
@@ -99,10 +99,10 @@ def flat(tree: Any, value: Any) -> list[tuple[int, Any]]:
     if not tree:
         return []
     if len(value) != len(tree):
-        raise InvalidArgumentError(f"expected a tuple of {len(tree)}, got one of {len(value)}")
-    return [pair for part, v in zip(tree, value, strict=True) for pair in flat(part, v)]
+        raise InvalidArgumentError(f"expected a tuple of {len(tree)} elements, got one of {len(value)}")
+    return [pair for part, v in zip(tree, value, strict=True) for pair in flatten(part, v)]
 
 
-def _parts(array: str) -> tuple[str, tuple[int, ...]]:
-    text, _, dims = array[:-1].partition("[")
-    return text, tuple(map(int, dims.split(","))) if dims else ()
+def _split_array(array: str) -> tuple[str, tuple[int, ...]]:
+    name, _, dims = array[:-1].partition("[")
+    return name, tuple(map(int, dims.split(","))) if dims else ()

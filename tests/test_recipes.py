@@ -91,7 +91,7 @@ def antitranspose(ev: Evaluation, ins: Instruction, x: Array) -> Array:
             f"{XLA}/cpu/loops/loop_ir.py": [("", '''
 
 def _antitranspose(body: Body, ins: Instruction, index: Index) -> _Steps:
-    at = [c.scaled(-1).shifted(n - 1) for c, n in zip(index.coordinates, ins.shape.dims, strict=True)]
+    at = [c.scale(-1).shift(n - 1) for c, n in zip(index.coordinates, ins.shape.dims, strict=True)]
     (node,) = yield [(ins.operands[0], body.space.index(ins.operands[0].shape.dims, tuple(at[::-1])))]
     return node
 

@@ -148,7 +148,7 @@ def binary(w: Writer) -> None:
 def _elementwise(w: Writer, name: str, operands: list[Value], attrs: dict) -> None:
     dtypes = [o.shape.dtype for o in operands]
     result = infer_shape(name, [o.ins for o in operands], attrs).dtype
-    if scalar.supported(name, result, dtypes, attrs):
+    if scalar.is_supported(name, result, dtypes, attrs):
         w.add(name, operands, attrs)
 
 

@@ -64,7 +64,7 @@ CASES = [
     for dtype in accepted(name)
     for operands, attrs, result in variants(name, dtype)
 ]
-NATIVE = [case for case in CASES if scalar.supported(case[0], case[3], case[1], case[2])]
+NATIVE = [case for case in CASES if scalar.is_supported(case[0], case[3], case[1], case[2])]
 LACKING = [case for case in CASES if case not in NATIVE]
 # No meaning is settled at infinities (complex) and below the smallest number (no zero to round to).
 UNSETTLED = {("power", ElementType.C64), ("power", ElementType.C128), ("power", ElementType.F8E8M0FNU)}

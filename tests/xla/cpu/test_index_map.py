@@ -88,7 +88,7 @@ def test_chains_of_movement(pair, data):
     coordinates = [space.loop(i) for i in range(len(dims))]
     for d, n in enumerate(dims):
         if data.draw(st.booleans()):
-            coordinates[d] = coordinates[d].scaled(-1).shifted(n - 1)
+            coordinates[d] = coordinates[d].scale(-1).shift(n - 1)
             array = np.flip(array, d)
     # the element of `array` at the loops is the element of the reshaped source at these coordinates
     source = space.index(to, space.index(dims, tuple(coordinates)).at(to).coordinates)
@@ -106,7 +106,7 @@ def test_chains_of_movement(pair, data):
 )
 def test_quotient_and_remainder(extents, numbers, a, b):
     space = Space(extents)
-    form = space.combine([(space.loop(i), numbers[i]) for i in range(len(extents))]).shifted(numbers[3])
+    form = space.combine([(space.loop(i), numbers[i]) for i in range(len(extents))]).shift(numbers[3])
     q, r = space.quotient(form, a), space.remainder(form, a)
     nested = space.quotient(q, b)
     joined = space.combine(((q, a), (r, 1)))
@@ -147,7 +147,7 @@ def test_conditions_that_ranges_settle(low, high, decided):
 
 def test_a_choice_is_safe_to_read():
     space = Space((10,))
-    moved = space.loop(0).shifted(-3)
+    moved = space.loop(0).shift(-3)
     chosen = space.choice((Condition(moved, 0, 4),), moved, 4)
     assert [value(chosen, loops) for loops, _ in points(space, (10,))] == [0, 0, 0, 0, 1, 2, 3, 4, 0, 0]
     assert (chosen.low, chosen.high) == (0, 4)

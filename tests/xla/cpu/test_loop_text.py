@@ -50,7 +50,7 @@ NODES = {
         "table s32 [7, 8][i0]",
     ),
     nodes.Constant: (lambda b, x, y: b.constant(S32, 5), "constant s32 5"),
-    nodes.IndexValue: (lambda b, x, y: b.index_value(F32, b.space.loop(1).shifted(-2)), "index f32 i1 - 2"),
+    nodes.IndexValue: (lambda b, x, y: b.index_value(F32, b.space.loop(1).shift(-2)), "index f32 i1 - 2"),
     nodes.Apply: (lambda b, x, y: b.apply(BY_NAME["less"], (x, y)), "compare pred %0, %1, direction=LT, type=FLOAT"),
     nodes.Map: (lambda b, x, y: b.map(BY_NAME["both"], (x, y)), "map f32 %0, %1, to_apply=%f"),
     nodes.Guard: (
@@ -58,7 +58,7 @@ NODES = {
         "guard s32 %0 if 1 <= i0 and i1 <= 3 else %1",
     ),
     nodes.Call: (lambda b, x, y: b.call(F32, (y, y), Sum()), "call f32 %1, %1, writer=Sum"),
-    nodes.Given: (lambda b, x, y: b.given(F32, "part"), "given f32 part"),
+    nodes.External: (lambda b, x, y: b.external(F32, "part"), "external f32 part"),
 }
 
 
@@ -81,11 +81,11 @@ def test_nodes(kind):
 
 ATOMS = {
     index_map.Loop: (lambda b: b.space.loop(1), None, "i1"),
-    index_map.Quotient: (lambda b: b.space.quotient(b.space.loop(1).shifted(1), 4), "(i1 + 1) / 4", "n3"),
-    index_map.Remainder: (lambda b: b.space.remainder(b.space.loop(1).shifted(1), 4), "(i1 + 1) % 4", "n3"),
+    index_map.Quotient: (lambda b: b.space.quotient(b.space.loop(1).shift(1), 4), "(i1 + 1) / 4", "n3"),
+    index_map.Remainder: (lambda b: b.space.remainder(b.space.loop(1).shift(1), 4), "(i1 + 1) % 4", "n3"),
     index_map.Runtime: (lambda b: b.space.runtime(b.nodes[0], 9), "clamp(%0, 0, 9)", "n3"),
     index_map.Choice: (
-        lambda b: b.space.choice((Condition(b.space.loop(0), 2, 8),), b.space.loop(0).shifted(-2), 1),
+        lambda b: b.space.choice((Condition(b.space.loop(0), 2, 8),), b.space.loop(0).shift(-2), 1),
         "i0 - 2 if 2 <= i0 else 0",
         "n3",
     ),
@@ -99,7 +99,7 @@ def test_atoms(kind):
     form = build(made)
     assert type(form.terms[0][0]) is kind
     assert form_text(form) == name
-    made.load(F32, 1, form.scaled(-3).shifted(-7))
+    made.load(F32, 1, form.scale(-3).shift(-7))
     lines = loop_text({}, made).splitlines()
     assert lines[-1] == f"%2 = load f32 p1[-3*{name} - 7]"
     assert definition is None or lines[-2] == f"n3 = {definition}"
@@ -122,7 +122,7 @@ PROGRAMS = {
         p0 = s32[64] %i
         p1 = f32[100,256] %x
         loops i0 < 64, i1 < 256
-        %0 = given f32 0
+        %0 = external f32 0
         %1 = load s32 p0[i0]
         n3 = clamp(%1, 0, 99)
         %2 = load f32 p1[i1 + 256*n3]
@@ -162,11 +162,11 @@ PROGRAMS = {
         p0 = s32[] %i.2
         %0 = load s32 p0[0]
         p0 = s32[] %i.2
-        %0 = given s32 %s.1.0[0]
+        %0 = external s32 %s.1.0[0]
         %1 = constant s32 9
         %2 = compare pred %0, %1, direction=LT, type=SIGNED  # %r.1
         p0 = s32[] %i.2
-        %0 = given s32 %s.0[0]
+        %0 = external s32 %s.0[0]
         %1 = multiply s32 %0, %0                      # %j
         """,
     ),

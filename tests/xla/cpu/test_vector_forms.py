@@ -27,7 +27,7 @@ def forms():
         for of in TYPES:
             for to in TYPES if opcode == "convert" else (of,):
                 types, same = [of] * arity, opcode == "convert" and to is of
-                if not same and _is_valid(opcode, of) and scalar.supported(opcode, to, types, {}):
+                if not same and _is_valid(opcode, of) and scalar.is_supported(opcode, to, types, {}):
                     yield opcode, types, to, False
                     if arity == 2 and opcode != "power":  # by a constant, the passes make it a product
                         yield opcode, types, to, True

@@ -17,14 +17,14 @@ ISA_FEATURES: dict[str, tuple[str, ...]] = {
 }
 VECTOR_BITS = {"x86-64-v1": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4": 512}
 
-# Strict floating point: only errno and the trap flags, which nobody reads, are given up. Contraction is up to the unit.
+# Strict floating point, but without errno and trap flags, which nobody reads. Each unit decides on contraction.
 COMPILE_FLAGS = (
     "-std=gnu11", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
     "-fno-semantic-interposition", "-fno-stack-protector", "-Werror=implicit-function-declaration",
-    "-fno-strict-aliasing",  # one piece of the arena holds values of several types in turn
+    "-fno-strict-aliasing",  # the same bytes of the arena hold values of several types in turn
 )  # fmt: skip
 # The passes of gcc's -O2 that make code of this kind faster than -O1 does: a quarter less time in the compiler for one
-# or two per cent at run time. Following single bits takes long for vectors, and tells nothing about them.
+# or two per cent at run time. Tracking single bits takes long for vectors, and finds nothing.
 OPTIMIZE_FLAGS = {
     "gcc": (
         "-O1", "-fexpensive-optimizations", "-fschedule-insns2", "-fcaller-saves", "-finline-small-functions",
@@ -33,7 +33,7 @@ OPTIMIZE_FLAGS = {
     "clang": ("-O2",),
 }  # fmt: skip
 
-# With an optimization level of the user's choice: multiplications and additions are contracted by these passes only.
+# Passes that contract multiplications and additions, added to an optimization level of the user's choice.
 LEVEL_FLAGS = {"gcc": ("-fexpensive-optimizations",), "clang": ()}
 
 #: Levels for which functions come prebuilt. Any other level uses those of the level below; outside of

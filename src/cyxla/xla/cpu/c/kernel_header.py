@@ -23,8 +23,8 @@ def instantiate(header: str, **parameters: str | int) -> str:
     **parameters : str or int
         Macros that the template asks for. Text of a program never stands in them.
     """
-    defined = "".join(f"#define {name} {value}\n" for name, value in parameters.items())
-    return f"{_BEGIN}{header}{_END}{defined}{_body(header)}/* end of {header}{_END}"
+    definitions = "".join(f"#define {name} {value}\n" for name, value in parameters.items())
+    return f"{_BEGIN}{header}{_END}{definitions}{_body(header)}/* end of {header}{_END}"
 
 
 def is_instance(text: str) -> bool:
@@ -32,14 +32,14 @@ def is_instance(text: str) -> bool:
     return text.startswith(_BEGIN)
 
 
-def cut_instances(text: str) -> list[str]:
+def split_instances(text: str) -> list[str]:
     """Cut a text into instances of headers and what stands between them."""
     pieces = []
     start = 0
     while (begin := text.find(_BEGIN, start)) >= 0:
         header = text[begin + len(_BEGIN) : text.index(_END, begin)]
-        last = f"/* end of {header}{_END}"
-        end = text.index(last, begin) + len(last)
+        ending = f"/* end of {header}{_END}"
+        end = text.index(ending, begin) + len(ending)
         pieces += [text[start:begin], text[begin:end]]
         start = end
     return [piece for piece in (*pieces, text[start:]) if piece]

@@ -31,23 +31,23 @@ def outline_functions(text: str) -> str:
     text : str
         C definition of ``KERNEL`` (see `Kernel`).
     """
-    forms = {
-        name: form
+    outlined = {
+        name: wrapper
         for name, uses in Counter(_USE.findall(text)).items()
-        if uses > MAX_INLINED_USES and (form := _form(name))
+        if uses > MAX_INLINED_USES and (wrapper := _outlined(name))
     }
-    if not forms:
+    if not outlined:
         return text
-    used = _USE.sub(lambda use: f"KERNEL_{use[0]}" if use[0] in forms else use[0], text)
-    return "".join(forms.values()) + used
+    calls = _USE.sub(lambda use: f"KERNEL_{use[0]}" if use[0] in outlined else use[0], text)
+    return "".join(outlined.values()) + calls
 
 
 @cache
-def _form(name: str) -> str:
+def _outlined(name: str) -> str:
     """Return the C of the outlined function, if it has a SIMD clone and is worth a call; else nothing."""
     head = next((h for h in _HEAD.finditer(definition(name)) if h["name"] == name), None)
     if head is None or expanded_size(name) < MIN_OUTLINED_CHARS:
         return ""
-    of, arguments = head["type"], head["arguments"]
-    passed = arguments.replace(f"{of} ", "")
-    return f"static CYX_REPEATED {of} KERNEL_{name}({arguments}) {{ return {name}({passed}); }}\n"
+    c_type, arguments = head["type"], head["arguments"]
+    names = arguments.replace(f"{c_type} ", "")
+    return f"static CYX_REPEATED {c_type} KERNEL_{name}({arguments}) {{ return {name}({names}); }}\n"

@@ -37,5 +37,5 @@ class ParameterStruct:
     def constant(self, c_type: str, name: str, values: Mapping[str, int]) -> str:
         """Return the C definition of a constant, which shows the members that are not 0."""
         members = zip(self.names, self.numbers(values), strict=True)
-        shown = ", ".join(f".{member} = {value}" for member, value in members if value)
-        return f"static const {c_type} {name} = {{{shown or 0}}};"
+        initialisers = ", ".join(f".{member} = {value}" for member, value in members if value)
+        return f"static const {c_type} {name} = {{{initialisers or 0}}};"

@@ -13,7 +13,7 @@ from cyxla.include_dir import get_include
 HEADERS = ("compiler.h", "scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "prebuilt.h")
 
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
-_NAME_IN_WORD = re.compile(r"(?:cyx|CYX)_\w+")  # also behind a prefix; several times as fast
+_NAME_IN_WORD = re.compile(r"(?:cyx|CYX)_\w+")  # also matches after a prefix; several times as fast
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _GUARD = re.compile(r"^#\s*(?:ifndef|define)\s+CYXLA_\w+_H\s*$", re.MULTILINE)
 
@@ -57,10 +57,10 @@ def _lengths() -> dict[str, int]:
     blocks, owner = _index(HEADERS)
     lengths: list[int] = []
     for number, (text, names) in enumerate(blocks):
-        below = {owner[n] for n in names if owner.get(n, number) < number}
+        earlier = {owner[n] for n in names if owner.get(n, number) < number}
         code = "static inline" in text or "#define" in text
-        lengths.append(len(text) + sum(lengths[b] for b in below) if code else 0)
-    directives = _names(_read("compiler.h"))  # to the compiler, and nothing for it to compile
+        lengths.append(len(text) + sum(lengths[b] for b in earlier) if code else 0)
+    directives = _names(_read("compiler.h"))  # pragmas and attributes, which add no code
     return {name: 0 if name in directives else lengths[block] for name, block in owner.items()}
 
 

@@ -166,14 +166,14 @@ def bitcast(to: E, of: E, x: str) -> str:
     """Reinterpret a register value as another type of the same width."""
     if to is of:
         return x
-    stored, c_to = store(of, x), storage_type(to)
+    bits, c_to = store(of, x), storage_type(to)
     if of in (E.F32, E.F64):
-        stored = f"cyx_bits_{of}({stored})"
+        bits = f"cyx_bits_{of}({bits})"
     if to in (E.F32, E.F64):
-        return f"cyx_from_bits_{to}({stored})"
+        return f"cyx_from_bits_{to}({bits})"
     if to.is_complex or of.is_complex:
         raise UnimplementedError(f"bitcast-convert from {of} to {to} in registers")
-    return load(to, wrap(to, stored) if to.is_integer else f"({c_to})({stored})")
+    return load(to, wrap(to, bits) if to.is_integer else f"({c_to})({bits})")
 
 
 def iota(dtype: E, index: str) -> str:
@@ -183,7 +183,7 @@ def iota(dtype: E, index: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------------- expressions
 
-# Opcodes that are functions of the headers: those that round otherwise than one operation does.
+# Opcodes whose C is a function of the headers, since they round more than once.
 _FUNCTIONS = tuple(row.name for row in OPCODES.values() if row.elementwise and row.ulp)
 
 
@@ -229,18 +229,18 @@ _REAL = {   # computed in {t}, which is f32 for narrow types
         "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "remainder", *_FUNCTIONS,
     ) if name != "sqrt"},
 }
-# forms with one comparison, where one operand is a constant other than NaN and the zero of that sign
-_BESIDE_CONSTANT = {"maximum": ("at_least", "-"), "minimum": ("at_most", "")}
+# functions with one comparison, for a constant operand other than NaN and the zero of this sign
+_WITH_CONSTANT = {"maximum": ("at_least", "-"), "minimum": ("at_most", "")}
 _NUMBER = re.compile(r"\((?P<sign>-?)(?:(?P<zero>0x0\.0p\+0)|0x[01]\.[0-9a-f]+p[+-]\d+)f?\)")
-_EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign"})  # need no rounding in signed types
-_INTEGRAL = frozenset({"ceil", "floor"})  # nor do these where the largest finite value of a type is integral
-_COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
+_EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign"})  # results need no rounding in signed types
+_INTEGRAL = frozenset({"ceil", "floor"})  # nor do these, in types whose largest finite value is integral
+_COMPLEX_FORMS = {   # forms for both complex types; all others convert c64 to c128
     "add": "cyx_add_{t}({0}, {1})", "subtract": "cyx_subtract_{t}({0}, {1})", "multiply": "cyx_multiply_{t}({0}, {1})",
     "divide": "cyx_divide_{t}({0}, {1})", "negate": "cyx_negate_{t}({0})", "abs": "cyx_abs_{t}({0})",
     "maximum": "cyx_maximum_{t}({0}, {1})", "minimum": "cyx_minimum_{t}({0}, {1})",
     "clamp": "cyx_minimum_{t}(cyx_maximum_{t}({1}, {0}), {2})", "real": "{0}.re", "imag": "{0}.im",
 }
-_COMPLEX_WIDE = {name: _call(name, "c128") for name in ("sign", *_FUNCTIONS)}
+_COMPLEX_C128 = {name: _call(name, "c128") for name in ("sign", *_FUNCTIONS)}
 _DIRECTION = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
 # fmt: on
 
@@ -279,7 +279,7 @@ def _float(opcode: str, dtype: E, xs: Sequence[str], attrs: Mapping[str, Any]) -
     if opcode == "clamp":
         return _extreme("minimum", t, _extreme("maximum", t, xs[1], xs[0]), xs[2])
     form = _REAL.get(opcode)
-    if form is None and opcode not in _BESIDE_CONSTANT:
+    if form is None and opcode not in _WITH_CONSTANT:
         return None
     value = form.format(*xs, t=t, s="" if t == "f64" else "f") if form else _extreme(opcode, t, xs[0], xs[1])
     is_exact = (opcode in _EXACT and dtype is not E.F8E8M0FNU) or (opcode in _INTEGRAL and dtype.bits == 16)
@@ -288,11 +288,11 @@ def _float(opcode: str, dtype: E, xs: Sequence[str], attrs: Mapping[str, Any]) -
 
 def _extreme(opcode: str, t: str, a: str, b: str) -> str:
     """Return the C of a maximum or minimum; one comparison if an operand is a constant."""
-    beside, not_this_zero = _BESIDE_CONSTANT[opcode]
+    function, excluded_sign = _WITH_CONSTANT[opcode]
     for constant, x in ((b, a), (a, b)):
-        found = _NUMBER.fullmatch(constant)
-        if found and not (found["zero"] and found["sign"] == not_this_zero):
-            return f"cyx_{beside}_{t}({x}, {constant})"
+        number = _NUMBER.fullmatch(constant)
+        if number and not (number["zero"] and number["sign"] == excluded_sign):
+            return f"cyx_{function}_{t}({x}, {constant})"
     return f"cyx_{opcode}_{t}({a}, {b})"
 
 
@@ -305,9 +305,9 @@ def _reduce_precision(dtype: E, t: str, x: str, attrs: Mapping[str, Any]) -> str
 
 
 def _complex(opcode: str, dtype: E, xs: Sequence[str]) -> str | None:
-    if opcode in _COMPLEX_OWN:
-        return _COMPLEX_OWN[opcode].format(*xs, t=dtype)
-    form = _COMPLEX_WIDE.get(opcode) if dtype in OPCODES[opcode].accepts else None
+    if opcode in _COMPLEX_FORMS:
+        return _COMPLEX_FORMS[opcode].format(*xs, t=dtype)
+    form = _COMPLEX_C128.get(opcode) if dtype in OPCODES[opcode].accepts else None
     if form is None or dtype is E.C128:
         return form.format(*xs) if form else None
     return f"cyx_c64_from_c128({form.format(*[f'cyx_c128_from_c64({x})' for x in xs])})"
@@ -316,8 +316,8 @@ def _complex(opcode: str, dtype: E, xs: Sequence[str]) -> str | None:
 def _compare(of: E, xs: Sequence[str], attrs: Mapping[str, Any]) -> str:
     op, (a, b) = _DIRECTION[attrs["direction"]], xs
     if of.is_complex:
-        both, join = ("==", "&") if op == "==" else ("!=", "|")
-        return f"(({a}.re {both} {b}.re) {join} ({a}.im {both} {b}.im))"
+        equality, join = ("==", "&") if op == "==" else ("!=", "|")
+        return f"(({a}.re {equality} {b}.re) {join} ({a}.im {equality} {b}.im))"
     if attrs.get("type") == "TOTALORDER" and of.is_float:
         t = "f64" if of is E.F64 else "f32"
         a, b = f"cyx_total_{t}({a})", f"cyx_total_{t}({b})"
@@ -330,8 +330,8 @@ def _stochastic(to: E, random: E, xs: Sequence[str]) -> str:
 
 def _bitcast(result: E, of: Sequence[E], xs: Sequence[str]) -> str | None:
     first = of[0]
-    fits = result is first or (result.bits == first.bits and not (result.is_complex or first.is_complex))
-    return bitcast(result, first, xs[0]) if fits else None
+    same_width = result is first or (result.bits == first.bits and not (result.is_complex or first.is_complex))
+    return bitcast(result, first, xs[0]) if same_width else None
 
 
 _CONVERSIONS: dict[str, Callable[[E, Sequence[E], Sequence[str]], str | None]] = {
@@ -341,7 +341,9 @@ _CONVERSIONS: dict[str, Callable[[E, Sequence[E], Sequence[str]], str | None]] =
 }
 
 
-def _find(opcode: str, result: E, of: Sequence[E], attrs: Mapping[str, Any], xs: Sequence[str]) -> str | None:
+def _find_expression(
+    opcode: str, result: E, of: Sequence[E], attrs: Mapping[str, Any], xs: Sequence[str]
+) -> str | None:
     first = of[0]
     if opcode in _CONVERSIONS:
         return _CONVERSIONS[opcode](result, of, xs)
@@ -386,24 +388,24 @@ def expression(opcode: str, result: E, operands: Sequence[E], attrs: Mapping[str
     UnimplementedError
         There is no native code for this opcode at these types.
     """
-    found = _find(opcode, result, operands, attrs, values)
-    if found is None:
+    text = _find_expression(opcode, result, operands, attrs, values)
+    if text is None:
         raise UnimplementedError(f"no native code for {opcode} on {', '.join(map(str, operands))}")
-    return found
+    return text
 
 
-def supported(opcode: str, result: E, operands: Sequence[E], attrs: Mapping[str, Any]) -> bool:
+def is_supported(opcode: str, result: E, operands: Sequence[E], attrs: Mapping[str, Any]) -> bool:
     """Return whether `expression` has native code for an opcode at these types."""
-    return _find(opcode, result, operands, attrs, ("x", "y", "z")[: len(operands)]) is not None
+    return _find_expression(opcode, result, operands, attrs, ("x", "y", "z")[: len(operands)]) is not None
 
 
 # Opcodes with a fast path for common arguments only: a predicate in the header finds the lanes that need the slow path.
-_SLOW = frozenset({"sine", "cosine", "tan"})
+_WITH_SLOW_PATH = frozenset({"sine", "cosine", "tan"})
 
 
 def slow_path(opcode: str, dtype: E) -> tuple[str, str] | None:
     """Return the names of the predicate and of the slow function for arguments beyond the fast path, or None."""
-    if opcode not in _SLOW or not dtype.is_float:
+    if opcode not in _WITH_SLOW_PATH or not dtype.is_float:
         return None
     t = "f64" if dtype is E.F64 else "f32"
     return f"cyx_{opcode}_{t}_needs_slow", f"cyx_{opcode}_{t}_slow"

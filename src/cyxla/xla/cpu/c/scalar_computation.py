@@ -43,13 +43,13 @@ def inline(computation: Computation, operands: Sequence[str], writer: CWriter) -
     list of str
         C expression of each leaf of the result, in register types.
     """
-    return _flat(_Inliner(writer).run(computation, _parameters(computation, operands)))
+    return _flatten(_Inliner(writer).run(computation, _parameters(computation, operands)))
 
 
 def inline_subgraph(root: Instruction, operands: Sequence[str], writer: CWriter) -> list[str]:
     """Emit one instruction of a scalar computation with all it depends on; parameters are those of `inline`."""
     computation = root.computation
-    return _flat(_Inliner(writer).run(computation, _parameters(computation, operands), root))
+    return _flatten(_Inliner(writer).run(computation, _parameters(computation, operands), root))
 
 
 def unsupported_reason(computation: Computation) -> str | None:
@@ -57,9 +57,9 @@ def unsupported_reason(computation: Computation) -> str | None:
     stack, seen = [computation], {computation}
     while stack:
         for ins in stack.pop().post_order():
-            why = _reason(ins)
-            if why is not None:
-                return why
+            reason = _reason(ins)
+            if reason is not None:
+                return reason
             new = [c for c in ins.called if c not in seen]
             seen.update(new)
             stack += new
@@ -72,7 +72,7 @@ def expression(ins: Instruction, result: ElementType, operands: Sequence[Element
     gcc folds a conversion of a float to an integer and back into one truncation, which keeps the sign of zero: -0.3
     would become -0 instead of 0.
     """
-    if ins.opcode != "convert" or not operands[0].is_integer or not _was_float(ins.operands[0]):
+    if ins.opcode != "convert" or not operands[0].is_integer or not _may_come_from_float(ins.operands[0]):
         return scalar.expression(ins.opcode, result, operands, ins.attrs, values)
     part = result.real_part
     text = scalar.expression(ins.opcode, part, operands, ins.attrs, values)
@@ -81,7 +81,7 @@ def expression(ins: Instruction, result: ElementType, operands: Sequence[Element
     return f"cyx_{result}_of({text}, 0)" if result.is_complex else text
 
 
-def _was_float(integer: Instruction) -> bool:
+def _may_come_from_float(integer: Instruction) -> bool:
     """Return whether the elements of an integer may have been converted from a float."""
     seen, stack = {integer}, [integer]
     while stack:
@@ -100,7 +100,11 @@ def _reason(ins: Instruction) -> str | None:
         scalars = all(s.size == 1 for s in ins.shape.leaves())
         return None if scalars else f"{ins.opcode} of {ins.shape} in a scalar computation"
     types = [o.shape.dtype for o in ins.operands]
-    if ins.shape.is_array and ins.shape.size == 1 and scalar.supported(ins.opcode, ins.shape.dtype, types, ins.attrs):
+    if (
+        ins.shape.is_array
+        and ins.shape.size == 1
+        and scalar.is_supported(ins.opcode, ins.shape.dtype, types, ins.attrs)
+    ):
         return None
     return f"{ins.opcode} to {ins.shape} in a scalar computation"
 
@@ -126,14 +130,14 @@ def _parameters(computation: Computation, operands: Sequence[str]) -> list[_Valu
 
 def _nest(ins: Instruction, leaves: list[str]) -> _Value:
     if any(e.is_tuple for e in ins.shape.elements):
-        raise UnimplementedError("a nested tuple as parameter of a scalar computation", where=repr(ins))
+        raise UnimplementedError("a scalar computation cannot have a nested tuple as parameter", where=repr(ins))
     return tuple(leaves)
 
 
-def _flat(value: _Value) -> list[str]:
+def _flatten(value: _Value) -> list[str]:
     if isinstance(value, str):
         return [value]
-    return [leaf for part in value for leaf in _flat(part)]
+    return [leaf for part in value for leaf in _flatten(part)]
 
 
 @dataclass

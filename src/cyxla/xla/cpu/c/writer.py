@@ -20,7 +20,7 @@ class CWriter:
         self._counts: dict[str, int] = {}
 
     def name(self, prefix: str = "v") -> str:
-        """Return a name not given before: v1, v2 .."""
+        """Return a new name: v1, v2 .."""
         number = self._counts.get(prefix, 0) + 1
         self._counts[prefix] = number
         return f"{prefix}{number}"

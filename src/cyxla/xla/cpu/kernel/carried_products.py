@@ -19,7 +19,7 @@ from cyxla.xla.hlo import Computation, Instruction
 VECTORIZATION_BARRIER = "CYX_TURN_BY_TURN;"
 
 _PRODUCTS = frozenset({"multiply", "dot", "convolution", "power"})
-_INDEXED = frozenset({"dynamic-slice", "gather"})  # their further operands are indices, no part of the elements
+_INDEXED = frozenset({"dynamic-slice", "gather"})  # all operands but the first are indices
 
 
 def loop_carries_product(body: Computation) -> bool:
@@ -53,20 +53,20 @@ def _is_counter(parameter: Value, result: Value) -> bool:
 
 
 def _multiplies(computation: Computation, changing: Container[Value]) -> bool:
-    depending: set[Instruction] = set()
+    dependent: set[Instruction] = set()
 
     def depends(values: Iterable[Value]) -> bool:
-        return any(v in changing or v.instruction in depending for v in values)
+        return any(v in changing or v.instruction in dependent for v in values)
 
     for ins in computation.post_order():
         if ins.opcode in ("parameter", "constant") or is_forwarding(ins):
             continue
         operands = ins.operands[:1] if ins.opcode in _INDEXED else ins.operands
-        changes = [depends(leaves(o)) for o in operands]
-        if not any(changes):
+        depends_on_state = [depends(leaves(o)) for o in operands]
+        if not any(depends_on_state):
             continue
-        depending.add(ins)
-        if ins.opcode in _PRODUCTS and all(changes) and ins.shape.dtype.is_integer:
+        dependent.add(ins)
+        if ins.opcode in _PRODUCTS and all(depends_on_state) and ins.shape.dtype.is_integer:
             return True
         if any(_multiplies(c, {v for p in c.parameters for v in own_leaves(p)}) for c in ins.called):
             return True

@@ -9,7 +9,7 @@ from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.hlo import OPCODES, Instruction
 
 TASK_NS = machine.TASK_NS
-SERIAL_NS = machine.TASK_NS / 2  # less work is one task
+SERIAL_NS = machine.TASK_NS / 2  # less work than this is one task
 MAX_TASKS = 256
 # Outputs above this size are written with non-temporal stores, past the caches: 1.2 to 1.6 times as fast where they
 # miss L3, and 2 to 3 times as slow where they fit.

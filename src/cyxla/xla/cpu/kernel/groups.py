@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
-from cyxla.xla.cpu.kernel.quote import numbered
+from cyxla.xla.cpu.kernel.quote import number_instructions
 from cyxla.xla.hlo import OPCODES, Instruction
 from cyxla.xla.service.refusal import Refusal
 
@@ -30,15 +30,15 @@ class Prefix(NamedTuple):
 def prefix(ins: Instruction) -> Prefix | None:
     """Return the cumulative window of a reduce-window; None if its window is of another form."""
     dims, window = ins.operands[0].shape.dims, ins.attrs["window"] or ()
-    wide = [d for d, w in enumerate(window) if w.size != 1]
-    plain = all((w.stride, w.base_dilation, w.window_dilation) == (1, 1, 1) for w in window)
-    still = all((w.padding_low, w.padding_high) == (0, 0) for d, w in enumerate(window) if d not in wide)
-    if len(wide) != 1 or not plain or not still or not ins.shape.is_array:
+    scanned = [d for d, w in enumerate(window) if w.size != 1]
+    is_unit_step = all((w.stride, w.base_dilation, w.window_dilation) == (1, 1, 1) for w in window)
+    is_unpadded = all((w.padding_low, w.padding_high) == (0, 0) for d, w in enumerate(window) if d not in scanned)
+    if len(scanned) != 1 or not is_unit_step or not is_unpadded or not ins.shape.is_array:
         return None
-    n, w = dims[wide[0]], window[wide[0]]
+    n, w = dims[scanned[0]], window[scanned[0]]
     if w.size != n or (w.padding_low, w.padding_high) not in ((n - 1, 0), (0, n - 1)):
         return None
-    return Prefix(wide[0], w.padding_low == 0)
+    return Prefix(scanned[0], w.padding_low == 0)
 
 
 class GroupKind(StrEnum):
@@ -94,7 +94,7 @@ class Group:
     @cached_property
     def numbers(self) -> dict[Instruction, int]:
         """Numbers of the instructions, for quotes in the C; those inside loops and branches included."""
-        return numbered(self.instructions)
+        return number_instructions(self.instructions)
 
     @property
     def root(self) -> Instruction:
@@ -114,7 +114,7 @@ def is_loopable(ins: Instruction) -> bool:
         return _can_bitcast(ins)
     if not OPCODES[ins.opcode].elementwise:
         return False
-    return scalar.supported(ins.opcode, ins.shape.dtype, [o.shape.dtype for o in ins.operands], ins.attrs)
+    return scalar.is_supported(ins.opcode, ins.shape.dtype, [o.shape.dtype for o in ins.operands], ins.attrs)
 
 
 def _can_bitcast(ins: Instruction) -> bool:

@@ -14,10 +14,10 @@ from cyxla.xla.cpu.kernel.kernel import Value
 
 def strides(dims: Sequence[int]) -> list[int]:
     """Return the strides of a row-major array, in elements."""
-    found = [1] * len(dims)
+    steps = [1] * len(dims)
     for d in range(len(dims) - 2, -1, -1):
-        found[d] = found[d + 1] * dims[d + 1]
-    return found
+        steps[d] = steps[d + 1] * dims[d + 1]
+    return steps
 
 
 def linear_index(names: Sequence[str], factors: Sequence[int]) -> str:
@@ -81,11 +81,11 @@ class KernelWriter(CWriter):
 
     def unravel(self, number: str, names: Sequence[str], sizes: Sequence[int]) -> None:
         """Define the coordinates of a linear row-major index as locals."""
-        after = 1
+        stride = 1
         for name, size in reversed(list(zip(names, sizes, strict=True))):
-            part = f"{number} / {after}" if after != 1 else number
+            part = f"{number} / {stride}" if stride != 1 else number
             self.line(f"const int64_t {name} = {f'{part} % {size}' if size > 1 else '0'};")
-            after *= max(size, 1)
+            stride *= max(size, 1)
 
     def element(self, dtype: ElementType, source: str) -> str:
         """Load an element from memory into a local; return its name."""

@@ -39,7 +39,7 @@ from cyxla.xla.cpu.kernel.prebuilt_numbers import number
 
 __all__ = ["kernel", "number", "pointer"]
 
-MIN_PREBUILT_NS = 500.0  # below this cost, compile-time sizes make a difference
+MIN_PREBUILT_NS = 500.0  # below this cost, sizes known at compile time make code faster
 
 _TEXT = """{before}/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
@@ -53,11 +53,11 @@ _AFTER = "\n  const void *const after[] = {{{functions}}};"
 
 def pointer(name: str) -> str | None:
     """Return a C expression that points to a prebuilt function; None if generated code defines its own."""
-    found = number(name)
-    if found is None:
+    index = number(name)
+    if index is None:
         return None
-    result, arguments = library.types[found]
-    return f"(({result} (*)({arguments}))cyx_prebuilt[{found}] /* {name}, {library.digest} */)"
+    result, arguments = library.types[index]
+    return f"(({result} (*)({arguments}))cyx_prebuilt[{index}] /* {name}, {library.digest} */)"
 
 
 def kernel(
@@ -81,8 +81,8 @@ def kernel(
         Names of the epilogue's functions; if there are any, the function gets an array of pointers to them as a last
         argument.
     """
-    found = pointer(name) if template.cost >= MIN_PREBUILT_NS else None
-    if found is None:
+    function = pointer(name) if template.cost >= MIN_PREBUILT_NS else None
+    if function is None:
         return None
     bufs = ", ".join(f"bufs[{k}]" for k in range(buffers))
     functions = ", ".join(f"(const void *){f}" for f in after)
@@ -91,7 +91,7 @@ def kernel(
         note=template.text,
         numbers=", ".join(map(str, numbers)),
         bufs=bufs,
-        pointer=found,
+        pointer=function,
         after=_AFTER.format(functions=functions) if after else "",
         argument=", after" if after else "",
     )

@@ -19,23 +19,23 @@ from cyxla.xla.cpu.kernel.temporaries import is_temporary
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, is_forwarding, leaves, resolve
 from cyxla.xla.hlo import Instruction
 
-MAX_LINES = 60  # instructions of a kernel that are listed
-MAX_ARRAYS = 16  # arrays of a list
+MAX_LINES = 60  # instructions in the list of a kernel
+MAX_ARRAYS = 16  # arrays in a list
 _LEAVES = frozenset({"parameter", "constant"})
 _COMMENT = re.compile(r"/\*.*?\*/")
 _NONE: Mapping[Any, int] = {}
 
 
-def numbered(instructions: Iterable[Instruction]) -> dict[Instruction, int]:
+def number_instructions(instructions: Iterable[Instruction]) -> dict[Instruction, int]:
     """Number instructions, each loop and branch followed by the instructions inside it."""
-    found: dict[Instruction, int] = {}
+    numbers: dict[Instruction, int] = {}
     for ins in instructions:
-        found[ins] = len(found)
+        numbers[ins] = len(numbers)
         for computation in ins.called if ins.opcode in CONTROL_FLOW else ():
             inner = (i for i in computation.post_order() if i.opcode not in _LEAVES and not is_forwarding(i))
-            first = len(found)
-            found.update((i, first + n) for i, n in numbered(inner).items())
-    return found
+            first = len(numbers)
+            numbers.update((i, first + n) for i, n in number_instructions(inner).items())
+    return numbers
 
 
 def quote(
@@ -66,8 +66,8 @@ def head(step: Step) -> str:
     slots = {v: n for n, v in enumerate(step.reads)} if len(step.groups) == 1 else _NONE
     for group in step.groups:
         lines += [quote(i, group.numbers, slots, attributes=True) for i in list(group.numbers)[:MAX_LINES]]
-        left = len(group.numbers) - MAX_LINES
-        lines += [f".. {left} more"] if left > 0 else []
+        omitted = len(group.numbers) - MAX_LINES
+        lines += [f".. {omitted} more"] if omitted > 0 else []
     if not lines:
         return ""
     if any(map(is_temporary, step.reads)):
@@ -77,8 +77,8 @@ def head(step: Step) -> str:
 
 
 def _arrays(title: str, letter: str, values: Sequence[Value]) -> str:
-    left = f", .. {len(values) - MAX_ARRAYS} more" if len(values) > MAX_ARRAYS else ""
-    return f"{title} " + ", ".join(f"{letter}{n} {v.shape}" for n, v in enumerate(values[:MAX_ARRAYS])) + left
+    omitted = f", .. {len(values) - MAX_ARRAYS} more" if len(values) > MAX_ARRAYS else ""
+    return f"{title} " + ", ".join(f"{letter}{n} {v.shape}" for n, v in enumerate(values[:MAX_ARRAYS])) + omitted
 
 
 def _operand(operand: Instruction, numbers: Mapping[Instruction, int], slots: Mapping[Value, int]) -> str:
@@ -98,13 +98,13 @@ def _value(value: Value, numbers: Mapping[Instruction, int], slots: Mapping[Valu
         return f"p{slots[value]}"
     if ins.opcode == "constant" and ins.shape.is_array and ins.shape.size == 1:
         return str(ins.attrs["literal"].array.reshape(-1)[0].item())
-    if ins.opcode == "parameter" and value.index:  # state of a loop
+    if ins.opcode == "parameter" and value.index:  # element of a loop's state
         return "parameter" + "".join(f".{i}" for i in value.index)
     return str(value.shape)
 
 
 def _attributes(ins: Instruction) -> str:
-    found = []
+    texts = []
     for attr in ins.row.attrs:
         value = ins.attrs[attr.name]
         if value is None or value == () or value in (attr.default, "FLOAT", "SIGNED", "UNSIGNED"):
@@ -112,13 +112,13 @@ def _attributes(ins: Instruction) -> str:
         if isinstance(value, str):
             text = value if attr.kind.startswith("enum:") and value in attr.kind[5:].split(",") else None
         else:
-            text = _plain(value)
+            text = _number_text(value)
         if text is not None:
-            found.append(f", {attr.name}={text}")
-    return "".join(found)
+            texts.append(f", {attr.name}={text}")
+    return "".join(texts)
 
 
-def _plain(value: Any) -> str | None:
+def _number_text(value: Any) -> str | None:
     """Return the text of numbers and tuples of numbers; None for anything else."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -126,5 +126,5 @@ def _plain(value: Any) -> str | None:
         return str(value)
     if not isinstance(value, tuple):
         return None
-    parts = [_plain(v) for v in value]
+    parts = [_number_text(v) for v in value]
     return None if None in parts else f"{{{','.join(p for p in parts if p is not None)}}}"

@@ -22,10 +22,10 @@ def prebuilt_kernel(name: str, numbers: Sequence[int], template: Kernel, buffers
 
     Parameters are those of `kernel.prebuilt_calls.kernel`.
     """
-    found = prebuilt_calls.kernel(
+    prebuilt = prebuilt_calls.kernel(
         name, numbers, replace(template, cost=max(template.cost, prebuilt_calls.MIN_PREBUILT_NS)), buffers
     )
-    return replace(found, cost=template.cost) if found is not None else None
+    return replace(prebuilt, cost=template.cost) if prebuilt is not None else None
 
 
 def standalone_kernel(text: str, numbers: Sequence[int], template: Kernel) -> Kernel:

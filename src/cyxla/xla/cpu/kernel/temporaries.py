@@ -9,11 +9,11 @@ from cyxla.xla.hlo import Instruction
 
 def temporary(root: Instruction, shape: Shape) -> Value:
     """Return a new array of a shape, an intermediate result of an instruction."""
-    twin = object.__new__(Instruction)
-    twin.opcode, twin.shape, twin.operands, twin.attrs = root.opcode, shape, (), root.attrs
-    twin.called, twin.computation, twin.name, twin.metadata = root.called, root.computation, "", ()
-    twin.extras, twin.users, twin.control_predecessors = {}, {}, ()
-    return Value(twin)
+    ins = object.__new__(Instruction)
+    ins.opcode, ins.shape, ins.operands, ins.attrs = root.opcode, shape, (), root.attrs
+    ins.called, ins.computation, ins.name, ins.metadata = root.called, root.computation, "", ()
+    ins.extras, ins.users, ins.control_predecessors = {}, {}, ()
+    return Value(ins)
 
 
 def is_temporary(value: Value) -> bool:

@@ -53,7 +53,7 @@ def resolve(ins: Instruction, index: tuple[int, ...] = ()) -> Value:
             ins, index = ins.operands[0], (0, *index)
         elif opcode == "copy-start":  # (destination, source, context): both arrays are the operand
             if index and index[0] == 2:
-                raise InternalError("the context of copy-start is no array to read", where=repr(ins))
+                raise InternalError("the context of copy-start is not an array and cannot be read", where=repr(ins))
             ins, index = ins.operands[0], index[1:]
         elif opcode in FORWARDING:
             ins = ins.operands[0]

@@ -31,16 +31,16 @@ NARROW_ROW = 64  # a box with shorter rows is not worth loops of its own
 
 def group_adjacent_boxes(boxes: Sequence[Box]) -> list[list[Box]]:
     """Group adjacent boxes if one of them is narrow; every other box is a group of its own."""
-    found: list[list[Box]] = []
+    groups: list[list[Box]] = []
     for box in boxes:
-        if found and _adjoins(found[-1][-1], box):
-            found[-1].append(box)
+        if groups and _adjoins(groups[-1][-1], box):
+            groups[-1].append(box)
         else:
-            found.append([box])
-    return [part for group in found for part in ([group] if _worth_joining(group) else [[b] for b in group])]
+            groups.append([box])
+    return [boxes for group in groups for boxes in ([group] if _is_worth_joining(group) else [[b] for b in group])]
 
 
-def _worth_joining(group: Sequence[Box]) -> bool:
+def _is_worth_joining(group: Sequence[Box]) -> bool:
     widths = [b.extents[-1] for b in group if b.extents]
     return len(group) > 1 and min(widths) < NARROW_ROW < sum(widths)
 
@@ -64,7 +64,7 @@ def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns:
     outer = _outer_loops(boxes)
     positions = {p for p, _ in outer}
     writer, names = CWriter(), frame.names.child()
-    nests, cuts = [], []
+    nests, all_blocks = [], []
     for box in boxes:
         atoms = box.body.space.loops
         trip = box.extents[-1]
@@ -78,21 +78,21 @@ def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns:
         nest.tables = frame.tables
         nest.write(box.nodes)
         nests.append(nest)
-        cuts.append(Blocks.of(trip, blocked=nest.blocked, overlap=not frame.aliased))
+        all_blocks.append(Blocks.of(trip, blocked=nest.blocked, overlap=not frame.aliased))
     inners = [innermost(b, n, streamed=False, in_place=bool(frame.aliased)) for b, n in zip(boxes, nests, strict=True)]
     with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, sorted({s for b in boxes for s in slots(b)}), [s.slot for s in boxes[0].stores])
         for nest in nests:
             writer.lines(nest.writers[0].written)
-        units, opened = open_loops(writer, nests, [n for _, n in outer], cuts, cost.tasks(ns))
-        for nest, inner, cut in zip(nests, inners, cuts, strict=True):
+        units, opened = open_loops(writer, nests, [n for _, n in outer], all_blocks, cost.tasks(ns))
+        for nest, inner, blocks in zip(nests, inners, all_blocks, strict=True):
             if not nest.blocked:
-                write_blocks(writer, inner, cut)
+                write_blocks(writer, inner, blocks)
                 continue
-            with writer.block(f"for (int64_t {cut.name} = 0; {cut.name} < {cut.count}; ++{cut.name})"):
-                writer.line(f"const int64_t {cut.base} = {cut.start};")
+            with writer.block(f"for (int64_t {blocks.name} = 0; {blocks.name} < {blocks.count}; ++{blocks.name})"):
+                writer.line(f"const int64_t {blocks.base} = {blocks.start};")
                 writer.lines(nest.writers[len(outer) + 1].written)
-                write_blocks(writer, inner, cut)
+                write_blocks(writer, inner, blocks)
         close_loops(writer, opened)
     loops = tuple(LoopListing(b.body, b.stores, nest=n) for b, n in zip(boxes, nests, strict=True))
     return Part(writer.text(), units, ns, loops)
@@ -100,11 +100,11 @@ def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns:
 
 def _outer_loops(boxes: Sequence[Box]) -> list[tuple[int, int]]:
     """Return positions and extents of the loops around the rows, collapsed where all boxes agree."""
-    found = []
+    outer_loops = []
     for box in boxes:
         loops = list(zip(box.body.space.loops, box.extents, strict=True))[:-1]
         position: dict[Atom, int] = {a: p for p, (a, _) in enumerate(loops)}
-        found.append([(position[a], n) for a, n in collapse(loops, box.forms)[0]])
-    if all(f == found[0] for f in found):
-        return found[0]
+        outer_loops.append([(position[a], n) for a, n in collapse(loops, box.forms)[0]])
+    if all(f == outer_loops[0] for f in outer_loops):
+        return outer_loops[0]
     return [(p, n) for p, n in enumerate(boxes[0].extents[:-1]) if n > 1]

@@ -15,14 +15,14 @@ from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_product
 from cyxla.xla.cpu.kernel.groups import is_loopable
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
-from cyxla.xla.cpu.kernel.quote import numbered
+from cyxla.xla.cpu.kernel.quote import number_instructions
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, LoopNest, reachable, table_definition
 from cyxla.xla.cpu.loops.index_map import Affine, Index, Space
 from cyxla.xla.cpu.loops.local_while import used_leaves
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_text import LoopListing
-from cyxla.xla.cpu.loops.nodes import Apply, Given, Guard, Load, Map, Node
+from cyxla.xla.cpu.loops.nodes import Apply, External, Guard, Load, Map, Node
 from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError, assign_parallel
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
@@ -49,48 +49,48 @@ def block_width(size: int) -> int:
 
 class _Loop:
     def __init__(self, ins: Instruction) -> None:
-        self.ins, self.own, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
+        self.ins, self.state, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
         self.body = ins.called[0]
         self.parameters, self.results = own_leaves(self.body.parameters[0]), leaves(self.body.root)
-        self.kept = [p == r for p, r in zip(self.parameters, self.results, strict=True)]
-        carried = [n for n, same in enumerate(self.kept) if not same]
-        self.lanes = [n for n in carried if self.own[n].shape.size != 1]
-        self.scalars = [n for n in carried if self.own[n].shape.size == 1]
+        self.is_invariant = [p == r for p, r in zip(self.parameters, self.results, strict=True)]
+        carried = [n for n, same in enumerate(self.is_invariant) if not same]
+        self.lanes = [n for n in carried if self.state[n].shape.size != 1]
+        self.scalars = [n for n in carried if self.state[n].shape.size == 1]
         trips = known_trip_count(ins)
         if trips is None:
             raise UnsuitableLoopError("its trip count is unknown")
         self.trips = trips
-        sizes = {self.own[n].shape.size for n in self.lanes}
+        sizes = {self.state[n].shape.size for n in self.lanes}
         if len(sizes) != 1 or 0 in sizes:
             raise UnsuitableLoopError(f"arrays of {len(sizes)} sizes in the state")
         (self.size,) = sizes
         self.used = used_leaves(ins)
-        if any(self.kept[n] for n in self.used):
+        if any(self.is_invariant[n] for n in self.used):
             raise UnsuitableLoopError("a loop-invariant array is a result")
-        self.inside = self.instructions()
+        self.fused = self.instructions()
         self.reads = Reads()
 
     def instructions(self) -> dict[Instruction, int]:
         """Return the instructions that an iteration computes, numbered as in quotes of the loop."""
-        numbers = numbered([self.ins])
-        inside = {
+        numbers = number_instructions([self.ins])
+        fused = {
             i: numbers[i]
             for i in self.body.instructions
             if i.opcode not in ("parameter", "constant") and not is_forwarding(i)
         }
-        wrong = next((i for i in self.body.instructions if i in inside and not is_loopable(i)), None)
+        wrong = next((i for i in self.body.instructions if i in fused and not is_loopable(i)), None)
         if wrong is not None:
             raise UnsuitableLoopError(f"{wrong.opcode} is not element-wise")
-        if len(inside) > MAX_INSTRUCTIONS:
+        if len(fused) > MAX_INSTRUCTIONS:
             raise UnsuitableLoopError(f"more than {MAX_INSTRUCTIONS} instructions")
-        return inside
+        return fused
 
     def step(self) -> Step:
         """Emit the kernel and return its step."""
         self.slots = {n: self.reads.slot(self.initial[n]) for n in (*self.lanes, *self.scalars)}
         self.space = Space((self.size,))
-        given = {v: self.reader(n) for n, v in enumerate(self.parameters)}
-        lowered = Body(self.space, self.inside, self.reads, given)
+        externals = {v: self.reader(n) for n, v in enumerate(self.parameters)}
+        lowered = Body(self.space, self.fused, self.reads, externals)
         names = CWriter()
         self.nest = LoopNest(lowered, [BLOCK_LEVEL, self.space.loops[0]], names)
         self.lowered = lowered
@@ -112,17 +112,17 @@ class _Loop:
 
     def reader(self, number: int) -> Callable[[Index], Node]:
         """Return the function that lowers reads of one leaf of the state."""
-        dtype = self.own[number].shape.dtype
+        dtype = self.state[number].shape.dtype
 
         def read(index: Index) -> Node:
-            if self.kept[number]:
+            if self.is_invariant[number]:
                 slot = self.slots.setdefault(number, self.reads.slot(self.initial[number]))
                 return self.lowered.load(dtype, slot, index.linear)
             lane = number in self.lanes
             if lane and index.linear != self.space.loop(0):
                 raise UnsuitableLoopError("elements that depend on others")
-            node = self.lowered.given(dtype, number)
-            self.nest.set_given(
+            node = self.lowered.external(dtype, number)
+            self.nest.set_external(
                 node, f"l{number}[{INNER_COUNTER}]" if lane else f"x{number}", self.nest.depth if lane else 0
             )
             return node
@@ -139,7 +139,7 @@ class _Loop:
             raise UnsuitableLoopError(f"{self.trips} iterations take too long")
         total = iteration_ns * self.trips * blocks
         tasks = cost.tasks(total, blocks)
-        writes = tuple(self.own[n] for n in self.written)
+        writes = tuple(self.state[n] for n in self.written)
         text = self.text(width, blocks, tasks, next_lanes, next_scalars)
         pairs = self.pairs() if self.size % width == 0 else ()
         loops = (LoopListing(self.lowered, nest=self.nest),)
@@ -160,15 +160,15 @@ class _Loop:
     def text(self, width: int, blocks: int, tasks: int, next_lanes: list[Node], next_scalars: list[Node]) -> str:
         """Return the C of the kernel."""
         c, reads, writes = CWriter(), self.reads.values, self.written
-        c.lines(memory_typedefs([*reads, *(self.own[n] for n in writes)]))
+        c.lines(memory_typedefs([*reads, *(self.state[n] for n in writes)]))
         tables = self.nest.tables.items()
         c.lines([table_definition(name, literal.shape.dtype, literal.array) for literal, name in tables])
-        c.line(f"/* while, {self.trips} iterations -> {', '.join(str(self.own[n].shape) for n in writes[:4])} */")
+        c.line(f"/* while, {self.trips} iterations -> {', '.join(str(self.state[n].shape) for n in writes[:4])} */")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             for k, value in enumerate(reads):
                 c.line(f"const {memory_type(value.shape.dtype)} *const p{k} = bufs[{k}];")
             for k, n in enumerate(writes):
-                c.line(f"{memory_type(self.own[n].shape.dtype)} *const r{n} = bufs[{len(reads) + k}];")
+                c.line(f"{memory_type(self.state[n].shape.dtype)} *const r{n} = bufs[{len(reads) + k}];")
             with c.block(f"for (int64_t u = begin * {blocks} / {tasks}; u < end * {blocks} / {tasks}; ++u)"):
                 last = self.size - width
                 start = f"u * {width}" if self.size % width == 0 else f"u < {blocks - 1} ? u * {width} : {last}"
@@ -181,11 +181,11 @@ class _Loop:
         """Emit all iterations of one block."""
         inner = f"for (int {INNER_COUNTER} = 0; {INNER_COUNTER} < {width}; ++{INNER_COUNTER})"
         for n in self.scalars:
-            c.line(f"{_type(self.own[n])} x{n} = {self.loaded(n, '0')};")
+            c.line(f"{_type(self.state[n])} x{n} = {self.load(n, '0')};")
         for n in self.lanes:
-            c.line(f"{_type(self.own[n])} l{n}[{width}] __attribute__((aligned(64)));")
+            c.line(f"{_type(self.state[n])} l{n}[{width}] __attribute__((aligned(64)));")
         for n in self.lanes:
-            c.line(f"{inner} l{n}[{INNER_COUNTER}] = {self.loaded(n, f'{BLOCK_START} + {INNER_COUNTER}')};")
+            c.line(f"{inner} l{n}[{INNER_COUNTER}] = {self.load(n, f'{BLOCK_START} + {INNER_COUNTER}')};")
         with c.block(f"for (int64_t t = 0; t < {self.trips}; ++t)"):
             c.lines(barrier_if(loop_carries_product(self.body)))
             c.lines(self.nest.writers[0].written)
@@ -196,7 +196,7 @@ class _Loop:
                 assign_parallel(c, [(f"l{n}[{INNER_COUNTER}]", self.nest.text(node)) for n, node in pairs])
             assign_parallel(c, [(f"x{n}", self.nest.text(x)) for n, x in zip(self.scalars, next_scalars, strict=True)])
         for n in self.written:
-            dtype, lane = self.own[n].shape.dtype, n in self.lanes
+            dtype, lane = self.state[n].shape.dtype, n in self.lanes
             value = scalar.store(dtype, f"l{n}[{INNER_COUNTER}]" if lane else f"x{n}")
             c.line(
                 f"{inner} r{n}[{BLOCK_START} + {INNER_COUNTER}] = {value};"
@@ -204,9 +204,9 @@ class _Loop:
                 else f"if (u == 0) r{n}[0] = {value};"
             )
 
-    def loaded(self, number: int, index: str) -> str:
+    def load(self, number: int, index: str) -> str:
         """Return the C that loads an element of the initial state."""
-        return scalar.load(self.own[number].shape.dtype, f"p{self.slots[number]}[{index}]")
+        return scalar.load(self.state[number].shape.dtype, f"p{self.slots[number]}[{index}]")
 
 
 def _type(value: Value) -> str:
@@ -217,7 +217,7 @@ def _ns(node: Node) -> float:
     match node:
         case Apply():
             return scalar.cost(node.opcode, node.dtype)
-        case Load() | Given() | Guard() | Map():
+        case Load() | External() | Guard() | Map():
             return _LOAD_NS
         case _:
             return 0.0

@@ -37,36 +37,36 @@ from cyxla.xla.cpu.loops.transposed_tiles import find_tiles, tiled_part
 from cyxla.xla.service.refusal import Refusal
 
 
-def collapsed(box: Box) -> tuple[list[tuple[Atom, int]], set[Atom]]:
+def collapse_loops(box: Box) -> tuple[list[tuple[Atom, int]], set[Atom]]:
     """Return the loops of a box that remain when neighbours are collapsed, and those that are dropped."""
     loops = list(zip(box.body.space.loops, box.extents, strict=True))
-    kept, dropped = collapse(loops, box.forms)
-    return kept, dropped | {a for a, n in loops if n == 1}
+    remaining, dropped = collapse(loops, box.forms)
+    return remaining, dropped | {a for a, n in loops if n == 1}
 
 
-def part(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
+def emit_box(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
     """Emit the function of one box."""
-    kept, gone = collapsed(box)
-    tiles = find_tiles(box, kept, frame.aliased)
+    loops, dropped = collapse_loops(box)
+    tiles = find_tiles(box, loops, frame.aliased)
     if tiles is not None:
-        return tiled_part(box, frame, name, ns, tiles, gone)
-    blocked = bool(kept) and kept[-1][1] > MAX_UNBLOCKED_TRIP
-    atoms: list[Level] = [a for a, _ in kept]
+        return tiled_part(box, frame, name, ns, tiles, dropped)
+    blocked = bool(loops) and loops[-1][1] > MAX_UNBLOCKED_TRIP
+    atoms: list[Level] = [a for a, _ in loops]
     nest = LoopNest(box.body, [*atoms[:-1], BLOCK_LEVEL, *atoms[-1:]] if blocked else atoms, frame.names.child())
-    nest.dropped, nest.tables = gone, frame.tables
+    nest.dropped, nest.tables = dropped, frame.tables
     nest.write(box.nodes)
     streamed = (
         frame.streamed
-        and bool(kept)
-        and kept[-1][1] >= 256
-        and all(s.form.coefficient(kept[-1][0]) == 1 for s in box.stores)
+        and bool(loops)
+        and loops[-1][1] >= 256
+        and all(s.form.coefficient(loops[-1][0]) == 1 for s in box.stores)
     )
     inner = innermost(box, nest, streamed=streamed, in_place=bool(frame.aliased))
     writer = CWriter()
     with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots(box), [s.slot for s in box.stores])
         writer.lines(nest.writers[0].written)
-        units = _write_loops(writer, nest, [n for _, n in kept], inner, ns)
+        units = _write_loops(writer, nest, [n for _, n in loops], inner, ns)
         if streamed:
             writer.line("cyx_stream_end();")
     return Part(writer.text(), units, ns, (LoopListing(box.body, box.stores, nest=nest),))
@@ -74,7 +74,7 @@ def part(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
 
 def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost: Innermost, ns: float) -> int:
     """Emit the loops of a nest; return the number of units of its parallel loop, which runs over [first, last)."""
-    if not extents:  # depth 0 is the whole body
+    if not extents:  # all code is at depth 0
         return 1
     *outer, trip = extents
     blocks = Blocks.of(trip, blocked=nest.blocked, overlap=not innermost.in_place)
@@ -106,20 +106,20 @@ def _step(
 ) -> Step:
     """Return the step of a group; `target` is an array that the write must alias."""
     reads = Reads()
-    found = split_into_boxes(dims, group.numbers, reads, stores_at) if prod(dims) else []
-    pairs = _in_place(found, reads, writes) if target is None else [(0, reads.slot(target))]
-    if target is None and any(find_tiles(b, collapsed(b)[0], frozenset()) for b in found):
-        pairs = []  # tiles at the edge overlap, so that an operand must not be overwritten
+    boxes = split_into_boxes(dims, group.numbers, reads, stores_at) if prod(dims) else []
+    pairs = _in_place(boxes, reads, writes) if target is None else [(0, reads.slot(target))]
+    if target is None and any(find_tiles(b, collapse_loops(b)[0], frozenset()) for b in boxes):
+        pairs = []  # tiles at the edge overlap: they read operands after writing results
     size = sum(w.shape.nbytes for w in writes)
     frame = KernelFrame(
         reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.STREAMING_BYTES and target is None
     )
     ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
-    groups = [g for some in group_adjacent_boxes(found) for g in _without_tiles(some, frame)]
+    groups = [g for adjacent in group_adjacent_boxes(boxes) for g in _without_tiles(adjacent, frame)]
     groups.sort(
         key=lambda g: -sum(b.size for b in g)
-    )  # a thread pool that times its first task shall see a typical one
-    parts = [_part(group, frame, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
+    )  # the thread pool times the first task, which should be a large one
+    parts = [_emit_boxes(group, frame, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
     kernel = assemble(parts, frame, KernelKind.LOOP, note=describe(group))
     if prod(dims) == 1:
         kernel = replace(kernel, refusals=(Refusal.of("vectorisation", group.root, "it has a single element"),))
@@ -130,15 +130,15 @@ def _step(
 
 def _without_tiles(group: list[Box], frame: KernelFrame) -> list[list[Box]]:
     """Split a group of adjacent boxes if one of them is transposed tile by tile."""
-    tiled = len(group) > 1 and any(find_tiles(b, collapsed(b)[0], frame.aliased) for b in group)
+    tiled = len(group) > 1 and any(find_tiles(b, collapse_loops(b)[0], frame.aliased) for b in group)
     return [[b] for b in group] if tiled else [group]
 
 
-def _part(group: list[Box], frame: KernelFrame, name: str, ns: float) -> Part:
+def _emit_boxes(group: list[Box], frame: KernelFrame, name: str, ns: float) -> Part:
     """Emit the function of one box or of several adjacent ones; `ns` is the time of one point."""
     if len(group) > 1:
         return adjacent_boxes_part(group, frame, name, ns * sum(b.size for b in group))
-    return part(group[0], frame, name, ns * group[0].size)
+    return emit_box(group[0], frame, name, ns * group[0].size)
 
 
 def _traffic(reads: Reads, writes: Sequence[Value], dims: tuple[int, ...]) -> float:
@@ -147,27 +147,27 @@ def _traffic(reads: Reads, writes: Sequence[Value], dims: tuple[int, ...]) -> fl
     return sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
 
 
-def _in_place(found: Sequence[Box], reads: Reads, writes: tuple[Value, ...]) -> list[tuple[int, int]]:
+def _in_place(boxes: Sequence[Box], reads: Reads, writes: tuple[Value, ...]) -> list[tuple[int, int]]:
     """Return pairs (write, read) in which every load is at the index that the write stores to."""
     pairs: list[tuple[int, int]] = []
     for w, write in enumerate(writes):
         for r, read in enumerate(reads.values):
-            taken = any(r == other for _, other in pairs)
-            if not taken and _same_size(read, write) and all(_same_place(b, w, r) for b in found):
+            is_paired = any(r == other for _, other in pairs)
+            if not is_paired and _same_size(read, write) and all(_same_index(b, w, r) for b in boxes):
                 pairs.append((w, r))
                 break
     return pairs
 
 
 def _same_size(read: Value, write: Value) -> bool:
-    one, other = read.shape, write.shape
-    return one.nbytes == other.nbytes and one.dtype.itemsize == other.dtype.itemsize
+    a, b = read.shape, write.shape
+    return a.nbytes == b.nbytes and a.dtype.itemsize == b.dtype.itemsize
 
 
-def _same_place(box: Box, write: int, read: int) -> bool:
+def _same_index(box: Box, write: int, read: int) -> bool:
     form = next(s.form for s in box.stores if s.slot == write)
-    rare = any(isinstance(n, Apply) and scalar.slow_path(n.opcode, n.dtype) for n in box.nodes)
-    return not rare and all(n.form == form for n in box.nodes if isinstance(n, Load) and n.slot == read)
+    has_slow_path = any(isinstance(n, Apply) and scalar.slow_path(n.opcode, n.dtype) for n in box.nodes)
+    return not has_slow_path and all(n.form == form for n in box.nodes if isinstance(n, Load) and n.slot == read)
 
 
 def describe(group: Group) -> str:
@@ -175,8 +175,8 @@ def describe(group: Group) -> str:
     opcodes: dict[str, int] = {}
     for i in group.instructions:
         opcodes[i.opcode] = opcodes.get(i.opcode, 0) + 1
-    listed = ", ".join(f"{o} x{n}" if n > 1 else o for o, n in list(opcodes.items())[:12])
-    return f"{listed} -> {', '.join(str(o.shape.static) for o in group.outputs[:4])}"
+    names = ", ".join(f"{o} x{n}" if n > 1 else o for o, n in list(opcodes.items())[:12])
+    return f"{names} -> {', '.join(str(o.shape.static) for o in group.outputs[:4])}"
 
 
 @emits_group(GroupKind.UPDATE)
@@ -187,10 +187,15 @@ def update(group: Group) -> list[Step]:
 
     def stores_at(body: Body, index: Index) -> list[Store]:
         space = body.space
-        asked = [body.value(i, at) for i, at in start_requests(body, tuple(starts), operand.shape.rank)]
-        room = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
-        at = [space.add(c, body.clamped(s, r)) for c, s, r in zip(index.coordinates, asked, room, strict=True)]
-        form = space.index(operand.shape.dims, tuple(at)).linear
+        start_nodes = [
+            body.value(i, coordinates) for i, coordinates in start_requests(body, tuple(starts), operand.shape.rank)
+        ]
+        max_starts = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
+        coordinates = [
+            space.add(c, body.clamp_start(s, high))
+            for c, s, high in zip(index.coordinates, start_nodes, max_starts, strict=True)
+        ]
+        form = space.index(operand.shape.dims, tuple(coordinates)).linear
         return [Store(0, root.shape.dtype, form, body.value(new, index))]
 
     return [_step(group, new.shape.dims, stores_at, (Value(root),), resolve(operand))]

@@ -24,7 +24,7 @@ from cyxla.xla.cpu.loops.iteration_boxes import Box, Store
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, innermost, slots
 from cyxla.xla.cpu.loops.loop_text import LoopListing
-from cyxla.xla.cpu.loops.nodes import Apply, Given, Load, Node
+from cyxla.xla.cpu.loops.nodes import Apply, External, Load, Node
 
 
 class Epilogue:
@@ -57,7 +57,7 @@ class Epilogue:
         self.operands = tuple(self._reads.slot(resolve(o)) for o in self.root.operands)
         self.box = self._lower()
         self._pairs = self._in_place()
-        self._shell = KernelFrame(self._reads, self.writes, frozenset(r for _, r in self._pairs))
+        self._frame = KernelFrame(self._reads, self.writes, frozenset(r for _, r in self._pairs))
         self._functions: dict[int, str] = {}
 
     @staticmethod
@@ -73,10 +73,10 @@ class Epilogue:
     @property
     def ns(self) -> float:
         """Estimated time in ns on one core, without the contraction's."""
-        behind = [i for i in self.group.instructions if i is not self.root]
-        extra = [v for n, v in enumerate(self.reads) if n not in self.operands]
-        moved = sum(cost.memory_ns(v.shape.nbytes) for v in (*extra, *self.writes[1:]))
-        return cost.element_ns(behind) * self.root.shape.size + moved
+        fused = [i for i in self.group.instructions if i is not self.root]
+        extra_reads = [v for n, v in enumerate(self.reads) if n not in self.operands]
+        traffic_ns = sum(cost.memory_ns(v.shape.nbytes) for v in (*extra_reads, *self.writes[1:]))
+        return cost.element_ns(fused) * self.root.shape.size + traffic_ns
 
     def step(self, kernel: Kernel) -> Step:
         """Return the step of the kernel: its buffers are `reads`, then `writes`."""
@@ -84,7 +84,7 @@ class Epilogue:
             kernel = replace(kernel, loops=(LoopListing(self.box.body, self.box.stores),))
         return Step(kernel, self.reads, self.writes, in_place=self._pairs)
 
-    def prebuilt(self, name: str, numbers: Sequence[int], made: Kernel, widths: Sequence[int]) -> Kernel | None:
+    def prebuilt(self, name: str, numbers: Sequence[int], template: Kernel, widths: Sequence[int]) -> Kernel | None:
         """Return a kernel that calls a prebuilt function, with the functions of the epilogue unless it is empty.
 
         Parameters
@@ -98,13 +98,13 @@ class Epilogue:
         """
         buffers = len(self.reads) + len(self.writes)
         if self.is_empty:
-            return prebuilt_calls.kernel(name.format(""), numbers, made, buffers)
+            return prebuilt_calls.kernel(name.format(""), numbers, template, buffers)
         name = name.format("_after")
-        if prebuilt_calls.number(name) is None or made.cost < prebuilt_calls.MIN_PREBUILT_NS:
+        if prebuilt_calls.number(name) is None or template.cost < prebuilt_calls.MIN_PREBUILT_NS:
             return None
         c = CWriter()
         functions = [self.function(c, width) for width in widths]
-        return prebuilt_calls.kernel(name, numbers, made, buffers, c.text(), functions)
+        return prebuilt_calls.kernel(name, numbers, template, buffers, c.text(), functions)
 
     def function(self, c: CWriter, width: int) -> str:
         """Return the name of the function for tiles of `width` columns; the first call with a width defines it.
@@ -127,10 +127,10 @@ class Epilogue:
         result = Value(self.root)
         dtype = self.root.shape.dtype
 
-        def given(_: Index) -> Node:
-            return body.given(dtype, "sum")
+        def external(_: Index) -> Node:
+            return body.external(dtype, "sum")
 
-        body = Body(space, self.group.numbers, self._reads, {result: given})
+        body = Body(space, self.group.numbers, self._reads, {result: external})
         stores = []
         for slot, out in enumerate(self.group.outputs):
             index = space.index_at(out.shape.dims, linear)
@@ -139,12 +139,12 @@ class Epilogue:
 
     def _nest(self) -> LoopNest:
         row, column = self.box.body.space.loops
-        nest = LoopNest(self.box.body, [row, BLOCK_LEVEL, column], self._shell.names.child())
+        nest = LoopNest(self.box.body, [row, BLOCK_LEVEL, column], self._frame.names.child())
         nest.dropped = {a for a in (row, column) if not a.high}
-        nest.tables = self._shell.tables
+        nest.tables = self._frame.tables
         for node in self.box.nodes:
-            if isinstance(node, Given):
-                nest.set_given(node, scalar.load(node.dtype, "sums[k]"), nest.depth)
+            if isinstance(node, External):
+                nest.set_external(node, scalar.load(node.dtype, "sums[k]"), nest.depth)
         nest.write(self.box.nodes)
         return nest
 
@@ -157,7 +157,7 @@ class Epilogue:
         element = scalar.storage_type(self.root.shape.dtype)
         arguments = f"int64_t row, int64_t column, int64_t rows, const {element} *restrict sums, int64_t apart"
         with c.block(f"static __attribute__((noinline)) void {name}(void *const *bufs, {arguments})"):
-            self._shell.pointers(c, slots(self.box), [s.slot for s in self.box.stores])
+            self._frame.pointers(c, slots(self.box), [s.slot for s in self.box.stores])
             c.line("const int64_t b = column; (void)b;")
             c.lines(nest.writers[0].written)
             i = nest.counter(0)
@@ -169,15 +169,15 @@ class Epilogue:
     def _in_place(self) -> tuple[tuple[int, int], ...]:
         """Return pairs (write, read) in which only the epilogue reads, every element just before it is overwritten."""
         if any(isinstance(n, Apply) and scalar.slow_path(n.opcode, n.dtype) for n in self.box.nodes):
-            return ()  # rare arguments are read a second time
+            return ()  # a slow path reads its arguments a second time
         pairs: list[tuple[int, int]] = []
         loads = [n for n in self.box.nodes if isinstance(n, Load)]
         for r, read in enumerate(self.reads):
             forms = {n.form for n in loads if n.slot == r}
             for store in self.box.stores:
                 write = self.writes[store.slot].shape
-                fits = write.nbytes == read.shape.nbytes and write.dtype.itemsize == read.shape.dtype.itemsize
-                free = all(store.slot != w and r != other for w, other in pairs)
-                if fits and free and r not in self.operands and forms == {store.form}:
+                same_size = write.nbytes == read.shape.nbytes and write.dtype.itemsize == read.shape.dtype.itemsize
+                is_unpaired = all(store.slot != w and r != other for w, other in pairs)
+                if same_size and is_unpaired and r not in self.operands and forms == {store.form}:
                     pairs.append((store.slot, r))
         return tuple(pairs)

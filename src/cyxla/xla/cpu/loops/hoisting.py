@@ -15,10 +15,10 @@ from cyxla.xla.cpu.loops.loop_ir import Body
 from cyxla.xla.cpu.loops.nodes import Apply, Call, Constant, Guard, IndexValue, Load, Map, Node, Table
 
 INNER_COUNTER = "k"  # counter of the innermost loop, of constant trip count
-BLOCK_START = "b"  # offset to add to it if the innermost loop runs in blocks
+BLOCK_START = "b"  # offset of the block, if the innermost loop runs in blocks
 BLOCK_LEVEL = "block"  # level of the loop over these blocks
 
-Level = Atom | str  # a loop of the iteration space, or the name of a level that index forms do not mention
+Level = Atom | str  # a loop of the iteration space, or the name of another level, such as `BLOCK_LEVEL`
 
 
 def reachable(
@@ -138,7 +138,7 @@ class LoopNest:
         atom = self.levels[level]
         return atom if isinstance(atom, str) else self._atom_texts[atom]
 
-    def set_given(self, node: Node, text: str, depth: int) -> None:
+    def set_external(self, node: Node, text: str, depth: int) -> None:
         """Set the C of a value that is computed elsewhere, and the depth from which on it is available."""
         self._texts[node], self._node_depths[node] = text, depth
 
@@ -163,9 +163,9 @@ class LoopNest:
 
     def block_start(self, form: Affine) -> str:
         """Return the C of an index where the innermost counter, of constant trip count, is 0."""
-        kept = tuple((a, c) for a, c in form.terms if a is not self.inner and a not in self.dropped)
-        rest = Affine(form.constant, kept)
-        return self._offset(rest, form.coefficient(self.inner) if self.blocked and self.inner is not None else 0)
+        terms = tuple((a, c) for a, c in form.terms if a is not self.inner and a not in self.dropped)
+        invariant = Affine(form.constant, terms)
+        return self._offset(invariant, form.coefficient(self.inner) if self.blocked and self.inner is not None else 0)
 
     def _base(self, inner: list[tuple[Atom, int]]) -> int:
         return sum(c for a, c in inner if a is self.inner) if self.blocked else 0
@@ -208,7 +208,7 @@ class LoopNest:
                 sign = "/" if isinstance(atom, Quotient) else "%"
                 return f"({unsigned})({self.form(form)}) {sign} {atom.divisor}u"
             case _:
-                raise InternalError(f"{atom!r} is no loop of the nest")
+                raise InternalError(f"{atom!r} is not a loop of this nest")
 
     def _clamp(self, atom: Runtime) -> str:
         value = self.text(atom.node)
@@ -242,13 +242,13 @@ class LoopNest:
         """Emit nodes, operands first."""
         for node in nodes:
             if node not in self._texts:
-                self._texts[node] = self._written(node)
+                self._texts[node] = self._emit_node(node)
 
     def text(self, node: Node) -> str:
         """Return the C of a node that was emitted."""
         return self._texts[node]
 
-    def _written(self, node: Node) -> str:
+    def _emit_node(self, node: Node) -> str:
         if isinstance(node, Constant):
             return node.text
         depth = self.depth_of(node)
@@ -277,7 +277,7 @@ class LoopNest:
             case Call():
                 return node.writer.write(self.writers[depth], [self.text(o) for o in node.operands])
             case _:
-                raise InternalError(f"{node!r} has no C")
+                raise InternalError(f"{node!r} cannot be written as C")
 
     def _apply(self, node: Apply, depth: int) -> str:
         values, types = [self.text(o) for o in node.operands], [o.dtype for o in node.operands]
@@ -288,20 +288,20 @@ class LoopNest:
         return self._with_slow_path(node, expression)
 
     def _note_slow_path(self, node: Apply) -> None:
-        twin = _slow_path(node, [self.text(o) for o in node.operands])
-        if twin is not None:
-            predicate, fast, _ = twin
+        calls = _slow_path(node, [self.text(o) for o in node.operands])
+        if calls is not None:
+            predicate, fast, _ = calls
             self.slow_lanes.append(predicate)
             self.slow_paths.append((fast, fast.replace("(", "_full(", 1)))
 
     def _with_slow_path(self, node: Apply, expression: str) -> str:
-        twin = _slow_path(node, [self.text(o) for o in node.operands])
-        return expression if twin is None else expression.replace(twin[1], f"({twin[0]} ? {twin[2]} : {twin[1]})")
+        calls = _slow_path(node, [self.text(o) for o in node.operands])
+        return expression if calls is None else expression.replace(calls[1], f"({calls[0]} ? {calls[2]} : {calls[1]})")
 
     def with_slow_paths(self, line: str) -> str:
         """Return a line of C with its fast calls replaced by calls that take the slow path where needed."""
-        for fast, picked in self.slow_paths:
-            line = line.replace(fast, picked)
+        for fast, full in self.slow_paths:
+            line = line.replace(fast, full)
         return line
 
     def _load(self, node: Load) -> str:
@@ -312,12 +312,12 @@ class LoopNest:
 
     def _index_value(self, node: IndexValue, depth: int) -> str:
         form = node.form
-        narrow = form.high < 2**31
-        text = f"({'int32_t' if narrow else 'int64_t'})({self.form(form)})"
+        is_narrow = form.high < 2**31
+        text = f"({'int32_t' if is_narrow else 'int64_t'})({self.form(form)})"
         if form.is_constant:
-            return scalar.convert(node.dtype, ElementType.S32 if narrow else ElementType.S64, text)
-        local = self.writers[depth].local("int32_t" if narrow else "int64_t", text)
-        return scalar.convert(node.dtype, ElementType.S32 if narrow else ElementType.S64, local)
+            return scalar.convert(node.dtype, ElementType.S32 if is_narrow else ElementType.S64, text)
+        local = self.writers[depth].local("int32_t" if is_narrow else "int64_t", text)
+        return scalar.convert(node.dtype, ElementType.S32 if is_narrow else ElementType.S64, local)
 
 
 def _slow_path(node: Apply, values: list[str]) -> tuple[str, str, str] | None:
@@ -369,14 +369,14 @@ def collapse(loops: Sequence[tuple[Atom, int]], forms: Sequence[Affine]) -> tupl
     dropped : set of Atom
         Loops that were collapsed into another.
     """
-    kept: list[tuple[Atom, int]] = []
+    remaining: list[tuple[Atom, int]] = []
     dropped: set[Atom] = set()
     for atom, extent in loops:
         if extent == 1:
             continue
-        if kept and all(f.coefficient(kept[-1][0]) == f.coefficient(atom) * extent for f in forms):
-            dropped.add(kept[-1][0])
-            kept[-1] = (atom, kept[-1][1] * extent)
+        if remaining and all(f.coefficient(remaining[-1][0]) == f.coefficient(atom) * extent for f in forms):
+            dropped.add(remaining[-1][0])
+            remaining[-1] = (atom, remaining[-1][1] * extent)
         else:
-            kept.append((atom, extent))
-    return kept, dropped
+            remaining.append((atom, extent))
+    return remaining, dropped

@@ -140,11 +140,11 @@ class Affine:
         """Return the coefficient of an atom; 0 if it does not occur."""
         return next((c for a, c in self.terms if a is atom), 0)
 
-    def shifted(self, by: int) -> Affine:
+    def shift(self, by: int) -> Affine:
         """Return the form plus a constant."""
         return Affine(self.constant + by, self.terms) if by else self
 
-    def scaled(self, by: int) -> Affine:
+    def scale(self, by: int) -> Affine:
         """Return the form times a constant."""
         if by == 1:
             return self
@@ -229,10 +229,12 @@ class Space:
             for atom, c in form.terms:
                 terms[atom] = terms.get(atom, 0) + c * k
         if len(terms) > 1:
-            self._rejoin(terms)
+            self._recombine_divisions(terms)
         ordered = sorted(((a, c) for a, c in terms.items() if c), key=_by_number)
         return (
-            Affine(constant, tuple(ordered)) if not terms or not self._loose(terms) else self._expand(constant, ordered)
+            Affine(constant, tuple(ordered))
+            if not terms or not self._has_forms(terms)
+            else self._expand(constant, ordered)
         )
 
     def add(self, a: Affine, b: Affine) -> Affine:
@@ -241,17 +243,17 @@ class Space:
 
     def quotient(self, form: Affine, divisor: int) -> Affine:
         """Return ``form // divisor`` of a form that is not negative."""
-        whole, rest = self._divide(form, divisor)
-        return whole if rest is None else self.add(whole, self._part(Quotient, rest, divisor))
+        exact, rest = self._divide(form, divisor)
+        return exact if rest is None else self.add(exact, self._division(Quotient, rest, divisor))
 
     def remainder(self, form: Affine, divisor: int) -> Affine:
         """Return ``form % divisor`` of a form that is not negative."""
         if divisor == 1:
             return ZERO
-        whole, rest = self._divide(form, divisor)
+        exact, rest = self._divide(form, divisor)
         if rest is None:
-            return self.combine(((form, 1), (whole, -divisor)))
-        return self._part(Remainder, rest, divisor)
+            return self.combine(((form, 1), (exact, -divisor)))
+        return self._division(Remainder, rest, divisor)
 
     def runtime(self, node: Node, high: int) -> Affine:
         """Return a form for a value in [0, high] that is read at run time."""
@@ -283,19 +285,19 @@ class Space:
 
     def split(self, linear: Affine, dims: tuple[int, ...]) -> tuple[Affine, ...]:
         """Delinearise a row-major index to coordinates."""
-        found = [ZERO] * len(dims)
+        coordinates = [ZERO] * len(dims)
         if prod(dims) == 1:
-            return tuple(found)
+            return tuple(coordinates)
         rest = linear
         first = next(i for i, n in enumerate(dims) if n != 1)
         for d in range(len(dims) - 1, first, -1):
             if dims[d] > 1:
-                found[d] = self.remainder(rest, dims[d])
+                coordinates[d] = self.remainder(rest, dims[d])
                 rest = self.quotient(rest, dims[d])
-        found[first] = rest
-        return tuple(found)
+        coordinates[first] = rest
+        return tuple(coordinates)
 
-    # ------------------------------------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------------------------------------ simplification
     def _next(self) -> int:
         self._count += 1
         return self._count
@@ -307,15 +309,15 @@ class Space:
     def _divide(self, form: Affine, divisor: int) -> tuple[Affine, Affine | None]:
         """Return the exact quotient of the divisible terms, and the rest; None if the rest is below the divisor."""
         if divisor <= 0:
-            raise InternalError(f"division of an index by {divisor}")
-        whole = tuple((a, c // divisor) for a, c in form.terms if c % divisor == 0)
+            raise InternalError(f"an index cannot be divided by {divisor}")
+        exact = tuple((a, c // divisor) for a, c in form.terms if c % divisor == 0)
         rest = Affine(form.constant % divisor, tuple((a, c) for a, c in form.terms if c % divisor))
-        quotient = Affine(form.constant // divisor, whole)
+        quotient = Affine(form.constant // divisor, exact)
         if rest.low < 0:  # splitting would go below zero: keep the form as it is
             return (ZERO, form) if form.high >= divisor else (ZERO, None)
         return quotient, None if rest.high < divisor else rest
 
-    def _part(self, kind: type[Quotient | Remainder], form: Affine, divisor: int) -> Affine:
+    def _division(self, kind: type[Quotient | Remainder], form: Affine, divisor: int) -> Affine:
         inner = _single_quotient(form)
         if inner is not None and kind is Quotient:  # (x / a) / b = x / (a b)
             return self.quotient(inner.form, inner.divisor * divisor)
@@ -324,13 +326,13 @@ class Space:
         key = (kind, form, divisor)
         return _term(self._derived.get(key) or self._derive(key, kind(self._next(), low, high, form, divisor)))
 
-    def _rejoin(self, terms: dict[Atom | Affine, int]) -> None:
+    def _recombine_divisions(self, terms: dict[Atom | Affine, int]) -> None:
         """Rewrite ``k d (x / d) + k (x % d)`` to ``k x`` in place; x goes in as a term that is not an atom."""
         for atom in [a for a in terms if isinstance(a, Remainder)]:
             k = terms.get(atom, 0)
-            twin = self._matching_quotient(atom.form, atom.divisor)
-            if k and twin is not None and terms.get(twin) == k * atom.divisor:
-                del terms[atom], terms[twin]
+            quotient = self._matching_quotient(atom.form, atom.divisor)
+            if k and quotient is not None and terms.get(quotient) == k * atom.divisor:
+                del terms[atom], terms[quotient]
                 terms[atom.form] = k  # a form as a key, which _expand resolves
 
     def _matching_quotient(self, form: Affine, divisor: int) -> Atom | None:
@@ -341,7 +343,7 @@ class Space:
         return self._derived.get((Quotient, form, divisor))
 
     @staticmethod
-    def _loose(terms: dict[Any, int]) -> bool:
+    def _has_forms(terms: dict[Any, int]) -> bool:
         return any(isinstance(a, Affine) for a in terms)
 
     def _expand(self, constant: int, ordered: list[tuple[Any, int]]) -> Affine:
@@ -368,21 +370,21 @@ def _by_number(term: tuple[Any, int]) -> int:
 
 def strides(dims: Sequence[int]) -> tuple[int, ...]:
     """Return the row-major strides of dims, in elements."""
-    found, step = [0] * len(dims), 1
+    steps, step = [0] * len(dims), 1
     for d in range(len(dims) - 1, -1, -1):
-        found[d] = step
+        steps[d] = step
         step *= dims[d]
-    return tuple(found)
+    return tuple(steps)
 
 
 def atoms_of(forms: Any) -> list[Atom]:
     """Return every atom in some forms, also those inside other atoms, in order of creation."""
-    found: dict[Atom, None] = {}
+    atoms: dict[Atom, None] = {}
     stack = [a for f in forms for a, _ in f.terms]
     while stack:
         atom = stack.pop()
-        if atom in found:
+        if atom in atoms:
             continue
-        found[atom] = None
+        atoms[atom] = None
         stack += [a for f in atom.forms for a, _ in f.terms]
-    return sorted(found, key=lambda a: a.number)
+    return sorted(atoms, key=lambda a: a.number)

@@ -84,17 +84,17 @@ class Region:
 def lower_box(
     region: Region,
     dims: tuple[int, ...],
-    inside: Mapping[Any, int],
+    fused: Mapping[Any, int],
     reads: Reads,
     stores_at: StoresAt,
-    given: dict[Value, Any] | None = None,
+    externals: dict[Value, Any] | None = None,
 ) -> Box:
     """Lower the outputs of a group over one region."""
     loops = region.loops()
     flat = tuple(n for split in loops for n in split)
     space = Space(flat)
     index = space.index(dims, tuple(_coordinates(space, region)))
-    body = Body(space, inside, reads, given)
+    body = Body(space, fused, reads, externals)
     return Box(body, stores_at(body, index), flat)
 
 
@@ -102,37 +102,37 @@ def _coordinates(space: Space, region: Region) -> list[Affine]:
     coordinates, position = [], 0
     for d, ((low, _), split) in enumerate(zip(region.bounds, region.loops(), strict=True)):
         parts = [(space.loop(position + i), step * region.step(d)) for i, step in enumerate(strides(split))]
-        coordinates.append(space.combine(parts).shifted(low))
+        coordinates.append(space.combine(parts).shift(low))
         position += len(split)
     return coordinates
 
 
 def split_into_boxes(
     dims: tuple[int, ...],
-    inside: Mapping[Any, int],
+    fused: Mapping[Any, int],
     reads: Reads,
     stores_at: StoresAt,
-    given: dict[Value, Any] | None = None,
+    externals: dict[Value, Any] | None = None,
 ) -> list[Box]:
     """Split the iteration space so that guards are decided and quotients vanish, as far as that is worthwhile."""
-    whole = Region(tuple((0, n) for n in dims))
-    pending: list[Region] = [whole]
+    root = Region(tuple((0, n) for n in dims))
+    pending: list[Region] = [root]
     done: list[Box] = []
     while pending:
         region = pending.pop()
-        box = lower_box(region, dims, inside, reads, stores_at, given)
-        cut = _cut(box, region)
-        count = len(done) + len(pending) + len(cut or ())
-        if cut is not None and count <= MAX_BOXES and len(box.nodes) * count <= _MAX_BOX_NODES:
-            pending += cut[::-1]
-        elif (split := split_region(box.forms, region)) is not None:
-            pending.append(split)
+        box = lower_box(region, dims, fused, reads, stores_at, externals)
+        pieces = _split_at_guards(box, region)
+        count = len(done) + len(pending) + len(pieces or ())
+        if pieces is not None and count <= MAX_BOXES and len(box.nodes) * count <= _MAX_BOX_NODES:
+            pending += pieces[::-1]
+        elif (smaller := split_region(box.forms, region)) is not None:
+            pending.append(smaller)
         else:
             done.append(box)
     return done
 
 
-def _cut(box: Box, region: Region) -> list[Region] | None:
+def _split_at_guards(box: Box, region: Region) -> list[Region] | None:
     """Split a region where the guards of one dimension change, or by remainder; None if there is nothing to split."""
     if region.splits:
         return None
@@ -149,7 +149,7 @@ def _cut(box: Box, region: Region) -> list[Region] | None:
             d = atom.position
             low, high = region.bounds[d]
             borders = [low, *(low + p * region.step(d) for p in sorted(points)), high]
-            return [Region(_with_bounds(region, d, piece), steps=region.steps) for piece in pairwise(borders)]
+            return [Region(_with_bounds(region, d, bounds), steps=region.steps) for bounds in pairwise(borders)]
     return None
 
 
@@ -159,12 +159,12 @@ def _with_bounds(region: Region, d: int, bounds: tuple[int, int]) -> tuple[tuple
 
 def _phases(box: Box, atom: Atom) -> int:
     """Return the loop step at which an undecided condition on a remainder becomes constant; 1 if there is none."""
-    for form, _, _ in _open_conditions(box):
+    for form, _, _ in _undecided_conditions(box):
         for part, _ in form.terms:
             if not isinstance(part, Remainder) or len(part.form.terms) != 1:
                 continue
-            ((of, c),), divisor = part.form.terms, part.divisor
-            if of is atom and divisor // gcd(c, divisor) <= _MAX_PHASES:
+            ((dividend, c),), divisor = part.form.terms, part.divisor
+            if dividend is atom and divisor // gcd(c, divisor) <= _MAX_PHASES:
                 return divisor // gcd(c, divisor)
     return 1
 
@@ -172,7 +172,7 @@ def _phases(box: Box, atom: Atom) -> int:
 def _breakpoints(box: Box, atom: Atom) -> set[int]:
     """Return the indices along a loop at which an undecided condition on that loop alone changes."""
     points: set[int] = set()
-    for form, low, high in _open_conditions(box):
+    for form, low, high in _undecided_conditions(box):
         if len(form.terms) != 1 or form.terms[0][0] is not atom:
             continue
         c, k = form.terms[0][1], form.constant
@@ -181,12 +181,12 @@ def _breakpoints(box: Box, atom: Atom) -> set[int]:
     return {p for p in points if 0 < p <= atom.high}
 
 
-def _open_conditions(box: Box) -> list[Condition]:
-    found = [c for n in box.nodes if isinstance(n, Guard) for c in n.conditions]
+def _undecided_conditions(box: Box) -> list[Condition]:
+    conditions = [c for n in box.nodes if isinstance(n, Guard) for c in n.conditions]
     for atom in atoms_of(box.forms):
         if isinstance(atom, Choice):
-            found += atom.conditions
-    return found
+            conditions += atom.conditions
+    return conditions
 
 
 def split_region(forms: Sequence[Affine], region: Region) -> Region | None:
@@ -205,9 +205,11 @@ def split_region(forms: Sequence[Affine], region: Region) -> Region | None:
 
 def _with_split(dims: tuple[tuple[int, ...], ...], position: int, step: int) -> tuple[tuple[int, ...], ...]:
     """Return the loops of each dimension, with the loop at a position split."""
-    found, seen = [], 0
+    result, first = [], 0
     for loops in dims:
-        at = position - seen
-        seen += len(loops)
-        found.append((*loops[:at], loops[at] // step, step, *loops[at + 1 :]) if 0 <= at < len(loops) else loops)
-    return tuple(found)
+        local = position - first
+        first += len(loops)
+        result.append(
+            (*loops[:local], loops[local] // step, step, *loops[local + 1 :]) if 0 <= local < len(loops) else loops
+        )
+    return tuple(result)

@@ -11,7 +11,7 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
-from cyxla.xla.cpu.kernel.quote import numbered
+from cyxla.xla.cpu.kernel.quote import number_instructions
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import table_definition
 from cyxla.xla.cpu.loops.loop_ir import Reads
@@ -20,8 +20,8 @@ from cyxla.xla.cpu.loops.straight_line import (
     MAX_ELEMENTS,
     POLL_EVERY,
     ArraySource,
+    KernelState,
     Scope,
-    Shared,
     UnsuitableLoopError,
     update_chain,
 )
@@ -30,7 +30,7 @@ from cyxla.xla.hlo import OPCODES, Instruction
 MAX_STATE_ELEMENTS = 256  # elements in locals
 
 
-_KERNEL_NS = 1.6 * machine.KERNEL_CALL_NS  # of a call whose arrays change between iterations
+_KERNEL_NS = 1.6 * machine.KERNEL_CALL_NS  # time of a kernel call in a loop, with pointers set up anew
 _LANES = 16
 
 
@@ -44,24 +44,24 @@ def emit_local_while(ins: Instruction) -> Step | str:
 
 def used_leaves(ins: Instruction) -> set[int]:
     """Return the leaves of a loop's result that may be read."""
-    everything = set(range(len(own_leaves(ins))))
+    all_leaves = set(range(len(own_leaves(ins))))
     if ins.is_root or any(u.opcode != "get-tuple-element" for u in ins.users):
-        return everything
-    taken = {u.attrs["index"] for u in ins.users if u.users or u.is_root}
-    return {n for n, v in enumerate(own_leaves(ins)) if v.index[0] in taken}
+        return all_leaves
+    indices = {u.attrs["index"] for u in ins.users if u.users or u.is_root}
+    return {n for n, v in enumerate(own_leaves(ins)) if v.index[0] in indices}
 
 
 def _instructions(ins: Instruction) -> list[Instruction]:
     """Return the element-wise instructions of a loop and of loops and branches inside it."""
-    found: list[Instruction] = []
+    elementwise: list[Instruction] = []
     stack = list(ins.called)
     while stack:
-        for inner in stack.pop().instructions:
-            if inner.opcode in CONTROL_FLOW:
-                stack += inner.called
-            elif inner.shape.is_array and OPCODES[inner.opcode].elementwise and inner.operands:
-                found.append(inner)
-    return found
+        for nested in stack.pop().instructions:
+            if nested.opcode in CONTROL_FLOW:
+                stack += nested.called
+            elif nested.shape.is_array and OPCODES[nested.opcode].elementwise and nested.operands:
+                elementwise.append(nested)
+    return elementwise
 
 
 def _ns(ins: Instruction) -> float:
@@ -71,75 +71,82 @@ def _ns(ins: Instruction) -> float:
 
 class _Loop:
     def __init__(self, ins: Instruction) -> None:
-        self.ins, self.own, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
+        self.ins, self.state, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
         self.reads = Reads()
         body = ins.called[0]
         parameters, results = own_leaves(body.parameters[0]), leaves(body.root)
-        self.kept = [p == r for p, r in zip(parameters, results, strict=True)]
+        self.is_invariant = [p == r for p, r in zip(parameters, results, strict=True)]
         self.used = used_leaves(ins)
-        self.updated = [n for n, v in enumerate(self.own) if not self.kept[n] and v.shape.size > MAX_ELEMENTS]
+        self.updated = [n for n, v in enumerate(self.state) if not self.is_invariant[n] and v.shape.size > MAX_ELEMENTS]
         self.check()
 
     def check(self) -> None:
         """Raise `UnsuitableLoopError` if the state is too large, or if an array would be read while it is updated."""
-        if any(v.shape.size == 0 for v in self.own):
+        if any(v.shape.size == 0 for v in self.state):
             raise UnsuitableLoopError("an empty array in the state")
         for n in self.updated:
             if update_chain(self.ins.called[0], n) is None:
-                raise UnsuitableLoopError(f"a state of {self.own[n].shape.size} elements")
+                raise UnsuitableLoopError(f"a state of {self.state[n].shape.size} elements")
             if self.initial.count(self.initial[n]) > 1:
                 raise UnsuitableLoopError("an updated array is also read as a loop-invariant one")
-        if any(self.kept[n] and self.own[n].shape.size > MAX_ELEMENTS for n in self.used):
+        if any(self.is_invariant[n] and self.state[n].shape.size > MAX_ELEMENTS for n in self.used):
             raise UnsuitableLoopError("a large loop-invariant array is a result")
-        carried = sum(v.shape.size for n, v in enumerate(self.own) if not self.kept[n] and n not in self.updated)
+        carried = sum(
+            v.shape.size for n, v in enumerate(self.state) if not self.is_invariant[n] and n not in self.updated
+        )
         if carried > MAX_STATE_ELEMENTS:
             raise UnsuitableLoopError(f"a state of {carried} elements")
-        apart = _KERNEL_NS * (1 + self.kept.count(False))
-        gain = sum(_ns(i) * (i.shape.size - -(-i.shape.size // _LANES)) for i in _instructions(self.ins))
-        if gain > apart:
-            raise UnsuitableLoopError(f"vectors would save {int(gain)} ns per iteration")
+        separate_ns = _KERNEL_NS * (1 + self.is_invariant.count(False))
+        vector_gain_ns = sum(_ns(i) * (i.shape.size - -(-i.shape.size // _LANES)) for i in _instructions(self.ins))
+        if vector_gain_ns > separate_ns:
+            raise UnsuitableLoopError(f"vectors would save {int(vector_gain_ns)} ns per iteration")
 
     def step(self) -> Step:
         """Emit the kernel and return its step."""
         targets = [self.reads.slot(self.initial[n]) for n in self.updated]
-        held: dict[Value, ArraySource] = {
+        sources: dict[Value, ArraySource] = {
             v: self.reads.slot(v) for v in self.initial if v.instruction.opcode != "constant"
         }
-        shared = Shared(self.reads, CWriter(), numbers=numbered([self.ins]))
-        scope = Scope(shared, held)
+        kernel_state = KernelState(self.reads, CWriter(), numbers=number_instructions([self.ins]))
+        scope = Scope(kernel_state, sources)
         pointers = {n: f"p{slot}" for n, slot in zip(self.updated, targets, strict=True)}
-        state = scope.loop(self.ins, pointers)
+        final_state = scope.loop(self.ins, pointers)
         written = [n for n in sorted(self.used) if n not in self.updated]
-        finals = [self.finals(scope, n, state[n]) for n in written]
-        writes = tuple(self.own[n] for n in (*self.updated, *written))
-        text = self.text(scope, shared, writes, finals)
-        loops = tuple(LoopListing(b) for b in shared.bodies)
+        finals = [self.finals(scope, n, final_state[n]) for n in written]
+        writes = tuple(self.state[n] for n in (*self.updated, *written))
+        text = self.text(scope, kernel_state, writes, finals)
+        loops = tuple(LoopListing(b) for b in kernel_state.bodies)
         kernel = Kernel(text, cost=scope.cost, kind=KernelKind.SMALL_LOOP, loops=loops)
         pairs = tuple(enumerate(targets))
         return Step(kernel, self.reads.values, writes, must_alias=pairs, context=True)
 
-    def finals(self, scope: Scope, number: int, held: ArraySource) -> list[str]:
+    def finals(self, scope: Scope, number: int, source: ArraySource) -> list[str]:
         """Return the final elements of a leaf of the state; a loop-invariant leaf is read from its initial array."""
-        return held if isinstance(held, list) else scope.elements(self.initial[number])
+        return source if isinstance(source, list) else scope.elements(self.initial[number])
 
-    def text(self, scope: Scope, shared: Shared, writes: tuple[Value, ...], finals: list[list[str]]) -> str:
+    def text(self, scope: Scope, kernel_state: KernelState, writes: tuple[Value, ...], finals: list[list[str]]) -> str:
         """Return the C of the kernel."""
         c, reads = CWriter(), self.reads.values
         c.lines(memory_typedefs([*reads, *writes]))
-        c.lines([table_definition(name, literal.shape.dtype, literal.array) for literal, name in shared.tables.items()])
+        c.lines(
+            [
+                table_definition(name, literal.shape.dtype, literal.array)
+                for literal, name in kernel_state.tables.items()
+            ]
+        )
         c.line(f"/* while -> {', '.join(str(w.shape) for w in writes[:4])} */")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             for k, value in enumerate(reads):
                 const = "" if k < len(self.updated) else "const "
                 c.line(f"{const}{memory_type(value.shape.dtype)} *const p{k} = bufs[{k}];")
             c.line(f"const cyx_ctx *const ctx = bufs[{len(reads) + len(writes)}];")
-            c.line(f"int64_t left = {POLL_EVERY};")
+            c.line(f"int64_t budget = {POLL_EVERY};")
             c.line("cyx_status s;")
             c.lines(scope.c.written)
             for k, texts in enumerate(finals, len(self.updated)):
                 dtype = writes[k].shape.dtype
                 c.line(f"{memory_type(dtype)} *const r{k} = bufs[{len(reads) + k}];")
                 c.lines([f"r{k}[{e}] = {scalar.store(dtype, x)};" for e, x in enumerate(texts)])
-            c.line("(void)begin; (void)end; (void)left; (void)s; (void)ctx;")
+            c.line("(void)begin; (void)end; (void)budget; (void)s; (void)ctx;")
             c.line("return CYX_OK;")
         return c.text()

@@ -48,37 +48,37 @@ class Body(Graph):
     ----------
     space : Space
         Iteration space of the indices.
-    inside : dict of Instruction to int
+    fused : dict of Instruction to int
         Instructions that are computed here rather than read from memory, with their numbers for quotes in the C.
     reads : Reads
         Arrays that the kernel reads; new ones are added.
-    given : dict of Value to callable, optional
+    externals : dict of Value to callable, optional
         Lowerings (index) -> Node of values that the emitter supplies itself.
     """
 
     def __init__(
         self,
         space: Space,
-        inside: Mapping[Instruction, int],
+        fused: Mapping[Instruction, int],
         reads: Reads,
-        given: dict[Value, Callable[[Index], Node]] | None = None,
+        externals: dict[Value, Callable[[Index], Node]] | None = None,
     ) -> None:
         super().__init__()
-        self.space, self.inside, self.reads, self._lowered_elsewhere = space, inside, reads, given or {}
-        self._known: dict[_Request, Node] = {}
+        self.space, self.fused, self.reads, self._externals = space, fused, reads, externals or {}
+        self._lowered: dict[_Request, Node] = {}
         self._integers: dict[Node, int] = {}
-        self._given_instructions = {v.instruction for v in self._lowered_elsewhere}
+        self._external_instructions = {v.instruction for v in self._externals}
 
     def quote(self, ins: Instruction) -> str:
         """Return the quote of an instruction for a comment in the C; empty if it is not computed here."""
-        return quote(ins, self.inside, self.reads.slots) if ins in self.inside else ""
+        return quote(ins, self.fused, self.reads.slots) if ins in self.fused else ""
 
     def constant(self, dtype: ElementType, value: Any) -> Node:
         """Return the constant of a value; start indices know those of integers."""
-        found = super().constant(dtype, value)
+        node = super().constant(dtype, value)
         if dtype.is_integer:
-            self._integers[found] = int(value)
-        return found
+            self._integers[node] = int(value)
+        return node
 
     def value(self, ins: Instruction, index: Index) -> Node:
         """Lower the element of an instruction's result at an index."""
@@ -88,40 +88,40 @@ class Body(Graph):
         stack = [started]
         while True:
             frame = stack[-1]
-            if frame.wanted:
-                started = self._start(*frame.wanted.pop())
+            if frame.requests:
+                started = self._start(*frame.requests.pop())
                 if isinstance(started, Node):
-                    frame.found.append(started)
+                    frame.results.append(started)
                 else:
                     stack.append(started)
                 continue
             done = frame.resume()
             if done is not None:
-                self._known[frame.key] = done
+                self._lowered[frame.key] = done
                 stack.pop()
                 if not stack:
                     return done
-                stack[-1].found.append(done)
+                stack[-1].results.append(done)
 
     def _start(self, ins: Instruction, index: Index) -> Node | _Frame:
-        known = self._known.get((ins, index))
-        if known is not None:
-            return known
+        node = self._lowered.get((ins, index))
+        if node is not None:
+            return node
         if ins.opcode == "constant":
             return self._constant(ins, index)
-        if ins not in self.inside or ins in self._given_instructions:
+        if ins not in self.fused or ins in self._external_instructions:
             source = resolve(ins)
-            if source in self._lowered_elsewhere:
-                return self._lowered_elsewhere[source](index.at(source.shape.dims))
+            if source in self._externals:
+                return self._externals[source](index.at(source.shape.dims))
             if source.instruction.opcode == "constant":
                 return self._constant(source.instruction, index)
-            if source.instruction not in self.inside:
+            if source.instruction not in self.fused:
                 return self._element(source, index)
             if source.instruction is not ins:
                 return self._start(source.instruction, index.at(source.shape.dims))
         handler = HANDLERS.get(ins.opcode) or (_elementwise if OPCODES[ins.opcode].elementwise else None)
         if handler is None:
-            raise UnimplementedError(f"{ins.opcode} inside a fused loop", where=repr(ins))
+            raise UnimplementedError(f"{ins.opcode} cannot be lowered inside a fused loop", where=repr(ins))
         return _Frame((ins, index), handler(self, ins, index))
 
     def _element(self, source: Value, index: Index) -> Node:
@@ -135,7 +135,7 @@ class Body(Graph):
             return self.table(literal, index.linear)
         return self._element(Value(ins), index)
 
-    def clamped(self, node: Node, high: int) -> Affine:
+    def clamp_start(self, node: Node, high: int) -> Affine:
         """Return the form of a start index that is read at run time, clamped to [0, high]."""
         if node in self._integers:
             return Affine(min(max(self._integers[node], 0), high))
@@ -145,21 +145,21 @@ class Body(Graph):
 class _Frame:
     """Suspended handler: the requests still to be lowered, and the nodes found."""
 
-    __slots__ = ("found", "generator", "key", "wanted")
+    __slots__ = ("generator", "key", "requests", "results")
 
     def __init__(self, key: _Request, generator: Generator[list[_Request], list[Node], Node]) -> None:
         self.key, self.generator = key, generator
-        self.wanted: list[_Request] = []
-        self.found: Any = None  # the nodes requested; None before the first request
+        self.requests: list[_Request] = []
+        self.results: Any = None  # nodes of the last requests; None before the first
 
     def resume(self) -> Node | None:
         """Run the handler to its next request; return its node if it is done."""
         try:
-            asked = self.generator.send(self.found)
+            requests = self.generator.send(self.results)
         except StopIteration as end:
-            made: Node = end.value
-            return made
-        self.wanted, self.found = asked[::-1], []
+            node: Node = end.value
+            return node
+        self.requests, self.results = requests[::-1], []
         return None
 
 
@@ -181,10 +181,10 @@ def _map(body: Body, ins: Instruction, index: Index) -> _Steps:
 def _broadcast(body: Body, ins: Instruction, index: Index) -> _Steps:
     operand = ins.operands[0]
     if operand.shape.size == 1:
-        at = body.space.index(operand.shape.dims, _zeros(operand.shape.rank))
+        source = body.space.index(operand.shape.dims, _zeros(operand.shape.rank))
     else:
-        at = body.space.index(operand.shape.dims, tuple(index.coordinates[d] for d in ins.attrs["dimensions"]))
-    (node,) = yield [(operand, at)]
+        source = body.space.index(operand.shape.dims, tuple(index.coordinates[d] for d in ins.attrs["dimensions"]))
+    (node,) = yield [(operand, source)]
     return node
 
 
@@ -194,8 +194,8 @@ def _zeros(rank: int) -> tuple[Affine, ...]:
 
 def _transpose(body: Body, ins: Instruction, index: Index) -> _Steps:
     coordinates: list[Affine] = [Affine(0)] * ins.shape.rank
-    for out, of in enumerate(ins.attrs["dimensions"]):
-        coordinates[of] = index.coordinates[out]
+    for out, dim in enumerate(ins.attrs["dimensions"]):
+        coordinates[dim] = index.coordinates[out]
     (node,) = yield [(ins.operands[0], body.space.index(ins.operands[0].shape.dims, tuple(coordinates)))]
     return node
 
@@ -203,30 +203,30 @@ def _transpose(body: Body, ins: Instruction, index: Index) -> _Steps:
 def _reverse(body: Body, ins: Instruction, index: Index) -> _Steps:
     coordinates = list(index.coordinates)
     for d in ins.attrs["dimensions"]:
-        coordinates[d] = coordinates[d].scaled(-1).shifted(ins.shape.dims[d] - 1)
+        coordinates[d] = coordinates[d].scale(-1).shift(ins.shape.dims[d] - 1)
     (node,) = yield [(ins.operands[0], body.space.index(ins.shape.dims, tuple(coordinates)))]
     return node
 
 
 def _slice(body: Body, ins: Instruction, index: Index) -> _Steps:
-    cuts = ins.attrs["slice"]
-    at = tuple(c.scaled(s.stride).shifted(s.start) for c, s in zip(index.coordinates, cuts, strict=True))
-    (node,) = yield [(ins.operands[0], body.space.index(ins.operands[0].shape.dims, at))]
+    slices = ins.attrs["slice"]
+    coordinates = tuple(c.scale(s.stride).shift(s.start) for c, s in zip(index.coordinates, slices, strict=True))
+    (node,) = yield [(ins.operands[0], body.space.index(ins.operands[0].shape.dims, coordinates))]
     return node
 
 
 def _pad(body: Body, ins: Instruction, index: Index) -> _Steps:
     operand, filler = ins.operands
-    conditions, at = _padded(body.space, operand.shape.dims, ins.attrs["padding"], index)
+    conditions, coordinates = _padded(body.space, operand.shape.dims, ins.attrs["padding"], index)
     if any(c.decided is False for c in conditions) or operand.shape.size == 0:
         (node,) = yield [(filler, body.space.scalar)]
         return node
-    inside = (operand, body.space.index(operand.shape.dims, at))
+    inside = (operand, body.space.index(operand.shape.dims, coordinates))
     if not conditions:
         (node,) = yield [inside]
         return node
-    inner, outer = yield [inside, (filler, body.space.scalar)]
-    return body.guard(conditions, inner, outer)
+    inside_node, outside_node = yield [inside, (filler, body.space.scalar)]
+    return body.guard(conditions, inside_node, outside_node)
 
 
 def _padded(
@@ -234,17 +234,17 @@ def _padded(
 ) -> tuple[tuple[Condition, ...], tuple[Affine, ...]]:
     """Return the undecided conditions, and the operand's coordinates: right if they hold, in bounds otherwise."""
     conditions: list[Condition] = []
-    at: list[Affine] = []
+    coordinates: list[Affine] = []
     for c, n, p in zip(index.coordinates, dims, padding, strict=True):
-        moved, step = c.shifted(-p.low), p.interior + 1
-        mine = [Condition(moved, 0, (n - 1) * step)]
+        shifted, step = c.shift(-p.low), p.interior + 1
+        own = [Condition(shifted, 0, (n - 1) * step)]
         if step > 1:
-            mine.append(Condition(space.remainder(moved, step), 0, 0))
-            moved = space.quotient(moved, step)
-        unsettled = tuple(m for m in mine if m.decided is not True)
-        conditions += unsettled
-        at.append(space.choice(unsettled, moved, n - 1) if unsettled else moved)
-    return tuple(conditions), tuple(at)
+            own.append(Condition(space.remainder(shifted, step), 0, 0))
+            shifted = space.quotient(shifted, step)
+        undecided = tuple(m for m in own if m.decided is not True)
+        conditions += undecided
+        coordinates.append(space.choice(undecided, shifted, n - 1) if undecided else shifted)
+    return tuple(conditions), tuple(coordinates)
 
 
 def _concatenate(body: Body, ins: Instruction, index: Index) -> _Steps:
@@ -254,16 +254,16 @@ def _concatenate(body: Body, ins: Instruction, index: Index) -> _Steps:
         size = operand.shape.dims[axis]
         condition = Condition(index.coordinates[axis], start, start + size - 1)
         if size and condition.decided is not False:
-            pieces.append((operand, condition, index.coordinates[axis].shifted(-start)))
+            pieces.append((operand, condition, index.coordinates[axis].shift(-start)))
         start += size
-    only = len(pieces) == 1 or pieces[0][1].decided
-    wanted = []
-    for operand, condition, moved in pieces[:1] if only else pieces:
-        safe = [moved if only and d == axis else c for d, c in enumerate(index.coordinates)]
-        if not only:
-            safe[axis] = body.space.choice((condition,), moved, operand.shape.dims[axis] - 1)
-        wanted.append((operand, body.space.index(operand.shape.dims, tuple(safe))))
-    nodes = yield wanted
+    is_single = len(pieces) == 1 or pieces[0][1].decided
+    requests = []
+    for operand, condition, shifted in pieces[:1] if is_single else pieces:
+        coordinates = [shifted if is_single and d == axis else c for d, c in enumerate(index.coordinates)]
+        if not is_single:
+            coordinates[axis] = body.space.choice((condition,), shifted, operand.shape.dims[axis] - 1)
+        requests.append((operand, body.space.index(operand.shape.dims, tuple(coordinates))))
+    nodes = yield requests
     result = nodes[-1]
     for node, (_, condition, _) in zip(nodes[-2::-1], pieces[-2::-1], strict=False):
         result = body.guard((condition,), node, result)
@@ -280,17 +280,17 @@ def _iota(body: Body, ins: Instruction, index: Index) -> _Steps:
 def _dynamic_slice(body: Body, ins: Instruction, index: Index) -> _Steps:
     operand = ins.operands[0]
     starts = yield start_requests(body, ins.operands[1:], operand.shape.rank)
-    at = [
-        body.space.add(c, body.clamped(s, n - size))
+    coordinates = [
+        body.space.add(c, body.clamp_start(s, n - size))
         for c, s, n, size in zip(index.coordinates, starts, operand.shape.dims, ins.shape.dims, strict=True)
     ]
-    (node,) = yield [(operand, body.space.index(operand.shape.dims, tuple(at)))]
+    (node,) = yield [(operand, body.space.index(operand.shape.dims, tuple(coordinates)))]
     return node
 
 
 def start_requests(body: Body, operands: tuple[Instruction, ...], rank: int) -> list[_Request]:
     """Return the requests for the start indices of dynamic-slice and dynamic-update-slice, in either form."""
-    if len(operands) == 1 and operands[0].shape.rank == 1:  # the old form: one vector
+    if len(operands) == 1 and operands[0].shape.rank == 1:  # the older form of the operation: one vector of indices
         return [(operands[0], body.space.index((rank,), (Affine(d),))) for d in range(rank)]
     return [(o, body.space.scalar) for o in operands]
 
@@ -300,20 +300,20 @@ def _gather(body: Body, ins: Instruction, index: Index) -> _Steps:
     a, space = ins.attrs, body.space
     offset_dims = a["offset_dims"]
     batch = [c for d, c in enumerate(index.coordinates) if d not in offset_dims]
-    wanted = []
+    requests = []
     for k in range(len(a["start_index_map"])):
-        at = list(batch)
+        batch_coordinates = list(batch)
         if a["index_vector_dim"] < indices.shape.rank:
-            at.insert(a["index_vector_dim"], Affine(k))
-        wanted.append((indices, space.index(indices.shape.dims, tuple(at))))
-    starts = yield wanted
+            batch_coordinates.insert(a["index_vector_dim"], Affine(k))
+        requests.append((indices, space.index(indices.shape.dims, tuple(batch_coordinates))))
+    starts = yield requests
     coordinates = [Affine(0)] * operand.shape.rank
     for k, d in enumerate(a["start_index_map"]):
-        coordinates[d] = body.clamped(starts[k], operand.shape.dims[d] - a["slice_sizes"][d])
+        coordinates[d] = body.clamp_start(starts[k], operand.shape.dims[d] - a["slice_sizes"][d])
     for d, batch_dim in zip(a["operand_batching_dims"], a["start_indices_batching_dims"], strict=True):
         coordinates[d] = batch[batch_dim - (batch_dim > a["index_vector_dim"])]
-    gone = {*a["collapsed_slice_dims"], *a["operand_batching_dims"]}
-    for d, out in zip([d for d in range(operand.shape.rank) if d not in gone], offset_dims, strict=True):
+    sliced = {*a["collapsed_slice_dims"], *a["operand_batching_dims"]}
+    for d, out in zip([d for d in range(operand.shape.rank) if d not in sliced], offset_dims, strict=True):
         coordinates[d] = space.add(coordinates[d], index.coordinates[out])
     (node,) = yield [(operand, space.index(operand.shape.dims, tuple(coordinates)))]
     return node

@@ -22,7 +22,7 @@ from cyxla.xla.cpu.loops.nodes import Load
 MAX_UNBLOCKED_TRIP = MAX_UNBLOCKED_ROW  # an innermost loop of up to this trip count is not blocked
 BLOCK_LENGTH = 1024  # approximate trip count of a block of longer loops
 
-_EMPTY = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {
+_EMPTY_KERNEL = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {
   return CYX_OK;
 }
 """
@@ -66,7 +66,7 @@ def slots(box: Box) -> list[int]:
     return sorted({n.slot for n in box.nodes if isinstance(n, Load)})
 
 
-def _locals(box: Box) -> list[str]:
+def _stream_buffers(box: Box) -> list[str]:
     return [f"{scalar.storage_type(s.dtype)} s{s.slot}[{{trip}}] __attribute__((aligned(64)));" for s in box.stores]
 
 
@@ -113,7 +113,7 @@ class Innermost:
 def innermost(box: Box, nest: LoopNest, *, streamed: bool, in_place: bool) -> Innermost:
     """Return the innermost loop of a box whose nodes are emitted."""
     lines, after = _inner_lines(box, nest, streamed)
-    return Innermost(nest, lines, after, _locals(box) if streamed else [], in_place)
+    return Innermost(nest, lines, after, _stream_buffers(box) if streamed else [], in_place)
 
 
 def write_blocks(writer: CWriter, innermost: Innermost, blocks: Blocks) -> None:
@@ -223,18 +223,18 @@ class Blocks:
 
 def block_length(extent: int) -> int:
     """Return the block length for a long loop: a divisor of its extent, if there is one of suitable size."""
-    fitting = [d for d in range(256, MAX_UNBLOCKED_TRIP + 1) if extent % d == 0]
-    best = [d for d in fitting if d % 64 == 0] or [d for d in fitting if d % 16 == 0] or fitting
-    return min(best, key=lambda d: (abs(d - BLOCK_LENGTH), d), default=BLOCK_LENGTH)
+    divisors = [d for d in range(256, MAX_UNBLOCKED_TRIP + 1) if extent % d == 0]
+    preferred = [d for d in divisors if d % 64 == 0] or [d for d in divisors if d % 16 == 0] or divisors
+    return min(preferred, key=lambda d: (abs(d - BLOCK_LENGTH), d), default=BLOCK_LENGTH)
 
 
 def _level(writer: CWriter, nests: Sequence[LoopNest], i: int, head: str, blocks: Sequence[Blocks]) -> None:
     writer.line(head)
     if head.endswith("{"):
         writer.open()
-    for cut in blocks:
-        if nests[0].levels[i] == cut.name:
-            writer.line(f"const int64_t {cut.base} = {cut.start};")
+    for level_blocks in blocks:
+        if nests[0].levels[i] == level_blocks.name:
+            writer.line(f"const int64_t {level_blocks.base} = {level_blocks.start};")
     for nest in nests:
         writer.lines(nest.writers[i + 1].written)
 
@@ -242,24 +242,24 @@ def _level(writer: CWriter, nests: Sequence[LoopNest], i: int, head: str, blocks
 def assemble(parts: Sequence[Part], frame: KernelFrame, kind: KernelKind, note: str = "", scratch: int = 0) -> Kernel:
     """Return one kernel that runs several parts: its tasks are those of the parts, one after the other."""
     total = sum(p.ns for p in parts)
-    wanted = cost.tasks(total, sum(p.units for p in parts))
-    counts = [1 if wanted == 1 else max(1, min(p.units, round(wanted * p.ns / total))) for p in parts]
+    tasks = cost.tasks(total, sum(p.units for p in parts))
+    counts = [1 if tasks == 1 else max(1, min(p.units, round(tasks * p.ns / total))) for p in parts]
     if not parts:
-        return Kernel(_EMPTY, kind=kind)
-    if wanted == 1:
+        return Kernel(_EMPTY_KERNEL, kind=kind)
+    if tasks == 1:
         counts = [1] + [0] * (len(parts) - 1)
     head = "static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"
     writer = CWriter()
     writer.lines(memory_typedefs([*frame.reads.values, *frame.writes]))
     writer.lines([table_definition(n, *t) for t, n in _named_tables(frame)])
     body = "".join(p.text for p in parts)
-    last = CWriter()
+    main = CWriter()
     if note:
-        last.line(f"/* {note} */")
-    with last.block(head):
-        _call_parts(last, parts, counts)
-        last.line("return CYX_OK;")
-    text = writer.text() + body + last.text()
+        main.line(f"/* {note} */")
+    with main.block(head):
+        _call_parts(main, parts, counts)
+        main.line("return CYX_OK;")
+    text = writer.text() + body + main.text()
     loops = tuple(listing for p in parts for listing in p.loops)
     return Kernel(text, tasks=max(1, sum(counts)), cost=total, scratch=scratch, kind=kind, loops=loops)
 

@@ -6,7 +6,7 @@ array that the kernel reads, ``r0`` one that it writes, as in the C; behind ``#`
     p0 = s32[64] %i
     p1 = f32[100,256] %x
     loops i0 < 64, i1 < 259
-    %0 = given f32 0
+    %0 = external f32 0
     %1 = load s32 p0[i0]
     n3 = i1 - 3 if 0 <= i1 - 3 else 0
     n4 = clamp(%1, 0, 99)
@@ -36,7 +36,7 @@ from cyxla.xla.cpu.loops.index_map import (
     Runtime,
     atoms_of,
 )
-from cyxla.xla.cpu.loops.nodes import Apply, Call, Constant, Given, Guard, IndexValue, Load, Map, Node, Table
+from cyxla.xla.cpu.loops.nodes import Apply, Call, Constant, External, Guard, IndexValue, Load, Map, Node, Table
 from cyxla.xla.cpu.loops.vector_refusals import vector_refusals
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.service.refusal import Refusal
@@ -50,7 +50,7 @@ _COMMENT_COLUMN = 44
 
 
 class Fold(NamedTuple):
-    """Reduction over some loops: the given node of its result, the elements, and the initial value, if it has one."""
+    """Reduction over some loops: the external node of its result, the elements, and the initial value, if it has one."""
 
     result: Node
     element: Node
@@ -101,7 +101,7 @@ def loop_text(names: Names, body: Body, stores: Sequence[Store] = (), folds: Seq
     stores : sequence of Store
         Stores of the loop.
     folds : sequence of Fold
-        Reductions whose results are among the given nodes.
+        Reductions whose results are among the external nodes.
     """
     lines = [f"p{n} = {v.shape} {_array(v, names)}" for n, v in enumerate(body.reads.values)]
     loops = [f"{atom_text(a)} < {a.high + 1}" for a in body.space.loops]
@@ -139,8 +139,8 @@ def node_text(node: Node, names: Names) -> str:
             return f"guard {node.dtype} {_ref(inside)} if {_tests(conditions)} else {_ref(outside)}"
         case Call(writer=writer):
             return f"call {node.dtype} {operands}, writer={type(writer).__name__.strip('_')}"
-        case Given(key=key):
-            return f"given {node.dtype} {_key(key, names)}"
+        case External(key=key):
+            return f"external {node.dtype} {_key(key, names)}"
         case _:
             return f"{node!r} {node.dtype} {operands}"
 

@@ -15,7 +15,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.loops.index_map import Affine, Condition
 from cyxla.xla.hlo import Computation, Instruction
 
-_UNKNOWN_FLOPS = 1000  # of a computation or call
+_UNKNOWN_FLOPS = 1000  # operations of a computation or call
 
 
 class Node:
@@ -160,7 +160,7 @@ class Call(Node):
         self.writer = writer
 
 
-class Given(Node):
+class External(Node):
     """Value that an emitter computes itself; the key is the emitter's own."""
 
     __slots__ = ("key",)
@@ -210,10 +210,10 @@ class Graph:
         """Return an element-wise opcode of some operands."""
         key: tuple[Any, ...] = (Apply, ins.shape.dtype, operands, ins.opcode, tuple(ins.attrs.items()))
         try:
-            found = self._numbered.get(key)
+            node = self._numbered.get(key)
         except TypeError:  # an attribute that cannot be hashed: never shared
-            found, key = None, (Apply, id(ins), operands)
-        return found or self._add(key, Apply(len(self.nodes), ins.shape.dtype, operands, ins))
+            node, key = None, (Apply, id(ins), operands)
+        return node or self._add(key, Apply(len(self.nodes), ins.shape.dtype, operands, ins))
 
     def map(self, ins: Instruction, operands: tuple[Node, ...]) -> Node:
         """Return the computation of a map over some operands."""
@@ -230,10 +230,10 @@ class Graph:
         key = (Call, dtype, operands, writer)
         return self._numbered.get(key) or self._add(key, Call(len(self.nodes), dtype, operands, writer))
 
-    def given(self, dtype: ElementType, key: Hashable) -> Node:
+    def external(self, dtype: ElementType, key: Hashable) -> Node:
         """Return the value that an emitter knows under a key."""
-        full = (Given, dtype, key)
-        return self._numbered.get(full) or self._add(full, Given(len(self.nodes), dtype, key))
+        graph_key = (External, dtype, key)
+        return self._numbered.get(graph_key) or self._add(graph_key, External(len(self.nodes), dtype, key))
 
     def _add(self, key: tuple[Any, ...], node: Node) -> Node:
         self.nodes.append(node)

@@ -27,13 +27,13 @@ from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
-MAX_ELEMENTS = 32  # of one array
-MAX_NODES = 1500  # of one kernel; they bound the time of gcc
+MAX_ELEMENTS = 32  # elements of one array
+MAX_NODES = 1500  # nodes of one kernel, a bound on gcc's time
 DEPENDENT_OP_NS = 1.0  # time of an operation in a chain of dependent ones
 POLL_EVERY = machine.POLL_NS  # ns of estimated work between two checks for cancellation
 _MAX_NS = 1e12  # bound on any estimate
 _ASSUMED_TRIP_COUNT = 10_000  # of loops without a known trip count
-_PASSED = frozenset({"parameter", "constant"})
+_WITHOUT_CODE = frozenset({"parameter", "constant"})
 
 #: Elements of an array as C expressions in register types, or the array's slot among the reads.
 ArraySource = list[str] | int
@@ -44,7 +44,7 @@ class UnsuitableLoopError(Exception):
 
 
 @dataclass
-class Shared:
+class KernelState:
     """State shared by the scopes of one kernel.
 
     Attributes
@@ -76,97 +76,99 @@ class Scope:
 
     Parameters
     ----------
-    shared : Shared
+    kernel_state : Shared
         State of the kernel it is part of.
-    held : dict of Value to list of str or int
+    sources : dict of Value to list of str or int
         Sources of the values it starts from.
     computation : Computation, optional
         Computation whose instructions it may emit.
     """
 
-    def __init__(self, shared: Shared, held: dict[Value, ArraySource], computation: Computation | None = None) -> None:
-        self.shared, self.held = shared, dict(held)
+    def __init__(
+        self, kernel_state: KernelState, sources: dict[Value, ArraySource], computation: Computation | None = None
+    ) -> None:
+        self.kernel_state, self.sources = kernel_state, dict(sources)
         self.space = Space(())
         expressions, self.statements = _partition(computation) if computation is not None else ([], [])
-        numbers = shared.numbers
-        inside = {ins: numbers.setdefault(ins, len(numbers)) for ins in expressions}
-        given = {v: self._reader(v) for v in (*held, *(v for i in self.statements for v in own_leaves(i)))}
-        self.body = Body(self.space, inside, shared.reads, given)
-        shared.bodies.append(self.body)
-        self.nest = LoopNest(self.body, [], shared.names.child())
-        self.nest.tables = shared.tables
+        numbers = kernel_state.numbers
+        fused = {ins: numbers.setdefault(ins, len(numbers)) for ins in expressions}
+        externals = {v: self._reader(v) for v in (*sources, *(v for i in self.statements for v in own_leaves(i)))}
+        self.body = Body(self.space, fused, kernel_state.reads, externals)
+        kernel_state.bodies.append(self.body)
+        self.nest = LoopNest(self.body, [], kernel_state.names.child())
+        self.nest.tables = kernel_state.tables
         self.c = self.nest.writers[0]
         self.cost = 0.0
 
     @staticmethod
-    def of(shared: Shared, computation: Computation, parameters: Sequence[ArraySource]) -> Scope:
+    def of(kernel_state: KernelState, computation: Computation, parameters: Sequence[ArraySource]) -> Scope:
         """Return the scope of a computation, given the sources of its parameters' leaves."""
         own = [v for p in computation.parameters for v in own_leaves(p)]
-        return Scope(shared, dict(zip(own, parameters, strict=True)), computation)
+        return Scope(kernel_state, dict(zip(own, parameters, strict=True)), computation)
 
     def run(self) -> None:
         """Emit the statements in order: loops, branches, reductions. Other values are emitted when they are used."""
         for ins in self.statements:
             if ins.opcode != "dynamic-update-slice" or ins.shape.size <= MAX_ELEMENTS:
-                for value, held in zip(own_leaves(ins), _STATEMENTS[ins.opcode](self, ins), strict=True):
-                    self.held[value] = held
+                for value, source in zip(own_leaves(ins), _STATEMENTS[ins.opcode](self, ins), strict=True):
+                    self.sources[value] = source
 
     # ------------------------------------------------------------------------------------------------ values
     def source(self, value: Value) -> ArraySource:
         """Return the source of an array, which is computed if it has none yet."""
-        if value in self.held:
-            return self.held[value]
+        if value in self.sources:
+            return self.sources[value]
         if value.shape.size > MAX_ELEMENTS:
             if value.instruction.opcode == "constant":
-                return self.shared.reads.slot(value)
+                return self.kernel_state.reads.slot(value)
             raise UnsuitableLoopError(f"an array of {value.shape.size} elements")
         nodes = [self.node(value, e) for e in range(value.shape.size)]
         return self.texts(nodes)
 
     def elements(self, value: Value) -> list[str]:
         """Return the elements of an array as locals."""
-        held = self.source(value)
-        if isinstance(held, list):
-            return held
+        source = self.source(value)
+        if isinstance(source, list):
+            return source
         if value.shape.size > MAX_ELEMENTS:
             raise UnsuitableLoopError(f"an array of {value.shape.size} elements")
         return self.texts([self.node(value, e) for e in range(value.shape.size)])
 
     def node(self, value: Value, element: int) -> Node:
         """Return the node of one element of an array."""
-        held = self.held.get(value)
-        if isinstance(held, list):
-            return self._given(value, element, held)
-        if isinstance(held, int):
-            return self._load(value, held, Affine(element))
-        self._count()
+        source = self.sources.get(value)
+        if isinstance(source, list):
+            return self._external(value, element, source)
+        if isinstance(source, int):
+            return self._load(value, source, Affine(element))
+        self._check_size()
         dims = value.shape.dims
         return self.body.value(value.instruction, self.space.index_at(dims, Affine(element)))
 
     def texts(self, nodes: Sequence[Node], forms: Sequence[Affine] = ()) -> list[str]:
         """Emit nodes; return their C."""
-        self._count()
+        self._check_size()
         self.nest.write(reachable(nodes, forms)[0])
         return [self.nest.text(n) for n in nodes]
 
-    def _count(self) -> None:
-        if self.shared.nodes + len(self.body.nodes) > MAX_NODES:
+    def _check_size(self) -> None:
+        if self.kernel_state.nodes + len(self.body.nodes) > MAX_NODES:
             raise UnsuitableLoopError(f"more than {MAX_NODES} operations")
 
     def _reader(self, value: Value) -> Callable[[Index], Node]:
         def read(index: Index) -> Node:
-            held = self.held.get(value)
-            if held is None:
+            source = self.sources.get(value)
+            if source is None:
                 raise UnsuitableLoopError(f"{value.instruction.opcode} is read before it is computed")
             linear = index.linear
-            if isinstance(held, int):
-                return self._load(value, held, linear)
+            if isinstance(source, int):
+                return self._load(value, source, linear)
             if linear.is_constant:
-                return self._given(value, linear.constant, held)
-            node = self._given(value, len(held) - 1, held)
-            for e in range(len(held) - 2, -1, -1):
-                here = self._given(value, e, held)
-                node = self.body.guard((Condition(linear, e, e),), here, node)
+                return self._external(value, linear.constant, source)
+            node = self._external(value, len(source) - 1, source)
+            for e in range(len(source) - 2, -1, -1):
+                element = self._external(value, e, source)
+                node = self.body.guard((Condition(linear, e, e),), element, node)
             return node
 
         return read
@@ -174,9 +176,9 @@ class Scope:
     def _load(self, value: Value, slot: int, form: Affine) -> Node:
         return self.body.load(value.shape.dtype, slot, form)
 
-    def _given(self, value: Value, element: int, held: list[str]) -> Node:
-        node = self.body.given(value.shape.dtype, (value, element))
-        self.nest.set_given(node, held[element], 0)
+    def _external(self, value: Value, element: int, elements: list[str]) -> Node:
+        node = self.body.external(value.shape.dtype, (value, element))
+        self.nest.set_external(node, elements[element], 0)
         return node
 
     # ------------------------------------------------------------------------------------------------ in memory
@@ -194,19 +196,19 @@ class Scope:
         if new.shape.size > MAX_ELEMENTS:
             raise UnsuitableLoopError(f"an update of {new.shape.size} elements")
         starts = self.starts(ins)
-        found = []
+        stores = []
         for e in range(new.shape.size):
-            at = [self.space.add(s, c) for s, c in zip(starts, _at(new, e), strict=True)]
-            form = self.space.index(operand.shape.dims, tuple(at)).linear
-            found.append((form, self.node(resolve(new), e)))
-        return found
+            coordinates = [self.space.add(s, c) for s, c in zip(starts, _coordinates(new, e), strict=True)]
+            form = self.space.index(operand.shape.dims, tuple(coordinates)).linear
+            stores.append((form, self.node(resolve(new), e)))
+        return stores
 
     def starts(self, ins: Instruction) -> list[Affine]:
         """Return the clamped start indices of a dynamic-update-slice."""
         operand, new, *starts = ins.operands
-        asked = [self.body.value(i, at) for i, at in start_requests(self.body, tuple(starts), operand.shape.rank)]
-        room = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
-        return [self.body.clamped(s, r) for s, r in zip(asked, room, strict=True)]
+        start_nodes = [self.body.value(i, at) for i, at in start_requests(self.body, tuple(starts), operand.shape.rank)]
+        max_starts = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
+        return [self.body.clamp_start(s, high) for s, high in zip(start_nodes, max_starts, strict=True)]
 
     # ------------------------------------------------------------------------------------------------ loops
     def loop(self, ins: Instruction, pointers: dict[int, str] | None = None) -> list[ArraySource]:
@@ -214,10 +216,10 @@ class Scope:
         pointers = pointers or {}
         body, condition = ins.called
         values, initial = own_leaves(body.parameters[0]), leaves(ins.operands[0])
-        kept = [r == p for r, p in zip(leaves(body.root), values, strict=True)]
+        is_invariant = [r == p for r, p in zip(leaves(body.root), values, strict=True)]
         state: list[ArraySource] = []
         for n, value in enumerate(initial):
-            if kept[n] or n in pointers:
+            if is_invariant[n] or n in pointers:
                 state.append(self.source(value))
             else:
                 state.append([self._variable(value.shape.dtype, x) for x in self.elements(value)])
@@ -226,11 +228,11 @@ class Scope:
         head = f"for (int64_t {counter} = 0; {counter} < {trips}; ++{counter})" if trips is not None else "for (;;)"
         with self.c.block(head):
             self.c.lines(barrier_if(loop_carries_product(body)))
-            ns = self._iteration(body, condition if trips is None else None, state, kept, pointers)
-            # A loop that is far shorter than the time between two checks leaves them to the loops around it.
+            ns = self._iteration(body, condition if trips is None else None, state, is_invariant, pointers)
+            # Loops far shorter than the time between two checks leave them to outer loops.
             if trips is None or trips * ns > POLL_EVERY / 1000:
-                poll = f"if ((s = ctx->poll(ctx))) return s; left = {POLL_EVERY};"
-                self.c.line(f"if ((left -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
+                poll = f"if ((s = ctx->poll(ctx))) return s; budget = {POLL_EVERY};"
+                self.c.line(f"if ((budget -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
         self.cost += min(ns, _MAX_NS) * (_ASSUMED_TRIP_COUNT if trips is None else trips)
         return state
 
@@ -244,33 +246,33 @@ class Scope:
         body: Computation,
         condition: Computation | None,
         state: Sequence[ArraySource],
-        kept: Sequence[bool],
+        is_invariant: Sequence[bool],
         pointers: dict[int, str],
     ) -> float:
         cost = 0.0
         if condition is not None:
-            test = Scope.of(self.shared, condition, state)
+            test = Scope.of(self.kernel_state, condition, state)
             test.run()
             (result,) = test.elements(leaves(condition.root)[0])
             self.include(test)
             self.c.line(f"if (!{result}) break;")
             cost += test.cost
-        scope = Scope.of(self.shared, body, state)
+        scope = Scope.of(self.kernel_state, body, state)
         scope.run()
-        changed = [n for n, same in enumerate(kept) if not same and n not in pointers]
-        made = {n: scope.elements(leaves(body.root)[n]) for n in changed}
+        changed = [n for n, invariant in enumerate(is_invariant) if not invariant and n not in pointers]
+        next_state = {n: scope.elements(leaves(body.root)[n]) for n in changed}
         for n, pointer in pointers.items():
             scope.update(update_chain(body, n) or [], pointer)
         self.include(scope)
-        pairs = [(old, new) for n in changed for old, new in zip(state[n], made[n], strict=True)]  # type: ignore[arg-type]
+        pairs = [(old, new) for n in changed for old, new in zip(state[n], next_state[n], strict=True)]  # type: ignore[arg-type]
         assign_parallel(self.c, pairs)
         return cost + scope.cost
 
     def include(self, scope: Scope) -> None:
         """Append the lines of a nested scope."""
         scope.cost += len(scope.body.nodes) * DEPENDENT_OP_NS
-        self.shared.nodes += len(scope.body.nodes)
-        self._count()
+        self.kernel_state.nodes += len(scope.body.nodes)
+        self._check_size()
         self.c.lines(scope.c.written)
 
 
@@ -301,23 +303,23 @@ def update_chain(body: Computation, number: int) -> list[Instruction] | None:
 
 def _partition(computation: Computation) -> tuple[list[Instruction], list[Instruction]]:
     """Partition a computation into instructions emitted as expressions, and those emitted as statements in order."""
-    inside: list[Instruction] = []
+    expressions: list[Instruction] = []
     statements: list[Instruction] = []
     for ins in computation.post_order():
         if ins.has_side_effect or ins.shape.is_dynamic:
             raise UnsuitableLoopError(f"{ins.opcode} has effects or dynamic sizes")
-        if ins.opcode in _PASSED or is_forwarding(ins):
+        if ins.opcode in _WITHOUT_CODE or is_forwarding(ins):
             continue
         if ins.opcode in _STATEMENTS:
             statements.append(ins)
         elif is_loopable(ins):
-            inside.append(ins)
+            expressions.append(ins)
         else:
             raise UnsuitableLoopError(f"{ins.opcode} has a kernel of its own")
-    return inside, statements
+    return expressions, statements
 
 
-def _at(ins: Instruction, element: int) -> list[Affine]:
+def _coordinates(ins: Instruction, element: int) -> list[Affine]:
     return [Affine(int(c)) for c in np.unravel_index(element, ins.shape.dims)]
 
 
@@ -336,20 +338,20 @@ def _conditional(scope: Scope, ins: Instruction) -> list[ArraySource]:
     for value, names in zip(own, results, strict=True):
         c.lines([f"{scalar.register_type(value.shape.dtype)} {name};" for name in names])
     is_predicate = ins.operands[0].shape.dtype is ElementType.PRED
-    most = 0.0
+    longest = 0.0
     with c.block(f"switch ({selector} == 0)" if is_predicate else f"switch ({selector})"):
         for k, branch in enumerate(ins.called):
             last = k == len(ins.called) - 1
             with c.block("default:" if last else f"case {k}:"):
-                inner = Scope.of(scope.shared, branch, arguments[k])
+                inner = Scope.of(scope.kernel_state, branch, arguments[k])
                 inner.run()
-                made = [inner.elements(v) for v in leaves(branch.root)]
+                branch_results = [inner.elements(v) for v in leaves(branch.root)]
                 scope.include(inner)
-                for names, texts in zip(results, made, strict=True):
+                for names, texts in zip(results, branch_results, strict=True):
                     c.lines([f"{x} = {y};" for x, y in zip(names, texts, strict=True)])
                 c.line("break;")
-                most = max(most, inner.cost)
-    scope.cost += most
+                longest = max(longest, inner.cost)
+    scope.cost += longest
     return list(results)
 
 
@@ -358,22 +360,22 @@ def _reduce(scope: Scope, ins: Instruction) -> list[ArraySource]:
     arrays, starts = ins.operands[:count], ins.operands[count:]
     if arrays[0].shape.size > MAX_ELEMENTS:
         raise UnsuitableLoopError(f"a reduction of {arrays[0].shape.size} elements")
-    if (why := scalar_computation.unsupported_reason(ins.called[0])) is not None:
-        raise UnsuitableLoopError(why)
+    if (reason := scalar_computation.unsupported_reason(ins.called[0])) is not None:
+        raise UnsuitableLoopError(reason)
     numbers = np.arange(arrays[0].shape.size).reshape(arrays[0].shape.dims)
-    gone = tuple(ins.attrs["dimensions"])
-    kept = [d for d in range(numbers.ndim) if d not in gone]
-    out = [arrays[0].shape.dims[d] for d in kept]
-    rows = numbers.transpose([*kept, *gone]).reshape(int(np.prod(out, dtype=int)), -1)
+    reduced = tuple(ins.attrs["dimensions"])
+    remaining = [d for d in range(numbers.ndim) if d not in reduced]
+    out = [arrays[0].shape.dims[d] for d in remaining]
+    rows = numbers.transpose([*remaining, *reduced]).reshape(int(np.prod(out, dtype=int)), -1)
     arguments = [scope.elements(resolve(a)) for a in arrays]
-    first = [scope.elements(resolve(s))[0] for s in starts]
+    inits = [scope.elements(resolve(s))[0] for s in starts]
     results: list[list[str]] = [[] for _ in range(count)]
     for row in rows:
-        sums = list(first)
+        sums = list(inits)
         for e in row:
             sums = scalar_computation.inline(ins.called[0], [*sums, *(a[e] for a in arguments)], scope.c)
-        for found, result in zip(results, sums, strict=True):
-            found.append(result)
+        for elements, result in zip(results, sums, strict=True):
+            elements.append(result)
     scope.cost += rows.size * DEPENDENT_OP_NS
     return list(results)
 
@@ -392,19 +394,19 @@ def _dot(scope: Scope, ins: Instruction) -> list[ArraySource]:
     a, b = scope.elements(resolve(lhs)), scope.elements(resolve(rhs))
     left = _matrices(ins, lhs, "lhs", outer_last=False)
     right = _matrices(ins, rhs, "rhs", outer_last=True)
-    c, c_type, found = scope.c, scalar.register_type(dtype), []
+    c, c_type, elements = scope.c, scalar.register_type(dtype), []
     for batch in range(left.shape[0]):
         for row in left[batch]:
             for column in right[batch].T:
                 total = scalar.literal(dtype, dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
                 for i, j in zip(row, column, strict=True):
-                    total = c.local(c_type, _added(c, dtype, a[i], b[j], total))
-                found.append(total)
+                    total = c.local(c_type, _multiply_add(c, dtype, a[i], b[j], total))
+                elements.append(total)
     scope.cost += left.size * right.shape[2] * DEPENDENT_OP_NS
-    return [found]
+    return [elements]
 
 
-def _added(c: CWriter, dtype: ElementType, x: str, y: str, total: str) -> str:
+def _multiply_add(c: CWriter, dtype: ElementType, x: str, y: str, total: str) -> str:
     """Return the C of ``total + x * y``; floats are rounded once (FMA), as in the micro-kernels of larger dots."""
     if dtype.is_float:
         return f"CYX_FMA_{str(dtype).upper()}({x}, {y}, {total})"
@@ -419,9 +421,9 @@ def _matrices(ins: Instruction, operand: Instruction, side: str, *, outer_last: 
     batch = list(ins.attrs.get(f"{side}_batch_dims") or ())
     inner = list(ins.attrs.get(f"{side}_contracting_dims") or ())
     outer = [d for d in range(operand.shape.rank) if d not in (*batch, *inner)]
-    sizes = [int(np.prod([operand.shape.dims[d] for d in some], dtype=int)) for some in (batch, outer, inner)]
-    found = numbers.transpose([*batch, *outer, *inner]).reshape(sizes)
-    return found.transpose(0, 2, 1) if outer_last else found
+    sizes = [int(np.prod([operand.shape.dims[d] for d in group], dtype=int)) for group in (batch, outer, inner)]
+    matrices = numbers.transpose([*batch, *outer, *inner]).reshape(sizes)
+    return matrices.transpose(0, 2, 1) if outer_last else matrices
 
 
 def _update(scope: Scope, ins: Instruction) -> list[ArraySource]:
@@ -434,13 +436,15 @@ def _update(scope: Scope, ins: Instruction) -> list[ArraySource]:
     for e in range(len(old)):
         node = scope.node(source, e)
         for part in range(len(parts)):
-            at = zip(_at(operand, e), _at(new, part), starts, strict=True)
-            conditions = tuple(Condition(s, h.constant - p.constant, h.constant - p.constant) for h, p, s in at)
+            coordinates = zip(_coordinates(operand, e), _coordinates(new, part), starts, strict=True)
+            conditions = tuple(
+                Condition(s, h.constant - p.constant, h.constant - p.constant) for h, p, s in coordinates
+            )
             if any(c.decided is False for c in conditions):
                 continue
-            here = scope.node(value, part)
-            open_ = tuple(c for c in conditions if c.decided is None)
-            node = scope.body.guard(open_, here, node) if open_ else here
+            element = scope.node(value, part)
+            undecided = tuple(c for c in conditions if c.decided is None)
+            node = scope.body.guard(undecided, element, node) if undecided else element
         result += scope.texts([node])
     return [result]
 

@@ -27,63 +27,65 @@ class Tiles:
 
     Attributes
     ----------
-    across : Atom
+    contiguous : Atom
         Loop along which the loads are contiguous.
     extent : int
         Trip count of that loop.
     loads : list of Load
         Loads to transpose.
-    kept : list of (Atom, int)
+    loops : list of (Atom, int)
         All loops of the box with their trip counts, outermost first.
     """
 
-    across: Atom
+    contiguous: Atom
     extent: int
     loads: list[Load]
-    kept: list[tuple[Atom, int]]
+    loops: list[tuple[Atom, int]]
 
 
-def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], aliased: frozenset[int]) -> Tiles | None:
+def find_tiles(box: Box, loops: Sequence[tuple[Atom, int]], aliased: frozenset[int]) -> Tiles | None:
     """Find loads of a box with a large stride along the innermost loop and stride 1 along another; None without any.
 
     Parameters
     ----------
     box : Box
         Box to search.
-    kept : sequence of (Atom, int)
+    loops : sequence of (Atom, int)
         Loops of the box with their trip counts, outermost first.
     aliased : frozenset of int
         Slots of reads whose buffer is also written; if the box reads one, there are no tiles.
     """
-    if len(kept) < 2 or kept[-1][1] < _MIN_EXTENT:
+    if len(loops) < 2 or loops[-1][1] < _MIN_EXTENT:
         return None
-    inner = kept[-1][0]
+    inner = loops[-1][0]
     loads = [n for n in box.nodes if isinstance(n, Load)]
     if any(n.slot in aliased for n in loads):
         return None
-    across = [n for n in loads if abs(n.form.coefficient(inner)) >= _MIN_EXTENT and _plain(n.form, kept)]
+    strided = [n for n in loads if abs(n.form.coefficient(inner)) >= _MIN_EXTENT and _is_affine_in_loops(n.form, loops)]
     best: tuple[Atom, int, list[Load]] | None = None
-    for atom, extent in kept[:-1]:
-        mine = [n for n in across if n.form.coefficient(atom) == 1]
-        if extent >= _MIN_EXTENT and mine and (best is None or len(mine) > len(best[2])):
-            best = (atom, extent, mine)
-    return None if best is None or len(best[2]) > _MAX_TILES else Tiles(*best, list(kept))
+    for atom, extent in loops[:-1]:
+        contiguous = [n for n in strided if n.form.coefficient(atom) == 1]
+        if extent >= _MIN_EXTENT and contiguous and (best is None or len(contiguous) > len(best[2])):
+            best = (atom, extent, contiguous)
+    return None if best is None or len(best[2]) > _MAX_TILES else Tiles(*best, list(loops))
 
 
-def _plain(form: Affine, kept: Sequence[tuple[Atom, int]]) -> bool:
+def _is_affine_in_loops(form: Affine, loops: Sequence[tuple[Atom, int]]) -> bool:
     """Return whether a form depends on loops and runtime values alone."""
-    return all(isinstance(a, Loop | Runtime) for a, _ in form.terms) and bool(kept)
+    return all(isinstance(a, Loop | Runtime) for a, _ in form.terms) and bool(loops)
 
 
-def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles, gone: set[Atom]) -> Part:
+def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles, dropped: set[Atom]) -> Part:
     """Emit the function of a box with transposed tiles."""
-    inner, trip = tiles.kept[-1]
-    others = [(a, n) for a, n in tiles.kept[:-1] if a is not tiles.across]
-    most, row_bytes = _STREAMED if frame.streamed else _CACHED
-    rows = Blocks(tiles.extent, _length(tiles.extent, most), True, _TILE, "c")
+    inner, trip = tiles.loops[-1]
+    others = [(a, n) for a, n in tiles.loops[:-1] if a is not tiles.contiguous]
+    max_rows, row_bytes = _STREAMED if frame.streamed else _CACHED
+    rows = Blocks(tiles.extent, _length(tiles.extent, max_rows), True, _TILE, "c")
     columns = Blocks(trip, _length(trip, row_bytes // max(n.dtype.itemsize for n in tiles.loads)), True)
-    nest = LoopNest(box.body, [*(a for a, _ in others), _TILE, BLOCK_LEVEL, tiles.across, inner], frame.names.child())
-    nest.dropped, nest.tables = gone, frame.tables
+    nest = LoopNest(
+        box.body, [*(a for a, _ in others), _TILE, BLOCK_LEVEL, tiles.contiguous, inner], frame.names.child()
+    )
+    nest.dropped, nest.tables = dropped, frame.tables
     for i, load in enumerate(tiles.loads):
         nest.replaced_loads[load] = f"t{i}[row * {columns.length} + k]"
         nest.pin(load)
@@ -111,19 +113,19 @@ def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles,
     return Part(writer.text(), units, ns, (LoopListing(box.body, box.stores, nest=nest),))
 
 
-def _length(extent: int, most: int) -> int:
+def _length(extent: int, max_length: int) -> int:
     """Return the side of tiles: about equal ones, a multiple of a vector."""
-    count = -(-extent // most)
-    even = -(-extent // count)
-    return min(extent, -(-even // 16) * 16)
+    count = -(-extent // max_length)
+    equal = -(-extent // count)
+    return min(extent, -(-equal // 16) * 16)
 
 
 def _fill(load: Load, number: int, nest: LoopNest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
     """Return the C call that transposes one tile."""
     slot, form = load.slot, load.form
-    step = form.coefficient(tiles.kept[-1][0])
-    rest = Affine(form.constant, tuple((a, c) for a, c in form.terms if a is not tiles.across))
+    step = form.coefficient(tiles.loops[-1][0])
+    start_form = Affine(form.constant, tuple((a, c) for a, c in form.terms if a is not tiles.contiguous))
     size = load.dtype.itemsize
     suffix = size if size in (1, 2, 4, 8, 16) else 1
-    start = f"&p{slot}[{nest.block_start(rest)} + c]"
+    start = f"&p{slot}[{nest.block_start(start_form)} + c]"
     return f"cyx_tile_{suffix}(t{number}, {columns.length}, {start}, {step}ll, {rows.length}, {columns.length});"

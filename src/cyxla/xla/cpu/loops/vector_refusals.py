@@ -10,7 +10,7 @@ from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.c.vector_forms import scalar_reason
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.loops.index_map import Loop, Runtime, atoms_of
-from cyxla.xla.cpu.loops.nodes import Apply, Constant, Given, Load, Map, Node
+from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Load, Map, Node
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.service.refusal import Refusal
 
@@ -55,7 +55,7 @@ def _varying(body: Body) -> set[Node]:
     found: set[Node] = set()
     for node in body.nodes:
         looped = any(isinstance(a, Loop) for a in atoms_of(node.forms))
-        if looped or isinstance(node, Given) or any(o in found for o in node.operands):
+        if looped or isinstance(node, External) or any(o in found for o in node.operands):
             found.add(node)
     return found
 

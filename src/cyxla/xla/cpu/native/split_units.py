@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cyxla.xla.cpu.c.kernel_header import cut_instances, is_instance
+from cyxla.xla.cpu.c.kernel_header import is_instance, split_instances
 from cyxla.xla.cpu.c.prelude import expanded_size
 from cyxla.xla.cpu.c.quotes import without_quotes
 from cyxla.xla.cpu.native.build import MAX_JOBS
@@ -66,7 +66,7 @@ def max_compilers() -> int:
 
 def code_size(text: str) -> int:
     """Return the number of characters of a text; of instances of templates, estimated, and without their types."""
-    pieces = cut_instances(text)
+    pieces = split_instances(text)
     if len(pieces) == 1:
         return len(text)
     return sum(map(_size, pieces))
@@ -81,7 +81,7 @@ def _size(piece: str) -> int:
 def compile_cost(text: str) -> int:
     """Estimate the compile time of a text, in characters of plain C."""
     text = without_quotes(text)
-    pieces = cut_instances(text)
+    pieces = split_instances(text)
     if len(pieces) > 1 or is_instance(text):
         return sum(INSTANCE_COST if is_instance(piece) else compile_cost(piece) for piece in pieces)
     return len(text) + LOOP_COST * text.count("for (") + int(EXPANSION_COST * expanded_size(text))
@@ -161,7 +161,9 @@ def distribute(entry: int, parts: Sequence[Part], count: int) -> list[list[Part]
 
 def _top_level_items(text: str) -> list[str]:
     """Split C into its top-level definitions: macros with their continuation lines, instances of templates in one."""
-    return [item for piece in cut_instances(text) for item in ([piece] if is_instance(piece) else _plain_items(piece))]
+    return [
+        item for piece in split_instances(text) for item in ([piece] if is_instance(piece) else _plain_items(piece))
+    ]
 
 
 def _plain_items(text: str) -> list[str]:

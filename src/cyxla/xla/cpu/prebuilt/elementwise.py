@@ -19,7 +19,7 @@ from cyxla.xla.cpu.prebuilt.library import KERNEL
 
 def forms() -> dict[Form, str]:
     """Return all forms with the names of their functions."""
-    return {form: form.name for form in _candidates() if scalar.supported(*form[:3], form.attrs)}
+    return {form: form.name for form in _candidates() if scalar.is_supported(*form[:3], form.attrs)}
 
 
 def _candidates() -> Iterator[Form]:

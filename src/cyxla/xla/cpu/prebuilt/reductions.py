@@ -22,7 +22,7 @@ def forms() -> dict[tuple[str, E], str]:
     """Return the name of the function for each combiner and type."""
     pairs = [(c, t) for t in TYPES for c in (("add",) if t.is_complex else _EXTREMES if t.is_float else _ALL)]
     pairs += [(c, t) for t in _LANES for c in LANED]
-    return {(c, t): f"reduce_{c}_{t}" for c, t in pairs if scalar.supported(c, t, (t, t), {})}
+    return {(c, t): f"reduce_{c}_{t}" for c, t in pairs if scalar.is_supported(c, t, (t, t), {})}
 
 
 FUNCTIONS = dict.fromkeys(forms().values(), KERNEL)

@@ -58,7 +58,10 @@ class Accumulator:
 
 
 _SIGN = {"add": "+", "multiply": "*"}
-_INFINITY = {"f32": ("0x7f800000", "0xff800000u"), "f64": ("0x7ff0000000000000ll", "0xfff0000000000000ull")}  # and -inf
+_INFINITY = {
+    "f32": ("0x7f800000", "0xff800000u"),
+    "f64": ("0x7ff0000000000000ll", "0xfff0000000000000ull"),
+}  # bits of inf and -inf
 
 
 def accumulator(opcode: str, dtype: ElementType) -> Accumulator | None:
@@ -83,7 +86,7 @@ def _by_expression(opcode: str, dtype: ElementType, unit: str) -> Accumulator:
     def update(variables: list[str], element: str) -> list[str]:
         return [scalar.expression(opcode, dtype, [dtype, dtype], {}, [variables[0], element])]
 
-    return Accumulator(opcode, dtype, dtype, ((scalar.register_type(dtype), unit),), update, _first)
+    return Accumulator(opcode, dtype, dtype, ((scalar.register_type(dtype), unit),), update, _first_variable)
 
 
 def _integer(opcode: str, dtype: ElementType) -> Accumulator:
@@ -101,11 +104,11 @@ def _integer(opcode: str, dtype: ElementType) -> Accumulator:
 
 
 def _float(opcode: str, dtype: ElementType, total_dtype: ElementType) -> Accumulator:
-    unit = "1" if opcode == "multiply" else "-0.0"  # -0 + x is x for every x
+    unit = "1" if opcode == "multiply" else "-0.0"  # -0 + x == x for every x, also for -0
     sign = _SIGN[opcode]
     return Accumulator(
         opcode, dtype, total_dtype, ((scalar.register_type(total_dtype), unit),),
-        lambda v, x: [f"{v[0]} {sign} {x}"], _first, lanes=32 if total_dtype is ElementType.F64 else 64,
+        lambda v, x: [f"{v[0]} {sign} {x}"], _first_variable, lanes=32 if total_dtype is ElementType.F64 else 64,
     )  # fmt: skip
 
 
@@ -125,27 +128,27 @@ def _extreme(opcode: str, dtype: ElementType, total_dtype: ElementType) -> Accum
     signed, unsigned = ("int64_t", "uint64_t") if t == "f64" else ("int32_t", "uint32_t")
     infinity, minus = _INFINITY[t]
     gap = "0xfffffffffffffull" if t == "f64" else "0x7fffffu"
-    most = opcode == "maximum"
-    sign = "0" if most else "0x8000000000000000ull" if t == "f64" else "0x80000000u"
-    first, second = (signed, unsigned) if most else (unsigned, signed)
+    is_maximum = opcode == "maximum"
+    sign = "0" if is_maximum else "0x8000000000000000ull" if t == "f64" else "0x80000000u"
+    first_type, second_type = (signed, unsigned) if is_maximum else (unsigned, signed)
 
     def update(v: list[str], x: str) -> list[str]:
-        return merge(v, [f"({first})cyx_bits_{t}({x})", f"({second})(cyx_bits_{t}({x}) + {gap})"])
+        return merge(v, [f"({first_type})cyx_bits_{t}({x})", f"({second_type})(cyx_bits_{t}({x}) + {gap})"])
 
     def merge(v: list[str], w: list[str]) -> list[str]:
         return [f"{v[0]} > {w[0]} ? {v[0]} : {w[0]}", f"{v[1]} < {w[1]} ? {v[1]} : {w[1]}"]
 
     def total(v: list[str]) -> str:
-        decides = f"{v[0]} >= 0" if most else f"({signed}){v[0]} < 0"
-        inside = f"{decides} ? ({unsigned}){v[0]} : ({unsigned}){v[1]} - {gap}"
+        first_decides = f"{v[0]} >= 0" if is_maximum else f"({signed}){v[0]} < 0"
+        bits = f"{first_decides} ? ({unsigned}){v[0]} : ({unsigned}){v[1]} - {gap}"
         nan = '__builtin_nan("")' if t == "f64" else '__builtin_nanf("")'
-        past = f"({v[0]} > {infinity if most else minus}) | ({v[1]} < ({second})({sign} + {gap}))"
-        return f"({past}) ? {nan} : cyx_from_bits_{t}({inside})"
+        is_nan = f"({v[0]} > {infinity if is_maximum else minus}) | ({v[1]} < ({second_type})({sign} + {gap}))"
+        return f"({is_nan}) ? {nan} : cyx_from_bits_{t}({bits})"
 
-    start = minus if most else infinity
-    variables = ((first, f"({first}){start}"), (second, f"({second})({start} + {gap})"))
+    start = minus if is_maximum else infinity
+    variables = ((first_type, f"({first_type}){start}"), (second_type, f"({second_type})({start} + {gap})"))
     return Accumulator(opcode, dtype, total_dtype, variables, update, total, merge=merge)
 
 
-def _first(variables: list[str]) -> str:
+def _first_variable(variables: list[str]) -> str:
     return variables[0]

@@ -17,7 +17,7 @@ import numpy as np
 from cyxla.types import ElementType
 from cyxla.xla.hlo import Computation, Instruction
 
-_PLAIN: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "not": np.logical_not,
     "select": np.where, "minimum": np.minimum, "maximum": np.maximum,
 }  # fmt: skip
@@ -39,12 +39,12 @@ def is_arg_reduction(combiner: Computation) -> bool:
     triples = [t for t in product(elements, repeat=3) if _consistent(t)]
     a, b, c = ([np.array(column) for column in zip(*side, strict=True)] for side in zip(*triples, strict=True))
 
-    def combined(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        later = x[1] > y[1]
-        first = [np.where(later, q, p) for p, q in zip(x, y, strict=True)]
-        return _run(combiner, [*first, *(np.where(later, p, q) for p, q in zip(x, y, strict=True))])
+    def combine(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        is_later = x[1] > y[1]
+        first = [np.where(is_later, q, p) for p, q in zip(x, y, strict=True)]
+        return _run(combiner, [*first, *(np.where(is_later, p, q) for p, q in zip(x, y, strict=True))])
 
-    return _same(combined(a, a), a) and _same(combined(combined(a, b), c), combined(a, combined(b, c)))
+    return _all_equal(combine(a, a), a) and _all_equal(combine(combine(a, b), c), combine(a, combine(b, c)))
 
 
 def _consistent(elements: Sequence[tuple[Any, int]]) -> bool:
@@ -56,26 +56,24 @@ def _only_compares(combiner: Computation) -> bool:
     for ins in combiner.instructions:
         if ins.opcode == "compare" and ins.attrs.get("type") == "TOTALORDER" and ins.operands[0].shape.dtype.is_float:
             return False
-        if ins.opcode not in _PLAIN and ins.opcode not in ("parameter", "compare", "tuple"):
+        if ins.opcode not in _FUNCTIONS and ins.opcode not in ("parameter", "compare", "tuple"):
             return False
-        pred = ins.opcode in ("and", "or", "xor", "not")
-        if pred and ins.shape.dtype is not ElementType.PRED:
+        is_logical = ins.opcode in ("and", "or", "xor", "not")
+        if is_logical and ins.shape.dtype is not ElementType.PRED:
             return False
     return combiner.root.opcode == "tuple"
 
 
 def _run(combiner: Computation, arguments: Sequence[Any]) -> list[Any]:
-    known: dict[Instruction, Any] = dict(zip(combiner.parameters, arguments, strict=True))
+    evaluated: dict[Instruction, Any] = dict(zip(combiner.parameters, arguments, strict=True))
     for ins in combiner.instructions:
-        operands = [known[o] for o in ins.operands] if ins.opcode not in ("parameter", "tuple") else []
+        operands = [evaluated[o] for o in ins.operands] if ins.opcode not in ("parameter", "tuple") else []
         if ins.opcode == "compare":
-            known[ins] = _COMPARE[ins.attrs["direction"]](*operands)
-        elif ins.opcode in _PLAIN:
-            known[ins] = _PLAIN[ins.opcode](*operands)
-    return [known[o] for o in combiner.root.operands]
+            evaluated[ins] = _COMPARE[ins.attrs["direction"]](*operands)
+        elif ins.opcode in _FUNCTIONS:
+            evaluated[ins] = _FUNCTIONS[ins.opcode](*operands)
+    return [evaluated[o] for o in combiner.root.operands]
 
 
-def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(
-        np.array_equal(x, y, equal_nan=np.issubdtype(x.dtype, np.floating)) for x, y in zip(one, other, strict=True)
-    )
+def _all_equal(xs: Sequence[Any], ys: Sequence[Any]) -> bool:
+    return all(np.array_equal(x, y, equal_nan=np.issubdtype(x.dtype, np.floating)) for x, y in zip(xs, ys, strict=True))

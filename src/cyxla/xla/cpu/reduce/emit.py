@@ -26,7 +26,7 @@ from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFr
 from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
-from cyxla.xla.cpu.reduce.loops import COLUMN_BLOCK, by_columns, by_lanes, by_rows, part, style
+from cyxla.xla.cpu.reduce.loops import COLUMN_BLOCK, by_columns, by_lanes, by_rows, choose_style, emit_part
 from cyxla.xla.cpu.reduce.problem import Problem, lower_problem
 from cyxla.xla.cpu.reduce.scans import scan_step
 from cyxla.xla.cpu.reduce.small_windows import is_small, window_step
@@ -41,24 +41,26 @@ def reduce(group: Group) -> list[Step]:
     root = group.root
     count = len(root.operands) // 2
     arrays, inits = root.operands[:count], root.operands[count:]
-    gone = root.attrs["dimensions"]
+    reduced = root.attrs["dimensions"]
     dims = arrays[0].shape.dims
-    kept = [d for d in range(len(dims)) if d not in gone]
+    kept = [d for d in range(len(dims)) if d not in reduced]
 
-    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
+    def elements(
+        body: Body, kept_index: Sequence[Affine], reduced_index: Sequence[Affine]
+    ) -> tuple[list[Node], tuple[Condition, ...]]:
         coordinates = [ZERO] * len(dims)
-        for d, c in [*zip(kept, at, strict=True), *zip(gone, along, strict=True)]:
+        for d, c in [*zip(kept, kept_index, strict=True), *zip(reduced, reduced_index, strict=True)]:
             coordinates[d] = c
         index = body.space.index(dims, tuple(coordinates))
         return [body.value(a, index) for a in arrays], ()
 
     problem = Problem(
-        group, root, tuple(dims[d] for d in kept), tuple(dims[d] for d in gone), elements, inits, own_leaves(root)
+        group, root, tuple(dims[d] for d in kept), tuple(dims[d] for d in reduced), elements, inits, own_leaves(root)
     )
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
-    problem.acc = _recognised(root)
-    problem.arg_reduction = bool(gone) and problem.acc is None and is_arg_reduction(root.called[0])
-    problem.applies_init = bool(gone)  # without dimensions the result is the operand
+    problem.acc = _accumulator(root)
+    problem.arg_reduction = bool(reduced) and problem.acc is None and is_arg_reduction(root.called[0])
+    problem.applies_init = bool(reduced)  # a reduction of no dimensions is its operand
     return _steps(problem)
 
 
@@ -66,29 +68,31 @@ def reduce(group: Group) -> list[Step]:
 def reduce_window(group: Group) -> list[Step]:
     """Emit sliding windows: a reduction over the window's dims for every element of the result."""
     root = group.root
-    found, acc = prefix(root), _recognised(root)
-    steps = acc is not None or scalar_computation.unsupported_reason(root.called[0]) is None
-    if found is not None and steps and all(o.shape.size == root.shape.size for o in group.outputs):
-        return [scan_step(group, found, acc)]
+    scan, acc = prefix(root), _accumulator(root)
+    is_supported = acc is not None or scalar_computation.unsupported_reason(root.called[0]) is None
+    if scan is not None and is_supported and all(o.shape.size == root.shape.size for o in group.outputs):
+        return [scan_step(group, scan, acc)]
     if acc is not None and is_small(group, acc):
         return [window_step(group, acc)]
     count = len(root.operands) // 2
     arrays, inits = root.operands[:count], root.operands[count:]
     dims, window = arrays[0].shape.dims, root.attrs["window"] or ()
 
-    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
+    def elements(
+        body: Body, kept_index: Sequence[Affine], reduced_index: Sequence[Affine]
+    ) -> tuple[list[Node], tuple[Condition, ...]]:
         space = body.space
         conditions: list[Condition] = []
         coordinates: list[Affine] = []
-        for o, w, n, spec in zip(at, along, dims, window, strict=True):
-            place = space.combine(((o, spec.stride), (w, spec.window_dilation))).shifted(-spec.padding_low)
-            mine = [Condition(place, 0, (n - 1) * spec.base_dilation)]
+        for o, w, n, spec in zip(kept_index, reduced_index, dims, window, strict=True):
+            coordinate = space.combine(((o, spec.stride), (w, spec.window_dilation))).shift(-spec.padding_low)
+            own = [Condition(coordinate, 0, (n - 1) * spec.base_dilation)]
             if spec.base_dilation > 1:
-                mine.append(Condition(space.remainder(place, spec.base_dilation), 0, 0))
-                place = space.quotient(place, spec.base_dilation)
-            unsettled = tuple(c for c in mine if c.decided is not True)
-            coordinates.append(space.choice(unsettled, place, n - 1) if unsettled else place)
-            conditions += unsettled
+                own.append(Condition(space.remainder(coordinate, spec.base_dilation), 0, 0))
+                coordinate = space.quotient(coordinate, spec.base_dilation)
+            undecided = tuple(c for c in own if c.decided is not True)
+            coordinates.append(space.choice(undecided, coordinate, n - 1) if undecided else coordinate)
+            conditions += undecided
         index = space.index(dims, tuple(coordinates))
         return [body.value(a, index) for a in arrays], tuple(conditions)
 
@@ -96,11 +100,11 @@ def reduce_window(group: Group) -> list[Step]:
     sizes = tuple(w.size for w in window) if arrays[0].shape.size else (0,) * len(dims)
     problem = Problem(group, root, kept, sizes, elements, inits, own_leaves(root))
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
-    problem.acc = _recognised(root)
+    problem.acc = _accumulator(root)
     return _steps(problem)
 
 
-def _recognised(root: Instruction) -> Accumulator | None:
+def _accumulator(root: Instruction) -> Accumulator | None:
     opcode = combiner(root.called[0]) if root.shape.is_array else None
     return accumulator(opcode, root.shape.dtype) if opcode is not None else None
 
@@ -111,9 +115,9 @@ def _steps(problem: Problem) -> list[Step]:
     if parts == 1:
         return [_step(problem)]
     types = [problem.acc.total_dtype] if problem.acc is not None else [v.shape.dtype for v in problem.results]
-    between = tuple(temporary(problem.root, Shape.array(t, (*problem.kept, parts))) for t in types)
-    first = _step(_first_phase(problem, between), parts)
-    return [first, _step(_second_phase(problem, between, parts))]
+    partials = tuple(temporary(problem.root, Shape.array(t, (*problem.kept, parts))) for t in types)
+    first = _step(_first_phase(problem, partials), parts)
+    return [first, _step(_second_phase(problem, partials, parts))]
 
 
 def _parts(problem: Problem) -> int:
@@ -122,36 +126,38 @@ def _parts(problem: Problem) -> int:
     serial = problem.acc is None and not problem.arg_reduction
     if serial or problem.root.opcode != "reduce" or problem.results[0].shape.dtype.is_complex:
         return 1
-    rows, wanted = prod(problem.kept), min(int(ns / PART_NS), MAX_PARTS)
-    if wanted < 2 or rows >= 4 * wanted * (COLUMN_BLOCK // 4) or (rows >= wanted and _is_row(problem)):
+    rows, parts = prod(problem.kept), min(int(ns / PART_NS), MAX_PARTS)
+    if parts < 2 or rows >= 4 * parts * (COLUMN_BLOCK // 4) or (rows >= parts and _is_row(problem)):
         return 1
     lowered = lower_problem(problem, Reads(), 1)
-    if style(lowered, 1) not in (by_rows, by_columns, by_lanes):
+    if choose_style(lowered, 1) not in (by_rows, by_columns, by_lanes):
         return 1
-    outer = lowered.reduced[0][1]  # the loop that is split; an innermost one at its blocks
-    if len(lowered.reduced) == 1 and style(lowered, 1) is not by_columns:
+    outer = lowered.reduced[0][1]  # trip count of the loop to split; an innermost loop is split into blocks
+    if len(lowered.reduced) == 1 and choose_style(lowered, 1) is not by_columns:
         outer = (
             Blocks.of(outer, blocked=outer > MAX_UNBLOCKED_TRIP, overlap=False).count
             if outer > MAX_UNBLOCKED_TRIP
             else 1
         )
-    return max(1, min(wanted, outer // 8))
+    return max(1, min(parts, outer // 8))
 
 
 def _is_row(problem: Problem) -> bool:
-    gone = problem.root.attrs["dimensions"]
-    return len(problem.root.operands[0].shape.dims) - 1 in gone and problem.reduced[-1] >= MIN_ROW_LENGTH
+    reduced = problem.root.attrs["dimensions"]
+    return len(problem.root.operands[0].shape.dims) - 1 in reduced and problem.reduced[-1] >= MIN_ROW_LENGTH
 
 
-def _first_phase(problem: Problem, between: tuple[Value, ...]) -> Problem:
+def _first_phase(problem: Problem, partials: tuple[Value, ...]) -> Problem:
     inits = problem.inits if problem.arg_reduction else ()
-    return replace(problem, inits=inits, writes=between, applies_init=False)
+    return replace(problem, inits=inits, writes=partials, applies_init=False)
 
 
-def _second_phase(problem: Problem, between: tuple[Value, ...], parts: int) -> Problem:
-    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
-        index = body.space.index(between[0].shape.dims, (*at, *along))
-        return [body.load(b.shape.dtype, body.reads.slot(b), index.linear) for b in between], ()
+def _second_phase(problem: Problem, partials: tuple[Value, ...], parts: int) -> Problem:
+    def elements(
+        body: Body, kept_index: Sequence[Affine], reduced_index: Sequence[Affine]
+    ) -> tuple[list[Node], tuple[Condition, ...]]:
+        index = body.space.index(partials[0].shape.dims, (*kept_index, *reduced_index))
+        return [body.load(b.shape.dtype, body.reads.slot(b), index.linear) for b in partials], ()
 
     return replace(problem, reduced=(parts,), elements=elements, applies_init=True)
 
@@ -166,7 +172,7 @@ def _step(problem: Problem, parts: int = 1) -> Step:
         text = assemble([], frame, KernelKind.REDUCE)
     else:
         kind = KernelKind(problem.root.opcode)
-        text = assemble([part(lowered, frame, ns, parts)], frame, kind, note=describe(problem.group))
+        text = assemble([emit_part(lowered, frame, ns, parts)], frame, kind, note=describe(problem.group))
     return Step(text, reads.values, problem.writes)
 
 

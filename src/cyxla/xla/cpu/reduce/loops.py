@@ -13,34 +13,34 @@ from cyxla.xla.cpu.kernel.sum_order import MIN_ROW_LENGTH
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest
 from cyxla.xla.cpu.loops.index_map import Loop
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, Part, close_loops, open_loops
-from cyxla.xla.cpu.loops.nodes import Apply, Constant, Given, Load, flops
+from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Load, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.problem import PART, Lowered
 from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, write_lanes
 
-MIN_LANES_EXTENT = 128  # shorter rows of an arg-reduction use no lanes, which are merged one by one in the end
-COLUMN_BLOCK = 1024  # columns whose accumulators fit L1 beside a row of the operand; it bounds the parts of a sum
+MIN_LANES_EXTENT = 128  # shorter rows of an arg-reduction use no lanes: merging these takes longer
+COLUMN_BLOCK = 1024  # columns whose accumulators fit L1 with a row of the operand; it bounds the parts of a sum
 _UNROLL = 8
 _GROUP_ROWS = 64
-_LANES = 64  # of arg-reductions
+_LANES = 64  # lanes of an arg-reduction
 _SMALL_BODY = 6  # nodes; bodies of up to this size are unrolled
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
-def part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Part:
+def emit_part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Part:
     """Emit the function of a reduction, with the loop order that suits it."""
     writer = CWriter()
     slots = sorted({n.slot for n in [*lowered.before, *lowered.after] if isinstance(n, Load)})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots, [s.slot for s in lowered.stores])
-        chosen = style(lowered, parts)
+        chosen = choose_style(lowered, parts)
         units = chosen(lowered, frame, writer, cost.tasks(ns), parts)
     scalar = _scalar_reason(lowered) if chosen is _sequential else ""
     return Part(writer.text(), units, ns, (lowered.listing(scalar),))
 
 
 def _scalar_reason(lowered: Lowered) -> str:
-    """Return the reason for which a sequential reduction is none along rows or columns."""
+    """Return the reason for which a reduction is sequential rather than along rows or columns."""
     if lowered.problem.acc is None and not lowered.problem.arg_reduction:
         return "its computation is applied in the order of the elements"
     return "its rows and columns are too short for vectors"
@@ -49,42 +49,42 @@ def _scalar_reason(lowered: Lowered) -> str:
 Style = Callable[[Lowered, KernelFrame, CWriter, int, int], int]
 
 
-def style(lowered: Lowered, parts: int) -> Style:
+def choose_style(lowered: Lowered, parts: int) -> Style:
     """Return the best loop order: the innermost loop is the one along which most bytes are contiguous."""
     problem = lowered.problem
     if not lowered.reduced or (
         not problem.applies_init and parts == 1 and not problem.root.attrs.get("dimensions", True)
     ):
         return _sequential
-    across, down = (_sequential, _sequential_by_columns) if problem.acc is None else (by_rows, by_columns)
-    across = (
+    by_row, by_column = (_sequential, _sequential_by_columns) if problem.acc is None else (by_rows, by_columns)
+    by_row = (
         by_lanes
         if problem.arg_reduction and lowered.reduced[-1][1] >= MIN_LANES_EXTENT and not lowered.conditions
-        else across
+        else by_row
     )
     if not lowered.kept:
-        return across
+        return by_row
     row, column = lowered.reduced[-1], lowered.kept[-1]
     loads = [n for n in lowered.before if isinstance(n, Load)]
     along_row = sum(n.dtype.itemsize for n in loads if n.form.coefficient(row[0]) == 1)
-    across_rows = [n for n in loads if n.form.coefficient(row[0])]  # the rest is read once a row
-    along_column = sum(n.dtype.itemsize for n in across_rows if n.form.coefficient(column[0]) == 1)
+    strided = [n for n in loads if n.form.coefficient(row[0])]  # others are read once per row
+    along_column = sum(n.dtype.itemsize for n in strided if n.form.coefficient(column[0]) == 1)
     if row[1] < MIN_ROW_LENGTH <= column[1] and problem.acc is not None:
-        return down
+        return by_column
     if row[1] >= MIN_ROW_LENGTH and (along_row >= along_column or column[1] < 4):
-        return across
-    return down if column[1] >= 4 else _sequential
+        return by_row
+    return by_column if column[1] >= 4 else _sequential
 
 
-def _nest_of_results(lowered: Lowered, frame: KernelFrame, levels: list[Level], texts: Sequence[str]) -> LoopNest:
+def _epilogue_nest(lowered: Lowered, frame: KernelFrame, levels: list[Level], texts: Sequence[str]) -> LoopNest:
     """Return the nest of the epilogue; the reduction's results are available in its innermost level."""
     nest = LoopNest(lowered.body, levels, frame.names.child(), scalar=True)
     nest.dropped, nest.tables = lowered.dropped, frame.tables
-    for node, text in zip(lowered.given, texts, strict=True):
-        nest.set_given(node, text, nest.depth)
+    for node, text in zip(lowered.result_nodes, texts, strict=True):
+        nest.set_external(node, text, nest.depth)
     for node in lowered.body.nodes:
-        if isinstance(node, Given) and node.key == PART:
-            nest.set_given(node, PART, nest.depth)
+        if isinstance(node, External) and node.key == PART:
+            nest.set_external(node, PART, nest.depth)
     return nest
 
 
@@ -113,11 +113,11 @@ def _element(lowered: Lowered, nest: LoopNest) -> str:
 
 def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list[tuple[str, str, str]]:
     """Return (counter, first, end) of the reduced loops; the outermost is split into parts."""
-    found = [(name, "0", str(n)) for name, n in levels]
+    ranges = [(name, "0", str(n)) for name, n in levels]
     if parts > 1:
         name, n = levels[0]
-        found[0] = (name, f"{n} * part / {parts}", f"{n} * (part + 1) / {parts}")
-    return found
+        ranges[0] = (name, f"{n} * part / {parts}", f"{n} * (part + 1) / {parts}")
+    return ranges
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -133,16 +133,16 @@ def by_rows(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, p
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
     row = _Row(_element(lowered, nest), _outer_conditions(lowered, nest), blocked, parts)
-    dummy = Loop.unmentioned()
-    after = _nest_of_results(lowered, frame, [*kept, dummy], ["result"])
-    _write_stores(lowered, after)
+    no_loop = Loop.unmentioned()
+    epilogue = _epilogue_nest(lowered, frame, [*kept, no_loop], ["result"])
+    _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
-    writer.lines(after.writers[0].written)
-    units, opened = open_loops(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
+    writer.lines(epilogue.writers[0].written)
+    units, opened = open_loops(writer, [nest, epilogue], [n for _, n in lowered.kept], [], tasks, parts)
     with writer.block(""):
         _row(lowered, nest, writer, row)
         writer.lines(_join_lines(lowered, nest, CWriter(), _row_total(acc)))
-        writer.lines(after.writers[-1].written)
+        writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
     return units
 
@@ -173,11 +173,11 @@ class _Row:
     parts: int
 
 
-def _row(lowered: Lowered, nest: LoopNest, writer: CWriter, how: _Row) -> None:
+def _row(lowered: Lowered, nest: LoopNest, writer: CWriter, row: _Row) -> None:
     acc = lowered.problem.acc
     assert acc is not None
     *outer, (_, trip) = lowered.reduced
-    blocks = Blocks.of(trip, blocked=how.blocked, overlap=False)
+    blocks = Blocks.of(trip, blocked=row.blocked, overlap=False)
     for i, (c_type, unit) in enumerate(acc.variables):
         if acc.lanes:
             writer.line(f"{c_type} acc[{acc.lanes}] __attribute__((aligned(64)));")
@@ -185,24 +185,24 @@ def _row(lowered: Lowered, nest: LoopNest, writer: CWriter, how: _Row) -> None:
         else:
             writer.line(f"{c_type} acc{i} = {unit};")
     start = len(lowered.kept)
-    named = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)] + (
-        [("block", blocks.count)] if how.blocked else []
+    counters = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)] + (
+        [("block", blocks.count)] if row.blocked else []
     )
-    for i, (name, low, high) in enumerate(_ranges(lowered, named, how.parts)):
+    for i, (name, low, high) in enumerate(_ranges(lowered, counters, row.parts)):
         writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
         writer.open()
         if name == "block":
             writer.line(f"const int64_t b = {blocks.start};")
         writer.lines(nest.writers[start + i + 1].written)
-    with writer.block(f"if {how.condition}" if how.condition else ""):
+    with writer.block(f"if {row.condition}" if row.condition else ""):
         if blocks.tail:
             with writer.block(f"if (block < {blocks.full})"):
-                _row_block(lowered, nest, writer, how.element, blocks.length)
+                _row_block(lowered, nest, writer, row.element, blocks.length)
             with writer.block("else"):
-                _row_block(lowered, nest, writer, how.element, blocks.tail)
+                _row_block(lowered, nest, writer, row.element, blocks.tail)
         else:
-            _row_block(lowered, nest, writer, how.element, blocks.length)
-    close_loops(writer, len(named))
+            _row_block(lowered, nest, writer, row.element, blocks.length)
+    close_loops(writer, len(counters))
 
 
 def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, trip: int) -> None:
@@ -266,22 +266,24 @@ def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int
     assert acc is not None
     *outer, (inner, trip) = lowered.kept
     blocked = trip > COLUMN_BLOCK
-    lead: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocked else [])]
-    nest = LoopNest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], frame.names.child())
+    outer_levels: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocked else [])]
+    nest = LoopNest(lowered.body, [*outer_levels, *(a for a, _ in lowered.reduced), inner], frame.names.child())
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     step = _unroll(lowered)
     nest.stepped = lowered.reduced[-1][0] if step > 1 else None
     nest.write(lowered.before)
     element, condition = _element(lowered, nest), _outer_conditions(lowered, nest)
-    after = _nest_of_results(lowered, frame, [*lead, inner], ["result"])
-    _write_stores(lowered, after)
+    epilogue = _epilogue_nest(lowered, frame, [*outer_levels, inner], ["result"])
+    _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
-    writer.lines(after.writers[0].written)
+    writer.lines(epilogue.writers[0].written)
     blocks = Blocks.of(trip, blocked=blocked, overlap=True)
     extents = [n for _, n in outer] + ([blocks.count] if blocked else [])
-    units, opened = open_loops(writer, [nest, after], extents, [blocks], tasks, parts)
+    units, opened = open_loops(writer, [nest, epilogue], extents, [blocks], tasks, parts)
     with writer.block(""):
-        _column(lowered, nest, after, writer, _Column(blocks.length, step, parts, len(lead), element, condition))
+        _column(
+            lowered, nest, epilogue, writer, _Column(blocks.length, step, parts, len(outer_levels), element, condition)
+        )
     close_loops(writer, opened)
     return units
 
@@ -291,10 +293,10 @@ def _unroll(lowered: Lowered) -> int:
     acc = lowered.problem.acc
     assert acc is not None
     body = sum(not isinstance(n, Constant) for n in lowered.before)
-    small = body <= _SMALL_BODY and len(acc.variables) == 1
-    heavy = any(isinstance(n, Apply) and flops(n) > cost.CHEAP_FLOPS for n in lowered.before)
+    is_small = body <= _SMALL_BODY and len(acc.variables) == 1
+    is_costly = any(isinstance(n, Apply) and flops(n) > cost.CHEAP_FLOPS for n in lowered.before)
     rows = lowered.reduced[-1][1]
-    return next((u for u in (_UNROLL, 4) if rows % u == 0), 1) if small and not heavy else 1
+    return next((u for u in (_UNROLL, 4) if rows % u == 0), 1) if is_small and not is_costly else 1
 
 
 @dataclass(frozen=True)
@@ -307,72 +309,74 @@ class _Column:
     condition: str
 
 
-def _column(lowered: Lowered, nest: LoopNest, after: LoopNest, writer: CWriter, how: _Column) -> None:
+def _column(lowered: Lowered, nest: LoopNest, epilogue: LoopNest, writer: CWriter, column: _Column) -> None:
     acc = lowered.problem.acc
     assert acc is not None
     names = [f"acc{i}[k]" for i in range(len(acc.variables))]
     for i, (c_type, _) in enumerate(acc.variables):
-        writer.line(f"{c_type} acc{i}[{how.trip}] __attribute__((aligned(64)));")
-    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+        writer.line(f"{c_type} acc{i}[{column.trip}] __attribute__((aligned(64)));")
+    with writer.block(f"for (int k = 0; k < {column.trip}; ++k)"):
         for name, (_, unit) in zip(names, acc.variables, strict=True):
             writer.line(f"{name} = {unit};")
-    named = [(nest.counter(how.lead + i), n) for i, (_, n) in enumerate(lowered.reduced)]
+    counters = [(nest.counter(column.lead + i), n) for i, (_, n) in enumerate(lowered.reduced)]
     ranges = _ranges(
-        lowered, [(m, n // how.step if i == len(named) - 1 else n) for i, (m, n) in enumerate(named)], how.parts
+        lowered,
+        [(m, n // column.step if i == len(counters) - 1 else n) for i, (m, n) in enumerate(counters)],
+        column.parts,
     )
-    grouped = acc.lanes > 0 and named[-1][1] > _GROUP_ROWS * how.step
+    is_grouped = acc.lanes > 0 and counters[-1][1] > _GROUP_ROWS * column.step
     for i, (name, low, high) in enumerate(ranges):
-        last = i == len(ranges) - 1
-        if last and grouped:
-            low, high = _open_group(writer, acc, how, low, high)
-        counter = "row" if last and how.step > 1 else name
+        is_last = i == len(ranges) - 1
+        if is_last and is_grouped:
+            low, high = _open_group(writer, acc, column, low, high)
+        counter = "row" if is_last and column.step > 1 else name
         writer.line(f"for (int64_t {counter} = {low}; {counter} < {high}; ++{counter}) {{")
         writer.open()
         if counter != name:
-            writer.line(f"const int64_t {name} = row * {how.step};")
-        writer.lines(nest.writers[how.lead + i + 1].written)
-    with writer.block(f"if {how.condition}" if how.condition else ""):
-        _column_rows(lowered, nest, writer, how, ["group[k]"] if grouped else names)
+            writer.line(f"const int64_t {name} = row * {column.step};")
+        writer.lines(nest.writers[column.lead + i + 1].written)
+    with writer.block(f"if {column.condition}" if column.condition else ""):
+        _column_rows(lowered, nest, writer, column, ["group[k]"] if is_grouped else names)
     close_loops(writer, 1)
-    if grouped:
-        with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+    if is_grouped:
+        with writer.block(f"for (int k = 0; k < {column.trip}; ++k)"):
             _update(writer, acc, names, "group[k]")
         close_loops(writer, 1)
     close_loops(writer, len(ranges) - 1)
     writer.line("#pragma GCC ivdep")
-    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+    with writer.block(f"for (int k = 0; k < {column.trip}; ++k)"):
         writer.lines(_join_lines(lowered, nest, CWriter(), acc.total(names)))
-        writer.lines(after.writers[-1].written)
+        writer.lines(epilogue.writers[-1].written)
 
 
-def _open_group(writer: CWriter, acc: Accumulator, how: _Column, low: str, high: str) -> tuple[str, str]:
+def _open_group(writer: CWriter, acc: Accumulator, column: _Column, low: str, high: str) -> tuple[str, str]:
     """Open a loop over groups of rows with totals of their own, so that few small elements meet a large total."""
     ((c_type, unit),) = acc.variables
     writer.line(f"for (int64_t start = {low}; start < {high}; start += {_GROUP_ROWS}) {{")
     writer.open()
     writer.line(f"const int64_t end = start + {_GROUP_ROWS} < {high} ? start + {_GROUP_ROWS} : {high};")
-    writer.line(f"{c_type} group[{how.trip}] __attribute__((aligned(64)));")
-    writer.line(f"for (int k = 0; k < {how.trip}; ++k) group[k] = {unit};")
+    writer.line(f"{c_type} group[{column.trip}] __attribute__((aligned(64)));")
+    writer.line(f"for (int k = 0; k < {column.trip}; ++k) group[k] = {unit};")
     return "start", "end"
 
 
-def _column_rows(lowered: Lowered, nest: LoopNest, writer: CWriter, how: _Column, names: list[str]) -> None:
+def _column_rows(lowered: Lowered, nest: LoopNest, writer: CWriter, column: _Column, names: list[str]) -> None:
     acc, (element,) = lowered.problem.acc, lowered.elements
     assert acc is not None
-    lines, value = nest.writers[-1].written, how.element
+    lines, value = nest.writers[-1].written, column.element
     if nest.slow_lanes:
-        writer.line(f"{scalar.register_type(element.dtype)} t[{how.trip}] __attribute__((aligned(64)));")
-        _fill(nest, writer, [*lines, f"t[k] = {value};"], how.trip)
+        writer.line(f"{scalar.register_type(element.dtype)} t[{column.trip}] __attribute__((aligned(64)));")
+        _fill(nest, writer, [*lines, f"t[k] = {value};"], column.trip)
         lines, value = [], "t[k]"
     writer.line("#pragma GCC ivdep")
-    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
-        if how.step == 1:
+    with writer.block(f"for (int k = 0; k < {column.trip}; ++k)"):
+        if column.step == 1:
             writer.lines(lines)
             _update(writer, acc, names, value)
             return
         writer.line(f"{acc.variables[0][0]} sum = {names[0]};")
-        writer.line(f"#pragma GCC unroll {how.step}")
-        with writer.block(f"for (int j = 0; j < {how.step}; ++j)"):
+        writer.line(f"#pragma GCC unroll {column.step}")
+        with writer.block(f"for (int j = 0; j < {column.step}; ++j)"):
             writer.lines(lines)
             _update(writer, acc, ["sum"], value)
         writer.line(f"{names[0]} = sum;")
@@ -383,25 +387,25 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
     """Emit an arg-reduction: each lane combines along a row, then lanes are merged with the lower index first."""
     kept = [a for a, _ in lowered.kept]
     *outer, (inner, trip) = lowered.reduced
-    blocked, start, count = trip > MAX_UNBLOCKED_TRIP, len(kept), len(lowered.given)
+    blocked, start, count = trip > MAX_UNBLOCKED_TRIP, len(kept), len(lowered.result_nodes)
     levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCK_LEVEL] if blocked else []), inner]
     nest = LoopNest(lowered.body, levels, frame.names.child(), scalar=True)
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
-    dummy = Loop.unmentioned()
-    after = _nest_of_results(lowered, frame, [*kept, dummy], [f"acc{n}[0]" for n in range(count)])
-    _write_stores(lowered, after)
+    no_loop = Loop.unmentioned()
+    epilogue = _epilogue_nest(lowered, frame, [*kept, no_loop], [f"acc{n}[0]" for n in range(count)])
+    _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
-    writer.lines(after.writers[0].written)
-    units, opened = open_loops(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
+    writer.lines(epilogue.writers[0].written)
+    units, opened = open_loops(writer, [nest, epilogue], [n for _, n in lowered.kept], [], tasks, parts)
     blocks = Blocks.of(trip, blocked=blocked, overlap=False)
     with writer.block(""):
-        for n, element in enumerate(lowered.given):
+        for n, element in enumerate(lowered.result_nodes):
             writer.line(f"{scalar.register_type(element.dtype)} acc{n}[{_LANES}] __attribute__((aligned(64)));")
             writer.line(f"for (int j = 0; j < {_LANES}; ++j) acc{n}[j] = {nest.text(lowered.inits[n])};")
-        named = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)]
-        named += [("block", blocks.count)] if blocked else []
-        for i, (name, low, high) in enumerate(_ranges(lowered, named, parts)):
+        counters = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)]
+        counters += [("block", blocks.count)] if blocked else []
+        for i, (name, low, high) in enumerate(_ranges(lowered, counters, parts)):
             writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
             writer.open()
             if name == "block":
@@ -416,25 +420,25 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
         if blocks.tail:
             with writer.block("else"):
                 write_lanes(writer, lines, blocks.tail, _LANES)
-        close_loops(writer, len(named))
+        close_loops(writer, len(counters))
         with writer.block(f"for (int w = {_LANES // 2}; w; w /= 2) for (int j = 0; j < w; ++j)"):
             writer.line("const int later = acc1[j] > acc1[j + w];")
-            others = [f"(later ? acc{n}[j] : acc{n}[j + w])" for n in range(count)]
-            firsts = [f"(later ? acc{n}[j + w] : acc{n}[j])" for n in range(count)]
-            writer.lines(_combine_lane(lowered, nest, "j", others, firsts))
-        writer.lines(after.writers[-1].written)
+            second = [f"(later ? acc{n}[j] : acc{n}[j + w])" for n in range(count)]
+            first = [f"(later ? acc{n}[j + w] : acc{n}[j])" for n in range(count)]
+            writer.lines(_combine_lane(lowered, nest, "j", second, first))
+        writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
     return units
 
 
 def _combine_lane(
-    lowered: Lowered, nest: LoopNest, lane: str, elements: list[str], firsts: list[str] | None = None
+    lowered: Lowered, nest: LoopNest, lane: str, elements: list[str], first: list[str] | None = None
 ) -> list[str]:
-    """Return the lines that combine a lane (or `firsts`) with some elements and assign the result to the lane."""
+    """Return the lines that combine a lane (or `first`) with some elements and assign the result to the lane."""
     body = nest.writers[-1].child()
     names = [f"acc{n}[{lane}]" for n in range(len(elements))]
-    types = [scalar.register_type(g.dtype) for g in lowered.given]
-    sides = [body.local(t, x) for t, x in zip((*types, *types), [*(firsts or names), *elements], strict=True)]
+    types = [scalar.register_type(g.dtype) for g in lowered.result_nodes]
+    sides = [body.local(t, x) for t, x in zip((*types, *types), [*(first or names), *elements], strict=True)]
     results = scalar_computation.inline(lowered.problem.root.called[0], sides, body)
     body.lines([f"{name} = {value};" for name, value in zip(names, results, strict=True)])
     return body.written
@@ -445,25 +449,25 @@ def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: in
     """Emit sequential loops for any computation on any number of arrays, in index order."""
     problem = lowered.problem
     kept, reduced = [a for a, _ in lowered.kept], [a for a, _ in lowered.reduced]
-    dummy = Loop.unmentioned()
-    nest = LoopNest(lowered.body, [*kept, *reduced, dummy], frame.names.child(), scalar=True)
+    no_loop = Loop.unmentioned()
+    nest = LoopNest(lowered.body, [*kept, *reduced, no_loop], frame.names.child(), scalar=True)
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
     condition = nest.conditions(lowered.conditions) if lowered.conditions else ""
-    after = _nest_of_results(lowered, frame, [*kept, dummy], [f"acc{n}" for n in range(len(lowered.given))])
-    _write_stores(lowered, after)
+    epilogue = _epilogue_nest(lowered, frame, [*kept, no_loop], [f"acc{n}" for n in range(len(lowered.result_nodes))])
+    _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
-    writer.lines(after.writers[0].written)
-    units, opened = open_loops(writer, [nest, after], [n for _, n in lowered.kept], [], tasks)
+    writer.lines(epilogue.writers[0].written)
+    units, opened = open_loops(writer, [nest, epilogue], [n for _, n in lowered.kept], [], tasks)
     with writer.block(""):
-        for n, element in enumerate(lowered.given):
+        for n, element in enumerate(lowered.result_nodes):
             source = lowered.inits[n] if problem.applies_init else lowered.elements[n]
             writer.line(f"{scalar.register_type(element.dtype)} acc{n} = {nest.text(source)};")
         if problem.applies_init and 0 not in problem.reduced:
             _serial_loops(
-                lowered, nest, writer, len(kept), condition, ([f"acc{n}" for n in range(len(lowered.given))], "")
+                lowered, nest, writer, len(kept), condition, ([f"acc{n}" for n in range(len(lowered.result_nodes))], "")
             )
-        writer.lines(after.writers[-1].written)
+        writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
     return units
 
@@ -472,28 +476,30 @@ def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter
     """Emit sequential loops over the reduced dimensions for a block of adjacent results."""
     *outer, (inner, trip) = lowered.kept
     blocks = Blocks.of(trip, blocked=trip > COLUMN_BLOCK, overlap=True)
-    lead: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocks.count > 1 else [])]
-    nest = LoopNest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], frame.names.child(), scalar=True)
+    outer_levels: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocks.count > 1 else [])]
+    nest = LoopNest(
+        lowered.body, [*outer_levels, *(a for a, _ in lowered.reduced), inner], frame.names.child(), scalar=True
+    )
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
     condition = nest.conditions(lowered.conditions) if lowered.conditions else ""
-    names = [f"acc{n}[k]" for n in range(len(lowered.given))]
-    after = _nest_of_results(lowered, frame, [*lead, inner], names)
-    _write_stores(lowered, after)
+    names = [f"acc{n}[k]" for n in range(len(lowered.result_nodes))]
+    epilogue = _epilogue_nest(lowered, frame, [*outer_levels, inner], names)
+    _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
-    writer.lines(after.writers[0].written)
+    writer.lines(epilogue.writers[0].written)
     extents = [n for _, n in outer] + ([blocks.count] if blocks.count > 1 else [])
-    units, opened = open_loops(writer, [nest, after], extents, [blocks], tasks)
+    units, opened = open_loops(writer, [nest, epilogue], extents, [blocks], tasks)
     loop = f"for (int k = 0; k < {blocks.length}; ++k)"
     with writer.block(""):
-        for n, node in enumerate(lowered.given):
+        for n, node in enumerate(lowered.result_nodes):
             writer.line(f"{scalar.register_type(node.dtype)} acc{n}[{blocks.length}] __attribute__((aligned(64)));")
         with writer.block(loop):
             writer.lines([f"{name} = {nest.text(i)};" for name, i in zip(names, lowered.inits, strict=True)])
-        _serial_loops(lowered, nest, writer, len(lead), condition, (names, loop))
+        _serial_loops(lowered, nest, writer, len(outer_levels), condition, (names, loop))
         writer.line("#pragma GCC ivdep")
         with writer.block(loop):
-            writer.lines(after.writers[-1].written)
+            writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
     return units
 
@@ -514,10 +520,12 @@ def _serial_loops(
     with writer.block(loop):
         writer.lines(nest.writers[-1].written)
         body = nest.writers[-1].child()
-        old = [body.local(scalar.register_type(g.dtype), name) for g, name in zip(lowered.given, names, strict=True)]
+        old = [
+            body.local(scalar.register_type(g.dtype), name) for g, name in zip(lowered.result_nodes, names, strict=True)
+        ]
         operands = old + [nest.text(e) for e in lowered.elements]
         results = scalar_computation.inline(lowered.problem.root.called[0], operands, body)
-        new = [body.local(scalar.register_type(g.dtype), r) for g, r in zip(lowered.given, results, strict=True)]
+        new = [body.local(scalar.register_type(g.dtype), r) for g, r in zip(lowered.result_nodes, results, strict=True)]
         body.lines([f"{name} = {value};" for name, value in zip(names, new, strict=True)])
         with writer.block(f"if {condition}" if condition else ""):
             writer.lines(body.written)

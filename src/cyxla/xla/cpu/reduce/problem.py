@@ -18,7 +18,7 @@ from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.service.refusal import Refusal
 
-PART = "part"  # key of the given value that is the number of a part, and its name in C
+PART = "part"  # key of the external value that is the index of a part, and its name in C
 
 # (body, kept coordinates, reduced coordinates) -> the elements to combine, and the conditions under which they exist
 Elements = Callable[[Body, Sequence[Affine], Sequence[Affine]], tuple[list[Node], tuple[Condition, ...]]]
@@ -57,7 +57,7 @@ class Problem:
     applies_init: bool = True  # the last step of a reduction combines the initial value
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """True if there is nothing to combine."""
         return 0 in self.reduced
 
@@ -75,19 +75,19 @@ class Lowered:
     body: Body
     elements: list[Node]
     inits: list[Node]
-    given: list[Node]
+    result_nodes: list[Node]
     stores: list[Store]
     kept: list[tuple[Atom, int]]
     reduced: list[tuple[Atom, int]]
     dropped: set[Atom]
     conditions: tuple[Condition, ...]
-    before: list[Node] = field(default_factory=list)  # the dependencies of the elements
-    after: list[Node] = field(default_factory=list)  # the dependencies of the stores
+    before: list[Node] = field(default_factory=list)  # dependencies of the elements
+    after: list[Node] = field(default_factory=list)  # dependencies of the stores
 
     def listing(self, scalar: str = "") -> LoopListing:
         """Return the loop IR; `scalar` is the reason for which it is not vectorised, if it is not."""
-        inits: Sequence[Node | None] = self.inits or [None] * len(self.given)
-        folds = [Fold(*fold) for fold in zip(self.given, self.elements, inits, strict=True)]
+        inits: Sequence[Node | None] = self.inits or [None] * len(self.result_nodes)
+        folds = [Fold(*fold) for fold in zip(self.result_nodes, self.elements, inits, strict=True)]
         refusal = Refusal.of("vectorisation", self.problem.root, scalar) if scalar else None
         return LoopListing(self.body, self.stores, folds, scalar=refusal)
 
@@ -99,60 +99,64 @@ def lower_problem(problem: Problem, reads: Reads, parts: int) -> Lowered:
     region = Region(tuple((0, n) for n in dims))
     while True:
         lowered = _lower_region(problem, region, dims, reads, parts)
-        places = [s.form for s in lowered.stores] + [c.form for c in lowered.conditions]
-        forms = reachable([*lowered.elements, *(s.node for s in lowered.stores)], places)[1]
-        split = split_region(forms, region)
-        if split is None:
-            return _collapsed(lowered, region, forms)
-        region = split
+        store_forms = [s.form for s in lowered.stores] + [c.form for c in lowered.conditions]
+        forms = reachable([*lowered.elements, *(s.node for s in lowered.stores)], store_forms)[1]
+        smaller = split_region(forms, region)
+        if smaller is None:
+            return _collapse_loops(lowered, region, forms)
+        region = smaller
 
 
 def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads: Reads, parts: int) -> Lowered:
-    made: dict[str, Lowered] = {}
-    given = {v: lambda index, n=n: made_nodes[n] for n, v in enumerate(problem.results)}
-    made_nodes: list[Node] = []
+    lowered: dict[str, Lowered] = {}
+    externals = {v: lambda index, n=n: result_nodes[n] for n, v in enumerate(problem.results)}
+    result_nodes: list[Node] = []
 
     def stores_at(body: Body, index: Index) -> list[Store]:
         rank = len(problem.kept)
-        at, along = index.coordinates[:rank], index.coordinates[rank:]
-        made_nodes[:] = [body.given(v.shape.dtype, n) for n, v in enumerate(problem.results)]
-        elements, conditions = _nothing(body, problem) if problem.empty else problem.elements(body, at, along)
+        kept_index, reduced_index = index.coordinates[:rank], index.coordinates[rank:]
+        result_nodes[:] = [body.external(v.shape.dtype, n) for n, v in enumerate(problem.results)]
+        elements, conditions = (
+            _placeholders(body, problem) if problem.is_empty else problem.elements(body, kept_index, reduced_index)
+        )
         inits = [body.value(i, body.space.scalar) for i in problem.inits]
-        out = body.space.index(problem.kept, tuple(at))
-        stores = _stores(problem, body, out, made_nodes, parts)
-        made[""] = Lowered(problem, body, elements, inits, made_nodes, stores, [], [], set(), conditions)
+        out = body.space.index(problem.kept, tuple(kept_index))
+        stores = _stores(problem, body, out, result_nodes, parts)
+        lowered[""] = Lowered(problem, body, elements, inits, result_nodes, stores, [], [], set(), conditions)
         return stores
 
-    lower_box(region, dims, problem.group.numbers, reads, stores_at, given)
-    return made[""]
+    lower_box(region, dims, problem.group.numbers, reads, stores_at, externals)
+    return lowered[""]
 
 
-def _nothing(body: Body, problem: Problem) -> tuple[list[Node], tuple[Condition, ...]]:
+def _placeholders(body: Body, problem: Problem) -> tuple[list[Node], tuple[Condition, ...]]:
     """Return placeholders for the elements of empty arrays: loops that never run must not read anything."""
     return [body.constant(v.shape.dtype, v.shape.dtype.numpy_dtype.type(0)) for v in problem.results], ()  # type: ignore[union-attr]
 
 
-def _stores(problem: Problem, body: Body, out: Index, given: list[Node], parts: int) -> list[Store]:
+def _stores(problem: Problem, body: Body, out: Index, result_nodes: list[Node], parts: int) -> list[Store]:
     if parts > 1:
-        part = body.space.runtime(body.given(given[0].dtype, PART), parts - 1)
-        form = body.space.combine(((out.linear, parts), (part, 1)))
-        return [Store(n, w.shape.dtype, form, g) for n, (w, g) in enumerate(zip(problem.writes, given, strict=True))]
+        part_index = body.space.runtime(body.external(result_nodes[0].dtype, PART), parts - 1)
+        form = body.space.combine(((out.linear, parts), (part_index, 1)))
+        return [
+            Store(n, w.shape.dtype, form, g) for n, (w, g) in enumerate(zip(problem.writes, result_nodes, strict=True))
+        ]
     stores = []
     for slot, value in enumerate(problem.writes):
-        at = out.at(value.shape.dims)
-        known = problem.results.index(value) if value in problem.results else None
-        node = given[known] if known is not None else body.value(value.instruction, at)
-        stores.append(Store(slot, value.shape.dtype, at.linear, node))
+        index = out.at(value.shape.dims)
+        number = problem.results.index(value) if value in problem.results else None
+        node = result_nodes[number] if number is not None else body.value(value.instruction, index)
+        stores.append(Store(slot, value.shape.dtype, index.linear, node))
     return stores
 
 
-def _collapsed(lowered: Lowered, region: Region, forms: list[Affine]) -> Lowered:
+def _collapse_loops(lowered: Lowered, region: Region, forms: list[Affine]) -> Lowered:
     count = sum(len(s) for s in region.loops()[: len(lowered.problem.kept)])
     extents = [n for s in region.loops() for n in s]
     loops = list(zip(lowered.body.space.loops, extents, strict=True))
-    lowered.kept, gone = collapse(loops[:count], forms)
-    lowered.reduced, also = collapse(loops[count:], forms)
-    lowered.dropped = gone | also | {a for a, n in loops if n == 1}
+    lowered.kept, dropped_kept = collapse(loops[:count], forms)
+    lowered.reduced, dropped_reduced = collapse(loops[count:], forms)
+    lowered.dropped = dropped_kept | dropped_reduced | {a for a, n in loops if n == 1}
     lowered.before = reachable([*lowered.elements, *lowered.inits], [c.form for c in lowered.conditions])[0]
     lowered.after = reachable([s.node for s in lowered.stores], [s.form for s in lowered.stores])[0]
     return lowered

@@ -22,8 +22,8 @@ from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.service.refusal import Refusal
 
-_PARALLEL_ROWS = 2  # interleaved rows if the scan is along the innermost dimension
-_PARALLEL_COSTLY_ROWS = 16  # likewise with a computation for each step: enough to fill a vector
+_PARALLEL_ROWS = 2  # interleaved rows of a scan along the innermost dimension
+_PARALLEL_COSTLY_ROWS = 16  # the same if each step calls a computation: enough to fill a vector
 _SERIAL_INTEGER_BITS = (
     32  # bits of integers that run alone: a step takes a cycle, and gcc would make slow vectors of two
 )
@@ -44,52 +44,52 @@ class _Scan(NamedTuple):
     root: Instruction
 
 
-def scan_step(group: Group, found: Prefix, acc: Accumulator | None) -> Step:
+def scan_step(group: Group, prefix: Prefix, acc: Accumulator | None) -> Step:
     """Emit a group whose root is a scan; without an accumulator, its computation is inlined at each step."""
     root, reads = group.root, Reads()
     writes = tuple(Value(o) for o in group.outputs)
-    scan = _lower(group, found, reads)
+    scan = _lower(group, prefix, reads)
     frame = KernelFrame(reads, writes)
     points = root.shape.size
     step = 0.5 if acc is not None else cost.element_ns(root.called[0].instructions)
     ns = (cost.element_ns(group.instructions) + step) * points + cost.memory_ns(root.shape.nbytes) * 2
-    part = _part(scan, found, acc or _ComputationAccumulator(root, found.backward), frame, ns)
+    part = _part(scan, prefix, acc or _ComputationAccumulator(root, prefix.backward), frame, ns)
     return Step(assemble([part] if points else [], frame, KernelKind.SCAN, note=describe(group)), reads.values, writes)
 
 
-def _lower(group: Group, found: Prefix, reads: Reads) -> _Scan:
+def _lower(group: Group, prefix: Prefix, reads: Reads) -> _Scan:
     root = group.root
     dims = root.shape.dims
     region = Region(tuple((0, n) for n in dims))
     while True:
-        scan = _lower_region(group, found, reads, region)
+        scan = _lower_region(group, prefix, reads, region)
         forms = _forms(scan)
-        split = split_region(forms, region)
-        if split is None or len(split.loops()[found.dimension]) > 1:
+        smaller = split_region(forms, region)
+        if smaller is None or len(smaller.loops()[prefix.dimension]) > 1:
             return scan
-        region = split
+        region = smaller
 
 
-def _lower_region(group: Group, found: Prefix, reads: Reads, region: Region) -> _Scan:
+def _lower_region(group: Group, prefix: Prefix, reads: Reads, region: Region) -> _Scan:
     root = group.root
-    made: list[Any] = []
+    lowered: list[Any] = []
 
     def stores_at(body: Body, index: Index) -> list[Store]:
-        result = body.given(root.shape.dtype, "result")
-        made[:] = [result]
+        result = body.external(root.shape.dtype, "result")
+        lowered[:] = [result]
         stores = []
         for slot, out in enumerate(group.outputs):
-            at = index.at(out.shape.dims)
-            stores.append(Store(slot, out.shape.dtype, at.linear, body.value(out, at)))
-        made.extend([body, body.value(root.operands[0], index), body.value(root.operands[1], body.space.scalar)])
+            out_index = index.at(out.shape.dims)
+            stores.append(Store(slot, out.shape.dtype, out_index.linear, body.value(out, out_index)))
+        lowered.extend([body, body.value(root.operands[0], index), body.value(root.operands[1], body.space.scalar)])
         return stores
 
-    box = lower_box(region, root.shape.dims, group.numbers, reads, stores_at, {Value(root): lambda _: made[0]})
-    result, body, element, init = made
-    position = sum(len(s) for s in region.loops()[: found.dimension])
+    box = lower_box(region, root.shape.dims, group.numbers, reads, stores_at, {Value(root): lambda _: lowered[0]})
+    result, body, element, init = lowered
+    position = sum(len(s) for s in region.loops()[: prefix.dimension])
     axis = body.space.loops[position]
     loops = list(zip(body.space.loops, box.extents, strict=True))
-    return _Scan(body, element, init, result, box.stores, loops, axis, root.shape.dims[found.dimension], root)
+    return _Scan(body, element, init, result, box.stores, loops, axis, root.shape.dims[prefix.dimension], root)
 
 
 def _forms(scan: _Scan) -> list[Affine]:
@@ -108,41 +108,41 @@ class _ComputationAccumulator:
     def write(self, writer: CWriter, init: str, element: str) -> str:
         """Emit a step; return its result."""
         before = writer.local(self.variables[0][0], f"step ? acc0[k] : {init}")
-        sides = [element, before] if self.backward else [before, element]  # elements stay in their order
+        sides = [element, before] if self.backward else [before, element]  # in the order of elements
         (result,) = scalar_computation.inline(self.computation, sides, writer)
         writer.line(f"acc0[k] = {result};")
         return result
 
 
 def _part(
-    scan: _Scan, found: Prefix, acc: Accumulator | _ComputationAccumulator, frame: KernelFrame, ns: float
+    scan: _Scan, prefix: Prefix, acc: Accumulator | _ComputationAccumulator, frame: KernelFrame, ns: float
 ) -> Part:
     forms = _forms(scan)
-    at = next(i for i, (a, _) in enumerate(scan.loops) if a is scan.axis)
-    before, dropped = collapse(scan.loops[:at], forms)
-    after, also = collapse(scan.loops[at + 1 :], forms)
-    gone = dropped | also | {a for a, n in scan.loops if n == 1}
-    kept = [*before, *after]
+    position = next(i for i, (a, _) in enumerate(scan.loops) if a is scan.axis)
+    before, dropped = collapse(scan.loops[:position], forms)
+    after, dropped_after = collapse(scan.loops[position + 1 :], forms)
+    all_dropped = dropped | dropped_after | {a for a, n in scan.loops if n == 1}
+    loops = [*before, *after]
     axis: list[Atom] = [scan.axis]
-    inner = kept[-1:]  # adjacent columns; or rows, if the scan is along the innermost dimension
-    lead: list[Level] = [a for a, _ in kept[:-1]]
-    most = _MAX_COLUMNS if after else _rows(acc)
-    blocks = Blocks(inner[0][1], min(inner[0][1], most), True) if inner else Blocks(1, 1, True)
+    inner = loops[-1:]  # adjacent columns; or rows, if the scan is along the innermost dimension
+    outer: list[Level] = [a for a, _ in loops[:-1]]
+    max_width = _MAX_COLUMNS if after else _rows(acc)
+    blocks = Blocks(inner[0][1], min(inner[0][1], max_width), True) if inner else Blocks(1, 1, True)
     blocked = blocks.count > 1
-    levels: list[Level] = [*lead, *([BLOCK_LEVEL] if blocked else []), *axis, *(a for a, _ in inner)]
+    levels: list[Level] = [*outer, *([BLOCK_LEVEL] if blocked else []), *axis, *(a for a, _ in inner)]
     if not inner:
         levels.append(Loop.unmentioned())
     nest = LoopNest(scan.body, levels, frame.names.child(), scalar=True)
-    nest.dropped, nest.tables = gone, frame.tables
+    nest.dropped, nest.tables = all_dropped, frame.tables
     lines = _lines(scan, acc, nest)
     writer = CWriter()
     slots = sorted({n.slot for n in scan.body.nodes if isinstance(n, Load)})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots, [s.slot for s in scan.stores])
         writer.lines(nest.writers[0].written)
-        extents = [n for _, n in kept[:-1]] + ([blocks.count] if blocked else [])
+        extents = [n for _, n in loops[:-1]] + ([blocks.count] if blocked else [])
         units, opened = open_loops(writer, [nest], extents, [blocks], cost.tasks(ns))
-        _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, found.backward))
+        _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, prefix.backward))
         close_loops(writer, opened)
     fold = Fold(scan.result, scan.element, scan.init)
     serial = not after and blocks.length <= _PARALLEL_ROWS
@@ -154,8 +154,8 @@ def _rows(acc: Accumulator | _ComputationAccumulator) -> int:
     """Return the number of interleaved rows."""
     if isinstance(acc, _ComputationAccumulator):
         return _PARALLEL_COSTLY_ROWS
-    whole = not acc.dtype.is_float and not acc.dtype.is_complex
-    return 1 if whole and acc.dtype.bits >= _SERIAL_INTEGER_BITS else _PARALLEL_ROWS
+    is_integer = not acc.dtype.is_float and not acc.dtype.is_complex
+    return 1 if is_integer and acc.dtype.bits >= _SERIAL_INTEGER_BITS else _PARALLEL_ROWS
 
 
 def _lines(scan: _Scan, acc: Accumulator | _ComputationAccumulator, nest: LoopNest) -> list[str]:
@@ -169,9 +169,9 @@ def _lines(scan: _Scan, acc: Accumulator | _ComputationAccumulator, nest: LoopNe
         for name, new in zip(names, acc.update(names, nest.text(scan.element)), strict=True):
             writer.line(f"{name} = {new};")
         total = writer.local(scalar.register_type(acc.total_dtype), acc.total(names))
-        joined = acc.with_init(nest.text(scan.init), total)
-        result = writer.local(scalar.register_type(acc.dtype), joined, scan.body.quote(scan.root))
-    nest.set_given(scan.result, result, nest.depth)
+        result_value = acc.with_init(nest.text(scan.init), total)
+        result = writer.local(scalar.register_type(acc.dtype), result_value, scan.body.quote(scan.root))
+    nest.set_external(scan.result, result, nest.depth)
     nest.write(reachable([s.node for s in scan.stores], [s.form for s in scan.stores])[0])
     for s in scan.stores:
         writer.line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
@@ -183,9 +183,9 @@ def _loops(
     nest: LoopNest,
     acc: Accumulator | _ComputationAccumulator,
     lines: list[str],
-    how: tuple[int, int, int, bool],
+    sizes: tuple[int, int, int, bool],
 ) -> None:
-    level, trip, length, backward = how
+    level, trip, length, backward = sizes
     with writer.block(""):
         for i, (c_type, unit) in enumerate(acc.variables):
             writer.line(f"{c_type} acc{i}[{trip}] __attribute__((aligned(64)));")

@@ -16,7 +16,7 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
-from cyxla.xla.cpu.loops.elementwise import describe, part
+from cyxla.xla.cpu.loops.elementwise import describe, emit_box
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Store, StoresAt, split_into_boxes
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
@@ -28,7 +28,7 @@ from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
 
 Result = Callable[[Body, Index], Node]
-Given = dict[Value, Callable[[Index], Node]]  # lowerings of values that the emitter computes itself
+Externals = dict[Value, Callable[[Index], Node]]  # lowerings of values that the emitter computes itself
 
 _MAX_NODES = 160  # operations of a window's expression
 # ns of an element of a window: sums of 3x3 take 0.45 times the estimate (SPR, see `kernel.machine`).
@@ -67,17 +67,17 @@ def window_step(group: Group, acc: Accumulator) -> Step:
     """Emit a group whose root is a small window."""
     root, size = group.root, taps(group.root)
     ns = cost.element_ns(group.instructions) + size * _ELEMENT_NS
-    stores_at, given = stores_of(group, root, lambda body, index: _combined(body, root, acc, index))
+    stores_at, externals = stores_of(group, root, lambda body, index: _lower_window(body, root, acc, index))
     writes = tuple(Value(o) for o in group.outputs)
-    return boxes_step(KernelKind.REDUCE_WINDOW, group, stores_at, writes, root.shape.dims, ns, given, size)
+    return boxes_step(KernelKind.REDUCE_WINDOW, group, stores_at, writes, root.shape.dims, ns, externals, size)
 
 
-def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[StoresAt, Given]:
+def stores_of(group: Group, root: Instruction, lower: Result) -> tuple[StoresAt, Externals]:
     """Return the lowering of a group's stores, and that of the root's elements for its other users."""
     bodies: list[Body] = []
 
     def result(index: Index) -> Node:
-        return combined(bodies[-1], index)
+        return lower(bodies[-1], index)
 
     def stores_at(body: Body, index: Index) -> list[Store]:
         bodies.append(body)
@@ -98,47 +98,53 @@ def boxes_step(
     writes: tuple[Value, ...],
     dims: tuple[int, ...],
     ns: float,
-    given: Given | None = None,
-    taken: int | None = None,
+    externals: Externals | None = None,
+    max_elements: int | None = None,
 ) -> Step:
-    """Emit a kernel over boxes; an element takes `ns` without memory, and reads up to `taken` of each array."""
+    """Emit a kernel over boxes; an element takes `ns` without memory, and reads up to `max_elements` of each array."""
     reads, points = Reads(), prod(dims)
-    found = split_into_boxes(dims, group.numbers, reads, stores_at, given)
+    boxes = split_into_boxes(dims, group.numbers, reads, stores_at, externals)
     frame = KernelFrame(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.STREAMING_BYTES)
     for v in (*reads.values, *writes):
-        most = v.shape.nbytes if taken is None else min(v.shape.nbytes, taken * points * v.shape.dtype.itemsize)
-        ns += cost.memory_ns(most) / points
-    parts = [part(b, frame, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
+        nbytes = (
+            v.shape.nbytes
+            if max_elements is None
+            else min(v.shape.nbytes, max_elements * points * v.shape.dtype.itemsize)
+        )
+        ns += cost.memory_ns(nbytes) / points
+    parts = [emit_box(b, frame, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(boxes)]
     return Step(assemble(parts, frame, kind, note=describe(group)), reads.values, writes)
 
 
-def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> Node:
+def _lower_window(body: Body, root: Instruction, acc: Accumulator, index: Index) -> Node:
     """Lower the result of one window: the initial value and the elements, combined in order."""
     operand, init = root.operands
     dims, window, dtype = operand.shape.dims, root.attrs["window"], root.shape.dtype
-    unit = body.constant_text(dtype, acc.identity)
+    identity = body.constant_text(dtype, acc.identity)
     elements = []
     for offsets in product(*(range(w.size) for w in window)):
         conditions: list[Condition] = []
-        at = []
+        coordinates = []
         for o, k, n, spec in zip(index.coordinates, offsets, dims, window, strict=True):
-            mine, place = element_place(body.space, o, k, n, spec)
-            conditions += mine
-            at.append(place)
+            own, coordinate = element_coordinate(body.space, o, k, n, spec)
+            conditions += own
+            coordinates.append(coordinate)
         if any(c.decided is False for c in conditions):
             continue
-        element = body.value(operand, body.space.index(dims, tuple(at)))
-        elements.append(body.guard(tuple(conditions), element, unit) if conditions else element)
+        element = body.value(operand, body.space.index(dims, tuple(coordinates)))
+        elements.append(body.guard(tuple(conditions), element, identity) if conditions else element)
     return body.call(dtype, (body.value(init, body.space.scalar), *elements), _Fold(acc))
 
 
-def element_place(space: Space, o: Affine, k: int, n: int, spec: WindowDim) -> tuple[tuple[Condition, ...], Affine]:
+def element_coordinate(
+    space: Space, o: Affine, k: int, n: int, spec: WindowDim
+) -> tuple[tuple[Condition, ...], Affine]:
     """Return the conditions under which a window's element exists along a dimension, and its coordinate."""
     offset = (spec.size - 1 - k if spec.window_reversal else k) * spec.window_dilation - spec.padding_low
-    place = o.scaled(spec.stride).shifted(offset)
-    found = [Condition(place, 0, (n - 1) * spec.base_dilation)]
+    coordinate = o.scale(spec.stride).shift(offset)
+    conditions = [Condition(coordinate, 0, (n - 1) * spec.base_dilation)]
     if spec.base_dilation > 1:
-        found.append(Condition(space.remainder(place, spec.base_dilation), 0, 0))
-        place = space.quotient(place, spec.base_dilation)
-    unsettled = tuple(c for c in found if c.decided is not True)
-    return unsettled, space.choice(unsettled, place, n - 1) if unsettled else place
+        conditions.append(Condition(space.remainder(coordinate, spec.base_dilation), 0, 0))
+        coordinate = space.quotient(coordinate, spec.base_dilation)
+    undecided = tuple(c for c in conditions if c.decided is not True)
+    return undecided, space.choice(undecided, coordinate, n - 1) if undecided else coordinate

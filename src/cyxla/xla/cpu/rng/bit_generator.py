@@ -19,8 +19,8 @@ from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
 
 # Measured 9.6 and 5.5 (SPR, see `kernel.machine`).
-BLOCK_NS = {"three_fry": 6.0, "philox": 10.0}  # a block of each algorithm
-BLOCKS_PER_UNIT = 256  # of work
+BLOCK_NS = {"three_fry": 6.0, "philox": 10.0}  # ns of a block of each algorithm
+BLOCKS_PER_UNIT = 256  # blocks in a unit of work
 
 
 def generator_lines(algorithm: str) -> list[str]:
@@ -38,10 +38,10 @@ def generator_lines(algorithm: str) -> list[str]:
 def _check(ins: Instruction) -> str | None:
     bits, state = ins.shape.elements[1].dtype, ins.operands[0].shape
     if not bits.is_integer:
-        return f"it makes integers, not {bits}"
+        return f"it generates integers, not {bits}"
     words = state.nbytes // 8
-    least, most = (2, 2) if "three_fry" in ins.attrs["algorithm"] else (2, 3)
-    return None if least <= words <= most and state.nbytes % 8 == 0 else f"its state is {state}"
+    min_words, max_words = (2, 2) if "three_fry" in ins.attrs["algorithm"] else (2, 3)
+    return None if min_words <= words <= max_words and state.nbytes % 8 == 0 else f"its state is {state}"
 
 
 @emits("rng-bit-generator", check=_check)
@@ -51,7 +51,7 @@ def rng_bit_generator(ins: Instruction) -> Step:
     c = KernelWriter(reads, writes)
     algorithm = "three_fry" if ins.attrs["algorithm"] == "rng_three_fry" else "philox"
     shape = ins.shape.elements[1].static
-    blocks = _blocks(algorithm, shape)
+    blocks = _block_count(algorithm, shape)
     ns = blocks * BLOCK_NS[algorithm]
     units = max(1, -(-blocks // BLOCKS_PER_UNIT))
     tasks = cost.tasks(ns, units)
@@ -61,7 +61,7 @@ def rng_bit_generator(ins: Instruction) -> Step:
         c.line(f"uint64_t s[3]; __builtin_memcpy(s, p0, {8 * words});")
         if algorithm == "philox" and words == 2:
             c.line("s[2] = s[0];  /* a state of two words has the key for the upper half of the counter */")
-        _new_state(c, algorithm, blocks, words)
+        _write_new_state(c, algorithm, blocks, words)
         c.line(f"const int64_t stop = u == {units - 1} ? {blocks} : (u + 1) * {BLOCKS_PER_UNIT};")
         if algorithm == "philox":
             _philox_blocks(c, shape)
@@ -71,23 +71,23 @@ def rng_bit_generator(ins: Instruction) -> Step:
     return Step(Kernel(c.text(), tasks, ns, 0, KernelKind.RNG), tuple(reads), tuple(writes))
 
 
-def _split(shape: Shape) -> tuple[tuple[int, ...], int]:
+def _stack_dim(shape: Shape) -> tuple[tuple[int, ...], int]:
     """Return the dimensions, and that along which Threefry stacks its two words: the first even, else the largest."""
     dims = shape.dims or (1,)
-    even = next((d for d, n in enumerate(dims) if n % 2 == 0), None)
-    return dims, dims.index(max(dims)) if even is None else even
+    even_dim = next((d for d, n in enumerate(dims) if n % 2 == 0), None)
+    return dims, dims.index(max(dims)) if even_dim is None else even_dim
 
 
-def _blocks(algorithm: str, shape: Shape) -> int:
+def _block_count(algorithm: str, shape: Shape) -> int:
     if algorithm == "philox":
         return -(-shape.size * (2 if shape.dtype.bits == 64 else 1) // 4)
     if shape.dtype.bits == 64:
         return shape.size
-    dims, at = _split(shape)
-    return prod((*dims[:at], (dims[at] + 1) // 2, *dims[at + 1 :]))
+    dims, axis = _stack_dim(shape)
+    return prod((*dims[:axis], (dims[axis] + 1) // 2, *dims[axis + 1 :]))
 
 
-def _new_state(c: KernelWriter, algorithm: str, blocks: int, words: int) -> None:
+def _write_new_state(c: KernelWriter, algorithm: str, blocks: int, words: int) -> None:
     """Write the advance of the counter, by the first task."""
     with c.block("if (u == 0)"):
         c.line(f"uint64_t n[3] = {{s[0], s[1] + {blocks}u, s[2]}};")
@@ -106,27 +106,27 @@ def _threefry_block(c: KernelWriter, shape: Shape) -> None:
     if shape.dtype.bits == 64:
         c.line(_store(shape, "b", "((uint64_t)w1 << 32 | w0)"))
         return
-    dims, at = _split(shape)
-    inner, half = prod(dims[at + 1 :]), (dims[at] + 1) // 2
+    dims, axis = _stack_dim(shape)
+    inner, half = prod(dims[axis + 1 :]), (dims[axis] + 1) // 2
     c.line(
         f"const int64_t i = b % {inner}, j = 2 * (b / {inner} % {half}), "
-        f"o = b / {inner * half} * {inner * dims[at]} + i;"
+        f"o = b / {inner * half} * {inner * dims[axis]} + i;"
     )
     c.line(_store(shape, f"o + j * {inner}", "w0"))
-    c.line(f"if (j + 1 < {dims[at]}) {_store(shape, f'o + (j + 1) * {inner}', 'w1')}")
+    c.line(f"if (j + 1 < {dims[axis]}) {_store(shape, f'o + (j + 1) * {inner}', 'w1')}")
 
 
 def _philox_blocks(c: KernelWriter, shape: Shape) -> None:
-    """Write whole blocks without a condition, so that the loop becomes vectors; then the last one if it is cut."""
+    """Write whole blocks without a condition, so that the loop becomes vectors; then the last one if it is partial."""
     words = 2 if shape.dtype.bits == 64 else 4
-    whole, rest = divmod(shape.size, words)
-    c.line(f"const int64_t whole = stop < {whole} ? stop : {whole};")
-    with c.block(f"for (int64_t b = u * {BLOCKS_PER_UNIT}; b < whole; ++b)"):
+    full, tail = divmod(shape.size, words)
+    c.line(f"const int64_t full = stop < {full} ? stop : {full};")
+    with c.block(f"for (int64_t b = u * {BLOCKS_PER_UNIT}; b < full; ++b)"):
         _philox_block(c, shape, words, words)
-    if rest:
-        with c.block(f"if (stop > {whole})"):
-            c.line(f"const int64_t b = {whole};")
-            _philox_block(c, shape, words, rest)
+    if tail:
+        with c.block(f"if (stop > {full})"):
+            c.line(f"const int64_t b = {full};")
+            _philox_block(c, shape, words, tail)
 
 
 def _philox_block(c: KernelWriter, shape: Shape, words: int, count: int) -> None:

@@ -18,7 +18,7 @@ from cyxla.xla.hlo import Instruction
 
 def _check_rng(ins: Instruction) -> str | None:
     dtype = ins.shape.dtype
-    return f"it draws no {dtype}" if dtype.is_complex else None
+    return f"it cannot draw {dtype}" if dtype.is_complex else None
 
 
 @emits("rng", check=_check_rng)
@@ -46,10 +46,10 @@ def rng(ins: Instruction) -> Step:
 def _normal(c: KernelWriter, dtype: ElementType, mean: str, deviation: str) -> str:
     """Write a normal deviate by Box and Muller's method."""
     mean, deviation = (scalar.convert(ElementType.F64, dtype, v) for v in (mean, deviation))
-    c.line("const double far = __builtin_sqrt(-2 * cyx_log_f64((double)((x >> 11) + 1) * 0x1p-53));")
-    c.line("const double z = far * cyx_cosine_f64((double)(y >> 11) * 0x1p-53 * 0x1.921fb54442d18p2);")
-    c.line(f"const double drawn = z * ({deviation}) + ({mean});")
-    return c.local(scalar.register_type(dtype), scalar.convert(dtype, ElementType.F64, "drawn"))
+    c.line("const double radius = __builtin_sqrt(-2 * cyx_log_f64((double)((x >> 11) + 1) * 0x1p-53));")
+    c.line("const double z = radius * cyx_cosine_f64((double)(y >> 11) * 0x1p-53 * 0x1.921fb54442d18p2);")
+    c.line(f"const double sample = z * ({deviation}) + ({mean});")
+    return c.local(scalar.register_type(dtype), scalar.convert(dtype, ElementType.F64, "sample"))
 
 
 def _uniform(c: KernelWriter, dtype: ElementType, low: str, high: str) -> str:
@@ -58,9 +58,9 @@ def _uniform(c: KernelWriter, dtype: ElementType, low: str, high: str) -> str:
         return c.local(kind, f"{high} > {low} ? (uint8_t)(x & 1) : {low}")
     if dtype.is_float:
         start, end = (scalar.convert(ElementType.F64, dtype, v) for v in (low, high))
-        c.line(f"const double drawn = (double)(x >> 11) * 0x1p-53 * (({end}) - ({start})) + ({start});")
-        value = c.local(kind, scalar.convert(dtype, ElementType.F64, "drawn"))
-        return c.local(kind, f"{value} < {high} ? {value} : {low}")  # rounding may have reached the end
+        c.line(f"const double sample = (double)(x >> 11) * 0x1p-53 * (({end}) - ({start})) + ({start});")
+        value = c.local(kind, scalar.convert(dtype, ElementType.F64, "sample"))
+        return c.local(kind, f"{value} < {high} ? {value} : {low}")  # the sum may round to `high`
     c.line(f"const uint64_t span = {high} > {low} ? (uint64_t){high} - (uint64_t){low} : 0;")
     c.line("const uint64_t step = (uint64_t)((unsigned __int128)x * span >> 64);")
     return c.local(kind, scalar.wrap(dtype, f"(uint64_t){low} + step"))

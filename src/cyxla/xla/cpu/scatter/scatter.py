@@ -22,10 +22,10 @@ from cyxla.xla.service.refusal import Refusal
 
 # ns of an update: 0.5 to 0.7 into 100,000 elements, 0.13 to 0.16 in runs of 256 of f32 (SPR, see `kernel.machine`).
 _UPDATE_NS = 1.0
-_RUN_NS = 0.15  # an element of a run
-MIN_RUN = 8  # neighbours that are worth a loop of their own
+_RUN_NS = 0.15  # ns of an element of a run
+MIN_RUN = 8  # adjacent elements from which a loop over them pays off
 BLOCK = 1024  # elements of a run in a loop of constant length
-_KEEPS = {"maximum": ">", "minimum": "<"}  # comparison of an element with updates that do not change it
+_UNCHANGED_IF = {"maximum": ">", "minimum": "<"}  # comparison that holds if an update does not change an element
 
 
 def _check(ins: Instruction) -> str | None:
@@ -33,37 +33,37 @@ def _check(ins: Instruction) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Places:
+class _Offsets:
     """Offsets by the counters of loops: ``i..`` over index vectors, ``w..`` over the elements of a window."""
 
     batch: list[int]  # sizes of the index vectors' dimensions
     window: list[int]  # sizes of the windows' dimensions
     update: str  # offset into the updates
     target: str  # offset of a window's element from its first one
-    reach: list[int]  # window size along each operand dimension
+    extents: list[int]  # window size along each operand dimension
     run: int  # elements of the last window dimension if they are neighbours in both arrays, or 1
 
     @staticmethod
-    def of(ins: Instruction, count: int) -> _Places:
+    def of(ins: Instruction, count: int) -> _Offsets:
         a, operand, updates = ins.attrs, ins.operands[0].shape, ins.operands[count + 1].shape
         window_dims = [d for d in range(updates.rank) if d in a["update_window_dims"]]
         batch_dims = [d for d in range(updates.rank) if d not in a["update_window_dims"]]
-        gone = {*a["inserted_window_dims"], *a["input_batching_dims"]}
-        moved = [d for d in range(operand.rank) if d not in gone]
-        names = {**{d: f"i{n}" for n, d in enumerate(batch_dims)}, **{d: f"w{n}" for n, d in enumerate(window_dims)}}
+        outside_window = {*a["inserted_window_dims"], *a["input_batching_dims"]}
+        operand_dims = [d for d in range(operand.rank) if d not in outside_window]
+        counters = {**{d: f"i{n}" for n, d in enumerate(batch_dims)}, **{d: f"w{n}" for n, d in enumerate(window_dims)}}
         steps, target_steps = strides(updates.dims), strides(operand.dims)
-        reach = [1] * operand.rank
-        for n, d in zip(window_dims, moved, strict=True):
-            reach[d] = updates.dims[n]
+        extents = [1] * operand.rank
+        for n, d in zip(window_dims, operand_dims, strict=True):
+            extents[d] = updates.dims[n]
         run = 1
-        if window_dims and steps[window_dims[-1]] == target_steps[moved[-1]] == 1:
+        if window_dims and steps[window_dims[-1]] == target_steps[operand_dims[-1]] == 1:
             run = updates.dims[window_dims[-1]]
-        return _Places(
+        return _Offsets(
             [updates.dims[d] for d in batch_dims],
             [updates.dims[d] for d in window_dims],
-            linear_index([names[d] for d in range(updates.rank)], steps),
-            linear_index([f"w{n}" for n in range(len(moved))], [target_steps[d] for d in moved]),
-            reach,
+            linear_index([counters[d] for d in range(updates.rank)], steps),
+            linear_index([f"w{n}" for n in range(len(operand_dims))], [target_steps[d] for d in operand_dims]),
+            extents,
             run if run >= MIN_RUN else 1,
         )
 
@@ -73,28 +73,28 @@ def scatter(ins: Instruction) -> Step:
     """Emit a scatter."""
     count = (len(ins.operands) - 1) // 2
     reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
-    places = _Places.of(ins, count)
-    each = _RUN_NS if places.run > 1 else _UPDATE_NS
-    ns = prod(ins.operands[count + 1].shape.dims) * count * each + prod(places.batch)
-    # Tasks share the first dimension of a single window.
-    units = places.window[0] if prod(places.batch) == 1 and len(places.window) > 1 else 1
+    offsets = _Offsets.of(ins, count)
+    element_ns = _RUN_NS if offsets.run > 1 else _UPDATE_NS
+    ns = prod(ins.operands[count + 1].shape.dims) * count * element_ns + prod(offsets.batch)
+    # Tasks split the first dimension of a single window.
+    units = offsets.window[0] if prod(offsets.batch) == 1 and len(offsets.window) > 1 else 1
     tasks = cost.tasks(ns, units)
     c = KernelWriter(reads, writes)
-    vectors = [f"i{n}" for n in range(len(places.batch))]
-    shared = 1 if tasks > 1 else 0
-    looped = len(places.window) - (places.run > 1)
+    vectors = [f"i{n}" for n in range(len(offsets.batch))]
+    parallel_dims = 1 if tasks > 1 else 0
+    loop_dims = len(offsets.window) - (offsets.run > 1)
     with (
-        c.kernel(units if shared else 1, tasks, describe("scatter", ins.operands[0].shape)),
-        c.loops(vectors, places.batch),
+        c.kernel(units if parallel_dims else 1, tasks, describe("scatter", ins.operands[0].shape)),
+        c.loops(vectors, offsets.batch),
     ):
-        _start(c, ins, count, places)
-        if shared:
+        _start(c, ins, count, offsets)
+        if parallel_dims:
             c.line("const int64_t w0 = u;")
-        with c.loops([f"w{n}" for n in range(shared, looped)], places.window[shared:looped]):
-            if places.run > 1:
-                _run(c, ins, count, places)
+        with c.loops([f"w{n}" for n in range(parallel_dims, loop_dims)], offsets.window[parallel_dims:loop_dims]):
+            if offsets.run > 1:
+                _run(c, ins, count, offsets)
             else:
-                c.line(f"const int64_t t = at + {places.target}, s = {places.update};")
+                c.line(f"const int64_t t = at + {offsets.target}, s = {offsets.update};")
                 _combine(c, ins, count)
     pairs = tuple((n, n) for n in range(count))
     kernel = Kernel(c.text(), tasks, ns, 0, KernelKind.SCATTER, refusals=() if places.run > 1 else (_scalar(ins),))
@@ -106,17 +106,17 @@ def _scalar(ins: Instruction) -> Refusal:
     return Refusal.of("vectorisation", ins, reason)
 
 
-def _run(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:
+def _run(c: KernelWriter, ins: Instruction, count: int, offsets: _Offsets) -> None:
     """Write the combination of a run of neighbours, in blocks of constant length."""
-    last = f"w{len(places.window) - 1}"
+    last = f"w{len(offsets.window) - 1}"
     c.line(f"const int64_t {last} = 0;")
-    c.line(f"const int64_t to = at + {places.target}, from = {places.update};")
-    whole = places.run // BLOCK if places.run > BLOCK else 0
-    if whole:
-        with c.block(f"for (int64_t b = 0; b < {whole * BLOCK}; b += {BLOCK})"):
+    c.line(f"const int64_t to = at + {offsets.target}, from = {offsets.update};")
+    blocks = offsets.run // BLOCK if offsets.run > BLOCK else 0
+    if blocks:
+        with c.block(f"for (int64_t b = 0; b < {blocks * BLOCK}; b += {BLOCK})"):
             _block(c, ins, count, BLOCK, " + b")
-    if places.run % BLOCK or not whole:
-        _block(c, ins, count, places.run - whole * BLOCK, f" + {whole * BLOCK}")
+    if offsets.run % BLOCK or not blocks:
+        _block(c, ins, count, offsets.run - blocks * BLOCK, f" + {blocks * BLOCK}")
 
 
 def _block(c: KernelWriter, ins: Instruction, count: int, size: int, offset: str) -> None:
@@ -133,42 +133,42 @@ def _block(c: KernelWriter, ins: Instruction, count: int, size: int, offset: str
                 c.line(f"a{n}[k] = {scalar.store(types[n], value)};")
 
 
-def _lone_opcode(combiner: Computation) -> str:
+def _single_opcode(combiner: Computation) -> str:
     """Return the opcode of a computation that is one instruction of its two parameters; empty for others."""
     root = combiner.root
-    both = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
-    return root.opcode if both and root.operands[0] is not root.operands[1] else ""
+    is_binary = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
+    return root.opcode if is_binary and root.operands[0] is not root.operands[1] else ""
 
 
-def _start(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:
+def _start(c: KernelWriter, ins: Instruction, count: int, offsets: _Offsets) -> None:
     """Write `at`, the offset of the window's first element; a window that does not fit whole is skipped."""
     a, operand, indices = ins.attrs, ins.operands[0].shape, ins.operands[count].shape
     vector = a["index_vector_dim"]
-    batch = [f"i{n}" for n in range(len(places.batch))]
+    batch = [f"i{n}" for n in range(len(offsets.batch))]
     steps, target = strides(indices.dims), strides(operand.dims)
     outer = [s for d, s in enumerate(steps) if d != vector]
     step = steps[vector] if vector < indices.rank else 0
     c.line(f"const int64_t v = {linear_index(batch, outer)};")
     c.line("int64_t at = 0;")
     for n, d in enumerate(a["scatter_dims_to_operand_dims"]):
-        room = operand.dims[d] - places.reach[d]
-        # As an unsigned number a negative index is beyond every size.
+        high = operand.dims[d] - offsets.extents[d]
+        # Converted to unsigned, a negative index is above every size.
         c.line(f"const uint64_t d{n} = (uint64_t)(int64_t){scalar.load(indices.dtype, f'p{count}[v + {n * step}]')};")
-        c.line("continue;" if room < 0 else f"if (d{n} > {room}) continue;")
+        c.line("continue;" if high < 0 else f"if (d{n} > {high}) continue;")
         c.line(f"at += (int64_t)d{n} * {target[d]};")
-    counted = [d for d in range(indices.rank) if d != vector]
-    for d, of in zip(a["input_batching_dims"], a["scatter_indices_batching_dims"], strict=True):
-        c.line(f"at += {batch[counted.index(of)]} * {target[d]};")
+    batch_dims = [d for d in range(indices.rank) if d != vector]
+    for d, indices_dim in zip(a["input_batching_dims"], a["scatter_indices_batching_dims"], strict=True):
+        c.line(f"at += {batch[batch_dims.index(indices_dim)]} * {target[d]};")
 
 
 def _combine(c: KernelWriter, ins: Instruction, count: int) -> None:
     types = [o.shape.dtype for o in ins.operands[:count]]
     old = [c.element(t, f"r{n}[t]") for n, t in enumerate(types)]
     new = [c.element(t, f"p{count + 1 + n}[s]") for n, t in enumerate(types)]
-    keeps = _KEEPS.get(_lone_opcode(ins.called[0]))
-    if keeps and types[0].is_float:
-        # Most updates lose, and say so by one comparison; a NaN and equal zeros go the long way.
-        c.line(f"if ({old[0]} {keeps} {new[0]}) continue;")
+    comparison = _UNCHANGED_IF.get(_single_opcode(ins.called[0]))
+    if comparison and types[0].is_float:
+        # Most updates change nothing, which one comparison shows; NaNs and equal zeros are combined.
+        c.line(f"if ({old[0]} {comparison} {new[0]}) continue;")
     c.lines(barrier_if(combiner_carries_product(ins.called[0])))
     for n, value in enumerate(scalar_computation.inline(ins.called[0], [*old, *new], c)):
         c.line(f"r{n}[t] = {scalar.store(types[n], value)};")

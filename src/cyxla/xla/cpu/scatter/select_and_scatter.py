@@ -14,7 +14,7 @@ from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window
 from cyxla.xla.service.refusal import Refusal
 
-_LOOK_NS = 1.5  # ns of an element of a window; assumed. It is one task, and decides about the GIL and signals alone.
+_SELECT_NS = 1.5  # ns of an element of a window; assumed, since it only decides about the GIL and signals
 _FILL_NS = 0.1  # ns of an element that is set to the initial value; assumed
 
 
@@ -28,18 +28,18 @@ def select_and_scatter(ins: Instruction) -> Step:
     operand, source, _ = (o.shape for o in ins.operands)
     dtype, window = operand.dtype, ins.attrs["window"]
     reads = [resolve(o) for o in ins.operands]
-    ns = source.size * prod(w.size for w in window) * _LOOK_NS + operand.size * _FILL_NS
+    ns = source.size * prod(w.size for w in window) * _SELECT_NS + operand.size * _FILL_NS
     c = KernelWriter(reads, [Value(ins)])
     rank = range(operand.rank)
-    outs, ins_window, at = ([f"{x}{d}" for d in rank] for x in "swi")
+    source_counters, window_counters, coordinates = ([f"{x}{d}" for d in rank] for x in "swi")
     with c.kernel(1, 1, describe("select-and-scatter", operand)):
         c.line(f"for (int64_t k = 0; k < {operand.size}; ++k) r0[k] = p2[0];")
-        with c.loops(outs, source.dims):
+        with c.loops(source_counters, source.dims):
             c.line("int64_t found = -1;")
             best = c.variable(dtype, f"cyx_{dtype}_of(0, 0)" if dtype.is_complex else "0")
-            with c.loops(ins_window, [w.size for w in window]):
-                _inside(c, operand, window)
-                c.line(f"const int64_t here = {linear_index(at, strides(operand.dims))};")
+            with c.loops(window_counters, [w.size for w in window]):
+                _write_coordinates(c, operand, window)
+                c.line(f"const int64_t here = {linear_index(coordinates, strides(operand.dims))};")
                 candidate = c.element(dtype, "p0[here]")
                 with c.block("if (found >= 0)"):
                     (keep,) = scalar_computation.inline(ins.called[0], [best, candidate], c)
@@ -47,7 +47,7 @@ def select_and_scatter(ins: Instruction) -> Step:
                 c.line(f"found = here; {best} = {candidate};")
             with c.block("if (found >= 0)"):
                 old = c.element(dtype, "r0[found]")
-                new = c.element(dtype, f"p1[{linear_index(outs, strides(source.dims))}]")
+                new = c.element(dtype, f"p1[{linear_index(source_counters, strides(source.dims))}]")
                 (result,) = scalar_computation.inline(ins.called[1], [old, new], c)
                 c.line(f"r0[found] = {scalar.store(dtype, result)};")
     refusal = Refusal.of("vectorisation", ins, "its windows are searched one after the other, since they may overlap")
@@ -55,11 +55,11 @@ def select_and_scatter(ins: Instruction) -> Step:
     return Step(kernel, tuple(reads), (Value(ins),))
 
 
-def _inside(c: KernelWriter, operand: Shape, window: Window) -> None:
+def _write_coordinates(c: KernelWriter, operand: Shape, window: Window) -> None:
     """Write the coordinates in the operand of an element of a window, and skip those outside the operand."""
     for d, w in enumerate(window):
-        place = f"w{d}" if not w.window_reversal else f"{w.size - 1} - w{d}"
-        c.line(f"const int64_t e{d} = s{d} * {w.stride} + ({place}) * {w.window_dilation} - {w.padding_low};")
+        offset = f"w{d}" if not w.window_reversal else f"{w.size - 1} - w{d}"
+        c.line(f"const int64_t e{d} = s{d} * {w.stride} + ({offset}) * {w.window_dilation} - {w.padding_low};")
         if w.base_dilation != 1:
             c.line(f"if (e{d} < 0 || e{d} % {w.base_dilation}) continue;")
         c.line(f"const int64_t i{d} = e{d} / {w.base_dilation};")

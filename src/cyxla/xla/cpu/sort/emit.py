@@ -26,10 +26,10 @@ RUN = 12  # records that are sorted by insertion
 _COMPARE_NS = 3.0
 
 
-def _start(c: KernelWriter, rows: Rows, record: int) -> None:
+def _define_scratch(c: KernelWriter, rows: Rows, record_bytes: int) -> None:
     """Define the offset of row `u` and its scratch, x and y."""
     c.line(f"const int64_t at = {rows.start('u')};")
-    c.line(f"KERNEL_record *const x = (KERNEL_record *)({c.scratch()} + begin * {2 * record * rows.length});")
+    c.line(f"KERNEL_record *const x = (KERNEL_record *)({c.scratch()} + begin * {2 * record_bytes * rows.length});")
     c.line(f"KERNEL_record *const y = x + {rows.length};")
 
 
@@ -52,8 +52,8 @@ def sort(ins: Instruction) -> Step | list[Step]:
 def _by_comparator(ins: Instruction, rows: Rows) -> Step:
     reads, writes, types = [resolve(o) for o in ins.operands], own_leaves(ins), rows.types
     ns = rows.count * rows.length * (log2(max(rows.length, 2)) * _COMPARE_NS + len(types))
-    record = max(t.itemsize for t in types) * len(types)  # at least: each field as wide as the widest
-    tasks = rows.tasks(ns, 2 * record * rows.length)
+    record_bytes = max(t.itemsize for t in types) * len(types)  # an upper bound: each field takes the widest type
+    tasks = rows.tasks(ns, 2 * record_bytes * rows.length)
     c = KernelWriter(reads, writes)
     fields = " ".join(f"{scalar.storage_type(t)} f{n};" for n, t in enumerate(types))
     c.line(f"typedef struct {{ {fields} }} KERNEL_record;")
@@ -63,7 +63,7 @@ def _by_comparator(ins: Instruction, rows: Rows) -> Step:
         c.line(f"return {result} != 0;")
     c.lines(instantiate("merge_sort.h", MERGE_PREFIX="KERNEL", MERGE_RUN=RUN).splitlines())
     with c.kernel(rows.count, tasks, describe("sort", ins.operands[0].shape)):
-        _start(c, rows, record)
+        _define_scratch(c, rows, record_bytes)
         with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
             for n in range(len(types)):
                 c.line(f"x[k].f{n} = p{n}[{rows.index('k')}];")
@@ -72,5 +72,5 @@ def _by_comparator(ins: Instruction, rows: Rows) -> Step:
             for n in range(len(types)):
                 c.line(f"r{n}[{rows.index('k')}] = sorted[k].f{n};")
     refusal = Refusal.of("vectorisation", ins, "its comparator takes two records at a time, and follows no keys")
-    kernel = Kernel(c.text(), tasks, ns, tasks * 2 * record * rows.length, KernelKind.SORT, refusals=(refusal,))
+    kernel = Kernel(c.text(), tasks, ns, tasks * 2 * record_bytes * rows.length, KernelKind.SORT, refusals=(refusal,))
     return Step(kernel, tuple(reads), tuple(writes), in_place=tuple((n, n) for n in range(len(reads))))

@@ -27,21 +27,21 @@ from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kerne
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.cpu.sort.order import Order, total_key
 from cyxla.xla.cpu.sort.rows import Rows
-from cyxla.xla.cpu.sort.templates import MAX_BUCKETS, MAX_CHUNKS, cut_bytes, keys_text, row_bytes, rows_text
+from cyxla.xla.cpu.sort.templates import MAX_BUCKETS, MAX_CHUNKS, keys_text, row_bytes, rows_text, split_bytes
 from cyxla.xla.hlo import Instruction
 
-_MIN_CUT = 1 << 15  # shortest row that is cut
-_BUCKET = 1 << 16  # keys of a bucket, about
-_ENOUGH_ROWS = 8  # as many rows need not be cut
+_MIN_SPLIT_LENGTH = 1 << 15  # shortest row that is split
+_BUCKET_KEYS = 1 << 16  # approximate number of keys in a bucket
+_MANY_ROWS = 8  # number of rows from which no row is split
 # Rows of 1,000 to 65,536 keys take 0.9 to 1.1 times the estimate in 32 bits, 1.1 to 1.4 in 64 (SPR, see `machine`).
-LEVEL_NS = {32: 0.2, 64: 0.4}  # a key in one level of sorting
-_KEY_NS = 0.5  # to make a key and to store its element
-GATHER_NS = 1.5  # to load an element by its index
+LEVEL_NS = {32: 0.2, 64: 0.4}  # ns of a key in one level of sorting
+_KEY_NS = 0.5  # ns to compute a key and to store its element
+GATHER_NS = 1.5  # ns to load an element by its index
 
 
 def can_sort_keys(rows: Rows, order: Order) -> bool:
     """Return whether a key, with the index in the row if need be, fits into 64 bits."""
-    return order.bits <= 32 or (len(rows.types) == 1 and order.whole is not None)
+    return order.bits <= 32 or (len(rows.types) == 1 and order.inverse is not None)
 
 
 def sort_keys(ins: Instruction, rows: Rows, order: Order) -> Step:
@@ -50,10 +50,10 @@ def sort_keys(ins: Instruction, rows: Rows, order: Order) -> Step:
 
 
 def _buckets(rows: Rows) -> int:
-    """Return the number of buckets of a row, a power of two; 1 if it is not cut."""
-    if rows.count >= _ENOUGH_ROWS or rows.length < _MIN_CUT:
+    """Return the number of buckets of a row, a power of two; 1 if it is not split."""
+    if rows.count >= _MANY_ROWS or rows.length < _MIN_SPLIT_LENGTH:
         return 1
-    return min(MAX_BUCKETS, 1 << max(1, (rows.length // _BUCKET).bit_length() - 1))
+    return min(MAX_BUCKETS, 1 << max(1, (rows.length // _BUCKET_KEYS).bit_length() - 1))
 
 
 @dataclass
@@ -66,9 +66,9 @@ class _Sorter:
 
     def __post_init__(self) -> None:
         self.reads, self.writes = tuple(resolve(o) for o in self.ins.operands), tuple(own_leaves(self.ins))
-        self.alone = len(self.rows.types) == 1 and self.order.whole is not None  # keys, without indices
-        self.loose = self.alone and self.order.whole == "loose"
-        self.bits = max(self.order.bits, 32) if self.alone else 64
+        self.keys_only = len(self.rows.types) == 1 and self.order.inverse is not None  # keys without indices
+        self.is_lossy = self.keys_only and self.order.inverse == "lossy"
+        self.bits = max(self.order.bits, 32) if self.keys_only else 64
         self.key_type = f"uint{self.bits}_t"
         self.note = describe("sort", self.ins.operands[0].shape)
 
@@ -76,33 +76,35 @@ class _Sorter:
         """Emit the kernel, whose units of work are rows; or chunks, then buckets, then once more rows."""
         rows, buckets = self.rows, _buckets(self.rows)
         size, chunks = rows.count * rows.length, min(buckets, MAX_CHUNKS)
-        each = _KEY_NS if self.alone else _KEY_NS + GATHER_NS * len(rows.types)
-        ns = size * (LEVEL_NS[self.bits] * log2(max(rows.length, 2)) + _KEY_NS + each)
-        cut = buckets > 1
-        room = row_bytes(self.bits // 8, rows.length)
-        tasks = cost.tasks(ns, rows.count * buckets) if cut else rows.tasks(ns, room)
-        scratch = cut_bytes(self.bits // 8, rows.count, rows.length, buckets, chunks) if cut else tasks * room
+        element_ns = _KEY_NS if self.keys_only else _KEY_NS + GATHER_NS * len(rows.types)
+        ns = size * (LEVEL_NS[self.bits] * log2(max(rows.length, 2)) + _KEY_NS + element_ns)
+        is_split = buckets > 1
+        nbytes = row_bytes(self.bits // 8, rows.length)
+        tasks = cost.tasks(ns, rows.count * buckets) if is_split else rows.tasks(ns, nbytes)
+        scratch = split_bytes(self.bits // 8, rows.count, rows.length, buckets, chunks) if is_split else tasks * nbytes
         numbers = [tasks, rows.count, rows.length, rows.step, buckets, chunks, 2 * len(rows.types)]
-        made = Kernel(self.note, tasks, ns, scratch, KernelKind.SORT, (2 + self.loose) if cut else 1)
-        kernel = self.prebuilt(numbers, made) or standalone_kernel(self.text(), numbers, made)
-        in_place = ((0, 0),) if self.alone and not self.loose else ()
+        template = Kernel(self.note, tasks, ns, scratch, KernelKind.SORT, (2 + self.is_lossy) if is_split else 1)
+        kernel = self.prebuilt(numbers, template) or standalone_kernel(self.text(), numbers, template)
+        in_place = ((0, 0),) if self.keys_only and not self.is_lossy else ()
         return Step(kernel, self.reads, self.writes, in_place=in_place)
 
     # ------------------------------------------------------------------------------------------------ the kernel
-    def prebuilt(self, numbers: list[int], made: Kernel) -> Kernel | None:
+    def prebuilt(self, numbers: list[int], template: Kernel) -> Kernel | None:
         """Return the prebuilt kernel, if keys follow from bits and there is one."""
         pattern = self.order.pattern(self.rows.types[self.order.operand])
         if pattern is None:
             return None
         sizes = [t.itemsize for t in self.rows.types]
-        name = f"{'sort' if self.alone else 'order'}_{pattern.width}"
-        more = [*pattern.numbers, int(self.loose), self.order.operand, *sizes]
-        return prebuilt_kernel(name, [*numbers, *more], made, numbers[6] + (2 if made.phases > 1 else 1))
+        name = f"{'sort' if self.keys_only else 'order'}_{pattern.width}"
+        extra_numbers = [*pattern.numbers, int(self.is_lossy), self.order.operand, *sizes]
+        return prebuilt_kernel(
+            name, [*numbers, *extra_numbers], template, numbers[6] + (2 if template.phases > 1 else 1)
+        )
 
     def text(self) -> str:
         """Return the kernel's C, with that of sorting keys unless it is prebuilt."""
         c = KernelWriter(self.reads, self.writes)
-        self._hooks(c)
+        self._element_functions(c)
         sort, spread = (prebuilt_calls.pointer(f"keys{self.bits}_{name}") for name in ("sort", "spread"))
         if sort is None:
             keys = keys_text(self.bits, "KERNEL_keys")
@@ -110,7 +112,7 @@ class _Sorter:
             keys = f"#define KERNEL_keys_sort {sort}\n#define KERNEL_keys_spread {spread}\n"
         return c.text() + keys + rows_text(self.bits, "KERNEL_keys", "KERNEL")
 
-    def _hooks(self, c: KernelWriter) -> None:
+    def _element_functions(self, c: KernelWriter) -> None:
         """Write the functions that `rows_text` asks for."""
         head = "static {} KERNEL_{}(const int64_t *q, void *const *bufs, int64_t at{})"
         with c.block(head.format("uint32_t", "load_keys", f", int64_t low, int64_t high, {self.key_type} *x")):
@@ -118,12 +120,12 @@ class _Sorter:
             c.line("x -= low; (void)q;")
             self._load_keys(c)
         with c.block(head.format("void", "store", f", int64_t low, int64_t high, const {self.key_type} *x")):
-            self._pointers(c, [] if self.alone else range(len(self.reads)), range(len(self.writes)))
+            self._pointers(c, [] if self.keys_only else range(len(self.reads)), range(len(self.writes)))
             c.line("x -= low; (void)q;")
             self._store(c)
         with c.block(head.format("void", "restore", "")):
             c.line("(void)q; (void)bufs; (void)at;")
-            if self.loose:
+            if self.is_lossy:
                 self._pointers(c, [0], [0])
                 self._restore(c)
 
@@ -141,17 +143,17 @@ class _Sorter:
         with c.block("for (int64_t k = low; k < high; ++k)"):
             element = c.element(dtype, f"p{read}[{self.rows.index('k')}]")
             key = c.local(self.key_type, f"(uint{self.order.bits}_t)({self.order.key(c, self.rows.types, element)})")
-            c.line(f"x[k] = {key if self.alone else f'{key} << 32 | (uint64_t)k'};")
-            if self.loose:
+            c.line(f"x[k] = {key if self.keys_only else f'{key} << 32 | (uint64_t)k'};")
+            if self.is_lossy:
                 total = total_key(c, dtype, element, self.order.bits)
-                c.line(f"special |= ({element} != {element}) | ({total} == -1);")  # a NaN, or -0
+                c.line(f"special |= ({element} != {element}) | ({total} == -1);")  # a NaN or -0
         c.line("return special;")
 
     def _store(self, c: KernelWriter) -> None:
         """Store the results of sorted keys."""
         types, rows = self.rows.types, self.rows
         with c.block("for (int64_t k = low; k < high; ++k)"):
-            if self.alone:
+            if self.keys_only:
                 value = self.order.element(c, types[0], f"(uint{self.order.bits}_t)x[k]")
                 c.line(f"r0[{rows.index('k')}] = {scalar.store(types[0], value)};")
                 return
@@ -168,8 +170,8 @@ class _Sorter:
             key = self._key_of(c, types, c.local(scalar.register_type(dtype), value))
             with c.block(f"for (int64_t past = {self.rows.length}; {name} < past;)"):
                 c.line(f"const int64_t middle = {name} + (past - {name}) / 2;")
-                here = self._key_of(c, types, c.element(dtype, f"r0[{self.rows.index('middle')}]"))
-                c.line(f"if ({here} < {key}) {name} = middle + 1; else past = middle;")
+                middle_key = self._key_of(c, types, c.element(dtype, f"r0[{self.rows.index('middle')}]"))
+                c.line(f"if ({middle_key} < {key}) {name} = middle + 1; else past = middle;")
         with c.block(f"for (int64_t k = 0; k < {self.rows.length}; ++k)"):
             element = c.element(dtype, f"p0[{self.rows.index('k')}]")
             for name, test in (("zeros", f"{element} == 0"), ("nans", f"{element} != {element}")):

@@ -39,7 +39,7 @@ class Pattern:
         Bits of an element.
     fold : int
         Bits that change sides in negative elements.
-    most : int
+    max_bits : int
         The greatest bits without the sign that are no NaN.
     nan : int
         Bits that stand for all NaNs.
@@ -51,7 +51,7 @@ class Pattern:
 
     width: int
     fold: int
-    most: int
+    max_bits: int
     nan: int
     keep: int
     flip: int
@@ -59,7 +59,7 @@ class Pattern:
     @property
     def numbers(self) -> list[int]:
         """All but the width, as signed numbers of 64 bits."""
-        return [n - (n >> 63 << 64) for n in (self.fold, self.most, self.nan, self.keep, self.flip)]
+        return [n - (n >> 63 << 64) for n in (self.fold, self.max_bits, self.nan, self.keep, self.flip)]
 
 
 @dataclass(frozen=True)
@@ -93,31 +93,31 @@ class Order:
             return None
         descending = root.attrs["direction"] == "GT"
         left, right = root.operands
-        for one, other, turned in ((left, right, False), (right, left, True)):
-            operand = same_key(one, other)
+        for first, second, is_swapped in ((left, right, False), (right, left, True)):
+            operand = same_key(first, second)
             if operand is not None:
                 total = root.attrs.get("type") == "TOTALORDER"
-                return Order(operand, one, descending is not turned, total)
+                return Order(operand, first, descending is not is_swapped, total)
         return None
 
     @property
-    def whole(self) -> str | None:
-        """``exact`` if keys give back their elements, ``loose`` if all but zeros and NaNs do, else None."""
+    def inverse(self) -> str | None:
+        """``exact`` if keys give back their elements, ``lossy`` if all but zeros and NaNs do, else None."""
         dtype = self.function.shape.dtype
-        known = _canonical(self.function)
-        if known is None or (known and not self.total):
+        is_canonical = _is_canonical(self.function)
+        if is_canonical is None or (is_canonical and not self.total):
             return None
-        return "loose" if known or (dtype.is_float and not self.total) else "exact"
+        return "lossy" if is_canonical or (dtype.is_float and not self.total) else "exact"
 
     def pattern(self, dtype: ElementType) -> Pattern | None:
         """Return the function from the bits of elements to keys; None if keys are another function of elements."""
-        known, plain = _canonical(self.function), pattern_of(dtype, descending=self.descending)
-        if known is None or plain is None or self.function.shape.dtype is not dtype:
+        is_canonical, total_order = _is_canonical(self.function), pattern_of(dtype, descending=self.descending)
+        if is_canonical is None or total_order is None or self.function.shape.dtype is not dtype:
             return None
-        if not dtype.is_float or (self.total and not known):
-            return plain
-        nan = _nan_bits(self.function, plain.width) if self.total else plain.most
-        return replace(plain, most=_INFINITIES[dtype], nan=nan, keep=0)
+        if not dtype.is_float or (self.total and not is_canonical):
+            return total_order
+        nan = _nan_bits(self.function, total_order.width) if self.total else total_order.max_bits
+        return replace(total_order, max_bits=_INFINITIES[dtype], nan=nan, keep=0)
 
     @property
     def bits(self) -> int:
@@ -132,7 +132,7 @@ class Order:
         return f"~({self._ascending(c, value)})" if self.descending else self._ascending(c, value)
 
     def element(self, c: CWriter, dtype: ElementType, key: str) -> str:
-        """Return the C of the element, in register type, that has a key, unless `whole` is None."""
+        """Return the C of the element, in register type, that has a key, unless `inverse` is None."""
         unsigned, signed = f"uint{self.bits}_t", f"int{self.bits}_t"
         ascending = f"~{key}" if self.descending else key
         if not dtype.is_float:
@@ -154,28 +154,28 @@ class Order:
         return c.local(unsigned, f"{x} == {x} ? ({unsigned}){ordered} ^ {top} : ({unsigned})-1")
 
 
-def _canonical(function: Instruction) -> bool | None:
+def _is_canonical(function: Instruction) -> bool | None:
     """Return True if a function makes all zeros +0 and all NaNs one, False if it is a parameter, else None."""
-    made: set[str] = set()
-    looked_at: set[Instruction] = set()
+    canonical: set[str] = set()
+    tested: set[Instruction] = set()
     steps = {function}  # each has the same zeros and NaNs as the parameter
     while function.opcode == "select":
-        test, replaced, function = function.operands
+        test, replacement, function = function.operands
         steps.add(function)
-        if test.opcode != "compare" or test.attrs.get("type") == "TOTALORDER" or replaced.opcode != "constant":
+        if test.opcode != "compare" or test.attrs.get("type") == "TOTALORDER" or replacement.opcode != "constant":
             return None
-        value = replaced.attrs["literal"].array.reshape(-1)[0]
+        value = replacement.attrs["literal"].array.reshape(-1)[0]
         (x, y), direction = test.operands, test.attrs["direction"]
-        looked_at.add(x)
+        tested.add(x)
         if direction == "NE" and y is x and value != value:
-            made.add("nan")
+            canonical.add("nan")
         elif direction == "EQ" and _is_zero(y) and value == 0 and not np.signbit(value):
-            made.add("zero")
+            canonical.add("zero")
         else:
             return None
-    if function.opcode != "parameter" or len(made) == 1 or not looked_at <= steps:
+    if function.opcode != "parameter" or len(canonical) == 1 or not tested <= steps:
         return None
-    return bool(made)
+    return bool(canonical)
 
 
 def pattern_of(dtype: ElementType, *, descending: bool) -> Pattern | None:
@@ -192,8 +192,8 @@ def pattern_of(dtype: ElementType, *, descending: bool) -> Pattern | None:
 def _nan_bits(function: Instruction, width: int) -> int:
     """Return the bits of the NaN that a canonical function makes of all NaNs; 0 if it makes none."""
     while function.opcode == "select":
-        _, replaced, function = function.operands
-        value = replaced.attrs["literal"].array.reshape(-1)
+        _, replacement, function = function.operands
+        value = replacement.attrs["literal"].array.reshape(-1)
         if (value != value).any():
             return int(value.view(f"u{width // 8}")[0])
     return 0

@@ -10,7 +10,9 @@ from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel_writer import strides
 from cyxla.xla.hlo import Instruction
 
-SCRATCH_BYTES = machine.L3_BYTES // 4  # for the records of all tasks; at least eight tasks if there are rows enough
+SCRATCH_BYTES = (
+    machine.L3_BYTES // 4
+)  # bound on the records of all tasks, but at least eight tasks run if there are as many rows
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Rows:
 
     def tasks(self, ns: float, scratch: int) -> int:
         """Return the number of tasks for `ns` of work, each with `scratch` bytes of its own."""
-        enough = max(8, SCRATCH_BYTES // max(1, scratch))
-        return min(cost.tasks(ns, max(1, self.count)), enough)
+        max_tasks = max(8, SCRATCH_BYTES // max(1, scratch))
+        return min(cost.tasks(ns, max(1, self.count)), max_tasks)
 
     def start(self, row: str) -> str:
         """Return the C of the offset of a row."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
 
-PADDING = 64  # bytes behind keys that vectors may write
+PADDING = 64  # bytes after the keys that vector stores may write
 SAMPLES = 16  # keys of the sample for each bucket
 MAX_BUCKETS, MAX_CHUNKS = 64, 16
-MAX_K = 128  # of topk; above, sorting is faster
+MAX_K = 128  # largest k of topk; sorting is faster above
 
 
 def keys_text(bits: int, prefix: str) -> str:
@@ -89,7 +89,7 @@ def row_bytes(key: int, length: int) -> int:
     return 2 * key * length + PADDING
 
 
-def cut_bytes(key: int, count: int, length: int, buckets: int, chunks: int) -> int:
+def split_bytes(key: int, count: int, length: int, buckets: int, chunks: int) -> int:
     """Return the bytes of scratch of `count` rows that are cut into chunks and buckets."""
     special = (count * chunks + 15) // 16 * 16
     return count * (key * length + 4 * chunks * buckets + PADDING * buckets + 2 * key * length) + 4 * special

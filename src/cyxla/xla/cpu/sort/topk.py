@@ -32,26 +32,26 @@ def topk(ins: Instruction) -> Step:
     """Emit one topk; a row is a unit of work."""
     shape, k = ins.operands[0].shape, int(ins.attrs["k"])
     length, rows, dtype = shape.dims[-1], prod(shape.dims[:-1]), shape.dtype
-    kept = k * (1 + log(max(length / k, 1.0))) if k else 0.0
-    ns = rows * (length * _SCAN_NS + kept * (_KEEP_NS + _MOVE_NS * k))
+    expected_kept = k * (1 + log(max(length / k, 1.0))) if k else 0.0
+    ns = rows * (length * _SCAN_NS + expected_kept * (_KEEP_NS + _MOVE_NS * k))
     tasks = cost.tasks(ns, max(rows, 1))
     numbers = [tasks, rows, length, k]
-    made = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, KernelKind.TOPK)
-    kernel = _prebuilt(dtype, numbers, made, largest=bool(ins.attrs["largest"]))
+    template = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, KernelKind.TOPK)
+    kernel = _prebuilt(dtype, numbers, template, largest=bool(ins.attrs["largest"]))
     if kernel is None:
-        kernel = standalone_kernel(_text(dtype, largest=bool(ins.attrs["largest"])), numbers, made)
+        kernel = standalone_kernel(_text(dtype, largest=bool(ins.attrs["largest"])), numbers, template)
     return Step(kernel, (resolve(ins.operands[0]),), tuple(own_leaves(ins)))
 
 
-def _prebuilt(dtype: ElementType, numbers: list[int], made: Kernel, *, largest: bool) -> Kernel | None:
+def _prebuilt(dtype: ElementType, numbers: list[int], template: Kernel, *, largest: bool) -> Kernel | None:
     """Return the prebuilt kernel, if the order of elements follows from their bits and there is one."""
     pattern = pattern_of(dtype, descending=not largest)
     if pattern is None:
         return None
-    # Keys are signed: the top bit, which unsigned ones have flipped, stays.
+    # Keys of topk are signed, so the top bit is flipped back.
     flip = pattern.flip ^ (1 << (pattern.width - 1))
-    more = replace(pattern, flip=flip).numbers
-    return prebuilt_kernel(f"topk_{pattern.width}", [*numbers, more[0], more[-1]], made, 3)
+    pattern_numbers = replace(pattern, flip=flip).numbers
+    return prebuilt_kernel(f"topk_{pattern.width}", [*numbers, pattern_numbers[0], pattern_numbers[-1]], template, 3)
 
 
 def _text(dtype: ElementType, *, largest: bool) -> str:

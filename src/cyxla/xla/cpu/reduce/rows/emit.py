@@ -1,6 +1,6 @@
 """Emitter of row groups: several passes over each row while it is in the cache.
 
-A pass computes the reductions that need no later result. A costly value that a later pass needs again is kept in a
+A pass computes the reductions that need no later result. A costly value that a later pass needs again is saved in a
 buffer on the stack (or in the memory of a result of the row); other values are recomputed. Each reduction adds up in
 the order of `reduce.loops.by_rows`, so its result is bitwise that of a kernel of its own.
 """
@@ -32,7 +32,7 @@ from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.service.refusal import Refusal
 
-_MAX_EFFORT = 1 << 20  # above any limit on recomputed operations
+_MAX_EFFORT = 1 << 20  # more than any limit on recomputed operations
 _BUFFER_BYTES = machine.L1_BYTES  # limit of a row's temporaries
 
 
@@ -59,7 +59,7 @@ class _Lowered:
     sums: list[RowReduction]
     by_element: list[Store]
     by_row: list[Store]
-    given: dict[Node, int] = field(default_factory=dict)  # results of reductions, by number
+    result_nodes: dict[Node, int] = field(default_factory=dict)  # results of reductions, by number
 
     def roots(self) -> list[Node]:
         """Return the values that the kernel must compute."""
@@ -75,19 +75,19 @@ def _step(group: Group) -> Step:
     lowered, region, forms = _lower(group, reads)
     loops = list(zip(lowered.body.space.loops, [n for s in region.loops() for n in s], strict=True))
     count = len(region.loops()[0])
-    kept, gone = collapse(loops[:count], forms)
-    inner, also = collapse(loops[count:], forms)
-    if len(inner) != 1:
-        raise _NotByRowsError("a row is no single loop")
-    passes = _passes(lowered, kept, inner[0])
+    row_loops, dropped_rows = collapse(loops[:count], forms)
+    inner_loops, dropped_inner = collapse(loops[count:], forms)
+    if len(inner_loops) != 1:
+        raise _NotByRowsError("a row is not a single loop")
+    passes = _passes(lowered, row_loops, inner_loops[0])
     writes = tuple(Value(o) for o in group.outputs)
     frame = KernelFrame(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.STREAMING_BYTES)
     points = prod(lowered.rows)
     ns = cost.element_ns(i for i in group.instructions if i.shape.size >= points) * points
     ns += sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
-    passes.dropped = gone | also | {a for a, n in loops if n == 1}
+    passes.dropped = dropped_rows | dropped_inner | {a for a, n in loops if n == 1}
     text, units = write_rows(passes, frame, cost.tasks(ns))
-    folds = [Fold(node, lowered.sums[n].element, lowered.sums[n].init) for node, n in lowered.given.items()]
+    folds = [Fold(node, lowered.sums[n].element, lowered.sums[n].init) for node, n in lowered.result_nodes.items()]
     part = Part(text, units, ns, (LoopListing(lowered.body, lowered.stores(), folds),))
     kernel = assemble([part], frame, KernelKind.ROW, note=describe(group))
     return Step(kernel, reads.values, writes)
@@ -102,84 +102,86 @@ def _lower(group: Group, reads: Reads) -> tuple[_Lowered, Region, list[Affine]]:
     while True:
         lowered = _lower_region(group, reductions, region, rows, reads)
         forms = reachable(lowered.roots(), [s.form for s in lowered.stores()])[1]
-        split = split_region(forms, region)
-        if split is None:
+        smaller = split_region(forms, region)
+        if smaller is None:
             return lowered, region, forms
-        region = split
+        region = smaller
 
 
 def _lower_region(
     group: Group, reductions: Sequence[Instruction], region: Region, rows: Rows, reads: Reads
 ) -> _Lowered:
-    made: list[_Lowered] = []
-    here: list[Index] = []  # the row
-    given = {Value(r): lambda index, n=n: result(n, index) for n, r in enumerate(reductions)}
+    results: list[_Lowered] = []
+    row: list[Index] = []  # set to the index of the row
+    externals = {Value(r): lambda index, n=n: result(n, index) for n, r in enumerate(reductions)}
 
     def result(number: int, index: Index) -> Node:
-        if index.linear != here[0].linear:
-            raise _NotByRowsError("the result of another row")
-        lowered = made[0]
-        node = lowered.body.given(reductions[number].shape.dtype, number)
-        lowered.given[node] = number
+        if index.linear != row[0].linear:
+            raise _NotByRowsError("it reads the result of another row")
+        lowered = results[0]
+        node = lowered.body.external(reductions[number].shape.dtype, number)
+        lowered.result_nodes[node] = number
         return node
 
     def stores_at(body: Body, index: Index) -> list[Store]:
-        here.append(body.space.index((rows[0],), index.coordinates[:1]))
+        row.append(body.space.index((rows[0],), index.coordinates[:1]))
         lowered = _Lowered(rows, body, [], [], [])
-        made.append(lowered)
+        results.append(lowered)
         for r in reductions:
             element = body.value(r.operands[0], index.at(r.operands[0].shape.dims))
             lowered.sums.append(RowReduction(element, body.value(r.operands[1], body.space.scalar), _accumulator(r), r))
         for slot, out in enumerate(group.outputs):
-            large = out.shape.size == prod(rows)
-            at = (index if large else here[0]).at(out.shape.dims)
-            node = result(reductions.index(out), at) if out in reductions else body.value(out, at)
-            (lowered.by_element if large else lowered.by_row).append(Store(slot, out.shape.dtype, at.linear, node))
+            is_by_element = out.shape.size == prod(rows)
+            out_index = (index if is_by_element else row[0]).at(out.shape.dims)
+            node = result(reductions.index(out), out_index) if out in reductions else body.value(out, out_index)
+            (lowered.by_element if is_by_element else lowered.by_row).append(
+                Store(slot, out.shape.dtype, out_index.linear, node)
+            )
         return []
 
-    lower_box(region, rows, group.numbers, reads, stores_at, given)
-    return made[0]
+    lower_box(region, rows, group.numbers, reads, stores_at, externals)
+    return results[0]
 
 
 def _accumulator(ins: Instruction) -> Accumulator:
     opcode = combiner(ins.called[0])
-    found = accumulator(opcode, ins.shape.dtype) if opcode is not None else None
-    assert found is not None
-    return found
+    acc = accumulator(opcode, ins.shape.dtype) if opcode is not None else None
+    assert acc is not None
+    return acc
 
 
 # -------------------------------------------------------------------------------------------------------------- passes
-def _passes(lowered: _Lowered, kept: list[tuple[Atom, int]], inner: tuple[Atom, int]) -> Passes:
-    """Assign values to passes, and choose the values kept from one pass for another."""
+def _passes(lowered: _Lowered, row_loops: list[tuple[Atom, int]], inner: tuple[Atom, int]) -> Passes:
+    """Assign values to passes, and choose the values saved in one pass for another."""
     atom, length = inner
     if length < MIN_ROW_LENGTH:
         raise _NotByRowsError("rows are short")
     nodes = reachable(lowered.roots(), [s.form for s in lowered.stores()])[0]
     varying = _varying(nodes, atom)
-    _check_loads(nodes, varying, kept, atom)
-    number = _pass_numbers(lowered, nodes)
-    of_sums = [number[s.element] for s in lowered.sums]
-    count = 1 + max([*of_sums, *(number[s.node] for s in lowered.by_element)])
-    passes = Passes(lowered.body, kept, inner, [], lowered.by_row, lowered.given)
+    _check_loads(nodes, varying, row_loops, atom)
+    first_pass = _pass_numbers(lowered, nodes)
+    sum_passes = [first_pass[s.element] for s in lowered.sums]
+    count = 1 + max([*sum_passes, *(first_pass[s.node] for s in lowered.by_element)])
+    passes = Passes(lowered.body, row_loops, inner, [], lowered.by_row, lowered.result_nodes)
     for p in range(count):
-        sums = {n: s for n, s in enumerate(lowered.sums) if of_sums[n] == p}
-        stores = [s for s in lowered.by_element if number[s.node] == p]
+        sums = {n: s for n, s in enumerate(lowered.sums) if sum_passes[n] == p}
+        stores = [s for s in lowered.by_element if first_pass[s.node] == p]
         passes.add(sums, stores)
-    _keep(passes, varying, length)
+    _choose_saved(passes, varying, length)
     return passes
 
 
 def _varying(nodes: Sequence[Node], inner: Atom) -> set[Node]:
     """Return the nodes that vary along a row."""
-    found: set[Node] = set()
+    varying: set[Node] = set()
     for node in nodes:
         forms = node.forms
-        if any(o in found for o in node.operands) or (forms and inner in atoms_of(forms)):
-            found.add(node)
-    return found
+        if any(o in varying for o in node.operands) or (forms and inner in atoms_of(forms)):
+            varying.add(node)
+    return varying
 
 
-def _check_loads(nodes: Sequence[Node], varying: set[Node], kept: list[tuple[Atom, int]], inner: Atom) -> None:
+def _check_loads(nodes: Sequence[Node], varying: set[Node], row_loops: list[tuple[Atom, int]], inner: Atom) -> None:
     for node in nodes:
         if node not in varying:
             continue
@@ -191,14 +193,14 @@ def _check_loads(nodes: Sequence[Node], varying: set[Node], kept: list[tuple[Ato
 
 def _pass_numbers(lowered: _Lowered, nodes: Sequence[Node]) -> dict[Node, int]:
     """Return the first pass in which each node can be computed."""
-    number: dict[Node, int] = {}
+    first_pass: dict[Node, int] = {}
     for node in nodes:  # operands come first
-        behind = [number[o] for o in (*node.operands, *_runtime(node))]
-        if node in lowered.given:
-            total = lowered.sums[lowered.given[node]]
-            behind += [number[total.element] + 1, number[total.init]]
-        number[node] = max(behind, default=0)
-    return number
+        earlier = [first_pass[o] for o in (*node.operands, *_runtime(node))]
+        if node in lowered.result_nodes:
+            total = lowered.sums[lowered.result_nodes[node]]
+            earlier += [first_pass[total.element] + 1, first_pass[total.init]]
+        first_pass[node] = max(earlier, default=0)
+    return first_pass
 
 
 def _runtime(node: Node) -> list[Node]:
@@ -206,46 +208,46 @@ def _runtime(node: Node) -> list[Node]:
     return [a.node for a in atoms_of(node.forms) if isinstance(a, Runtime)]
 
 
-def _keep(passes: Passes, varying: set[Node], length: int) -> None:
-    """Choose the costly values needed in several passes, and a buffer or host for each."""
-    first: dict[Node, int] = {}
+def _choose_saved(passes: Passes, varying: set[Node], length: int) -> None:
+    """Choose the costly values needed in several passes, and a buffer or the memory of a store for each."""
+    first_pass: dict[Node, int] = {}
     effort: dict[Node, int] = {}
-    kept: dict[Node, int] = {}  # and the last pass that reads it
-    for p, one in enumerate(passes.passes):
-        stack = one.roots()
+    last_reads: dict[Node, int] = {}  # values, with the last pass that reads each
+    for p, row_pass in enumerate(passes.passes):
+        stack = row_pass.roots()
         while stack:
             node = stack.pop()
-            if node not in varying or first.get(node) == p:
+            if node not in varying or first_pass.get(node) == p:
                 continue
-            if node in first and _effort(node, varying, effort) > cost.CHEAP_FLOPS:
-                kept[node] = p
+            if node in first_pass and _effort(node, varying, effort) > cost.CHEAP_FLOPS:
+                last_reads[node] = p
             else:
-                first[node] = min(first.get(node, p), p)
+                first_pass[node] = min(first_pass.get(node, p), p)
                 stack += node.operands
     size = 0
-    for node, last in kept.items():
-        passes.kept_from[node] = first[node]
+    for node, last_pass in last_reads.items():
+        passes.saved_in[node] = first_pass[node]
         nbytes = length * (8 if node.dtype.itemsize > 4 else 4)
         if size + nbytes <= _BUFFER_BYTES:
             size += nbytes
             continue
-        host = _host(passes, node, last)
-        if host is None:
-            raise _NotByRowsError(f"{nbytes} bytes to keep of each row")
-        passes.hosts[node] = host
+        store = _reused_store(passes, node, last_pass)
+        if store is None:
+            raise _NotByRowsError(f"a row would need {nbytes} more bytes of buffers")
+        passes.reused_stores[node] = store
 
 
-def _host(passes: Passes, node: Node, last: int) -> Store | None:
+def _reused_store(passes: Passes, node: Node, last_pass: int) -> Store | None:
     """Return a result of the row that is written after the last read of a value, and can hold it until then."""
     if scalar.storage_type(node.dtype) != scalar.register_type(node.dtype):
         return None
-    for one in passes.passes[last:]:
-        patched = any(_has_slow_path(n) for n in reachable(one.roots(), (), passes.kept_from)[0])
+    for row_pass in passes.passes[last_pass:]:
+        has_slow_path = any(_has_slow_path(n) for n in reachable(row_pass.roots(), (), passes.saved_in)[0])
         for store in (
-            () if patched else one.stores
+            () if has_slow_path else row_pass.stores
         ):  # a loop with slow paths may run twice, and must not overwrite its input
-            whole = store.dtype is node.dtype and store.form.coefficient(passes.inner[0]) == 1
-            if whole and store not in passes.hosts.values():
+            fits = store.dtype is node.dtype and store.form.coefficient(passes.inner[0]) == 1
+            if fits and store not in passes.reused_stores.values():
                 return store
     return None
 
@@ -254,16 +256,16 @@ def _has_slow_path(node: Node) -> bool:
     return isinstance(node, Apply) and scalar.slow_path(node.opcode, node.operands[0].dtype) is not None
 
 
-def _effort(node: Node, varying: set[Node], known: dict[Node, int]) -> int:
+def _effort(node: Node, varying: set[Node], efforts: dict[Node, int]) -> int:
     """Return the number of simple operations to recompute a node of one element."""
     stack = [node]
     while stack:
         top = stack[-1]
-        missing = [o for o in top.operands if o in varying and o not in known]
-        if missing and top not in known:
+        missing = [o for o in top.operands if o in varying and o not in efforts]
+        if missing and top not in efforts:
             stack += missing
             continue
         stack.pop()
-        own = flops(top) if isinstance(top, Apply | Map) else 0
-        known[top] = min(own + sum(known.get(o, 0) for o in top.operands), _MAX_EFFORT)
-    return known[node]
+        own_flops = flops(top) if isinstance(top, Apply | Map) else 0
+        efforts[top] = min(own_flops + sum(efforts.get(o, 0) for o in top.operands), _MAX_EFFORT)
+    return efforts[node]

@@ -59,7 +59,7 @@ class Passes:
     ----------
     body : Body
         Loop IR of the group.
-    kept : list of (Atom, int)
+    row_loops : list of (Atom, int)
         Loops over rows, with their trip counts.
     inner : (Atom, int)
         Loop along a row, with its trip count.
@@ -67,22 +67,22 @@ class Passes:
         Passes in order.
     by_row : list of Store
         Stores of one element per row, after all passes.
-    given : dict of Node to int
+    result_nodes : dict of Node to int
         Results of reductions, by the index of the reduction.
-    kept_from : dict of Node to int
+    saved_in : dict of Node to int
         Values that later passes read from a buffer, and the pass that fills it.
-    hosts : dict of Node to Store
-        Stores whose memory holds a kept value until it is overwritten, for values without room on the stack.
+    reused_stores : dict of Node to Store
+        Stores whose memory holds a saved value until it is overwritten, for values without room on the stack.
     """
 
     body: Body
-    kept: list[tuple[Atom, int]]
+    row_loops: list[tuple[Atom, int]]
     inner: tuple[Atom, int]
     passes: list[Pass]
     by_row: list[Store]
-    given: dict[Node, int]
-    kept_from: dict[Node, int] = field(default_factory=dict)
-    hosts: dict[Node, Store] = field(default_factory=dict)
+    result_nodes: dict[Node, int]
+    saved_in: dict[Node, int] = field(default_factory=dict)
+    reused_stores: dict[Node, Store] = field(default_factory=dict)
     dropped: set[Atom] = field(default_factory=set)
 
     def add(self, sums: dict[int, RowReduction], stores: list[Store]) -> None:
@@ -101,56 +101,56 @@ class _Writer:
         self.names = frame.names.child()
         self.inner, self.trip = passes.inner
         self.blocks = Blocks.of(self.trip, blocked=self.trip > MAX_UNBLOCKED_TRIP, overlap=False)
-        self.place = f"{BLOCK_START} + {INNER_COUNTER}" if self.trip > MAX_UNBLOCKED_TRIP else INNER_COUNTER
-        self.buffers = {node: self.names.name("w") for node in passes.kept_from if node not in passes.hosts}
+        self.index = f"{BLOCK_START} + {INNER_COUNTER}" if self.trip > MAX_UNBLOCKED_TRIP else INNER_COUNTER
+        self.buffers = {node: self.names.name("w") for node in passes.saved_in if node not in passes.reused_stores}
         self.results = {n: self.names.name("x") for p in passes.passes for n in p.sums}
         self.loads: dict[Load, None] = {}
         self.prefetch: Prefetch | None = None
-        self.busiest = 0  # the pass that prefetches the next row and hosts the pipelined pass
+        self.busiest = 0  # the pass that prefetches the next row and contains the pipelined pass
         self.pipeline = (
             RowPipeline.of(passes, self.names) if self.streams() and self.trip <= MAX_UNBLOCKED_TRIP else None
         )
-        self.pipelined: _Loop | None = None  # the last pass, if it is pipelined: it works on the row before
+        self.pipelined: _Loop | None = None  # the last pass, if it is pipelined: it computes the previous row
 
     def write(self, tasks: int) -> tuple[str, int]:
-        passes, lead = self.passes, [a for a, _ in self.passes.kept]
-        nests = [self._nest(p, one) for p, one in enumerate(passes.passes)]
-        at_once = len(nests) - 1 if self.pipeline else len(nests)
-        if lead and len(nests) > 1:
-            self.prefetch = Prefetch.of(self.loads, self.frame.reads.values, lead[-1], passes.inner)
-        if at_once > 1:
-            known = [self._known(p) for p in range(at_once)]
-            self.busiest = busiest([p.roots() for p in passes.passes[:at_once]], known, nests)
-        rest = CWriter()
+        passes, outer = self.passes, [a for a, _ in self.passes.row_loops]
+        nests = [self._nest(p, row_pass) for p, row_pass in enumerate(passes.passes)]
+        count = len(nests) - 1 if self.pipeline else len(nests)
+        if outer and len(nests) > 1:
+            self.prefetch = Prefetch.of(self.loads, self.frame.reads.values, outer[-1], passes.inner)
+        if count > 1:
+            saved = [self._saved_before(p) for p in range(count)]
+            self.busiest = busiest([p.roots() for p in passes.passes[:count]], saved, nests)
+        pipelined_body = CWriter()
         if self.pipeline:
-            self.pipelined = _Loop(self, at_once, passes.passes[-1], nests[-1], {})
-            self.pipelined.write(rest, self.trip)
-        bodies = [self._pass(p, passes.passes[p], nests[p]) for p in range(at_once)]
-        last = self._last([*lead, _PASS])
+            self.pipelined = _Loop(self, count, passes.passes[-1], nests[-1], {})
+            self.pipelined.write(pipelined_body, self.trip)
+        bodies = [self._pass(p, passes.passes[p], nests[p]) for p in range(count)]
+        by_row = self._by_row_nest([*outer, _PASS])
         writer = CWriter()
         with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
             self._declare(writer)
-            for nest in (*nests, last):
+            for nest in (*nests, by_row):
                 writer.lines(nest.writers[0].written)
-            levels = [n for _, n in passes.kept]
-            units, opened = open_loops(writer, [*nests[:at_once], last], levels, [], tasks)
-            for nest in nests[at_once:]:
+            levels = [n for _, n in passes.row_loops]
+            units, opened = open_loops(writer, [*nests[:count], by_row], levels, [], tasks)
+            for nest in nests[count:]:
                 self._begin_pipelined(writer, nest)
             for nest, body in zip(nests, bodies, strict=False):
-                writer.lines(nest.writers[len(lead) + 1].written)
+                writer.lines(nest.writers[len(outer) + 1].written)
                 writer.lines(body.written)
-            writer.lines(last.writers[-1].written)
+            writer.lines(by_row.writers[-1].written)
             if self.pipeline:
                 self.pipeline.end(writer, self.results)
             close_loops(writer, opened)
-            for nest in nests[at_once:]:
-                self._end_pipelined(writer, nest, rest)
+            for nest in nests[count:]:
+                self._end_pipelined(writer, nest, pipelined_body)
             if self.streams():
                 writer.line("cyx_stream_end();")
         return writer.text(), units
 
     def _declare(self, writer: CWriter) -> None:
-        """Emit declarations of the arrays and of the buffers of kept values."""
+        """Emit declarations of the arrays and of the buffers of saved values."""
         passes = self.passes
         written = [s.slot for p in passes.passes for s in p.stores] + [s.slot for s in passes.by_row]
         self.frame.pointers(writer, sorted({n.slot for n in self.loads}), written)
@@ -170,52 +170,52 @@ class _Writer:
         for depth in nest.writers[1:-1]:
             writer.lines(depth.written)
 
-    def _end_pipelined(self, writer: CWriter, nest: LoopNest, rest: CWriter) -> None:
+    def _end_pipelined(self, writer: CWriter, nest: LoopNest, body: CWriter) -> None:
         """Emit the pipelined pass over the last row, after the loop over rows."""
         assert self.pipeline is not None
         with writer.block("if (last > first)"):
             self.pipeline.begin_last(writer)
             for depth in nest.writers[1:-1]:
                 writer.lines(depth.written)
-            writer.lines(rest.written)
+            writer.lines(body.written)
 
     # ------------------------------------------------------------------------------------------------ nests
-    def _nest(self, number: int, one: Pass) -> LoopNest:
-        lead: list[Level] = [*(a for a, _ in self.passes.kept), _PASS]
+    def _nest(self, number: int, row_pass: Pass) -> LoopNest:
+        outer: list[Level] = [*(a for a, _ in self.passes.row_loops), _PASS]
         nest = LoopNest(
             self.passes.body,
-            [*lead, *([BLOCK_LEVEL] if self.trip > MAX_UNBLOCKED_TRIP else []), self.inner],
+            [*outer, *([BLOCK_LEVEL] if self.trip > MAX_UNBLOCKED_TRIP else []), self.inner],
             self.names,
         )
-        self._prepare(nest, len(lead))
-        known, place = self._known(number), CURRENT
+        self._prepare(nest, len(outer))
+        saved, row = self._saved_before(number), CURRENT
         if self.pipeline and number == len(self.passes.passes) - 1:
-            place = PREVIOUS
-            nest.set_counter(self.passes.kept[0][0], ROW_COUNTER)
-            for node, n in self.passes.given.items():
-                nest.set_given(node, self.pipeline.carried.get(n, ("",))[0], len(lead))
-        for node in known:
-            nest.set_given(node, self.kept(node, nest, place), nest.depth)
-        roots = [*one.roots(), *(s.init for s in one.sums.values())]
-        self._write(nest, roots, one.stores, known)
+            row = PREVIOUS
+            nest.set_counter(self.passes.row_loops[0][0], ROW_COUNTER)
+            for node, n in self.passes.result_nodes.items():
+                nest.set_external(node, self.pipeline.carried.get(n, ("",))[0], len(outer))
+        for node in saved:
+            nest.set_external(node, self.saved_element(node, nest, row), nest.depth)
+        roots = [*row_pass.roots(), *(s.init for s in row_pass.sums.values())]
+        self._write(nest, roots, row_pass.stores, saved)
         return nest
 
-    def _known(self, number: int) -> set[Node]:
+    def _saved_before(self, number: int) -> set[Node]:
         """Return the values kept by earlier passes."""
-        return {n for n, p in self.passes.kept_from.items() if p < number}
+        return {n for n, p in self.passes.saved_in.items() if p < number}
 
     def buffer(self, node: Node, row: str = CURRENT) -> str:
-        """Return the C of the buffer of a kept value."""
+        """Return the C of the buffer of a saved value."""
         return self.buffers[node] + (f"[{row}]" if self._is_double_buffered(node) else "")
 
-    def kept(self, node: Node, nest: LoopNest, row: str = CURRENT) -> str:
-        """Return the C lvalue of the element of a kept value."""
+    def saved_element(self, node: Node, nest: LoopNest, row: str = CURRENT) -> str:
+        """Return the C lvalue of the element of a saved value."""
         if node in self.buffers:
-            return f"{self.buffer(node, row)}[{self.place}]"
-        host = self.passes.hosts[node]
-        return f"r{host.slot}[{nest.form(host.form)}]"
+            return f"{self.buffer(node, row)}[{self.index}]"
+        store = self.passes.reused_stores[node]
+        return f"r{store.slot}[{nest.form(store.form)}]"
 
-    def _last(self, levels: list[Level]) -> LoopNest:
+    def _by_row_nest(self, levels: list[Level]) -> LoopNest:
         nest = LoopNest(self.passes.body, levels, self.names, scalar=True)
         self._prepare(nest, len(levels))
         self._write(nest, [s.node for s in self.passes.by_row], self.passes.by_row, set())
@@ -225,17 +225,17 @@ class _Writer:
 
     def _prepare(self, nest: LoopNest, depth: int) -> None:
         nest.dropped, nest.tables = self.passes.dropped, self.frame.tables
-        for node, n in self.passes.given.items():
-            nest.set_given(node, self.results[n], depth)
+        for node, n in self.passes.result_nodes.items():
+            nest.set_external(node, self.results[n], depth)
 
-    def _write(self, nest: LoopNest, roots: list[Node], stores: list[Store], known: set[Node]) -> None:
-        nodes = reachable(roots, [s.form for s in stores], known)[0]
-        self.loads |= dict.fromkeys(n for n in nodes if isinstance(n, Load) and n not in known)
+    def _write(self, nest: LoopNest, roots: list[Node], stores: list[Store], saved: set[Node]) -> None:
+        nodes = reachable(roots, [s.form for s in stores], saved)[0]
+        self.loads |= dict.fromkeys(n for n in nodes if isinstance(n, Load) and n not in saved)
         for node in nodes:
-            if node not in known and self._is_decay(node):
+            if node not in saved and self._is_decay(node):
                 depth, x = nest.depth_of(node), nest.text(node.operands[0])
                 c_type, value = scalar.register_type(node.dtype), f"cyx_exp_decay_{node.dtype}({x})"
-                nest.set_given(node, nest.writers[depth].local(c_type, value), depth)
+                nest.set_external(node, nest.writers[depth].local(c_type, value), depth)
             else:
                 nest.write([node])
 
@@ -243,26 +243,26 @@ class _Writer:
         """Return whether a node is the exponential of a difference from the row's maximum, which is never positive."""
         if not isinstance(node, Apply) or node.opcode != "exponential" or node.dtype not in (F32, F64):
             return False
-        (power,) = node.operands
-        if not isinstance(power, Apply) or power.opcode != "subtract":
+        (exponent,) = node.operands
+        if not isinstance(exponent, Apply) or exponent.opcode != "subtract":
             return False
-        element, most = power.operands
-        sums = {n: s for one in self.passes.passes for n, s in one.sums.items()}
-        total = sums.get(self.passes.given.get(most, -1))
+        element, maximum = exponent.operands
+        sums = {n: s for row_pass in self.passes.passes for n, s in row_pass.sums.items()}
+        total = sums.get(self.passes.result_nodes.get(maximum, -1))
         return total is not None and total.acc.opcode == "maximum" and total.element is element
 
     # ------------------------------------------------------------------------------------------------ passes
-    def _pass(self, number: int, one: Pass, nest: LoopNest) -> CWriter:
+    def _pass(self, number: int, row_pass: Pass, nest: LoopNest) -> CWriter:
         """Return the lines of a pass: accumulators, the loop along the row, totals."""
         writer = CWriter()
-        loop = _Loop(self, number, one, nest, {})
-        spread = 0 if any(s.acc.lanes for s in one.sums.values()) else loop.lanes()
-        loop.names |= {n: self._accumulators(s.acc, writer, s.acc.lanes or spread) for n, s in one.sums.items()}
+        loop = _Loop(self, number, row_pass, nest, {})
+        spread = 0 if any(s.acc.lanes for s in row_pass.sums.values()) else loop.lanes()
+        loop.names |= {n: self._accumulators(s.acc, writer, s.acc.lanes or spread) for n, s in row_pass.sums.items()}
         if self.pipelined and number == 0 < self.busiest and self.prefetch:
             writer.lines(self.prefetch.begin(nest, self.trip))
         if self.trip > MAX_UNBLOCKED_TRIP:
             body = CWriter()
-            loop.write_blocks(body)  # first, since it adds to the lines before it
+            loop.write_blocks(body)  # first, since it appends to the nest's writers
             with writer.block(f"for (int64_t {BLOCK_LEVEL} = 0; {BLOCK_LEVEL} < {self.blocks.count}; ++{BLOCK_LEVEL})"):
                 writer.line(f"const int64_t {BLOCK_START} = {self.blocks.start};")
                 writer.lines(nest.writers[-2].written)
@@ -270,8 +270,8 @@ class _Writer:
         else:
             with writer.block(""):
                 loop.write(writer, self.trip)
-        for n, s in one.sums.items():
-            self._total(s, self._merged(s.acc, loop.names[n], spread, writer), nest, self.results[n], writer)
+        for n, s in row_pass.sums.items():
+            self._total(s, self._merge_lanes(s.acc, loop.names[n], spread, writer), nest, self.results[n], writer)
         return writer
 
     def _accumulators(self, acc: Accumulator, writer: CWriter, lanes: int) -> list[str]:
@@ -285,7 +285,7 @@ class _Writer:
                 writer.line(f"{c_type} {names[-1]} = {unit};")
         return names
 
-    def _merged(self, acc: Accumulator, names: list[str], spread: int, writer: CWriter) -> list[str]:
+    def _merge_lanes(self, acc: Accumulator, names: list[str], spread: int, writer: CWriter) -> list[str]:
         """Emit the merge of lanes into scalar accumulators; return their names."""
         if not spread or acc.merge is None:
             return names
@@ -299,14 +299,18 @@ class _Writer:
         acc, total = s.acc, self.names.name("y")
         value = f"cyx_fold_{acc.opcode}_{acc.total_dtype}({names[0]})" if acc.lanes else acc.total(names)
         writer.line(f"const {scalar.register_type(acc.total_dtype)} {total} = {value};")
-        joined = acc.with_init(nest.text(s.init), total)
-        writer.line(f"const {scalar.register_type(acc.dtype)} {result} = {joined};", self.passes.body.quote(s.root))
+        result_value = acc.with_init(nest.text(s.init), total)
+        writer.line(
+            f"const {scalar.register_type(acc.dtype)} {result} = {result_value};", self.passes.body.quote(s.root)
+        )
 
     def streams(self) -> bool:
         """Return whether results are stored with non-temporal stores."""
         stores = [s for p in self.passes.passes for s in p.stores]
         contiguous = all(s.form.coefficient(self.inner) == 1 for s in stores)
-        return self.frame.streamed and not self.passes.hosts and bool(stores) and contiguous and self.trip >= 256
+        return (
+            self.frame.streamed and not self.passes.reused_stores and bool(stores) and contiguous and self.trip >= 256
+        )
 
 
 @dataclass
@@ -315,7 +319,7 @@ class _Loop:
 
     owner: _Writer
     number: int
-    one: Pass
+    row_pass: Pass
     nest: LoopNest
     names: dict[int, list[str]]
 
@@ -338,66 +342,70 @@ class _Loop:
             self._write_lanes(writer, trip, lanes)
             return
         lines: list[str] = []
-        for node, p in self.owner.passes.kept_from.items():
+        for node, p in self.owner.passes.saved_in.items():
             if p == self.number:
-                lines.append(f"{self.owner.kept(node, nest)} = {nest.text(node)};")
-        cut = self._run_plan(trip)
-        for s in self.one.stores:
-            lines.append(f"s{s.slot}[j] = {self._value(s)};" if cut.streams else self._store(s, writer, after, trip))
+                lines.append(f"{self.owner.saved_element(node, nest)} = {nest.text(node)};")
+        plan = self._run_plan(trip)
+        for s in self.row_pass.stores:
+            lines.append(f"s{s.slot}[j] = {self._value(s)};" if plan.streams else self._store(s, writer, after, trip))
         updates: list[str] = []
-        for n, total in self.one.sums.items():
-            where = self._where(total)
-            if where is None and not total.acc.lanes and not nest.slow_lanes:
+        for n, total in self.row_pass.sums.items():
+            pointer = self._pointer(total)
+            if pointer is None and not total.acc.lanes and not nest.slow_lanes:
                 updates += _updates(total.acc, self.names[n], nest.text(total.element))
                 continue
-            if where is None:
+            if pointer is None:
                 buffer = self.owner.names.name("t")
                 writer.line(
                     f"{scalar.register_type(total.acc.total_dtype)} {buffer}[{trip}] __attribute__((aligned(64)));"
                 )
                 lines.append(f"{buffer}[k] = {nest.text(total.element)};")
-                where = buffer
-            self._take(total.acc, self.names[n], where, after, trip)
-        if lines or updates or self._hosts_pipelined():
-            self._fill(writer, [*nest.writers[-1].written, *lines], updates, trip, cut)
+                pointer = buffer
+            self._combine(total.acc, self.names[n], pointer, after, trip)
+        if lines or updates or self._contains_pipelined():
+            self._write_runs(writer, [*nest.writers[-1].written, *lines], updates, trip, plan)
         writer.lines(after.written)
 
     def lanes(self) -> int:
         """Return the number of lanes of the reductions inside the loop; 0 if they combine its elements afterwards."""
-        accs = [s.acc for s in self.one.sums.values()]
+        accs = [s.acc for s in self.row_pass.sums.values()]
         widths = {a.lanes for a in accs}
         if widths == {0} and all(a.merge for a in accs) and self.owner.trip >= MIN_SPREAD_LENGTH:
             widths = {_LANE_BYTES // a.total_dtype.itemsize for a in accs}
-        wanted = any(self._where(s) is None for s in self.one.sums.values()) or len(accs) > 1
-        plain = not self.nest.slow_lanes and len(widths) == 1 and 0 not in widths
-        return widths.pop() if wanted and plain and effort(self.nest, self.one.roots()) <= MAX_UNROLLED else 0
+        needs_lanes = any(self._pointer(s) is None for s in self.row_pass.sums.values()) or len(accs) > 1
+        is_simple = not self.nest.slow_lanes and len(widths) == 1 and 0 not in widths
+        return (
+            widths.pop()
+            if needs_lanes and is_simple and effort(self.nest, self.row_pass.roots()) <= MAX_UNROLLED
+            else 0
+        )
 
     def _write_lanes(self, writer: CWriter, trip: int, lanes: int) -> None:
         """Emit a loop unrolled over the lanes, so that accumulators stay in registers."""
         nest, after = self.nest, CWriter()
         lines = [
-            f"{self.owner.kept(n, nest)} = {nest.text(n)};"
-            for n, p in self.owner.passes.kept_from.items()
+            f"{self.owner.saved_element(n, nest)} = {nest.text(n)};"
+            for n, p in self.owner.passes.saved_in.items()
             if p == self.number
         ]
-        lines += [self._store(s, writer, after, trip) for s in self.one.stores]
+        lines += [self._store(s, writer, after, trip) for s in self.row_pass.stores]
         lines = [*nest.writers[-1].written, *lines]
-        for n, total in self.one.sums.items():
+        for n, total in self.row_pass.sums.items():
             names = [f"{name}[j]" for name in self.names[n]]
             lines += _updates(total.acc, names, nest.text(total.element))
         write_lanes(writer, lines, trip, lanes, self._prefetch_lines("q", lanes), self._pipelined_run)
         writer.lines(after.written)
 
-    def _where(self, s: RowReduction) -> str | None:
+    def _pointer(self, s: RowReduction) -> str | None:
         """Return a C pointer to a reduction's elements in memory; None if they have to be stored first."""
         element = s.element
         if not s.acc.lanes:
             return None
         if element in self.owner.buffers:
             return self.owner.buffer(element) + (f" + {BLOCK_START}" if self.owner.trip > MAX_UNBLOCKED_TRIP else "")
-        if element in self.owner.passes.hosts:
-            host = self.owner.passes.hosts[element]
-            return f"&r{host.slot}[{self.nest.block_start(host.form)}]"
+        if element in self.owner.passes.reused_stores:
+            store = self.owner.passes.reused_stores[element]
+            return f"&r{store.slot}[{self.nest.block_start(store.form)}]"
         if (
             isinstance(element, Load)
             and element.dtype is s.acc.total_dtype
@@ -406,12 +414,12 @@ class _Loop:
             return f"&p{element.slot}[{self.nest.block_start(element.form)}]"
         return None
 
-    def _take(self, acc: Accumulator, names: list[str], where: str, writer: CWriter, trip: int) -> None:
+    def _combine(self, acc: Accumulator, names: list[str], pointer: str, writer: CWriter, trip: int) -> None:
         if acc.lanes:
-            writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}({names[0]}, {where}, {trip});")
+            writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}({names[0]}, {pointer}, {trip});")
             return
         with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
-            writer.lines(_updates(acc, names, f"{where}[k]"))
+            writer.lines(_updates(acc, names, f"{pointer}[k]"))
 
     def _value(self, s: Store) -> str:
         return scalar.store(s.dtype, self.nest.text(s.node))
@@ -425,8 +433,8 @@ class _Loop:
         return f"s{s.slot}[k] = {value};"
 
     # ------------------------------------------------------------------------------------------------ runs
-    def _hosts_pipelined(self) -> bool:
-        """Return whether this pass hosts the pipelined pass."""
+    def _contains_pipelined(self) -> bool:
+        """Return whether this pass contains the pipelined pass."""
         return self.owner.pipelined is not None and self.number == self.owner.busiest
 
     def _prefetches(self) -> bool:
@@ -436,19 +444,19 @@ class _Loop:
         """Return the lines that prefetch a part of the next row."""
         if self.owner.prefetch is None or not self._prefetches():
             return []
-        if self._hosts_pipelined() and self.number:
-            return self.owner.prefetch.rest(self.nest, first, count, self.owner.trip)
+        if self._contains_pipelined() and self.number:
+            return self.owner.prefetch.remainder(self.nest, first, count, self.owner.trip)
         return self.owner.prefetch.lines(self.nest, first, count)
 
     def _pipelined_run(self, first: str, count: int) -> list[str]:
-        """Return the pipelined pass over as many elements of the row before, in a loop of its own."""
+        """Return the pipelined pass over as many elements of the previous row, in a loop of its own."""
         pipelined, writer = self.owner.pipelined, CWriter()
-        if pipelined is None or not self._hosts_pipelined():
+        if pipelined is None or not self._contains_pipelined():
             return []
         with writer.block("if (u > first)"):
             if first != "c":
                 writer.line(f"const int c = {first};")
-            pipelined._run_of(writer, pipelined.pipelined_lines(), [], count, pipelined._run_plan(self.owner.trip))
+            pipelined._write_run(writer, pipelined.pipelined_lines(), [], count, pipelined._run_plan(self.owner.trip))
         return writer.written
 
     def _interleaved(self) -> _Loop | None:
@@ -456,51 +464,51 @@ class _Loop:
         pipelined = self.owner.pipelined
         return (
             pipelined
-            if pipelined and self._hosts_pipelined() and not self.nest.slow_lanes and not pipelined.nest.slow_lanes
+            if pipelined and self._contains_pipelined() and not self.nest.slow_lanes and not pipelined.nest.slow_lanes
             else None
         )
 
     def pipelined_lines(self) -> list[str]:
         """Return the lines that compute the results of an element into the arrays of a run."""
-        return [*self.nest.writers[-1].written, *(f"s{s.slot}[j] = {self._value(s)};" for s in self.one.stores)]
+        return [*self.nest.writers[-1].written, *(f"s{s.slot}[j] = {self._value(s)};" for s in self.row_pass.stores)]
 
     def _run_plan(self, trip: int) -> _RunPlan:
-        """Return the runs to split the loop into, if it prefetches, hosts the pipelined pass or streams results."""
-        streams = self.owner.streams() and bool(self.one.stores)
-        if not streams and not self._prefetches() and not self._hosts_pipelined():
+        """Return the runs to split the loop into, if it prefetches, contains the pipelined pass or streams results."""
+        streams = self.owner.streams() and bool(self.row_pass.stores)
+        if not streams and not self._prefetches() and not self._contains_pipelined():
             return _RunPlan(None)
         runs = Runs.of(
             trip, RUN_LENGTH // 2 if self.owner.pipelined else RUN_LENGTH
         )  # shorter runs under more memory traffic
-        sizes = [s.dtype.itemsize for s in self.one.stores]  # runs of whole cache lines, or the row as one
+        sizes = [s.dtype.itemsize for s in self.row_pass.stores]  # runs of whole cache lines, or the row as one
         return _RunPlan(
             runs, streams and not any(n * size % 64 for n in (self.owner.trip, runs.length) for size in sizes)
         )
 
-    def _fill(self, writer: CWriter, lines: list[str], updates: list[str], trip: int, cut: _RunPlan) -> None:
-        if cut.runs is None:
-            self._run(writer, lines, updates, ("k", trip))
+    def _write_runs(self, writer: CWriter, lines: list[str], updates: list[str], trip: int, plan: _RunPlan) -> None:
+        if plan.runs is None:
+            self._write_loop(writer, lines, updates, ("k", trip))
             return
-        runs = cut.runs
-        whole = runs.length * runs.count
-        with writer.block(f"for (int c = 0; c < {whole}; c += {runs.length})"):
-            self._run_of(writer, lines, updates, runs.length, cut)
+        runs = plan.runs
+        full = runs.length * runs.count
+        with writer.block(f"for (int c = 0; c < {full}; c += {runs.length})"):
+            self._write_run(writer, lines, updates, runs.length, plan)
         if runs.tail:
             with writer.block(""):
-                writer.line(f"const int c = {whole};")
-                self._run_of(writer, lines, updates, runs.tail, cut)
+                writer.line(f"const int c = {full};")
+                self._write_run(writer, lines, updates, runs.tail, plan)
 
-    def _run_of(self, writer: CWriter, lines: list[str], updates: list[str], count: int, cut: _RunPlan) -> None:
+    def _write_run(self, writer: CWriter, lines: list[str], updates: list[str], count: int, plan: _RunPlan) -> None:
         """Emit one run, from the element `c` of the loop on."""
         writer.lines(self._prefetch_lines("c", count))
-        own, pipelined = cut.streams, self._interleaved()
-        if own:
+        streams, pipelined = plan.streams, self._interleaved()
+        if streams:
             self._declare_streams(writer, count)
         if pipelined:
             pipelined._declare_streams(writer, count)
             lines = [*lines, *pipelined.pipelined_lines()]
-        self._run(writer, ["const int k = c + j;", *lines], updates, ("j", count))
-        if own:
+        self._write_loop(writer, ["const int k = c + j;", *lines], updates, ("j", count))
+        if streams:
             self._stream(writer)
         if pipelined:
             with writer.block("if (u > first)"):
@@ -509,23 +517,23 @@ class _Loop:
             writer.lines(self._pipelined_run("c", count))
 
     def _declare_streams(self, writer: CWriter, count: int) -> None:
-        for s in self.one.stores:
+        for s in self.row_pass.stores:
             writer.line(f"{scalar.storage_type(s.dtype)} s{s.slot}[{count}] __attribute__((aligned(64)));")
 
     def _stream(self, writer: CWriter) -> None:
-        for s in self.one.stores:
+        for s in self.row_pass.stores:
             writer.line(f"cyx_stream(&r{s.slot}[{self.nest.block_start(s.form)} + c], s{s.slot}, sizeof s{s.slot});")
 
-    def _run(self, writer: CWriter, lines: list[str], updates: list[str], loop: tuple[str, int]) -> None:
-        rare, (counter, count) = self.nest.slow_lanes, loop
-        if rare:
+    def _write_loop(self, writer: CWriter, lines: list[str], updates: list[str], loop: tuple[str, int]) -> None:
+        slow_lanes, (counter, count) = self.nest.slow_lanes, loop
+        if slow_lanes:
             writer.line("uint32_t rare = 0;")
         writer.line("#pragma GCC ivdep")
         with writer.block(f"for (int {counter} = 0; {counter} < {count}; ++{counter})"):
             writer.lines([*lines, *updates])
-            if rare:
-                writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in rare)};")
-        if rare:
+            if slow_lanes:
+                writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in slow_lanes)};")
+        if slow_lanes:
             with writer.block(f"if (rare) for (int {counter} = 0; {counter} < {count}; ++{counter})"):
                 writer.lines([self.nest.with_slow_paths(line) for line in lines])
 
@@ -557,9 +565,9 @@ def write_lanes(
     The lines `before_round` precede each round of all lanes; `after_round` returns the lines after it, given its first
     iteration and their number.
     """
-    whole = trip - trip % lanes
-    if whole:
-        with writer.block(f"for (int q = 0; q < {whole}; q += {lanes})"):
+    full = trip - trip % lanes
+    if full:
+        with writer.block(f"for (int q = 0; q < {full}; q += {lanes})"):
             writer.lines([*before_round])
             writer.line(f"#pragma GCC unroll {_MAX_UNROLL}")
             writer.line("#pragma GCC ivdep")
@@ -567,12 +575,12 @@ def write_lanes(
                 writer.line("const int k = q + j;")
                 writer.lines(lines)
             writer.lines(after_round("q", lanes))
-    if trip > whole:
+    if trip > full:
         writer.line("#pragma GCC ivdep")
-        with writer.block(f"for (int j = 0; j < {trip - whole}; ++j)"):
-            writer.line(f"const int k = {whole} + j;")
+        with writer.block(f"for (int j = 0; j < {trip - full}; ++j)"):
+            writer.line(f"const int k = {full} + j;")
             writer.lines(lines)
-        writer.lines(after_round(str(whole), trip - whole))
+        writer.lines(after_round(str(full), trip - full))
 
 
 def _updates(acc: Accumulator, names: list[str], value: str) -> list[str]:

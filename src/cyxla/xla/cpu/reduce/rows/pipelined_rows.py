@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.reduce.rows.passes import Passes
 
 ROW_COUNTER = "g"  # counter of the row that the pipelined pass writes
-CURRENT, PREVIOUS = "now", "past"  # indices of this row and of the row before in a double buffer
+CURRENT, PREVIOUS = "current", "previous"  # indices of this row and of the previous one in a double buffer
 LINE = machine.LINE_BYTES
 
 
@@ -31,7 +31,7 @@ class RowPipeline:
 
     Attributes
     ----------
-    twice : frozenset of Node
+    double_buffered : frozenset of Node
         Values that the pipelined pass reads from buffers; these hold two rows.
     carried : dict of int to (str, ElementType)
         Results of reductions that it reads, by index: the locals that hold them, and their types.
@@ -43,17 +43,19 @@ class RowPipeline:
     @staticmethod
     def of(passes: Passes, names: CWriter) -> RowPipeline | None:
         """Return the pipeline of the last pass; None if it cannot be pipelined."""
-        *others, last = passes.passes
-        known = set(passes.kept_from)
+        *earlier, last = passes.passes
+        saved = set(passes.saved_in)
         sizes = [passes.inner[1] * s.dtype.itemsize for s in last.stores]
-        if not others or last.sums or len(passes.kept) != 1 or any(size % LINE for size in sizes):
+        if not earlier or last.sums or len(passes.row_loops) != 1 or any(size % LINE for size in sizes):
             return None
-        nodes = reachable(last.roots(), [s.form for s in last.stores], known)[0]
-        given = {passes.given[n]: n for n in nodes if n in passes.given}
-        twice = known.intersection(nodes)
-        if any(n.dtype.is_complex for n in (*given.values(), *twice)):
+        nodes = reachable(last.roots(), [s.form for s in last.stores], saved)[0]
+        results = {passes.result_nodes[n]: n for n in nodes if n in passes.result_nodes}
+        double_buffered = saved.intersection(nodes)
+        if any(n.dtype.is_complex for n in (*results.values(), *double_buffered)):
             return None
-        return RowPipeline(frozenset(twice), {n: (names.name("h"), given[n].dtype) for n in sorted(given)})
+        return RowPipeline(
+            frozenset(double_buffered), {n: (names.name("h"), results[n].dtype) for n in sorted(results)}
+        )
 
     def declare(self, writer: CWriter, buffers: Mapping[Node, str], length: int) -> None:
         """Emit the locals outside of the loop over rows; the row before the first one is of zeros."""

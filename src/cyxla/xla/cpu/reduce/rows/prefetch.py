@@ -14,7 +14,7 @@ from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.nodes import Apply, Load, Map, Node, flops
 
-_NEAR_BYTES = machine.L2_BYTES // 2  # smaller arrays stay in L2
+_CACHED_BYTES = machine.L2_BYTES // 2  # smaller arrays stay in L2
 _MAX_PREFETCH_BYTES = machine.L2_BYTES // 8  # longer rows would evict the lines prefetched first
 RUN_LENGTH = 256  # elements between two prefetches: a whole row at once overflows the line fill buffers
 _MIN_DISTANCE_BYTES = machine.L1_BYTES // 2  # least prefetch distance for main memory: several short rows
@@ -31,13 +31,13 @@ class Runs:
     tail: int
 
     @staticmethod
-    def of(trip: int, wanted: int = RUN_LENGTH) -> Runs:
+    def of(trip: int, target: int = RUN_LENGTH) -> Runs:
         """Return runs without a tail, if possible: a tail would duplicate the body of the loop."""
-        longest = 2 * wanted
+        longest = 2 * target
         if trip <= longest:
             return Runs(trip, 1, 0)
-        fitting = [n for n in range(64, longest + 1, 64) if trip % n == 0]
-        length = min(fitting, key=lambda n: (abs(n - wanted), n), default=wanted)
+        divisors = [n for n in range(64, longest + 1, 64) if trip % n == 0]
+        length = min(divisors, key=lambda n: (abs(n - target), n), default=target)
         return Runs(length, trip // length, trip % length)
 
 
@@ -63,48 +63,50 @@ class Prefetch:
     def of(loads: Collection[Load], arrays: Sequence[Value], row: Atom, inner: tuple[Atom, int]) -> Prefetch | None:
         """Return the prefetch of loads from arrays beyond L2; None if there are none, or rows are too long."""
         atom, trip = inner
-        far = {
+        beyond_cache = {
             (n.slot, n.form): n
             for n in loads
             if n.form.coefficient(atom) in (1, -1)
             and n.form.coefficient(row)
-            and arrays[n.slot].shape.nbytes > _NEAR_BYTES
+            and arrays[n.slot].shape.nbytes > _CACHED_BYTES
         }
-        nbytes = sum(n.dtype.itemsize * trip for n in far.values())
-        if not far or nbytes > _MAX_PREFETCH_BYTES:
+        nbytes = sum(n.dtype.itemsize * trip for n in beyond_cache.values())
+        if not beyond_cache or nbytes > _MAX_PREFETCH_BYTES:
             return None
-        uncached = sum(arrays[slot].shape.nbytes for slot in {slot for slot, _ in far}) > cost.STREAMING_BYTES
-        return Prefetch(tuple(far.values()), row, max(1, _MIN_DISTANCE_BYTES // nbytes) if uncached else 1)
+        is_in_memory = (
+            sum(arrays[slot].shape.nbytes for slot in {slot for slot, _ in beyond_cache}) > cost.STREAMING_BYTES
+        )
+        return Prefetch(tuple(beyond_cache.values()), row, max(1, _MIN_DISTANCE_BYTES // nbytes) if is_in_memory else 1)
 
     def begin(self, nest: LoopNest, trip: int) -> list[str]:
-        """Return the prefetch of the beginning of the next row, before the first pass; `rest` does the remainder."""
+        """Return the prefetch of the beginning of the next row, before the first pass; see `remainder`."""
         return self.lines(nest, "0", trip // _EARLY_DIVISOR)
 
-    def rest(self, nest: LoopNest, first: str, count: int, trip: int) -> list[str]:
+    def remainder(self, nest: LoopNest, first: str, count: int, trip: int) -> list[str]:
         """Return the prefetch of a part of the remainder, in proportion to `count` elements from `first` on."""
         part = count - count // _EARLY_DIVISOR
         return self.lines(nest, f"({trip // _EARLY_DIVISOR} + {first} / {_EARLY_DIVISOR} * {_EARLY_DIVISOR - 1})", part)
 
     def lines(self, nest: LoopNest, first: str, count: int) -> list[str]:
         """Return the prefetch of `count` elements of the next row, from `first` on."""
-        found = []
+        lines = []
         for node in self.loads:
             slot, form = node.slot, node.form
             width, step = node.dtype.itemsize, form.coefficient(nest.inner)
             start = f"{nest.block_start(form)} + ({self.rows * form.coefficient(self.row)}ll)"
             start += f" + {first}" if step == 1 else f" - {first} - {count - 1}"
-            found.append(
+            lines.append(
                 f"cyx_ahead((const char *)p{slot} + {width} * ({start}), {-(-count * width // _LINE) * _LINE});"
             )
-        return found
+        return lines
 
 
-def busiest(passes: Sequence[Sequence[Node]], known: Sequence[Collection[Node]], nests: Sequence[LoopNest]) -> int:
-    """Return the pass after the first one that computes most, given each pass's roots and kept values."""
+def busiest(passes: Sequence[Sequence[Node]], saved: Sequence[Collection[Node]], nests: Sequence[LoopNest]) -> int:
+    """Return the pass after the first one that computes most, given each pass's roots and saved values."""
 
     def work(p: int) -> int:
-        nodes = reachable(passes[p], (), known[p])[0]
-        computed = [n for n in nodes if n not in known[p] and isinstance(n, Apply | Map)]
+        nodes = reachable(passes[p], (), saved[p])[0]
+        computed = [n for n in nodes if n not in saved[p] and isinstance(n, Apply | Map)]
         return sum(flops(n) for n in computed if nests[p].depth_of(n) == nests[p].depth)
 
     return max(range(1, len(passes)), key=lambda p: (work(p), p))

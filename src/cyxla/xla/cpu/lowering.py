@@ -131,9 +131,9 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
                 continue
             reason = "has a dynamic dimension" if ins.shape.is_dynamic else can_emit(ins)
             if ins.opcode == "custom-call":
-                from cyxla.xla.cpu.calls.custom_call import why_not_callable  # most programs have none
+                from cyxla.xla.cpu.calls.custom_call import native_refusal  # most programs have none
 
-                reason = reason or why_not_callable(ins, options.custom_calls)
+                reason = reason or native_refusal(ins, options.custom_calls)
             if reason is not None:
                 missing.setdefault(f"{ins.opcode} of {_types(ins)} ({reason})", ins)
     unknown = _unknown_call(module, options)

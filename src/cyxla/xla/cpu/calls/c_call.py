@@ -15,17 +15,17 @@ from cyxla.xla.cpu.kernel.values import leaves, own_leaves
 from cyxla.xla.evaluator.targets.c_calls import opaque_of
 from cyxla.xla.hlo import Instruction
 
-# ns of a call, and of a byte of its arrays; assumed, since the function is the user's. A call is always one task: they
-# decide whether its program releases the GIL and is watched for signals.
+# ns of a call, and per byte of its arrays; assumed, since the function is the user's. A call is always one task: the
+# estimate only decides whether its program releases the GIL and is watched for signals.
 CALL_NS, BYTE_NS = 1_000.0, 0.5
 
 
 def c_call(ins: Instruction) -> Step:
     """Emit a call."""
     reads, writes = [v for o in ins.operands for v in leaves(o)], own_leaves(ins)
-    # The shapes of the instruction's operands: a value may have that of an array which an operand is a view of.
+    # Shapes of the operands, not of the values: an operand may be a reshaped view of its value.
     inputs, outputs = [s for o in ins.operands for s in _arrays_of(o.shape)], _arrays_of(ins.shape)
-    at = len(reads) + len(writes)
+    count = len(reads) + len(writes)
     opaque = opaque_of(ins)
     text = f"""\
 {_header()}{instantiate("call_status.h", CALL_PREFIX="KERNEL")}
@@ -37,9 +37,9 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   const cyxla_call_info info = {{CYXLA_CALL_VERSION, sizeof(cyxla_call_info), {len(inputs)}, {len(outputs)},
     input, output, {_quoted(opaque)}, {len(opaque)}, message}};
   const void *in[] = {{{_pointers(0, len(reads))}}};
-  void *out[] = {{{_pointers(len(reads), at)}}};
-  ((cyxla_call)bufs[{at}])(out, in, &info);
-  return KERNEL_status(bufs[{at + 1}], {_quoted(ins.attrs["custom_call_target"][:80].encode())}, message);
+  void *out[] = {{{_pointers(len(reads), count)}}};
+  ((cyxla_call)bufs[{count}])(out, in, &info);
+  return KERNEL_status(bufs[{count + 1}], {_quoted(ins.attrs["custom_call_target"][:80].encode())}, message);
 }}
 """
     cost = CALL_NS + BYTE_NS * sum(s.nbytes for s in (*inputs, *outputs))

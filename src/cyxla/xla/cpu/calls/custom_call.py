@@ -15,7 +15,7 @@ from cyxla.xla.evaluator.custom_calls import find_custom_call
 from cyxla.xla.evaluator.targets import c_calls
 from cyxla.xla.hlo import Instruction
 
-PYTHON_NS = machine.TASK_NS  # a call without the function's own time
+PYTHON_NS = machine.TASK_NS  # ns of a call without the function itself
 
 
 def _check(ins: Instruction) -> str | None:
@@ -26,7 +26,7 @@ def _check(ins: Instruction) -> str | None:
 @emits("custom-call", check=_check)
 def custom_call(ins: Instruction) -> Step:
     """Emit a call."""
-    step = blocked_calls.blocked(ins)
+    step = blocked_calls.blocked_step(ins)
     if step is not None:
         return step
     if lapack.is_lapack(ins.attrs["custom_call_target"]):
@@ -43,7 +43,7 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
     return Step(Kernel(text, 1, PYTHON_NS, 0, KernelKind.PYTHON), tuple(reads), tuple(writes), functions=(ins,))
 
 
-def why_not_callable(ins: Instruction, own: Container[str]) -> str | None:
+def native_refusal(ins: Instruction, own: Container[str]) -> str | None:
     """Return the reason why native code cannot run a custom call, or None.
 
     None is for LAPACK, for registered targets, and for the program's own targets.

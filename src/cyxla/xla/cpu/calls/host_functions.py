@@ -33,29 +33,29 @@ def address(name: str) -> int:
     Raises
     ------
     UnimplementedError
-        It is not in the table, nor registered, or SciPy's function counts with integers of another size.
+        It is neither in the table nor registered, or SciPy's function has integers of another size.
     """
-    return c_calls.address(name.removeprefix(C_CALL)) if name.startswith(C_CALL) else _of_scipy(name)
+    return c_calls.address(name.removeprefix(C_CALL)) if name.startswith(C_CALL) else _scipy_address(name)
 
 
 @cache
-def _of_scipy(name: str) -> int:
+def _scipy_address(name: str) -> int:
     """Return the address of a function of the table; this imports SciPy.
 
     Raises
     ------
     UnimplementedError
-        A name is not in the table, or SciPy's function counts with integers of another size.
+        A name is not in the table, or SciPy's function has integers of another size.
     """
     capsule = _capsules(name)[name]
     api = ctypes.pythonapi
-    name_of, pointer_of = api.PyCapsule_GetName, api.PyCapsule_GetPointer
-    name_of.argtypes, name_of.restype = (ctypes.py_object,), ctypes.c_char_p
-    pointer_of.argtypes, pointer_of.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
-    signature: bytes = name_of(capsule)
+    get_name, get_pointer = api.PyCapsule_GetName, api.PyCapsule_GetPointer
+    get_name.argtypes, get_name.restype = (ctypes.py_object,), ctypes.c_char_p
+    get_pointer.argtypes, get_pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    signature: bytes = get_name(capsule)
     if b"int *" not in signature:
-        raise UnimplementedError(f"{name} of SciPy counts with integers of another size than 32 bits")
-    return int(pointer_of(capsule, signature))
+        raise UnimplementedError(f"{name} of SciPy has integers of another size than 32 bits")
+    return int(get_pointer(capsule, signature))
 
 
 def _capsules(name: str) -> dict[str, Any]:
@@ -67,4 +67,4 @@ def _capsules(name: str) -> dict[str, Any]:
         from scipy.linalg import cython_lapack
 
         return cython_lapack.__pyx_capi__  # type: ignore[no-any-return]
-    raise UnimplementedError(f"native code calls no function {name!r}")
+    raise UnimplementedError(f"native code cannot call {name!r}: it is not in the table of LAPACK and BLAS functions")

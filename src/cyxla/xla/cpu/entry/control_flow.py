@@ -19,7 +19,7 @@ MAX_FUNCTION_CALLS = 250  # calls in one C function: compile time grows faster t
 MAX_FUNCTION_NESTING = 8  # loops and branches in one C function, for the same reason
 FIRST_STATE = 0x7012395  # first value of the global state of random numbers
 CALL_COST = machine.KERNEL_CALL_NS  # ns of a call without the kernel's work
-PART_SIGNATURE = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
+FUNCTION_SIGNATURE = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
 
 
 class ControlWriter:
@@ -49,45 +49,45 @@ class ControlWriter:
     ) -> None:
         self.meter = meter
         self.buffers, self.name_of, self.functions, self.seed = buffers, name_of, functions, seed
-        self.parts: list[str] = []  # callees first
-        self.swapped_names: dict[Location, str] = {}  # locations that a loop swaps: the C names
+        self.helper_functions: list[str] = []  # definitions, callees first
+        self.swapped_names: dict[Location, str] = {}  # C names of the pointers that loops swap
 
     def entry(self, plan: Plan) -> str:
-        """Return the definition of the entry, and add the functions that it needs to `parts`."""
+        """Return the definition of the entry, and add the functions that it needs to `helper_functions`."""
         c = CWriter()
         with c.block(f"CYX_EXPORT cyx_status {ENTRY}(void *const *bufs, const cyx_ctx *ctx)"):
             c.line("int64_t done = 0, *const work = &done;")
-            self._body(c, lambda: self._whole(c, plan))
+            self._function_body(c, lambda: self._entry_body(c, plan))
         return c.text()
 
-    def _whole(self, c: CWriter, plan: Plan) -> None:
+    def _entry_body(self, c: CWriter, plan: Plan) -> None:
         if self.buffers.usable_ranges:
-            self.parts.insert(0, GUARDS)
+            self.helper_functions.insert(0, GUARDS)
             c.line(f"__asan_poison_memory_region(arena, {self.buffers.arena_bytes});")
             c.lines([f"__asan_unpoison_memory_region(arena + {at}, {n});" for at, n in self.buffers.usable_ranges])
         if self.buffers.state is not None:
             words = (FIRST_STATE, self.seed % 2**64, self.seed % 2**64, 0)
-            first = ", ".join(f"{w}ull" for w in words)
-            place = self.pointer(self.buffers.state)
-            c.line(f"__builtin_memcpy({place}, (const uint64_t[]){{{first}}}, {8 * len(words)});")
+            values = ", ".join(f"{w}ull" for w in words)
+            state = self.pointer(self.buffers.state)
+            c.line(f"__builtin_memcpy({state}, (const uint64_t[]){{{values}}}, {8 * len(words)});")
         self.plan(c, plan, 0)
 
-    def _body(self, c: CWriter, write: Callable[[], None]) -> None:
+    def _function_body(self, c: CWriter, write: Callable[[], None]) -> None:
         c.line("char *const arena = ctx->arena;")
         c.line("cyx_status s;")
         write()
         c.line("(void)arena; (void)work; (void)s;")
         c.line("return CYX_OK;")
 
-    def _part(self, write: Callable[[CWriter], None]) -> str:
+    def _function(self, write: Callable[[CWriter], None]) -> str:
         """Write a function of its own; return the statement that calls it."""
         c = CWriter()
         body = CWriter(1)
-        write(body)  # first, so that its callees come before it
-        name = f"part{len(self.parts)}"
-        with c.block(PART_SIGNATURE.format(name=name)):
-            self._body(c, lambda: c.lines(body.text().splitlines()))
-        self.parts.append(c.text().replace("\n    ", "\n  "))
+        write(body)  # first, so that callees are defined before it
+        name = f"part{len(self.helper_functions)}"
+        with c.block(FUNCTION_SIGNATURE.format(name=name)):
+            self._function_body(c, lambda: c.lines(body.text().splitlines()))
+        self.helper_functions.append(c.text().replace("\n    ", "\n  "))
         return f"if ((s = {name}(bufs, ctx, work))) return s;"
 
     def plan(self, c: CWriter, plan: Plan, depth: int) -> None:
@@ -102,8 +102,8 @@ class ControlWriter:
                 self.node(c, node, depth)
             return
         for k in range(0, len(nodes), MAX_FUNCTION_CALLS):
-            some = nodes[k : k + MAX_FUNCTION_CALLS]
-            c.line(self._part(lambda part, some=some: self.nodes(part, some, 0)))  # type: ignore[misc]
+            chunk = nodes[k : k + MAX_FUNCTION_CALLS]
+            c.line(self._function(lambda function, chunk=chunk: self.nodes(function, chunk, 0)))  # type: ignore[misc]
 
     def node(self, c: CWriter, node: Node, depth: int) -> None:
         """Write one node."""
@@ -111,7 +111,7 @@ class ControlWriter:
             self.kernel(c, node)
             return
         if depth >= MAX_FUNCTION_NESTING:
-            c.line(self._part(lambda part: self.node(part, node, 0)))
+            c.line(self._function(lambda function: self.node(function, node, 0)))
             return
         if isinstance(node, WhileNode):
             self.loop(c, node, depth + 1)
@@ -127,16 +127,16 @@ class ControlWriter:
         if all(v.shape.nbytes == 0 for v in step.writes) and not step.functions:
             return
         name = self.name_of(step.kernel)
-        pointers = [self.pointer(p) for p in places(self.buffers, node)]
+        pointers = [self.pointer(p) for p in kernel_locations(self.buffers, node)]
         tasks, phases = step.kernel.tasks, step.kernel.phases
         pointers += ["&phase"] if phases > 1 else []
         pointers += [f"ctx->functions[{self.functions[f]}]" for f in step.functions]
         pointers += ["(void *)ctx"] * step.context
         bufs = ", ".join(pointers)
         call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
-        turns = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""
-        line = f"{turns}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}"
-        c.line(line if self.meter is None else self.meter.around(step, line))
+        phase_loop = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""
+        line = f"{phase_loop}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}"
+        c.line(line if self.meter is None else self.meter.measure(step, line))
 
     # --- loops and branches -----------------------------------------------------------------------------------------
 
@@ -144,14 +144,14 @@ class ControlWriter:
         """Write a loop around condition and body."""
         self.copies(c, self.buffers.copies[node, "enter", 0])
         swaps = self.buffers.swaps.get(node, []) if _in_one_function(node, depth) else []
-        originals = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps]
-        before = dict(self.swapped_names)
-        for swap, (a, b) in zip(swaps, originals, strict=True):
+        pointers = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps]
+        outer_names = dict(self.swapped_names)
+        for swap, (a, b) in zip(swaps, pointers, strict=True):
             names = self.swapped_names[swap.target], self.swapped_names[swap.source] = c.name("w"), c.name("w")
             c.line(f"char *{names[0]} = (char *)({a}), *{names[1]} = (char *)({b});")
         with c.block("for (;;)"):
             self.nodes(c, node.condition.nodes, depth)
-            c.line(f"if (!*(const uint8_t *)({self.pointer(self.place(node.condition.results[0]))})) break;")
+            c.line(f"if (!*(const uint8_t *)({self.pointer(self.location(node.condition.results[0]))})) break;")
             self.nodes(c, node.body.nodes, depth)
             self.copies(c, [copy for copy in self.buffers.copies[node, "backedge", 0] if copy not in swaps])
             for swap in swaps:
@@ -162,22 +162,22 @@ class ControlWriter:
                 f"if ((*work += {min(cost, POLL_EVERY)}) >= {POLL_EVERY}) "
                 "{ *work = 0; if ((s = ctx->poll(ctx))) return s; }"
             )
-        for swap, (a, _) in zip(swaps, originals, strict=True):
-            there = self.swapped_names[swap.target]
-            c.line(f"if ({there} != (char *)({a})) __builtin_memcpy({a}, {there}, {swap.nbytes});")
-        self.swapped_names = before
+        for swap, (a, _) in zip(swaps, pointers, strict=True):
+            current = self.swapped_names[swap.target]
+            c.line(f"if ({current} != (char *)({a})) __builtin_memcpy({a}, {current}, {swap.nbytes});")
+        self.swapped_names = outer_names
 
     def branches(self, c: CWriter, node: ConditionalNode, depth: int) -> None:
         """Write a switch; the last branch is also taken for every number that is out of range."""
-        at = self.pointer(self.place(node.selector))
+        selector = self.pointer(self.location(node.selector))
         if node.selector.shape.dtype is ElementType.PRED:
-            choice = f"*(const uint8_t *)({at}) == 0"
+            choice = f"*(const uint8_t *)({selector}) == 0"
         else:
-            choice = f"*(const {UNALIGNED_S32} *)({at})"
+            choice = f"*(const {UNALIGNED_S32} *)({selector})"
         with c.block(f"switch ({choice})"):
             for k, branch in enumerate(node.branches):
-                last = k == len(node.branches) - 1
-                with c.block("default:" if last else f"case {k}:"):
+                is_last = k == len(node.branches) - 1
+                with c.block("default:" if is_last else f"case {k}:"):
                     self.nodes(c, branch.nodes, depth)
                     self.copies(c, self.buffers.copies[node, "exit", k])
                     c.line("break;")
@@ -189,38 +189,38 @@ class ControlWriter:
         for copy in copies:
             c.line(f"__builtin_memcpy({self.pointer(copy.target)}, {self.pointer(copy.source)}, {copy.nbytes});")
 
-    def place(self, value: Value) -> Location:
+    def location(self, value: Value) -> Location:
         """Return the location of a value."""
         return self.buffers.locations[value]
 
-    def pointer(self, place: Location) -> str:
+    def pointer(self, location: Location) -> str:
         """Return a location as a C expression; the call's buffers are the inputs, the results, the constants."""
         b = self.buffers
-        if place in self.swapped_names:
-            return self.swapped_names[place]
-        if place.kind is MemoryKind.ARENA:
-            return f"arena + {place.at}"
-        return f"bufs[{start_of(b, place) + place.at}]"
+        if location in self.swapped_names:
+            return self.swapped_names[location]
+        if location.kind is MemoryKind.ARENA:
+            return f"arena + {location.at}"
+        return f"bufs[{first_buffer(b, location) + location.at}]"
 
 
-def places(buffers: Buffers, node: KernelNode) -> list[Location]:
+def kernel_locations(buffers: Buffers, node: KernelNode) -> list[Location]:
     """Return the locations of the buffers of a kernel in its order: reads, writes, scratch, state."""
     step = node.step
     reads = [buffers.locations[v] for v in step.reads]
     writes = [buffers.locations[v] for v in step.writes]
     for w, r in step.must_alias:
         reads[r] = writes[w]
-    own = [buffers.scratch[node]] if node in buffers.scratch else []
+    scratch = [buffers.scratch[node]] if node in buffers.scratch else []
     if step.state:
         assert buffers.state is not None
-        own.append(buffers.state)
-    return [*reads, *writes, *own]
+        scratch.append(buffers.state)
+    return [*reads, *writes, *scratch]
 
 
-def start_of(buffers: Buffers, place: Location) -> int:
+def first_buffer(buffers: Buffers, location: Location) -> int:
     """Return the index of the call's first buffer of the same kind: inputs, then results, then constants."""
     constants = buffers.inputs + buffers.outputs
-    return {MemoryKind.INPUT: 0, MemoryKind.OUTPUT: buffers.inputs, MemoryKind.CONSTANT: constants}[place.kind]
+    return {MemoryKind.INPUT: 0, MemoryKind.OUTPUT: buffers.inputs, MemoryKind.CONSTANT: constants}[location.kind]
 
 
 def _in_one_function(node: WhileNode, depth: int) -> bool:

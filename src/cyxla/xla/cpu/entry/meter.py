@@ -41,7 +41,7 @@ class Meter:
             PROFILE_EVENTS=EVENTS, PROFILE_EVENT_FIELDS=EVENT_FIELDS,
         )  # fmt: skip
 
-    def around(self, step: Step, call: str) -> str:
+    def measure(self, step: Step, call: str) -> str:
         """Return a statement that calls a kernel and reads the clock before and after it."""
         return (
             f"{{ const int64_t start = profile_clock(ctx); {call} profile_add(ctx, {self._sites[id(step)]}, start); }}"

@@ -16,7 +16,7 @@ from cyxla.xla.cpu.native import split_units
 from cyxla.xla.cpu.plan.nodes import Plan
 
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
-MAX_INLINED_KERNELS = 8  # distinct kernels; above, gcc is kept from copying kernels into the entry
+MAX_INLINED_KERNELS = 8  # distinct kernels up to which gcc may inline them into the entry
 
 
 @dataclass(frozen=True)
@@ -69,38 +69,45 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     meter = Meter(list(plan.steps()), len(functions)) if profile else None
     control = ControlWriter(buffers, lambda kernel: names[kernel.code], functions, seed, meter)
     entry = control.entry(plan)
-    calls = "\n".join([*([meter.definitions] if meter else []), *control.parts, entry])
+    calls = "\n".join([*([meter.definitions] if meter else []), *control.helper_functions, entry])
     count = split_units.unit_count(len(calls) + sum(map(split_units.code_size, names)))
     texts = _one_unit(definitions, calls) if count == 1 else _many_units(definitions, calls, count)
     return Source(tuple(texts), tuple(kernels.items()), None if profile else recipe(plan, buffers))
 
 
 def _one_unit(definitions: dict[str, str], calls: str) -> list[str]:
-    apart = "__attribute__((noinline)) " if len(definitions) > MAX_INLINED_KERNELS else ""
-    prototypes = "".join(f"{apart}static cyx_status {name}{SIGNATURE};\n" for name in definitions) if apart else ""
-    return [_complete("\n".join([DEFINITIONS + "CYX_LIBRARY\n" + prototypes, *definitions.values(), calls]))]
+    noinline = "__attribute__((noinline)) " if len(definitions) > MAX_INLINED_KERNELS else ""
+    prototypes = (
+        "".join(f"{noinline}static cyx_status {name}{SIGNATURE};\n" for name in definitions) if noinline else ""
+    )
+    return [_with_prelude("\n".join([DEFINITIONS + "CYX_LIBRARY\n" + prototypes, *definitions.values(), calls]))]
 
 
 def _many_units(definitions: dict[str, str], calls: str, count: int) -> list[str]:
     """Return the entry in the first unit, and kernels and separable functions distributed by their compile cost."""
-    split = [split_units.split_kernel(k, name, text) for k, (name, text) in enumerate(definitions.items())]
-    parts = [part for found in split for part in found]
+    kernel_parts = [split_units.split_kernel(k, name, text) for k, (name, text) in enumerate(definitions.items())]
+    parts = [part for of_kernel in kernel_parts for part in of_kernel]
     first, *others = split_units.distribute(len(calls), parts, count)
     prototypes = "".join(f"cyx_status {name}{SIGNATURE};\n" for name in definitions)
-    start = DEFINITIONS + "CYX_LIBRARY\n" + prototypes
-    return [_complete("\n".join([start, *_texts(first), calls])), *(_complete("\n".join(_texts(o))) for o in others)]
+    header = DEFINITIONS + "CYX_LIBRARY\n" + prototypes
+    return [
+        _with_prelude("\n".join([header, *_texts(first), calls])),
+        *(_with_prelude("\n".join(_texts(o))) for o in others),
+    ]
 
 
 def _texts(parts: list[split_units.Part]) -> list[str]:
     """Return the texts of a unit, with types that its parts share once."""
-    whole = {part.order[0] for part in parts if part.order[1] == 0}  # their texts contain the types
+    complete = {
+        part.order[0] for part in parts if part.order[1] == 0
+    }  # kernels whose text, with the types, is in this unit
     texts: dict[str, None] = {}
     for part in parts:
-        if part.order[0] not in whole and part.types:
+        if part.order[0] not in complete and part.types:
             texts[part.types] = None
         texts[part.text] = None
     return list(texts)
 
 
-def _complete(body: str) -> str:
+def _with_prelude(body: str) -> str:
     return prelude(body) + body

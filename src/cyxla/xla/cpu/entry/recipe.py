@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cyxla._native import kernels as library
-from cyxla.xla.cpu.entry.control_flow import places, start_of
+from cyxla.xla.cpu.entry.control_flow import first_buffer, kernel_locations
 from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
 from cyxla.xla.cpu.plan.nodes import KernelNode, Plan
@@ -42,14 +42,29 @@ def _call(buffers: Buffers, node: KernelNode) -> list[int]:
     assert kernel.call is not None
     function = prebuilt_calls.number(kernel.call.name)
     assert function is not None
-    found = [_number(buffers, place) for place in places(buffers, node)]
+    buffer_numbers = [_buffer_number(buffers, location) for location in kernel_locations(buffers, node)]
     numbers = kernel.call.numbers
-    return [library.CALL, function, kernel.tasks, kernel.phases, len(found), *found, len(numbers), *numbers]
+    return [
+        library.CALL,
+        function,
+        kernel.tasks,
+        kernel.phases,
+        len(buffer_numbers),
+        *buffer_numbers,
+        len(numbers),
+        *numbers,
+    ]
 
 
 def _copies(buffers: Buffers, copies: Iterable[Copy]) -> list[list[int]]:
-    return [[library.COPY, _number(buffers, c.target), _number(buffers, c.source), c.nbytes] for c in copies]
+    return [
+        [library.COPY, _buffer_number(buffers, c.target), _buffer_number(buffers, c.source), c.nbytes] for c in copies
+    ]
 
 
-def _number(buffers: Buffers, place: Location) -> int:
-    return 2 * place.at if place.kind is MemoryKind.ARENA else 2 * (start_of(buffers, place) + place.at) + 1
+def _buffer_number(buffers: Buffers, location: Location) -> int:
+    return (
+        2 * location.at
+        if location.kind is MemoryKind.ARENA
+        else 2 * (first_buffer(buffers, location) + location.at) + 1
+    )

@@ -15,7 +15,7 @@ Point = tuple[str, str]
 
 #: Radices whose butterflies are straight lines.
 STRAIGHT = frozenset({2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16})
-_PARTS = {16: 4, 15: 3, 10: 5, 9: 3, 8: 2, 6: 3}  # the first factor of those that are products
+_FIRST_FACTOR = {16: 4, 15: 3, 10: 5, 9: 3, 8: 2, 6: 3}  # first factor of composite radices
 
 
 def transform(c: CWriter, points: Sequence[Point]) -> list[Point]:
@@ -28,7 +28,7 @@ def transform(c: CWriter, points: Sequence[Point]) -> list[Point]:
         return [_point(c, f"{ar} + {br}", f"{ai} + {bi}"), _point(c, f"{ar} - {br}", f"{ai} - {bi}")]
     if r == 4:
         return _radix_4(c, points)
-    return _composite(c, points, _PARTS[r]) if r in _PARTS else _prime(c, points)
+    return _composite(c, points, _FIRST_FACTOR[r]) if r in _FIRST_FACTOR else _prime(c, points)
 
 
 def _point(c: CWriter, re: str, im: str) -> Point:

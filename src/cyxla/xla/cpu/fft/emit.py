@@ -25,12 +25,12 @@ from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.hlo import Instruction
 
 # Lines of 64 to 16,384 points take 1.2 to 1.3 times the estimate (SPR, see `kernel.machine`).
-_LEVEL_NS = 0.01  # a byte of a point, for each halving of the length
-# Scratch of all tasks, if they are more than `FEW_TASKS` and have none on their stacks.
+_LEVEL_NS = 0.01  # ns per byte of a point, for each halving of the length
+# Bound on the scratch of all tasks, if they are more than `FEW_TASKS` and it is not on their stacks.
 MAX_SCRATCH_BYTES = 2 * machine.L3_BYTES
 FEW_TASKS = 16
-MIN_UNIT_ROWS = 16  # lines of the last dimension of a unit that fill the lanes of vectors
-MAX_UNIT_BYTES = machine.L2_BYTES // 2  # a transform over several dimensions that stays in the cache between them
+MIN_UNIT_ROWS = 16  # lines of the last dimension in a unit that fill the lanes of vectors
+MAX_UNIT_BYTES = machine.L2_BYTES // 2  # size up to which one task transforms all dimensions, in the cache
 
 
 @emits("fft")
@@ -39,13 +39,13 @@ def fft(ins: Instruction) -> list[Step]:
     return _Transform(ins).steps()
 
 
-def _detached(opcode: str, shape: Shape, ins: Instruction, **attrs: object) -> Value:
+def _without_computation(opcode: str, shape: Shape, ins: Instruction, **attrs: object) -> Value:
     """Return the result of an instruction in no computation: an array between two kernels, or a constant."""
-    twin = object.__new__(Instruction)
-    twin.opcode, twin.shape, twin.operands, twin.attrs = opcode, shape, (), attrs
-    twin.called, twin.computation, twin.name, twin.metadata = (), ins.computation, "", ()
-    twin.extras, twin.users, twin.control_predecessors = {}, {}, ()
-    return Value(twin)
+    instruction = object.__new__(Instruction)
+    instruction.opcode, instruction.shape, instruction.operands, instruction.attrs = opcode, shape, (), attrs
+    instruction.called, instruction.computation, instruction.name, instruction.metadata = (), ins.computation, "", ()
+    instruction.extras, instruction.users, instruction.control_predecessors = {}, {}, ()
+    return Value(instruction)
 
 
 class _Transform:
@@ -65,13 +65,13 @@ class _Transform:
         read, result = resolve(self.ins.operands[0]), Value(self.ins)
         ns = self.batch * prod(self.lengths) * log2(max(prod(self.lengths), 2)) * _LEVEL_NS * self.complex.itemsize
         nbytes = prod(self.work_dims) * self.complex.itemsize
-        whole = cost.tasks(ns) < 4 * self.batch and nbytes <= MAX_UNIT_BYTES
-        whole = whole and prod(self.dims_out[:-1]) >= MIN_UNIT_ROWS and len(self.lengths) > 1
-        stages = self.stages(1, 0) if whole else self.stages(self.batch, ns)
-        if whole or len(stages) == 1:
-            return [self.step(read, result, stages, self.batch if whole else 0, ns)]
-        between = [_detached("fft", self.shape_after(stage), self.ins) for stage in stages[:-1]]
-        values = [read, *between, result]
+        in_units = cost.tasks(ns) < 4 * self.batch and nbytes <= MAX_UNIT_BYTES
+        in_units = in_units and prod(self.dims_out[:-1]) >= MIN_UNIT_ROWS and len(self.lengths) > 1
+        stages = self.stages(1, 0) if in_units else self.stages(self.batch, ns)
+        if in_units or len(stages) == 1:
+            return [self.step(read, result, stages, self.batch if in_units else 0, ns)]
+        temporaries = [_without_computation("fft", self.shape_after(stage), self.ins) for stage in stages[:-1]]
+        values = [read, *temporaries, result]
         return [self.step(values[k], values[k + 1], [stage], 0, ns / len(stages)) for k, stage in enumerate(stages)]
 
     def shape_after(self, stage: Stage) -> Shape:
@@ -110,21 +110,21 @@ class _Transform:
     def step(self, read: Value, write: Value, stages: list[Stage], units: int, ns: float) -> Step:
         """Return a kernel that does all stages of each unit or, without units, the blocks of the only stage."""
         plan = Plan(self.real, 7 + len(stages))
-        at = [plan.add(k, lambda stage=stage: stage.record(plan)) for k, stage in enumerate(stages)]  # type: ignore[misc]
+        records = [plan.add(k, lambda stage=stage: stage.record(plan)) for k, stage in enumerate(stages)]  # type: ignore[misc]
         tasks = cost.tasks(ns, units or stages[0].blocks(plan.lanes))
         nbytes = max(stage.scratch(plan) for stage in stages)
-        middle = nbytes if units and self._needs_own_array(stages) else 0
-        if middle:
+        array_offset = nbytes if units and self._needs_own_array(stages) else 0
+        if array_offset:
             nbytes += -(-prod(self.work_dims) * self.complex.itemsize // VECTOR_BYTES) * VECTOR_BYTES
         on_stack = nbytes <= STACK_BYTES
         if not on_stack:
             tasks = min(tasks, max(FEW_TASKS, MAX_SCRATCH_BYTES // nbytes))
         table = self.constant(plan)
-        numbers = [tasks, units, nbytes, middle, *self.sizes, len(stages), *at, *plan.numbers]
+        numbers = [tasks, units, nbytes, array_offset, *self.sizes, len(stages), *records, *plan.numbers]
         note = describe(self.kind.lower(), self.ins.shape)
-        made = Kernel(note, tasks, ns, 0 if on_stack else tasks * nbytes, KernelKind.FFT)
+        template = Kernel(note, tasks, ns, 0 if on_stack else tasks * nbytes, KernelKind.FFT)
         name, buffers = f"fft_f{self.real.bits}", 3 if on_stack else 4
-        kernel = shared_kernel.kernel(name, numbers, made, buffers, lambda: self.text(plan))
+        kernel = shared_kernel.kernel(name, numbers, template, buffers, lambda: self.text(plan))
         in_place = ((0, 0),) if stages[0].in_place and len(stages) == 1 else ()
         return Step(kernel, (read, table), (write,), in_place)
 
@@ -132,7 +132,7 @@ class _Transform:
         """Return the tables of a plan as a constant."""
         numbers = plan.tables.array(np.dtype(self.real.numpy_dtype))
         shape = Shape.array(self.real, numbers.shape)
-        return _detached("constant", shape, self.ins, literal=Literal(numbers, shape))
+        return _without_computation("constant", shape, self.ins, literal=Literal(numbers, shape))
 
     @property
     def sizes(self) -> tuple[int, int]:

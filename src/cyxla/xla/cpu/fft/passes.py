@@ -102,13 +102,13 @@ class Pass:
                 c.line(f"coarse += 2 * {by}; fine += 2 * FFT_TABLE_LANES * {by};")
 
     def _locals(self) -> list[str]:
-        found = [] if self.radix else ["prime"]
-        found += ["columns"] if self.load == "columns" else []
+        names = [] if self.radix else ["prime"]
+        names += ["columns"] if self.load == "columns" else []
         if self.store == "inner":
-            return [*found, "rows", "inner"]
-        found += ["rows"] if self.load == "rows" else []
-        found.append("to columns" if self.store == "columns" else "to rows")
-        return [*found, *(["twiddled"] if self.store == "twiddled" else [])]
+            return [*names, "rows", "inner"]
+        names += ["rows"] if self.load == "rows" else []
+        names.append("to columns" if self.store == "columns" else "to rows")
+        return [*names, *(["twiddled"] if self.store == "twiddled" else [])]
 
     def _load(self, index: str) -> _Load:
         def from_columns(c: CWriter, k: str) -> Point:
@@ -193,10 +193,10 @@ def passes(radices: frozenset[int]) -> str:
     c = CWriter()
     rows = {}
     for radix in sorted(radices):
-        found = [Pass(radix, *form) for form in FORMS]
-        for each in found:
-            each.write(c)
-        rows[radix] = [each.name for each in found]
+        row = [Pass(radix, *form) for form in FORMS]
+        for pass_ in row:
+            pass_.write(c)
+        rows[radix] = [pass_.name for pass_ in row]
     _table(c, "passes", max(STRAIGHT) + 1, rows)
     return c.text()
 
@@ -215,8 +215,8 @@ def fixed_panels(lengths: frozenset[int]) -> str:
 def _table(c: CWriter, name: str, size: int, rows: dict[int, list[str]]) -> None:
     c.line(f"static void (*const FFT({name})[{size}][FFT_FORMS])(const FFT_PASS *) = {{")
     for number, functions in rows.items():
-        named = zip(FORMS, functions, strict=True)
-        entries = (f"[FFT_{load.upper()}_{store.upper()}] = {function}" for (load, store), function in named)
+        pairs = zip(FORMS, functions, strict=True)
+        entries = (f"[FFT_{load.upper()}_{store.upper()}] = {function}" for (load, store), function in pairs)
         c.line(f"  [{number}] = {{{', '.join(entries)}}},")
     c.line("};")
 
@@ -227,7 +227,7 @@ def _fixed_panel(c: CWriter, n: int, load: str, store: str) -> str:
     name = f"FFT(panel{n}_{load}_{store})"
     with c.block(f"static CYX_FUSED void {name}(const FFT_PASS *a)"):
         c.line("CYX_FUSE")
-        for each in (Pass(r, load, "inner", q), Pass(q, "rows", store, r, r)):
+        for pass_ in (Pass(r, load, "inner", q), Pass(q, "rows", store, r, r)):
             with c.block(""):
-                each.body(c)
+                pass_.body(c)
     return name

@@ -22,8 +22,8 @@ from cyxla.xla.cpu.fft.passes import FIXED
 from cyxla.xla.cpu.fft.templates import VECTOR_BYTES
 from cyxla.xla.cpu.fft.twiddles import Roots, Tables, factors, is_smooth, roots
 
-SMALLEST_FACTOR = 8  # smaller factors of a product would leave lanes of a panel empty
-SHORT = 1024  # lines up to this length may be one panel if they are no product of such factors
+SMALLEST_FACTOR = 8  # with smaller factors, lanes of a panel would be empty
+SHORT = 1024  # lines up to this length that are no product of such factors are one panel
 
 
 @cache
@@ -103,15 +103,15 @@ class Plan:
         self.fixed: set[int] = set()
         self.numbers: list[int] = []
         self._head = head
-        self._at: dict[Any, int] = {}
+        self._indices: dict[Any, int] = {}
 
     def add(self, key: Any, make: Callable[[], Sequence[int]]) -> int:
         """Return the index of a record in the plan; `make` returns it when it is first asked for."""
-        if key not in self._at:
-            record = make()  # adds others first
-            self._at[key] = self._head + len(self.numbers)
+        if key not in self._indices:
+            record = make()  # may add other records first
+            self._indices[key] = self._head + len(self.numbers)
             self.numbers += record
-        return self._at[key]
+        return self._indices[key]
 
     def panel(self, t: Transform) -> int:
         """Return the index of the record of a panel, ``panel`` in ``fft_lines.h``."""
@@ -124,9 +124,9 @@ class Plan:
         record = [t.n, int(t.inverse), scale, FIXED.get(t.n, (0,))[0], len(radices)]
         for level, r in enumerate(radices):
             m = prod(radices[level + 1 :])
-            own = r in STRAIGHT or r == 1
-            self.radices |= set() if t.n in FIXED else {r if own else 0}
-            prime = 0 if own else self.tables.add(("prime", r), lambda r=r: roots(r, np.arange(r)))  # type: ignore[misc]
+            has_pass = r in STRAIGHT or r == 1
+            self.radices |= set() if t.n in FIXED else {r if has_pass else 0}
+            prime = 0 if has_pass else self.tables.add(("prime", r), lambda r=r: roots(r, np.arange(r)))  # type: ignore[misc]
             record += [r, prime, m, self._twiddles(r, m, 1 if level else t.scale) if m > 1 else 0]
         return record
 
@@ -155,8 +155,8 @@ class Plan:
         n, m = t.n, padded(t.n)
 
         def chirp() -> Roots:
-            found = roots(2 * n, np.arange(n) ** 2 % (2 * n))
-            return found.conj() if t.inverse else found
+            values = roots(2 * n, np.arange(n) ** 2 % (2 * n))
+            return values.conj() if t.inverse else values
 
         def filter_() -> Roots:
             kernel = np.zeros(m, np.complex128)
@@ -164,9 +164,9 @@ class Plan:
             kernel[m - n + 1 :] = kernel[1:n][::-1]
             return np.asarray(np.fft.fft(kernel)) / (m * t.scale)
 
-        other = self.line(Transform(m))
-        at = self.tables.add(("chirp", n, t.inverse), chirp)
-        return [m + 1, n, other, at, self.tables.add(("filter", t), filter_)]
+        convolution = self.line(Transform(m))
+        chirp_table = self.tables.add(("chirp", n, t.inverse), chirp)
+        return [m + 1, n, convolution, chirp_table, self.tables.add(("filter", t), filter_)]
 
     def real_table(self, h: int) -> int:
         """Return the index of the table of real lines of length ``2 * h``, see ``fft_real.h``."""

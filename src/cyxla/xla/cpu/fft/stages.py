@@ -10,9 +10,9 @@ from cyxla.xla.cpu.fft.plan import SMALLEST_FACTOR, Plan, Transform, is_chirp, l
 from cyxla.xla.cpu.fft.templates import VECTOR_BYTES
 from cyxla.xla.cpu.kernel import cost
 
-MAX_SHORT_ROW = 256  # points of lines that are done side by side
-MAX_SHORT_COLUMN = 2048  # points of columns that are done side by side
-MIN_TASKS = 4  # tasks that a line must be worth for several to share it
+MAX_SHORT_ROW = 256  # points of lines of which a panel transforms several
+MAX_SHORT_COLUMN = 2048  # points of columns of which a panel transforms several
+MIN_TASKS = 4  # tasks per line from which several tasks share a line
 PAIRS = 4096  # points k and h - k in a block of a step between real and complex lines
 
 # Stages and kinds of lines, as in ``fft.h``.
@@ -89,7 +89,7 @@ class Rows(Stage):
         return Transform(self.points, self.inverse, self.n if self.inverse else 1)
 
     @property
-    def side_by_side(self) -> bool:
+    def is_panel(self) -> bool:
         """True if several lines are transformed at once, as a panel."""
         h = self.points
         if is_chirp(h):
@@ -99,18 +99,18 @@ class Rows(Stage):
     @property
     def sizes(self) -> tuple[int, int]:
         """Numbers of real elements in a line of the operand and of the result."""
-        whole, half = 2 * self.n, 2 * (self.n // 2 + 1)
+        full, half = 2 * self.n, 2 * (self.n // 2 + 1)
         real = {FftKind.RFFT: (self.n, half), FftKind.IRFFT: (half, self.n)}
-        return real.get(self.kind, (whole, whole))
+        return real.get(self.kind, (full, full))
 
     def blocks(self, lanes: int) -> int:
         """Return the number of blocks for vectors of some number of lanes."""
-        return -(-self.rows // lanes) if self.side_by_side else self.rows
+        return -(-self.rows // lanes) if self.is_panel else self.rows
 
     def scratch(self, plan: Plan) -> int:
         """Return the bytes of scratch of a task."""
         h = self.points
-        if self.side_by_side:
+        if self.is_panel:
             return VECTOR_BYTES * (6 * h + 4)
         return line_scratch(h, plan.item) + 2 * line_bytes(h, plan.item) * self.is_real
 
@@ -119,10 +119,10 @@ class Rows(Stage):
         kind = _COMPLEX
         if self.is_real:
             kind = (_HALF_R2C if self.is_half else _FULL_R2C) + self.inverse
-        made = plan.panel(self.transform) if self.side_by_side else plan.line(self.transform)
+        transform = plan.panel(self.transform) if self.is_panel else plan.line(self.transform)
         table = plan.real_table(self.points) if self.is_half else 0
-        stage = _SHORT_ROWS if self.side_by_side else _LONG_ROWS
-        return [stage, self.rows, self.points, *self.sizes, kind, made, table, self.n]
+        stage = _SHORT_ROWS if self.is_panel else _LONG_ROWS
+        return [stage, self.rows, self.points, *self.sizes, kind, transform, table, self.n]
 
 
 @dataclass(frozen=True)
@@ -156,10 +156,10 @@ class Columns(Stage):
 
     def record(self, plan: Plan) -> list[int]:
         """Return the record, a struct in ``fft.h``, and add those that it refers to."""
-        made = (plan.panel if self._is_short else plan.line)(
+        transform = (plan.panel if self._is_short else plan.line)(
             Transform(self.n, self.inverse, self.n if self.inverse else 1)
         )
-        return [_SHORT_COLUMNS if self._is_short else _LONG_COLUMNS, self.outer, self.n, self.stride, made]
+        return [_SHORT_COLUMNS if self._is_short else _LONG_COLUMNS, self.outer, self.n, self.stride, transform]
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def last_dimension(rows: Rows, ns: float) -> list[Stage]:
         Time that it takes on one core.
     """
     h = rows.points
-    if rows.side_by_side or is_chirp(h) or (rows.is_real and not rows.is_half):
+    if rows.is_panel or is_chirp(h) or (rows.is_real and not rows.is_half):
         return [rows]
     if cost.tasks(ns, cost.MAX_TASKS) < MIN_TASKS * rows.rows:
         return [rows]

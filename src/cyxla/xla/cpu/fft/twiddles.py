@@ -14,7 +14,7 @@ from cyxla.xla.cpu.fft.templates import VECTOR_BYTES
 
 Roots = npt.NDArray[np.complex128]
 
-_ALIGNED = 16  # elements; the first one of a table has an index that is a multiple
+_ALIGNED = 16  # elements; index of a table's first element is a multiple
 
 
 def roots(n: int, powers: Any) -> Roots:
@@ -23,33 +23,33 @@ def roots(n: int, powers: Any) -> Roots:
     octant, rest = eighths // n, eighths % n
     angle = np.where(octant % 2 == 1, n - rest, rest) * (pi / 4 / n)
     c, s = np.cos(angle), np.sin(angle)
-    steep = np.isin(octant, (1, 2, 5, 6))
-    c, s = np.where(steep, s, c), np.where(steep, c, s)
-    found: Roots = np.where(np.isin(octant, (2, 3, 4, 5)), -c, c) - 1j * np.where(octant >= 4, -s, s)
-    return found
+    is_swapped = np.isin(octant, (1, 2, 5, 6))
+    c, s = np.where(is_swapped, s, c), np.where(is_swapped, c, s)
+    result: Roots = np.where(np.isin(octant, (2, 3, 4, 5)), -c, c) - 1j * np.where(octant >= 4, -s, s)
+    return result
 
 
 def factors(n: int) -> list[int]:
     """Return the radices of the passes of a length: powers of two of like size up to 16, small odd ones, primes."""
     twos = (n & -n).bit_length() - 1
     n >>= twos
-    found = []
+    radices = []
     if twos == 1 and (r := next((r for r in (3, 5) if n % r == 0), 0)):
-        found, n, twos = [2 * r], n // r, 0
+        radices, n, twos = [2 * r], n // r, 0
     passes = -(-twos // 4)
-    found += [1 << (twos // passes + (k < twos % passes)) for k in range(passes)]
+    radices += [1 << (twos // passes + (k < twos % passes)) for k in range(passes)]
     for r in (9, 15, 5, 7, 3, 11, 13):
         while n % r == 0:
-            found.append(r)
+            radices.append(r)
             n //= r
     r = 17
     while n > 1:
         r = r if r * r <= n else n
         while n % r == 0:
-            found.append(r)
+            radices.append(r)
             n //= r
         r += 2
-    return found
+    return radices
 
 
 def is_smooth(n: int) -> bool:
@@ -62,19 +62,19 @@ class Tables:
 
     def __init__(self) -> None:
         self._parts: list[npt.NDArray[np.float64]] = []
-        self._at: dict[Any, int] = {}
+        self._indices: dict[Any, int] = {}
         self._size = 0
 
     def add(self, key: Any, make: Callable[[], npt.NDArray[Any]]) -> int:
         """Return the index of the first element of a table, in which complex numbers are pairs."""
-        if key not in self._at:
+        if key not in self._indices:
             part = np.ascontiguousarray(make()).reshape(-1)
             part = part.view(np.float64) if part.dtype == np.complex128 else part.astype(np.float64)
             part = np.pad(part, (0, -part.size % _ALIGNED))
-            self._at[key] = self._size
+            self._indices[key] = self._size
             self._parts.append(part)
             self._size += part.size
-        return self._at[key]
+        return self._indices[key]
 
     def array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """Return all tables as one array, aligned to the widest vectors."""

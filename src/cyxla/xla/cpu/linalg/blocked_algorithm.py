@@ -11,11 +11,11 @@ from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
-MIN_SHARED_NS = 7.5 * machine.TASK_NS  # a problem that takes less is solved by one thread
-# ns of a problem beside its products, and of a part of each phase; assumed: they matter for small matrices alone.
+MIN_SHARED_NS = 7.5 * machine.TASK_NS  # ns of a problem from which several threads solve it together
+# ns of a problem without its products, and of a part of each phase; assumed, since only small matrices depend on them.
 _PROBLEM_NS, _PHASE_NS = 1000, 100
-MAX_SHARED_BATCH = 16  # of larger batches each problem is solved by one thread
-MAX_SCRATCH_BYTES = 2 * machine.L3_BYTES  # scratch of all tasks together, if each has its own
+MAX_SHARED_BATCH = 16  # batch size up to which several threads solve each problem together
+MAX_SCRATCH_BYTES = 2 * machine.L3_BYTES  # bound on the scratch of all tasks, if each has its own
 _MEMORY = {ElementType.F32: "KERNEL_element", ElementType.F64: "KERNEL_element", ElementType.S32: "KERNEL_index"}
 
 
@@ -74,9 +74,9 @@ class Algorithm:
         ns = self.ns * batch
         if batch <= MAX_SHARED_BATCH and self.ns >= MIN_SHARED_NS and self.parts > 1:
             phases, tasks = batch * self.phases, self.parts
-            return Kernel(text + self._shared(phases), tasks, ns, nbytes, self.kind, phases)
+            return Kernel(text + self._parallel_parts(phases), tasks, ns, nbytes, self.kind, phases)
         tasks = min(cost.tasks(ns, batch), max(MAX_SHARED_BATCH, MAX_SCRATCH_BYTES // nbytes))
-        return Kernel(text + self._apart(batch, tasks, nbytes), tasks, ns, tasks * nbytes, self.kind)
+        return Kernel(text + self._parallel_problems(batch, tasks, nbytes), tasks, ns, tasks * nbytes, self.kind)
 
     def _instance(self, offsets: dict[str, int]) -> str:
         """Return the text of the headers, behind the definitions of the parameters."""
@@ -89,11 +89,11 @@ class Algorithm:
 
     def _offsets(self) -> tuple[dict[str, int], int]:
         """Return the offsets of the pieces of scratch as parameters, and the bytes of all."""
-        offsets, at = {}, 0
+        offsets, end = {}, 0
         for name, nbytes in self.scratch.items():
-            offsets[f"{name}_OFFSET"] = at
-            at += -(-max(nbytes, 1) // 64) * 64
-        return offsets, max(at, 64)
+            offsets[f"{name}_OFFSET"] = end
+            end += -(-max(nbytes, 1) // 64) * 64
+        return offsets, max(end, 64)
 
     def _main(self, lines: Sequence[str]) -> str:
         body = "\n".join(f"  {line}" for line in lines)
@@ -109,7 +109,7 @@ class Algorithm:
         sizes = [size for _, size in (*self.reads, *self.writes)]
         return ", ".join(f"{t}bufs[{k}] + {problem} * {n}ll" for k, (t, n) in enumerate(zip(types, sizes, strict=True)))
 
-    def _shared(self, phases: int) -> str:
+    def _parallel_parts(self, phases: int) -> str:
         """Return the kernel whose tasks are the parts of one problem after the other."""
         number = f"*(const int64_t *)bufs[{len(self.reads) + len(self.writes) + 1}]"
         first = f"const int64_t phase = all % {self.phases}, m = all / {self.phases};"
@@ -117,7 +117,7 @@ class Algorithm:
         lines = [f"const int64_t all = {number};" if phases > 1 else "const int64_t all = 0;", first]
         return self._main([*lines, f"for (int64_t u = begin; u < end; ++u) {call}"])
 
-    def _apart(self, batch: int, tasks: int, nbytes: int) -> str:
+    def _parallel_problems(self, batch: int, tasks: int, nbytes: int) -> str:
         """Return the kernel whose tasks are problems."""
         call = f"KERNEL_part({self._arguments('m')}, scratch + begin * {nbytes}ll, phase, u);"
         return self._main([

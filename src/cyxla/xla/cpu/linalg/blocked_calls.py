@@ -18,25 +18,27 @@ from cyxla.xla.evaluator.custom_calls import find_custom_call, options_of
 from cyxla.xla.hlo import Instruction
 
 Dims = tuple[int, ...]
-_Maker = Callable[[Instruction, ElementType, list[Dims]], Algorithm]
+_AlgorithmOf = Callable[[Instruction, ElementType, list[Dims]], Algorithm]
 _REAL: Final = {"s": ElementType.F32, "d": ElementType.F64}
 _BUILT_IN: Final = "cyxla.xla.evaluator."
 
 
-def _is(ins: Instruction, option: str, character: str) -> bool:
+def _has_option(ins: Instruction, option: str, character: str) -> bool:
     value = options_of(ins).get(option, 0)
     return bool(value == (character if isinstance(value, str) else ord(character)))
 
 
 def _potrf(ins: Instruction, dtype: ElementType, dims: list[Dims]) -> Algorithm:
-    return cholesky(dtype, dims[0][0], _is(ins, "uplo", "L"), with_info=True)
+    return cholesky(dtype, dims[0][0], _has_option(ins, "uplo", "L"), with_info=True)
 
 
 def _trsm(ins: Instruction, dtype: ElementType, dims: list[Dims]) -> Algorithm:
-    left = not _is(ins, "side", "R")
-    transposed = _is(ins, "trans_x", "T") or _is(ins, "trans_x", "C")
+    left = not _has_option(ins, "side", "R")
+    transposed = _has_option(ins, "trans_x", "T") or _has_option(ins, "trans_x", "C")
     n, columns = dims[1] if left else dims[1][::-1]
-    return triangular_solve(dtype, n, columns, Form(left, _is(ins, "uplo", "L"), transposed, _is(ins, "diag", "U")))
+    return triangular_solve(
+        dtype, n, columns, Form(left, _has_option(ins, "uplo", "L"), transposed, _has_option(ins, "diag", "U"))
+    )
 
 
 def _geqrf(_: Instruction, dtype: ElementType, dims: list[Dims]) -> Algorithm:
@@ -57,12 +59,12 @@ def _lu_decomposition(_: Instruction, dtype: ElementType, dims: list[Dims]) -> A
     return lu(dtype, m, n, with_info=False)
 
 
-_LAPACK: Final[dict[str, tuple[_Maker, Dims]]] = {
+_LAPACK: Final[dict[str, tuple[_AlgorithmOf, Dims]]] = {
     "potrf": (_potrf, (2,)), "trsm": (_trsm, (2, 2)), "getrf": (_getrf, (2,)), "geqrf": (_geqrf, (2,)),
     "orgqr": (_orgqr, (2, 1)),
 }  # fmt: skip
 #: Target -> its algorithm, and the ranks of one problem's operands.
-_TARGETS: Final[dict[str, tuple[_Maker, Dims]]] = {
+_TARGETS: Final[dict[str, tuple[_AlgorithmOf, Dims]]] = {
     "Qr": (_geqrf, (2,)),
     "ProductOfElementaryHouseholderReflectors": (_orgqr, (2, 1)),
     "LuDecomposition": (_lu_decomposition, (2,)),
@@ -75,7 +77,7 @@ def is_blocked(ins: Instruction) -> bool:
     return _algorithm(ins) is not None
 
 
-def blocked(ins: Instruction) -> Step | None:
+def blocked_step(ins: Instruction) -> Step | None:
     """Emit a call that has a blocked algorithm; return None for others."""
     algorithm = _algorithm(ins)
     if algorithm is None:
@@ -102,7 +104,7 @@ def _algorithm(ins: Instruction) -> Algorithm | None:
     dims = [s.dims[s.rank - r :] for s, r in zip(shapes, ranks, strict=True)]
     if shapes[0].dtype not in _REAL.values() or not all(s.size for s in shapes):
         return None
-    found = make(ins, shapes[0].dtype, dims)
+    algorithm = make(ins, shapes[0].dtype, dims)
     operands = [(s.dtype, prod(d)) for s, d in zip(shapes, dims, strict=True)]
     results = [(leaf.dtype, prod(leaf.dims[len(batch[0]) :])) for leaf in leaves]
-    return found if operands == list(found.reads) and results == list(found.writes) else None
+    return algorithm if operands == list(algorithm.reads) and results == list(algorithm.writes) else None

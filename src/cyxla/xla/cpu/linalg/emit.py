@@ -23,7 +23,7 @@ _TYPES = _REAL | {ElementType.C64, ElementType.C128}
 
 
 def _check(ins: Instruction) -> str | None:
-    return None if ins.shape.dtype in _TYPES else f"it takes no {ins.shape.dtype}"
+    return None if ins.shape.dtype in _TYPES else f"it cannot take {ins.shape.dtype}"
 
 
 def _is_blocked(ins: Instruction) -> bool:
@@ -62,8 +62,8 @@ class _Arithmetic:
     def expression(self, opcode: str, *operands: str) -> str:
         return scalar.expression(opcode, self.dtype, [self.dtype] * len(operands), {}, operands)
 
-    def conjugate(self, x: str, wanted: bool = True) -> str:
-        return f"cyx_{self.dtype}_of({x}.re, -{x}.im)" if wanted and self.dtype.is_complex else x
+    def conjugate(self, x: str, needed: bool = True) -> str:
+        return f"cyx_{self.dtype}_of({x}.re, -{x}.im)" if needed and self.dtype.is_complex else x
 
     @property
     def zero(self) -> str:
@@ -89,7 +89,7 @@ def _solve_by_substitution(ins: Instruction) -> Step:
     reads = [resolve(o) for o in ins.operands]
     block_bytes = -(-rows * COLUMNS * shape.dtype.itemsize // 64) * 64
     c = KernelWriter(reads, [Value(ins)])
-    # x op(a) = b is op(a)^T x^T = b^T: transposed once more, and not conjugated again.
+    # x op(a) = b is solved as op(a)^T x^T = b^T: op(a) is transposed again, but not conjugated again.
     transposed = (a["transpose_a"] != "NO_TRANSPOSE") == left
     forward = a["lower"] != transposed
     with c.kernel(units, tasks, describe("triangular-solve", shape)):
@@ -103,12 +103,12 @@ def _solve_by_substitution(ins: Instruction) -> Step:
             c.line("const int64_t i = r;" if forward else f"const int64_t i = {rows - 1} - r;")
             with c.block("for (int64_t q = 0; q < r; ++q)"):
                 c.line("const int64_t j = q;" if forward else f"const int64_t j = {rows - 1} - q;")
-                t = _entry(c, ops, a["transpose_a"] == "ADJOINT", transposed, rows)
+                t = _triangle_element(c, ops, a["transpose_a"] == "ADJOINT", transposed, rows)
                 with c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
                     ops.subtract_product(c, "x[i][k]", t, "x[j][k]")
             if not a["unit_diagonal"]:
                 c.line("const int64_t j = i;")
-                t = _entry(c, ops, a["transpose_a"] == "ADJOINT", transposed, rows)
+                t = _triangle_element(c, ops, a["transpose_a"] == "ADJOINT", transposed, rows)
                 with c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
                     old = c.local(ops.c, "x[i][k]")
                     c.line(f"x[i][k] = {ops.expression('divide', old, t)};")
@@ -118,11 +118,11 @@ def _solve_by_substitution(ins: Instruction) -> Step:
     return Step(kernel, tuple(reads), (Value(ins),))
 
 
-def _entry(c: KernelWriter, ops: _Arithmetic, conjugated: bool, transposed: bool, rows: int) -> str:
+def _triangle_element(c: KernelWriter, ops: _Arithmetic, conjugate: bool, transposed: bool, rows: int) -> str:
     """Write the load of element (i, j) of the triangle."""
-    at = f"j * {rows} + i" if transposed else f"i * {rows} + j"
-    raw = c.local(ops.c, f"p0[m * {rows * rows} + {at}]")
-    return c.local(ops.c, ops.conjugate(raw, conjugated))
+    index = f"j * {rows} + i" if transposed else f"i * {rows} + j"
+    raw = c.local(ops.c, f"p0[m * {rows * rows} + {index}]")
+    return c.local(ops.c, ops.conjugate(raw, conjugate))
 
 
 def _factor_by_rows(ins: Instruction) -> Step:

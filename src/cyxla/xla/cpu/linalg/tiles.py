@@ -17,13 +17,13 @@ from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import machine
 
-CHAIN = 256  # products that are summed before the tile is updated: shorter sums lose less
+CHAIN = 256  # products summed before the tile is updated; shorter sums have smaller rounding errors
 # Factorisations and triangular systems of 64 to 512 rows take 1.4 to 1.7 times the estimate (SPR, see `machine`).
 FLOPS_NS = 0.8 * machine.F32_FMA_PER_NS  # multiply-adds of f32 in ns on one core
 _ROWS = {512: 8, 256: 4, 128: 4}
 #: Relative time of a column by the number of vectors in a row: fewer keep the processor less busy.
 _SLOWDOWN = {3: 1.0, 2: 1.1, 1: 1.6}
-_UNROLLED = 4  # rows that a sum along a column takes at a time
+_UNROLLED = 4  # rows that a sum along a column adds at a time
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Tiles:
         """Return the sizes with the best width of panels for a number of columns."""
         bits = VECTOR_BITS.get(isa_level(), 128)
         lanes = bits // dtype.bits
-        widest = 3 if lanes % 4 == 0 else 2  # a width is a multiple of the rows
-        choices = [v for v in range(widest, 0, -1) if v * lanes % _ROWS[bits] == 0]
+        max_vectors = 3 if lanes % 4 == 0 else 2  # a width is a multiple of the rows
+        choices = [v for v in range(max_vectors, 0, -1) if v * lanes % _ROWS[bits] == 0]
         best = min(choices, key=lambda v: -(-columns // (v * lanes)) * v * _SLOWDOWN[v])
         return Tiles(dtype, best, lanes, _ROWS[bits])
 

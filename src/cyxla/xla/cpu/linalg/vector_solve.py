@@ -10,7 +10,7 @@ from cyxla.xla.cpu.linalg.blocked_algorithm import Algorithm
 from cyxla.xla.cpu.linalg.tiles import Tiles
 
 MAX_COLUMNS = 2
-MIN_ROWS = 65  # with fewer, too little of a tile is wasted to matter
+MIN_ROWS = 65  # smaller systems waste little of a tile
 
 
 def vector_solve(dtype: ElementType, n: int, columns: int, flags: Mapping[str, int], *, left: bool) -> Algorithm:

@@ -50,7 +50,7 @@ _COMMENT_COLUMN = 44
 
 
 class Fold(NamedTuple):
-    """Reduction over some loops: the external node of its result, the elements, and the initial value, if it has one."""
+    """Reduction over some loops: the external node of its result, the elements, and an initial value or None."""
 
     result: Node
     element: Node

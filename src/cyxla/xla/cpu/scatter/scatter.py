@@ -97,7 +97,7 @@ def scatter(ins: Instruction) -> Step:
                 c.line(f"const int64_t t = at + {offsets.target}, s = {offsets.update};")
                 _combine(c, ins, count)
     pairs = tuple((n, n) for n in range(count))
-    kernel = Kernel(c.text(), tasks, ns, 0, KernelKind.SCATTER, refusals=() if places.run > 1 else (_scalar(ins),))
+    kernel = Kernel(c.text(), tasks, ns, 0, KernelKind.SCATTER, refusals=() if offsets.run > 1 else (_scalar(ins),))
     return Step(kernel, tuple(reads), tuple(writes), must_alias=pairs)
 
 

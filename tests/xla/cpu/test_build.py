@@ -187,15 +187,15 @@ def test_few_folders_of_failures_are_kept(place):
     (folder / "cyxla-of-somebody").mkdir()
     os.utime(folder / "cyxla-of-somebody", (0, 0))
     said = []
-    for k in range(build.MOST_KEPT + 3):
+    for k in range(build.MAX_FAILED + 3):
         with pytest.raises(errors.InternalError) as caught:
             build.compile_units(tools, [Unit(f"int x{k};")])
         said.append(str(caught.value))
-        for path in folder.glob(build.KEPT_PREFIX + "*"):
+        for path in folder.glob(build.FAILED_PREFIX + "*"):
             os.utime(path, (1e9 + k, 1e9 + k)) if (path / "unit0.c").read_text() == f"int x{k};" else None
     kept = {path.name for path in folder.iterdir()}
     assert {"cyxla-ba9876543210", "cyxla-of-somebody"} <= kept
-    assert len(kept) == 2 + build.MOST_KEPT
+    assert len(kept) == 2 + build.MAX_FAILED
     assert all(any(name in text for name in kept) for text in said[3:])
 
 
@@ -223,13 +223,13 @@ def test_an_interruption_at_any_line_ends_every_program(texts, place):
     tools, before = chain(place, **texts), children()
     files = [build.__file__, subprocess.__file__, interrupts.__file__]
     for number in itertools.count(1):
-        with pytest.raises(Interrupted) as caught, interrupted_before(number, files, until=build._await_end):
+        with pytest.raises(Interrupted) as caught, interrupted_before(number, files, until=build._wait_for):
             build.compile_units(tools, [Unit(TEXT)])
         left = children() - before
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         assert not left, f"interrupted before line {number}, in {caught.traceback[-2]}"
-        if caught.traceback[-2].name == "_await_end":
+        if caught.traceback[-2].name == "_wait_for":
             break
     assert number > 20
 

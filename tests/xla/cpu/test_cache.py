@@ -196,9 +196,9 @@ def test_a_directory_put_in_the_place_of_ours_has_no_code_for_us(disk, monkeypat
     notes = disk.directory / "notes.json"
     notes.write_text('{"cc": ["rm"]}')
     monkeypatch.setattr(cache, "open_cache", lambda: disk)
-    assert cache.Notes("notes.json").get("cc") == ["rm"]
+    assert cache.FactFile("notes.json").get("cc") == ["rm"]
     os.chown(notes, 12345, 12345)
-    assert cache.Notes("notes.json").get("cc") is None
+    assert cache.FactFile("notes.json").get("cc") is None
 
 
 def test_what_dead_writers_left_is_swept(disk):

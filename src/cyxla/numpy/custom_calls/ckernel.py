@@ -297,7 +297,7 @@ def ckernel(
         if fallback is None:
             raise NoCompilerError(
                 f"ckernel {name}: {compiler_search.NO_COMPILER}",
-                hint="pass fallback=, or " + compiler_search.HOW_TO_GET_ONE,
+                hint="pass fallback=, or " + compiler_search.COMPILER_HINT,
             )
         fallback_call = custom_call(name, result=declarations.result, vjp=vjp, replace=replace)(fallback)
         return CKernel(fallback_call, declarations)

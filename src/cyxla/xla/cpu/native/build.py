@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 MAX_JOBS = 8
 SLOW_COMPILE = 10.0  # seconds after which a compilation is logged
 LIBRARY = "library.so"
-PREFIX = "cyxla-"  # folders of compilations
-KEPT_PREFIX = "cyxla-failed-"  # folders of failed compilations
-MOST_KEPT = 5  # newest folders of failed compilations
-STALE = 24 * 3600.0  # seconds after which a folder was left by a killed process
-_LAST_WAIT = 5.0  # seconds that a killed program has to end: one that waits for a disk may never
+PREFIX = "cyxla-"  # prefix of folders of compilations
+FAILED_PREFIX = "cyxla-failed-"  # prefix of folders of failed compilations
+MAX_FAILED = 5  # folders of failed compilations that are kept, the newest
+STALE_AFTER = 24 * 3600.0  # seconds after which a folder belongs to a killed process
+_KILL_TIMEOUT = 5.0  # seconds to wait for a killed program: one that waits for a disk may never end
 
 # Main file of a compiler that is started before its text is written.
 MAIN_TEXT = '#include "/dev/stdin"\n'
 
-# Undefined symbols are all right: the functions that a compiler calls by itself (memcpy ..) are in every process
-# already. Not so its run-time helpers for half precision and wide integers. Looking for them takes time, and some
-# clangs link or even build them whole, so they are linked only when an image refers to one.
+# Undefined symbols are allowed: functions that a compiler calls implicitly (memcpy ..) are in every process. Its
+# run-time helpers for half precision and wide integers are not. Searching them takes time, and some clangs link the
+# complete library or even build it, so they are linked only when an image refers to one.
 _HELPER_NAME = rb"\0__(?!\w{1,2}san_)[a-z]\w*\0"  # __divti3, __truncsfhf2
 
 
@@ -70,19 +70,19 @@ class Job:
         self.commands: list[tuple[str, ...]] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self.seconds = 0.0
-        self._starting = new_lock()
-        self._began = time.monotonic()
+        self._start_lock = new_lock()
+        self._start_time = time.monotonic()
 
-    def start(self, command: tuple[str, ...], *, fed: bool, piped: bool = False) -> None:
+    def start(self, command: tuple[str, ...], *, reads_input: bool, is_piped: bool = False) -> None:
         """Start the first program.
 
         Parameters
         ----------
         command : tuple of str
             Arguments of the program.
-        fed : bool
+        reads_input : bool
             Whether the program waits for a text on its standard input.
-        piped : bool
+        is_piped : bool
             Whether another program will read its output.
 
         Raises
@@ -90,30 +90,30 @@ class Job:
         InternalError
             The program cannot be run.
         """
-        import subprocess  # takes milliseconds, which a program found in the cache need not wait for
+        import subprocess  # takes milliseconds, which a cache hit saves
 
         _running.add(self)
-        self._start(command, subprocess.PIPE if fed else subprocess.DEVNULL, piped)
+        self._start(command, subprocess.PIPE if reads_input else subprocess.DEVNULL, is_piped)
 
-    def _start(self, command: tuple[str, ...], source: int | IO[bytes] | None, piped: bool) -> None:
+    def _start(self, command: tuple[str, ...], source: int | IO[bytes] | None, is_piped: bool) -> None:
         """Start a program from a thread that runs no signal handlers: an exception inside Popen loses the process."""
-        interruptible(partial(self._open, command, source, piped))
+        interruptible(partial(self._open, command, source, is_piped))
 
-    def _open(self, command: tuple[str, ...], source: int | IO[bytes] | None, piped: bool) -> None:
+    def _open(self, command: tuple[str, ...], source: int | IO[bytes] | None, is_piped: bool) -> None:
         """Start a program and record its process, which ends at once if the job was stopped meanwhile."""
         import subprocess
 
-        with self._starting:
+        with self._start_lock:
             if self.stopped:
-                raise _cancelled(command)
-            # No shell; and names relative to the directory, so that its own name gets into no image.
+                raise _cancelled_error(command)
+            # No shell, and relative names, so that no image contains the name of the directory.
             with open(self.messages, "ab") as messages:
                 try:
                     process = subprocess.Popen(
                         command,
                         cwd=self.directory,
                         stdin=source,
-                        stdout=subprocess.PIPE if piped else messages,
+                        stdout=subprocess.PIPE if is_piped else messages,
                         stderr=messages,
                         env={**os.environ, "LC_ALL": "C"},  # messages in one language
                         start_new_session=True,
@@ -134,15 +134,15 @@ class Job:
         DeadlineExceededError
             The program does not read the text in time.
         """
-        self._began = time.monotonic()
+        self._start_time = time.monotonic()
         stream = self.processes[0].stdin
         assert stream is not None
         with contextlib.suppress(BrokenPipeError):
             if not _write_all(stream.fileno(), text.encode(), self.limit):
-                raise self._timed_out(0)
+                raise self._timeout_error(0)
         _close(stream)
 
-    def then(self, *commands: tuple[str, ...]) -> None:
+    def start_rest(self, *commands: tuple[str, ...]) -> None:
         """Start the other programs of the pipeline."""
         for k, command in enumerate(commands, 1):
             source = self.processes[-1].stdout
@@ -164,53 +164,53 @@ class Job:
             The job was stopped because this process ends.
         """
         for k, process in enumerate(self.processes):
-            if not _await_end(process, self._began + self.limit - time.monotonic()):
-                raise self._timed_out(k)
-        self.seconds = time.monotonic() - self._began
+            if not _wait_for(process, self._start_time + self.limit - time.monotonic()):
+                raise self._timeout_error(k)
+        self.seconds = time.monotonic() - self._start_time
         _running.discard(self)
         codes = {k: process.returncode for k, process in enumerate(self.processes) if process.returncode}
         if codes:
-            raise self._failed(min(codes, key=lambda k: (_failure_rank(codes[k]), k)))
+            raise self._failure_error(min(codes, key=lambda k: (_failure_rank(codes[k]), k)))
 
-    def _timed_out(self, number: int) -> errors.OpError:
+    def _timeout_error(self, number: int) -> errors.OpError:
         return errors.DeadlineExceededError(
-            f"the C compiler did not end within {self.limit:g} s and was ended; its text is kept in "
+            f"the C compiler did not end within {self.limit:g} s and was killed; its text is in "
             f"{_failed_path(self.directory)}",
             where=" ".join(self.commands[number]),
-            hint="CYXLA_COMPILE_TIMEOUT=seconds gives it more time, CYXLA_CC names another one",
+            hint="allow more seconds by CYXLA_COMPILE_TIMEOUT, or name another compiler in CYXLA_CC",
         )
 
-    def _failed(self, number: int) -> errors.OpError:
+    def _failure_error(self, number: int) -> errors.OpError:
         """Return the error of a program with a non-zero exit status."""
         if self.stopped:
-            return _cancelled(self.commands[number])
-        # The first errors are at the start; 4,000 characters are some screens.
-        said, where = self.messages.read_text(errors="replace").strip()[:4000], " ".join(self.commands[number])
-        ended_by = _signal(self.processes[number].returncode, said)
-        place = f"kept in {_failed_path(self.directory)}"
-        if ended_by == signal.SIGKILL:
+            return _cancelled_error(self.commands[number])
+        # The first errors come first; 4,000 characters are a few screens.
+        output, where = self.messages.read_text(errors="replace").strip()[:4000], " ".join(self.commands[number])
+        signal_ = _signal(self.processes[number].returncode, output)
+        location = f"kept in {_failed_path(self.directory)}"
+        if signal_ == signal.SIGKILL:
             return errors.ResourceExhaustedError(
-                f"the C compiler was killed by signal 9 (SIGKILL), most likely for want of memory; its text is {place}"
-                + (f"\n{said}" if said else ""),
+                f"the C compiler was killed by signal 9 (SIGKILL), probably out of memory; its text is {location}"
+                + (f"\n{output}" if output else ""),
                 where=where,
                 hint="give the process or its container more memory, or compile fewer programs at once",
             )
-        if ended_by:
-            text = f"the C compiler broke down by signal {ended_by:d} ({ended_by.name}) on generated code, {place}"
+        if signal_:
+            text = f"the C compiler crashed by signal {signal_:d} ({signal_.name}) on generated code, {location}"
         else:
-            text = f"the C compiler refused generated code, {place}"
-        return errors.InternalError(f"{text}:\n{said}" if said else text, where=where)
+            text = f"the C compiler refused generated code, {location}"
+        return errors.InternalError(f"{text}:\n{output}" if output else text, where=where)
 
     def kill(self) -> None:
         """End the programs and all that they started, and wait for them; one that is being started included."""
         self.stop()
-        if self._starting.acquire(timeout=_LAST_WAIT):
-            self._starting.release()
+        if self._start_lock.acquire(timeout=_KILL_TIMEOUT):
+            self._start_lock.release()
         _running.discard(self)
         for process in self.processes:
             _close(process.stdin)
             _close(process.stdout)
-            _await_end(process, _LAST_WAIT)
+            _wait_for(process, _KILL_TIMEOUT)
 
     def stop(self) -> None:
         """End the programs without waiting for them; `wait` raises CancelledError."""
@@ -220,8 +220,8 @@ class Job:
                 _kill_session(process)
 
 
-def _cancelled(command: Sequence[str]) -> errors.CancelledError:
-    return errors.CancelledError("the C compiler was ended, since the process ends", where=" ".join(command))
+def _cancelled_error(command: Sequence[str]) -> errors.CancelledError:
+    return errors.CancelledError("the C compiler was killed because the process ends", where=" ".join(command))
 
 
 def _failure_rank(code: int) -> int:
@@ -239,7 +239,7 @@ def _stop_all() -> None:
         job.stop()
 
 
-call_in_child(lambda: _running.clear())  # they are the parent's
+call_in_child(lambda: _running.clear())  # these processes belong to the parent
 
 
 def _kill_session(process: subprocess.Popen[bytes]) -> None:
@@ -247,7 +247,7 @@ def _kill_session(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _await_end(process: subprocess.Popen[bytes], seconds: float) -> bool:
+def _wait_for(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Wait for a program for at most so many seconds; return whether it ended."""
     import select
     import subprocess
@@ -255,20 +255,20 @@ def _await_end(process: subprocess.Popen[bytes], seconds: float) -> bool:
     if process.poll() is not None:
         return True
     try:
-        watched = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # not on Linux, or an old one
+        pidfd = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not Linux, or an old kernel
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(seconds, 0.0))
         return process.returncode is not None
     try:
         poll = select.poll()
-        poll.register(watched, select.POLLIN)
-        ended = poll.poll(_milliseconds(seconds))
+        poll.register(pidfd, select.POLLIN)
+        events = poll.poll(_milliseconds(seconds))
     finally:
-        os.close(watched)
-    if ended:
+        os.close(pidfd)
+    if events:
         process.wait()
-    return bool(ended)
+    return bool(events)
 
 
 def _write_all(pipe: int, data: bytes, seconds: float) -> bool:
@@ -292,19 +292,19 @@ def _milliseconds(seconds: float) -> int:
 
 
 _SIGNAL_MESSAGE = re.compile(
-    r"(?P<said>[A-Z][\w ]*) signal terminated program|unable to execute command: (?P<by>\w[\w ]*)"
+    r"(?P<by_gcc>[A-Z][\w ]*) signal terminated program|unable to execute command: (?P<by_clang>\w[\w ]*)"
 )
 
 
-def _signal(code: int, said: str) -> signal.Signals | None:
+def _signal(code: int, output: str) -> signal.Signals | None:
     """Return the signal that ended a program, or a program that it ran according to the driver's messages."""
     if code < 0:
         return signal.Signals(-code) if -code in set(signal.Signals) else None
-    found = _SIGNAL_MESSAGE.search(said)
-    if found is None:
+    match = _SIGNAL_MESSAGE.search(output)
+    if match is None:
         return None
     names = {signal.strsignal(s): s for s in signal.Signals}
-    return names.get(found["said"] or found["by"])
+    return names.get(match["by_gcc"] or match["by_clang"])
 
 
 class Build:
@@ -332,7 +332,7 @@ class Build:
         self._directory: Path | None = None
         self._jobs: list[Job] = []
         self._idle: list[Job] = []
-        self._keep = False
+        self._failed = False
 
     def __enter__(self) -> Build:
         return self
@@ -340,7 +340,7 @@ class Build:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         for job in self._jobs:
             job.kill()
-        if self._directory is not None and self._keep:
+        if self._directory is not None and self._failed:
             _keep_failed(self._directory)
         elif self._directory is not None:
             _remove(self._directory)
@@ -350,7 +350,9 @@ class Build:
         """Directory of the files, made at its first use."""
         if self._directory is None:
             self._directory = _new_directory()
-            (self._directory / MAIN).write_text(MAIN_TEXT, encoding="utf-8")  # never again: somebody may be reading it
+            (self._directory / MAIN).write_text(
+                MAIN_TEXT, encoding="utf-8"
+            )  # written once: a compiler may be reading it
         return self._directory
 
     def prepare(self, count: int = 1) -> None:
@@ -379,7 +381,7 @@ class Build:
         try:
             image = self._image(units, cache if len(units) > 1 else None)
         except (errors.InternalError, errors.ResourceExhaustedError, errors.DeadlineExceededError):
-            self._keep = True
+            self._failed = True
             for k, unit in enumerate(units):
                 (self.directory / f"unit{k}.c").write_text(unit.text, encoding="utf-8")
             raise
@@ -424,11 +426,11 @@ class Build:
             return {k: self._run(self.tools.unit_commands(k, unit.contract)[0]) for k, unit in units.items()}
         jobs = {}
         for k, unit in units.items():
-            waits = self._idle and not unit.contract
-            jobs[k] = self._idle.pop(0) if waits else self._compiler(contract=unit.contract)
+            is_waiting = self._idle and not unit.contract
+            jobs[k] = self._idle.pop(0) if is_waiting else self._compiler(contract=unit.contract)
             jobs[k].feed(f'#line 1 "unit{k}.c"\n{unit.text}')
         for k, job in jobs.items():
-            job.then(*self.tools.unit_commands(k, units[k].contract)[1:])
+            job.start_rest(*self.tools.unit_commands(k, units[k].contract)[1:])
         return jobs
 
     def _wait(self, jobs: Mapping[int, Job]) -> None:
@@ -438,17 +440,17 @@ class Build:
 
     def _compiler(self, *, contract: bool) -> Job:
         """Start a compiler that waits for the text of any unit."""
-        return self._run(self.tools.unit_commands(0, contract)[0], fed=True, piped=True)
+        return self._run(self.tools.unit_commands(0, contract)[0], reads_input=True, is_piped=True)
 
     def _linker(self, inputs: Sequence[str], flags: Sequence[str] = ()) -> Job:
         """Start the linker, which waits for its script, or the driver instead."""
         command = self.tools.link_command(inputs, LIBRARY, flags)
-        return self._run(command, fed=self.tools.compiler.steps is not None)
+        return self._run(command, reads_input=self.tools.compiler.steps is not None)
 
-    def _run(self, command: tuple[str, ...], *, fed: bool = False, piped: bool = False) -> Job:
+    def _run(self, command: tuple[str, ...], *, reads_input: bool = False, is_piped: bool = False) -> Job:
         job = Job(self.directory, f"errors{len(self._jobs)}.txt", self.limit)
-        self._jobs.append(job)  # before it starts: an exception of a signal handler may come at any time
-        job.start(command, fed=fed, piped=piped)
+        self._jobs.append(job)  # before it starts, since a signal handler may raise at any time
+        job.start(command, reads_input=reads_input, is_piped=is_piped)
         return job
 
     def _link(self, linker: Job, inputs: Sequence[str], flags: Sequence[str] = ()) -> bytes:
@@ -485,9 +487,9 @@ def _batches(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 
 def _new_directory() -> Path:
     """Create a private directory as `tempfile` does, without the milliseconds of importing it."""
-    for place in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp", "."):
-        while place:
-            path = Path(place, f"{PREFIX}{os.urandom(6).hex()}")
+    for parent in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp", "."):
+        while parent:
+            path = Path(parent, f"{PREFIX}{os.urandom(6).hex()}")
             try:
                 path.mkdir(mode=0o700)
             except FileExistsError:
@@ -495,28 +497,28 @@ def _new_directory() -> Path:
             except OSError:
                 break
             return path.absolute()
-    raise errors.UnavailableError("there is no folder for temporary files", hint="name one in TMPDIR")
+    raise errors.UnavailableError("no folder for temporary files can be written", hint="name one in TMPDIR")
 
 
 def _failed_path(directory: Path) -> Path:
     """Return the path of a folder after its compilation has failed."""
-    return directory.with_name(directory.name.replace(PREFIX, KEPT_PREFIX, 1))
+    return directory.with_name(directory.name.replace(PREFIX, FAILED_PREFIX, 1))
 
 
 def _keep_failed(directory: Path) -> None:
     """Keep the folder of a failed compilation and the newest earlier ones; remove those left by killed processes."""
     with contextlib.suppress(OSError):
         directory.rename(_failed_path(directory))
-    found = []
+    folders = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(directory.parent):
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
                 info = entry.stat(follow_symlinks=False)
                 if info.st_uid == os.geteuid():
-                    found.append((info.st_mtime, entry.name.startswith(KEPT_PREFIX), Path(entry.path)))
-    failed = sorted(path for path in found if path[1])
-    stale = [f for f in found if not f[1] and _FOLDER.fullmatch(f[2].name) and time.time() - f[0] > STALE]
-    for *_, path in (*failed[:-MOST_KEPT], *stale):
+                    folders.append((info.st_mtime, entry.name.startswith(FAILED_PREFIX), Path(entry.path)))
+    failed = sorted(path for path in folders if path[1])
+    stale = [f for f in folders if not f[1] and _FOLDER.fullmatch(f[2].name) and time.time() - f[0] > STALE_AFTER]
+    for *_, path in (*failed[:-MAX_FAILED], *stale):
         _remove(path)
 
 
@@ -530,17 +532,17 @@ def _remove(directory: Path) -> None:
         directory.rmdir()
 
 
-def _report_slow(seconds: float, units: Sequence[Unit], each: Mapping[int, float]) -> None:
-    if seconds > SLOW_COMPILE and each:
+def _report_slow(seconds: float, units: Sequence[Unit], seconds_of: Mapping[int, float]) -> None:
+    if seconds > SLOW_COMPILE and seconds_of:
         import logging
 
-        slowest = max(each, key=lambda k: each[k])
+        slowest = max(seconds_of, key=lambda k: seconds_of[k])
         logging.getLogger(__name__).warning(
             "compiling %d units, %d bytes of C, took %.1f s; the slowest took %.1f s and holds %s",
             len(units),
             sum(len(unit.text) for unit in units),
             seconds,
-            each[slowest],
+            seconds_of[slowest],
             "; ".join(_longest_kernels(units[slowest].text)) or "no kernels",
         )
 

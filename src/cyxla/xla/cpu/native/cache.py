@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 FORMAT = "v2"  # subdirectory; one for each version of the file format
 MAGIC = b"cyxla\x00\x01\n"
 TRAILER = struct.Struct("<8sQQ32s")  # magic, length of the file, length of the table, digest of the table
-ALIGN = 64  # bytes; alignment of every part, so that arrays over the mapped file are aligned to vectors
-LIMIT = 1 << 30  # bytes
+ALIGN = 64  # bytes; alignment of every part, so that arrays in the mapped file are aligned to vectors
+MAX_BYTES = 1 << 30  # default limit of the total size
 TOUCH_EVERY = 3600.0  # seconds between two updates of the time at which an entry was used
 SWEEP_EVERY = 64  # MiB (each entry rounded up) written between two checks of the total size
 LOCK_TIMEOUT = 60.0  # seconds to wait for another process
@@ -67,8 +67,8 @@ def digest(*parts: str | bytes) -> str:
 def code_fingerprint() -> str:
     """Return a digest of the sources that turn programs into C, so that an edited emitter misses its old output."""
     root = Path(__file__).resolve().parents[3]
-    places = [root / "types", root / "xla", root / "_native", Path(get_include()) / "cyxla"]
-    return digest(*sorted(identity for place in places for identity in _identities(os.fspath(place))))
+    folders = [root / "types", root / "xla", root / "_native", Path(get_include()) / "cyxla"]
+    return digest(*sorted(identity for folder in folders for identity in _identities(os.fspath(folder))))
 
 
 def _identities(directory: str) -> Iterator[str]:
@@ -84,11 +84,11 @@ def _identities(directory: str) -> Iterator[str]:
 
 def default_directory() -> Path:
     """Return CYXLA_CACHE_DIR, else the user's cache directory."""
-    if named := config.get("CACHE_DIR"):
-        return Path(named)
-    usual = os.path.expanduser("~/.cache/cyxla")
-    if sys.platform == "linux" and "XDG_CACHE_HOME" not in os.environ and os.path.isabs(usual):
-        return Path(usual)  # the answer of platformdirs, which takes milliseconds to import
+    if directory := config.get("CACHE_DIR"):
+        return Path(directory)
+    default = os.path.expanduser("~/.cache/cyxla")
+    if sys.platform == "linux" and "XDG_CACHE_HOME" not in os.environ and os.path.isabs(default):
+        return Path(default)  # as platformdirs would answer, whose import takes milliseconds
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("cyxla"))
@@ -161,7 +161,7 @@ class DiskCache:
         The directory cannot be used.
     """
 
-    def __init__(self, directory: Path, limit: int = LIMIT) -> None:
+    def __init__(self, directory: Path, limit: int = MAX_BYTES) -> None:
         self.directory = directory / FORMAT
         self.limit = limit
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ class DiskCache:
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             written = _write(path, [image, *parts])
-            self._count(written)
+            self._count_written(written)
         except OSError as error:
             _logger().warning("the disk cache cannot be written: %s", error)
             return None
@@ -225,7 +225,7 @@ class DiskCache:
             _lock(lock, LOCK_TIMEOUT)
             yield
         finally:
-            _unlink(path)  # waiting processes hold the file open; at worst another one builds the same entry
+            _unlink(path)  # waiting processes have the file open; at worst another process builds the same entry
             os.close(lock)
 
     # --- modules ----------------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class DiskCache:
             _unlink(path)
             total -= info.st_size
 
-    def _count(self, written: int) -> None:
+    def _count_written(self, written: int) -> None:
         """Append one byte per MiB to a counter file; sweep in the background after every SWEEP_EVERY bytes of it."""
         units = 1 + (written >> 20)
         fd = os.open(self.directory / "written", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -322,12 +322,12 @@ class DiskCache:
             os.close(fd)
 
 
-class Notes:
-    """A small JSON file of facts in the cache directory; a fact that cannot be stored is determined again."""
+class FactFile:
+    """Small JSON file of facts in the cache directory; a fact that cannot be stored is determined again."""
 
     def __init__(self, name: str) -> None:
-        found = open_cache()
-        self.path = found.directory / name if found else None
+        cache = open_cache()
+        self.path = cache.directory / name if cache else None
 
     def _load(self) -> dict[str, Any]:
         if self.path is None:
@@ -361,9 +361,9 @@ def _require_private(path: Path) -> None:
     if info.st_uid != os.geteuid():
         raise PermissionError(f"{path} belongs to another user")
     if info.st_mode & stat.S_IWOTH:
-        raise PermissionError(f"{path} can be written by everybody; `chmod go-w` mends that")
+        raise PermissionError(f"{path} can be written by everybody; fix it by `chmod go-w`")
     if info.st_mode & stat.S_IWGRP:
-        raise PermissionError(f"{path} can be written by its group; `chmod g-w` mends that")
+        raise PermissionError(f"{path} can be written by its group; fix it by `chmod g-w`")
 
 
 def _open_private(path: Path) -> int:
@@ -376,10 +376,10 @@ def _open_private(path: Path) -> int:
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     info = os.fstat(fd)
-    others = info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid() or others:
+    writable = info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid() or writable:
         os.close(fd)
-        raise ValueError(f"{path} is no file of the user's own")
+        raise ValueError(f"{path} is not a private regular file of this user")
     return fd
 
 
@@ -391,14 +391,14 @@ def _write(path: Path, parts: Sequence[bytes | memoryview]) -> int:
     """Write an entry; return its length."""
     table = []
     chunks: list[bytes | memoryview] = []
-    at = 0
+    offset = 0
     for part in parts:
         size = memoryview(part).nbytes
-        table.append([at, size, _checksum(part)])
+        table.append([offset, size, _checksum(part)])
         chunks += [part, bytes(-size % ALIGN)]
-        at += size + -size % ALIGN
+        offset += size + -size % ALIGN
     tail = json.dumps([path.stem, table]).encode()
-    total = at + len(tail) + TRAILER.size
+    total = offset + len(tail) + TRAILER.size
     trailer = TRAILER.pack(MAGIC, total, len(tail), blake2b(tail, digest_size=32).digest())
     _replace(path, [*chunks, tail, trailer])
     return total
@@ -432,16 +432,16 @@ def _read(path: Path) -> list[memoryview]:
         raise ValueError(f"{path} is too short")
     magic, total, tail_size, tail_digest = TRAILER.unpack(mapped[size - TRAILER.size :])
     if magic != MAGIC or total != size or tail_size > size - TRAILER.size:
-        raise ValueError(f"{path} is not whole")
+        raise ValueError(f"{path} is incomplete")
     tail = bytes(mapped[size - TRAILER.size - tail_size : size - TRAILER.size])
     if blake2b(tail, digest_size=32).digest() != tail_digest:
         raise ValueError(f"{path} has a damaged table")
     key, table = json.loads(tail)
     if key != path.stem:
-        raise ValueError(f"{path} holds what belongs to {key}")
+        raise ValueError(f"{path} contains the entry of {key}")
     parts = []
-    for at, length, checksum in table:
-        part = mapped[at : at + length]
+    for offset, length, checksum in table:
+        part = mapped[offset : offset + length]
         if len(part) != length or _checksum(part) != checksum:
             raise ValueError(f"{path} has a damaged part")
         parts.append(part)
@@ -460,11 +460,11 @@ def _unlink(path: Path) -> None:
 
 
 def _stats(paths: Sequence[Path]) -> list[tuple[Path, os.stat_result]]:
-    found = []
+    stats = []
     for path in paths:
         with contextlib.suppress(OSError):
-            found.append((path, path.stat()))
-    return found
+            stats.append((path, path.stat()))
+    return stats
 
 
 def _lock(fd: int, timeout: float) -> bool:

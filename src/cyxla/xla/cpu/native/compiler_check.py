@@ -29,9 +29,9 @@ WORKAROUNDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "clang": ((), ("-fno-vectorize",), ("-fno-vectorize", "-fno-slp-vectorize"), ("-O0",)),
 }
 
-PATIENCE = 60  # seconds that a compiler may take in the probe
-_BYTES = 256  # of the argument
-_ARGUMENT = np.arange(_BYTES, dtype=np.uint8) * 14 + 3  # odd numbers of every type: squares of even ones soon are 0
+PROBE_TIMEOUT = 60  # seconds that a compiler may take in the probe
+_BYTES = 256  # size of the argument
+_ARGUMENT = np.arange(_BYTES, dtype=np.uint8) * 14 + 3  # odd, since repeated squares of even numbers are 0
 
 
 class _Loop(NamedTuple):
@@ -142,12 +142,12 @@ class _Epilogue(NamedTuple):
         return f"an epilogue of {self.rows} by {self.columns}"
 
 
-# gcc 12 gets one of each type wrong without `VECTORIZATION_BARRIER`; which of them, differs between levels and flags.
+# Without `VECTORIZATION_BARRIER`, gcc 12 miscompiles one loop of each type, depending on levels and flags.
 LOOPS: tuple[_Loop | _Epilogue, ...] = (
     *(_Loop(dtype, 4, 4, False) for dtype in (E.S8, E.S16, E.S32, E.S64)),
     *(_Loop(dtype, 1, 13, False) for dtype in (E.S16, E.S32, E.S64)),
     *(_Loop(dtype, 2, 4, True) for dtype in (E.S64, E.U16, E.U32)),
-    _Epilogue(4, 7),  # at -O3 gcc 12 selects others, once it knows the number of rows
+    _Epilogue(4, 7),  # gcc 12 selects wrong elements at -O3 if the number of rows is constant
 )
 
 
@@ -163,22 +163,22 @@ def check_text() -> str:
     return prelude(text) + text
 
 
-def wrong_loops(tools: Toolchain) -> list[str]:
+def miscompiled_loops(tools: Toolchain) -> list[str]:
     """Return a description of each loop that a toolchain miscompiles."""
-    want = b"".join(loop.result() for loop in LOOPS)
-    library = Library.from_bytes(compile_units(tools, [Unit(check_text())], limit=PATIENCE))
-    program = Program(library, "cyx_main", [(np.uint8, (_BYTES,))], [(np.uint8, (len(want),))], 0)
-    got, found, offset = bytes(program(_ARGUMENT)), [], 0
+    expected = b"".join(loop.result() for loop in LOOPS)
+    library = Library.from_bytes(compile_units(tools, [Unit(check_text())], limit=PROBE_TIMEOUT))
+    program = Program(library, "cyx_main", [(np.uint8, (_BYTES,))], [(np.uint8, (len(expected),))], 0)
+    actual, miscompiled, offset = bytes(program(_ARGUMENT)), [], 0
     for loop in LOOPS:
-        if got[offset : offset + loop.nbytes] != want[offset : offset + loop.nbytes]:
-            found.append(str(loop))
+        if actual[offset : offset + loop.nbytes] != expected[offset : offset + loop.nbytes]:
+            miscompiled.append(str(loop))
         offset += loop.nbytes
-    return found
+    return miscompiled
 
 
 def find_workaround(tools: Toolchain) -> tuple[str, ...] | None:
     """Return the first flags with which a toolchain compiles every loop correctly, or None."""
     for flags in WORKAROUNDS[tools.compiler.kind]:
-        if not wrong_loops(tools._replace(compiler=tools.compiler._replace(workaround=flags))):
+        if not miscompiled_loops(tools._replace(compiler=tools.compiler._replace(workaround=flags))):
             return flags
     return None

@@ -14,7 +14,7 @@ from typing import Any
 from cyxla import errors
 from cyxla.xla.cpu.native import compiler_check
 from cyxla.xla.cpu.native.build import compile_units
-from cyxla.xla.cpu.native.compiler_check import PATIENCE
+from cyxla.xla.cpu.native.compiler_check import PROBE_TIMEOUT
 from cyxla.xla.cpu.native.toolchain import INPUTS, LINK_FLAGS, MAIN, OUTPUT, Compiler, Steps, Toolchain, Unit, which
 
 logger = logging.getLogger(__name__)
@@ -42,16 +42,16 @@ def probe_compiler(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
         version = _run([*command, "--version"]).stdout
         kind = "clang" if "clang" in version else "gcc"
         compiler = Compiler(command, kind, "")
-        compile_units(Toolchain(compiler, isa), [Unit(PROBE_TEXT)], limit=PATIENCE)
+        compile_units(Toolchain(compiler, isa), [Unit(PROBE_TEXT)], limit=PROBE_TIMEOUT)
         workaround = compiler_check.find_workaround(Toolchain(compiler, isa))
     except _FAILURES as error:
         logger.debug("%s does not work: %s", " ".join(command), error)
         return None
     if workaround is None:
-        logger.warning("%s gets loops wrong, and no flags help: it is not used", " ".join(command))
+        logger.warning("%s miscompiles loops with all flags that were tried, and is not used", " ".join(command))
         return None
     if workaround:
-        logger.warning("%s gets loops wrong; it is run with %s", " ".join(command), " ".join(workaround))
+        logger.warning("%s miscompiles loops; it is run with %s", " ".join(command), " ".join(workaround))
     steps = _working_steps(compiler._replace(workaround=workaround), isa) if kind == "gcc" else None
     return {"version": version, "kind": kind, "steps": steps, "workaround": workaround}
 
@@ -62,14 +62,14 @@ def _run(command: list[str], cwd: Path | None = None) -> subprocess.CompletedPro
         command, stdout=pipe, stderr=pipe, text=True, cwd=cwd, env=environment, start_new_session=True
     ) as process:
         try:
-            said = process.communicate(timeout=PATIENCE)
-        except BaseException:  # programs that it started hold the pipes open, too
+            output = process.communicate(timeout=PROBE_TIMEOUT)
+        except BaseException:  # kill the programs that it started too, which hold the pipes open
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command, *said)
-    return subprocess.CompletedProcess(command, 0, *said)
+        raise subprocess.CalledProcessError(process.returncode, command, *output)
+    return subprocess.CompletedProcess(command, 0, *output)
 
 
 def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
@@ -81,11 +81,11 @@ def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
         with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
             steps = _steps(command, Path(directory))
         tools = Toolchain(compiler._replace(steps=steps), isa)
-        if wrong := compiler_check.wrong_loops(tools):
-            raise ValueError(f"its programs get loops wrong: {wrong}")
-        compile_units(tools, [Unit(PROBE_TEXT, contract=True), Unit("int x;")], limit=PATIENCE)
+        if miscompiled := compiler_check.miscompiled_loops(tools):
+            raise ValueError(f"its programs miscompile loops: {miscompiled}")
+        compile_units(tools, [Unit(PROBE_TEXT, contract=True), Unit("int x;")], limit=PROBE_TIMEOUT)
     except (ValueError, *_FAILURES) as error:
-        logger.debug("%s is run whole: %s", " ".join(command), error)
+        logger.debug("%s is run by its driver: %s", " ".join(command), error)
         return None
     return steps
 
@@ -115,8 +115,8 @@ def _steps(command: tuple[str, ...], directory: Path) -> Steps:
 
 def _printed_commands(command: list[str], directory: Path) -> list[list[str]]:
     """Return the commands that a driver prints: lines that begin with a blank, separated by bars within a pipeline."""
-    said = _run([*command, "-###"], directory).stderr
-    words = [word for line in said.splitlines() if line.startswith(" ") for word in (*shlex.split(line), "\n")]
+    output = _run([*command, "-###"], directory).stderr
+    words = [word for line in output.splitlines() if line.startswith(" ") for word in (*shlex.split(line), "\n")]
     commands: list[list[str]] = [[]]
     for word in words:
         if word == "\n":
@@ -128,20 +128,20 @@ def _printed_commands(command: list[str], directory: Path) -> list[list[str]]:
 
 def _link_arguments(words: list[str]) -> list[str]:
     """Drop the arguments for link-time optimisation and libraries, which take longer to load than to link."""
-    found: list[str] = []
+    arguments: list[str] = []
     skip = False
     for word in words:
         if not skip and not word.startswith(("-plugin", "-L", "-lgcc", "--build-id")):
-            found.append({"unit.o": INPUTS, "library.so": OUTPUT}.get(word, word))
+            arguments.append({"unit.o": INPUTS, "library.so": OUTPUT}.get(word, word))
         skip = word == "-plugin"
-    if INPUTS not in found or OUTPUT not in found:
-        raise ValueError(f"no place for names in {words}")
-    return [*found, "-z", "norelro", "-T", "/dev/stdin"]
+    if INPUTS not in arguments or OUTPUT not in arguments:
+        raise ValueError(f"there are no file names in {words}")
+    return [*arguments, "-z", "norelro", "-T", "/dev/stdin"]
 
 
 def _program(command: tuple[str, ...], name: str) -> str:
     """Return the path of one of the driver's programs."""
     path = which(name if "/" in name else _run([*command, f"-print-prog-name={name}"]).stdout.strip())
     if path is None:
-        raise ValueError(f"there is no {name}")
+        raise ValueError(f"the driver finds no program {name}")
     return path

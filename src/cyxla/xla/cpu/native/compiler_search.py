@@ -18,9 +18,9 @@ from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native.toolchain import Compiler, Steps, Toolchain, which
 
 PROBE_FORMAT = 5  # version of the facts stored about a compiler
-NOTES = "compilers.json"
+FACTS_FILE = "compilers.json"
 NO_COMPILER = "native code needs a C compiler and none was found"
-HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
+COMPILER_HINT = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
 
 
 def require() -> Toolchain:
@@ -31,10 +31,10 @@ def require() -> Toolchain:
     UnimplementedError
         There is no C compiler.
     """
-    found = find()
-    if found is None:
-        raise errors.UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
-    return found
+    toolchain = find()
+    if toolchain is None:
+        raise errors.UnimplementedError(NO_COMPILER, hint=COMPILER_HINT)
+    return toolchain
 
 
 def find() -> Toolchain | None:
@@ -49,8 +49,8 @@ def is_known() -> bool:
     if find_compiler.cache_info().currsize or config.get("CC"):
         return True
     commands = [candidate(os.environ.get("CC", "")) for candidate in CANDIDATES[:-1]]
-    command = next((found for c in commands if c and (found := _resolved(c))), None)
-    return command is None or isinstance(store.Notes(NOTES).get(_facts_key(command)), dict)
+    command = next((resolved for c in commands if c and (resolved := _resolve(c))), None)
+    return command is None or isinstance(store.FactFile(FACTS_FILE).get(_facts_key(command)), dict)
 
 
 @cache
@@ -64,15 +64,15 @@ def find_compiler(cyxla_cc: str, cc: str, target: tuple[str, ...] = ()) -> Compi
     if cyxla_cc:
         import shlex
 
-        found = _probe(tuple(shlex.split(cyxla_cc)))
-        if found is None:
-            raise errors.InvalidArgumentError(f"CYXLA_CC={cyxla_cc} is not a C compiler that works")
-        return found
+        compiler = _probe(tuple(shlex.split(cyxla_cc)))
+        if compiler is None:
+            raise errors.InvalidArgumentError(f"CYXLA_CC={cyxla_cc} is not a C compiler that works; its probe failed")
+        return compiler
     for candidate in CANDIDATES:
         command = candidate(cc)
-        found = _probe(command) if command else None
-        if found:
-            return found
+        compiler = _probe(command) if command else None
+        if compiler:
+            return compiler
     return None
 
 
@@ -93,23 +93,23 @@ CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
 
 def _probe(command: tuple[str, ...]) -> Compiler | None:
     """Identify and probe a compiler, or read the facts from disk."""
-    located = _resolved(command)
-    if located is None:
+    resolved = _resolve(command)
+    if resolved is None:
         return None
-    command, name, notes = located, _facts_key(located), store.Notes(NOTES)
-    facts = notes.get(name)
+    command, key, facts_file = resolved, _facts_key(resolved), store.FactFile(FACTS_FILE)
+    facts = facts_file.get(key)
     if not isinstance(facts, dict):
         from cyxla.xla.cpu.native.compiler_probe import probe_compiler
 
         facts = probe_compiler(command, isa_level())
         if facts is None:
             return None
-        notes.put(name, facts)
+        facts_file.put(key, facts)
     steps = facts["steps"] and Steps(*map(tuple, facts["steps"]))
-    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps, tuple(facts["workaround"]))
+    return Compiler(command, facts["kind"], store.digest(key, facts["version"]), steps, tuple(facts["workaround"]))
 
 
-def _resolved(command: tuple[str, ...]) -> tuple[str, ...] | None:
+def _resolve(command: tuple[str, ...]) -> tuple[str, ...] | None:
     path = which(command[0])
     return (path, *command[1:]) if path is not None else None
 
@@ -118,5 +118,5 @@ def _facts_key(command: tuple[str, ...]) -> str:
     """Return the key of the facts of a compiler."""
     path = os.path.realpath(command[0])
     stat = os.stat(path)
-    tried = [isa_level(), config.get("OPT_LEVEL")]
-    return json.dumps([PROBE_FORMAT, command, path, stat.st_size, stat.st_mtime_ns, *tried])
+    levels = [isa_level(), config.get("OPT_LEVEL")]
+    return json.dumps([PROBE_FORMAT, command, path, stat.st_size, stat.st_mtime_ns, *levels])

@@ -32,7 +32,7 @@ __all__ = [
     "threads",
 ]
 
-ENTRY = "cyx_main"  # the function that a call runs
+ENTRY = "cyx_main"  # name of the function that a call runs
 
 pool_stats, pool_trim, set_pool_limit = _rt.pool_stats, _rt.pool_trim, _rt.set_pool_limit
 
@@ -64,11 +64,11 @@ def build_library(
         return Library.from_bytes(compile(texts))
     images: list[bytes] = []
 
-    def fill() -> bytes:
+    def build_image() -> bytes:
         images.append(compile(texts, cache))
         return images[0]
 
-    path = cache.get_or_build(toolchain.key(texts), fill)
+    path = cache.get_or_build(toolchain.key(texts), build_image)
     return load(path, images[0] if images else b"")
 
 
@@ -96,8 +96,8 @@ def threads(n: int | None = None) -> int:
 
 def default_threads() -> int:
     """Return CYXLA_THREADS if set, else the number of CPUs that affinity and cgroup quota allow this process."""
-    asked = config.get("THREADS") or config.get("NUM_THREADS")
-    return asked or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
+    threads = config.get("THREADS") or config.get("NUM_THREADS")
+    return threads or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
 
 
 @cache
@@ -107,17 +107,17 @@ def cgroup_quota() -> int:
 
 
 def _quotas() -> list[float]:
-    found = []
+    quotas = []
     for path in _cgroup_directories():
         for read in (_quota_v2, _quota_v1):
             with contextlib.suppress(OSError, ValueError):
-                found.append(read(path))
-    return [quota for quota in found if quota > 0]
+                quotas.append(read(path))
+    return [quota for quota in quotas if quota > 0]
 
 
 def _cgroup_directories() -> list[Path]:
     """List the directories of this process's control group and its ancestors, for both versions of the interface."""
-    found: list[Path] = []
+    directories: list[Path] = []
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, name = line.split(":", 2)
@@ -125,13 +125,13 @@ def _cgroup_directories() -> list[Path]:
                 continue
             root = Path("/sys/fs/cgroup", controllers) if controllers else Path("/sys/fs/cgroup")
             group = root / name.lstrip("/")
-            found += [group, *group.parents[: len(group.parts) - len(root.parts)]]
-    return found
+            directories += [group, *group.parents[: len(group.parts) - len(root.parts)]]
+    return directories
 
 
 def _quota_v2(directory: Path) -> float:
     quota, period = (directory / "cpu.max").read_text().split()
-    return int(quota) / int(period)  # "max" is no number: no limit
+    return int(quota) / int(period)  # "max", for no limit, raises ValueError
 
 
 def _quota_v1(directory: Path) -> float:

@@ -18,20 +18,20 @@ from cyxla.xla.cpu.c.prelude import expanded_size
 from cyxla.xla.cpu.c.quotes import without_quotes
 from cyxla.xla.cpu.native.build import MAX_JOBS
 
-MIN_UNIT_COST = 2_500  # characters that are worth another compiler, which takes a while to start
+MIN_UNIT_COST = 2_500  # characters from which starting another compiler pays off
 
 # Costs in characters; a least-squares fit over kernels of every kind.
 FUNCTION_COST = 500
 LOOP_COST = 650
-EXPANSION_COST = 0.6  # per character that is expanded from the headers
-INSTANCE_COST = 1_200  # of an instance of a template, most of whose text its parameters leave out
+EXPANSION_COST = 0.6  # per character expanded from the headers
+INSTANCE_COST = 1_200  # of an instance of a template, most of which its parameters leave out
 
 _SEPARABLE = re.compile(r"static (?:CYX_FUSED )?__attribute__\(\(noinline\)\) ([\w* ]*?)\b(k\d+_\w+)(\(.*\)) \{")
 _PROTOTYPE = re.compile(r"(static __attribute__\(\(noinline\)\) [\w* ]*?\b(k\d+_\w+)\(.*\);)\n")
-_SHARED = re.compile(r"typedef |#|static const k\d+_\w+ k\d+_(?:\w+_)?sizes = ")
+_TYPES = re.compile(r"typedef |#|static const k\d+_\w+ k\d+_(?:\w+_)?sizes = ")
 _LOCAL = re.compile(r"k\d+_\w+")
 _WORD = re.compile(r"\w")
-_OF_INSTANCE = re.compile(r"/\*.*\*/\n#define \w+ (\w+)\n")  # its function, if it has but one
+_INSTANCE_FUNCTION = re.compile(r"/\*.*\*/\n#define \w+ (\w+)\n")  # name of the function of an instance with only one
 
 
 @dataclass
@@ -75,7 +75,7 @@ def code_size(text: str) -> int:
 def _size(piece: str) -> int:
     if is_instance(piece):
         return INSTANCE_COST
-    return sum(len(item) for item in _plain_items(piece) if not _SHARED.match(item))
+    return sum(len(item) for item in _plain_items(piece) if not _TYPES.match(item))
 
 
 def compile_cost(text: str) -> int:
@@ -105,22 +105,22 @@ def split_kernel(number: int, name: str, text: str) -> list[Part]:
         Definition of the kernel with its helpers.
     """
     items = _top_level_items(text)
-    types = "".join(item for item in items if _SHARED.match(item))
+    types = "".join(item for item in items if _TYPES.match(item))
     separable = _separable(items, _locals(types))
-    declared = types + "".join(separable.values())
-    found = [Part("", "", (number, 0))]
-    rest = []
+    declarations = types + "".join(separable.values())
+    parts = [Part("", "", (number, 0))]
+    remaining = []
     for item in items:
         function = _function(item)
         if function not in separable:
             prototype = _PROTOTYPE.match(item)
-            rest.append(separable.get(prototype[2], item) if prototype else item)
+            remaining.append(separable.get(prototype[2], item) if prototype else item)
             continue
         if _SEPARABLE.match(item):
-            rest.append(separable[function])
-        found.append(Part(item.removeprefix("static "), declared, (number, len(found))))
-    found[0].text = "".join(rest).replace(f"static cyx_status {name}(", f"cyx_status {name}(")
-    return found
+            remaining.append(separable[function])
+        parts.append(Part(item.removeprefix("static "), declarations, (number, len(parts))))
+    parts[0].text = "".join(remaining).replace(f"static cyx_status {name}(", f"cyx_status {name}(")
+    return parts
 
 
 def _function(item: str) -> str:
@@ -128,7 +128,7 @@ def _function(item: str) -> str:
     match = _SEPARABLE.match(item)
     if match is not None:
         return match[2]
-    instance = _OF_INSTANCE.match(item)
+    instance = _INSTANCE_FUNCTION.match(item)
     return instance[1] if instance else ""
 
 
@@ -137,22 +137,22 @@ def _locals(text: str) -> set[str]:
     return {m[0] for m in _LOCAL.finditer(text) if not _WORD.match(text[m.start() - 1 : m.start()])}
 
 
-def _separable(items: Sequence[str], known: set[str]) -> dict[str, str]:
+def _separable(items: Sequence[str], available: set[str]) -> dict[str, str]:
     """Return declarations, by name, of the functions that refer to nothing but each other and known names."""
-    declared = {m[2]: m[1].removeprefix("static ") + "\n" for item in items if (m := _PROTOTYPE.match(item))}
-    declared |= {m[2]: f"{m[1]}{m[2]}{m[3]};\n" for item in items if (m := _SEPARABLE.match(item))}
-    needs = {name: _locals(item) - known for item in items if (name := _function(item)) in declared}
-    while lacking := [n for n, needed in needs.items() if not needed <= needs.keys()]:
-        for n in lacking:
-            del needs[n]
-    return {name: declared[name] for name in needs}
+    declarations = {m[2]: m[1].removeprefix("static ") + "\n" for item in items if (m := _PROTOTYPE.match(item))}
+    declarations |= {m[2]: f"{m[1]}{m[2]}{m[3]};\n" for item in items if (m := _SEPARABLE.match(item))}
+    references = {name: _locals(item) - available for item in items if (name := _function(item)) in declarations}
+    while incomplete := [n for n, names in references.items() if not names <= references.keys()]:
+        for n in incomplete:
+            del references[n]
+    return {name: declarations[name] for name in references}
 
 
 def distribute(entry: int, parts: Sequence[Part], count: int) -> list[list[Part]]:
     """Distribute parts evenly over at most `count` units, the first of which holds `entry` characters already."""
     units = [_Unit(cost=entry + FUNCTION_COST), *(_Unit() for _ in range(count - 1))]
     costs = [(compile_cost(part.text), part) for part in parts]
-    for cost, part in sorted(costs, key=lambda c: -c[0]):  # stable: parts of equal cost stay in order
+    for cost, part in sorted(costs, key=lambda c: -c[0]):  # sorting is stable: parts of equal cost stay in order
         unit = min(units, key=lambda u: u.cost)
         unit.parts.append(part)
         unit.cost += cost + FUNCTION_COST
@@ -168,12 +168,12 @@ def _top_level_items(text: str) -> list[str]:
 
 def _plain_items(text: str) -> list[str]:
     items: list[str] = []
-    open_ = False
+    continues = False
     for line in text.splitlines(keepends=True):
-        starts = line[:1] not in (" ", "\t", "}", "\n") and not open_
-        if starts or not items:
+        is_start = line[:1] not in (" ", "\t", "}", "\n") and not continues
+        if is_start or not items:
             items.append(line)
         else:
             items[-1] += line
-        open_ = line.rstrip("\n").endswith("\\")
+        continues = line.rstrip("\n").endswith("\\")
     return items

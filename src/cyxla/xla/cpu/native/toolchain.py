@@ -22,8 +22,8 @@ LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
 #: Flags for the library of run-time helpers, by kind of compiler: always, and only if objects refer to a helper.
 _RUNTIME = {"gcc": (("-lgcc",), ()), "clang": ((), ("-lgcc",))}
 
-# Linker script of a shared object, for linkers that are run without their driver: they are started before there is
-# anything to link, and wait for this script. Two segments, read-only and writable, without a page in between.
+# Linker script of a shared object, for linkers that run without their driver: they start before the objects exist and
+# wait for this script. It has two segments, read-only and writable, without a page between them.
 LINK_SCRIPT = """SECTIONS {
   . = SIZEOF_HEADERS;
   .gnu.hash : { *(.gnu.hash) }
@@ -126,11 +126,18 @@ class Toolchain(NamedTuple):
 
     def flags(self, contract: bool = False) -> tuple[str, ...]:
         """Return the flags of a translation unit."""
-        fused = f"-ffp-contract={'fast' if contract else 'off'}"
-        sanitized = _sanitizer_flags(config.get("SANITIZE"))
+        contraction = f"-ffp-contract={'fast' if contract else 'off'}"
+        sanitizers = _sanitizer_flags(config.get("SANITIZE"))
         level, kind = config.get("OPT_LEVEL"), self.compiler.kind
-        optimized = (f"-O{level}", *LEVEL_FLAGS[kind]) if level else OPTIMIZE_FLAGS[kind]
-        return (*COMPILE_FLAGS, *optimized, *self.compiler.workaround, *isa_flags(self.isa), fused, *sanitized)
+        optimization = (f"-O{level}", *LEVEL_FLAGS[kind]) if level else OPTIMIZE_FLAGS[kind]
+        return (
+            *COMPILE_FLAGS,
+            *optimization,
+            *self.compiler.workaround,
+            *isa_flags(self.isa),
+            contraction,
+            *sanitizers,
+        )
 
     @property
     def link_flags(self) -> tuple[str, ...]:
@@ -146,24 +153,24 @@ class Toolchain(NamedTuple):
 
     def unit_commands(self, number: int, contract: bool) -> list[tuple[str, ...]]:
         """Return the commands that compile a unit: the driver on its file, or compiler and assembler of a pipeline."""
-        flags, steps, made = self.flags(contract), self.compiler.steps, f"unit{number}.o"
+        flags, steps, target = self.flags(contract), self.compiler.steps, f"unit{number}.o"
         if steps is None:
-            return [(*self.compiler.command, *flags, "-pipe", "-c", f"unit{number}.c", "-o", made)]
-        return [(*steps.compile, *flags), (*steps.assemble, made)]
+            return [(*self.compiler.command, *flags, "-pipe", "-c", f"unit{number}.c", "-o", target)]
+        return [(*steps.compile, *flags), (*steps.assemble, target)]
 
     def link_command(self, inputs: Sequence[str], output: str, flags: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the command that links objects to a shared object; with flags, the driver compiles C texts, too."""
         steps = self.compiler.steps
         if steps is None:
             return (*self.compiler.command, *flags, *inputs, "-o", output, *self.link_flags)
-        places = {INPUTS: tuple(inputs), OUTPUT: (output,)}
-        return tuple(part for word in steps.link for part in places.get(word, (word,)))
+        arguments = {INPUTS: tuple(inputs), OUTPUT: (output,)}
+        return tuple(argument for word in steps.link for argument in arguments.get(word, (word,)))
 
     @property
     def fingerprint(self) -> str:
         """Text of everything beside the C text that the machine code depends on."""
-        linked = [self.link_flags, LINK_SCRIPT, config.get("PREBUILT")]
-        return json.dumps([self.compiler.identity, self.flags(), *linked, ABI_VERSION])
+        link = [self.link_flags, LINK_SCRIPT, config.get("PREBUILT")]
+        return json.dumps([self.compiler.identity, self.flags(), *link, ABI_VERSION])
 
     def key(self, units: Sequence[Unit]) -> str:
         """Return the cache key of the shared object of these units."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cyxla.errors import UnimplementedError
-from cyxla.xla.cpu.native.compiler_search import HOW_TO_GET_ONE, NO_COMPILER
+from cyxla.xla.cpu.native.compiler_search import COMPILER_HINT, NO_COMPILER
 from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, prebuilt_program
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
@@ -68,12 +68,12 @@ class SteppedExecutable(PrebuiltExecutable):
 
     def explain(self) -> str:
         """Describe the execution of the program, and ways to make it faster."""
-        return f"{NO_COMPILER}: {super().explain()}\nfor native code, {HOW_TO_GET_ONE}"
+        return f"{NO_COMPILER}: {super().explain()}\nfor native code, {COMPILER_HINT}"
 
     @property
     def c_source(self) -> str:
         """Raise UnimplementedError: there is no generated C."""
-        raise UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
+        raise UnimplementedError(NO_COMPILER, hint=COMPILER_HINT)
 
 
 class PlannedExecutable(PrebuiltExecutable):
@@ -99,18 +99,18 @@ class UncompiledExecutable(EvaluatedExecutable):
 
     def explain(self) -> str:
         """Describe the execution of the program, and ways to make it faster."""
-        return f"{NO_COMPILER}: {super().explain()}\nfor native code, {HOW_TO_GET_ONE}"
+        return f"{NO_COMPILER}: {super().explain()}\nfor native code, {COMPILER_HINT}"
 
     @property
     def c_source(self) -> str:
         """Raise UnimplementedError: there is no generated C."""
-        raise UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
+        raise UnimplementedError(NO_COMPILER, hint=COMPILER_HINT)
 
 
 @cache  # once in a process, whatever the filters of warnings say
 def _warn() -> None:
     warnings.warn(
-        f"{NO_COMPILER}: programs of platform cpu are evaluated on NumPy, which is far slower; {HOW_TO_GET_ONE}",
+        f"{NO_COMPILER}: programs of platform cpu are evaluated on NumPy, which is far slower; {COMPILER_HINT}",
         RuntimeWarning,
         stacklevel=2,
     )

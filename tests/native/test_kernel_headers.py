@@ -14,7 +14,7 @@ import cyxla
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES, isa_flags
 from cyxla.xla.cpu.c.kernel_header import instantiate
-from cyxla.xla.cpu.convolution.templates import Convolution
+from cyxla.xla.cpu.convolution.templates import Convolution, RowConvolution
 from cyxla.xla.cpu.dot import templates
 from cyxla.xla.cpu.dot.parameters import DOT, TILE
 from cyxla.xla.cpu.fft.passes import fixed_panels, passes
@@ -209,6 +209,20 @@ def convolution(*headers: str, rank: int, dilated: int = 0, **sizes: int) -> lis
     return ["\n".join([*types, ""]), *(part for header in headers for part in parts[header])]
 
 
+def convolution_rows(positions: int, depthwise: int) -> list[str | Instance]:
+    """Return a convolution in rows with prefix p and one tile."""
+    arguments = "const p_numbers *, const p_e *, const p_e *, p_e *restrict, int64_t, const int64_t *"
+    return [
+        "\n".join([*RowConvolution("p", "float", 16).types, f"static void tile({arguments});\n"]),
+        ("convolution_row_tile.h", {
+            "TILE_NAME": "tile", "TILE_PREFIX": "p", "TILE_ELEMENT": "float", "TILE_POSITIONS": positions,
+            "TILE_VECTORS": 2, "TILE_LANES": 4, "TILE_DEPTHWISE": depthwise,
+        }),
+        "static const p_tile p_tiles[] = {tile};\n",
+        ("convolution_rows.h", {"ROWS_PREFIX": "p", "ROWS_ELEMENT": "float", "ROWS_SUMS": 112}),
+    ]  # fmt: skip
+
+
 VECTORS = "\n".join(templates.types("p", "float", 16)) + "\n"
 RECORDS = """
 typedef struct { float key; int64_t index; } KIND_record;
@@ -345,6 +359,9 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         convolution("tile", "window", "whole", rank=2, chunk=12, rows=7, width=16, blocks=1, depth=4, block_depth=4),
         ("p_run",),
     ),
+    "convolution_row_tile.h": (convolution_rows(14, depthwise=0), ("p_run",)),
+    "convolution_row_tile.h, depthwise": (convolution_rows(1, depthwise=1), ("p_run",)),
+    "convolution_rows.h": (convolution_rows(1, depthwise=0), ("p_run",)),
     "dot.h, streamed": ([VECTORS, *dot(templates.STREAMED_UNITS, templates.NO_PACK)], ("p_run",)),
 }  # fmt: skip
 
@@ -398,7 +415,7 @@ LONG = 10  # lines, without empty ones
 #: Lines of C in strings longer than that, by file: those of families that have no headers yet, C that differs by
 #: program, and a linker script.
 ELSEWHERE = {
-    "calls/c_call.py": 13, "native/toolchain.py": 22, "prebuilt/convolution_rows.py": 47,
+    "calls/c_call.py": 13, "native/toolchain.py": 22,
 }  # fmt: skip
 
 

@@ -48,6 +48,31 @@ def test_functions_that_need_only_types_and_each_other_stand_apart():
     assert "k3_TWICE(*x)" not in whole.text
 
 
+DIRECTIVES = """#define k4_STEP 2
+static __attribute__((noinline)) void k4_free(int *x) {
+#if k4_STEP
+  *x += k4_STEP;
+#define TWICE (2 * k4_STEP)
+  *x += TWICE;
+#endif
+}
+static cyx_status k4(void *const *bufs, int64_t begin, int64_t end) {
+  k4_free(bufs[0]);
+#if k4_STEP
+  return CYX_OK;
+#endif
+}
+"""
+
+
+def test_directives_in_a_function_stay_there():
+    whole, apart = split_units.split_kernel(4, "k4", DIRECTIVES)
+    start, end = DIRECTIVES.index("static "), DIRECTIVES.index("static cyx_status")
+    assert apart.text == DIRECTIVES[start:end].removeprefix("static ")
+    assert apart.types == "#define k4_STEP 2\nvoid k4_free(int *x);\n"
+    assert whole.text.endswith(DIRECTIVES[end:].removeprefix("static "))
+
+
 INSTANCE = """typedef float k2_e;
 static const k2_tile k2_4x4_sizes = {.count = 3};
 static const k2_numbers k2_sizes = {.k = 5};

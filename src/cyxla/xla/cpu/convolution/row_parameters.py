@@ -1,22 +1,35 @@
-"""Parameters of the row-wise convolution, generated and prebuilt."""
+"""Parameters of the row-wise convolution, as a struct that C and Python share."""
 
 from __future__ import annotations
 
+from cyxla.xla.cpu.c.parameter_struct import ParameterStruct
 from cyxla.xla.cpu.convolution.tile_parameters import each
 
-RANK = 3  # of all; before dimensions that are there come those of one place
-BLOCKS = 2  # kinds of blocks of features, at most
-#: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
-PLACES = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6, 3: 4, 4: 4}}
+RANK = 3  # of all; before dimensions that are there come those of one position
+WIDTHS = 2  # of blocks of features, at most
+#: Positions of a tile by its vectors, where there are 32 vector registers, and where there are 16.
+POSITIONS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6, 3: 4, 4: 4}}
 
-#: What ``convolution_rows`` is told, in order; strides are in elements.
-ROWS = (
-    "x", "w", "out",  # the numbers of the buffers
-    "rows", *each("space", RANK), "image_step", "group_step", *each("input", RANK), *each("reach", RANK),
-    *each("stride", RANK), *each("low", RANK), *each("size", RANK), *each("dilation", RANK), *each("step", RANK),
-    *each("weights", RANK),  # the last two of one place of the window
-    "apart", "weights_start",  # input of neighbouring places; the first place of the window
-    "depth", "features", "group_features", "pairs", "from", "to", "per_group",
-    *each("first", BLOCKS), *each("pieces", BLOCKS), *each("vectors", BLOCKS), *each("together", BLOCKS),
-    "units", "tasks",
+
+def tile_shapes(registers: int) -> list[tuple[int, int, bool]]:
+    """Return the prebuilt tiles where there are so many registers: positions, vectors, and whether it is depthwise."""
+    tiles = POSITIONS[registers].items()
+    dense = [(positions, vectors, False) for vectors, most in tiles for positions in range(1, most + 1)]
+    return dense + [(1, vectors, True) for vectors, _ in tiles]
+
+
+_OF_DIMENSIONS = (
+    "space", "stride", "padding",  # the result's size, and its windows
+    "input_stride", "extent",
+    "size", "dilation", "tap_stride", "weights_stride",  # the last two between taps, in the input and in the weights
 )  # fmt: skip
+#: Parameters of ``convolution_rows.h``; strides are in elements.
+CONVOLUTION_ROWS = ParameterStruct((
+    "input", "weights", "result",  # indices of the buffers
+    *(name for dimension in _OF_DIMENSIONS for name in each(dimension, RANK)),
+    "rows", "image_stride", "group_stride", "position_stride",  # the last between adjacent positions
+    "first_tap", "depth", "features", "group_features", "depthwise", "per_group",
+    "first_inside", "last_inside",  # positions of a row whose windows lie inside
+    *(name for block in ("first", "count", "columns", "positions", "tile", "single") for name in each(block, WIDTHS)),
+    "units", "tasks",
+))  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.convolution.row_parameters import BLOCKS, PLACES, RANK, ROWS
+from cyxla.xla.cpu.convolution.row_parameters import CONVOLUTION_ROWS, POSITIONS, RANK, WIDTHS, tile_shapes
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.kernel.array_types import memory_type
@@ -47,6 +47,7 @@ class _Rows:
         self.dtype, self.space = ins.shape.dtype, ins.shape.dims[1:-1]
         self.types = [o.shape.dtype for o in ins.operands]
         self.vector_bytes = vector_bytes()
+        self.registers = 32 if self.vector_bytes == 64 else 16
         self.rank = len(self.space)
         self.places = self.space[-1] if self.space else 1
         self.rows = self.n.batch * prod(self.space[:-1])
@@ -72,7 +73,7 @@ class _Rows:
         if not isinstance(row, accumulators.VectorSums) or self.n.is_depthwise:
             return 1
         count = self.inside[1] - self.inside[0]
-        most = PLACES[32 if self.vector_bytes == 64 else 16][row.vectors]
+        most = POSITIONS[self.registers][row.vectors]
         # In positions: a tile costs 0.5 more, one left over 3.5. Assumed; another choice costs time alone.
         return min(range(1, most + 1), key=lambda p: (count // p * (max(p, 3) + 0.5) + count % p * 3.5, -p))
 
@@ -86,46 +87,52 @@ class _Rows:
         return self._prebuilt(ns, units, count) or self._written(ns, units, count)
 
     def _prebuilt(self, ns: float, units: int, count: int) -> Kernel | None:
-        whole = all(isinstance(b.row, accumulators.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= BLOCKS
+        whole = all(isinstance(b.row, accumulators.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= WIDTHS
         spread = any(w.base_dilation != 1 for w in self.window)
         if self.long or spread or not (whole and 0 < self.rank <= RANK):
             return None
         if self.n.is_depthwise and not self.epilogue.is_empty:
             return None  # so little is done for each place that another call shows
-        told = self._numbers() | {"units": units, "tasks": count}
+        values = self._values() | {"units": units, "tasks": count}
         made = Kernel(describe("convolution", self.ins.shape), count, ns, kind=KernelKind.CONVOLUTION)
         name, widths = f"convolution_rows{{}}_{self.dtype.text}", [b.row.columns for b in self.blocks]
-        return self.epilogue.prebuilt(name, [told.get(t, 0) for t in ROWS], made, widths)
+        return self.epilogue.prebuilt(name, CONVOLUTION_ROWS.numbers(values), made, widths)
 
-    def _numbers(self) -> dict[str, int]:
-        """Return the arguments of the prebuilt kernel."""
+    def _values(self) -> dict[str, int]:
+        """Return the parameters of the prebuilt kernel but for its units and tasks."""
         n, x, w = self.n, *(o.shape.dims for o in self.ins.operands)
         steps, weights = strides(x), strides(w)
-        told = {
-            "rows": max(self.rows, 1), "image_step": steps[0],
-            "group_step": n.batch * steps[0] if n.by_batch else n.depth, "depth": n.depth, "features": n.features,
-            "group_features": n.group_features, "pairs": int(n.is_depthwise), "from": self.inside[0],
-            "to": self.inside[1], "per_group": max(1, sum(b.pieces for b in self.blocks)),
+        turned = [(dim.size - 1) * weights[at] for at, dim in enumerate(self.window) if dim.window_reversal]
+        values = {
+            "rows": max(self.rows, 1), "image_stride": steps[0],
+            "group_stride": n.batch * steps[0] if n.by_batch else n.depth,
+            "position_stride": self.window[-1].stride * steps[self.rank], "first_tap": sum(turned),
+            "depth": n.depth, "features": n.features, "group_features": n.group_features,
+            "depthwise": int(n.is_depthwise), "first_inside": self.inside[0], "last_inside": self.inside[1],
+            "per_group": max(1, sum(b.pieces for b in self.blocks)),
         }  # fmt: skip
-        told |= zip(("x", "w", "out"), (*self.epilogue.operands, len(self.epilogue.reads)), strict=True)
+        buffers = (*self.epilogue.operands, len(self.epilogue.reads))
+        values |= zip(("input", "weights", "result"), buffers, strict=True)
         for d in range(RANK - self.rank):
-            told |= {f"{name}{d}": 1 for name in ("space", "reach", "size")}
+            values |= {f"{name}{d}": 1 for name in ("space", "extent", "size")}
         for at, dim in enumerate(self.window):
             d = at + RANK - self.rank
-            told |= {
-                f"space{d}": self.space[at], f"input{d}": steps[at + 1], f"reach{d}": reach(dim, x[at + 1]),
-                f"stride{d}": dim.stride, f"low{d}": dim.padding_low, f"size{d}": dim.size,
-                f"dilation{d}": dim.window_dilation, f"step{d}": dim.window_dilation * steps[at + 1],
-                f"weights{d}": -weights[at] if dim.window_reversal else weights[at],
+            values |= {
+                f"space{d}": self.space[at], f"stride{d}": dim.stride, f"padding{d}": dim.padding_low,
+                f"input_stride{d}": steps[at + 1], f"extent{d}": reach(dim, x[at + 1]), f"size{d}": dim.size,
+                f"dilation{d}": dim.window_dilation, f"tap_stride{d}": dim.window_dilation * steps[at + 1],
+                f"weights_stride{d}": -weights[at] if dim.window_reversal else weights[at],
             }  # fmt: skip
-        told["apart"] = self.window[-1].stride * steps[self.rank]
-        turned = [(dim.size - 1) * weights[at] for at, dim in enumerate(self.window) if dim.window_reversal]
-        told["weights_start"] = sum(turned)
+        shapes = tile_shapes(self.registers)
         for b in self.blocks:
             assert isinstance(b.row, accumulators.VectorSums)
-            told |= {f"first{b.number}": b.first, f"pieces{b.number}": b.pieces}
-            told |= {f"vectors{b.number}": b.row.vectors, f"together{b.number}": b.together}
-        return told
+            k, vectors = b.number, b.row.vectors
+            values |= {
+                f"first{k}": b.first, f"count{k}": b.pieces, f"columns{k}": b.row.columns, f"positions{k}": b.together,
+                f"tile{k}": shapes.index((b.together, vectors, False)),
+                f"single{k}": shapes.index((1, vectors, n.is_depthwise)),
+            }  # fmt: skip
+        return values
 
     def _written(self, ns: float, units: int, count: int) -> Kernel:
         """Return the kernel with generated C."""

@@ -1,4 +1,4 @@
-"""Instances of the headers of tiled convolutions, ``include/cyxla/kernels/convolution{,_tile,_window}.h``.
+"""Instances of the headers of convolutions, ``include/cyxla/kernels/convolution*.h``.
 
 The build of the package makes those that come prebuilt (`prebuilt.convolution`), an emitter those of its own program.
 """
@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
+from cyxla.xla.cpu.convolution.row_parameters import CONVOLUTION_ROWS
 from cyxla.xla.cpu.convolution.tile_parameters import BLOCK, convolution
 from cyxla.xla.cpu.dot.templates import ITEM_BYTES, after_type, vector_types
 
 _TILE_ARGUMENTS = (
     "const {p}_numbers *, const {p}_block *, const {p}_e *const *, const {p}_e *, {p}_e *restrict, const {p}_e *"
 )
+_ROW_TILE_ARGUMENTS = "const {p}_numbers *, const {p}_e *, const {p}_e *, {p}_e *restrict, int64_t, const int64_t *"
 _WINDOW_TYPE = """typedef struct {{
   void (*origins)(const {p}_numbers *, const {p}_e *, int64_t, int64_t, const {p}_e **, int32_t *const *);
   void (*addresses)(const {p}_numbers *, const {p}_e *const *, int32_t *const *, int64_t, int64_t, const {p}_e **);
@@ -133,3 +135,63 @@ class Convolution:
     @property
     def _constant(self) -> int:
         return int(self.sizes is not None)
+
+
+@dataclass(frozen=True)
+class RowConvolution:
+    """Texts of row-wise convolutions.
+
+    Attributes
+    ----------
+    prefix, element : str
+        Prefix of all names, and C type of an element.
+    vector_bytes : int
+        Size of a vector in bytes.
+    """
+
+    prefix: str
+    element: str
+    vector_bytes: int
+
+    @property
+    def types(self) -> list[str]:
+        """Definitions of the types."""
+        prefix = self.prefix
+        return [
+            *vector_types(prefix, self.element, self.vector_bytes),
+            CONVOLUTION_ROWS.typedef(f"{prefix}_numbers"),
+            f"typedef void (*{prefix}_tile)({_ROW_TILE_ARGUMENTS.format(p=prefix)});",
+            after_type(prefix, self.element),
+        ]
+
+    def tiles(self, shapes: Sequence[tuple[int, int, bool]]) -> str:
+        """Return the functions of tiles, given their positions and vectors and whether they are depthwise."""
+        text, names = "", []
+        for positions, vectors, depthwise in shapes:
+            name = f"{self.prefix}_{'depthwise' if depthwise else 'tile'}{positions}x{vectors}"
+            names.append(name)
+            text += f"static __attribute__((noinline)) void {name}({_ROW_TILE_ARGUMENTS.format(p=self.prefix)});\n"
+            text += instantiate(
+                "convolution_row_tile.h",
+                TILE_NAME=name,
+                TILE_PREFIX=self.prefix,
+                TILE_ELEMENT=self.element,
+                TILE_POSITIONS=positions,
+                TILE_VECTORS=vectors,
+                TILE_LANES=self._lanes,
+                TILE_DEPTHWISE=int(depthwise),
+            )
+        return f"{text}static const {self.prefix}_tile {self.prefix}_tiles[] = {{{', '.join(names)}}};\n"
+
+    def run(self, most_vectors: int) -> str:
+        """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``, given the most vectors of a tile."""
+        return instantiate(
+            "convolution_rows.h",
+            ROWS_PREFIX=self.prefix,
+            ROWS_ELEMENT=self.element,
+            ROWS_SUMS=most_vectors * self._lanes,
+        )
+
+    @property
+    def _lanes(self) -> int:
+        return self.vector_bytes // ITEM_BYTES[self.element]

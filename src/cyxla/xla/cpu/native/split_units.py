@@ -167,13 +167,18 @@ def _top_level_items(text: str) -> list[str]:
 
 
 def _plain_items(text: str) -> list[str]:
+    """Split C without instances; directives in the body of a function belong to it, wherever their lines begin."""
     items: list[str] = []
-    continues = False
+    continues = is_in_body = False
     for line in text.splitlines(keepends=True):
-        is_start = line[:1] not in (" ", "\t", "}", "\n") and not continues
+        is_start = line[:1] not in (" ", "\t", "}", "\n") and not (continues or (is_in_body and line[:1] == "#"))
         if is_start or not items:
             items.append(line)
         else:
             items[-1] += line
-        continues = line.rstrip("\n").endswith("\\")
+        if line[:1] == "}":
+            is_in_body = False
+        elif not continues and line[:1] != "#":
+            is_in_body |= line.endswith("{\n")
+        continues = line.endswith("\\\n")
     return items

@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.function import FunctionLibraryDefinition
-from cyxla.core.framework.garbage import without_collections
+from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from cyxla.core.framework.batch import current_batch, directly, staged_for
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.kernel_def import KernelDef
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op_kernel import AsyncOpKernel
+from cyxla.core.framework.registration_batch import current_batch, directly, staged_for
 from cyxla.core.framework.types import (
     COMPLEX,
     FLOAT8,

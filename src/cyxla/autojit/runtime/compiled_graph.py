@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.autojit.devices import compilation_device_of
 from cyxla.autojit.fused_ops.rewrite import specialize
 from cyxla.autojit.runtime.launch import HeldLocks, Program, Variables, describe, describe_variable, value_key
-from cyxla.core.framework.garbage import without_collections
+from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var

@@ -26,7 +26,7 @@ from cyxla.autojit.fused_ops.rewrite import specialize
 from cyxla.autojit.runtime.launch import Program
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
-from cyxla.core.framework.garbage import without_collections
+from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.resource_mgr import ResourceBase, ResourceMgr
 from cyxla.errors import OpError, UnimplementedError
 from cyxla.forking import call_in_child, new_lock

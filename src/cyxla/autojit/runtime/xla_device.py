@@ -17,9 +17,9 @@ from cyxla.autojit.devices import (
     compilation_device_of,
 )
 from cyxla.autojit.flags import current
-from cyxla.core.framework.batch import directly
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_registry import KernelRegistry
+from cyxla.core.framework.registration_batch import directly
 from cyxla.core.runtime.device import Device, full_name
 from cyxla.core.runtime.device_factory import DEFAULT_PRIORITY, DeviceFactoryRegistry
 from cyxla.forking import new_lock

@@ -23,10 +23,10 @@ from cyxla.autojit.runtime.device_compiler import (
 )
 from cyxla.autojit.runtime.launch import HeldLocks, Program, Variables, describe, describe_variable, locked, value_key
 from cyxla.core.framework.attr_value import NameAttrList
-from cyxla.core.framework.batch import directly
 from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.registration_batch import directly
 from cyxla.core.framework.variable import Var
 from cyxla.errors import InternalError, InvalidArgumentError, OpError
 from cyxla.tf2xla.argument import Argument

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-from cyxla.core.framework.batch import current_batch, directly, staged_for
+from cyxla.core.framework.registration_batch import current_batch, directly, staged_for
 from cyxla.errors import AlreadyExistsError, NotFoundError
 from cyxla.forking import new_lock
 

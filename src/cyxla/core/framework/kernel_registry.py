@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.batch import Once, current_batch, directly, staged_for
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.declarations.selective_registration import should_register_op_kernel
@@ -18,6 +17,7 @@ from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name
 from cyxla.core.framework.node_def import NodeDef, validate_node_def
 from cyxla.core.framework.node_properties import Ranges, resolve
 from cyxla.core.framework.op_kernel import Factory, OpKernel, OpKernelConstruction
+from cyxla.core.framework.registration_batch import Once, current_batch, directly, staged_for
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
 from cyxla.forking import new_lock

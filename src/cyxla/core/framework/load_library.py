@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from cyxla import config
-from cyxla.core.framework.batch import LOADING, batch, directly
 from cyxla.core.framework.declarations.op import OpRegistry, op
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.kernel_def import Name, as_types
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.registration_batch import LOADING, batch, directly
 from cyxla.errors import (
     FailedPreconditionError,
     InvalidArgumentError,

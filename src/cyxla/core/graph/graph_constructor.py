@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.declarations.op_def import check_op_deprecation
 from cyxla.core.framework.declarations.op_def_proto import op_def_from_proto
-from cyxla.core.framework.garbage import without_collections
+from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.step.file_access import NO_FILES, UNLIMITED, FileAccess

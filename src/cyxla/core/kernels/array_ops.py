@@ -12,7 +12,7 @@ from cyxla.core.framework.geometry.diagonals import Band, band_of, band_to_fill
 from cyxla.core.framework.geometry.operands import axis_of, scalar_of, sizes_of
 from cyxla.core.framework.geometry.reshaping import broadcast_args, broadcast_gradient_args, reshaped, squeezed_axes
 from cyxla.core.framework.kernel_decorators import array_kernel, kernel
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, DataType, as_data_type
 from cyxla.core.kernels.lib.einsum import contract
 from cyxla.errors import InvalidArgumentError, ShapeError

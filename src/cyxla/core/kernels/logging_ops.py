@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.kernel_decorators import array_kernel, kernel
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.kernels.lib.tensor_text import summary

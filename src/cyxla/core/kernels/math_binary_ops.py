@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import is_integer, wide_type
+from cyxla.core.framework.numeric_limits import is_integer, wide_type
 from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.lib.elementwise import Array, Binary, binary, check_broadcast, check_same_shape, log1p
 from cyxla.core.kernels.lib.integer_division import check_divisor, floor_div, floor_mod, truncate_div, truncate_mod

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.ranges import stepped_range
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.types import FLOAT8, FLOATING, INT4, NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.lib.elementwise import check_same_shape
 from cyxla.core.kernels.lib.fused_epilogue import FUSED_ATTRS, apply_fused_ops

@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.operands import axes_of
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import is_integer, wide_type
+from cyxla.core.framework.numeric_limits import is_integer, wide_type
 from cyxla.core.framework.types import FLOATING, NUMBER, QUANTIZED, REAL, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import is_integer
+from cyxla.core.framework.numeric_limits import is_integer
 from cyxla.core.framework.types import COMPLEX, FLOATING, DataType, as_data_type
 from cyxla.core.kernels.lib.elementwise import Array, log1p, unary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.types import FLOATING, REAL
 from cyxla.core.kernels.lib.elementwise import Array, binary, check_same_shape, unary
 from cyxla.errors import ShapeError

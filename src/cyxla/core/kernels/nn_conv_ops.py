@@ -18,7 +18,7 @@ from cyxla.core.framework.geometry.windows import (
     spatial,
 )
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import lowest
+from cyxla.core.framework.numeric_limits import lowest
 from cyxla.core.framework.types import FLOATING, as_data_type
 from cyxla.core.kernels.lib.convolution import convolve, gradient_of_input, gradient_of_kernel
 from cyxla.core.kernels.lib.fused_epilogue import FUSED_ATTRS, apply_fused_ops

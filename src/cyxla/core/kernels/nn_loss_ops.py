@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.types import FLOATING
 from cyxla.errors import InvalidArgumentError, ShapeError
 

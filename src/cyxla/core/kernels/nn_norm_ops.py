@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.windows import channels_back, channels_last, check_rank
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.types import as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.windows import check_formats, is_channels_first
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import is_integer, wide_type
+from cyxla.core.framework.numeric_limits import is_integer, wide_type
 from cyxla.core.framework.types import FLOATING, NUMBER, REAL, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
 

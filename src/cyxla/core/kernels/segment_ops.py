@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.limits import highest, lowest, wide_type
+from cyxla.core.framework.numeric_limits import highest, lowest, wide_type
 from cyxla.core.framework.types import FLOATING, NUMBER, REAL, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.kernel_decorators import kernel
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import FLOATING
 from cyxla.core.framework.variable import Ref, Var

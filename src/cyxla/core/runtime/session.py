@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cyxla.core.framework.garbage import without_collections
+from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.context import StepContext

@@ -2,7 +2,7 @@
 
 A registry is initially *deferred*: registrations are pending until the first query, and are then added all at once or
 not at all. Afterwards it is *immediate*: an invalid registration raises at once. Registrations of a library that is
-being loaded are staged for the loading thread: see `cyxla.core.framework.batch`.
+being loaded are staged for the loading thread: see `cyxla.core.framework.registration_batch`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from importlib import import_module
 from inspect import cleandoc
 from typing import Any, Protocol, TypeVar
 
-from cyxla.core.framework.batch import Once, current_batch, directly, staged_for
 from cyxla.core.framework.declarations.op_def import FLAGS, OpDef, summarize_op_def, validate_op_def
 from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder, OpRegistrationData, ShapeFn
+from cyxla.core.framework.registration_batch import Once, current_batch, directly, staged_for
 from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from cyxla.forking import new_lock
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.einsum_equation import parse_equation
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.errors import ShapeError
 
 Array = np.ndarray[Any, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.limits import wide_type
+from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.windows import Windows
-from cyxla.core.framework.limits import lowest, wide_type
+from cyxla.core.framework.numeric_limits import lowest, wide_type
 
 Array = np.ndarray[Any, Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.diagonals import Band, band_of, band_to_fill
-from cyxla.core.framework.geometry.operands import axis_of, scalar_of, sizes_of
 from cyxla.core.framework.geometry.reshaping import broadcast_args, broadcast_gradient_args, reshaped, squeezed_axes
+from cyxla.core.framework.geometry.shape_operands import axis_of, scalar_of, sizes_of
 from cyxla.core.framework.kernel_decorators import array_kernel, kernel
 from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.blocks import blocks_of, check_patches, check_rank4, cropped_bounds
-from cyxla.core.framework.geometry.joining import (
+from cyxla.core.framework.geometry.blocks_and_patches import blocks_of, check_patches, check_rank4, cropped_bounds
+from cyxla.core.framework.geometry.concat_split_tile import (
     check_joinable,
     concat_offsets,
     equal_parts,
     given_parts,
     tile_multiples,
 )
-from cyxla.core.framework.geometry.operands import axis_of, each_axis, sizes_of
-from cyxla.core.framework.geometry.rearranging import mirrored, pads_of, permutation, reversed_axes
-from cyxla.core.framework.geometry.scattering import check_policy
+from cyxla.core.framework.geometry.gather_scatter import check_policy
+from cyxla.core.framework.geometry.pad_and_transpose import mirrored, pads_of, permutation, reversed_axes
+from cyxla.core.framework.geometry.shape_operands import axis_of, each_axis, sizes_of
 from cyxla.core.framework.geometry.strided_slices import MASKS, slice_index, strided_index
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import NUMBER, REAL, DataType, as_data_type

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.image_grids import checked_size, grids
+from cyxla.core.framework.geometry.image_resizing import checked_size, grids
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import FLOATING, REAL, as_data_type
 from cyxla.core.kernels.lib.non_max_suppression import NmsOptions, select_boxes

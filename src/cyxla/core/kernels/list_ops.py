@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import shape_from, shape_to
+from cyxla.core.framework.geometry.shape_operands import shape_from, shape_to
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType

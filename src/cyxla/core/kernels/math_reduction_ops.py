@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import axes_of
+from cyxla.core.framework.geometry.shape_operands import axes_of
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.numeric_limits import is_integer, wide_type
 from cyxla.core.framework.types import FLOATING, NUMBER, QUANTIZED, REAL, DataType, as_data_type

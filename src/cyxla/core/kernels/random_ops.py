@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.geometry.shape_operands import shape_of
 from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import axes_of, sizes_of
+from cyxla.core.framework.geometry.shape_operands import axes_of, sizes_of
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.numeric_limits import wide_type
 from cyxla.core.framework.types import NUMBER

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.geometry.shape_operands import shape_of
 from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.philox_state import RESERVED, check_algorithm

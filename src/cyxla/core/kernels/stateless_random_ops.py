@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.geometry.shape_operands import shape_of
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.philox_state import PHILOX, check_algorithm
 from cyxla.core.framework.types import FLOATING, INDEX, REAL, DataType, as_data_type

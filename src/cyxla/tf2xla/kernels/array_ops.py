@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.diagonals import Band, band_of, band_to_fill
-from cyxla.core.framework.geometry.operands import axis_of, scalar_of
-from cyxla.core.framework.geometry.operands import sizes_of as read_sizes
 from cyxla.core.framework.geometry.reshaping import broadcast_args, broadcast_gradient_args, reshaped, squeezed_axes
+from cyxla.core.framework.geometry.shape_operands import axis_of, scalar_of
+from cyxla.core.framework.geometry.shape_operands import sizes_of as read_sizes
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError

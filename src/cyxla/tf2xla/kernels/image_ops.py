@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.image_grids import Grid, checked_size, grids
+from cyxla.core.framework.geometry.image_resizing import Grid, checked_size, grids
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 from cyxla.tf2xla.lib.gather_scatter import gather_slices
 from cyxla.tf2xla.xla_op_kernel import lowering

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import shape_from, shape_to
+from cyxla.core.framework.geometry.shape_operands import shape_from, shape_to
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, UnimplementedError

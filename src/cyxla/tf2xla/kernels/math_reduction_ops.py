@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import axes_of, axis_of
+from cyxla.core.framework.geometry.shape_operands import axes_of, axis_of
 from cyxla.core.framework.types import FLOATING, INDEX, DataType
 from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.lib.typed_values import cast

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.geometry.shape_operands import shape_of
 from cyxla.core.framework.philox_state import RESERVED, PhiloxState
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import ShapeError

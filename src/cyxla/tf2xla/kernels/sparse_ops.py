@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import sizes_of as read_sizes
+from cyxla.core.framework.geometry.shape_operands import sizes_of as read_sizes
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.lib.gather_scatter import scatter_nd
 from cyxla.tf2xla.xla_op_kernel import lowering

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.geometry.shape_operands import shape_of
 from cyxla.core.framework.philox_state import RESERVED, check_algorithm
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import ShapeError

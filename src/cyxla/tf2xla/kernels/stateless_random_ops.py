@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.geometry.shape_operands import shape_of
 from cyxla.core.framework.philox_state import PHILOX
 from cyxla.core.framework.types import DataType
 from cyxla.tf2xla.lib import philox

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cyxla.core.framework.declarations.op import OpRegistry
-from cyxla.core.framework.geometry.operands import axes_of, axis_of
+from cyxla.core.framework.geometry.shape_operands import axes_of, axis_of
 from cyxla.core.framework.shape_fns.common import ELEMENTWISE_SHAPES
 from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, require_static, set_dynamic_size, split_dynamic
 from cyxla.types import ElementType

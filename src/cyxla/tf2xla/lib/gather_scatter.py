@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.scattering import check_nd_shapes
+from cyxla.core.framework.geometry.gather_scatter import check_nd_shapes
 from cyxla.errors import ShapeError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.scattering import check_nd_shapes
+from cyxla.core.framework.geometry.gather_scatter import check_nd_shapes
 from cyxla.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import each_axis
+from cyxla.core.framework.geometry.shape_operands import each_axis
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.geometry.operands import axis_of, sizes_of
+from cyxla.core.framework.geometry.shape_operands import axis_of, sizes_of
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from cyxla.xla.hlo import module_functions
 from cyxla.xla.hlo import ops as _ops  # registers every opcode
 from cyxla.xla.hlo.computation import Computation
-from cyxla.xla.hlo.infer import infer_from_shapes, infer_shape
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order, implement_methods
 from cyxla.xla.hlo.opcode import OPCODES, Opcode, Site, complete_attrs, lookup
+from cyxla.xla.hlo.shape_inference import infer_from_shapes, infer_shape
 from cyxla.xla.hlo.verifier import verify
 from cyxla.xla.hlo.visitor import Visitor
 

@@ -9,11 +9,11 @@ from typing import Any
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OpError, ShapeError
 from cyxla.types import MAX_ELEMENTS, Shape
 from cyxla.xla.hlo.computation import Computation
-from cyxla.xla.hlo.infer import infer_instruction
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.limits import MAX_ARRAY_BYTES, MAX_COMPUTATIONS, MAX_INSTRUCTIONS, MAX_LEAVES, MAX_RANK, check_limit
 from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.ops.checks import same_value
+from cyxla.xla.hlo.shape_inference import infer_instruction
 
 # Opcodes that the operand of the second half of an asynchronous operation may have.
 STARTS = {

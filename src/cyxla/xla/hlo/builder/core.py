@@ -21,9 +21,9 @@ from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder.computation import ProgramShape, XlaComputation, copy_computations
 from cyxla.xla.hlo.builder.operators import Operators
 from cyxla.xla.hlo.computation import Computation
-from cyxla.xla.hlo.infer import infer_shape
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
+from cyxla.xla.hlo.shape_inference import infer_shape
 from cyxla.xla.hlo.verifier import verify
 
 _HERE = str(Path(__file__).parent)

@@ -12,11 +12,11 @@ from cyxla.errors import ElidedConstantWarning, HloParseError, InvalidArgumentEr
 from cyxla.types import Literal, Shape
 from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.computation import Computation
-from cyxla.xla.hlo.infer import infer_shape
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS, MAX_LEAVES, MAX_NESTING
 from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.opcode import OPCODES, Opcode
+from cyxla.xla.hlo.shape_inference import infer_shape
 from cyxla.xla.hlo.text.attributes import COMMON, kind_of
 from cyxla.xla.hlo.text.header import check_aliases, read_header, read_stack_frames
 from cyxla.xla.hlo.text.lexer import NAME, WS, Cursor, Pattern, blank_comments

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import ConvDims, Window, WindowDim
-from cyxla.xla.hlo.builder.core import XlaOp, deferred
 from cyxla.xla.hlo.builder.elementwise import as_dtype
+from cyxla.xla.hlo.builder.xla_builder import XlaOp, deferred
 
 Padding = str | Sequence[tuple[int, int]]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from cyxla.types import Shape
 from cyxla.xla.hlo.attributes import ReplicaGroups
 from cyxla.xla.hlo.builder.computation import XlaComputation
-from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
+from cyxla.xla.hlo.builder.data_movement import as_list
 from cyxla.xla.hlo.builder.functional import scalar_computation
-from cyxla.xla.hlo.builder.movement import as_list
+from cyxla.xla.hlo.builder.xla_builder import XlaBuilder, XlaOp, deferred
 
 Groups = ReplicaGroups | Sequence[Sequence[int]]
 Values = XlaOp | Sequence[XlaOp]

@@ -12,7 +12,7 @@ import numpy as np
 from cyxla.errors import DTypeError, ShapeError
 from cyxla.types import ElementType, Literal, Shape, element_type
 from cyxla.xla.hlo.attributes import ResultAccuracy
-from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
+from cyxla.xla.hlo.builder.xla_builder import XlaBuilder, XlaOp, deferred
 from cyxla.xla.hlo.opcode import OPCODES
 
 Scalar = bool | int | float | complex | np.generic

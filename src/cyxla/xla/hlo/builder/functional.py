@@ -11,9 +11,9 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import Alias, DomainAttr, Sharding, Window, WindowDim
 from cyxla.xla.hlo.builder.computation import XlaComputation
 from cyxla.xla.hlo.builder.contraction import Padding, make_padding
-from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
+from cyxla.xla.hlo.builder.data_movement import as_list
 from cyxla.xla.hlo.builder.elementwise import Operand, as_dtype, lift
-from cyxla.xla.hlo.builder.movement import as_list
+from cyxla.xla.hlo.builder.xla_builder import XlaBuilder, XlaOp, deferred
 
 
 @lru_cache(maxsize=512)

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from cyxla.xla.hlo.builder import contraction, effects, elementwise, functional, movement
+from cyxla.xla.hlo.builder import contraction, data_movement, effects, elementwise, functional
 from cyxla.xla.hlo.builder.contraction import *  # noqa: F403
-from cyxla.xla.hlo.builder.core import XlaOp, deferred
+from cyxla.xla.hlo.builder.data_movement import *  # noqa: F403
 from cyxla.xla.hlo.builder.effects import *  # noqa: F403
 from cyxla.xla.hlo.builder.elementwise import *  # noqa: F403
 from cyxla.xla.hlo.builder.elementwise import python_name
 from cyxla.xla.hlo.builder.functional import *  # noqa: F403
-from cyxla.xla.hlo.builder.movement import *  # noqa: F403
 from cyxla.xla.hlo.builder.operators import FUNCTIONS
+from cyxla.xla.hlo.builder.xla_builder import XlaOp, deferred
 from cyxla.xla.hlo.opcode import OPCODES, Opcode
 
-_MODULES = (elementwise, movement, contraction, functional, effects)
+_MODULES = (elementwise, data_movement, contraction, functional, effects)
 _GENERATED: Final[dict[str, Callable[..., XlaOp]]] = {}
 
 # fmt: off

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cyxla.xla.hlo.builder.core import XlaOp
+    from cyxla.xla.hlo.builder.xla_builder import XlaOp
 
 #: Builder functions by name; `functions`, which the package imports, fills the table.
 FUNCTIONS: dict[str, Callable[..., XlaOp]] = {}

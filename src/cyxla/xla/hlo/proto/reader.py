@@ -20,7 +20,7 @@ from cyxla.xla.hlo.proto.attributes import codec
 from cyxla.xla.hlo.proto.schema import escaped, messages, text
 from cyxla.xla.hlo.proto.values import read_metadata, read_shape, read_sharding
 from cyxla.xla.hlo.text.lexer import quote
-from cyxla.xla.hlo.text.names import IGNORED_ATTRIBUTES
+from cyxla.xla.hlo.text.spellings import IGNORED_ATTRIBUTES
 
 T = TypeVar("T")
 _ALIAS_KINDS = {0: "may-alias", 1: "may-alias", 2: "must-alias"}

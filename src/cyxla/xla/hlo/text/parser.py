@@ -21,7 +21,8 @@ from cyxla.xla.hlo.text.attributes import COMMON, kind_of
 from cyxla.xla.hlo.text.header import check_aliases, read_header, read_stack_frames
 from cyxla.xla.hlo.text.lexer import NAME, WS, Cursor, Pattern, blank_comments
 from cyxla.xla.hlo.text.literals import read_literal
-from cyxla.xla.hlo.text.names import (
+from cyxla.xla.hlo.text.shapes import ARRAY, ShapeReader
+from cyxla.xla.hlo.text.spellings import (
     ASYNC_ATTRIBUTES,
     IGNORED_ATTRIBUTES,
     IGNORED_VALUES,
@@ -29,7 +30,6 @@ from cyxla.xla.hlo.text.names import (
     call_names,
     split_async,
 )
-from cyxla.xla.hlo.text.shapes import ARRAY, ShapeReader
 
 _HEAD = Pattern(rf"(ROOT[ \t\r\n]++)?+(?:%({NAME}){WS}|([A-Za-z_][\w.\-]*+)[ \t\r\n]++)=(?!=)")
 _SHAPE = Pattern(rf"({ARRAY})[ \t\r\n]++(?=[a-z])")

@@ -18,7 +18,7 @@ from cyxla.xla.hlo.text.attributes import COMMON, kind_of
 from cyxla.xla.hlo.text.header import header_text, stack_frames_text
 from cyxla.xla.hlo.text.lexer import KEYWORDS, quote
 from cyxla.xla.hlo.text.literals import literal_text
-from cyxla.xla.hlo.text.names import CALL_PRINT_ORDER
+from cyxla.xla.hlo.text.spellings import CALL_PRINT_ORDER
 
 _ALWAYS = {("broadcast", "dimensions"), ("dot", "lhs_contracting_dims"), ("dot", "rhs_contracting_dims")}
 _ALWAYS |= {("topk", "largest")}

@@ -10,8 +10,8 @@ from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim
 from cyxla.xla.hlo.builder.computation import XlaComputation
-from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
 from cyxla.xla.hlo.builder.elementwise import Operand, lift
+from cyxla.xla.hlo.builder.xla_builder import XlaBuilder, XlaOp, deferred
 
 
 @deferred

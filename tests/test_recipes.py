@@ -44,7 +44,7 @@ RECIPES = {
             f"{XLA}/hlo/ops/elementwise.py": [
                 ('unary( "cbrt"', 'unary( "cotdg", FLOAT, ulp=8, xla="CotDg", cost=1.0)'),
             ],
-            f"{XLA}/evaluator/numerics/meanings.py": [
+            f"{XLA}/evaluator/numerics/elementwise_functions.py": [
                 ('_meaning("cbrt"', '_meaning("cotdg", smooth=lambda x: 1 / np.tan(np.deg2rad(x)))'),
             ],
             "include/cyxla/math_inverse.h": [("/* ---- cube root", """

@@ -17,7 +17,7 @@ from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Kind, from_numpy
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.complex_math import absolute, complex_of
-from cyxla.xla.evaluator.numerics.meanings import MEANINGS, Meaning
+from cyxla.xla.evaluator.numerics.elementwise_functions import MEANINGS, Meaning
 from cyxla.xla.evaluator.ops.convert import convert_array, dtype_of, round_float, widen_integer, wrap_integer
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array

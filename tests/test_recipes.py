@@ -269,7 +269,7 @@ After::
 """
 
 from cyxla.xla.hlo import HloModule, Instruction
-from cyxla.xla.passes.engine.writer import rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import rewrite_each
 
 
 def run(module: HloModule) -> bool:

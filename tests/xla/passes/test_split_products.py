@@ -14,10 +14,10 @@ from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, parse_module
 from cyxla.xla.hlo.attributes import SliceDim
 from cyxla.xla.passes.engine.clone import clone
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.simplify import dce
 from cyxla.xla.passes.specialise import split_products
-from cyxla.xla.passes.specialise.known import Known
+from cyxla.xla.passes.specialise.known_values import Known
 
 
 def attention(chain: str, parts: str, root: str) -> str:

@@ -6,7 +6,7 @@ from itertools import product
 from cyxla.types import Shape
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim, WindowDim
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:

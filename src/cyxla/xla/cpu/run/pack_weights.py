@@ -22,10 +22,10 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.dot.emit import panel_width
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.hlo import HloModule, Instruction
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
 from cyxla.xla.passes.specialise import pack_convolution
-from cyxla.xla.passes.specialise.known import Known
+from cyxla.xla.passes.specialise.known_values import Known
 
 MIN_PACKED_BYTES: Final = 2 * machine.L1_BYTES  # bytes of weights
 

@@ -21,7 +21,7 @@ from functools import reduce
 from cyxla.types import ElementType, Shape, element_type
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.attributes import SliceDim
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:

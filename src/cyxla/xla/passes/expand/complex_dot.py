@@ -22,7 +22,7 @@ from math import prod
 
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.attributes import SliceDim
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 from cyxla.xla.passes.expand.dot import DotDims, work_type
 
 MIN_MULTIPLICATIONS = 1 << 12  # multiplications; below, the rewrite costs more than it saves

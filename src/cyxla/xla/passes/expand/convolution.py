@@ -21,7 +21,7 @@ from math import prod
 from cyxla.types import ElementType
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 ROW_BYTES = 64  # least row of results of the kernels with the batch last
 PANEL_BYTES = (256, 192, 128, 64)  # one row of a panel of weights, the best first

@@ -30,7 +30,7 @@ from typing import NamedTuple, TypeAlias
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import HloModule, Instruction
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:

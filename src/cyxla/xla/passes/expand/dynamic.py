@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from cyxla.types import ElementType, Literal
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.observer import replace
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 
 _S32: Final = ElementType.S32
 

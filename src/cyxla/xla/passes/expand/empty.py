@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.passes.engine.observer import replace
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 
 _SOURCES = frozenset({"parameter", "constant"})
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from cyxla.types import ElementType
 from cyxla.xla.hlo import HloModule, Instruction
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:

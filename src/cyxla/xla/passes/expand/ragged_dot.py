@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import HloModule, Instruction
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 _DIMS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
 

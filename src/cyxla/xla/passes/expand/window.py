@@ -24,7 +24,7 @@ from cyxla.types import Shape
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim, Window, WindowDim
 from cyxla.xla.hlo.combiners import IDEMPOTENT, combiner, starts_from_identity
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 _SMALL = 32  # elements of a window for which there is a kernel
 

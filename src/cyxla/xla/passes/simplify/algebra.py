@@ -29,7 +29,7 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo import OPCODES, HloModule, Instruction
 from cyxla.xla.passes.engine.pattern import UNIFORM, Const, Match, Uniform, Var, attr, op, uniform_value
 from cyxla.xla.passes.engine.rewrite import RewritePass, Rule, any_of, rule
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.simplify.algebra_movement import MOVEMENT
 from cyxla.xla.passes.simplify.algebra_reduce import REDUCTIONS
 

@@ -26,7 +26,7 @@ from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim
 from cyxla.xla.passes.engine.pattern import Match, Uniform, Var, attr, compute, op, uniform_value
 from cyxla.xla.passes.engine.rewrite import Rule, any_of, rule
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 
 x, y, v, w, c = Var("x"), Var("y"), Var("v"), Var("w"), Uniform("c")
 p, q = attr("p"), attr("q")

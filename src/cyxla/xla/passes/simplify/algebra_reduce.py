@@ -25,7 +25,7 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.engine.pattern import Match, Var, attr, full, is_number, op, special
 from cyxla.xla.passes.engine.rewrite import Rule, rule
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.simplify.algebra_movement import unit_map
 
 x, y, v, w = Var("x"), Var("y"), Var("v"), Var("w")

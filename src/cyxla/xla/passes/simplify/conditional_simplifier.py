@@ -28,7 +28,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_body
 from cyxla.xla.passes.engine.pattern import uniform_value
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 MAX_INSTRUCTIONS: Final = 8  # of a branch that is computed unconditionally
 MAX_ELEMENTS: Final = 64  # of its largest array

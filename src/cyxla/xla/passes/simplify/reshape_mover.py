@@ -23,7 +23,7 @@ from typing import Final
 from cyxla.xla.hlo import OPCODES, HloModule, Instruction
 from cyxla.xla.passes.engine.pattern import Match, uniform_value
 from cyxla.xla.passes.engine.rewrite import RewritePass, Rule, any_of
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 
 _MOVES: Final = ("reshape", "transpose")
 MAX_STEPS: Final = 8  # length of the lookahead

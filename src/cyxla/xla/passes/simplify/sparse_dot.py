@@ -28,7 +28,7 @@ from cyxla.types import ElementType, Literal, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_instruction
 from cyxla.xla.passes.engine.observer import replace
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.simplify.constant_folding import NOT_FOLDED, work
 
 MAX_TAPS: Final = 8  # nonzero elements of a column

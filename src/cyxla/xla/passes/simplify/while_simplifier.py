@@ -31,7 +31,7 @@ from typing import Final
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_body, copy_instruction
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 #: Opcodes worth hoisting, besides functions that are not exact.

@@ -30,7 +30,7 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.hlo.attributes import SliceDim
 from cyxla.xla.passes.engine.pattern import uniform_value
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
 _SMALLEST_SHARE: Final = 0.5  # of an array that an update has to replace
 

@@ -26,9 +26,9 @@ from typing import Final
 from cyxla.types import ElementType
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_instruction
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.expand.dot import DotDims
-from cyxla.xla.passes.specialise.known import Known, KnownWriter
+from cyxla.xla.passes.specialise.known_values import Known, KnownWriter
 
 _TYPES: Final = (ElementType.F32, ElementType.F64)
 _AFFINE: Final = frozenset({"add", "subtract", "multiply", "divide", "negate"})

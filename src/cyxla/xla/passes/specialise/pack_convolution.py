@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from cyxla.types import ElementType
 from cyxla.xla.hlo import HloModule, Instruction
-from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 from cyxla.xla.passes.expand.convolution import PANEL_BYTES, channels_last, packed_labels, panel_window
 
 

@@ -37,8 +37,8 @@ from cyxla.xla.passes.simplify import dce, simplification
 from cyxla.xla.passes.simplify.algebra import algebra
 from cyxla.xla.passes.simplify.constant_folding import work
 from cyxla.xla.passes.specialise import fold_scale, split_products
-from cyxla.xla.passes.specialise.hoist import hoist_from_loops
-from cyxla.xla.passes.specialise.known import Known
+from cyxla.xla.passes.specialise.hoist_known_values import hoist_from_loops
+from cyxla.xla.passes.specialise.known_values import Known
 
 ALWAYS_KEPT_BYTES: Final = 64 << 10  # bytes that are worth keeping whatever their sources
 MAX_GROWTH: Final = 2  # largest ratio of an array to the fixed arguments that it depends on

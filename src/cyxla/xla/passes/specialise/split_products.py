@@ -28,9 +28,9 @@ from typing import Final
 from cyxla.xla.hlo import OPCODES, HloModule, Instruction
 from cyxla.xla.hlo.attributes import SliceDim
 from cyxla.xla.passes.engine.clone import copy_instruction
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.expand.dot import DotDims
-from cyxla.xla.passes.specialise.known import Known, KnownWriter
+from cyxla.xla.passes.specialise.known_values import Known, KnownWriter
 
 MAX_STEPS: Final = 64  # between a product and its slices
 MIN_COLUMNS: Final = 64  # of a product that is worth a kernel of its own

@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_instruction
-from cyxla.xla.passes.engine.writer import Writer
-from cyxla.xla.passes.specialise.known import Known
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
+from cyxla.xla.passes.specialise.known_values import Known
 
 
 def hoist_from_loops(

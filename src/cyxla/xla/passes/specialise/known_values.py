@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
-from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.simplify.while_simplifier import effects_of
 
 #: Opcodes that depend on the call, keep values apart, or communicate with the outside.

@@ -8,7 +8,7 @@ import pytest
 
 import cyxla
 from cyxla.xla.service.explanation import Explanation
-from cyxla.xla.service.operations import operations
+from cyxla.xla.service.operation_count import operations
 from cyxla.xla.service.refusal import Refusal
 
 COMPUTATIONS = """

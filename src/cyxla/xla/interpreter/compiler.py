@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Compiler, Executable
-from cyxla.xla.service.evaluated import EvaluatedExecutable
+from cyxla.xla.service.evaluated_executable import EvaluatedExecutable
 
 
 class InterpreterCompiler(Compiler):

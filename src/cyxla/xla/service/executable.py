@@ -100,7 +100,7 @@ class Executable(ABC):
         InvalidArgumentError
             An argument does not exist or does not match its parameter; the message names it.
         """
-        from cyxla.xla.service.bound import check_bound, private_copy
+        from cyxla.xla.service.bound_arguments import check_bound, private_copy
 
         fixed = check_bound(arguments, self.names, self.inputs)
         return BoundExecutable(self, {k: private_copy(v) for k, v in fixed.items()}) if fixed else self

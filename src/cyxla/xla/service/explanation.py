@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.service.operations import operations
+from cyxla.xla.service.operation_count import operations
 from cyxla.xla.service.refusal import Refusal
 
 _TITLES = (

@@ -29,7 +29,7 @@ from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.service import CompileOptions
-from cyxla.xla.service.bound import private_copy
+from cyxla.xla.service.bound_arguments import private_copy
 
 if TYPE_CHECKING:
     from cyxla.xla.service.explanation import Explanation

@@ -20,7 +20,7 @@ from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, 
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Executable
-from cyxla.xla.service.evaluated import EvaluatedExecutable
+from cyxla.xla.service.evaluated_executable import EvaluatedExecutable
 
 if TYPE_CHECKING:
     from cyxla.xla.service.explanation import Explanation

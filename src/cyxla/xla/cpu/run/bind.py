@@ -20,7 +20,7 @@ from cyxla.xla.cpu.run.pack_weights import pack
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes.specialise.prologue import Specialised, specialise
 from cyxla.xla.service import CompileOptions, Executable
-from cyxla.xla.service.bound import aligned_copy, private_copy
+from cyxla.xla.service.bound_arguments import aligned_copy, private_copy
 from cyxla.xla.service.donation import resolve_donation
 
 Compile: TypeAlias = "Callable[[HloModule, CompileOptions], Executable]"

@@ -191,7 +191,7 @@ class CpuExecutable(Program, Executable):
 
     def _checked_arguments(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
         """Return the arguments to fix, by parameter of the module that runs."""
-        from cyxla.xla.service.bound import check_bound
+        from cyxla.xla.service.bound_arguments import check_bound
 
         fixed = {self._unbound[k]: v for k, v in check_bound(arguments, self.names, self.inputs).items()}
         self._check_not_donated(fixed)

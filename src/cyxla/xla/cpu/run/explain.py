@@ -21,7 +21,7 @@ from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.donation import donated, resolve_donation
 from cyxla.xla.service.explanation import Explanation, KernelReport
-from cyxla.xla.service.operations import operations
+from cyxla.xla.service.operation_count import operations
 from cyxla.xla.service.refusal import Refusal
 
 #: Kinds of kernels of which the library has functions.

@@ -98,7 +98,7 @@ def _antitranspose(body: Body, ins: Instruction, index: Index) -> _Steps:
 
 HANDLERS["antitranspose"] = _antitranspose
 ''')],
-            f"{XLA}/stablehlo/movement.py": [("", '''
+            f"{XLA}/stablehlo/data_movement.py": [("", '''
 
 @handles("antitranspose")
 def _antitranspose(c: Context, op: Operation, xs: list[XlaOp]) -> Results:

@@ -1,9 +1,8 @@
 """StableHLO text: a reader into HLO, and a writer.
 
-`lexer`, `types`, `dense`, `attributes`, `pretty` and `parser` read MLIR into the operations of `syntax`; `context`
-lowers
-them to HLO, each by the function that `registry` has for its name. `writer` does the reverse, by the table of
-`write_ops`.
+`lexer`, `types`, `dense_elements`, `attributes`, `pretty_forms` and `parser` read MLIR into the operations of `syntax`;
+`context` lowers them to HLO, each by the function that `registry` has for its name. `writer` does the reverse, by the
+table of `write_ops`.
 """
 
 from __future__ import annotations

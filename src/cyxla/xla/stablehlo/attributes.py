@@ -14,7 +14,7 @@ import numpy as np
 
 from cyxla.errors import ResourceExhaustedError
 from cyxla.types import ElementType, Literal, Shape
-from cyxla.xla.stablehlo.dense import DenseError, elements_of, from_bytes, in_range, signed
+from cyxla.xla.stablehlo.dense_elements import DenseError, elements_of, from_bytes, in_range, signed
 from cyxla.xla.stablehlo.lexer import Lexer, symbol, unquote
 from cyxla.xla.stablehlo.types import TypeReader, unsupported
 

@@ -23,8 +23,8 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
 from cyxla.xla.stablehlo.attributes import Location, resolve
-from cyxla.xla.stablehlo.extras import extras_of
-from cyxla.xla.stablehlo.functions import Function, Functions
+from cyxla.xla.stablehlo.common_attributes import extras_of
+from cyxla.xla.stablehlo.function_order import Function, Functions
 from cyxla.xla.stablehlo.lexer import Lexer
 from cyxla.xla.stablehlo.registry import HANDLERS, MIN_OPERANDS
 from cyxla.xla.stablehlo.shared_builder import SharedBuilder, SharedModule

@@ -11,8 +11,8 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.ops.contraction import DOT_ALGORITHMS
 from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context
+from cyxla.xla.stablehlo.data_movement import dimension_numbers
 from cyxla.xla.stablehlo.elementwise import arity
-from cyxla.xla.stablehlo.movement import dimension_numbers
 from cyxla.xla.stablehlo.registry import (
     Results,
     choice,

@@ -10,8 +10,8 @@ from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import Window, WindowDim
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.stablehlo.context import Context
+from cyxla.xla.stablehlo.data_movement import dim_lists, dimension_numbers
 from cyxla.xla.stablehlo.elementwise import BINARY
-from cyxla.xla.stablehlo.movement import dim_lists, dimension_numbers
 from cyxla.xla.stablehlo.registry import Results, field_int, flag, handles, int_list, integer, pairs
 from cyxla.xla.stablehlo.syntax import Operation, Region
 

@@ -7,7 +7,7 @@ from typing import Any
 from cyxla.types import Shape
 from cyxla.xla.stablehlo.attributes import AttributeReader
 from cyxla.xla.stablehlo.lexer import Lexer, unquote
-from cyxla.xla.stablehlo.pretty import read_pretty
+from cyxla.xla.stablehlo.pretty_forms import read_pretty
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 from cyxla.xla.stablehlo.types import TypeReader, unsupported
 

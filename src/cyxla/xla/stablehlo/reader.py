@@ -10,16 +10,16 @@ from cyxla.types import UNBOUNDED, Shape
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.hlo.attributes import BufferDonor, InputOutputAlias
 from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
-from cyxla.xla.stablehlo import chlo, collective, contraction, control, elementwise, functional, movement
+from cyxla.xla.stablehlo import chlo, collective, contraction, control, data_movement, elementwise, functional
+from cyxla.xla.stablehlo.common_attributes import extras_of
 from cyxla.xla.stablehlo.context import Context, Converter, fits
 from cyxla.xla.stablehlo.detect import BYTE_ORDER_MARK
-from cyxla.xla.stablehlo.extras import extras_of
-from cyxla.xla.stablehlo.functions import Function, Functions
+from cyxla.xla.stablehlo.function_order import Function, Functions
 from cyxla.xla.stablehlo.parser import Parser
 from cyxla.xla.stablehlo.syntax import Operation, Region
 from cyxla.xla.stablehlo.types import unsupported
 
-_ = (chlo, collective, contraction, control, elementwise, functional, movement)  # registers handlers
+_ = (chlo, collective, contraction, control, elementwise, functional, data_movement)  # registers handlers
 
 
 def read_stablehlo(text: str, arguments: Sequence[Shape] | None = None) -> HloModule:

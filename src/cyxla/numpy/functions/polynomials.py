@@ -12,7 +12,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.traced_array import as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values
-from cyxla.numpy.ufuncs.integers import any_of
+from cyxla.numpy.ufuncs.integer_loops import any_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import functions as xla
 

@@ -21,7 +21,7 @@ from cyxla.numpy.ufunc_methods.cumulative import cumulative
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, axes_of, flag, kept_sizes, mask_of, reduce_op
 from cyxla.numpy.ufunc_methods.reduce import reduce as reduce_by_opcode
 from cyxla.numpy.ufuncs.apply import broadcast_to, call, convert_checked, emitter_of, to_outputs
-from cyxla.numpy.ufuncs.emitting import Emit
+from cyxla.numpy.ufuncs.loop_helpers import Emit
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla

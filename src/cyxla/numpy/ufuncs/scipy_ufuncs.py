@@ -11,9 +11,9 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.trace import Rule
-from cyxla.numpy.ufuncs import floats as flt
-from cyxla.numpy.ufuncs import gammas
-from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, with_vjp
+from cyxla.numpy.ufuncs import float_loops as flt
+from cyxla.numpy.ufuncs import gamma_functions
+from cyxla.numpy.ufuncs.loop_helpers import Cotangents, Emit, Ops, Vjp, with_vjp
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -157,7 +157,7 @@ def _kl_div(x: XlaOp, y: XlaOp) -> XlaOp:
     apart = select(inside, (x - y) / y, zero)
     ratio = select(inside, x / y, const(x, 1))
     near = xla.and_(xla.gt(ratio, const(x, 0.5)), xla.lt(ratio, const(x, 2)))
-    close = y * (ratio * gammas.log1p_minus(apart, ratio) + apart * apart)
+    close = y * (ratio * gamma_functions.log1p_minus(apart, ratio) + apart * apart)
     found = select(near, close, entropy - x + y)
     return select(inside, found, select(edge, y, entropy))
 
@@ -315,7 +315,7 @@ def _gamma_by_shape(sign: float) -> Callable[..., XlaOp]:
 def _beta_density(sign: float) -> Callable[..., XlaOp]:
     def slope(out: XlaOp, a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
         one = const(x, 1)
-        power = (a - one) * xla.log(x) + (b - one) * xla.log_plus_one(-x) - gammas.betaln(a, b)
+        power = (a - one) * xla.log(x) + (b - one) * xla.log_plus_one(-x) - gamma_functions.betaln(a, b)
         return const(x, sign) * xla.exponential(power)
 
     return slope
@@ -351,10 +351,10 @@ def _f64(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
     return _with_partials(in_f64(function), *slopes)
 
 
-_DIGAMMA = _f64(gammas.psi, lambda out, x: _polygamma(1)(x))
-_ZETA = last_operand_only(in_f64(gammas.hurwitz), "zeta", _zeta_slope)
-_GAMMAINC = _f64(lambda a, x: gammas.gammainc_pair(a, x)[0], _gamma_by_shape(1), _gamma_density(1))
-_GAMMAINCC = _f64(lambda a, x: gammas.gammainc_pair(a, x)[1], _gamma_by_shape(-1), _gamma_density(-1))
+_DIGAMMA = _f64(gamma_functions.psi, lambda out, x: _polygamma(1)(x))
+_ZETA = last_operand_only(in_f64(gamma_functions.hurwitz), "zeta", _zeta_slope)
+_GAMMAINC = _f64(lambda a, x: gamma_functions.gammainc_pair(a, x)[0], _gamma_by_shape(1), _gamma_density(1))
+_GAMMAINCC = _f64(lambda a, x: gamma_functions.gammainc_pair(a, x)[1], _gamma_by_shape(-1), _gamma_density(-1))
 
 # fmt: off
 _TABLE: dict[str, Emit] = {
@@ -397,19 +397,19 @@ _TABLE: dict[str, Emit] = {
     "i0e":           _f64(special.bessel_i0e, lambda out, x: in_f64(special.bessel_i1e)(x) - xla.sign(x) * out),
     "i1":            _f64(_i1, lambda out, x: in_f64(_i1_slope)(out, x)),
     "i1e":           _f64(special.bessel_i1e, lambda out, x: in_f64(_i1e_slope)(out, x)),
-    "gamma":         _f64(gammas.gamma, lambda out, x: out * _DIGAMMA(x)),
-    "gammaln":       _f64(gammas.gammaln, lambda out, x: _DIGAMMA(x)),
-    "loggamma":      _f64(gammas.loggamma, lambda out, x: _DIGAMMA(x)),
-    "rgamma":        _f64(gammas.rgamma, lambda out, x: -out * _DIGAMMA(x)),
-    "gammasgn":      gammas.gammasgn,
-    "psi":           _f64(gammas.psi, lambda out, x: _polygamma(1)(x)),
-    "beta":          _f64(gammas.beta, *(lambda out, a, b, k=k: out * (_DIGAMMA((a, b)[k])
+    "gamma":         _f64(gamma_functions.gamma, lambda out, x: out * _DIGAMMA(x)),
+    "gammaln":       _f64(gamma_functions.gammaln, lambda out, x: _DIGAMMA(x)),
+    "loggamma":      _f64(gamma_functions.loggamma, lambda out, x: _DIGAMMA(x)),
+    "rgamma":        _f64(gamma_functions.rgamma, lambda out, x: -out * _DIGAMMA(x)),
+    "gammasgn":      gamma_functions.gammasgn,
+    "psi":           _f64(gamma_functions.psi, lambda out, x: _polygamma(1)(x)),
+    "beta":          _f64(gamma_functions.beta, *(lambda out, a, b, k=k: out * (_DIGAMMA((a, b)[k])
                                     - _DIGAMMA(a + b)) for k in range(2))),
-    "betaln":        _f64(gammas.betaln, *(lambda out, a, b, k=k: _DIGAMMA((a, b)[k])
+    "betaln":        _f64(gamma_functions.betaln, *(lambda out, a, b, k=k: _DIGAMMA((a, b)[k])
                                       - _DIGAMMA(a + b) for k in range(2))),
-    "betainc":       last_operand_only(in_f64(lambda a, b, x: gammas.betainc_pair(a, b, x)[0]), "betainc",
+    "betainc":       last_operand_only(in_f64(lambda a, b, x: gamma_functions.betainc_pair(a, b, x)[0]), "betainc",
                                        _beta_density(1)),
-    "betaincc":      last_operand_only(in_f64(lambda a, b, x: gammas.betainc_pair(a, b, x)[1]), "betaincc",
+    "betaincc":      last_operand_only(in_f64(lambda a, b, x: gamma_functions.betainc_pair(a, b, x)[1]), "betaincc",
                                        _beta_density(-1)),
     "gammainc":      _GAMMAINC,
     "gammaincc":     _GAMMAINCC,
@@ -419,9 +419,9 @@ _TABLE: dict[str, Emit] = {
     "gdtrc":         _gamma_distribution(_GAMMAINCC),
     "pdtr":          _poisson(_GAMMAINCC),
     "pdtrc":         _poisson(_GAMMAINC),
-    "binom":         _f64(gammas.binom),
+    "binom":         _f64(gamma_functions.binom),
     "_zeta":         _ZETA,
-    "_riemann_zeta": _f64(gammas.zeta),
+    "_riemann_zeta": _f64(gamma_functions.zeta),
 }
 # fmt: on
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cyxla.numpy.ufuncs import complexes as cplx
-from cyxla.numpy.ufuncs import floats as flt
-from cyxla.numpy.ufuncs import integers as integer
-from cyxla.numpy.ufuncs.emitting import Emit, by_kind, full, in_f32, same, zero_gradient
+from cyxla.numpy.ufuncs import complex_loops as cplx
+from cyxla.numpy.ufuncs import float_loops as flt
+from cyxla.numpy.ufuncs import integer_loops as integer
+from cyxla.numpy.ufuncs.loop_helpers import Emit, by_kind, full, in_f32, same, zero_gradient
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from cyxla.numpy.ufuncs import floats as flt
+from cyxla.numpy.ufuncs import float_loops as flt
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import gamma_function, special, special_loops

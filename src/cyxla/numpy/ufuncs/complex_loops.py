@@ -7,9 +7,9 @@ from math import e, log, log2, log10
 
 import numpy as np
 
-from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, full, with_vjp
-from cyxla.numpy.ufuncs.floats import copysign, integer_power, is_inf, is_nan, length
-from cyxla.numpy.ufuncs.integers import known_constant
+from cyxla.numpy.ufuncs.float_loops import copysign, integer_power, is_inf, is_nan, length
+from cyxla.numpy.ufuncs.integer_loops import known_constant
+from cyxla.numpy.ufuncs.loop_helpers import Cotangents, Emit, Ops, Vjp, full, with_vjp
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

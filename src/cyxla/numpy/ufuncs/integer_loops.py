@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.ufuncs.emitting import UNSIGNED_OF, Emit, full
+from cyxla.numpy.ufuncs.loop_helpers import UNSIGNED_OF, Emit, full
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla

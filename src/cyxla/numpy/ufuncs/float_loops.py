@@ -6,7 +6,8 @@ from math import e, log, log10, pi
 
 import numpy as np
 
-from cyxla.numpy.ufuncs.emitting import (
+from cyxla.numpy.ufuncs.integer_loops import known_constant
+from cyxla.numpy.ufuncs.loop_helpers import (
     BIAS,
     BITS,
     MANTISSA,
@@ -20,7 +21,6 @@ from cyxla.numpy.ufuncs.emitting import (
     with_vjp,
     zero_gradient,
 )
-from cyxla.numpy.ufuncs.integers import known_constant
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

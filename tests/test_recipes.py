@@ -108,7 +108,7 @@ def _antitranspose(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
             f"{XLA}/stablehlo/write_ops.py": [
                 ('    "transpose":  ', '    "antitranspose": _plain("stablehlo.antitranspose"),'),
             ],
-            "src/cyxla/numpy/gradient/movement.py": [("", '''
+            "src/cyxla/numpy/gradient/data_movement.py": [("", '''
 
 @rule("antitranspose")
 def antitranspose(node: Node) -> Cotangents:

@@ -2,6 +2,6 @@
 
 from cyxla.numpy.gradient.api import grad, value_and_grad, vjp
 from cyxla.numpy.gradient.composites import composite
-from cyxla.numpy.gradient.custom import checkpoint, custom_vjp, stop_gradient
+from cyxla.numpy.gradient.custom_derivatives import checkpoint, custom_vjp, stop_gradient
 
 __all__ = ["checkpoint", "composite", "custom_vjp", "grad", "stop_gradient", "value_and_grad", "vjp"]

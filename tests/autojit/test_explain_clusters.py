@@ -73,7 +73,7 @@ def test_refusals(build):
     assert explanation.summary == summary
     assert [r for r in refusals if r not in explanation.refusals] == []
     assert session.explain() == str(explanation)
-    assert all(f"  {r}" in session.explain().splitlines() for r in refusals)
+    assert all(f"  clustering: {r}" in session.explain().splitlines() for r in refusals)
 
 
 def test_preparing_is_enough():

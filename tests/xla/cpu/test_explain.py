@@ -100,6 +100,36 @@ REFUSALS = {
         "x = f32[64] parameter(0) t = f32[64] tanh(x) b = f32[64,256] broadcast(t), dimensions={0} i = s32[64,256] parameter(1) c = f32[64,256] convert(i) r = f32[256,64] transpose(b), dimensions={1,0} v = f32[256,64] reshape(c) ROOT a = f32[256,64] add(r, v)", {},
         [Refusal("fusion", "tanh f32[64]", "each element is read several times and too costly to recompute")],
     ),
+    "rows that are read across": (
+        X + "e = f32[64,256] exponential(x) r = f32[64] reduce(e, zero), dimensions={1}, to_apply=add b = f32[256,64] broadcast(r), dimensions={1} y = f32[256,64] parameter(1) ROOT s = f32[256,64] subtract(y, b)", {},
+        [
+            Refusal("fusion", "reduce f32[64]", "its elements are not read in their order"),
+            Refusal("row fusion", "reduce f32[64] and subtract f32[256,64]", "it reads elements of other rows"),
+        ],
+    ),
+    "few rows": (
+        "x = f32[2,500000] parameter(0) zero = f32[] constant(0) e = f32[2,500000] exponential(x) r = f32[2] reduce(e, zero), dimensions={1}, to_apply=add b = f32[2,500000] broadcast(r), dimensions={0} ROOT d = f32[2,500000] divide(e, b)", {},
+        [
+            Refusal("row fusion", "exponential f32[2,500000] and reduce f32[2]", "too few rows for all cores"),
+            Refusal("row fusion", "reduce f32[2] and divide f32[2,500000]", "too few rows for all cores"),
+        ],
+    ),
+    "other values than those of rows": (
+        X + "r = f32[64] reduce(x, zero), dimensions={1}, to_apply=add i = s32[9] parameter(1) g = f32[9] gather(r, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1} ROOT q = f32[9] negate(g)", {},
+        [
+            Refusal("row fusion", "reduce f32[64] and negate f32[9]", "it computes values that are neither one for each row nor one for each element of a row"),
+            Refusal("horizontal fusion", "negate f32[9]", "it depends on the small kernels before it"),
+        ],
+    ),
+    "an array in common": (
+        X + "t = f32[64,256] tanh(x) n = f32[64,256] negate(x) ROOT p = (f32[64,256], f32[64,256]) tuple(t, n)", {},
+        [Refusal("fusion", "tanh f32[64,256] and negate f32[64,256]", "they share no value that is computed, only an array in memory: parameter f32[64,256]")],
+    ),
+    "small kernels, one too many": (
+        " ".join(f"p{k} = f32[{k + 2}] parameter({k}) n{k} = f32[{k + 2}] negate(p{k}) " for k in range(33))
+        + f"ROOT t = ({', '.join(f'f32[{k + 2}]' for k in range(33))}) tuple({', '.join(f'n{k}' for k in range(33))})", {},
+        [Refusal("horizontal fusion", "negate f32[34]", "the kernel before it has 32 parts")],
+    ),
     "behind a barrier": (
         X + "t = f32[64,256] tanh(x) b = f32[64,256] opt-barrier(t) ROOT n = f32[64,256] negate(b)", {},
         [Refusal("fusion", "tanh f32[64,256]", "an opt-barrier takes it from memory")],

@@ -25,8 +25,12 @@ def node(reads: list[Value], writes: list[Value], text: str = "static int KERNEL
 def test_what_depends_stays_behind():
     x, a, b, c, d = (value() for _ in range(5))
     nodes = [node([x], [a]), node([x], [b]), node([a], [c]), node([b, x], [d])]
-    found = fuse_small_kernels(nodes, [])
+    reasons = []
+    found = fuse_small_kernels(nodes, reasons)
     assert [n.step.writes for n in found] == [(a, b), (c, d)]
+    assert reasons == []
+    fuse_small_kernels([node([x], [a]), node([a], [b])], reasons)
+    assert [r.reason for r in reasons] == ["it depends on the small kernels before it"]
 
 
 def test_one_goes_past_what_it_does_not_need():
@@ -38,16 +42,18 @@ def test_one_goes_past_what_it_does_not_need():
 def test_not_too_many():
     x = value()
     outs = [value() for _ in range(2 * MAX_PARTS + 1)]
-    found = fuse_small_kernels([node([x], [o]) for o in outs], [])
+    reasons = []
+    found = fuse_small_kernels([node([x], [o]) for o in outs], reasons)
     assert [len(n.step.writes) for n in found] == [MAX_PARTS, MAX_PARTS, 1]
+    assert [r.reason for r in reasons] == [f"the kernel before it has {MAX_PARTS} parts"]
 
 
 @pytest.mark.parametrize(
     "more, why",
     [
-        ({}, None), ({"tasks": 2}, "several tasks"), ({"scratch": 64}, "more than arrays"),
-        ({"context": True}, "more than arrays"), ({"state": True}, "more than arrays"),
-        ({"functions": ("dpotrf",)}, "more than arrays"), ({"must_alias": ((0, 0),)}, "in place"),
+        ({}, None), ({"tasks": 2}, "several tasks"), ({"scratch": 64}, "scratch buffer"),
+        ({"context": True}, "cancellation"), ({"state": True}, "random numbers"),
+        ({"functions": ("dpotrf",)}, "calls functions"), ({"must_alias": ((0, 0),)}, "in place"),
     ],
 )  # fmt: skip
 def test_reasons(more, why):

@@ -144,5 +144,5 @@ def _bytes(ins: Instruction) -> int:
 def _section(kernels: Sequence[KernelReport], refusals: Sequence[Refusal]) -> list[str]:
     """Return the refusals that no kernel has told of."""
     told = {r for k in kernels for r in (*k.stored, *(r for r in k.refusals if r.stage in _NOT))}
-    left = dict.fromkeys(str(r) for r in refusals if r not in told)
+    left = dict.fromkeys(f"{r.stage}: {r}" for r in refusals if r not in told)
     return ["refused:", *(f"  {line}" for line in left)] if left else []

@@ -19,12 +19,16 @@ MAX_BYTES = machine.L1_BYTES // 8  # bytes that one part writes
 MAX_PARTS = 32
 MAX_TEXT = 16_000  # characters of distinct parts: gcc's time grows faster than the length of a function
 
+_CONFLICT = "one of them overwrites an array that the other reads"
+_DEPENDS = "it depends on the small kernels before it"
+
 
 @dataclass
 class _Bundle:
     """Kernels that are to become one, at one position in the order of nodes."""
 
     position: int
+    apart: str = ""  # reason for which its first kernel is in none of the bundles before
     steps: list[Step] = field(default_factory=list)
     texts: dict[str, None] = field(default_factory=dict)
 
@@ -32,13 +36,13 @@ class _Bundle:
         self.steps.append(step)
         self.texts.setdefault(step.kernel.code)
 
-    def has_room(self, step: Step) -> bool:
-        length = sum(map(len, self.texts)) + len(step.kernel.code) * (step.kernel.code not in self.texts)
-        return (
-            len(self.steps) < MAX_PARTS
-            and length <= MAX_TEXT
-            and not any(_prevents_in_place(step, s) for s in self.steps)
-        )
+    def obstacle(self, step: Step) -> str:
+        """Return the reason for which a step cannot be added; empty if it can."""
+        if len(self.steps) >= MAX_PARTS:
+            return f"the kernel before it has {MAX_PARTS} parts"
+        if sum(map(len, self.texts)) + len(step.kernel.code) * (step.kernel.code not in self.texts) > MAX_TEXT:
+            return f"the C of one kernel would be longer than {MAX_TEXT} characters"
+        return _CONFLICT if any(_prevents_in_place(step, s) for s in self.steps) else ""
 
 
 def _prevents_in_place(a: Step, b: Step) -> bool:
@@ -54,8 +58,10 @@ def refusal(node: Node) -> str | None:
     step = node.step
     if step.kernel.tasks != 1:
         return "it has several tasks"
-    if step.kernel.scratch or step.functions or step.state or step.context:
-        return "it needs more than arrays"
+    if step.kernel.scratch:
+        return "it has a scratch buffer"
+    if step.functions or step.state or step.context:
+        return "it calls functions, draws random numbers, or checks for cancellation"
     if step.must_alias:
         return "it updates an array in place"
     if sum(w.shape.nbytes for w in step.writes) > MAX_BYTES:
@@ -71,7 +77,7 @@ def fuse_small_kernels(nodes: Sequence[Node], reasons: list[Refusal]) -> list[No
     nodes : sequence of Node
         Nodes in an order in which they can run.
     reasons : list of Refusal
-        List to append to: the number of small kernels that were not fused.
+        List to append to: small kernels that were not fused.
     """
     defined_at: dict[Value, int] = {}  # position of the node that defines an array
     bundles: list[_Bundle] = []
@@ -80,19 +86,31 @@ def fuse_small_kernels(nodes: Sequence[Node], reasons: list[Refusal]) -> list[No
         if refusal(node) is None:
             assert isinstance(node, KernelNode)
             latest_input = max((defined_at.get(v, -1) for v in node.step.reads), default=-1)
-            bundle = next((b for b in recent if b.position > latest_input and b.has_room(node.step)), None)
+            bundle, apart = _find_bundle(node.step, latest_input, recent)
             if bundle is None:
-                bundle = _Bundle(position)
+                bundle = _Bundle(position, apart)
                 bundles.append(bundle)
                 recent = [bundle, *recent[:3]]
             bundle.add(node.step)
             defined_at.update(dict.fromkeys(node.step.writes, bundle.position))
         else:
             defined_at.update(dict.fromkeys(writes_of(node), position))
-    singles = sum(len(b.steps) == 1 for b in bundles)
-    if singles and len(bundles) > singles:
-        reasons.append(Refusal("horizontal fusion", f"{singles} small kernels", "they depend on each other"))
+    for bundle in bundles:
+        if len(bundle.steps) == 1 and bundle.apart:
+            written = bundle.steps[0].writes[0].instruction
+            reasons.append(Refusal.of("horizontal fusion", written, bundle.apart))
     return _with_bundles(nodes, bundles)
+
+
+def _find_bundle(step: Step, latest_input: int, recent: Sequence[_Bundle]) -> tuple[_Bundle | None, str]:
+    """Return the bundle that a step can be added to; without one None, and the reason."""
+    apart = ""
+    for bundle in recent:
+        obstacle = _DEPENDS if bundle.position <= latest_input else bundle.obstacle(step)
+        if not obstacle:
+            return bundle, ""
+        apart = obstacle if apart in ("", _DEPENDS) else apart
+    return None, apart
 
 
 def _with_bundles(nodes: Sequence[Node], bundles: Sequence[_Bundle]) -> list[Node]:

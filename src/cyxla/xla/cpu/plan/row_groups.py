@@ -37,6 +37,13 @@ class _Granularity(Enum):
     OTHER = auto()
 
 
+#: Reason for which a group of a kind does not iterate over given rows.
+_NOT_BY_ROWS = {
+    GroupKind.LOOP: "it computes values that are neither one for each row nor one for each element of a row",
+    GroupKind.REDUCE: "it reduces other elements than these rows",
+}
+
+
 @dataclass(eq=False)
 class _Cluster:
     """Drafts that are to be merged into one group."""
@@ -75,6 +82,7 @@ class _Merger:
         self.clusters = {d: _Cluster([d], self._rows(d), n, n) for d, n in self.position.items()}
         self._known_requests: dict[tuple[Draft, Rows], dict[Instruction, _Granularity] | None] = {}
         self._joint: list[_Cluster] = []
+        self._refused: list[tuple[Draft, Draft, str]] = []  # groups that read one another, with the reason
         self._bodies: dict[Draft, tuple[set[Instruction], float]] = {}
 
     def run(self) -> list[list[Draft]]:
@@ -82,8 +90,11 @@ class _Merger:
         for drafts in (self.ordered, self.ordered[::-1]):
             for draft in drafts:
                 for need in sorted(self.needs[draft], key=self.position.__getitem__, reverse=True):
-                    self._try(self.clusters[need], self.clusters[draft], draft)
+                    self._try(need, draft)
         self._join_siblings()
+        for need, reader, reason in self._refused:
+            if self.clusters[need] is not self.clusters[reader]:
+                reader.reasons.append(Refusal("row fusion", f"{_described(need)} and {_described(reader)}", reason))
         found = [c for c in dict.fromkeys(self.clusters.values()) if len(c.drafts) > 1]
         return [sorted(c.drafts, key=self.position.__getitem__) for c in found]
 
@@ -91,7 +102,9 @@ class _Merger:
         return rows_of(draft.root) if draft.kind is GroupKind.REDUCE and draft.root is not None else None
 
     # ------------------------------------------------------------------------------------------------ pairs
-    def _try(self, one: _Cluster, other: _Cluster, reader: Draft) -> None:
+    def _try(self, need: Draft, reader: Draft) -> None:
+        """Merge the clusters of two drafts, or note the reason for which that is not done."""
+        one, other = self.clusters[need], self.clusters[reader]
         rows = one.rows or other.rows
         if one is other or rows is None or other in one.refused:
             return
@@ -99,7 +112,7 @@ class _Merger:
         if reason is not None:
             one.refused.add(other)
             if reason:
-                reader.reasons.append(Refusal("row fusion", f"rows {rows[0]}x{rows[1]}", reason))
+                self._refused.append((need, reader, reason))
             return
         joint = _Cluster(one.drafts + other.drafts, rows, min(one.low, other.low), max(one.high, other.high))
         for draft in joint.drafts:
@@ -107,10 +120,13 @@ class _Merger:
         self._joint = [c for c in self._joint if c not in (one, other)] + [joint]
 
     def _refusal(self, one: _Cluster, other: _Cluster, rows: Rows) -> str | None:
-        """Return the reason why two groups are not merged; empty if they never could be; None if they can be."""
+        """Return the reason why two groups are not merged; empty if it is their kinds; None if they can be."""
         drafts = one.drafts + other.drafts
-        if other.rows not in (None, rows) or any(self._requests(d, rows) is None for d in drafts):
-            return ""
+        if other.rows not in (None, rows):
+            return "they reduce rows of different sizes"
+        for draft in drafts:
+            if self._requests(draft, rows) is None:
+                return _NOT_BY_ROWS.get(draft.kind, "")
         if any(self._reads_across_rows(a, b, rows) for a, b in ((one, other), (other, one))):
             return "it reads elements of other rows"
         if len(set().union(*(self._body(d)[0] for d in drafts))) > MAX_BODY:
@@ -196,8 +212,7 @@ class _Merger:
         for found in readers.values():
             first = found[0].drafts[0]
             for other in dict.fromkeys(found[1:]):
-                reader = other.drafts[0]
-                self._try(self.clusters[first], self.clusters[reader], reader)
+                self._try(first, other.drafts[0])
 
     # ------------------------------------------------------------------------------------------------ granularity
     def _requests(self, draft: Draft, rows: Rows) -> dict[Instruction, _Granularity] | None:
@@ -219,6 +234,11 @@ class _Merger:
                 source = value.instruction
                 levels[source] = step if levels.get(source, step) == step else _Granularity.OTHER
         return None if draft.root is not None and levels.get(draft.root) != _Granularity.ROW else levels
+
+
+def _described(draft: Draft) -> str:
+    ins = next(iter(draft.outputs))
+    return f"{ins.opcode} {ins.shape.static}"
 
 
 def _granularity(ins: Instruction, rows: Rows) -> _Granularity:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from cyxla import config
 from cyxla.xla.cpu.entry.module import Source
@@ -59,7 +60,7 @@ def explain(
     )
     of_kernels = [r for k in kernels for r in (*k.stored, *k.refusals)]
     of_plan = [reason for inner in plan.nested_plans() for reason in inner.reasons]
-    others = [*_donation_refusals(module, options, buffers)]
+    others = [*_sibling_refusals(plan), *_donation_refusals(module, options, buffers)]
     if not_prebuilt:
         others.append(Refusal("prebuilt", "the program", f"not for prebuilt functions alone: {not_prebuilt}"))
     return Explanation("cpu", "native", summary, kernels, tuple(dict.fromkeys([*of_kernels, *of_plan, *others])))
@@ -215,6 +216,21 @@ def _vector_refusals(kernel: Kernel, step: Step) -> Iterator[Refusal]:
     else:
         for loop in kernel.loops:
             yield from loop.refusals()
+
+
+def _sibling_refusals(plan: Plan) -> Iterator[Refusal]:
+    """Yield the pairs of loops over the same elements that read the same array, and are not one."""
+    readers: dict[Value, list[Group]] = {}
+    for step in plan.steps():
+        for value in step.reads:
+            for group in step.groups:
+                if group.kind is GroupKind.LOOP and group.root.shape.size == value.shape.size > 1:
+                    readers.setdefault(value, []).append(group)
+    for value, groups in readers.items():
+        for one, other in pairwise(dict.fromkeys(groups)):
+            subject = f"{_described(one.root)} and {_described(other.root)}"
+            shared = f"{value.instruction.opcode} {value.shape}"
+            yield Refusal("fusion", subject, f"they share no value that is computed, only an array in memory: {shared}")
 
 
 def _donation_refusals(module: HloModule, options: CompileOptions, buffers: Buffers) -> Iterator[Refusal]:

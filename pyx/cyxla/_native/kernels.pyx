@@ -14,12 +14,12 @@ from cyxla._native.abi cimport cyx_ctx, cyx_status
 cdef extern from *:
     """
     extern void *const cyx_prebuilt_functions[];
-    extern const char *const cyx_prebuilt_names[];
+    extern const char cyx_prebuilt_names[];
     extern const long cyx_prebuilt_count;
     extern const char *const cyx_prebuilt_digest;
     """
     void *const cyx_prebuilt_functions[]
-    const char *const cyx_prebuilt_names[]
+    const char *cyx_prebuilt_names
     const long cyx_prebuilt_count
     const char *const cyx_prebuilt_digest
 
@@ -30,16 +30,15 @@ cdef extern from "recipe.h":
     const int RECIPE_COPY, RECIPE_CALL
 
 
-def _fields(int k):
-    return cyx_prebuilt_names[k].decode().split("|")
-
+# A line for each function: its name, and the C types of its result and arguments.
+_functions = [line.split("|") for line in cyx_prebuilt_names.decode().splitlines()]
 
 #: Digest of the source texts of the library.
 digest = cyx_prebuilt_digest.decode()
 #: Number of each function, by its name with the instruction-set level.
-numbers = {_fields(k)[0]: k for k in range(cyx_prebuilt_count)}
+numbers = {function[0]: k for k, function in enumerate(_functions)}
 #: C types of the result and of the arguments of each function, by number.
-types = [tuple(_fields(k)[1:]) for k in range(cyx_prebuilt_count)]
+types = [tuple(function[1:]) for function in _functions]
 #: The first two numbers of a recipe.
 head = (RECIPE_MAGIC, int.from_bytes(bytes.fromhex(digest), "little", signed=True))
 #: Addresses of the table of functions, and of the entry point of recipes.

@@ -25,9 +25,8 @@ _TABLE = """{abi}
 void *const cyx_prebuilt_functions[] = {{
 {pointers}
 }};
-const char *const cyx_prebuilt_names[] = {{
-{names}
-}};
+const char cyx_prebuilt_names[] =
+{names};
 const int64_t cyx_prebuilt_count = {count};
 const char *const cyx_prebuilt_digest = "{digest}";
 """
@@ -92,7 +91,7 @@ def _table(written: Sequence[Source], functions: Sequence[tuple[str, str, str]])
         abi=prelude(""),
         prototypes="\n".join(f"extern {result} cyx_pre_{name}({arguments});" for name, result, arguments in functions),
         pointers="\n".join(f"  (void *)cyx_pre_{name}," for name, *_ in functions),
-        names="\n".join(f'  "{name}|{result}|{arguments}",' for name, result, arguments in functions),
+        names="\n".join(f'  "{name}|{result}|{arguments}\\n"' for name, result, arguments in functions),
         count=len(functions),
         digest=digest(*(part for s in written for part in (s.name, s.text, *s.flags)))[:16],
     )

@@ -1,4 +1,4 @@
-"""What holds for all tests: how fast a machine is decides nothing, tracebacks hide nothing, and native code answers."""
+"""Settings of all tests: no deadlines, full tracebacks, native code from the first call."""
 
 import gc
 import os
@@ -8,10 +8,16 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 os.environ.setdefault("CYXLA_TRACEBACK", "full")
-os.environ.setdefault("CYXLA_TIER", "native")  # whatever is called first; test_tiers.py is about the others
+os.environ.setdefault("CYXLA_TIER", "native")  # also for first calls; test_tiers.py tests the other tiers
+
+
+def pytest_collection():
+    """Stop garbage collection while tests are collected, of which none is garbage."""
+    gc.disable()
 
 
 def pytest_collection_finish():
-    """Have the collector of garbage look no more at thousands of collected tests: they stay to the end."""
+    """Exclude the collected tests, which live to the end, from garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.enable()

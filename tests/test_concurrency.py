@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from support.unclocked import sending
+from support.interrupts import sending
 
 import cyxla
 

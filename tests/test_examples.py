@@ -1,5 +1,6 @@
 """What the documents show runs as it stands there."""
 
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -199,3 +200,22 @@ def test_files_that_the_pages_name_are_there(path):
     prose = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
     names = re.findall(r"`([\w.]+/[\w/.]*(?:\.py|\.pyx|\.h|/))`", prose)
     assert [n for n in names if not any((root / n).exists() for root in ROOTS)] == []
+
+
+def resolve(name):
+    """Return the module or attribute of a dotted name, or raise an error."""
+    try:
+        return pkgutil.resolve_name(name)
+    except AttributeError:
+        module, _, attribute = name.rpartition(".")
+        return getattr(resolve(module), attribute)
+
+
+@pytest.mark.parametrize("path", [p for p in DOCUMENTS if "CHANGELOG" not in p.name], ids=lambda p: p.stem)
+def test_names_and_variables_that_the_pages_mention_exist(path):
+    prose = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    entry_points = {"cyxla.backends", "cyxla.kernels"}
+    for name in set(re.findall(r"`(cyxla(?:\.\w+)+)(?:\([^`]*\))?`", prose)) - entry_points:
+        resolve(name)
+    listed = set(re.findall(r"CYXLA_\w+", settings.markdown()))
+    assert set(re.findall(r"CYXLA_[A-Z_]+", prose)) <= listed

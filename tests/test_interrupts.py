@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import numpy as np
 import pytest
-from support.unclocked import Interrupted, interrupted_before, sending
+from support.interrupts import Interrupted, interrupted_before, sending
 
 import cyxla
 from cyxla import interrupts

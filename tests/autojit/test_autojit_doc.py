@@ -25,7 +25,6 @@ def test_the_page_runs(tmp_path):
 
 @pytest.mark.parametrize("name", re.findall(r"^\| \w+ \| `([\w.]+)` \|", PAGE.read_text(), re.MULTILINE))
 def test_names_of_the_call_chain(name):
-    """Row 12.24."""
     home, *rest = name.split(".")
     found = HOMES[home]
     for part in rest:
@@ -34,7 +33,6 @@ def test_names_of_the_call_chain(name):
 
 
 def test_all_phases_are_there():
-    """Row 12.1."""
     rows = re.findall(r"^\| (\d+) \| (\w+) \|", PAGE.read_text(), re.MULTILINE)
     known = [(str(row[1]), row[2].removesuffix("Pass")) for row in passes._PASSES if row[0] == passes._REWRITE]
     assert rows == known

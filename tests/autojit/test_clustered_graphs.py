@@ -42,7 +42,7 @@ def results(made, session, seed):
 
 @pytest.mark.parametrize("start", range(0, GRAPHS, TOGETHER))
 def test_clusters_change_nothing(start):
-    """Row 12.16: 500 graphs with branches, loops, functions and variables; clusters are acyclic."""
+    """500 graphs with branches, loops, functions and variables; clusters are acyclic."""
     for seed in range(start, start + TOGETHER):
         made = Maker(seed).make()
         seen = []
@@ -77,7 +77,7 @@ for seed in (3, 11, 29):
 
 
 def test_programs_do_not_depend_on_the_hash_seed():
-    """Row 12.16: the same graph gives the same HLO text."""
+    """The same graph gives the same HLO text."""
     texts = set()
     for seed in ("1", "2"):
         env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[1])}

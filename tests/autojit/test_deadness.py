@@ -37,7 +37,6 @@ def truth(f, values):
 
 @given(FORMULAS, FORMULAS)
 def test_equal_conditions_have_equal_numbers(f, g):
-    """Row 12.17."""
     known = Predicates()
     rows = [{name: bool(k >> i & 1) for i, name in enumerate("abcd")} for k in range(16)]
     same = all(truth(f, row) == truth(g, row) for row in rows)
@@ -63,7 +62,7 @@ def switches():
 
 
 def test_two_switches(switches):
-    """Row 12.17: the sum is under both conditions, and in a cluster with neither side."""
+    """The sum is under both conditions, and in a cluster with neither side."""
     found = DeadnessAnalysis(switches)
     node = switches.node
     sides = [found.control(node(n)) for n in ("left", "right", "total", "last")]
@@ -83,7 +82,6 @@ def test_two_switches(switches):
 
 
 def test_dead_clusters_do_not_run(switches):
-    """Row 12.17."""
     with flags(tf_xla_min_cluster_size=1):
         session = auto(switches)
         feeds = {"x:0": ones(2), "p:0": np.array(False)}
@@ -112,7 +110,7 @@ def loop(extra=False):
 
 
 def test_loop_variables_live_together():
-    """Row 12.17: unless what comes back around the loop says otherwise."""
+    """Unless what comes back around the loop says otherwise."""
     graph, exits = loop()
     found = DeadnessAnalysis(graph)
     assert found.control(graph.node("count")) == found.control(graph.node("value")) != TRUE

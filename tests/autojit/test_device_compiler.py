@@ -33,7 +33,7 @@ F = DataType.DT_FLOAT
 
 
 def test_second_run_compiles_nothing():
-    """Row 12.21: the cache is a resource of the session, and counts."""
+    """The cache is a resource of the session, and counts."""
     graph, x, y = chain(5)
     session = auto(graph)
     for k in range(4):
@@ -48,7 +48,7 @@ def test_second_run_compiles_nothing():
 
 
 def test_values_of_constant_arguments_are_part_of_the_signature():
-    """Row 12.22: changing one recompiles, changing data does not."""
+    """Changing one recompiles, changing data does not."""
     graph, x, y = chain(4, shape=[4])
     shape = graph.placeholder("int32", [2], name="shape")
     with graph.as_default():
@@ -62,7 +62,7 @@ def test_values_of_constant_arguments_are_part_of_the_signature():
 
 
 def test_policy_of_later_signatures():
-    """Row 12.23: the first run compiles; others are compiled when asked for again."""
+    """The first run compiles; others are compiled when asked for again."""
     graph, x, y = chain(4)
     session = auto(graph)
     counts = []
@@ -81,12 +81,11 @@ def test_policy_of_later_signatures():
     (CompileMode.LAZY, ClusterStats(execution_count=9, is_megamorphic=True), 9, False, False),
 ])  # fmt: skip
 def test_policy(mode, stats, requests, defer, compiles):
-    """Row 12.23."""
     assert should_compile(mode, stats, requests, always_defer=defer) == compiles
 
 
 def test_megamorphic_clusters():
-    """Row 12.23: more than 10 compilations with fewer than 50 runs each, and it stays so."""
+    """More than 10 compilations with fewer than 50 runs each, and it stays so."""
     graph, x, y = chain(4)
     session = auto(graph)
     for size in range(1, 15):
@@ -101,7 +100,6 @@ def test_megamorphic_clusters():
 
 
 def test_strict_clusters_have_no_way_out():
-    """Row 12.13."""
     graph, x, y = chain(4)
     with flags("--tf_xla_enable_lazy_compilation=false"):
         found = nodes_that_run(auto(graph), y, {x: ones(2)})
@@ -109,7 +107,7 @@ def test_strict_clusters_have_no_way_out():
 
 
 def test_deferred_compilation():
-    """Row 12.13: nothing is ever compiled."""
+    """Nothing is ever compiled."""
     graph, x, y = chain(4)
     with flags("--tf_xla_always_defer_compilation"):
         session = auto(graph)
@@ -119,7 +117,7 @@ def test_deferred_compilation():
 
 
 def test_compilation_in_the_background():
-    """Row 12.13: runs do not wait."""
+    """Runs do not wait."""
     graph, x, y = chain(4)
     with flags("--tf_xla_async_compilation"):
         session = auto(graph)
@@ -131,7 +129,7 @@ def test_compilation_in_the_background():
 
 
 def test_a_forked_child_compiles_what_was_under_way(monkeypatch):
-    """Row 12.13: once, whoever was about it before."""
+    """Once, whoever was about it before."""
     monkeypatch.setattr(background, "FORK_TIMEOUT", 0.05)
     found, begun, go_on, parent = XlaCompilationCache("interpreter"), Event(), Event(), os.getpid()
 
@@ -164,7 +162,7 @@ def test_a_forked_child_compiles_what_was_under_way(monkeypatch):
 
 
 def test_what_the_compiler_lacks_is_run(monkeypatch, caplog):
-    """Row 12.26: once and for all, with one warning."""
+    """Once and for all, with one warning."""
     asked = []
 
     def compile_function(self, library, function, args):
@@ -184,7 +182,7 @@ def test_what_the_compiler_lacks_is_run(monkeypatch, caplog):
 
 
 def test_errors_of_arguments_are_those_of_the_ops():
-    """Row 12.26: what is wrong about the values is said by the function."""
+    """What is wrong about the values is said by the function."""
     graph = Graph()
     a, b = (graph.placeholder("float", name=name) for name in "ab")
     with graph.as_default():
@@ -200,7 +198,6 @@ def test_errors_of_arguments_are_those_of_the_ops():
 
 
 def test_keys_are_for_one_run():
-    """Row 12.25."""
     store = ClosureStore()
     closures = [Closure(None, [], [], 0) for _ in range(2)]
     keys = [store.produce(closure) for closure in closures]
@@ -212,7 +209,7 @@ def test_keys_are_for_one_run():
 
 @pytest.mark.parametrize("lazy", [True, False])
 def test_the_two_ops_without_composition(lazy):
-    """Rows 12.3, 12.4, 12.25: the graph as the passes leave it runs, too, variables and all."""
+    """The graph as the passes leave it runs, too, variables and all."""
     graph = Graph()
     x = graph.placeholder("float", [2], name="x")
     with graph.as_default():
@@ -235,7 +232,7 @@ def test_the_two_ops_without_composition(lazy):
 
 
 def test_updates_meanwhile_do_not_mix_shapes(monkeypatch):
-    """Row 12.27: variables keep what was read when the program was chosen."""
+    """Variables keep what was read when the program was chosen."""
     graph = Graph()
     with graph.as_default():
         handle = apply_op("VarHandleOp", dtype=F, shape=AttrValue("shape", UNKNOWN), name="v")
@@ -265,7 +262,6 @@ def test_updates_meanwhile_do_not_mix_shapes(monkeypatch):
 
 
 def test_many_threads_compile_once():
-    """Row 12.21."""
     graph, x, y = chain(6)
     session = auto(graph)
     results = []
@@ -280,14 +276,12 @@ def test_many_threads_compile_once():
 
 @pytest.mark.parametrize("flag", ["tf_xla_check_cluster_input_numerics", "tf_xla_check_cluster_output_numerics"])
 def test_numbers_at_the_border(flag):
-    """Row 12.14."""
     graph, x, y = chain(4)
     with flags(**{flag: True}), pytest.raises(InvalidArgumentError, match="cluster_0"):
         auto(graph).run(y, {x: np.array([np.nan], np.float32)})
 
 
 def test_printed_results(capsys):
-    """Row 12.14."""
     graph, x, y = chain(4)
     with flags(tf_xla_print_cluster_outputs=True):
         auto(graph).run(y, {x: ones(1)})
@@ -295,7 +289,6 @@ def test_printed_results(capsys):
 
 
 def test_signatures_that_come_once_do_not_pile_up():
-    """Row 12.21."""
     found = XlaCompilationCache("interpreter")
     found.compile_if_needed("f", "first", lambda: "program", CompileMode.LAZY)
     for k in range(3 * device_compiler.MAX_UNCOMPILED):
@@ -305,7 +298,7 @@ def test_signatures_that_come_once_do_not_pile_up():
 
 
 def test_a_compiler_that_breaks():
-    """Row 12.26: its failure is told, and the function runs."""
+    """Its failure is told, and the function runs."""
     found = XlaCompilationCache("interpreter")
     for _ in range(2):
         with pytest.raises(UnimplementedError, match="KeyError: 'gone'"):

@@ -23,20 +23,18 @@ READ = [
 
 @pytest.mark.parametrize("text, values", READ)
 def test_flags_are_read(text, values):
-    """Row 12.7, and row 12.14: every flag is accepted."""
+    """Every flag is accepted."""
     assert parse(text) == Flags(**values)
 
 
 @pytest.mark.parametrize("name", described())
 def test_every_flag_is_accepted(name):
-    """Row 12.14."""
     value = getattr(Flags(), name)
     text = ",".join(value) if isinstance(value, tuple) else str(value)
     assert parse(f"--{name}={text}") == Flags()
 
 
 def test_defaults():
-    """Rows 12.6, 12.10."""
     assert (Flags().tf_xla_auto_jit, Flags().tf_xla_min_cluster_size, Flags().tf_xla_max_cluster_size) == (
         0,
         4,
@@ -49,13 +47,12 @@ def test_defaults():
     ("--tf_xla_cpu_global_jit=maybe", "true or false"),
 ])  # fmt: skip
 def test_wrong_flags_are_named(text, word):
-    """Row 12.14."""
     with pytest.raises(InvalidArgumentError, match=word):
         parse(text)
 
 
 def test_an_unknown_flag_stops_the_process():
-    """Row 12.14: with its name."""
+    """With its name."""
     code = "import cyxla; g = cyxla.Graph(); cyxla.Session(g).run(g.constant(1.0))"
     env = os.environ | {"TF_XLA_FLAGS": "--tf_xla_no_such_flag"}
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "fused.md"
 
 
 def test_the_page_runs(tmp_path):
-    """Row 18.1, in a process of its own, since it registers a kernel."""
+    """In a process of its own, since it registers a kernel."""
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
     words = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)

@@ -333,7 +333,7 @@ NEAR_MISSES = [
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("op, make, attrs", FOUND, ids=[f"{k}{row[0]}" for k, row in enumerate(FOUND)])
 def test_composition_becomes_one_node(op, make, attrs, dtype):
-    """Row 18.1: the device with the kernel gets one node, and both give the same."""
+    """The device with the kernel gets one node, and both give the same."""
     m = Maker(dtype)
     with m.graph.as_default():
         out = make(m)
@@ -353,7 +353,6 @@ def test_composition_becomes_one_node(op, make, attrs, dtype):
 
 @pytest.mark.parametrize("lacks, make", [row[1:] for row in NEAR_MISSES], ids=[row[0] for row in NEAR_MISSES])
 def test_near_miss_stays(lacks, make):
-    """Row 18.1."""
     ext = extension(*(op for op in KERNELS if op.removeprefix("_Fused") not in lacks))
     m = Maker()
     with m.graph.as_default():
@@ -528,7 +527,7 @@ def fused_graph(op, args, attrs, dtype=np.float32):
 
 @pytest.mark.parametrize("op, args, attrs", WRITTEN, ids=[f"{k}{row[0]}" for k, row in enumerate(WRITTEN)])
 def test_fused_node_is_written_out(op, args, attrs):
-    """Row 18.1: a device without the kernel gets the plain nodes, whose last has the fused node's name."""
+    """A device without the kernel gets the plain nodes, whose last has the fused node's name."""
     graph, _ = fused_graph(op, args, attrs)
     want, nodes = run(graph, "fused:0", optimize=False)
     assert ops(nodes) == [op]
@@ -598,7 +597,7 @@ def test_compilation_device_with_a_kernel_gets_one_node():
 
 
 def test_passes_are_registered():
-    """Row 18.1: on the registry of passes, before anything is clustered."""
+    """On the registry of passes, before anything is clustered."""
     found = {entry.name: entry for entry in OptimizationPassRegistry.global_().passes()}
     assert found["fuse_graph"].grouping is Grouping.POST_REWRITE_FOR_EXEC
     assert found["fuse_graph"].phase < 5

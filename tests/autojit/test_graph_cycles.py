@@ -31,7 +31,7 @@ def test_edges_that_close_cycles_are_refused(pairs):
 
 @given(PAIRS, PAIRS)
 def test_contraction(pairs, wanted):
-    """Row 12.16: an edge is contracted exactly if no other path leads from one end to the other."""
+    """An edge is contracted exactly if no other path leads from one end to the other."""
     cycles, edges = GraphCycles(10), set()
     for a, b in pairs:
         if cycles.insert_edge(a, b):

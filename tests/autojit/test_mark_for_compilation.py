@@ -28,7 +28,6 @@ def says(node, value):
 
 @pytest.mark.parametrize("length, count", [(1, 0), (3, 0), (4, 1), (9, 1)])
 def test_four_nodes_make_a_cluster(length, count):
-    """Rows 12.1c, 12.7, 12.10."""
     graph, x, y = chain(length)
     for session in (auto(graph), cyxla.Session(graph, platform="interpreter")):
         with flags(GLOBAL):
@@ -37,7 +36,7 @@ def test_four_nodes_make_a_cluster(length, count):
 
 
 def test_what_computes_nothing_does_not_count():
-    """Row 12.10: Const and Identity count 0."""
+    """Const and Identity count 0."""
     graph = Graph()
     x = graph.placeholder("float", name="x")
     with graph.as_default():
@@ -51,7 +50,7 @@ def test_what_computes_nothing_does_not_count():
 
 @pytest.mark.parametrize("text, count", [("", 0), (GLOBAL, 1), ("--tf_xla_auto_jit=-1", 0), ("--tf_xla_auto_jit=1", 0)])
 def test_levels(text, count):
-    """Row 12.6: the default is off, and the flag overrides it; row 12.8: processors need one flag more."""
+    """The default is off, and the flag overrides it; processors need one flag more."""
     graph, x, y = chain(5)
     session = cyxla.Session(graph, platform="interpreter")
     with flags(text):
@@ -60,7 +59,6 @@ def test_levels(text, count):
 
 
 def test_the_flag_turns_clustering_off():
-    """Row 12.6."""
     graph, x, y = chain(5)
     session = auto(graph)
     with flags("--tf_xla_auto_jit=-1"):
@@ -69,7 +67,6 @@ def test_the_flag_turns_clustering_off():
 
 
 def test_processors_need_a_flag_and_are_told_once(caplog, monkeypatch):
-    """Row 12.8."""
     monkeypatch.setattr(mark_for_compilation, "_warned", False)
     with flags("--tf_xla_auto_jit=1"), caplog.at_level(logging.WARNING, "cyxla.autojit"):
         for _ in range(2):
@@ -81,7 +78,6 @@ def test_processors_need_a_flag_and_are_told_once(caplog, monkeypatch):
 
 
 def test_a_node_may_ask_and_refuse():
-    """Row 12.5."""
     graph, x, y = chain(1)
     says(y.node, True)
     session = cyxla.Session(graph, platform="interpreter")
@@ -96,7 +92,6 @@ def test_a_node_may_ask_and_refuse():
 
 @pytest.mark.parametrize("size, count", [(3, 3), (5, 2), (100, 1)])
 def test_largest_size(size, count):
-    """Row 12.11."""
     graph, x, y = chain(9)
     with flags(tf_xla_max_cluster_size=size, tf_xla_min_cluster_size=1):
         session = auto(graph)
@@ -107,7 +102,7 @@ def test_largest_size(size, count):
 
 @pytest.mark.parametrize("fuel", [0, 2, 5, 9])
 def test_fuel(fuel):
-    """Row 12.11: so many nodes are marked, the same ones every time."""
+    """So many nodes are marked, the same ones every time."""
     found = []
     for _ in range(2):
         graph, x, y = chain(8)
@@ -120,7 +115,7 @@ def test_fuel(fuel):
 
 
 def test_scopes():
-    """Row 12.20: where clustering is off, scopes do not merge; row 12.10: one op in a scope is compiled."""
+    """Where clustering is off, scopes do not merge; one op in a scope is compiled."""
     graph = Graph()
     x = graph.placeholder("float", name="x")
     with graph.as_default():
@@ -139,7 +134,7 @@ def test_scopes():
 
 
 def test_clusters_are_not_clustered_again():
-    """Row 12.19: what a cluster's function runs, where it is not compiled, is left alone."""
+    """What a cluster's function runs, where it is not compiled, is left alone."""
     graph, x, y = chain(6)
     with flags(tf_xla_always_defer_compilation=True):
         session = auto(graph)
@@ -182,7 +177,7 @@ REASONS = [
 
 @pytest.mark.parametrize("make, word", [pytest.param(m, w, id=n) for n, m, w in REASONS])
 def test_reasons(make, word):
-    """Row 12.15: why a node is in no cluster can be asked."""
+    """Why a node is in no cluster can be asked."""
     graph = Graph()
     graph.placeholder("float", [2], name="x")
     with graph.as_default():
@@ -194,7 +189,6 @@ def test_reasons(make, word):
 
 
 def test_chosen_ops():
-    """Row 10.16."""
     graph, x, y = chain(8)
     for wanted, count in (("FUSIBLE,MatMul", 1), ("MatMul", 0), ("PW", 1)):
         with flags(f"--tf_xla_ops_to_cluster={wanted}"):
@@ -213,7 +207,7 @@ def test_chosen_ops():
 
 
 def test_no_path_leaves_a_cluster_and_comes_back():
-    """Row 12.16: what is only checked on the host splits the graph in two."""
+    """What is only checked on the host splits the graph in two."""
     graph, x, y = chain(5)
     with graph.as_default():
         z = apply_op("AddV2", apply_op("CheckNumerics", y, message=""), y)
@@ -225,7 +219,7 @@ def test_no_path_leaves_a_cluster_and_comes_back():
 
 
 def test_structured_control_flow_is_always_worth_it():
-    """Row 12.10: a cluster with an If or a While may be small."""
+    """A cluster with an If or a While may be small."""
     graph = Graph()
     x = graph.placeholder("float", name="x")
     with graph.as_default():
@@ -241,7 +235,7 @@ def test_structured_control_flow_is_always_worth_it():
 
 
 def test_graphs_are_written_down(tmp_path):
-    """Row 12.12: before and after, every node's name behind its cluster's."""
+    """Before and after, every node's name behind its cluster's."""
     graph, x, y = chain(4)
     with flags(tf_xla_clustering_debug=True, tf_dump_graph_prefix=str(tmp_path)):
         auto(graph).run(y, {x: ones(2)})
@@ -252,7 +246,7 @@ def test_graphs_are_written_down(tmp_path):
 
 
 def test_what_cannot_be_compiled_is_named():
-    """Row 12.29: the node and why, where everything must be compiled and where not."""
+    """The node and why, where everything must be compiled and where not."""
     graph = Graph()
     x = graph.placeholder("complex64", [2, 2], name="x")
     with graph.as_default():
@@ -265,7 +259,7 @@ def test_what_cannot_be_compiled_is_named():
 
 
 def test_a_graph_compiled_as_a_whole():
-    """Row 12.4: all but handles is in it."""
+    """All but handles is in it."""
     graph = Graph()
     with graph.as_default():
         handle = apply_op("VarHandleOp", dtype=F, shape=[2], name="v")

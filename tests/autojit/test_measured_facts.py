@@ -33,7 +33,7 @@ def inside(found):
     (GLOBAL, LAZY), (f"{GLOBAL} --tf_xla_enable_lazy_compilation=false", STRICT), ("--tf_xla_auto_jit=1", None),
 ])  # fmt: skip
 def test_nodes_of_a_cluster(text, expected):
-    """Rows 12.1i, 12.4, 12.7, 12.8, 12.13: four unary ops."""
+    """Four unary ops."""
     graph, x, y = chain(4)
     with flags(text):
         found = nodes_that_run(cyxla.Session(graph, platform="interpreter"), y, {x: ones(2)})
@@ -42,7 +42,6 @@ def test_nodes_of_a_cluster(text, expected):
 
 
 def test_three_ops_stay():
-    """Rows 12.7, 12.10."""
     graph, x, y = chain(3)
     with flags(GLOBAL):
         found = nodes_that_run(cyxla.Session(graph, platform="interpreter"), y, {x: ones(2)})
@@ -50,7 +49,6 @@ def test_three_ops_stay():
 
 
 def test_a_scope_of_one_op():
-    """Rows 12.10, 12.20."""
     graph = Graph()
     x = graph.placeholder("float", name="x")
     with graph.as_default(), jit_scope(graph):
@@ -72,7 +70,6 @@ SIGNATURES = {
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_signatures(name):
-    """Row 12.3."""
     inputs, outputs, attrs = SIGNATURES[name]
     op_def = OpRegistry.global_().look_up_op_def(name)
     assert [a.name for a in op_def.input_arg] == inputs
@@ -81,7 +78,7 @@ def test_signatures(name):
 
 
 def test_text_as_an_argument():
-    """Appendix B: compiling a graph with a string argument is code 3."""
+    """Compiling a graph with a string argument is code 3."""
     graph = Graph()
     x = graph.placeholder("string", name="x")
     with graph.as_default():
@@ -93,7 +90,7 @@ def test_text_as_an_argument():
 
 @pytest.mark.parametrize("soft", [True, False])
 def test_a_missing_device(soft):
-    """Appendix B: code 3, which names the devices there are; with soft placement it runs."""
+    """The error has code 3 and names the existing devices; with soft placement the node runs."""
     graph = Graph()
     with graph.as_default(), graph.device("/device:XLA_CPU:0"):
         y = apply_op("Neg", graph.constant(1.0))
@@ -106,7 +103,7 @@ def test_a_missing_device(soft):
 
 
 def test_launching_a_function():
-    """Row 12.3: XlaLaunch compiles and runs, with a constant, a value and a variable."""
+    """XlaLaunch compiles and runs, with a constant, a value and a variable."""
     body = Graph()
     n, x = body.placeholder("int32", [1], name="n"), body.placeholder("float", name="x")
     v = body.placeholder("resource", [], name="v")

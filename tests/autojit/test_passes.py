@@ -34,7 +34,7 @@ ORDER = [
 
 
 def test_order():
-    """Row 12.1: group, phase and name."""
+    """Group, phase and name."""
     registry = OptimizationPassRegistry()
     register(registry)
     found = [(e.grouping.name, e.phase, e.name) for e in registry.passes()]
@@ -44,7 +44,6 @@ def test_order():
 
 
 def test_the_command_lists_them():
-    """Row 12.1."""
     run = subprocess.run(
         [sys.executable, "-m", "cyxla.tools.main", "passes"], capture_output=True, text=True, check=True
     )
@@ -64,7 +63,7 @@ def after(graph, fetch, feeds, phase, first=()):
 
 
 def test_small_constants_are_cloned():
-    """Row 12.1a: those of fewer than 16 elements, one for each user."""
+    """Those of fewer than 16 elements, one for each user."""
     graph, x, y = chain(4, shape=[16])
     with graph.as_default():
         for size in (1, 15, 16):
@@ -77,7 +76,6 @@ def test_small_constants_are_cloned():
 
 
 def test_stages_of_a_pipeline_stay_apart():
-    """Row 12.1b."""
     graph, _, y = chain(4, shape=[2])
     _, a, b = chain(1)
     graph.library.add(graph_to_function("Stage", [a], [b]))  # what counts is the name
@@ -110,7 +108,7 @@ def calling(graph, x, y, **attrs):
 
 @pytest.mark.parametrize("on_node", [True, False])
 def test_functions_that_must_be_compiled(on_node):
-    """Row 12.1j; row 12.26: there is no way out for what must be compiled."""
+    """A cluster that must be compiled has no fallback."""
     must = {"_XlaMustCompile": AttrValue("bool", True)}
     graph, z, call, result = calling(*chain(2, shape=[2]), **({} if on_node else must))
     if on_node:
@@ -129,7 +127,6 @@ def test_functions_that_must_be_compiled(on_node):
 
 
 def test_constants_of_such_functions_are_on_the_host():
-    """Row 12.1d."""
     from cyxla.autojit.passes.force_constants import HOST_INPUTS, force_xla_constants_on_host
 
     body = Graph()
@@ -149,7 +146,7 @@ def test_constants_of_such_functions_are_on_the_host():
 
 @pytest.mark.parametrize("size", [[2], [-1]])
 def test_slices_from_anywhere(size):
-    """Row 12.1e: with given sizes three slices from different places are compiled once."""
+    """With given sizes three slices from different places are compiled once."""
     graph = Graph()
     x, begin = graph.placeholder("float", [6], name="x"), graph.placeholder("int32", [1], name="begin")
     with graph.as_default():
@@ -164,7 +161,7 @@ def test_slices_from_anywhere(size):
 
 
 def test_only_sizes_of_open_slices_are_constants():
-    """Row 12.1e: where a slice begins is data."""
+    """Where a slice begins is data."""
     graph = Graph()
     x, begin = graph.placeholder("float", [None, 4], name="x"), graph.placeholder("int32", [2], name="begin")
     with graph.as_default():
@@ -177,7 +174,7 @@ def test_only_sizes_of_open_slices_are_constants():
 
 
 def test_what_must_be_known_is_worked_out_outside():
-    """Row 12.1f: a shape that depends on data from outside leaves its cluster."""
+    """A shape that depends on data from outside leaves its cluster."""
     graph, x, y = chain(4, shape=[None])
     n = graph.placeholder("int32", [1], name="n")
     with graph.as_default():
@@ -190,7 +187,7 @@ def test_what_must_be_known_is_worked_out_outside():
 
 
 def test_shapes_at_the_border_leave():
-    """Row 12.1f: an op that reads only shapes, and that nothing in its cluster reads."""
+    """An op that reads only shapes, and that nothing in its cluster reads."""
     graph, x, y = chain(5, shape=[None])
     with graph.as_default():
         shape = apply_op("Shape", y, out_type=I, name="shape")
@@ -200,7 +197,7 @@ def test_shapes_at_the_border_leave():
 
 
 def test_listeners_are_told():
-    """Row 12.1g: how many nodes of which ops are in each cluster."""
+    """How many nodes of which ops are in each cluster."""
     told = []
 
     def listen(summary):
@@ -218,7 +215,7 @@ def test_listeners_are_told():
 
 
 def test_functions_of_clusters():
-    """Row 12.1h: constants first, then others, then resources; the call says how many."""
+    """Constants first, then others, then resources; the call says how many."""
     graph = Graph()
     x, sizes = graph.placeholder("float", [4], name="x"), graph.placeholder("int32", [2], name="sizes")
     with graph.as_default():
@@ -236,7 +233,7 @@ def test_functions_of_clusters():
 
 
 def test_regions_become_one():
-    """Row 12.1j: parts that nothing connects, too."""
+    """Parts that nothing connects, too."""
     graph = Graph()
     x = graph.placeholder("float", [2], name="x")
     with graph.as_default(), compile_region(graph):
@@ -248,7 +245,7 @@ def test_regions_become_one():
 
 
 def test_regions_that_cannot_be_one():
-    """Row 12.1j: what leaves the region comes back."""
+    """What leaves the region comes back."""
     graph = Graph()
     x = graph.placeholder("float", [2], name="x")
     with graph.as_default():
@@ -262,7 +259,6 @@ def test_regions_that_cannot_be_one():
 
 
 def test_jitter():
-    """Row 12.1j."""
     graph, x, y = chain(2)
     session = cyxla.Session(graph)
     with flags(tf_introduce_floating_point_jitter_to_tensors=("Exp:0",), tf_introduce_floating_point_jitter_amount=0.5):
@@ -272,7 +268,7 @@ def test_jitter():
 
 
 def test_loops_in_functions_that_must_be_compiled():
-    """Row 12.1j: Switch and Merge become If and While on the way."""
+    """Switch and Merge become If and While on the way."""
     body = Graph()
     x = body.placeholder("float", [2], name="x")
     with body.as_default():

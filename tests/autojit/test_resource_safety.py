@@ -19,7 +19,6 @@ SAFE = {(R, R), (R, W), (R, B), (W, W), (B, W)}
 @pytest.mark.parametrize("first", [R, W, B])
 @pytest.mark.parametrize("second", [R, W, B])
 def test_which_order_a_cluster_keeps(first, second):
-    """Row 12.18."""
     assert is_safe(first, second) == ((first, second) in SAFE)
 
 
@@ -37,7 +36,6 @@ def written_then_read():
 
 
 def test_pairs():
-    """Row 12.18."""
     graph, handle, write, read, _ = written_then_read()
     assert [access_of(n) for n in (handle, write, read)] == [Access.NONE, W, R]
     assert incompatible_pairs(graph) == {(write, read)}
@@ -45,7 +43,7 @@ def test_pairs():
 
 @pytest.mark.parametrize("ignored, count", [(False, 2), (True, 1)])
 def test_a_write_and_a_later_read_are_in_two_clusters(ignored, count):
-    """Row 12.18: an edge from a write to a read is never inside of a cluster; row 12.14: unless a flag says so."""
+    """An edge from a write to a read is never inside of a cluster; unless a flag says so."""
     graph, _, _, _, y = written_then_read()
     x = np.array([0.5, -1], np.float32)
     with flags(tf_xla_min_cluster_size=1, tf_xla_disable_resource_variable_safety_checks_for_debugging=ignored):
@@ -56,7 +54,7 @@ def test_a_write_and_a_later_read_are_in_two_clusters(ignored, count):
 
 
 def test_training_keeps_its_variables_right():
-    """Row 12.18: five steps of a small training graph, clustered and not."""
+    """Five steps of a small training graph, clustered and not."""
     graph = Graph()
     x = graph.placeholder("float", [4, 3], name="x")
     with graph.as_default():

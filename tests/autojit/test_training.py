@@ -62,7 +62,7 @@ def training(network, sizes, first, second):
 @pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_step_is_one_cluster(name, platform):
-    """Row 19.3: and fits as it does kernel by kernel."""
+    """And fits as it does kernel by kernel."""
     network, sizes, first, second, ops = NETWORKS[name]
     graph, inits, steps, loss = training(network, sizes, first, second)
     assert set(ops) <= {node.op for node in graph.nodes.values()}

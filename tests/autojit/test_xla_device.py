@@ -30,7 +30,7 @@ def placed(*parts):
 
 
 def test_devices_are_there_when_asked_for():
-    """Rows 11.2, 12.9: absent without the flag; the interpreter has priority 40."""
+    """Absent without the flag; the interpreter has priority 40."""
     registry = DeviceFactoryRegistry()
     register_devices(registry)
     assert registry.priorities() == {"XLA_CPU": 50, "XLA_INTERPRETER": 40}
@@ -42,7 +42,7 @@ def test_devices_are_there_when_asked_for():
 @pytest.mark.parametrize("device", PLATFORM)
 @pytest.mark.parametrize("count, clustered", [(2, 0), (4, 1)])
 def test_what_is_placed_there_is_compiled(device, count, clustered):
-    """Row 12.9; Appendix B: the size rule applies, and what is too small is compiled op by op."""
+    """The size rule applies, and nodes of clusters that are too small are compiled op by op."""
     graph, x, y = placed((device, count))
     plain = cyxla.Session(graph).run(y, {x: ones(3)})
     with flags(tf_xla_enable_xla_devices=True):
@@ -55,7 +55,6 @@ def test_what_is_placed_there_is_compiled(device, count, clustered):
 
 
 def test_parts_on_three_devices():
-    """Row 11.12."""
     graph, x, y = placed(("CPU", 2), ("XLA_CPU", 5), ("XLA_INTERPRETER", 2), ("CPU", 1))
     plain = cyxla.Session(graph).run(y, {x: ones(3)})
     with flags(tf_xla_enable_xla_devices=True):
@@ -65,7 +64,7 @@ def test_parts_on_three_devices():
 
 
 def test_each_op_by_itself():
-    """Row 12.14: --tf_xla_compile_on_demand."""
+    """--tf_xla_compile_on_demand."""
     graph, x, y = placed(("XLA_INTERPRETER", 5))
     with flags(tf_xla_enable_xla_devices=True, tf_xla_compile_on_demand=True):
         session = cyxla.Session(graph)
@@ -75,7 +74,7 @@ def test_each_op_by_itself():
 
 
 def test_constants_and_variables_by_themselves():
-    """Row 12.9: arguments that must be known, and variables, of ops that are compiled alone."""
+    """Arguments that must be known, and variables, of ops that are compiled alone."""
     graph = Graph()
     x, shape = graph.placeholder("float", [4], name="x"), graph.placeholder("int32", [2], name="shape")
     with graph.as_default(), graph.device("/device:XLA_INTERPRETER:0"):
@@ -96,14 +95,13 @@ def test_constants_and_variables_by_themselves():
 
 @pytest.mark.parametrize("device", ["XLA_CPU_JIT", "XLA_INTERPRETER_JIT"])
 def test_compilation_devices_take_no_nodes(device):
-    """Row 11.3: a request for one is code 3."""
+    """A request for one is code 3."""
     graph, x, y = placed((device, 1))
     with flags(tf_xla_enable_xla_devices=True), pytest.raises(InvalidArgumentError, match=device):
         cyxla.Session(graph, soft_placement=False).run(y, {x: ones(1)})
 
 
 def test_compilation_devices_of_devices():
-    """Row 11.4."""
     info = get_compilation_device("CPU")
     assert (info.compilation_device, info.policy) == ("XLA_CPU_JIT", Policy.IF_REQUESTED)
     XlaDeviceFactory("XLA_CPU_JIT", "cpu").create_devices("XLA_CPU", 1)

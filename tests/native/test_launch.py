@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import ml_dtypes
 import numpy as np
 import pytest
-from support.unclocked import alarm, repeatedly
+from support.interrupts import alarm, repeatedly
 
 from cyxla import errors
 from cyxla.xla.cpu.native import library as native

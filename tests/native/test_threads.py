@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.unclocked import repeatedly
+from support.interrupts import repeatedly
 
 from cyxla import errors
 from cyxla._native import _rt

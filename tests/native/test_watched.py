@@ -12,7 +12,7 @@ import weakref
 
 import numpy as np
 import pytest
-from support.unclocked import alarm, sending
+from support.interrupts import alarm, sending
 
 from cyxla import errors
 from cyxla._native import _rt
@@ -252,7 +252,7 @@ ENDING = """
 import signal, sys
 import numpy as np
 sys.path.insert(0, {tests!r})
-from support.unclocked import sending
+from support.interrupts import sending
 from cyxla._native import _rt
 from cyxla.xla.cpu.native import library as native
 from cyxla.xla.cpu.c import prelude

@@ -1,1 +1,1 @@
-"""Helpers of the tests: programs and graphs to try, samples, comparisons, runners."""
+"""Helpers of the tests: random programs and graphs, sample inputs, comparisons, runners."""

@@ -22,7 +22,7 @@ BINARY = ["AddV2", "Sub", "Maximum", "Minimum", "SquaredDifference"]
 
 @dataclass
 class RandomGraph:
-    """A graph that was made by chance, with nodes that give variables their first values and read their last."""
+    """A random graph, with nodes that initialise its variables and read their final values."""
 
     graph: Graph
     feeds: list[Tensor] = field(default_factory=list)
@@ -32,17 +32,17 @@ class RandomGraph:
 
 
 class Maker:
-    """Makes one graph from a seed."""
+    """Builds one graph from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.graph = Graph()
         self.made = RandomGraph(self.graph)
         self.handles: list[Tensor] = []
-        self.last: list[Node | None] = []  # the access that the next one waits for
+        self.last: list[Node | None] = []  # latest access of each variable; the next one waits for it
 
     def make(self, steps: int = 14) -> RandomGraph:
-        """A graph of about so many parts."""
+        """Return a graph of about `steps` parts."""
         with self.graph.as_default():
             self.made.feeds = [self.graph.placeholder("float", [SIZE], name=f"x{k}") for k in range(2)]
             self._variables(int(self.rng.integers(0, 3)))
@@ -67,7 +67,7 @@ class Maker:
         return self.graph.constant(np.array(value, np.int32))
 
     def pick(self, values: list[Tensor]) -> Tensor:
-        """One of the values, the newer ones more often."""
+        """Return one of the values, more often a recent one."""
         return values[min(len(values) - 1, int(len(values) * self.rng.random() ** 0.5))]
 
     def _grow(self, values: list[Tensor], steps: int, depth: int) -> list[Tensor]:
@@ -102,7 +102,7 @@ class Maker:
         )
 
     def _slice(self, values: list[Tensor], depth: int) -> Tensor:
-        """The value, turned by a place that depends on data."""
+        """Rotate a value by an offset that depends on data."""
         value = self.pick(values)
         begin = apply_op("Reshape", apply_op("Cast", self._flag(values), DstT=DataType.DT_INT32), self._int([1]))
         return apply_op("Slice", apply_op("ConcatV2", [value, value], self._int(0)), begin, self._int([SIZE]))
@@ -137,7 +137,7 @@ class Maker:
     # Control flow
 
     def _branch(self, values: list[Tensor], depth: int) -> Tensor:
-        """One of two branches, with accesses to variables in both."""
+        """Add a conditional with accesses to variables in both branches."""
         flag = self._flag(values)
         split = [apply_op("Switch", self.pick(values), flag) for _ in range(2)]
         before, pivot = list(self.last), apply_op("Switch", flag, flag)
@@ -158,7 +158,7 @@ class Maker:
         return node
 
     def _loop(self, values: list[Tensor], depth: int) -> Tensor:
-        """A loop of single nodes over a count and a value."""
+        """Add a loop of control-flow nodes over a counter and a value."""
         frame = f"loop_{len(self.graph.nodes)}"
         limit = apply_op("Enter", self._int(int(self.rng.integers(0, 4))), frame_name=frame, is_constant=True)
         enters = [apply_op("Enter", x, frame_name=frame) for x in (self._int(0), self.pick(values))]
@@ -175,7 +175,7 @@ class Maker:
         return apply_op("Exit", switches[1][0])
 
     def _call(self, values: list[Tensor], depth: int) -> Tensor:
-        """A call of a function, or one of two."""
+        """Add a call of a function, or a conditional between two."""
         functions = [AttrValue("func", NameAttrList(self._function())) for _ in range(2)]
         types = {"Tin": [DataType.DT_FLOAT], "Tout": [DataType.DT_FLOAT]}
         if self.rng.random() < 0.5:

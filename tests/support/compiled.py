@@ -1,4 +1,4 @@
-"""One op at a time: in a graph that is compiled as a whole, and by its eager kernel."""
+"""Run one op in a graph that is compiled as a whole, and by its eager kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOLERANCE = {"e": 4e-3, "E": 3e-2, "f": 2e-5, "d": 1e-10, "F": 2e-5, "D": 1e-10}
 def run(
     op: str, *operands: Any, jit: str = "on", platform: str = "interpreter", known: bool = True, **attrs: Any
 ) -> list[Array]:
-    """The outputs of an op on arrays (or lists of them) that are fed; their shapes are `known` in the graph, or not."""
+    """Return the outputs of an op on fed arrays, or lists of them; `known` says whether the graph has their shapes."""
     graph, feeds = Graph(), {}
 
     def placeholder(array: Array) -> Any:
@@ -39,14 +39,14 @@ def run(
 
 
 def check(op: str, *operands: Any, scale: float = 1.0, platforms: Sequence[str] = PLATFORMS, **attrs: Any) -> None:
-    """Compiled for each platform, an op must give what its eager kernel gives."""
+    """Check that an op compiled for each platform gives the results of its eager kernel."""
     wanted = run(op, *operands, jit="off", **attrs)
     for platform in platforms:
         close(run(op, *operands, platform=platform, **attrs), wanted, scale)
 
 
 def close(got: Sequence[Array], wanted: Sequence[Array], scale: float = 1.0) -> None:
-    """Shapes, types and values must be equal; floats up to the tolerance of their type."""
+    """Check that shapes, types and values are equal, floats within the tolerance of their type."""
     assert len(got) == len(wanted)
     for a, b in zip(got, wanted, strict=True):
         assert a.dtype == b.dtype
@@ -61,7 +61,7 @@ def close(got: Sequence[Array], wanted: Sequence[Array], scale: float = 1.0) -> 
 
 
 def drawn(shape: Sequence[int], dtype: Any = np.float32, seed: int = 0) -> Array:
-    """Numbers from -1 to 1, or whole ones from -5 to 4 (from 0 on if there are no negative ones)."""
+    """Return random floats from -1 to 1, or integers from -5 to 4 (from 0 to 4 for unsigned types)."""
     rng, dtype = np.random.default_rng(seed), np.dtype(dtype)
     if dtype.kind in "iu":
         return rng.integers(0 if dtype.kind == "u" else -5, 5, shape).astype(dtype)

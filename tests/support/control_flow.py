@@ -1,9 +1,9 @@
-"""Loops and conditionals of frames with their gradients, as TensorFlow 1 writes them into graphs.
+"""Loops and conditionals of control-flow nodes with their gradients, as TensorFlow 1 writes them into graphs.
 
-A loop counts its iterations. What its gradient needs is pushed on stacks, which are made outside of all loops,
-colocated with what they hold, and enter frame by frame; the gradient's loop runs as often and pops. All control edges
-are there: pushes and pops come after the counter's step and before its next iteration, which waits for those in
-branches by a ``ControlTrigger``; loops in loops are kept in order by those of their surroundings.
+A loop counts its iterations. Values that its gradient needs are pushed on stacks, which are created outside of all
+loops, colocated with those values, and enter each frame; the gradient's loop runs as many iterations and pops them. All
+control edges are present: pushes and pops come after the counter's step and before its next iteration, which waits for
+those in branches through a ``ControlTrigger``; the edges of an outer loop order the inner loops.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Build = Callable[..., Any]
 
 
 def merge(*inputs: Tensor | None) -> Tensor:
-    """A Merge; an input that is None comes later."""
+    """Add a Merge; an input that is None is connected later."""
     graph, first = inputs[0].graph, inputs[0]  # type: ignore[union-attr]
     attrs = {"T": AttrValue("type", first.dtype), "N": AttrValue("int", len(inputs))}  # type: ignore[union-attr]
     name = graph.unique_name("merge")
@@ -35,7 +35,7 @@ def merge(*inputs: Tensor | None) -> Tensor:
 
 @contextmanager
 def after(tensor: Tensor | None, graph: Graph | None = None) -> Iterator[None]:
-    """What is made in here waits for a tensor alone, or for nothing, whatever is around."""
+    """Give nodes created inside a control dependency on `tensor` alone, or none, in place of those around."""
     graph = tensor.graph if tensor is not None else graph
     assert graph is not None
     before, graph._scope = graph._scope, replace(graph._scope, controls=[] if tensor is None else [tensor.node])
@@ -46,13 +46,13 @@ def after(tensor: Tensor | None, graph: Graph | None = None) -> Iterator[None]:
 
 
 def constant(value: Any, dtype: Any = np.float32) -> Tensor:
-    """A constant of the graph that is being built, which obeys its control dependencies."""
+    """Add a constant that obeys the control dependencies of the graph."""
     array = np.asarray(value, dtype)
     return apply_op("Const", value=array, dtype=DataType.DT_INT32 if array.dtype == np.int32 else DataType.DT_FLOAT)
 
 
 def switch(value: Tensor, pred: Tensor) -> tuple[Tensor, Tensor]:
-    """A Switch, which stands with what it passes on."""
+    """Add a Switch that is colocated with its input."""
     off, on = apply_op("Switch", value, pred)
     off.node.attrs["_class"] = AttrValue("list(string)", (f"loc:@{value.node.name}",))
     return off, on
@@ -60,22 +60,22 @@ def switch(value: Tensor, pred: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class Frame:
-    """A loop that is being built."""
+    """A loop under construction."""
 
     name: str
-    step: Node | None = None  # increment or decrement of the counter: what happens in an iteration waits for it
-    next_step: Node | None = None  # the counter's next iteration, which waits for what happens
-    trigger: Node | None = None  # the same for what may be dead
+    step: Node | None = None  # increment or decrement of the counter; nodes of an iteration wait for it
+    next_step: Node | None = None  # the counter's next iteration, which waits for the nodes of this one
+    trigger: Node | None = None  # the same for nodes that may be dead
     entered: dict[Tensor, Tensor] = field(default_factory=dict)
 
     def order(self, node: Node, *, may_be_dead: bool) -> None:
-        """Let something happen in each iteration."""
+        """Order a node within each iteration: after the counter's step, before the next iteration."""
         assert self.step is not None
         node.control_inputs.append(self.step)
         self.wait_for(node, may_be_dead=may_be_dead)
 
     def wait_for(self, node: Node, *, may_be_dead: bool) -> None:
-        """Let the next iteration wait for a node."""
+        """Make the next iteration wait for a node."""
         assert self.next_step is not None
         if may_be_dead and self.trigger is None:
             assert self.step is not None
@@ -87,25 +87,25 @@ class Frame:
         waiting.control_inputs.append(node)
 
     def bring(self, value: Tensor) -> Tensor:
-        """A value from outside."""
+        """Bring a value in from outside."""
         return apply_op("Enter", value, frame_name=self.name, is_constant=True)
 
 
 @dataclass
 class Branch:
-    """One side of a conditional that is being built."""
+    """One side of a conditional under construction."""
 
     pred: Tensor
     side: int
     entered: dict[Tensor, Tensor] = field(default_factory=dict)
 
     def bring(self, value: Tensor) -> Tensor:
-        """A value from outside."""
+        """Bring a value in from outside."""
         return switch(value, self.pred)[self.side]
 
 
 class Builder:
-    """Builds into one graph.
+    """Adds loops, conditionals and stacks to a graph.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Builder:
         self.scopes: list[Frame | Branch] = []
 
     def enter(self, value: Tensor, depth: int = 0) -> Tensor:
-        """A value from outside, brought into the scopes that are open, from some depth on: -1 is the innermost."""
+        """Bring a value from outside into the open scopes from `depth` on; -1 is the innermost."""
         for scope in self.scopes[depth:]:
             if value not in scope.entered:
                 with after(None, self.graph):
@@ -128,18 +128,18 @@ class Builder:
         return value
 
     def _frame(self) -> Frame | None:
-        """The innermost loop."""
+        """Return the innermost loop."""
         return next((scope for scope in reversed(self.scopes) if isinstance(scope, Frame)), None)
 
     # The forward pass
 
     def loop(self, name: str, inits: Sequence[Tensor], cond: Build, body: Build) -> tuple[list[Tensor], Tensor]:
-        """A loop; its results, and how often it ran."""
+        """Add a loop and return its results and its number of iterations."""
         outer = self._frame()
         with after(None, self.graph):
             zero = constant(0, np.int32)
             for scope in self.scopes[-1:]:
-                if isinstance(scope, Branch):  # what has no input hangs on the branch
+                if isinstance(scope, Branch):  # a node without inputs gets a control edge from the branch
                     zero.node.control_inputs.append(apply_op("Identity", scope.bring(scope.pred)).node)
             if outer is not None:
                 assert outer.step is not None
@@ -168,7 +168,7 @@ class Builder:
             self.graph.set_input(m.node, 1, apply_op("NextIteration", result))
 
     def cond(self, pred: Tensor, values: Sequence[Tensor], then: Build, other: Build) -> Tensor:
-        """A conditional."""
+        """Add a conditional and return its result."""
         results = []
         pred = apply_op("Identity", pred)
         for side, build in enumerate((other, then)):
@@ -180,7 +180,7 @@ class Builder:
         return merge(*results)
 
     def save(self, value: Tensor) -> Tensor:
-        """Push a value of the innermost loop; its stack."""
+        """Push a value in the innermost loop and return its stack."""
         with after(None, self.graph):
             stack = apply_op("StackV2", constant(self.size, np.int32), elem_type=value.dtype)
             push = apply_op("StackPushV2", self.enter(stack), value)
@@ -194,7 +194,7 @@ class Builder:
     # The backward pass
 
     def back(self, name: str, count: Tensor, inits: Sequence[Tensor], body: Build) -> list[Tensor]:
-        """The gradient's loop: as many iterations, in which `load` pops."""
+        """Add the gradient's loop, which runs `count` iterations and pops values by `load`."""
         outer = self._frame()
         with after(None, self.graph):
             one = apply_op("Enter", self.enter(constant(1, np.int32)), frame_name=name, is_constant=True)

@@ -1,4 +1,4 @@
-"""Run a program compiled and on the oracle, and compare."""
+"""Compare compiled programs with the interpreter."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ from support.strategies import random_array
 
 
 def flat(value: Any) -> list[Any]:
-    """The arrays of nested tuples."""
+    """Return the arrays of nested tuples."""
     return [leaf for part in value for leaf in flat(part)] if isinstance(value, tuple) else [value]
 
 
-def arguments(module: HloModule, seed: int = 0, pain: float = 0.0) -> list[Any]:
-    """Random arrays for a module's parameters."""
+def arguments(module: HloModule, seed: int = 0, special: float = 0.0) -> list[Any]:
+    """Return random arrays for the parameters of a module."""
 
     def make(shape: Shape, seed: int) -> Any:
         if shape.is_tuple:
             return tuple(make(e, seed * 31 + k) for k, e in enumerate(shape.elements))
-        return random_array(shape.static, seed, pain)
+        return random_array(shape.static, seed, special)
 
     return [make(p.shape, seed * 1009 + k) for k, p in enumerate(module.parameters)]
 
 
 def agree(text: str, *args: Any, ulp: float = 4, floor: float = 0.0, seed: int = 0) -> cyxla.Executable:
-    """Check that both platforms give the same; random arguments unless some are given. Gives what was compiled."""
+    """Check that both platforms agree, on random arguments unless some are given, and return the executable."""
     module = cyxla.hlo.parse_module(text)
     given = list(args) or arguments(module, seed)
     compiled = cyxla.compile(text)

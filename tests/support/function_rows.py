@@ -1,7 +1,7 @@
-"""The table that NumPy's functions are tested by: what a row is, and how one is judged.
+"""Rows of the tables that test NumPy's functions, and how they are checked.
 
-A row names a function and calls of it. Each call is run twice on the same arrays: by NumPy, and traced and compiled;
-the results must be alike in dtype, shape and values. `numpy_rows/<subject>.py` hold the rows in lists called ``ROWS``.
+A row names a function and calls of it. Each call runs twice on the same arrays, by NumPy and traced and compiled; the
+results must agree in dtype, shape and values. `numpy_rows/<subject>.py` hold the rows in lists called ``ROWS``.
 """
 
 from __future__ import annotations
@@ -37,27 +37,26 @@ MATRIX, VECTOR, SCALAR, CUBE, EMPTY = (3, 4), (5,), (), (2, 3, 4), (0, 3)
 
 @dataclass(frozen=True)
 class Row:
-    """A function, and calls of it that must give what NumPy gives.
+    """A function, and calls of it that must give NumPy's results.
 
     Attributes
     ----------
     name : str
         NumPy's function, without ``numpy.``.
     calls : sequence of callable
-        Each takes the arrays.
+        Functions of the arrays.
     shapes : sequence of tuples of shapes
         One array for each shape of a tuple; every call runs on every tuple.
     dtypes : str
-        NumPy's letters of the types that all the arrays may have, one after the other.
+        Letters of NumPy's dtypes; the calls run once for each, with all arrays of that dtype.
     ulp : float
-        How far results may be off, in units in the last place of the greatest of the expected values (`of_largest`) or
-        of each one.
+        Largest error in units in the last place, of the largest expected value (`of_largest`) or of each one.
     of_largest : bool
-        See `ulp`.
+        Whether errors are measured by the largest expected value.
     low, high : float
-        Range of the numbers drawn; cut to what the type holds.
+        Range of the random numbers, clipped to the range of the dtype.
     make : callable, optional
-        From a random generator, a shape and a dtype to an array, where a range is not enough.
+        Function from a random generator, a shape and a dtype to an array, where a range is not enough.
     special : bool
         Whether nan, infinities and zeros of both signs are mixed in.
     differentiable : bool
@@ -78,7 +77,7 @@ class Row:
     platforms: tuple[str, ...] = field(default=("interpreter",))
 
     def arrays(self, rng: np.random.Generator, shapes: Sequence[tuple[int, ...]], letter: str) -> list[np.ndarray]:
-        """Random arrays of these shapes."""
+        """Return random arrays of these shapes."""
         dtype = np.dtype(ml_dtypes.bfloat16) if letter == "E" else np.dtype(letter)
         return [(self.make or self._drawn)(rng, shape, dtype) for shape in shapes]
 
@@ -99,7 +98,7 @@ class Row:
 
 
 def rows(subject: str) -> list[Row]:
-    """The rows of a subject; none where there is no such file."""
+    """Return the rows of a subject; none if it has no file."""
     try:
         return list(import_module(f"numpy_rows.{subject}").ROWS)
     except ModuleNotFoundError as error:
@@ -109,17 +108,17 @@ def rows(subject: str) -> list[Row]:
 
 
 def outcome(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[Any, BaseException | None]:
-    """What a call gives, or how it fails."""
+    """Return the result of a call and None, or None and its exception."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # NumPy's have no twin in compiled code
+            warnings.simplefilter("ignore")  # compiled code has no equivalent of NumPy's warnings
             return function(*[a.copy() for a in arrays]), None
     except Exception as error:
         return None, error
 
 
 def check(row: Row, call: Callable[..., Any], arrays: Sequence[np.ndarray], platform: str = "interpreter") -> None:
-    """Assert that a call gives, traced and compiled, what NumPy gives; and fails where NumPy fails."""
+    """Check that a traced and compiled call gives NumPy's result, or fails where NumPy fails."""
     want, failure = outcome(call, arrays)
     got, ours = outcome(jit(call, platform=platform), arrays)
     what = f"{row.name} on {[f'{a.dtype}{a.shape}' for a in arrays]}"
@@ -133,7 +132,7 @@ def check(row: Row, call: Callable[..., Any], arrays: Sequence[np.ndarray], plat
 
 
 def alike(got: Any, want: Any, row: Row, what: str) -> None:
-    """Assert that results are of one dtype and shape, and their values as near as the row asks."""
+    """Check that results have the same type, dtype and shape, and values within the tolerance of the row."""
     if isinstance(want, (tuple, list)):
         assert isinstance(got, list if isinstance(want, list) else tuple), f"{what}: {got!r} is not {want!r}"
         assert len(got) == len(want), f"{what}: {got!r} is not {want!r}"
@@ -152,7 +151,7 @@ def alike(got: Any, want: Any, row: Row, what: str) -> None:
 
 
 def close(got: np.ndarray, want: np.ndarray, row: Row, what: str) -> None:
-    """Assert that floats are near each other; nan and infinities must be where they are wanted."""
+    """Check floats within the tolerance of the row; NaN and infinities must be at the same indices."""
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     real = np.dtype(f"f{want.dtype.itemsize // 2}") if want.dtype.kind == "c" else want.dtype
     eps, tiny = float(ml_dtypes.finfo(real).eps), float(ml_dtypes.finfo(real).tiny)

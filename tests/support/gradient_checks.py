@@ -13,16 +13,16 @@ SEED = 1907
 
 @dataclass(frozen=True)
 class Case:
-    """An op at a point: inputs in order (a list for an input that is a list), and attributes.
+    """An op with its attributes, and inputs in order (a list for an input that is a list).
 
-    `wrt` numbers the flat inputs that are differentiated; all of floats and complex numbers where it is None.
+    `wrt` holds the indices of the flattened inputs to differentiate by; None stands for all float and complex inputs.
     """
 
     op: str
     inputs: tuple[Any, ...]
     attrs: dict[str, Any] = field(default_factory=dict)
     wrt: tuple[int, ...] | None = None
-    outputs: tuple[int, ...] | None = None  # which outputs are weighted; all continuous ones by default
+    outputs: tuple[int, ...] | None = None  # indices of weighted outputs; None stands for all float and complex ones
     step: float = 1e-5
     tolerance: float = 2e-6
     note: str = ""
@@ -32,12 +32,12 @@ class Case:
 
 
 def points(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = SEED) -> np.ndarray:
-    """Random numbers; far from each other's multiples, so that no op is probed at a corner."""
+    """Return random numbers, none of which is a multiple of another, so that no op is tested at a kink."""
     return np.random.default_rng([seed, *shape]).uniform(low, high, shape)
 
 
 def complex_points(*shape: int, seed: int = SEED) -> np.ndarray:
-    """Random complex numbers."""
+    """Return random complex numbers."""
     return points(*shape, seed=seed) + 1j * points(*shape, seed=seed + 1)
 
 
@@ -50,7 +50,7 @@ def _is_continuous(array: np.ndarray) -> bool:
 
 
 def check_gradient(case: Case) -> None:
-    """Compare the gradient of a random weighting of an op's outputs with what small steps of its inputs say."""
+    """Compare the gradient of a random weighting of an op's outputs with central differences."""
     graph = Graph()
     arrays = [np.asarray(a) for a in _flat(case.inputs)]
     with graph.as_default():
@@ -97,7 +97,7 @@ def _weight(value: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _numeric(loss: Any, i: int, array: np.ndarray, step: float) -> np.ndarray:
-    """Central differences, of real and imaginary parts apart."""
+    """Return central differences, taken separately for real and imaginary parts."""
     want = np.zeros_like(array)
     units = (1.0, 1j) if array.dtype.kind == "c" else (1.0,)
     for place in np.ndindex(array.shape):

@@ -1,4 +1,4 @@
-"""Random graphs: arithmetic, variables, branches and loops of both kinds, calls, ops that never compile."""
+"""Random graphs: arithmetic, variables, branches and loops of both kinds, calls, ops that are never compiled."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ BINARY = ("AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "Ata
 
 @dataclass
 class Program:
-    """A random graph, and how it is run."""
+    """A random graph with its fetches and feeds."""
 
     graph: Graph
     fetches: list[str]
     ready: list[str]
     feeds: dict[str, np.ndarray[Any, Any]]
-    compiles: bool  # as a whole
+    compiles: bool  # whether the graph compiles as a whole
 
 
 @dataclass
 class Writer:
-    """Adds random nodes to the current graph; every value is f32[2,3], and stays small."""
+    """Adds random nodes to the current graph; every value is f32[2,3] with small elements."""
 
     rng: np.random.Generator
     graph: Graph
     host: bool
     older: bool
     values: list[Tensor] = field(default_factory=list)
-    last: dict[Tensor, Node] = field(default_factory=dict)  # what touched a variable last
+    last: dict[Tensor, Node] = field(default_factory=dict)  # latest access of each variable
     done: list[Node] = field(default_factory=list)
     functions: int = 0
 
@@ -74,7 +74,7 @@ class Writer:
         return NameAttrList(name, {})
 
     def body(self) -> Any:
-        """A function of two values, the same whenever it is asked."""
+        """Return a function that builds the same nodes from two values in every call."""
         ops = [(self.choice(UNARY), self.choice(BINARY)) for _ in range(1 + int(self.rng.integers(3)))]
 
         def made(x: Tensor, y: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class Writer:
     def predicate(self) -> Tensor:
         return apply_op(
             "Less", apply_op("Sum", self.pick(), np.int32([0, 1])), np.float32(0.123)
-        )  # no sum that rounding decides
+        )  # a threshold that no sum comes near enough for rounding to matter
 
     def branch(self) -> Tensor:
         sides = [self.function(self.body(), "float", "float") for _ in range(2)]
@@ -109,13 +109,13 @@ class Writer:
         return apply_op(self.choice(("While", "StatelessWhile")), args, cond=cond, body=body)[1]
 
     def switch(self) -> Tensor:
-        """A branch of the older kind, by dead values."""
+        """Add a conditional of Switch and Merge."""
         chosen, inner = self.predicate(), self.body()
         (no, yes), (no_y, _) = (apply_op("Switch", self.pick(), chosen) for _ in range(2))
         return apply_op("Merge", [apply_op("Tanh", inner(no, no_y)), apply_op("Sin", yes)])[0]
 
     def frame(self) -> Tensor:
-        """A loop of the older kind."""
+        """Add a loop of control-flow nodes."""
         name, trips = f"frame_{len(self.graph.nodes)}", np.int32(self.rng.integers(4))
         start = [apply_op("Enter", x, frame_name=name) for x in (np.int32(0), self.pick())]
         once = apply_op("Enter", self.pick(), frame_name=name, is_constant=True)
@@ -129,12 +129,12 @@ class Writer:
             m.node.inputs[1] = apply_op("NextIteration", value)
         return apply_op("Exit", out)
 
-    def outside(self) -> Tensor:
-        """An op that only computes."""
+    def uncompiled(self) -> Tensor:
+        """Add an op without a kernel that emits HLO."""
         return apply_op("Tanh", apply_op("BesselI0", self.pick()))
 
     def variable(self) -> Tensor | None:
-        """Reads or changes a variable, after whatever touched it before."""
+        """Add a read or write of a variable that waits for its latest access."""
         handles = list(self.last)
         handle = handles[int(self.rng.integers(len(handles)))]
         op = self.choice(("ReadVariableOp", "AssignVariableOp", "AssignAddVariableOp"))
@@ -148,8 +148,8 @@ class Writer:
         self.done.append(node)
         return found
 
-    def changing(self) -> Any:
-        """A function that changes a variable, and gives its new value."""
+    def updating(self) -> Any:
+        """Return a function that updates a variable and returns the new value."""
         inner = self.body()
 
         def made(v: Tensor, x: Tensor) -> Tensor:
@@ -161,12 +161,12 @@ class Writer:
         return made
 
     def stateful(self) -> Tensor:
-        """A variable that changes inside of a function, a branch or a loop."""
+        """Add a function call, branch or loop that updates a variable."""
         handles, x = list(self.last), self.pick()
         handle = handles[int(self.rng.integers(len(handles)))]
-        changing, plain = self.changing(), self.body()
+        updating, plain = self.updating(), self.body()
         types = ("resource", "float")
-        f = self.function(changing, *types)
+        f = self.function(updating, *types)
         kind = int(self.rng.integers(3))
         if kind == 0:
             (found,) = apply_op("StatefulPartitionedCall", [handle, x], Tout=[F], f=f)
@@ -176,7 +176,7 @@ class Writer:
         else:
             types = ("int32", *types)
             cond = self.function(lambda i, v, x: apply_op("Less", i, np.int32(3)), *types)
-            body = self.function(lambda i, v, x: (i + np.int32(1), v, apply_op("Tanh", changing(v, x))), *types)
+            body = self.function(lambda i, v, x: (i + np.int32(1), v, apply_op("Tanh", updating(v, x))), *types)
             found = apply_op("While", [np.int32(0), handle, x], cond=cond, body=body)[2]
         found.node.control_inputs.append(self.last[handle])
         self.last[handle] = found.node
@@ -186,14 +186,14 @@ class Writer:
         makers = [self.unary, self.binary, self.binary, self.product, self.reduction, self.reshaped, self.call]
         makers += [self.branch, self.loop, self.variable, self.variable, self.stateful]
         makers += [self.switch, self.frame] if self.older else []
-        makers += [self.outside] if self.host else []
+        makers += [self.uncompiled] if self.host else []
         made = makers[int(self.rng.integers(len(makers)))]()
         if made is not None:
             self.values.append(made)
 
 
 def random_graph(seed: int) -> Program:
-    """A graph of a seed: every other one has older kinds of control flow, every third one nodes that only compute."""
+    """Return the graph of a seed: odd ones have control-flow nodes, multiples of 3 ops that are never compiled."""
     rng, graph = np.random.default_rng(seed), Graph()
     with graph.as_default():
         writer = Writer(rng, graph, host=seed % 3 == 0, older=seed % 2 == 1)

@@ -1,4 +1,4 @@
-"""Small graphs for tests of clustering, and what became of them."""
+"""Small graphs for tests of clustering, and the clusters of a session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNARY = ("Exp", "Neg", "Tanh", "Sin", "Cos", "Sigmoid", "Abs", "Square")
 def chain(
     length: int, graph: Graph | None = None, x: Tensor | None = None, shape: Any = None
 ) -> tuple[Graph, Tensor, Tensor]:
-    """A graph of unary ops in a row: the graph, its input and its result."""
+    """Return a graph of a chain of unary ops, its input and its result."""
     graph = graph or Graph()
     x = graph.placeholder("float", shape, name="x") if x is None else x
     y = x
@@ -28,14 +28,14 @@ def chain(
 
 
 def nodes_that_run(session: cyxla.Session, fetches: Any, feeds: Any = None) -> dict[str, str]:
-    """The op of every node after all rewriting."""
+    """Return the op of every node by name, after all graph passes."""
     metadata = cyxla.RunMetadata()
     session.run(fetches, feeds, metadata=metadata)
     return {name: node.op for graph in metadata.partition_graphs for name, node in graph.nodes.items()}
 
 
 def clusters(session: cyxla.Session) -> dict[str, set[str]]:
-    """The nodes of each cluster."""
+    """Return the nodes of each cluster."""
     found: dict[str, set[str]] = {}
     for name, row in session.clusters().items():
         if row.cluster:
@@ -44,15 +44,15 @@ def clusters(session: cyxla.Session) -> dict[str, set[str]]:
 
 
 def auto(graph: Graph, **options: Any) -> cyxla.Session:
-    """A session that clusters, on the interpreter."""
+    """Return a session that clusters, on the interpreter."""
     return cyxla.Session(graph, jit="auto", platform="interpreter", **options)
 
 
 def cache(session: cyxla.Session, platform: str = "interpreter") -> XlaCompilationCache:
-    """The compiled clusters of a session."""
+    """Return the cache of compiled clusters of a session."""
     return build_compilation_cache(session.engine.resource_manager, platform)
 
 
 def ones(*shape: int) -> Any:
-    """An array of ones."""
+    """Return an array of ones in float32."""
     return np.ones(shape, np.float32)

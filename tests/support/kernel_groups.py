@@ -1,4 +1,4 @@
-"""Running what the emitters write, kernel by kernel, without planner and launcher."""
+"""Compile and run kernels of emitters one by one, without planner and launcher."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ = (elementwise, reduce, rows)
 
 @dataclass
 class Compiled:
-    """A module's groups as machine code."""
+    """The groups of a module as machine code."""
 
     module: HloModule
     groups: list[fusion.Group]
@@ -42,7 +42,7 @@ class Compiled:
     library: ctypes.CDLL
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
-        """Run all kernels, tasks last to first, every array beginning at an odd address."""
+        """Run all kernels, the last task first, with every array at an odd address."""
         arrays: dict[Value, np.ndarray] = {}
         for p in self.module.entry.parameters:
             arrays[Value(p)] = inputs[p.attrs["parameter_number"]]
@@ -82,7 +82,7 @@ def _misaligned(v: Value) -> np.ndarray:
 
 
 def build(text: str, *flags: str, apart: bool = False) -> Compiled:
-    """Compile the groups of a module's entry; `apart` takes groups by rows apart into what they were made of."""
+    """Compile the groups of a module's entry; `apart` splits row groups into their parts."""
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
     module = HloModule.from_text(text)
@@ -112,7 +112,7 @@ def check(text: str, *inputs: np.ndarray, ulp: float = 0, near: float = 1e-3) ->
 
 
 def judge(compiled: Compiled, *inputs: np.ndarray, ulp: float = 0, near: float = 1e-3) -> None:
-    """Compare what was compiled with the evaluator."""
+    """Compare compiled kernels with the evaluator."""
     wanted = flat(evaluate(compiled.module, list(inputs)))
     for got, want in zip(compiled(*inputs), wanted, strict=True):
         assert got.dtype == want.dtype
@@ -121,14 +121,14 @@ def judge(compiled: Compiled, *inputs: np.ndarray, ulp: float = 0, near: float =
 
 
 def flat(value: object) -> list[np.ndarray]:
-    """Leaves of a value."""
+    """Return the leaves of a value."""
     if isinstance(value, tuple):
         return [leaf for part in value for leaf in flat(part)]
     return [np.asarray(value)]
 
 
 def compare(got: np.ndarray, want: np.ndarray, ulp: float, near: float) -> None:
-    """Fail where two arrays differ by more than they may."""
+    """Check that two arrays differ by no more than the tolerance."""
     got, want = (x.astype(np.float32) if x.dtype.kind == "V" or x.dtype.name == "bfloat16" else x for x in (got, want))
     close = (got == want) | ((got != got) & (want != want))
     if ulp and want.dtype.kind in "fc":

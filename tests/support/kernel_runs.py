@@ -1,4 +1,4 @@
-"""Runs of ops that are functions of their inputs: types, values, results."""
+"""Type combinations, sample inputs and results of stateless ops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def samples(op: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 
 def types_of(op: str, device: str = "CPU", plain: tuple[DataType, ...] = PLAIN) -> Iterator[dict[str, DataType]]:
-    """Each type attribute in turn through all its types, the others being what they first may be."""
+    """Yield the types of an op: each type attribute through all its types, with the others at their first."""
     kernels = [k for k in KernelRegistry.global_().get_registered_kernels_for_op(op) if k.device_type == device]
     attrs = [a for a in op_def(op).attr if a.type == "type"]
     for kernel in kernels:
@@ -53,7 +53,7 @@ def types_of(op: str, device: str = "CPU", plain: tuple[DataType, ...] = PLAIN) 
 
 
 def fits(op: str, types: dict[str, DataType]) -> bool:
-    """Whether types that belong together do so."""
+    """Return whether types that depend on each other match."""
     if {"Treal", "Tcomplex"} <= set(types):
         return (types["Treal"].text == "double") == (types["Tcomplex"].text == "complex128")
     if op in ("Complex", "Real", "Imag", "Angle", "ComplexAbs"):

@@ -1,7 +1,7 @@
-"""Inputs for every op with a kernel that is a function of its inputs.
+"""Sample inputs for every op with a stateless kernel.
 
-An entry is ``(inputs, attributes)`` for an op. An input is a tuple of sizes, which stands for numbers drawn for the
-input's type; a list of such tuples, for an input that is a list; or `at(...)`, the very numbers.
+An entry is ``(inputs, attributes)`` of an op. An input is a tuple of sizes, for random numbers of the input's type; a
+list of such tuples, for an input that is a list; or `at(...)` with given numbers.
 """
 
 # ruff: noqa: E501
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class At:
-    """Numbers that an input must have."""
+    """Given numbers of an input."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -29,7 +29,7 @@ def at(value: Any) -> At:
 M, V, C, N = (2, 3), (4,), (2, 3, 4), ()  # matrix, vector, cube, number
 SQUARE, IMAGE, VOLUME = (3, 3), (2, 5, 6, 3), (1, 4, 5, 4, 2)
 
-# Ops whose inputs are all alike: any shape goes. Others are in the table below.
+# Ops whose inputs all have the same shape, which may be any; the others are in the table below.
 ELEMENTWISE = [
     "Abs", "Acos", "Acosh", "Add", "AddV2", "Angle", "ApproximateEqual", "Asin", "Asinh", "Atan", "Atan2", "Atanh",
     "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "Betainc", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Cast",
@@ -298,7 +298,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "StatelessRandomGetKeyCounterAlg": [((at([5, 7]),), {})],
 }  # fmt: skip
 
-# Results that other draws, or rounding before a decision, may change altogether between types.
+# Ops whose results may differ between types, by other random numbers or by rounding before a decision.
 NOT_COMPARED = {
     "ApproxTopK", "Qr", "SelfAdjointEigV2", "SelfAdjointEig", "Svd", "NextAfter", "Bitcast", "TopK", "TopKV2", "Unique", "UniqueV2",
     "UniqueWithCounts", "ListDiff", "Equal", "NotEqual", "ApproximateEqual", "Bucketize", "StatelessMultinomial",
@@ -307,7 +307,7 @@ NOT_COMPARED = {
 
 
 def draw(sizes: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Numbers that every function here is defined for, and that every type holds."""
+    """Return random numbers in the domain of every op, which every type represents exactly."""
     if dtype == np.bool_:
         return rng.random(sizes) < 0.5
     if dtype.hasobject:

@@ -1,4 +1,4 @@
-"""Central differences, to judge derivatives by."""
+"""Central differences to check derivatives against."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def slope(function: Callable[..., Any], x: Any, step: float = 1e-6) -> np.ndarray:
-    """The gradient of a real function of one array; by complex ``x + iy`` it is ``df/dx - i df/dy``."""
+    """Return the gradient of a real function of one array; for complex ``x + iy``, ``df/dx - i df/dy``."""
     x = np.asarray(x)
     found = np.zeros(x.shape, np.result_type(x.dtype, np.float64))
     for place in np.ndindex(x.shape):

@@ -1,4 +1,4 @@
-"""Small registries, nodes and kernels for tests of the framework."""
+"""Registries, nodes and kernels for tests of the framework."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from cyxla.core.framework.node_def import add_defaults_to_node_def
 from cyxla.core.framework.types import DataType, as_data_type
 
 
-class World:
-    """A registry of ops and one of kernels, apart from the global ones."""
+class Registries:
+    """A registry of ops and one of kernels, separate from the global ones."""
 
     def __init__(self) -> None:
         self.ops, self.kernels = OpRegistry(), KernelRegistry()
 
     def op(self, name: str, signature: str, *attrs: str, **flags: Any) -> None:
-        """Declare an op without shape function."""
+        """Declare an op without a shape function."""
         op(name, signature, *attrs, shape=None, registry=self.ops, **flags)
 
     def node(self, name: str, *, complete: bool = True, **attrs: Any) -> NodeDef:
-        """A node of an op; attributes in plain Python, types in any spelling."""
+        """Return a node of an op, with attributes as Python values and types in any spelling."""
         op_def = self.ops.look_up_op_def(name)
         inputs = [f"x{i}" for i in range(8)]
         made = NodeDef("probe", name, inputs, "", {k: _attr(k, v) for k, v in attrs.items()})
@@ -43,7 +43,7 @@ class World:
         return made
 
     def make(self, name: str, device: DeviceBase | None = None, **attrs: Any) -> OpKernel:
-        """The kernel of such a node."""
+        """Return the kernel of such a node."""
         return create_op_kernel(device or DeviceBase(), self.node(name, **attrs), ops=self.ops, kernels=self.kernels)
 
 
@@ -62,5 +62,5 @@ def _attr(name: str, value: Any) -> AttrValue:
 
 
 def context(kernel: OpKernel, *inputs: Any, step: StepContext | None = None, **facts: Any) -> OpKernelContext:
-    """A context with these inputs."""
+    """Return a context with these inputs."""
     return OpKernelContext(step or StepContext(), kernel, list(inputs), **facts)

@@ -1,4 +1,4 @@
-"""Small programs made from opcodes, for tests that run them on both platforms."""
+"""Programs of one opcode, and the comparison of results between platforms."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from cyxla.xla.hlo import HloModule, infer_shape
 def single(
     opcode: str, operands: Sequence[Shape], attrs: Mapping[str, Any] | None = None, result: Shape | None = None
 ) -> HloModule:
-    """A module whose root applies one opcode to its parameters."""
+    """Return a module whose root applies an opcode to its parameters."""
     module = HloModule(opcode)
     module.entry = entry = module.new_computation("main")
     params = [entry.add("parameter", attrs={"parameter_number": k}, shape=s) for k, s in enumerate(operands)]
@@ -23,7 +23,7 @@ def single(
 
 
 def epsilon(dtype: ElementType) -> float:
-    """Distance from 1 to the next number."""
+    """Return the distance from 1 to the next number of a type."""
     return float(ml_dtypes.finfo(dtype.real_part.numpy_dtype).eps)
 
 
@@ -32,7 +32,7 @@ def smallest_normal(dtype: ElementType) -> float:
 
 
 def assert_same(got: np.ndarray, want: np.ndarray, dtype: ElementType, ulp: float, floor: float = 0.0) -> None:
-    """Equal within `ulp`; NaN matches NaN; `floor` is a part of the largest element that each may be measured by."""
+    """Check equality within `ulp` of each element, or of `floor` times the largest; all NaNs count as equal."""
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
     if not (dtype.is_float or dtype.is_complex):
         np.testing.assert_array_equal(got, want)

@@ -1,4 +1,4 @@
-"""Steps of random programs beyond element-wise ones: sorting, windows, indices, products and what follows, loops."""
+"""Steps of random programs: sorts, windows, gathers and scatters, products with epilogues, loops."""
 
 import numpy as np
 
@@ -7,31 +7,31 @@ from cyxla.types import Literal, Shape
 from cyxla.xla.hlo import infer_shape
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
 
-HUGE = {E.F32: 1e15, E.F64: 1e100}  # squares of anything below can be summed up
-FEW = 8
+HUGE = {E.F32: 1e15, E.F64: 1e100}  # squares of smaller numbers can be added without overflow
+FEW = 8  # results of a product, of which the largest may be one whose terms cancel
 
 
 def literal(w, dtype, value):
-    """A scalar constant."""
+    """Add a scalar constant."""
     array = np.asarray(value).astype(dtype.numpy_dtype)
     ins = w.entry.add("constant", attrs={"literal": Literal(array, Shape.array(dtype))}, shape=Shape.array(dtype))
     return w.keep(ins, True)
 
 
 def filled(w, shape, value):
-    """A constant of any shape."""
+    """Add a constant of any shape."""
     return w.add("broadcast", [literal(w, shape.dtype, value)], {"dimensions": ()}, declared=shape)
 
 
 def parameter(w, dtype, dims):
-    """One more argument."""
+    """Add a parameter."""
     number = sum(v.ins.opcode == "parameter" for v in w.values)
     shape = Shape.array(dtype, dims)
     return w.keep(w.entry.add("parameter", attrs={"parameter_number": number}, shape=shape), True)
 
 
-def tame(w, x, *, finite=False):
-    """Huge numbers become infinite, or 1: whether a sum overflows on its way depends on its order."""
+def replace_huge(w, x, *, finite=False):
+    """Replace huge numbers by infinity, or by 1: whether a sum overflows depends on the order of its terms."""
     if not x.shape.dtype.is_float:
         return x
     limit = filled(w, x.shape, HUGE[x.shape.dtype])
@@ -40,27 +40,27 @@ def tame(w, x, *, finite=False):
     return w.add("select", [small, x, huge])
 
 
-def without_signs(w, operands, results):
-    """Operands whose products do not cancel, where results are so few that the largest may be one that did."""
+def drop_signs(w, operands, results):
+    """Drop the signs of operands if results are few: then the largest may be one whose terms cancelled."""
     if results > FEW or not operands[0].shape.dtype.is_float:
         return operands
     return [w.add("abs", [o]) for o in operands]
 
 
-def one_nan(w, x):
-    """Without the signs of what is no number: the order has them, but of a computed one nobody promises it."""
+def drop_nan_signs(w, x):
+    """Drop the signs of NaNs: the total order tells them apart, but those of computed NaNs are undefined."""
     if not x.shape.dtype.is_float:
         return x
     is_number, positive = w.add("compare", [x, x], {"direction": "EQ"}), w.add("abs", [x])
-    return positive and w.add("select", [is_number, x, positive])  # nothing if x is too large
+    return positive and w.add("select", [is_number, x, positive])  # None if x is too large
 
 
 def dims(w, rank, most=6):
     return tuple(int(w.rng.integers(1, most + 1)) for _ in range(rank))
 
 
-def follow(w, y):
-    """An epilogue that keeps a rounding error as small, beside the largest element, as it is."""
+def add_epilogue(w, y):
+    """Add an epilogue that does not amplify rounding errors relative to the largest element."""
     if y is None or y.shape.dtype not in (E.F32, E.F64, E.S32):
         return
     y = w.add("abs", [y])
@@ -80,8 +80,8 @@ def follow(w, y):
             y = w.add("reshape", [y], declared=y.shape.with_dims([y.shape.size]))
 
 
-def product(w):
-    """dot of every kind of dimension, and what follows it."""
+def dot(w):
+    """Add a dot with batch, free and contracting dimensions, and an epilogue."""
     dtype = w.choice([E.F32, E.F32, E.F64, E.S32])
     batch, m, n, k = (
         dims(w, int(w.rng.integers(0, 3)), 3),
@@ -94,22 +94,22 @@ def product(w):
     for side, free in (("lhs", m), ("rhs", n)):
         sizes = (*batch, *free, *k)
         order = [int(d) for d in w.rng.permutation(len(sizes))] if w.rng.random() < 0.5 else list(range(len(sizes)))
-        sides.append(tame(w, parameter(w, dtype, [sizes[d] for d in order])))
+        sides.append(replace_huge(w, parameter(w, dtype, [sizes[d] for d in order])))
         attrs[f"{side}_batch_dims"] = tuple(order.index(d) for d in range(len(batch)))
         attrs[f"{side}_contracting_dims"] = (order.index(len(sizes) - 1),)
-    sides = without_signs(w, sides, np.prod((*batch, *m, *n)))
-    follow(w, w.add("dot", sides, attrs, exact=not dtype.is_float))
+    sides = drop_signs(w, sides, np.prod((*batch, *m, *n)))
+    add_epilogue(w, w.add("dot", sides, attrs, exact=not dtype.is_float))
 
 
 def conv_dims(x, f, y, rank):
-    """The attribute that the three texts of dim_labels stand for."""
+    """Return the attribute for the three texts of dim_labels."""
     places = [tuple(text.index(str(d)) for d in range(rank)) for text in (x, f, y)]
     features = x.index("b"), x.index("f"), f.index("i"), f.index("o"), y.index("b"), y.index("f")
     return ConvDims(*features[:2], places[0], *features[2:4], places[1], *features[4:], places[2])
 
 
 def convolution(w):
-    """Strides, padding, both dilations, groups of features or of images, and what follows."""
+    """Add a convolution with strides, padding, dilations and groups, and an epilogue."""
     dtype, rank = w.choice([E.F32, E.F32, E.F64, E.S32]), int(w.choice([0, 1, 1, 2, 2, 3]))
     groups, kind = int(w.choice([1, 1, 2, 3])), w.choice(["feature", "batch"])
     space, depth, features = dims(w, rank, 7), int(w.rng.integers(1, 5)), groups * int(w.choice([1, 2, 3, 8, 17]))
@@ -137,9 +137,9 @@ def convolution(w):
     if w.rng.random() < 0.6:
         tail = "".join(str(d) for d in range(rank))
         labels = [f"b{tail}f", f"{tail}io", f"b{tail}f"]
-    x = tame(w, parameter(w, dtype, [sizes_x[label] for label in labels[0]]))
-    # Whether a place of the padding adds nothing, or its zero times the weight, is nobody's promise.
-    f = tame(w, parameter(w, dtype, [sizes_w[label] for label in labels[1]]), finite=True)
+    x = replace_huge(w, parameter(w, dtype, [sizes_x[label] for label in labels[0]]))
+    # It is undefined whether padding adds nothing, or zero times the weight, which may be infinite.
+    f = replace_huge(w, parameter(w, dtype, [sizes_w[label] for label in labels[1]]), finite=True)
     attrs = {
         "window": tuple(window),
         "dim_labels": conv_dims(*labels, rank),
@@ -147,12 +147,12 @@ def convolution(w):
         "batch_group_count": 1 if by_feature else groups,
     }
     results = infer_shape("convolution", [x.ins, f.ins], attrs, (), None).size
-    x, f = without_signs(w, [x, f], results)
-    follow(w, w.add("convolution", [x, f], attrs, exact=not dtype.is_float))
+    x, f = drop_signs(w, [x, f], results)
+    add_epilogue(w, w.add("convolution", [x, f], attrs, exact=not dtype.is_float))
 
 
 def window(w):
-    """reduce-window of an array of whole numbers."""
+    """Add a reduce-window whose result does not depend on rounding."""
     x = w.pick(lambda v: v.exact and 0 < v.shape.rank <= 3 and v.shape.dtype in (E.S32, E.U8, E.F32, E.S64, E.PRED))
     if not x:
         return
@@ -173,12 +173,12 @@ def window(w):
 
 
 def sort(w):
-    """Along one dimension, in total order, sometimes with a second array beside."""
+    """Add a sort along one dimension, in total order, sometimes with a second array."""
     x = w.pick(lambda v: v.exact and v.shape.rank > 0 and not v.shape.dtype.is_complex and v.shape.dtype is not E.PRED)
     if not x:
         return
     beside = w.pick(lambda v: v.shape.dims == x.shape.dims) if w.rng.random() < 0.5 else None
-    x = one_nan(w, x)
+    x = drop_nan_signs(w, x)
     if not x:
         return
     operands = [x] if beside is None else [x, beside]
@@ -204,8 +204,8 @@ def sort(w):
         w.keep(w.entry.add("get-tuple-element", [both], {"index": k}, shape=o.shape), o.exact)
 
 
-def take(w):
-    """gather of rows, some of the indices outside."""
+def gather(w):
+    """Add a gather of rows with some indices out of bounds."""
     x = w.pick(lambda v: v.shape.rank > 0 and v.shape.size > 0)
     if not x:
         return
@@ -222,8 +222,8 @@ def take(w):
     w.add("gather", [x, indices], attrs)
 
 
-def loop(w):
-    """A counted loop that carries an array, and a sum of whole numbers beside it."""
+def counted_loop(w):
+    """Add a counted loop that carries an array, some of whose iterations update one row."""
     x = w.pick(lambda v: v.exact and v.shape.dtype in (E.F32, E.S32, E.U8, E.F64))
     if not x:
         return
@@ -246,7 +246,7 @@ def loop(w):
     number = body.add("convert", [counter], shape=Shape.array(dtype))
     wide = body.add("broadcast", [number], {"dimensions": ()}, shape=x.shape)
     y = body.add(w.choice(["add", "maximum", "subtract"]), [array, wide], shape=x.shape)
-    if x.shape.rank and x.shape.dims[0] and w.rng.random() < 0.5:  # one row is written, by number
+    if x.shape.rank and x.shape.dims[0] and w.rng.random() < 0.5:  # an iteration updates the row of its number
         row = x.shape.with_dims((1, *x.shape.dims[1:]))
         zero = body.add(
             "constant", attrs={"literal": Literal(np.int32(0), Shape.array(E.S32))}, shape=Shape.array(E.S32)
@@ -267,11 +267,11 @@ _STEPS = ("multiply", "multiply", "add", "subtract", "xor", "and", "maximum", "s
 
 
 def recurrence(w):
-    """A counted loop whose turns multiply, add, shift .. integers that it carries, and one array that stays."""
+    """Add a counted loop that multiplies, adds, shifts .. carried integers, beside a loop invariant."""
     sizes = [(), (1,), (2,), (3,), (4,), (8,), (17,), (2, 3), (4, 8)]
     dtype = w.choice([E.S8, E.S16, E.S32, E.S64, E.U8, E.U16, E.U32, E.U64, E.S4, E.U2])
     shape, turns = Shape.array(dtype, w.choice(sizes)), int(w.choice([1, 2, 3, 4, 5, 10, 13, 33]))
-    count = int(w.rng.integers(1, 4))  # arrays that are carried; one more stays as it is
+    count = int(w.rng.integers(1, 4))  # carried arrays; one more is loop-invariant
     given = [parameter(w, dtype, shape.dims) for _ in range(count + 1)]
     state = Shape.tuple([Shape.array(E.S32), *[shape] * (count + 1)])
     body, condition = (w.module.new_computation(f"{n}_{len(w.module.computations)}") for n in ("body", "condition"))
@@ -304,13 +304,13 @@ def recurrence(w):
     made = [values[-1], *(w.choice(values[count + 2 :]) for _ in range(count - 1))]
     body.root = body.add("tuple", [following, *made, arrays[count]], shape=state)
     start = w.entry.add("tuple", [literal(w, E.S32, 0).ins, *(g.ins for g in given)], shape=state)
-    loop = w.entry.add("while", [start], called=[body, condition], shape=state)
+    carried_out = w.entry.add("while", [start], called=[body, condition], shape=state)
     for k in range(count):
-        w.keep(w.entry.add("get-tuple-element", [loop], {"index": k + 1}, shape=shape), True)
+        w.keep(w.entry.add("get-tuple-element", [carried_out], {"index": k + 1}, shape=shape), True)
 
 
 def scatter(w):
-    """Rows added to, or written over, at places that may be outside or come twice."""
+    """Add a scatter of rows with indices that may be out of bounds or equal."""
     x = w.pick(
         lambda v: v.exact and v.shape.rank > 0 and v.shape.size > 0 and v.shape.dtype in (E.S32, E.U8, E.F32, E.S64)
     )
@@ -332,8 +332,8 @@ def scatter(w):
     w.add("scatter", [x, indices, updates], attrs, called=[body])
 
 
-def choose(w):
-    """conditional, both branches of which work on the same array."""
+def conditional(w):
+    """Add a conditional with both branches on the same array."""
     x = w.pick(lambda v: v.exact and v.shape.dtype in (E.F32, E.S32, E.U16))
     p = w.pick(lambda v: v.exact and v.shape.dtype is E.PRED and not v.shape.rank)
     if not x:
@@ -350,8 +350,8 @@ def choose(w):
     w.keep(ins, True)
 
 
-def extreme_place(w):
-    """Two results of one reduction: the largest number and where it is first."""
+def arg_extreme(w):
+    """Add an arg-reduction: the largest element and the index of its first occurrence."""
     x = w.pick(
         lambda v: v.exact and v.shape.rank > 0 and v.shape.size < 2000 and v.shape.dtype in (E.F32, E.S32, E.F64)
     )
@@ -375,14 +375,14 @@ def extreme_place(w):
     rest = [n for d, n in enumerate(x.shape.dims) if d != axis]
     shapes = [x.shape.with_dims(rest), x.shape.with_dims(rest).with_dtype(E.S32)]
     operands = [x.ins, places.ins, low.ins, literal(w, E.S32, 0).ins]
-    has_nan = dtype.is_float  # of two, which one comes first is up to the order
+    has_nan = dtype.is_float  # which of two NaNs comes first depends on the order
     both = w.entry.add("reduce", operands, {"dimensions": (axis,)}, called=[c], shape=Shape.tuple(shapes))
     for k, shape in enumerate(shapes[: 1 if has_nan else 2]):
         w.keep(w.entry.add("get-tuple-element", [both], {"index": k}, shape=shape), True)
 
 
-def unpool(w):
-    """select-and-scatter of whole numbers."""
+def select_and_scatter(w):
+    """Add a select-and-scatter of integers."""
     x = w.pick(lambda v: v.exact and 0 < v.shape.rank <= 3 and v.shape.size > 0 and v.shape.dtype in (E.S32, E.S64))
     if not x:
         return
@@ -407,8 +407,8 @@ def unpool(w):
     w.add("select-and-scatter", [x, source, init], {"window": cut}, called=[better, w.reducer("add", dtype)])
 
 
-def running(w):
-    """Totals along a dimension, or windows that are nearly as long."""
+def prefix_reduction(w):
+    """Add a prefix reduction along a dimension, or one of windows nearly as long."""
     x = w.pick(
         lambda v: v.exact and 0 < v.shape.rank <= 3 and v.shape.size > 0 and v.shape.dtype in (E.S32, E.S64, E.F32)
     )
@@ -433,19 +433,19 @@ def running(w):
 
 
 STEPS = [
-    product,
-    product,
+    dot,
+    dot,
     convolution,
     convolution,
     window,
     sort,
-    take,
-    loop,
+    gather,
+    counted_loop,
     recurrence,
     recurrence,
     scatter,
-    choose,
-    extreme_place,
-    unpool,
-    running,
+    conditional,
+    arg_extreme,
+    select_and_scatter,
+    prefix_reduction,
 ]

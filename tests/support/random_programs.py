@@ -1,8 +1,8 @@
-"""Random HLO modules whose results both platforms must agree on.
+"""Random HLO modules on whose results both platforms must agree.
 
-A value is *exact* while every operation behind it rounds in one way only; then the platforms must agree on its bits. What comes out of a
-transcendental function, a sum or a product of matrices is *inexact*: it may differ by a few units in the last place, so it only goes
-where a small difference stays small, never into a comparison, a rounding or a subtraction.
+A value is *exact* if the rounding of every operation that it depends on is fully defined; then the platforms must agree on its bits. Results
+of transcendental functions, sums and matrix products are *inexact*: they may differ by a few units in the last place. Inexact values are
+only operands of instructions that do not amplify the difference, never of a comparison, a rounding or a subtraction.
 """
 
 # ruff: noqa: E501  programs read best a line at a time
@@ -39,7 +39,7 @@ MAX_ELEMENTS = 3000
 
 @dataclass
 class Value:
-    """An instruction, and whether its bits are settled."""
+    """An instruction, and whether its bits are fully defined."""
 
     ins: Instruction
     exact: bool
@@ -93,7 +93,7 @@ class Writer:
         return self.choice(found) if found else None
 
     def partner(self, value: Value, exact=True) -> Value:
-        """Another value of the same shape: an existing one, or a constant."""
+        """Return another value of the same shape: an existing one, or a constant."""
         same = [v for v in self.values if v.shape is value.shape and (v.exact or not exact)]
         return self.choice(same) if same and self.rng.random() < 0.8 else self.constant(value.shape)
 
@@ -119,9 +119,9 @@ class Writer:
 
 
 def unary(w: Writer) -> None:
-    x = w.pick(lambda v: v.exact)  # there always is one: parameters are exact
+    x = w.pick(lambda v: v.exact)  # parameters are exact, so there is one
     names = [n for n in EXACT_UNARY if x.shape.dtype in OPCODES[n].accepts]
-    if x.shape.dtype.is_complex:  # lengths are rounded
+    if x.shape.dtype.is_complex:  # absolute values are rounded
         names = [n for n in names if n not in ("abs", "sign")]
     if names:
         _elementwise(w, w.choice(names), [x], {})
@@ -272,10 +272,10 @@ def reduce(w: Writer) -> None:
     dims = tuple(d for d in range(x.shape.rank) if w.rng.random() < 0.5)
     exact = name != "add" or not dtype.is_float
     if not exact and dtype in (E.F32, E.F64):
-        from support.random_irregular import tame, without_signs
+        from support.random_irregular import drop_signs, replace_huge
 
         kept = [size for d, size in enumerate(x.shape.dims) if d not in dims]
-        (x,) = without_signs(w, [tame(w, x)], np.prod(kept))
+        (x,) = drop_signs(w, [replace_huge(w, x)], np.prod(kept))
     w.add(
         "reduce",
         [x, w.constant(Shape.array(dtype), signed=exact)],
@@ -286,7 +286,7 @@ def reduce(w: Writer) -> None:
 
 
 def rows(w: Writer) -> None:
-    """What keeps to its rows: a reduction along them, and a few steps that take its result back to each element."""
+    """Add a row group: reductions along rows, each broadcast back to the elements of its row."""
     x = w.pick(lambda v: v.exact and v.shape.rank > 0 and v.shape.dtype in (E.F32, E.F64, E.S32, E.BF16, E.F16))
     if not x:
         return
@@ -309,11 +309,11 @@ def rows(w: Writer) -> None:
         if w.rng.random() < 0.3:
             y = w.add("add", [y, w.partner(y)])
     if dtype in (E.F32, E.F64):
-        from support.random_irregular import without_signs
+        from support.random_irregular import drop_signs
 
         last = w.add(w.choice(["tanh", "logistic"]), [y], exact=False)
-        (last,) = without_signs(w, [last], np.prod(x.shape.dims[:kept]))
-        init = w.constant(Shape.array(dtype), signed=False)  # nor does what a sum begins with cancel it
+        (last,) = drop_signs(w, [last], np.prod(x.shape.dims[:kept]))
+        init = w.constant(Shape.array(dtype), signed=False)  # so that it does not cancel the sum
         w.add("reduce", [last, init], gone, called=[w.reducer("add", dtype)], exact=False)
 
 
@@ -326,10 +326,10 @@ def dot(w: Writer) -> None:
     other = y.shape.dims.index(x.shape.dims[axis])
     attrs = {"lhs_contracting_dims": (axis,), "rhs_contracting_dims": (other,)}
     if x.shape.dtype.is_float:
-        from support.random_irregular import tame, without_signs
+        from support.random_irregular import drop_signs, replace_huge
 
         results = x.shape.size * y.shape.size // max(x.shape.dims[axis], 1) ** 2
-        x, y = without_signs(w, [tame(w, x), tame(w, y)], results)
+        x, y = drop_signs(w, [replace_huge(w, x), replace_huge(w, y)], results)
     w.add("dot", [x, y], attrs, exact=not x.shape.dtype.is_float)
 
 
@@ -348,38 +348,38 @@ STEPS = [unary, transcendental, binary, binary, compare, select, convert, clamp,
          concatenate, iota, reduce, reduce, rows, rows, dot, dynamic_slice]  # fmt: skip
 
 
-def random_module(seed: int, length: int = 30, everything=()) -> tuple[HloModule, list[bool]]:
-    """A module of about `length` instructions with a tuple of results, and which of these are exact.
+def random_module(seed: int, length: int = 30, steps=()) -> tuple[HloModule, list[bool]]:
+    """Return a module of about `length` instructions with a tuple of results, and whether each result is exact.
 
-    Of `everything` alone, if some steps are given there; then all that is made is a result.
+    If `steps` are given, the module is made of these alone, and every instruction is a result.
     """
     from support.random_irregular import STEPS as IRREGULAR
 
     w = Writer(seed)
-    steps = list(everything) or STEPS + IRREGULAR * int(w.rng.integers(0, 3))
+    chosen = list(steps) or STEPS + IRREGULAR * int(w.rng.integers(0, 3))
     for dtype in w.rng.choice(len(DTYPES), int(w.rng.integers(1, 4)), replace=False):
         w.parameter(DTYPES[int(dtype)])
     while len(w.entry.instructions) < length:
-        w.choice(steps)(w)
+        w.choice(chosen)(w)
     results = [w.values[int(k)] for k in w.rng.choice(len(w.values), min(4, len(w.values)), replace=False)]
     results.append(w.values[-1])
-    if everything:
+    if steps:
         results = [v for v in w.values if v.ins.opcode not in ("parameter", "constant")]
     w.entry.root = w.entry.add("tuple", [r.ins for r in results], shape=Shape.tuple([r.shape for r in results]))
     w.module.verify()
     return w.module, [r.exact for r in results]
 
 
-def check(seed: int, length: int = 30, everything=()) -> None:
-    """Run one random module on both platforms and compare."""
+def check(seed: int, length: int = 30, steps=()) -> None:
+    """Compare the results of one random module on both platforms."""
     import cyxla
     from support.programs import assert_same
     from support.strategies import random_array
 
-    module, exact = random_module(seed, length, everything)
+    module, exact = random_module(seed, length, steps)
     args = [random_array(p.shape, seed + k, 0.2) for k, p in enumerate(module.parameters)]
     got = cyxla.compile(module, cache=False)(*args)
     want = cyxla.compile(module, platform="interpreter")(*args)
-    for g, v, settled, r in zip(got, want, exact, module.entry.root.operands, strict=True):
-        # Sums and products are measured by their largest element.
-        assert_same(g, v, r.shape.dtype, 0 if settled else 64, floor=0.0 if settled else 1.0)
+    for g, v, is_exact, r in zip(got, want, exact, module.entry.root.operands, strict=True):
+        # Errors of inexact results are measured by the largest element.
+        assert_same(g, v, r.shape.dtype, 0 if is_exact else 64, floor=0.0 if is_exact else 1.0)

@@ -1,4 +1,4 @@
-"""Random HLO modules of what prebuilt functions run, hard arguments for them, and what it is to have the same bits."""
+"""Random HLO modules of instructions that prebuilt kernels cover, arguments for them, and the comparison of bits."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from cyxla.xla.cpu.prebuilt import reductions as prebuilt_reductions
 from cyxla.xla.cpu.prebuilt.forms import LANED, TYPES, Form
 from cyxla.xla.hlo import OPCODES, HloModule, Instruction, infer_shape
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim
-from support.strategies import hostile, ordinary
+from support.strategies import ordinary, special_values
 
 SHAPES = ((), (0,), (1,), (63,), (64,), (65,), (129,), (1000,), (7, 9), (3, 0, 4), (2, 3, 4), (1, 5, 1), (2, 65),
           (33, 31), (16, 40), (4, 1, 6, 2), (3, 2, 1, 4, 2), (2, 2, 2, 2, 2, 2))  # fmt: skip
@@ -41,7 +41,7 @@ class Writer:
     def add(
         self, opcode: str, operands: Sequence[Instruction], attrs: Any = None, declared: Any = None, called: Any = ()
     ) -> Instruction:
-        """An instruction; a large one is not used any further."""
+        """Add an instruction; later ones do not use a large one."""
         shape = declared if not operands else infer_shape(opcode, operands, attrs or {}, called, declared)
         ins = self.entry.add(opcode, operands, attrs, shape=shape, called=called)
         self.values += [ins] if shape.size <= MOST_ELEMENTS else []
@@ -54,7 +54,7 @@ class Writer:
         return self.rng.choice(self.values[-8:] if self.rng.random() < 0.6 else self.values)
 
     def like(self, shape: Shape) -> Instruction:
-        """A value of a shape: one that is there, if may be, or another converted, or a new one."""
+        """Return a value of a shape: an existing one, a converted one, or a new one."""
         how = self.rng.random()
         same = [v for v in self.values if v.shape is shape]
         ones = [v for v in self.values if v.shape.dtype is shape.dtype and not v.shape.rank]
@@ -70,7 +70,7 @@ class Writer:
         return self.parameter(shape)
 
     def constant(self, shape: Shape) -> Instruction:
-        """Of one number, of many, or counted."""
+        """Add a constant: a broadcast scalar, a literal array, or an iota."""
         how = self.rng.random()
         if shape.rank and shape.dtype is not E.PRED and how < 0.3:
             return self.add("iota", [], {"iota_dimension": self.rng.randrange(shape.rank)}, shape)
@@ -161,7 +161,7 @@ def reduce(w: Writer) -> None:
     dtype, rank = x.shape.dtype, x.shape.rank
     gone = tuple(d for d in range(rank) if w.rng.random() < 0.6)
     combiner = w.rng.choice(REDUCTIONS[dtype])
-    if combiner in LANED and (dtype.is_float or dtype.is_complex):  # along rows, or all of it
+    if combiner in LANED and (dtype.is_float or dtype.is_complex):  # along rows, or over all dimensions
         gone = tuple(range(rank))[-1 if rank and x.shape.dims[-1] >= 16 else 0 :]
     if gone:
         w.add("reduce", [x, w.like(Shape.array(dtype))], {"dimensions": gone}, called=[w.reducer(combiner, dtype)])
@@ -174,7 +174,7 @@ STEPS: list[Callable[[Writer], object]] = [
 
 
 def random_steps(seed: int) -> HloModule:
-    """A module of 5 to 30 instructions, most of which its results depend on."""
+    """Return a module of 5 to 30 instructions, on most of which its results depend."""
     w = Writer(seed)
     length = w.rng.randint(5, 30)
     while len(w.values) < length:
@@ -187,27 +187,29 @@ def random_steps(seed: int) -> HloModule:
     return w.module
 
 
-def drawn(shape: Shape, rng: np.random.Generator, pain: float) -> np.ndarray:
-    """An array of ordinary numbers of which a part is hard: nan, infinities, zeros of both signs, extremes."""
+def drawn(shape: Shape, rng: np.random.Generator, special: float) -> np.ndarray:
+    """Return an array of ordinary numbers, a fraction `special` of which is replaced by special ones."""
     dtype, dims = shape.dtype, shape.dims
     if dtype.is_complex:
         made = np.empty(dims, dtype.numpy_dtype)
-        made.real, made.imag = (drawn(shape.with_dtype(dtype.real_part), rng, pain) for _ in range(2))
+        made.real, made.imag = (drawn(shape.with_dtype(dtype.real_part), rng, special) for _ in range(2))
         return made
     with np.errstate(all="ignore"):
-        hard = np.concatenate([hostile(dtype), np.array(FLOATS if dtype.is_float else []).astype(dtype.numpy_dtype)])
-    chosen, plain = hard[rng.integers(0, len(hard), dims)], ordinary(dtype, dims, rng)
-    return np.where(rng.random(dims) < pain, chosen, plain).astype(dtype.numpy_dtype).reshape(dims)
+        candidates = np.concatenate(
+            [special_values(dtype), np.array(FLOATS if dtype.is_float else []).astype(dtype.numpy_dtype)]
+        )
+    chosen, plain = candidates[rng.integers(0, len(candidates), dims)], ordinary(dtype, dims, rng)
+    return np.where(rng.random(dims) < special, chosen, plain).astype(dtype.numpy_dtype).reshape(dims)
 
 
-def arguments(module: HloModule, seed: int, pain: float = 0.3) -> list[np.ndarray]:
-    """Arrays for a module's parameters."""
+def arguments(module: HloModule, seed: int, special: float = 0.3) -> list[np.ndarray]:
+    """Return random arrays for the parameters of a module."""
     rng = np.random.default_rng(seed)
-    return [drawn(p.shape, rng, pain) for p in module.parameters]
+    return [drawn(p.shape, rng, special) for p in module.parameters]
 
 
 def same_bits(a: Any, b: Any) -> bool:
-    """Whether two results, arrays or tuples of them, are the same; one NaN is as good as another."""
+    """Return whether two results, arrays or tuples of them, have the same bits; all NaNs count as equal."""
     if isinstance(a, (tuple, list)):
         return len(a) == len(b) and all(map(same_bits, a, b))
     a, b = np.asarray(a), np.asarray(b)

@@ -1,4 +1,4 @@
-"""Ops and kernels of a test's own beside the global ones, and graphs with branches and loops."""
+"""Ops and kernels that a test adds to the global ones, and graphs with branches and loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cyxla.errors import NotFoundError
 
 
 class _Ops(OpRegistry):
-    """A registry whose unknown names are looked up among the global ones."""
+    """A registry that looks unknown names up in the global one."""
 
     def look_up(self, name: str) -> Any:
         try:
@@ -27,7 +27,7 @@ class _Ops(OpRegistry):
 
 
 class _Kernels(KernelRegistry):
-    """A registry that asks the global one where it has nothing."""
+    """A registry that looks missing kernels up in the global one."""
 
     def find_kernel_registration(
         self, device_type: str, op: str, attrs: Mapping[str, AttrValue], where: str = ""
@@ -39,7 +39,7 @@ class _Kernels(KernelRegistry):
 
 
 class Extension:
-    """Ops and kernels of a test's own beside the global ones."""
+    """Ops and kernels that a test adds to the global ones."""
 
     def __init__(self) -> None:
         self.ops, self.kernels = _Ops(), _Kernels()
@@ -55,16 +55,16 @@ class Extension:
     def probe(
         self, name: str, function: Callable[[Any], object], signature: str = "x: T -> y: T", **flags: Any
     ) -> None:
-        """An op of one input and output, whose kernel is a function of the context."""
+        """Declare an op of one input and one output with a function of the context as its kernel."""
         self.op(name, signature, *(["T: type"] if "T" in signature else []), **flags)
         self.kernel(name)(function)
 
     def graph(self) -> Graph:
-        """A graph that knows the ops."""
+        """Return a graph with these ops."""
         return Graph(self.ops)
 
     def session(self, graph: Graph, **options: Any) -> Session:
-        """A session that knows the kernels."""
+        """Return a session with these kernels."""
         return Session(graph, kernels=self.kernels, **options)
 
 
@@ -72,7 +72,7 @@ Body = Callable[..., Any]
 
 
 def cond(pred: Tensor, then: Body, otherwise: Body, values: Sequence[Tensor]) -> list[Tensor]:
-    """Switches before and merges behind two branches that take and give as many values."""
+    """Add a conditional of Switch and Merge nodes; both branches take and return the same number of values."""
     switched = [apply_op("Switch", value, pred) for value in values]
     with_then = then(*(on for _, on in switched))
     with_else = otherwise(*(off for off, _ in switched))
@@ -89,7 +89,7 @@ def while_loop(
     invariants: Sequence[Tensor] = (),
     parallel_iterations: int = 10,
 ) -> list[Tensor]:
-    """A loop of Enter, Merge, Switch, NextIteration and Exit; both bodies take the values, then the invariants."""
+    """Add a loop of control-flow nodes; condition and body take the values, then the invariants."""
     frame = graph.unique_name(name)
     facts = {"frame_name": frame, "parallel_iterations": parallel_iterations}
     enters = [apply_op("Enter", value, **facts) for value in values]
@@ -105,8 +105,8 @@ def while_loop(
 
 
 def constant_like(anchor: Tensor, value: Any) -> Tensor:
-    """A constant that is there in the frame and branch of another tensor."""
-    if anchor.node.op == "Switch":  # which itself runs whatever it chooses
+    """Add a constant in the frame and branch of another tensor."""
+    if anchor.node.op == "Switch":  # a Switch runs in both branches
         anchor = apply_op("Identity", anchor)
     with anchor.graph.control_dependencies([anchor]):
         return apply_op("Const", value=np.asarray(value, anchor.dtype.numpy), dtype=anchor.dtype)

@@ -1,4 +1,4 @@
-"""Arrays that hurt: NaN, infinities, signed zeros, denormals, extreme integers, beside ordinary numbers."""
+"""Arrays with special values: NaN, infinities, signed zeros, denormals, extreme integers."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from cyxla.types import ElementType, Shape
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 100.0, np.inf, -np.inf, np.nan]
 
 
-def hostile(dtype: ElementType) -> np.ndarray:
-    """The values that break things, in an array of the type."""
+def special_values(dtype: ElementType) -> np.ndarray:
+    """Return an array of the special values of a type."""
     kind = dtype.numpy_dtype
     if dtype is ElementType.PRED:
         return np.array([False, True])
@@ -21,7 +21,7 @@ def hostile(dtype: ElementType) -> np.ndarray:
         return np.array(values, object).astype(np.int64 if low < 0 else np.uint64).astype(kind)
     with np.errstate(all="ignore"):
         if dtype.is_complex:
-            parts = hostile(dtype.real_part)[:9]
+            parts = special_values(dtype.real_part)[:9]
             return np.array([complex(a, b) for a in parts for b in parts]).astype(kind)
         bits = np.array([1, 2], f"u{kind.itemsize}").view(kind)  # the smallest denormals
         large = (
@@ -33,22 +33,22 @@ def hostile(dtype: ElementType) -> np.ndarray:
 
 
 def integer_range(dtype: ElementType) -> tuple[int, int]:
-    """Smallest and largest value."""
+    """Return the smallest and the largest integer of a type."""
     return (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.is_signed else (0, 2**dtype.bits - 1)
 
 
-def random_array(shape: Shape, seed: int, pain: float = 0.3) -> np.ndarray:
-    """An array of ordinary values in which a part is hostile."""
+def random_array(shape: Shape, seed: int, special: float = 0.3) -> np.ndarray:
+    """Return an array of ordinary values, a fraction `special` of which is replaced by special ones."""
     rng = np.random.default_rng(seed)
     dtype, dims = shape.dtype, shape.dims
     plain = ordinary(dtype, dims, rng)
-    nasty = hostile(dtype)
+    nasty = special_values(dtype)
     chosen = nasty[rng.integers(0, len(nasty), dims)]
-    return np.where(rng.random(dims) < pain, chosen, plain).astype(dtype.numpy_dtype).reshape(dims)
+    return np.where(rng.random(dims) < special, chosen, plain).astype(dtype.numpy_dtype).reshape(dims)
 
 
 def ordinary(dtype: ElementType, dims: Sequence[int], rng: np.random.Generator) -> np.ndarray:
-    """Values of moderate size."""
+    """Return random values of moderate size."""
     kind = dtype.numpy_dtype
     if dtype is ElementType.PRED:
         return rng.random(dims) < 0.5
@@ -65,5 +65,5 @@ def ordinary(dtype: ElementType, dims: Sequence[int], rng: np.random.Generator) 
 
 
 def arrays(shape: Shape) -> st.SearchStrategy[np.ndarray]:
-    """Arrays of one shape, more or less hostile."""
+    """Return a strategy for arrays of one shape with various fractions of special values."""
     return st.builds(random_array, st.just(shape), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.3, 1.0]))

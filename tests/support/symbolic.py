@@ -1,4 +1,4 @@
-"""Small graphs with arguments and results, compiled without a session."""
+"""Graphs with arguments and results, compiled without a session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cyxla.xla.client import LocalClient
 
 
 def graph_of(make: Callable[..., Any], *types: str, graph: Graph | None = None) -> Graph:
-    """A graph whose ``_Arg`` nodes are given to `make`, and whose results are ``_Retval`` nodes."""
+    """Return a graph with the results of `make`, called with ``_Arg`` nodes, as ``_Retval`` nodes."""
     graph = Graph() if graph is None else graph
     with graph.as_default():
         args = [apply_op("_Arg", T=as_data_type(t), index=i, name=f"arg{i}") for i, t in enumerate(types)]
@@ -33,23 +33,23 @@ def graph_of(make: Callable[..., Any], *types: str, graph: Graph | None = None) 
 
 
 def add_function(graph: Graph, name: str, make: Callable[..., Any], *types: str) -> None:
-    """Put a function into a graph's library."""
+    """Add a function to the library of a graph."""
     graph.library.add(graph_of_args_to_function(graph_of(make, *types, graph=Graph(graph.library)), name))
 
 
 def parameter(dtype: str, *sizes: int) -> Argument:
-    """An argument that is known at run time."""
+    """Return an argument whose value is known at run time."""
     return Argument(ArgumentKind.PARAMETER, as_data_type(dtype), TensorShape(sizes))
 
 
 def constant(value: Any, dtype: str = "int32") -> Argument:
-    """An argument whose value is part of the program."""
+    """Return an argument whose value is a compile-time constant."""
     array = np.asarray(value, as_data_type(dtype).numpy)
     return Argument(ArgumentKind.CONSTANT, as_data_type(dtype), TensorShape(array.shape), array)
 
 
 def variable(dtype: str, *sizes: int, initialized: bool = True) -> Argument:
-    """A variable."""
+    """Return an argument that is a variable."""
     kind = ResourceKind.VARIABLE
     shape = TensorShape(sizes) if initialized else TensorShape(None)
     held = as_data_type(dtype) if initialized else DataType.DT_INVALID
@@ -57,22 +57,22 @@ def variable(dtype: str, *sizes: int, initialized: bool = True) -> Argument:
 
 
 def compiler_for(graph: Graph, device: str = XLA_INTERPRETER_JIT, **options: Any) -> XlaCompiler:
-    """A compiler for a graph's functions."""
+    """Return a compiler for the functions of a graph."""
     return XlaCompiler(XlaCompilerOptions(device, graph.library, **options))
 
 
 def compiled(graph: Graph, *args: Argument, **options: Any) -> CompilationResult:
-    """A graph compiled for arguments."""
+    """Compile a graph for arguments."""
     return compiler_for(graph, **options).compile_graph("g", graph, args)
 
 
 def opcodes(result: CompilationResult) -> list[str]:
-    """Opcodes of the entry computation, without its parameters and the tuple at its end."""
+    """Return the opcodes of the entry computation but for its parameters and its root tuple."""
     entry = result.computation.module().entry
     return [ins.opcode for ins in entry.instructions if ins.opcode not in ("parameter", "tuple")]
 
 
 def run(result: CompilationResult, values: Sequence[Any]) -> tuple[np.ndarray[Any, Any], ...]:
-    """What the computation gives, evaluated."""
+    """Return the results of the computation on the interpreter."""
     found = LocalClient("interpreter").compile(result.computation).run(list(values))
     return found if isinstance(found, tuple) else (found,)

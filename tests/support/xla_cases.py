@@ -1,4 +1,4 @@
-"""The recorded XLA results in tests/data/xla_cases.zip, and how close a result must come."""
+"""Recorded results of XLA in tests/data/xla_cases.zip, and the comparison with them."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def grammar() -> dict[str, list[dict]]:
 
 
 def arrays(case: dict) -> tuple[list, list]:
-    """Arguments (nested as the parameters are) and expected results of a case."""
+    """Return the arguments (nested like the parameters) and the expected results of a case."""
     with np.load(io.BytesIO(read(case["id"] + "/data.npz"))) as data:
         ins = [_typed(data[f"in{k}"], spec) for k, spec in enumerate(case["inputs"])]
         outs = [_typed(data[f"out{k}"], spec) for k, spec in enumerate(case["outputs"])]
@@ -54,9 +54,9 @@ def flatten(value) -> list:
     return [leaf for part in value for leaf in flatten(part)] if isinstance(value, (tuple, list)) else [value]
 
 
-@np.errstate(all="ignore")  # converting what is not a number
+@np.errstate(all="ignore")  # conversions of NaN
 def assert_close(got, want, rtol: float, floor: float, zero_sign: bool = False) -> None:
-    """Integers, NaN and infinities exactly; finite x within rtol * max(|want|, floor * max|want|, smallest normal)."""
+    """Compare integers, NaN and infinities exactly, finite x within rtol * max(|want|, floor * max|want|, tiny)."""
     assert isinstance(got, np.ndarray)
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
     if want.dtype.kind in "biu" or "int" in want.dtype.name:

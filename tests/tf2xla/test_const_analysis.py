@@ -47,7 +47,6 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_marks_run_backwards(name):
-    """Row 13.9."""
     make, want = CASES[name]
     types = ["float", "int32", "int32"][: make.__code__.co_argcount]
     assert needed(make, *types) == want
@@ -73,7 +72,6 @@ def graph():
 
 
 def test_a_call_needs_what_its_function_needs(graph):
-    """Row 13.9."""
 
     def call(x, s):
         return apply_op("PartitionedCall", [x, s], Tout=[F], f=function("shape"))[0]
@@ -82,13 +80,12 @@ def test_a_call_needs_what_its_function_needs(graph):
 
 
 def test_a_function_that_is_an_op(graph):
-    """Row 13.9."""
     assert needed(lambda x, s: apply_op("shape", x, s), "float", "int32", graph=graph) == [1]
 
 
 @pytest.mark.parametrize("op", ["If", "StatelessIf", "Case"])
 def test_branches_are_shifted_by_the_choice(graph, op):
-    """Row 13.9: what any branch needs, counted behind the predicate."""
+    """What any branch needs, counted behind the predicate."""
 
     def choose(p, x, s):
         if op == "Case":
@@ -107,12 +104,11 @@ def loop(graph, next_shape):
 
 
 def test_a_loop_needs_what_no_turn_changes(graph):
-    """Row 13.9."""
     assert needed(loop(graph, lambda s: apply_op("Identity", s)), "float", "int32", graph=graph) == [1]
 
 
 def test_what_a_turn_changes_cannot_be_known(graph):
-    """Row 13.9: so nothing is asked of the loop, and compiling the body says what is missing."""
+    """So nothing is asked of the loop, and compiling the body says what is missing."""
     make = loop(graph, lambda s: s + s)
     assert needed(make, "float", "int32", graph=graph) == []
     with pytest.raises(InvalidArgumentError, match="Reshape must be a compile-time constant"):
@@ -132,7 +128,7 @@ def test_a_function_is_analysed_once(graph, monkeypatch):
 
 
 def test_known_arguments_are_known_inside_of_functions(graph):
-    """Rows 9.7 and 13.9: the call gets the shape's value, and the parameter alone is an operand."""
+    """The call gets the shape's value, and the parameter alone is an operand."""
 
     def call(x):
         return apply_op("PartitionedCall", [x, np.int32([2, 3])], Tout=[F], f=function("shape"))[0]

@@ -87,7 +87,6 @@ def counted(limit: int) -> Build:
 
 @pytest.mark.parametrize("turns", [0, 1, 5])
 def test_a_loop(turns):
-    """Row 12.1j."""
 
     def build(x):
         zero = constant(0, np.int32)
@@ -215,7 +214,6 @@ def test_gradients_through_a_loop_of_a_stack_of_unknown_size_are_refused():
 
 @pytest.mark.parametrize("choice", [True, False])
 def test_a_conditional(choice):
-    """Row 12.1j."""
 
     def build(pred, x):
         y = cond(pred, [x], lambda a: a + constant(1), lambda a: apply_op("Neg", a))

@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tf2xla.md"
 
 
 def test_the_page_runs(tmp_path):
-    """Row 9.15: node, operations of the builder, HLO, C. In a process of its own, since it registers kernels."""
+    """Node, operations of the builder, HLO, C. In a process of its own, since it registers kernels."""
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
     words = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)

@@ -39,13 +39,13 @@ def installed(tmp_path_factory):
 
 
 def test_a_network_is_fitted(installed):
-    """Rows 17.2, 17.4 and 17.6: node by node, as a whole, and in clusters; as on the host."""
+    """Node by node, as a whole, and in clusters; as on the host."""
     lines = installed(str(SAMPLE / "fit.py")).splitlines()
     assert len(lines) == 3
 
 
 def test_the_device_comes_first(installed):
-    """Rows 11.6, 17.2 and 17.4: priority 500."""
+    """Priority 500."""
     lines = installed("-c", "from cyxla.tools.main import main; main(['devices'])").splitlines()
     assert lines == [
         "/job:localhost/replica:0/task:0/device:XLA_TOY:0  type XLA_TOY  priority 500",
@@ -69,7 +69,7 @@ print(json.dumps({
 
 
 def test_its_kernel_goes_before_the_generic_one(installed):
-    """Rows 17.3 and 10.6; its types and its filter cut down the others: rows 10.8 and 10.9."""
+    """Its types and its filter restrict those of the kernels."""
     found = json.loads(installed("-c", KERNELS))
     assert found["homes"]["XLA_TOY_JIT"] == "cyxla_toy.kernels"
     assert {found["homes"][b] for b in ("XLA_CPU_JIT", "XLA_INTERPRETER_JIT")} == {"cyxla.tf2xla.kernels.nn_pool_ops"}
@@ -115,7 +115,7 @@ print(json.dumps([len(OPCODES), sorted(used), used <= OPCODES, refused]))
 
 
 def test_few_opcodes_suffice(installed):
-    """Rows 17.3 and 17.5: fewer than 40 opcodes; convolutions, pooling, norms are said in terms of them."""
+    """Fewer than 40 opcodes; convolutions, pooling, norms are said in terms of them."""
     count, used, known, refused = json.loads(installed("-c", FEW))
     assert count < 40
     assert known
@@ -125,7 +125,6 @@ def test_few_opcodes_suffice(installed):
 
 
 def test_what_it_leaves_out_is_refused_by_name(installed):
-    """Row 13.10."""
     code = """
 import cyxla
 from cyxla.core.framework.apply import apply_op
@@ -144,7 +143,7 @@ except cyxla.errors.InvalidArgumentError as error:
 
 
 def test_the_page_shows_the_sample():
-    """Row 17.4: each block stands in a file of the package as it stands there."""
+    """Each block stands in a file of the package as it stands there."""
     sources = [path.read_text() for path in sorted(SAMPLE.rglob("*")) if path.suffix in (".py", ".toml")]
     blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     assert len(blocks) == 9
@@ -152,7 +151,6 @@ def test_the_page_shows_the_sample():
 
 
 def test_the_page_runs(installed):
-    """Row 17.4."""
     (code,) = re.findall(r"^```python run\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     out = installed("-c", code)
     for opcode in ("divide", "add", "exponential", "negate"):

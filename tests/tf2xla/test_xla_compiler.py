@@ -43,7 +43,6 @@ def call_double(x):
 
 
 def test_a_function_is_compiled_once_for_each_kind_of_arguments():
-    """Row 13.1."""
     compiler = compiler_for(with_double(doubled, "float"))
     function = NameAttrList("double", {})
     first = compiler.compile_function(function, [parameter("float", 2)])
@@ -58,7 +57,7 @@ def test_a_function_is_compiled_once_for_each_kind_of_arguments():
 
 
 def test_a_call_is_a_call():
-    """Rows 13.4 and 13.6: functions are instantiated once for each kind of call."""
+    """Functions are instantiated once for each kind of call."""
     graph = with_double(lambda x, y: (call_double(x), call_double(x + x), call_double(y)), "float", "float")
     result = compiled(graph, parameter("float", 2), parameter("float", 3))
     assert opcodes(result).count("call") == 3
@@ -69,7 +68,7 @@ def test_a_call_is_a_call():
 
 
 def test_a_function_called_by_its_name():
-    """Row 13.4: a node whose op is a function."""
+    """A node whose op is a function."""
     graph = with_double(lambda x: apply_op("double", x), "float")
     result = compiled(graph, parameter("float", 2))
     assert opcodes(result)[0] == "call"
@@ -80,13 +79,11 @@ def test_a_function_called_by_its_name():
 
 
 def test_options_name_a_device():
-    """Row 13.3."""
     with pytest.raises(InvalidArgumentError, match="no device_type"):
         XlaCompiler(XlaCompilerOptions("", Graph().library))
 
 
 def test_kernels_come_from_the_common_registry():
-    """Row 13.5."""
     graph = graph_of(lambda x: apply_op("Relu", x, name="node"), "float")
     compiler = compiler_for(graph)
     kernel = compiler.kernel(graph.nodes["node"])
@@ -96,7 +93,7 @@ def test_kernels_come_from_the_common_registry():
 
 
 def test_the_device_of_a_program_is_none_of_a_session():
-    """Row 11.5: ops that only compile run in a compiled graph, and no device of the session has a kernel for them."""
+    """Ops that only compile run in a compiled graph, and no device of the session has a kernel for them."""
     graph = Graph()
     x = graph.placeholder("float", [2, 3], name="x")
     with graph.as_default():
@@ -110,7 +107,6 @@ def test_the_device_of_a_program_is_none_of_a_session():
 
 
 def test_a_kernel_that_computes_is_none():
-    """Rows 9.3 and 13.5."""
     graph = graph_of(lambda x: apply_op("Relu", x, name="node"), "float")
     compiler = compiler_for(graph)
     kernels = KernelRegistry()
@@ -124,7 +120,7 @@ def test_a_kernel_that_computes_is_none():
 
 
 def test_results_then_variables():
-    """Row 13.7: results that are not constants by index, then variables that changed by argument; always a tuple."""
+    """Results that are not constants by index, then variables that changed by argument; always a tuple."""
 
     def make(v, x, w, unchanged):
         apply_op("AssignVariableOp", w, x * x)
@@ -151,14 +147,12 @@ def test_results_then_variables():
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_the_root_is_a_tuple(count):
-    """Row 13.7."""
     graph = graph_of(lambda x: [x + x] * count, "float")
     root = compiled(graph, parameter("float", 2)).computation.module().entry.root
     assert (root.opcode, len(root.operands)) == ("tuple", count)
 
 
 def test_known_results_may_be_part_of_the_program():
-    """Row 13.7."""
     graph = graph_of(lambda x: apply_op("Shape", x), "float")
     result = compiler_for(graph).compile_graph(
         "g", graph, [parameter("float", 2)], CompileOptions(resolve_constants=False)
@@ -168,7 +162,6 @@ def test_known_results_may_be_part_of_the_program():
 
 
 def test_constants_have_no_parameter():
-    """Row 13.8."""
     graph = graph_of(lambda a, b, c: a + b * c, "float", "float", "float")
     result = compiled(graph, parameter("float", 2), constant(3, "float"), parameter("float", 2))
     assert result.input_mapping == (0, 2)
@@ -176,7 +169,7 @@ def test_constants_have_no_parameter():
 
 
 def test_a_variable_without_value_has_no_parameter():
-    """Row 13.8: not until something is written; to read it before is an error."""
+    """Not until something is written; to read it before is an error."""
 
     result = compiled(
         graph_of(_after_write, "resource", "float"), variable("float", initialized=False), parameter("float", 2)
@@ -197,7 +190,6 @@ def _after_write(v, x):
 
 
 def test_lists_cross_the_border_as_a_buffer_and_a_count():
-    """Row 13.8."""
 
     def make(x):
         made = apply_op("TensorListReserve", np.int32([2]), np.int32(3), element_dtype=F)
@@ -216,7 +208,7 @@ def test_lists_cross_the_border_as_a_buffer_and_a_count():
 
 
 def test_every_node_that_cannot_be_compiled_is_named():
-    """Row 13.10: node, op and reason of all of them in one error, before anything is built."""
+    """Node, op and reason of all of them in one error, before anything is built."""
 
     def make(x):
         text = apply_op("AsString", x, name="text")
@@ -238,7 +230,7 @@ def test_every_node_that_cannot_be_compiled_is_named():
 
 
 def test_types_without_kernel_are_named():
-    """Row 13.10: the attributes tell why."""
+    """The attributes tell why."""
     graph = graph_of(lambda x: apply_op("Unpack", x, num=2, axis=0, name="node")[0], "string")
     with pytest.raises(InvalidArgumentError, match=r"node 'node' \(Unpack\).*T=DT_STRING"):
         compiled(graph, constant([b"a", b"b"], "string"))
@@ -272,7 +264,7 @@ NEVER = {
 
 @pytest.mark.parametrize("op", NEVER)
 def test_control_flow_of_frames_and_exchange_stay_outside(op):
-    """Row 13.4: code 13."""
+    """Code 13."""
     graph = graph_of(NEVER[op], "float")
     with pytest.raises(InternalError, match=f"{op} cannot be inside") as caught:
         compiled(graph, parameter("float", 2))
@@ -316,7 +308,6 @@ print(result.input_mapping, result.outputs, result.resource_updates)
 
 
 def test_the_text_is_the_same_for_every_hash_seed():
-    """Rows 13.2 and 13.11."""
     tests = str(Path(__file__).parents[1])
     texts = [
         subprocess.run(
@@ -331,7 +322,6 @@ def test_the_text_is_the_same_for_every_hash_seed():
 
 
 def test_the_text_does_not_depend_on_what_was_compiled_before():
-    """Row 13.11."""
     graph = graph_of(lambda x: apply_op("Softmax", x), "float")
     first = compiled(graph, parameter("float", 2, 3)).computation.to_text()
     compiled(graph, parameter("float", 4, 5))
@@ -339,7 +329,6 @@ def test_the_text_does_not_depend_on_what_was_compiled_before():
 
 
 def test_attributes_of_a_function_tell_calls_apart():
-    """Row 13.1."""
     graph = with_double(doubled, "float")
     compiler = compiler_for(graph)
     plain = compiler.compile_function(NameAttrList("double", {}), [parameter("float", 2)])

@@ -46,7 +46,7 @@ def emitted(kernel, *, name="BridgeTwo", args=(("float", 2), ("float", 2), ("flo
 
 
 def test_compiling_runs_no_data():
-    """Rows 9.1 and 9.4: there are shapes only, and inputs are instructions of the computation's builder."""
+    """There are shapes only, and inputs are instructions of the computation's builder."""
     seen = []
 
     def kernel(ctx):
@@ -61,7 +61,6 @@ def test_compiling_runs_no_data():
 
 
 def test_a_class_has_compile_and_no_compute():
-    """Row 9.2."""
 
     class Plain(XlaOpKernel):
         def compile(self, ctx):
@@ -79,7 +78,7 @@ def test_a_class_has_compile_and_no_compute():
 
 
 def test_computing_a_compiled_kernel_is_refused():
-    """Row 9.2: its compute is there, and final."""
+    """Its compute is there, and final."""
     caught = []
 
     def kernel(ctx):
@@ -93,7 +92,6 @@ def test_computing_a_compiled_kernel_is_refused():
 
 
 def test_there_is_no_memory_to_allocate():
-    """Row 9.5."""
     for name in ("allocate_output", "allocate_temp"):
 
         def kernel(ctx, name=name):
@@ -105,7 +103,6 @@ def test_there_is_no_memory_to_allocate():
 
 
 def test_inputs_by_index_and_name():
-    """Row 9.6."""
 
     def kernel(ctx):
         assert (ctx.num_inputs, ctx.num_outputs, ctx.attr("k"), ctx.attr("N")) == (3, 3, 7, 2)
@@ -131,7 +128,6 @@ def test_inputs_by_index_and_name():
 
 
 def test_lists_are_joined():
-    """Row 9.6."""
     graph = graph_of(lambda x, y: apply_op("ConcatV2", [x, y, x], np.int32(1)), "float", "float")
     result = compiled(graph, parameter("float", 2, 1), parameter("float", 2, 3))
     assert opcodes(result) == ["concatenate"]
@@ -139,7 +135,6 @@ def test_lists_are_joined():
 
 
 def test_outputs_are_of_the_declared_type():
-    """Row 9.8."""
 
     def wrong(ctx):
         ctx.set_output(0, xla.convert(ctx.input(0), "s32"))
@@ -153,7 +148,7 @@ def test_outputs_are_of_the_declared_type():
 
 
 def test_what_is_compiled_has_the_declared_shape(monkeypatch):
-    """Row 9.8: checked where programs are verified."""
+    """Checked where programs are verified."""
     args = (("float", 2),)
     emitted(lambda ctx: ctx.input(0), name="BridgeWrong", args=args)
     monkeypatch.setenv("CYXLA_VERIFY", "1")
@@ -163,7 +158,7 @@ def test_what_is_compiled_has_the_declared_shape(monkeypatch):
 
 
 def test_constants_stay_beside_the_program():
-    """Rows 9.8 and 9.9: an output that is known becomes no instruction."""
+    """An output that is known becomes no instruction."""
 
     def kernel(ctx):
         ctx.set_constant_output(0, [1, 2])
@@ -185,7 +180,7 @@ def reshaped(x, shape):
 
 
 def test_a_shape_of_constants_leaves_no_instruction():
-    """Rows 9.7 and 9.9: the shape is worked out from constants and from shapes."""
+    """The shape is worked out from constants and from shapes."""
 
     def make(x):
         rows = apply_op("StridedSlice", apply_op("Shape", x), [0], [1], [1], shrink_axis_mask=1)
@@ -196,13 +191,11 @@ def test_a_shape_of_constants_leaves_no_instruction():
 
 
 def test_a_shape_given_as_a_constant():
-    """Row 9.7."""
     result = compiled(graph_of(reshaped, "float", "int32"), parameter("float", 6), constant([3, 2]))
     assert (result.input_mapping, result.outputs[0].shape) == ((0,), (3, 2))
 
 
 def test_a_shape_that_depends_on_data_is_refused():
-    """Row 9.7."""
     graph = graph_of(reshaped, "float", "int32")
     with pytest.raises(InvalidArgumentError, match=r"input 1 of Reshape must be a compile-time constant") as caught:
         compiled(graph, parameter("float", 6), parameter("int32", 2))
@@ -210,7 +203,6 @@ def test_a_shape_that_depends_on_data_is_refused():
 
 
 def test_constants_as_numbers_and_shapes():
-    """Row 9.7."""
 
     def kernel(ctx):
         (vector,) = (ctx.xla.args[i].value for i in [1])
@@ -240,7 +232,6 @@ def test_constants_as_numbers_and_shapes():
 
 
 def test_kinds_of_expressions():
-    """Row 9.9."""
     builder = XlaBuilder("b")
     known = XlaExpression.constant(np.arange(3, dtype=np.int32), DataType.DT_INT32)
     assert (known.kind, known.is_constant, known.shape) == (ExpressionKind.CONSTANT, True, (3,))
@@ -264,7 +255,6 @@ def test_kinds_of_expressions():
 
 @pytest.mark.parametrize("reduction", ["Sum", "Max", "Min", "Prod"])
 def test_reducers_appear_once_for_each_type(reduction):
-    """Row 9.13."""
 
     def make(x, y):
         first = apply_op(reduction, x, [0])
@@ -276,7 +266,6 @@ def test_reducers_appear_once_for_each_type(reduction):
 
 
 def test_relu_is_a_maximum_with_zero():
-    """Row 9.11."""
     result = compiled(graph_of(lambda x: apply_op("Relu", x), "float"), parameter("float", 2, 3))
     assert opcodes(result) == ["constant", "broadcast", "maximum"]
     zero, spread, top = (i for i in result.computation.module().entry.instructions if i.opcode in opcodes(result))
@@ -308,7 +297,6 @@ def kernel_gradient(x, kernel, dy):
     ],
 )
 def test_a_convolution_or_its_gradient_is_one_convolution(make, windows):
-    """Row 9.14."""
     graph = graph_of(make, "float", "float", "float")
     args = (parameter("float", 1, 6, 7, 3), parameter("float", 3, 3, 3, 4), parameter("float", 1, 3, 4, 4))
     result = compiled(graph, *args)
@@ -322,7 +310,7 @@ def test_a_convolution_or_its_gradient_is_one_convolution(make, windows):
 
 
 def test_instructions_tell_their_node():
-    """Rows 9.15 and 13.12: from a node to operations of the builder to HLO."""
+    """From a node to operations of the builder to HLO."""
     graph = graph_of(lambda x: apply_op("Softmax", apply_op("Relu", x, name="act/relu"), name="out"), "float")
     result = compiled(graph, parameter("float", 2, 3))
     made = [i for i in result.computation.module().entry.instructions if i.opcode not in ("parameter", "tuple")]
@@ -332,7 +320,6 @@ def test_instructions_tell_their_node():
 
 
 def test_variables_are_read_and_assigned():
-    """Row 9.16."""
 
     def make(handle, x):
         old = apply_op("ReadVariableOp", handle, dtype=DataType.DT_FLOAT)
@@ -356,7 +343,7 @@ REAL = [t for t in NUMBERS if not np.issubdtype(t.numpy, np.complexfloating)]
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=lambda t: t.text)
 def test_constants_of_every_type(dtype):
-    """Row 9.12: zero, one, any number; least, greatest, lowest and highest; the place along a dimension."""
+    """Zero, one, any number; least, greatest, lowest and highest; the place along a dimension."""
 
     def kernel_values(like):
         yield values.scalar(like, 0), 0
@@ -382,7 +369,6 @@ def test_constants_of_every_type(dtype):
 
 
 def test_places_along_a_dimension():
-    """Row 9.12."""
     builder = XlaBuilder("b")
     made = values.iota_along(builder, ElementType.S32, (2, 3), 1)
     found = LocalClient("interpreter").compile(builder.build(made)).run([])

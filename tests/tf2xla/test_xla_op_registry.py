@@ -55,7 +55,7 @@ def constraints(registry, kernels, op, backend="XLA_A_JIT"):
 
 
 def test_a_registration_becomes_a_kernel_of_every_backend(registry, kernels):
-    """Rows 10.1, 10.5, 10.7 and 10.12: as many kernels as registrations times backends, made once."""
+    """As many kernels as registrations times backends, made once."""
     register_xla_backend("XLA_B_JIT", (F,), registry=registry)
     for op in ("Relu", "Tanh", "Neg"):
         register_xla_op(op, Kernel, registry)
@@ -70,7 +70,6 @@ def test_a_registration_becomes_a_kernel_of_every_backend(registry, kernels):
 
 
 def test_every_link_of_the_chain_is_kept(registry):
-    """Row 10.2."""
     chain = (
         Chain("Reshape").device("XLA_A_JIT").type_constraint("T", (F,)).compilation_only().allow_resource_types()
         .allow_variant_types().allow_string_type().compile_time_constant_input("shape").is_metadata_op().label("mine")
@@ -88,7 +87,6 @@ def test_every_link_of_the_chain_is_kept(registry):
 
 
 def test_an_op_keeps_all_its_registrations(registry):
-    """Row 10.3."""
     register_xla_op(Chain("Relu").device("XLA_A_JIT"), Kernel, registry)
     register_xla_op(Chain("Relu").device("XLA_B_JIT"), Kernel, registry)
     register_xla_op(Chain("Relu").label("other"), Kernel, registry)
@@ -110,7 +108,6 @@ CONFLICTS = {
 
 @pytest.mark.parametrize("message", CONFLICTS)
 def test_registrations_that_disagree_are_refused(message):
-    """Row 10.4."""
     registry = XlaOpRegistry()
     one, other = (chain.build(Kernel) for chain in CONFLICTS[message])
     registry.register(one)
@@ -128,7 +125,7 @@ class Own(Kernel):
 @pytest.mark.parametrize("own_first", [True, False], ids=["own first", "generic first"])
 @pytest.mark.parametrize("made_between", [True, False], ids=["made between", "made at the end"])
 def test_a_kernel_for_a_backend_goes_before_the_generic_one(registry, kernels, own_first, made_between):
-    """Row 10.6, in whichever order they come."""
+    """In whichever order they come."""
     register_xla_backend("XLA_B_JIT", (F,), registry=registry)
     steps = [(Chain("Relu"), Kernel), (Chain("Relu").device("XLA_A_JIT"), Own)]
     for chain, factory in reversed(steps) if own_first else steps:
@@ -142,7 +139,7 @@ def test_a_kernel_for_a_backend_goes_before_the_generic_one(registry, kernels, o
 
 
 def test_backends_have_names_types_and_filters(registry, kernels):
-    """Rows 10.8, 10.9 and 10.17: a name is taken once; a filter leaves out kernels, and changes descriptions."""
+    """A name is taken once; a filter leaves out kernels, and changes descriptions."""
 
     def op_filter(kernel_def):
         kernel_def.constraints["T"] = tuple(t for t in kernel_def.constraints["T"] if t is not D)
@@ -163,7 +160,7 @@ def test_backends_have_names_types_and_filters(registry, kernels):
 
 
 def test_types_are_what_backend_op_and_constraint_share(registry, kernels):
-    """Row 10.10: in the order of the enumeration; a constraint beyond the backend does nothing."""
+    """In the order of the enumeration; a constraint beyond the backend does nothing."""
     register_xla_op(Chain("Relu").type_constraint("T", (I64, I32, H, F)), Kernel, registry)
     register_xla_op("Tanh", Kernel, registry)
     register_xla_op("Identity", Kernel, registry)
@@ -173,7 +170,6 @@ def test_types_are_what_backend_op_and_constraint_share(registry, kernels):
 
 
 def test_types_are_added_for_ops_that_ask(registry, kernels):
-    """Row 10.11."""
     register_xla_op(Chain("Identity").allow_string_type().allow_resource_types(), Kernel, registry)
     register_xla_op("StopGradient", Kernel, registry)
     (found,) = constraints(registry, kernels, "Identity")
@@ -183,21 +179,18 @@ def test_types_are_added_for_ops_that_ask(registry, kernels):
 
 
 def test_no_type_left_is_no_kernel(registry, kernels):
-    """Row 10.13."""
     register_xla_op(Chain("Relu").type_constraint("T", (H,)), Kernel, registry)
     assert constraints(registry, kernels, "Relu") == []
     assert kernels.get_registered_kernels_for_op("Relu") == []
 
 
 def test_a_constraint_names_a_type_of_the_op(registry, kernels):
-    """Row 10.14."""
     register_xla_op(Chain("Relu").type_constraint("U", (F,)), Kernel, registry)
     with pytest.raises(InvalidArgumentError, match="Relu constrains U"):
         registry.register_compilation_kernels(kernels)
 
 
 def test_asynchronous_kernels_are_refused(registry):
-    """Row 9.3."""
 
     class Waits(AsyncOpKernel):
         def compute_async(self, ctx, done):
@@ -208,7 +201,6 @@ def test_asynchronous_kernels_are_refused(registry):
 
 
 def test_a_backend_that_comes_late_gets_its_kernels(registry, kernels):
-    """Row 10.19."""
     register_xla_op("Tanh", Kernel, registry)
     registry.register_compilation_kernels(kernels)
     register_xla_backend("XLA_LATE_JIT", (F, H), registry=registry)
@@ -226,7 +218,6 @@ def test_each_common_registry_gets_its_own_kernels(registry):
 
 
 def test_questions_about_constants_and_metadata():
-    """Row 10.17."""
     registry = XlaOpRegistry.global_()
     reshape = OpRegistry.global_().look_up_op_def("Reshape")
     ranges = {"tensor": range(1), "shape": range(1, 2)}
@@ -272,14 +263,14 @@ with ThreadPoolExecutor(8) as pool:
 
 
 def test_threads_may_be_the_first_to_ask():
-    """Row 10.5: the kernels are loaded and made once."""
+    """The kernels are loaded and made once."""
     words = [sys.executable, "-c", THREADS, str(Path(__file__).parents[1])]
     done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_what_comes_with_cyxla():
-    """Rows 10.5 and 10.15: names are sorted, and every registration is a kernel of both platforms."""
+    """Names are sorted, and every registration is a kernel of both platforms."""
     registry = XlaOpRegistry.global_()
     ops = registry.get_all_registered_ops()
     assert ops == sorted(ops)
@@ -305,7 +296,6 @@ def test_arguments_may_be_resources_and_lists_but_no_strings():
 
 @pytest.mark.parametrize("op", ["Conv2D", "Conv2DBackpropInput", "DepthwiseConv2dNative"])
 def test_convolutions_are_of_floats(op):
-    """Row 10.18."""
     (row,) = (k for k in XlaOpRegistry.global_().device_kernels(XLA_CPU_JIT) if k.op == op)
     assert {F, H, D} <= set(row.constraints["T"])
     assert DataType.DT_INT8 not in row.constraints["T"]

@@ -39,14 +39,13 @@ def file(tmp_path):
 
 
 def test_ops_lists_declarations(cyxla):
-    """Row 23.2."""
     status, out, _ = cyxla("ops", "MatMul")
     assert (status, out.split()) == (0, ["MatMul", "(a:", "T,", "b:", "T)", "->", "(product:", "T)"])
     assert int(cyxla("ops", "--count")[1]) < int(cyxla("ops", "--count", "--internal")[1])
 
 
 def test_op_shows_one_declaration(cyxla):
-    """Row 1.23: every field of an attribute is visible."""
+    """Every field of an attribute is visible."""
     status, out, _ = cyxla("op", "AddN", "--pbtxt")
     assert status == 0
     for text in ('name: "AddN"', 'number_attr: "N"', "has_minimum: true", "minimum: 1", "is_aggregate: true"):
@@ -59,7 +58,6 @@ def test_op_shows_one_declaration(cyxla):
 
 
 def test_kernels_lists_registrations(cyxla):
-    """Rows 3.9, 3.18 and 23.3."""
     status, out, _ = cyxla("kernels", "MatMul")
     assert status == 0
     assert out.startswith("MatMul: device='CPU'")
@@ -70,14 +68,13 @@ def test_kernels_lists_registrations(cyxla):
 
 
 def test_kernels_lists_what_compiles(cyxla):
-    """Row 23.3: the kernels of compilation devices are in the same registry."""
+    """The kernels of compilation devices are in the same registry."""
     lines = {line.split("'")[1]: line for line in cyxla("kernels", "Relu")[1].splitlines()}
     assert lines.keys() >= {"CPU", "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"}
     assert cyxla("kernels", "Relu", "--device", "XLA_CPU_JIT")[1] == lines["XLA_CPU_JIT"] + "\n"
 
 
 def test_xla_ops_lists_what_compiles(cyxla):
-    """Rows 10.1, 10.15 and 23.4."""
     lines = cyxla("xla-ops")[1].splitlines()
     names = sorted({line.split()[0] for line in lines})
     assert int(cyxla("xla-ops", "--count")[1]) == len(names) >= 410
@@ -88,7 +85,6 @@ def test_xla_ops_lists_what_compiles(cyxla):
 
 
 def test_xla_ops_shows_one_op(cyxla):
-    """Rows 10.2 and 10.10."""
     status, out, _ = cyxla("xla-ops", "Shape")
     head, *backends = out.splitlines()
     assert (status, head) == (0, "Shape: reads shapes and types only")
@@ -99,19 +95,16 @@ def test_xla_ops_shows_one_op(cyxla):
 
 
 def test_xla_ops_writes_a_page(cyxla):
-    """Row 19.5."""
     lines = cyxla("xla-ops", "--markdown")[1].splitlines()
     assert any(line.startswith("| Reshape | shape |") for line in lines)
     assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
 
 
 def test_devices_lists_names_types_and_priorities(cyxla):
-    """Row 11.1."""
     assert cyxla("devices")[1] == "/job:localhost/replica:0/task:0/device:CPU:0  type CPU  priority 60\n"
 
 
 def test_passes_lists_groups_phases_and_names_in_order(cyxla):
-    """Row 12.1."""
     rows = [line.split() for line in cyxla("passes")[1].splitlines()]
     assert ["POST_PARTITIONING", "10", "constant_folding"] in rows
     assert ["POST_PARTITIONING", "20", "common_subgraph_elimination"] in rows

@@ -67,7 +67,7 @@ except cyxla.errors.InvalidArgumentError as error:
 
 
 def test_an_op_of_ones_own():
-    """rows 1.2, 3.1: nothing but the public names is needed."""
+    """Nothing but the public names is needed."""
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=600)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [

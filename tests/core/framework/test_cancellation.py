@@ -9,7 +9,6 @@ from cyxla.core.framework import CancellationManager
 
 
 def test_callbacks_run_once():
-    """row 7.40"""
     manager, ran = CancellationManager(), []
     tokens = [manager.get_cancellation_token() for _ in range(3)]
     assert len(set(tokens)) == 3
@@ -24,7 +23,7 @@ def test_callbacks_run_once():
 
 
 def test_after_cancellation_nothing_is_registered():
-    """row 7.40: False, and the caller must clean up itself."""
+    """False, and the caller must clean up itself."""
     manager = CancellationManager()
     manager.start_cancel()
     assert not manager.register_callback(manager.get_cancellation_token(), lambda: None)
@@ -41,7 +40,6 @@ def test_an_unknown_token():
 
 
 def test_deregistering_waits_for_a_running_callback():
-    """row 7.40"""
     manager, begun, go_on, order = CancellationManager(), threading.Event(), threading.Event(), []
 
     def slow():

@@ -88,7 +88,7 @@ def test_matching():
 
 
 def test_a_device():
-    """row 3.27: constants are made by the device, and are never written to."""
+    """Constants are made by the device, and are never written to."""
     device = DeviceBase()
     assert device.parsed_name.type == device.device_type == "CPU"
     array = np.ones(3, np.float32)

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.probes import World, context
+from support.probes import Registries, context
 
 from cyxla.core.framework import DeviceBase, KernelDef, MemoryType, Name, NodeDef, OpKernel, create_op_kernel, kernel
 from cyxla.core.framework.attr_value import AttrValue
@@ -34,7 +34,7 @@ class OtherProbe(OpKernel):
 
 @pytest.fixture
 def world():
-    made = World()
+    made = Registries()
     made.op("Probe", "x: T -> y: T", "T: {float, double, int32}", "S: type = DT_FLOAT", "n: int = 0")
     made.op("Mixed", "xs: Ts -> y: float", "Ts: list({float, double, int32})")
     return made
@@ -45,8 +45,8 @@ def chosen(world, node, device="CPU"):
 
 
 def test_zero_out_the_classic_example():
-    """row 3.1: an op and its kernel, declared and run."""
-    world = World()
+    """An op and its kernel, declared and run."""
+    world = Registries()
     world.op("ZeroOut", "to_zero: int32 -> zeroed: int32")
 
     @kernel("ZeroOut", registry=world.kernels)
@@ -62,7 +62,7 @@ def test_zero_out_the_classic_example():
 
 
 def test_a_chain_is_a_value_that_becomes_a_description():
-    """rows 3.2, 3.9: every setter returns the chain, and `build` makes the KernelDef."""
+    """Every setter returns the chain, and `build` makes the KernelDef."""
     chain = Name("Probe")
     steps = [
         chain.device("CPU"), chain.type_constraint("T", (np.float32, "double")), chain.host_memory("x"),
@@ -77,7 +77,6 @@ def test_a_chain_is_a_value_that_becomes_a_description():
 
 @pytest.mark.parametrize("chain", [Name("Probe"), Name("").device("CPU")], ids=["no device", "no op"])
 def test_a_chain_without_op_or_device_is_refused(chain):
-    """row 3.3"""
     with pytest.raises(InvalidArgumentError, match="is named"):
         register_kernel_builder(chain, Probe, KernelRegistry())
 
@@ -90,7 +89,7 @@ def test_a_constraint_or_a_label_is_given_once():
 
 
 def test_types_divide_the_kernels_of_an_op(world):
-    """rows 3.4, 3.23: the float kernel is not chosen for int32; both are classes of their own."""
+    """The float kernel is not chosen for int32; both are classes of their own."""
     kernel("Probe", types={"T": np.float32}, registry=world.kernels)(Probe)
     kernel("Probe", types={"T": (np.int32,)}, registry=world.kernels)(OtherProbe)
     assert chosen(world, world.node("Probe", T="float")) == "Probe"
@@ -101,7 +100,6 @@ def test_types_divide_the_kernels_of_an_op(world):
 
 
 def test_every_element_of_a_list_must_be_allowed(world):
-    """row 3.5"""
     kernel("Mixed", types={"Ts": (F32, F64)}, registry=world.kernels)(Probe)
     assert chosen(world, world.node("Mixed", Ts=("float", "double"))) == "Probe"
     assert not world.kernels.kernel_def_available("CPU", world.node("Mixed", Ts=("float", "int32")))
@@ -123,7 +121,6 @@ MATCHES = [
 
 @pytest.mark.parametrize("constraints, attrs, outcome", MATCHES)
 def test_how_attributes_meet_constraints(constraints, attrs, outcome):
-    """row 3.13"""
     kernel_def = KernelDef("Probe", "CPU", constraints)
     if isinstance(outcome, bool):
         assert kernel_attrs_match(kernel_def, attrs) is outcome
@@ -133,7 +130,7 @@ def test_how_attributes_meet_constraints(constraints, attrs, outcome):
 
 
 def test_priority_decides_between_matches(world):
-    """rows 3.8, 3.11, 3.13: the higher one wins; two equal ones are an error."""
+    """The higher one wins; two equal ones are an error."""
     kernel("Probe", priority=1, registry=world.kernels)(Probe)
     kernel("Probe", types={"T": F32}, priority=2, registry=world.kernels)(OtherProbe)
     assert chosen(world, world.node("Probe", T="float")) == "OtherProbe"
@@ -144,7 +141,6 @@ def test_priority_decides_between_matches(world):
 
 
 def test_labels_are_chosen_by_the_node(world):
-    """row 3.7"""
     kernel("Probe", registry=world.kernels)(Probe)
     kernel("Probe", label="fast", registry=world.kernels)(OtherProbe)
     assert chosen(world, world.node("Probe", T="float")) == "Probe"
@@ -154,7 +150,6 @@ def test_labels_are_chosen_by_the_node(world):
 
 
 def test_default_kernels_stand_in_except_for_the_compiler(world):
-    """row 3.14"""
     kernel("Probe", device="DEFAULT", registry=world.kernels)(Probe)
     node = world.node("Probe", T="float")
     assert chosen(world, node) == "Probe"
@@ -166,7 +161,6 @@ def test_default_kernels_stand_in_except_for_the_compiler(world):
 
 
 def test_available_is_a_yes_or_no(world):
-    """row 3.15"""
     kernel("Probe", types={"T": F32}, registry=world.kernels)(Probe)
     assert world.kernels.kernel_def_available("CPU", world.node("Probe", T="float"))
     assert not world.kernels.kernel_def_available("CPU", world.node("Probe", T="int32"))
@@ -174,7 +168,7 @@ def test_available_is_a_yes_or_no(world):
 
 
 def test_a_miss_tells_why_and_what_there_is(world):
-    """row 3.16: attributes as the reason, the kernels there are; no list for devices of the compiler."""
+    """Attributes as the reason, the kernels there are; no list for devices of the compiler."""
     kernel("Probe", types={"T": F32}, registry=world.kernels)(Probe)
     with pytest.raises(NotFoundError) as attrs:
         chosen(world, world.node("Probe", T="int32"))
@@ -193,7 +187,7 @@ def test_a_miss_tells_why_and_what_there_is(world):
 
 
 def test_devices_are_sorted_by_priority_of_their_kernels(world):
-    """row 3.17: highest first, equal ones in the order given."""
+    """Highest first, equal ones in the order given."""
     for device, priority in (("CPU", 0), ("GPU", 2), ("TPU", 0)):
         kernel("Probe", device=device, priority=priority, registry=world.kernels)(Probe)
     node = world.node("Probe", T="float")
@@ -203,7 +197,7 @@ def test_devices_are_sorted_by_priority_of_their_kernels(world):
 
 
 def test_queries(world, caplog):
-    """rows 3.18, 3.19, 3.24: all kernels, those a predicate accepts, those of an op; the log has a line for each."""
+    """All kernels, those a predicate accepts, those of an op; the log has a line for each."""
     for op, device in (("Probe", "CPU"), ("Probe", "XLA_CPU_JIT"), ("Mixed", "CPU")):
         kernel(op, device=device, registry=world.kernels)(Probe)
     every = world.kernels.get_all_registered_kernels()
@@ -218,7 +212,6 @@ def test_queries(world, caplog):
 
 
 def test_a_plain_function_makes_kernels(world):
-    """row 3.10"""
     made = []
 
     def factory(construction):
@@ -232,7 +225,7 @@ def test_a_plain_function_makes_kernels(world):
 
 
 def test_host_memory(world):
-    """row 3.6: named arguments live on the host; a name that the op lacks is refused."""
+    """Named arguments live on the host; a name that the op lacks is refused."""
     kernel("Probe", device="GPU", host_memory=("x",), registry=world.kernels)(Probe)
     made = world.make("Probe", DeviceBase("/device:GPU:0", "GPU"), T="float")
     assert made.input_memory_types == (MemoryType.HOST,)
@@ -243,15 +236,15 @@ def test_host_memory(world):
 
 
 def test_the_first_look_up_of_an_op_checks_the_kernels(caplog):
-    """rows 3.6, 3.12: an unknown op is warned of, an unknown argument refused."""
-    world = World()
+    """An unknown op is warned of, an unknown argument refused."""
+    world = Registries()
     world.op("Known", "x: float -> y: float")
     kernel("Unknown", registry=world.kernels)(Probe)
     world.ops.add_validator(lambda ops: validate_kernel_registrations(ops, world.kernels))
     with caplog.at_level(logging.WARNING, "cyxla.kernels"):
         world.ops.look_up("Known")
     assert "for unknown op: Unknown" in caplog.text
-    other = World()
+    other = Registries()
     other.op("Known", "x: float -> y: float")
     kernel("Known", host_memory=("z",), registry=other.kernels)(Probe)
     other.ops.add_validator(lambda ops: validate_kernel_registrations(ops, other.kernels))
@@ -277,7 +270,7 @@ class SetsStatus(OpKernel):
 
 
 def test_the_order_of_errors_in_creation(world):
-    """rows 3.20, 3.21, 6.4: op, node, kernel, constructor."""
+    """Op, node, kernel, constructor."""
     bad = NodeDef("n", "Probe", [], "", {})
 
     def create(node):
@@ -299,7 +292,7 @@ def test_the_order_of_errors_in_creation(world):
 
 
 def test_attributes_must_be_complete(world):
-    """row 3.25: defaults are filled in before; without them the node is bad."""
+    """Defaults are filled in before; without them the node is bad."""
     kernel("Probe", registry=world.kernels)(Probe)
     node = world.node("Probe", complete=False, T="float")
     with pytest.raises(InvalidArgumentError):
@@ -315,7 +308,7 @@ def test_kernels_are_taken_back(world):
 
 
 def test_the_catalogue_fits_its_ops(caplog):
-    """row 3.12: no kernel of cyxla is for an op that is not declared."""
+    """No kernel of cyxla is for an op that is not declared."""
     with caplog.at_level(logging.WARNING, "cyxla.kernels"):
         kernels = KernelRegistry.global_().get_all_registered_kernels()
         from cyxla.core.framework import OpRegistry
@@ -338,7 +331,7 @@ print("Abs" in OpRegistry.global_(), len(kernels.get_all_registered_kernels()) <
 
 
 def test_kernels_of_ops_that_were_not_chosen_are_absent():
-    """rows 1.50, 1.51, 1.52: and those of system ops are there under any choice."""
+    """And those of system ops are there under any choice."""
     done = subprocess.run([sys.executable, "-c", SELECTION], capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout.split("\n")[:2] == ["[True, False, True, True]", "False True"]
     assert done.stderr == ""

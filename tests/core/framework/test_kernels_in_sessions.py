@@ -77,7 +77,7 @@ def queue_ops(ext):
 
 
 def test_a_waiting_kernel_holds_no_thread():
-    """rows 5.2, 5.3: the reader is first in the graph, and there is one thread."""
+    """The reader is first in the graph, and there is one thread."""
     ext = Extension()
     queue_ops(ext)
     graph = ext.graph()
@@ -91,7 +91,7 @@ def test_a_waiting_kernel_holds_no_thread():
 
 
 def test_a_cancelled_wait_ends():
-    """row 5.4: with code 1."""
+    """With code 1."""
     ext = Extension()
     queue_ops(ext)
     graph = ext.graph()
@@ -106,7 +106,6 @@ def test_a_cancelled_wait_ends():
 
 
 def test_the_value_of_a_constant_kernel():
-    """row 5.10"""
     graph = Graph()
     with graph.as_default():
         c = graph.constant(X)
@@ -116,7 +115,7 @@ def test_the_value_of_a_constant_kernel():
 
 @pytest.mark.parametrize("device", ["/cpu:0", "/cpu:1"])
 def test_one_graph_on_several_devices(device):
-    """rows 5.14, 7.3: only the placement differs."""
+    """Only the placement differs."""
     ext, places = Extension(), []
 
     def where(ctx):
@@ -133,7 +132,7 @@ def test_one_graph_on_several_devices(device):
 
 
 def test_kernels_call_functions():
-    """rows 6.7, 7.31: a kernel instantiates a function once and calls it in its step."""
+    """A kernel instantiates a function once and calls it in its step."""
     ext, handles = Extension(), set()
 
     class Twice(OpKernel):
@@ -169,7 +168,7 @@ def _define(graph, name, body):
 
 
 def test_step_resources_vanish():
-    """row 7.30: stacks and tensor arrays of a thousand runs leave nothing."""
+    """Stacks and tensor arrays of a thousand runs leave nothing."""
     graph = Graph()
     with graph.as_default():
         handle = apply_op("StackV2", graph.constant(np.int32(3)), elem_type="float", stack_name="s")
@@ -187,7 +186,7 @@ def test_step_resources_vanish():
 
 
 def test_no_update_of_a_reference_is_lost():
-    """row 7.8: AssignAdd with its lock, from four threads."""
+    """AssignAdd with its lock, from four threads."""
     graph = Graph()
     with graph.as_default():
         v = apply_op("VariableV2", shape=[], dtype="float", name="v")
@@ -205,7 +204,7 @@ def test_no_update_of_a_reference_is_lost():
 
 @pytest.mark.parametrize("validate", [True, False])
 def test_assign_may_change_the_shape(validate):
-    """row 7.10: where the node says so."""
+    """Where the node says so."""
     graph = Graph()
     with graph.as_default():
         v = apply_op("VariableV2", shape=[3], dtype="float", name="v")
@@ -223,7 +222,7 @@ def test_assign_may_change_the_shape(validate):
 
 @pytest.mark.parametrize("others", [False, True], ids=["only use", "used again"])
 def test_relu_in_place(others):
-    """row 7.15: in the memory of its input where nobody else needs it."""
+    """In the memory of its input where nobody else needs it."""
     ext, indices = Extension(), []
 
     def relu(ctx):
@@ -255,7 +254,7 @@ def apply_fed(graph, x):
 
 
 def test_variables_are_never_written_to():
-    """row 7.13: a value read from a variable stays the variable's."""
+    """A value read from a variable stays the variable's."""
     ext, indices = Extension(), []
 
     def overwrite(ctx):
@@ -278,7 +277,6 @@ def test_variables_are_never_written_to():
 
 
 def test_a_check_fails_the_step():
-    """rows 8.1, 7.38"""
     ext = Extension()
     ext.probe("Checked", lambda ctx: op_requires(False, InvalidArgumentError("by the check")))
     graph = ext.graph()
@@ -287,11 +285,10 @@ def test_a_check_fails_the_step():
     with pytest.raises(InvalidArgumentError, match="by the check") as error:
         ext.session(graph).run(y)
     assert error.value.op == "Checked"
-    assert "test_kernels_in_sessions.py" in error.value.where  # row 7.42
+    assert "test_kernels_in_sessions.py" in error.value.where
 
 
 def test_statistics_have_start_and_end():
-    """rows 7.24, 7.32"""
     ext = Extension()
     ext.probe("Allocates", lambda ctx: ctx.allocate_output(0, (10,)), stateful=True)
     graph = ext.graph()
@@ -302,11 +299,10 @@ def test_statistics_have_start_and_end():
     (node,) = [node for node in metadata.step_stats.nodes if node.name == "a"]
     assert node.start <= node.end
     assert node.allocated == {"output": 40}
-    assert node.label == "a:Allocates#shape=(3)#"  # row 5.12
+    assert node.label == "a:Allocates#shape=(3)#"
 
 
 def test_outputs_of_a_wrong_type_are_internal():
-    """row 7.18"""
     ext = Extension()
     ext.probe("Wrong", lambda ctx: ctx.set_output(0, as_value(b"text")))
     graph = ext.graph()

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.probes import World, context
+from support.probes import Registries, context
 
 import cyxla
 from cyxla.core.framework import KernelRegistry, OpRegistry, StepContext, load_library
@@ -90,7 +90,7 @@ def plugin(tmp_path_factory):
 
 @pytest.fixture
 def world():
-    return World()
+    return Registries()
 
 
 def load(world, path):
@@ -98,7 +98,7 @@ def load(world, path):
 
 
 def test_a_library_brings_ops_and_kernels(world, plugin):
-    """rows 4.1, 4.5: its kernel runs."""
+    """Its kernel runs."""
     library = load(world, plugin)
     assert [op_def.name for op_def in library.ops] == ["PluginScale", "PluginWords"]
     assert library.kernels == 5
@@ -141,11 +141,11 @@ def test_kernels_in_c_take_plain_data(world, plugin):
 
 
 def test_folders_are_searched_once(plugin, monkeypatch):
-    """rows 4.1, 4.2: by the pattern of names; a second call loads nothing."""
+    """By the pattern of names; a second call loads nothing."""
     monkeypatch.setattr(load_library, "_folders", set())
     shutil.copy(plugin, plugin.parent / "libother.so")
     (plugin.parent / "libcyxlakernel.txt").write_text("no library")
-    world = World()
+    world = Registries()
     found = load_dynamic_kernels([plugin.parent], ops=world.ops, kernels=world.kernels)
     assert [library.path.name for library in found] == [plugin.name]
     assert load_dynamic_kernels([plugin.parent], ops=world.ops, kernels=world.kernels) == []
@@ -153,10 +153,10 @@ def test_folders_are_searched_once(plugin, monkeypatch):
 
 @needs_compiler
 def test_a_library_for_another_processor_is_left_out(tmp_path, monkeypatch, caplog):
-    """rows 4.3, 4.4: with a warning that names the reason; the variable loads it all the same."""
+    """With a warning that names the reason; the variable loads it all the same."""
     monkeypatch.setattr(load_library, "_folders", set())
     build(tmp_path, "libcyxlakernel_far.so", '-DCYXLA_EXTRA_FEATURES="warp9,"')
-    world = World()
+    world = Registries()
     with caplog.at_level(logging.WARNING, "cyxla.plugins"):
         assert load_dynamic_kernels([tmp_path], ops=world.ops, kernels=world.kernels) == []
     assert "needs warp9, which this processor lacks" in caplog.text
@@ -180,7 +180,7 @@ STAMPS = [
 
 @pytest.mark.parametrize("stamp, reason", STAMPS)
 def test_stamps(world, tmp_path, stamp, reason):
-    """row 4.3: judged without running anything of the file."""
+    """Judged without running anything of the file."""
     path = tmp_path / "libcyxlakernel_x.so"
     path.write_bytes(b"\x7fELF" + stamp)
     assert reason in why_unsafe(path)
@@ -205,8 +205,8 @@ def test_what_is_no_library(world, tmp_path, monkeypatch):
 
 @needs_compiler
 def test_a_library_enters_as_a_whole_or_not_at_all(tmp_path):
-    """row 4.5: one of its ops is there already, so the other does not come in, nor do its kernels."""
-    world = World()
+    """One of its ops is there already, so the other does not come in, nor do its kernels."""
+    world = Registries()
     world.op("PluginWords", "x: string -> y: float")
     path = build(tmp_path)
     with pytest.raises(AlreadyExistsError, match="PluginWords"):
@@ -218,7 +218,7 @@ def test_a_library_enters_as_a_whole_or_not_at_all(tmp_path):
 
 
 def test_a_library_in_python(tmp_path):
-    """row 4.5: it registers in the global registries; a second load gives the same."""
+    """It registers in the global registries; a second load gives the same."""
     path = tmp_path / "more.py"
     path.write_text(
         "from cyxla.core.framework import array_kernel, op\n"
@@ -308,7 +308,7 @@ def test_threads_that_use_an_announced_op_first_wait_for_it(tmp_path):
 
 
 def test_ops_of_libraries_are_found_by_name(plugin):
-    """row 4.1: with nothing but the variable set."""
+    """With nothing but the variable set."""
     env = {**os.environ, "CYXLA_KERNEL_PATH": str(plugin.parent)}
     use = (
         "import numpy as np; from cyxla.core.framework import apply_op; print(apply_op('PluginScale', np.float32([1])))"

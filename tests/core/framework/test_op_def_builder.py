@@ -31,7 +31,6 @@ def built(*attrs, inputs=(), outputs=(), name="A"):
 
 
 def test_a_chain_gives_a_declaration_and_setters_return_the_builder():
-    """Row 1.3."""
     builder = OpDefBuilder("A")
     calls = [
         builder.input("x: T"),
@@ -60,14 +59,13 @@ def test_a_chain_gives_a_declaration_and_setters_return_the_builder():
 
 
 def test_attrs_may_follow_the_inputs_that_use_them():
-    """Row 1.4."""
     made = built("T: type", "N: int", inputs=["x: N * T"])
     assert made.input_arg == (ArgDef("x", type_attr="T", number_attr="N"),)
     assert made.attr == (AttrDef("T", "type"), AttrDef("N", "int", minimum=1))
 
 
 def test_all_faults_are_reported_together():
-    """Row 1.4: one error, code 3."""
+    """One error, code 3."""
     with pytest.raises(InvalidArgumentError) as caught:
         OpDefBuilder("A").input("X: T").output("y: Q").attr("a: nonsense").attr("T: type 7").finalize()
     assert caught.value.code == "INVALID_ARGUMENT"
@@ -97,14 +95,13 @@ BAD = {
 
 @pytest.mark.parametrize("parts", BAD.values(), ids=BAD)
 def test_rules_of_declarations(parts):
-    """Rows 1.17, 1.22, 1.24: every violation is code 3."""
+    """Every violation is code 3."""
     with pytest.raises(InvalidArgumentError):
         built(*parts.pop("attrs", ()), **parts)
 
 
 @pytest.mark.parametrize("name", ["ZeroOut", "_Internal", "_XlaRun", "Addons>Gelu", "Conv2D", "A_b"])
 def test_good_names(name):
-    """Row 1.24."""
     assert built(name=name).name == name
 
 
@@ -121,7 +118,6 @@ ILL_FORMED = [
 
 @pytest.mark.parametrize("op_def", ILL_FORMED, ids=range(len(ILL_FORMED)))
 def test_one_way_to_say_the_type(op_def):
-    """Row 1.22."""
     with pytest.raises(InvalidArgumentError):
         validate_op_def(op_def)
 
@@ -141,7 +137,7 @@ y: the result
 
 
 def test_doc_lands_in_the_right_fields():
-    """Rows 1.25, 1.32: summary, description, texts of arguments and attributes."""
+    """Summary, description, texts of arguments and attributes."""
     made = OpDefBuilder("A").input("x: T").output("y: T").attr("T: type").doc(DOC).finalize().op_def
     assert made.summary == "Scale rows."
     assert made.description == "Each row of x is multiplied.\n  Indented stays."
@@ -156,13 +152,13 @@ def test_doc_lands_in_the_right_fields():
     lambda: OpDefBuilder("A").set_shape_fn(lambda c: None).set_shape_fn(lambda c: None),
 ])  # fmt: skip
 def test_what_is_said_twice_or_of_nobody(build):
-    """Row 1.25: an unknown name in the doc is code 3."""
+    """An unknown name in the doc is code 3."""
     with pytest.raises(InvalidArgumentError):
         build().finalize()
 
 
 def test_decorator_and_chain_give_the_same():
-    """Rows 1.2, 1.9: two spellings of one thing."""
+    """Two spellings of one thing."""
     registry = OpRegistry()
 
     @op("Scale", "x: T, ss: N * T -> y: T", "T: {float, double}", "N: int", stateful=True, registry=registry)
@@ -183,7 +179,7 @@ def test_a_signature_needs_an_arrow():
 
 
 def test_deprecated_op_in_graphs_of_different_versions(caplog, monkeypatch):
-    """Row 1.31: refused from the version on (code 12), one warning before."""
+    """Refused from the version on (code 12), one warning before."""
     monkeypatch.setattr(op_def_module, "_warned", set())
     made = OpDefBuilder("Old").deprecated(10, "Use New.").finalize().op_def
     with caplog.at_level(logging.WARNING):

@@ -104,7 +104,7 @@ def test_ops_declared_later_appear():
 
 
 def test_skip_takes_the_function_away(overridden):
-    """Row 2.2: the other fields are ignored."""
+    """The other fields are ignored."""
     overridden('op { name: "MatMul" skip: true rename_to: "matmul" }')
     assert not hasattr(cyxla.raw_ops, "MatMul")
     assert not hasattr(cyxla.raw_ops, "matmul")
@@ -112,7 +112,7 @@ def test_skip_takes_the_function_away(overridden):
 
 
 def test_hide_moves_the_function(overridden):
-    """Row 2.3: to the internal names alone."""
+    """To the internal names alone."""
     import cyxla.raw_ops.internal
 
     overridden('op { name: "MatMul" hide: true }')
@@ -121,7 +121,7 @@ def test_hide_moves_the_function(overridden):
 
 
 def test_rename_and_references(overridden):
-    """Row 2.4: docs follow."""
+    """Docs follow."""
     registry = OpRegistry()
     op(
         "Twice",
@@ -142,13 +142,12 @@ def test_rename_and_references(overridden):
 
 
 def test_aliases_are_one_function():
-    """Row 2.5."""
     names = namespace('op { name: "MatMul" alias: "mm" alias: "matmul" }')
     assert names.mm is names.matmul is names.MatMul
 
 
 def test_new_default_counts_for_new_graphs_only():
-    """Row 2.6: an imported node keeps what the declaration says."""
+    """An imported node keeps what the declaration says."""
     names = namespace('op { name: "MatMul" attr_default { name: "transpose_b" value { b: true } } }')
     np.testing.assert_array_equal(names.MatMul(X, X), X @ X.T)
     np.testing.assert_array_equal(names.MatMul(X, X, transpose_b=False), X @ X)
@@ -162,7 +161,7 @@ def test_new_default_counts_for_new_graphs_only():
 
 
 def test_renamed_parameters_and_results():
-    """Row 2.7: other keywords, the same graph."""
+    """Other keywords, the same graph."""
     names = namespace("""
     op { name: "MatMul" attr_rename { from: "transpose_a" to: "flip" } input_rename { from: "a" to: "left" } }
     op { name: "Unique" output_rename { from: "y" to: "values" } }
@@ -189,7 +188,7 @@ op { name: "Add" skip: true }
 
 
 def test_files_with_every_field(tmp_path, caplog):
-    """Rows 2.1, 2.8: a comma list; later entries take the place of earlier ones; unknown ops are reported."""
+    """A comma list; later entries take the place of earlier ones; unknown ops are reported."""
     first, second = tmp_path / "a.pbtxt", tmp_path / "b.pbtxt"
     first.write_text(EVERYTHING)
     second.write_text('op { name: "Add" rename_to: "plus" } op { name: "NoSuchOp" }')
@@ -206,7 +205,7 @@ def test_files_with_every_field(tmp_path, caplog):
 
 
 def test_syntax_errors_say_where(tmp_path):
-    """Row 2.1: code 3 with the line."""
+    """Code 3 with the line."""
     file = tmp_path / "a.pbtxt"
     file.write_text('op {\n  name: "A"\n  colour: 3\n}')
     with pytest.raises(InvalidArgumentError) as caught:
@@ -228,7 +227,7 @@ WRONG = [
 
 @pytest.mark.parametrize("fields", WRONG)
 def test_overrides_of_what_is_not_there(fields):
-    """Row 2.8: an unknown attr is code 3."""
+    """An unknown attr is code 3."""
     with pytest.raises(InvalidArgumentError, match="MatMul"):
         overrides(f'op {{ name: "MatMul" {fields} }}').apply_override(OpRegistry.global_().look_up_op_def("MatMul"))
 

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from support.probes import World, context
+from support.probes import Registries, context
 
 from cyxla.core.framework import AsyncOpKernel, DeviceBase, OpKernel, array_kernel, kernel, op_requires
 from cyxla.core.framework.op_kernel import op_requires_async, run_kernel
@@ -21,7 +21,7 @@ from cyxla.errors import (
 
 @pytest.fixture
 def world():
-    made = World()
+    made = Registries()
     made.op("Probe", "x: T -> y: T", "T: {float, int32} = DT_FLOAT", "n: int = 3", "f: float = 0.5")
     made.op("Cut", "axis: int32, value: T -> parts: N * T", "N: int", "T: {float, int32} = DT_FLOAT")
     made.op("Many", "first: float, rest: N * float, last: float -> head: float, tail: N * float", "N: int >= 0")
@@ -37,7 +37,7 @@ X = np.arange(3, dtype=np.float32)
 
 
 def test_accessors(world):
-    """row 5.11: what a kernel knows of its node, for an op with a list output."""
+    """What a kernel knows of its node, for an op with a list output."""
     device = DeviceBase()
     made = registered(world, type("Cut", (OpKernel,), {}), "Cut", N=3)
     assert (made.name, made.type_string) == ("probe", "Cut")
@@ -53,7 +53,7 @@ def test_accessors(world):
 
 
 def test_node_facts_are_resolved_once(world):
-    """row 3.26: names map to ranges, also around an empty list."""
+    """Names map to ranges, also around an empty list."""
     made = registered(world, type("Many", (OpKernel,), {}), "Many", N=2)
     assert made.props.input_ranges == {"first": range(1), "rest": range(1, 3), "last": range(3, 4)}
     none = world.make("Many", N=0)
@@ -71,7 +71,6 @@ class Looks(OpKernel):
 
 
 def test_what_a_constructor_sees(world):
-    """rows 6.1, 6.5, 6.6, 5.13"""
     seen = registered(world, Looks).seen
     assert (seen.device_type, seen.props.node_def.name, seen.graph_def_version) == ("CPU", "probe", 0)
     assert seen.resource_manager is seen.device.resource_manager
@@ -81,7 +80,7 @@ def test_what_a_constructor_sees(world):
 
 
 def test_attributes_in_construction(world):
-    """row 6.2: missing is code 5, another kind code 3; either fails the creation."""
+    """Missing is code 5, another kind code 3; either fails the creation."""
     seen = registered(world, Looks).seen
     assert (seen.get_attr("n"), seen.get_attr("f", "float"), seen.has_attr("m")) == (3, 0.5, False)
     with pytest.raises(NotFoundError, match="'m'"):
@@ -91,7 +90,7 @@ def test_attributes_in_construction(world):
 
 
 def test_match_signature(world):
-    """rows 6.3, 7.39: both signatures are told."""
+    """Both signatures are told."""
     made = registered(world, Looks)
     made.seen.match_signature(["float"], [np.float32])
     with pytest.raises(InvalidArgumentError, match="is float->float, the kernel is for int32->float"):
@@ -109,14 +108,12 @@ class Checks(OpKernel):
 
 
 def test_a_failing_constructor_names_the_node(world):
-    """row 6.4"""
     with pytest.raises(UnimplementedError, match=r"n is odd[\s\S]*node 'probe'") as error:
         registered(world, Checks)
     assert error.value.hint == "take another n"
 
 
 def test_an_error_carries_the_line_of_the_check(world):
-    """row 7.42"""
 
     @kernel("Probe", registry=world.kernels)
     def checks(ctx):
@@ -139,7 +136,7 @@ ESCAPES = [
 
 @pytest.mark.parametrize("raised, error, text", ESCAPES, ids=lambda v: type(v).__name__)
 def test_what_escapes_a_kernel(world, raised, error, text):
-    """row 8.1: one check stops the kernel, whose error is that of the step."""
+    """One check stops the kernel, whose error is that of the step."""
 
     @kernel("Probe", registry=world.kernels)
     def fails(ctx):
@@ -166,7 +163,7 @@ def test_functions_and_classes_are_the_same(world):
         made = world.make("Probe", T=dtype)
         x = np.array([1, 2], made.input_types[0].numpy)
         assert run_kernel(made, context(made, x))[0].tolist() == [-1, -2]
-        assert made.is_expensive is (dtype == "float")  # row 5.9
+        assert made.is_expensive is (dtype == "float")
         assert made.array_fn is None
         assert made.as_async() is None
 
@@ -207,7 +204,6 @@ def test_array_kernels_are_checked(world):
 
 
 def test_trace_string(world):
-    """row 5.12"""
     made = registered(world, type("Cut", (OpKernel,), {}), "Cut", N=1)
     assert made.trace_string() == "probe:Cut"
     ctx = context(made, np.array(0, np.int32), np.zeros((2, 3), np.float32))
@@ -229,7 +225,7 @@ class Later(AsyncOpKernel):
 
 
 def test_an_asynchronous_kernel(world):
-    """rows 5.3, 5.5: computing it waits; it is its own asynchronous side."""
+    """Computing it waits; it is its own asynchronous side."""
     made = registered(world, Later)
     assert made.as_async() is made
     assert run_kernel(made, context(made, X))[0].tolist() == [1, 2, 3]
@@ -241,7 +237,7 @@ def test_an_asynchronous_kernel(world):
 
 
 def test_done_is_called_once(world):
-    """row 5.3: the second call is code 13."""
+    """The second call is code 13."""
     errors, calls = [], []
 
     class Twice(AsyncOpKernel):
@@ -261,7 +257,7 @@ def test_done_is_called_once(world):
 
 @pytest.mark.parametrize("first_done", [False, True])
 def test_what_escapes_an_asynchronous_kernel(world, first_done):
-    """rows 8.2, 8.3: the exception becomes the status, and done is called exactly once."""
+    """The exception becomes the status, and done is called exactly once."""
     calls = []
 
     class Fails(AsyncOpKernel):
@@ -280,7 +276,7 @@ def test_what_escapes_an_asynchronous_kernel(world, first_done):
 
 
 def test_the_asynchronous_check(world):
-    """row 8.2: it sets the status and calls done."""
+    """It sets the status and calls done."""
     calls = []
 
     class Checked(AsyncOpKernel):
@@ -296,7 +292,6 @@ def test_the_asynchronous_check(world):
 
 
 def test_one_kernel_serves_many_threads(world):
-    """row 5.1"""
     array_kernel("Probe", lambda x: x * 2, registry=world.kernels)
     made = world.make("Probe")
     wrong = []

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.probes import World, context
+from support.probes import Registries, context
 
 from cyxla.core.framework import (
     CancellationManager,
@@ -40,7 +40,7 @@ class Probe(OpKernel):
 
 @pytest.fixture(scope="module")
 def world():
-    made = World()
+    made = Registries()
     made.op("Two", "a: T, b: T -> c: T, d: T", "T: {float, double, int32} = DT_FLOAT", "n: int = 3")
     made.op("Joined", "xs: N * T -> y: T, zs: N * T", "N: int", "T: {float, int32} = DT_FLOAT")
     made.op("Refs", "r: Ref(float), x: float -> s: Ref(float), y: float")
@@ -56,7 +56,6 @@ def two(world, *inputs, dtype="float", **facts):
 
 
 def test_the_signature_at_run_time(world):
-    """rows 7.4, 7.22"""
     ctx = two(world, dtype="float")
     assert (ctx.num_inputs, ctx.num_outputs) == (2, 2)
     assert [ctx.input_dtype(k) for k in (0, "b")] == [F32, F32]
@@ -68,14 +67,12 @@ def test_the_signature_at_run_time(world):
 
 
 def test_execution_facts(world):
-    """row 7.3"""
     ctx = two(world, frame_iter=("loop", 4), is_input_dead=True, call_frame="frame")
     assert (ctx.op_kernel.name, ctx.device.device_type) == ("probe", "CPU")
     assert (ctx.frame_iter, ctx.is_input_dead, ctx.call_frame) == (("loop", 4), True, "frame")
 
 
 def test_inputs_by_place_and_name(world):
-    """rows 7.5, 7.43"""
     a, b = X.copy(), X + 1
     ctx = two(world, a, b)
     assert ctx.input(0) is a
@@ -86,7 +83,6 @@ def test_inputs_by_place_and_name(world):
 
 
 def test_lists_are_not_single(world):
-    """rows 7.5, 7.6, 7.20"""
     made = world.make("Joined", N=2)
     ctx = context(made, X, X + 1)
     assert [x[0, 0] for x in ctx.input_list("xs")] == [0, 1]
@@ -105,13 +101,11 @@ def test_lists_are_not_single(world):
 
 
 def test_absent_inputs(world):
-    """row 7.7"""
     ctx = two(world, None, X)
     assert [ctx.has_input(i) for i in (0, "b")] == [False, True]
 
 
 def test_all_inputs_of_one_shape(world):
-    """row 7.12"""
     two(world).validate_inputs_are_same_shape()
     with pytest.raises(ShapeError, match=r"input 0 is \[2, 3\], input 1 is \[3\]"):
         two(world, X, X[0]).validate_inputs_are_same_shape()
@@ -121,7 +115,6 @@ def test_all_inputs_of_one_shape(world):
 
 
 def test_outputs(world):
-    """rows 7.17, 7.18, 7.46"""
     ctx = two(world)
     array = ctx.allocate_output("c", (4,))
     assert (array.shape, array.dtype) == ((4,), np.float32)
@@ -143,13 +136,13 @@ def test_scalars_of_numpy_become_arrays(world):
 
 @pytest.mark.parametrize("value", [np.zeros(2), np.float64(1), 1.0, [1.0], None], ids=repr)
 def test_outputs_of_another_type(world, value):
-    """row 7.18: code 13."""
+    """Code 13."""
     with pytest.raises(InternalError, match="float is declared"):
         two(world).set_output(0, value)
 
 
 def test_memory_has_limits(world):
-    """row 7.17: code 8 above the limit of the step."""
+    """Code 8 above the limit of the step."""
     step = StepContext(memory_limit=100)
     ctx = two(world, step=step)
     ctx.allocate_output(0, (20,))
@@ -162,7 +155,6 @@ def test_memory_has_limits(world):
 
 
 def test_allocations_are_recorded(world):
-    """rows 7.23, 7.24"""
     ctx = two(world, step=StepContext(track_allocations=True))
     ctx.allocate_output(0, (2,))
     ctx.allocate_temp(np.int32, (3,))
@@ -172,7 +164,6 @@ def test_allocations_are_recorded(world):
 
 
 def test_needed_outputs_must_be_set(world):
-    """row 7.21"""
     ctx = two(world, required=(True, False))
     assert [ctx.output_required(i) for i in ("c", 1)] == [True, False]
     with pytest.raises(InternalError, match="Missing 0-th output"):
@@ -187,7 +178,6 @@ def test_needed_outputs_must_be_set(world):
 
 
 def test_the_first_error_stays(world):
-    """row 7.38"""
     ctx = two(world)
     assert ctx.status is None
     ctx.set_status(InvalidArgumentError("first"))
@@ -207,7 +197,6 @@ def test_requirements(world):
 
 
 def test_references(world):
-    """rows 7.8, 7.10, 7.11, 7.19"""
     made = world.make("Refs")
     ref = Ref(F32, X.copy())
     ctx = context(made, ref, X)
@@ -227,7 +216,6 @@ def test_references(world):
 
 
 def test_reference_outputs_are_of_their_own_kind(world):
-    """rows 7.17, 7.19"""
     ctx = context(world.make("Refs"), Ref(F32, X), X)
     with pytest.raises(InternalError, match="set_output_ref"):
         ctx.set_output("s", X)
@@ -238,7 +226,6 @@ def test_reference_outputs_are_of_their_own_kind(world):
 
 
 def test_lists_of_references(world):
-    """row 7.9"""
     refs = [Ref(F32, X), Ref(F32, X)]
     assert context(world.make("RefList", N=2), *refs).mutable_input_list("rs") == refs
 
@@ -289,17 +276,14 @@ FORWARDING = [
 
 @pytest.mark.parametrize("facts, outcome", FORWARDING, ids=str)
 def test_when_an_input_may_become_an_output(facts, outcome):
-    """row 7.13"""
-    assert forwarded(World(), **facts) is outcome
+    assert forwarded(Registries(), **facts) is outcome
 
 
 def test_references_are_never_forwarded(world):
-    """row 7.13"""
     assert context(world.make("Refs"), Ref(F32, X.copy()), X, last_use=(True, True)).forward_input(0, 1) is None
 
 
 def test_forwarding_in_another_shape(world):
-    """row 7.14"""
     a = X.copy()
     ctx = two(world, a, X)
     assert ctx.forward_input_to_output_with_shape(0, "c", (3, 2))
@@ -308,7 +292,7 @@ def test_forwarding_in_another_shape(world):
 
 
 def test_forward_or_allocate(world):
-    """row 7.15: in place where the input is not needed otherwise; -1 and fresh memory where it is."""
+    """In place where the input is not needed otherwise; -1 and fresh memory where it is."""
     made = world.make("Two")
     held = X.copy()
     ctx = context(made, held, X.copy(), last_use=(True, True))
@@ -325,7 +309,7 @@ def test_forward_or_allocate(world):
 
 
 def test_a_step():
-    """rows 7.1, 7.2: identities differ; a deadline and a cancellation stop it."""
+    """Identities differ; a deadline and a cancellation stop it."""
     one, two_ = StepContext(), StepContext()
     assert one.step_id != two_.step_id
     assert one.start_time <= two_.start_time
@@ -340,7 +324,6 @@ def test_a_step():
 
 
 def test_contexts_share_the_step(world):
-    """rows 7.1, 7.26, 7.31, 7.36, 7.40"""
     step = StepContext(rendezvous="meet", function_library="functions")
     ctx = two(world, step=step)
     assert (ctx.step_id, ctx.rendezvous, ctx.function_library) == (step.step_id, "meet", "functions")
@@ -371,7 +354,6 @@ def handle_context(world, handle, step):
 
 
 def test_resources_by_handle(world):
-    """row 7.29"""
     step = StepContext()
     ctx = two(world, step=step)
     handle = ctx.make_handle("", "thing", Thing, ((F32, TensorShape([2])),))
@@ -391,7 +373,7 @@ def test_resources_by_handle(world):
 
 
 def test_the_container_of_a_step(world):
-    """row 7.30: what it holds ends with the step."""
+    """What it holds ends with the step."""
     step = StepContext()
     ctx = two(world, step=step)
     thing = Thing()

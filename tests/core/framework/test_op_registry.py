@@ -38,7 +38,6 @@ TRIGGERS = {
 
 @pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=TRIGGERS)
 def test_what_leaves_deferred_mode(trigger):
-    """Rows 1.37, 1.39."""
     registry = OpRegistry()
     registry.register(good())
     assert not registry.initialized
@@ -48,7 +47,6 @@ def test_what_leaves_deferred_mode(trigger):
 
 
 def test_fresh_registry_is_empty_and_independent():
-    """Row 1.35."""
     registry = OpRegistry()
     assert registry.get_registered_ops() == []
     assert OpRegistry.global_() is OpRegistry.global_()
@@ -57,7 +55,7 @@ def test_fresh_registry_is_empty_and_independent():
 
 
 def test_look_up_gives_declaration_and_shape_function():
-    """Rows 1.7, 1.34: NOT_FOUND otherwise."""
+    """NOT_FOUND otherwise."""
     data = OpRegistry.global_().look_up("MatMul")
     assert data.op_def.name == "MatMul"
     assert callable(data.shape_inference_fn)
@@ -69,7 +67,7 @@ def test_look_up_gives_declaration_and_shape_function():
 
 
 def test_broken_factory_waits_while_deferred():
-    """Row 1.37: the first query raises."""
+    """The first query raises."""
     registry = OpRegistry()
     registry.register(bad)
     with pytest.raises(InvalidArgumentError, match="broken"):
@@ -77,7 +75,7 @@ def test_broken_factory_waits_while_deferred():
 
 
 def test_broken_factory_raises_at_once_when_immediate():
-    """Rows 1.36, 1.38: and leaves the registry as it was."""
+    """And leaves the registry as it was."""
     registry = OpRegistry()
     registry.get_registered_ops()
     with pytest.raises(InvalidArgumentError, match="broken"):
@@ -88,7 +86,7 @@ def test_broken_factory_raises_at_once_when_immediate():
 
 
 def test_duplicates():
-    """Row 1.2: ALREADY_EXISTS, in either mode."""
+    """ALREADY_EXISTS, in either mode."""
     registry = OpRegistry()
     registry.register(good())
     registry.look_up("A")
@@ -101,7 +99,7 @@ def test_duplicates():
 
 
 def test_a_group_enters_whole_or_not_at_all():
-    """Row 1.42: one bad op of three."""
+    """One bad op of three."""
     registry = OpRegistry()
     for factory in (good("A"), bad, good("B")):
         registry.register(factory)
@@ -114,7 +112,7 @@ def test_a_group_enters_whole_or_not_at_all():
 
 
 def test_back_to_deferred_mode():
-    """Row 1.40: what is there stays, what comes waits."""
+    """What is there stays, what comes waits."""
     registry = OpRegistry()
     registry.register(good("A"))
     registry.look_up("A")
@@ -127,7 +125,6 @@ def test_back_to_deferred_mode():
 
 
 def test_cleared_ops_never_appear():
-    """Row 1.41."""
     registry = OpRegistry()
     registry.register(good())
     registry.clear_deferred_registrations()
@@ -135,7 +132,6 @@ def test_cleared_ops_never_appear():
 
 
 def test_watcher_sees_and_replaces_outcomes():
-    """Row 1.43."""
     seen = []
 
     def watch(error, op_def):
@@ -158,7 +154,7 @@ def test_watcher_sees_and_replaces_outcomes():
 
 
 def test_validators_see_the_filled_registry_once():
-    """Row 3.12: the first query runs them; later ones run at once."""
+    """The first query runs them; later ones run at once."""
     registry = OpRegistry()
     seen = []
     registry.add_validator(lambda r: seen.append(len(r.get_registered_ops())))
@@ -172,7 +168,6 @@ def test_validators_see_the_filled_registry_once():
 
 
 def test_threads_look_up_and_register():
-    """Row 1.44."""
     registry = OpRegistry()
     errors = []
 
@@ -194,7 +189,6 @@ def test_threads_look_up_and_register():
 
 
 def test_export_is_sorted_and_may_leave_out_internal_ops():
-    """Rows 1.45, 1.47."""
     registry = OpRegistry.global_()
     names = [d.name for d in registry.export()]
     assert names == sorted(names)
@@ -205,7 +199,6 @@ def test_export_is_sorted_and_may_leave_out_internal_ops():
 
 
 def test_debug_string_shows_signature_attrs_and_flags():
-    """Row 1.48."""
     registry = OpRegistry()
     op("Big", "xs: N * T -> y: T", "T: {float} = DT_FLOAT", "N: int", "s: string = 'a'", "l: list(int) = [1, 2]",
        "f: float = 0.1", "b: bool = true", stateful=True, commutative=True, shape=None, registry=registry)  # fmt: skip
@@ -220,7 +213,6 @@ def test_debug_string_shows_signature_attrs_and_flags():
 
 
 def test_list_of_ops_as_a_registry():
-    """Row 1.49."""
     registry = OpListOpRegistry([OpDef("A")])
     assert registry.look_up("A").shape_inference_fn is None
     assert registry.look_up_op_def("A") == OpDef("A")
@@ -229,7 +221,6 @@ def test_list_of_ops_as_a_registry():
 
 
 def test_only_selected_ops_enter_but_system_ops_always_do():
-    """Rows 1.50, 1.51."""
     registry = OpRegistry()
     select_ops(["A"], registry)
     register_op(OpDefBuilder("A"), registry=registry)

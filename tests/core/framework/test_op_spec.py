@@ -54,14 +54,14 @@ ATTRS = [
 
 @pytest.mark.parametrize("spec, kind, default, minimum, allowed", ATTRS, ids=[row[0] for row in ATTRS])
 def test_attr(spec, kind, default, minimum, allowed):
-    """Rows 1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16, 1.17: every form, with blanks wherever."""
+    """Every form, with blanks wherever."""
     attr = parse_attr(spec)
     assert (attr.type, attr.minimum, attr.allowed) == (kind, minimum, allowed)
     assert (attr.default and attr.default.value) == default
 
 
 def test_groups_are_those_of_tensorflow():
-    """Row 1.15: the lists behind the names, in order."""
+    """The lists behind the names, in order."""
     assert [t.text for t in parse_attr("T: realnumbertype").allowed] == [
         "float", "double", "int32", "uint8", "int16", "int8", "int64", "bfloat16", "uint16", "half", "uint32", "uint64",
     ]  # fmt: skip
@@ -100,7 +100,7 @@ BAD_ATTRS = [
 
 @pytest.mark.parametrize("spec, message", BAD_ATTRS, ids=[row[0] for row in BAD_ATTRS])
 def test_bad_attr_quotes_where_reading_stopped(spec, message):
-    """Row 1.11: leftovers and nonsense are code 3."""
+    """Leftovers and nonsense are code 3."""
     with pytest.raises(InvalidArgumentError, match=message):
         parse_attr(spec)
 
@@ -124,7 +124,7 @@ ARGS = [
 
 @pytest.mark.parametrize("spec, dtype, type_attr, number, types, ref", ARGS, ids=[row[0] for row in ARGS])
 def test_arg(spec, dtype, type_attr, number, types, ref):
-    """Row 1.21: the five forms."""
+    """The five forms."""
     arg = parse_arg(spec, dict(ARG_ATTRS))
     assert (arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref) == (
         "x", dtype, type_attr, number, types, ref,
@@ -145,13 +145,12 @@ BAD_ARGS = [
 
 @pytest.mark.parametrize("spec, message", BAD_ARGS, ids=[row[0] for row in BAD_ARGS])
 def test_bad_arg(spec, message):
-    """Row 1.21: an unknown attr is code 3 and named."""
+    """An unknown attr is code 3 and named."""
     with pytest.raises(InvalidArgumentError, match=message):
         parse_arg(spec, dict(ARG_ATTRS))
 
 
 def test_lengths_are_at_least_one_unless_said_otherwise():
-    """Row 1.18."""
     attrs = {"N": parse_attr("N: int"), "M": parse_attr("M: int >= 0"), "L": parse_attr("L: list(type)")}
     for spec in ("x: N * float", "y: M * float", "z: L"):
         parse_arg(spec, attrs)

@@ -53,7 +53,7 @@ versions { producer: 1 bad_consumers: 2 bad_consumers: 3 }
 
 
 def test_text_and_binary_round_trip():
-    """Row 1.12: both formats."""
+    """Both formats."""
     graph = parse_text("GraphDef", GRAPH)
     assert graph.library.function[0].arg_attr[0].attr["_k"].i == 7
     assert parse_text("GraphDef", to_text(graph)) == graph
@@ -123,7 +123,7 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda v: v.kind)
 def test_attribute_round_trip(value):
-    """Rows 1.12, 1.16: every kind, in both formats."""
+    """Every kind, in both formats."""
     proto = attr_to_proto(value)
     assert attr_from_proto(proto) == value
     assert attr_from_proto(parse_text("AttrValue", to_text(proto))) == value
@@ -247,7 +247,7 @@ def test_small_floats_write_as_bits():
 
 
 def test_declarations_round_trip():
-    """Rows 1.23, 1.33: every op, as a message and as a list in text."""
+    """Every op, as a message and as a list in text."""
     ops = OpRegistry.global_().export(include_internal=True)
     assert [op_def_from_proto(op_def_to_proto(op_def)) for op_def in ops] == ops
     again = op_list_from(op_list_to_text(ops))
@@ -303,19 +303,18 @@ FAULTS = [
 
 @pytest.mark.parametrize("changes, message", FAULTS, ids=[row[1] for row in FAULTS])
 def test_faults_of_nodes(changes, message):
-    """Rows 1.13, 1.17, 1.19: each is code 3."""
+    """Each is code 3."""
     with pytest.raises(InvalidArgumentError, match=message) as caught:
         validate_node_def(node(**changes), OP)
     assert caught.value.node == "n"
 
 
 def test_annotations_are_free():
-    """Row 1.19: attributes that start with an underscore."""
+    """Attributes that start with an underscore."""
     validate_node_def(node(attr={"_mine": AttrValue("int", 1), "k": AttrValue("int", 1)}), OP)
 
 
 def test_defaults_come_and_go():
-    """Row 1.20."""
     made = node(attr={})
     add_defaults_to_node_def(made, OP)
     assert made.attr["k"] == AttrValue("int", 3)
@@ -327,14 +326,14 @@ def test_defaults_come_and_go():
 
 
 def test_allowed_strings():
-    """Row 1.14: a reduction that is none."""
+    """A reduction that is none."""
     op_def = OpDefBuilder("R").attr("reduction: {'min', 'max'}").finalize().op_def
     with pytest.raises(InvalidArgumentError, match="'avg'"):
         validate_node_def(NodeDef("n", "R", [], "", {"reduction": AttrValue("string", "avg")}), op_def)
 
 
 def test_a_graph_with_an_op_that_has_no_kernel():
-    """Row 1.1: it is declared, so it can be looked up; what is not declared cannot."""
+    """It is declared, so it can be looked up; what is not declared cannot."""
     assert OpRegistry.global_().look_up_op_def("XlaSend").name == "XlaSend"
     with pytest.raises(NotFoundError):
         OpRegistry.global_().look_up_op_def("NoSuchOp")

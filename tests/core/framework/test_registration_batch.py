@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.probes import World
+from support.probes import Registries
 
 from cyxla.core.framework import KernelRegistry, NodeDef, OpRegistry, array_kernel, op
 from cyxla.core.framework.apply import apply_op
@@ -187,7 +187,7 @@ def by_kernel(world):
 
 @pytest.mark.parametrize("ask", [by_op, by_kernel])
 def test_threads_that_miss_something_wait_for_the_packages(ask):
-    world, inside, others = World(), threading.Event(), threading.Event()
+    world, inside, others = Registries(), threading.Event(), threading.Event()
     results, calls = [], []
 
     def packages():
@@ -226,7 +226,7 @@ def test_threads_that_miss_something_wait_for_the_packages(ask):
 
 def test_two_registries_ask_the_packages_at_once():
     """Each thread has a registry of its own to wait for, and what one loads asks the other."""
-    world, ready = World(), threading.Barrier(2)
+    world, ready = Registries(), threading.Barrier(2)
     results = []
 
     def packages():

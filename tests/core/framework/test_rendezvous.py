@@ -31,7 +31,7 @@ def test_bad_keys(key):
 
 
 def test_a_value_is_kept_until_asked_for():
-    """row 7.26: Send does not block."""
+    """Send does not block."""
     meet = Rendezvous()
     meet.send(KEY, 1)
     meet.send(KEY, 2, True)
@@ -41,7 +41,6 @@ def test_a_value_is_kept_until_asked_for():
 
 
 def test_asking_may_come_first():
-    """row 7.26"""
     meet, got = Rendezvous(), []
     for k in range(3):
         meet.recv_async(KEY, lambda error, value, dead, k=k: got.append((k, error, value, dead)))
@@ -53,7 +52,7 @@ def test_asking_may_come_first():
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("ab")), max_size=40))
 def test_first_in_first_out_by_key(steps):
-    """row 7.26: whatever order senders and receivers come in."""
+    """Whatever order senders and receivers come in."""
     meet, sent, got = Rendezvous(), {"a": [], "b": []}, {"a": [], "b": []}
     for number, (sends, key) in enumerate(steps):
         if sends:
@@ -69,7 +68,7 @@ def test_first_in_first_out_by_key(steps):
 
 
 def test_abort_wakes_all_that_wait_and_refuses_all_that_come():
-    """row 7.26: code 10 if no other error is given."""
+    """Code 10 if no other error is given."""
     meet, errors = Rendezvous(), []
     waiting = threading.Thread(target=lambda: errors.append(_error_of(lambda: meet.recv(KEY))))
     waiting.start()
@@ -111,7 +110,7 @@ def test_a_wait_may_end():
 
 
 def test_a_wait_may_be_cancelled():
-    """rows 5.4, 7.26: with code 1, and nothing stays behind."""
+    """With code 1, and nothing stays behind."""
     meet, manager, errors = Rendezvous(), CancellationManager(), []
     thread = threading.Thread(target=lambda: errors.append(_error_of(lambda: meet.recv(KEY, None, manager))))
     thread.start()

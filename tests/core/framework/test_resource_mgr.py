@@ -23,7 +23,7 @@ class Other(ResourceBase):
 
 
 def test_create_find_delete():
-    """rows 7.29, 1.55: create twice is code 6, missing code 5."""
+    """Create twice is code 6, missing code 5."""
     manager, thing = ResourceMgr(), Thing()
     manager.create("", "a", thing)
     assert manager.lookup("localhost", "a", Thing) is thing
@@ -41,7 +41,6 @@ def test_create_find_delete():
 
 
 def test_a_container_is_dropped_as_a_whole():
-    """row 7.29"""
     manager, before = ResourceMgr(), Other.closed
     for name in "abc":
         manager.create("step", name, Other())

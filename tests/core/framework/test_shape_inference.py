@@ -31,7 +31,6 @@ def shape(text):
 
 
 def test_inputs_outputs_and_attributes():
-    """Row 1.8."""
     c = context(shape("1"), shape("2"), shape("3"))
     assert (c.num_inputs, c.num_outputs) == (3, 3)
     assert (c.input(0), c.input("a"), c.inputs("bs")) == (shape("1"), shape("1"), [shape("2"), shape("3")])
@@ -76,7 +75,7 @@ BINARY = [
 
 @pytest.mark.parametrize("method, a, b, want", BINARY)
 def test_two_shapes(method, a, b, want):
-    """Row 1.8: merge and broadcast with unknown ranks and sizes."""
+    """Merge and broadcast with unknown ranks and sizes."""
     run = getattr(context(), method)
     if want is None:
         with pytest.raises(ShapeError):
@@ -100,7 +99,7 @@ RANKS = [
 
 @pytest.mark.parametrize("method, given_shape, rank, want", RANKS)
 def test_ranks(method, given_shape, rank, want):
-    """Row 1.8: demands on ranks."""
+    """Demands on ranks."""
     run = getattr(context(), method)
     if want is None:
         with pytest.raises(ShapeError, match="Probe"):
@@ -183,7 +182,7 @@ SHAPE_TENSORS = [
 
 @pytest.mark.parametrize("value, partial, held, want", SHAPE_TENSORS)
 def test_shape_from_a_tensor(value, partial, held, want):
-    """Row 1.8: shapes that depend on values."""
+    """Shapes that depend on values."""
     c = context(shape(held), shape(""), input_tensors=[value], input_tensors_as_shapes=[partial])
     if want is None:
         with pytest.raises(ShapeError):
@@ -204,7 +203,6 @@ def test_huge_values_are_neither_read_nor_copied():
 
 
 def test_size_from_a_scalar():
-    """Row 1.8."""
     assert context(shape(""), shape(""), input_tensors=[np.array(5)]).make_dim_for_scalar_input(0) == 5
     assert context(shape(""), shape("")).make_dim_for_scalar_input("a") is None
     for held, value in [("", np.array(-1)), ("1", np.array([2]))]:

@@ -1,4 +1,4 @@
-"""Gradients of ops on arrays, of products and special functions against central differences (row 19.1)."""
+"""Gradients of ops on arrays, of products and special functions against central differences."""
 
 import numpy as np
 import pytest

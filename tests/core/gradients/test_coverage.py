@@ -1,4 +1,4 @@
-"""Every op with a kernel is differentiable, declared not to be, or named here with a reason (row 19.1)."""
+"""Every op with a kernel is differentiable, declared not to be, or named here with a reason."""
 
 import pytest
 

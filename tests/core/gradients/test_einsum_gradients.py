@@ -1,4 +1,4 @@
-"""Gradients of Einsum against central differences (row 19.1)."""
+"""Gradients of Einsum against central differences."""
 
 import numpy as np
 import pytest

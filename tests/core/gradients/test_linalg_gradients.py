@@ -1,4 +1,4 @@
-"""Gradients of linear algebra, Einstein's sums and transforms over any axes against central differences (row 19.1)."""
+"""Gradients of linear algebra, Einstein's sums and transforms over any axes against central differences."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_gradient(case):
 
 @pytest.mark.parametrize("shape, dtype, full", [((3, 2), "complex128", False), ((3, 2), "double", True)])
 def test_vectors_that_are_not_fixed(shape, dtype, full):
-    """What has no slope is refused, not made up (row 19.1)."""
+    """What has no slope is refused, not made up."""
     graph = Graph()
     with graph.as_default():
         x = graph.placeholder(dtype, shape)
@@ -101,7 +101,7 @@ def test_vectors_that_are_not_fixed(shape, dtype, full):
 
 @pytest.mark.parametrize("op", ["Lu", "MatrixExponential", "Svd", "Cholesky", "MatrixInverse"])
 def test_ranks_that_are_not_known(op):
-    """The same gradients as where shapes are known (row 19.1)."""
+    """The same gradients as where shapes are known."""
     array = SQUARE @ SQUARE.T
     found = []
     for shape in (None, array.shape):

@@ -1,4 +1,4 @@
-"""Gradients through tensor lists against central differences (row 19.1)."""
+"""Gradients through tensor lists against central differences."""
 
 import numpy as np
 import pytest

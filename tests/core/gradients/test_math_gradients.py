@@ -1,4 +1,4 @@
-"""Gradients of arithmetic, element-wise functions and reductions against central differences (row 19.1)."""
+"""Gradients of arithmetic, element-wise functions and reductions against central differences."""
 
 import numpy as np
 import pytest

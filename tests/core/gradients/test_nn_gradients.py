@@ -1,4 +1,4 @@
-"""Gradients of neural networks' ops, linear algebra, transforms and segments against central differences (row 19.1)."""
+"""Gradients of neural networks' ops, linear algebra, transforms and segments against central differences."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def test_gradient(case):
 
 
 def test_cholesky_of_symmetric_matrices():
-    """Only one triangle is read, while the gradient is that of a symmetric matrix: half of each side (row 19.1)."""
+    """Only one triangle is read, while the gradient is that of a symmetric matrix: half of each side."""
     graph = Graph()
     with graph.as_default():
         x = graph.placeholder(np.float64, (3, 3))

@@ -1,4 +1,4 @@
-"""Gradients of ops on sparse tensors and of those that look at what passes (row 19.1)."""
+"""Gradients of ops on sparse tensors and of those that look at what passes."""
 
 import numpy as np
 import pytest

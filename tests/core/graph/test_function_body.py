@@ -39,7 +39,7 @@ ATTRS = {"T": AttrValue("type", DataType.DT_FLOAT), "N": AttrValue("int", 2)}
 
 
 def test_a_function_with_lists_and_attributes_becomes_a_graph():
-    """Row 20.1: arguments and results are numbered through."""
+    """Arguments and results are numbered through."""
     body = instantiate(affine(), ATTRS, Graph().library)
     assert [n.name for n in body.args] == ["x", "rest_0", "rest_1"]
     assert [n.attr("index") for n in body.args] == [0, 1, 2]
@@ -103,7 +103,7 @@ def numbered(args, rets):
 
 
 def test_arguments_and_results_of_a_graph_are_numbered_through():
-    """Row 20.1: indices stand without gaps, and types are checked."""
+    """Indices stand without gaps, and types are checked."""
     function = graph_of_args_to_function(numbered([1, 0], [0, 1]), "swap")
     assert [a.name for a in function.signature.input_arg] == ["arg_0", "arg_1"]
     assert function.ret == {"ret_0": "Neg:y:0", "ret_1": "Neg_1:y:0"}

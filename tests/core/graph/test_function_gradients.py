@@ -1,4 +1,4 @@
-"""Gradients through calls, branches and loops of functions (row 19.4)."""
+"""Gradients through calls, branches and loops of functions."""
 
 import numpy as np
 import pytest

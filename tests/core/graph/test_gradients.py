@@ -59,7 +59,6 @@ def test_stops():
 
 
 def test_no_path_gives_none_or_zeros():
-    """Row 19.2."""
     graph, x = build()
     z = graph.placeholder("double", [2], name="z")
     y = apply_op("Cast", apply_op("Floor", x), DstT="int32")
@@ -72,7 +71,7 @@ def test_no_path_gives_none_or_zeros():
 
 
 def test_an_op_without_gradient_is_named():
-    """Row 19.2: nobody said what the gradient is."""
+    """Nobody said what the gradient is."""
     _, x = build()
     with pytest.raises(NotFoundError, match="Neg") as caught:
         gradients(-x, x, registry=GradientRegistry())
@@ -81,7 +80,6 @@ def test_an_op_without_gradient_is_named():
 
 
 def test_registering():
-    """Row 19.1."""
     registry = GradientRegistry()
 
     @gradient("Neg", registry=registry)

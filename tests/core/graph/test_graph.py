@@ -54,7 +54,7 @@ def test_bad_names(name):
 
 
 def test_scopes_give_devices_controls_and_colocation():
-    """Row 11.11: inner requests for devices win, and are merged with outer ones."""
+    """Inner requests for devices win, and are merged with outer ones."""
     graph = Graph()
     with graph.as_default():
         first = apply_op("NoOp", name="first")

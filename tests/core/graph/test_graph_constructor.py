@@ -96,7 +96,6 @@ NEW = 'attr { key: "from_the_future" value { i: 1 } }'
 
 
 def test_remarks_are_kept_and_defaults_filled_in():
-    """Rows 1.19, 1.20."""
     more = 'attr { key: "_note" value { s: "kept" } }'
     node = load_graph((X + unary("y", "Softplus", "x", more=more)).encode()).node("y")
     assert node.attr("_note") == "kept"
@@ -119,7 +118,7 @@ PLACES = pytest.mark.parametrize("place, fetch", [(str, "y:0"), (in_function, "c
 
 @PLACES
 def test_attributes_that_nobody_declares_are_ignored_with_a_warning(place, fetch):
-    """Row 1.19: as TensorFlow does; of a function when it is called."""
+    """As TensorFlow does; of a function when it is called."""
     text = X + place(unary("y", "Softplus", "x", more=NEW))
     with pytest.warns(UnknownAttributeWarning, match="'from_the_future' of node 'y'"):
         value = Session(load_graph(text.encode())).run(fetch, {"x:0": 0.0})
@@ -156,14 +155,12 @@ def test_new_attributes_are_dropped_if_they_hold_the_producers_default(place, fe
 
 
 def test_defaults_can_be_stripped_on_export():
-    """Row 1.20."""
     graph = load_graph((X + unary("y", "MatMul", "x", "x")).encode())
     assert "transpose_a" in graph.to_graph_def().node[1].attr
     assert set(graph.to_graph_def(strip_defaults=True).node[1].attr) == {"T"}
 
 
 def test_deprecated_op_in_a_graph_that_is_too_new():
-    """Row 1.31."""
     node = unary("y", "BatchMatrixDiag", "x")
     assert load_graph((X + node + "versions { producer: 13 }").encode()).versions.producer == 13
     with pytest.raises(UnimplementedError, match="BatchMatrixDiag"):
@@ -171,7 +168,7 @@ def test_deprecated_op_in_a_graph_that_is_too_new():
 
 
 def test_a_graph_without_kernels_loads_and_saves():
-    """Row 1.1: building, inferring, saving and loading need no kernel."""
+    """Building, inferring, saving and loading need no kernel."""
     registry = OpRegistry()
     op("Orphan", "-> y: T", "T: type", shape=scalar_shape, registry=registry)
     graph = Graph(registry)

@@ -121,7 +121,6 @@ def test_for_that_leads_nowhere(start, limit, delta):
 # --- calls ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("op", ["PartitionedCall", "StatefulPartitionedCall"])
 def test_calls_may_be_nested(op):
-    """Rows 6.7 and 7.31."""
 
     def build(graph):
         inner = define(graph, "inner", lambda x: (x + 1.0, x), "float")
@@ -330,7 +329,7 @@ def test_functions_take_attributes():
 
 # --- gradients --------------------------------------------------------------------------------------------------------
 def test_symbolic_gradient():
-    """Row 19.4: d(x² y, y) with weights w, v is (2 w x y, w x² + v)."""
+    """D(x² y, y) with weights w, v is (2 w x y, w x² + v)."""
 
     def build(graph):
         f = define(graph, "f", lambda x, y: (apply_op("Square", x) * y, y), "float", "float")

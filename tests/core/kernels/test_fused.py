@@ -1,4 +1,4 @@
-"""Fused ops give what their parts give one after the other (row 23.1)."""
+"""Fused ops give what their parts give one after the other."""
 
 import numpy as np
 import pytest

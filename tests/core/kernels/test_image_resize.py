@@ -1,4 +1,4 @@
-"""Images resized by splines and by areas (row 23.1)."""
+"""Images resized by splines and by areas."""
 
 import numpy as np
 import pytest

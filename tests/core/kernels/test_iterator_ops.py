@@ -28,7 +28,6 @@ def made():
 
 
 def test_elements_come_one_by_one_and_end(made):
-    """Row 20.3."""
     session, iterator, parts = made
     assert [str(t.shape) for t in parts] == ["[2]", "[]"]
     iterator.restart(([k, k + 1], f"element {k}") for k in range(3))

@@ -1,4 +1,4 @@
-"""Quantised numbers against the floats that they stand for (row 23.1)."""
+"""Quantised numbers against the floats that they stand for."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-r"""Patterns in RE2's language: where Python's means the same, it agrees (row 23.1)."""
+r"""Patterns in RE2's language: where Python's means the same, it agrees."""
 
 import re
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.unclocked import at_most
+from support.interrupts import at_most
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.kernels.lib.regex import Regex

@@ -1,4 +1,4 @@
-"""Random numbers that are drawn until they fit, against their distributions (row 23.1)."""
+"""Random numbers that are drawn until they fit, against their distributions."""
 
 import numpy as np
 import pytest

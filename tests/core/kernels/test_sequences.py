@@ -1,4 +1,4 @@
-"""Recurrent cells, sequences of labels, distances between sequences, and the best of many (row 23.1)."""
+"""Recurrent cells, sequences of labels, distances between sequences, and the best of many."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Strings and lookup tables (row 23.1)."""
+"""Strings and lookup tables."""
 
 import ml_dtypes
 import numpy as np

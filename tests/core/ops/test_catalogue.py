@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.unclocked import lines_run
+from support.interrupts import lines_run
 
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
@@ -62,7 +62,7 @@ def facts_of(op_def):
 
 @pytest.mark.parametrize("facts", FACTS, ids=lambda f: f["name"])
 def test_declaration_equals_the_facts_field_by_field(facts):
-    """Rows 1.22, 1.23, 1.28: types, attributes with defaults, minima and allowed values, flags."""
+    """Types, attributes with defaults, minima and allowed values, flags."""
     assert facts_of(OpRegistry.global_().look_up_op_def(facts["name"])) == facts
 
 
@@ -71,20 +71,19 @@ def test_the_facts_are_all_there():
 
 
 def test_commutative_ops_are_those_of_tensorflow():
-    """Row 1.27: what may be swapped."""
+    """What may be swapped."""
     swappable = {d.name for d in OpRegistry.global_().get_registered_ops() if d.is_commutative}
     assert {"AddV2", "Mul", "AddN", "Equal", "LogicalAnd"} <= swappable
     assert not {"Add", "Sub", "MatMul", "Maximum"} & swappable
 
 
 def test_every_op_has_a_shape_function():
-    """Row 1.46: the registered data hold them."""
+    """The registered data hold them."""
     data = {d.op_def.name: d for d in OpRegistry.global_().get_op_registration_data()}
     assert [name for name in NAMES if data[name].shape_inference_fn is None] == []
 
 
 def test_every_op_is_documented():
-    """Row 1.32."""
     registry = OpRegistry.global_()
     assert [name for name in NAMES if not registry.look_up_op_def(name).summary.endswith(".")] == []
     product = registry.look_up_op_def("MatMul")
@@ -94,7 +93,7 @@ def test_every_op_is_documented():
 PROBE = """
 import sys
 import cyxla
-from support.unclocked import lines_run
+from support.interrupts import lines_run
 assert not any(name.startswith("cyxla.core.ops") for name in sys.modules)
 from cyxla.core.framework.declarations.op import OpRegistry
 import cyxla.core.framework.shape_fns.common
@@ -114,7 +113,6 @@ def test_looking_up_costs_little():
 
 
 def test_description_is_shown_on_the_command_line(capsys):
-    """Row 1.32."""
     assert main(["op", "MatMul"]) == 0
     shown = capsys.readouterr().out
     assert "Multiply two matrices." in shown

@@ -15,7 +15,7 @@ X = np.array([1.0, 2.0], np.float32)
 
 
 def test_an_op_without_a_kernel_can_be_all_but_run():
-    """Row 1.1: built, its shapes inferred, saved, loaded; only running it is an error of code 3."""
+    """Built, its shapes inferred, saved, loaded; only running it is an error of code 3."""
     if "ShapeOnly" not in OpRegistry.global_():
         op("ShapeOnly", "x: float -> y: float", shape=lambda c: c.set_output(0, (c.input(0)[0], 7)))
     graph = Graph()
@@ -29,7 +29,7 @@ def test_an_op_without_a_kernel_can_be_all_but_run():
 
 
 def test_a_user_declares_an_op(capsys):
-    """Row 1.2: the command line prints it; declared again it is ALREADY_EXISTS."""
+    """The command line prints it; declared again it is ALREADY_EXISTS."""
     if "ZeroOutDeclared" not in OpRegistry.global_():
         op("ZeroOutDeclared", "to_zero: int32 -> zeroed: int32", shape=None)
     assert main(["op", "ZeroOutDeclared"]) == 0
@@ -39,7 +39,7 @@ def test_a_user_declares_an_op(capsys):
 
 
 def test_only_some_ops_take_variables_without_a_value():
-    """Row 1.30: Assign runs, Identity is FAILED_PRECONDITION."""
+    """Assign runs, Identity is FAILED_PRECONDITION."""
     graph = Graph()
     with graph.as_default():
         variable = apply_op("VariableV2", dtype="float32", shape=[2], name="v")

@@ -287,7 +287,6 @@ ROWS = [
 
 @pytest.mark.parametrize("op, inputs, values, attrs, want", ROWS, ids=[f"{r[0]}-{i}" for i, r in enumerate(ROWS)])
 def test_shapes(op, inputs, values, attrs, want):
-    """Rows 1.8, 1.9."""
     if re.search("[a-z]", want) or "and" in want:
         with pytest.raises(InvalidArgumentError, match=want):
             infer(op, shapes(inputs), values, **attrs)
@@ -316,7 +315,7 @@ VARIABLES = [
 
 @pytest.mark.parametrize("op, inputs, attrs, want", VARIABLES)
 def test_what_lies_behind_a_handle(op, inputs, attrs, want):
-    """Row 1.8: shapes of variables."""
+    """Shapes of variables."""
     if re.search("[a-z]", want):
         with pytest.raises(InvalidArgumentError, match=want):
             infer(op, shapes(inputs), None, HELD, **attrs)

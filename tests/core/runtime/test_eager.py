@@ -23,7 +23,6 @@ def context():
 
 
 def test_ops_on_arrays_and_numbers():
-    """Row 12.28."""
     y = apply_op("AddV2", np.float32([1, 2]), 3)
     assert (y.dtype, y.tolist()) == (np.float32, [4, 5])
     values, indices = apply_op("TopKV2", np.int64([3, 9, 5]), 2)
@@ -37,7 +36,6 @@ def test_ops_on_arrays_and_numbers():
 
 
 def test_execute_takes_complete_attributes():
-    """Row 21.3."""
     attrs = {"T": AttrValue("type", DataType.DT_FLOAT)}
     [y] = execute("Neg", [np.float32([1, -2])], attrs)
     assert y.tolist() == [-1, 2]

@@ -32,7 +32,7 @@ def count_to(graph, limit, *, body=None, **options):
 # --- branches ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("taken", [True, False])
 def test_only_the_branch_taken_runs(taken):
-    """Row 20.4: dead branches are not executed."""
+    """Dead branches are not executed."""
     ext, ran = Extension(), []
 
     def note(ctx):
@@ -297,7 +297,6 @@ class Later(AsyncOpKernel):
 
 
 def test_async_kernels_overlap_and_everything_else_goes_on():
-    """Row 5.3."""
     ext = Extension()
     ext.op("Later", "x: float -> y: float")
     ext.kernel("Later")(Later)
@@ -338,7 +337,6 @@ def waiting_graph():
 
 
 def test_a_deadline_ends_a_wait():
-    """Rows 5.4 and 7.2."""
     with pytest.raises(DeadlineExceededError, match="did not end before its deadline"):
         waiting_graph().run("w:0", {"x:0": 1.0}, options=RunOptions(timeout=0.05))
 
@@ -369,7 +367,6 @@ def test_the_first_real_error_ends_the_others_and_is_the_one_reported():
 
 
 def test_done_twice_and_an_escaping_exception():
-    """Rows 5.3, 8.2 and 8.3."""
 
     class Twice(AsyncOpKernel):
         def compute_async(self, ctx, done):
@@ -402,7 +399,6 @@ def test_done_twice_and_an_escaping_exception():
 
 
 def test_expensive_kernels_go_to_the_pool_and_cheap_ones_do_not():
-    """Row 5.9."""
     from cyxla.core.runtime.step_stats import RunMetadata
 
     ext = Extension()

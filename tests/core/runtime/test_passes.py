@@ -24,7 +24,6 @@ def ops_that_ran(session, fetch, feeds=None):
 
 # --- the registry -----------------------------------------------------------------------------------------------------
 def test_passes_run_by_group_and_phase():
-    """Row 12.2."""
     registry, seen = OptimizationPassRegistry(), []
     for grouping in reversed(Grouping):
         for phase in (20, 5):
@@ -64,7 +63,7 @@ def test_passes_see_the_graph_of_their_group():
 
 
 def test_a_pass_may_rewrite():
-    """Row 12.2: a user's pass on the registry that the session uses."""
+    """A user's pass on the registry that the session uses."""
     registry = OptimizationPassRegistry()
 
     def negate_twice(options):
@@ -109,7 +108,6 @@ def test_constants_are_folded():
 
 
 def test_stateful_nodes_and_those_with_control_inputs_are_not_folded():
-    """Row 1.26."""
     ext, ran = Extension(), []
 
     def note(ctx):
@@ -165,7 +163,6 @@ def test_equal_nodes_become_one():
     "op, left", [("AddV2", 1), ("Mul", 1), ("Maximum", 2), ("Add", 2), ("Equal", 1), ("Sub", 2), ("RealDiv", 2)]
 )
 def test_operands_of_commutative_ops_may_be_exchanged(op, left):
-    """Row 1.27."""
     graph = Graph()
     with graph.as_default():
         x, y = graph.placeholder("float", []), graph.placeholder("float", [])
@@ -176,7 +173,7 @@ def test_operands_of_commutative_ops_may_be_exchanged(op, left):
 
 
 def test_what_differs_stays():
-    """Row 1.26: other attributes, constants, control inputs, devices; and stateful nodes always."""
+    """Other attributes, constants, control inputs, devices; and stateful nodes always."""
     graph = Graph()
     with graph.as_default():
         x = graph.placeholder("float", [2, 2])

@@ -57,7 +57,6 @@ def place(graph, ext, kinds, soft=True, **priorities):
 
 # --- devices ----------------------------------------------------------------------------------------------------------
 def test_factories_have_priorities():
-    """Rows 11.1 and 11.7."""
     registry = DeviceFactoryRegistry()
     registry.register("CPU", ThreadPoolDeviceFactory(), 60)
     register_device("Toy", ThreadPoolDeviceFactory(), registry=registry)
@@ -85,7 +84,6 @@ def test_no_device_at_all():
 
 
 def test_devices_are_found_by_name():
-    """Row 11.13."""
     made = devices("CPU", "CPU", "XLA_CPU_JIT")
     assert made.find(CPU1).name == CPU1
     assert made.find("/cpu:1").name == CPU1
@@ -121,13 +119,12 @@ def build(ext, *nodes):
     ([("OnlyToy", "a", ""), ("Shape", "s", "")],       40,  {"a": "Toy:0", "s": "CPU:0"}),  # Shape has no Toy kernel
 ])  # fmt: skip
 def test_placement(ext, nodes, priority, places):
-    """Rows 11.7 and 11.8."""
     found = place(build(ext, *nodes), ext, ["CPU", "CPU", "Toy"], Toy=priority)
     assert {name: found[name] for name in places} == places
 
 
 def test_sources_go_where_their_consumers_are(ext):
-    """Row 11.8, first heuristic."""
+    """First heuristic."""
     graph = ext.graph()
     with graph.as_default():
         shared, own = graph.constant(1.0, name="shared"), graph.constant(1.0, name="own")
@@ -141,13 +138,12 @@ def test_sources_go_where_their_consumers_are(ext):
 
 
 def test_ops_that_look_at_shapes_go_where_their_input_is(ext):
-    """Row 11.8, second heuristic."""
+    """Second heuristic."""
     found = place(build(ext, ("OnlyCpu", "a", "/cpu:1"), ("Shape", "s", "")), ext, ["CPU", "CPU"])
     assert found["s"] == "CPU:1"
 
 
 def test_colocation_and_resources_keep_nodes_together(ext):
-    """Row 11.14."""
     graph = ext.graph()
     with graph.as_default():
         with graph.device("/cpu:1"):
@@ -163,7 +159,7 @@ def test_colocation_and_resources_keep_nodes_together(ext):
 
 
 def test_colocated_nodes_with_different_requests(ext):
-    """Row 11.14: hard placement refuses, soft placement drops the part in dispute."""
+    """Hard placement refuses, soft placement drops the part in dispute."""
     graph = ext.graph()
     with graph.as_default():
         with graph.device("/cpu:1"):
@@ -183,14 +179,12 @@ def test_colocated_nodes_with_different_requests(ext):
     (("Both", "a", "/job:other"),            "'/job:other' was requested"),
 ])  # fmt: skip
 def test_impossible_requests(ext, node, message):
-    """Rows 11.3 and 11.9."""
     with pytest.raises(InvalidArgumentError, match=message) as caught:
         place(build(ext, node), ext, ["CPU", "Toy", "XLA_CPU_JIT"], soft=False)
     assert caught.value.node == "a"
 
 
 def test_nothing_is_placed_on_a_compilation_device(ext):
-    """Row 11.3."""
     found = place(build(ext, ("Jit", "a", ""), ("Both", "b", "")), ext, ["CPU", "XLA_CPU_JIT"], XLA_CPU_JIT=900)
     assert set(found.values()) == {"CPU:0"}
 
@@ -202,7 +196,6 @@ def test_what_is_assigned_stays(ext):
 
 
 def test_a_session_refuses_or_moves(ext):
-    """Row 11.9."""
     graph = build(ext, ("Both", "a", "/device:GPU:0"))
     assert ext.session(graph).run("a:0", {"x:0": 1.0}) == 2
     with pytest.raises(InvalidArgumentError, match=r"devices are \[.*CPU:0"):
@@ -217,7 +210,6 @@ def test_a_request_that_is_no_name(ext):
 
 
 def test_placement_is_logged_once_a_node(ext, capsys):
-    """Row 11.10."""
     graph = build(ext, ("Both", "a", ""))
     session = ext.session(graph, log_device_placement=True)
     for _ in range(2):
@@ -241,7 +233,7 @@ def two_devices(ext=None):
 
 
 def test_a_graph_on_two_devices():
-    """Rows 11.12 and 20.4: what crosses devices is sent once to each."""
+    """What crosses devices is sent once to each."""
     session = Session(two_devices(), devices={"CPU": 2})
     metadata = RunMetadata()
     np.testing.assert_array_equal(session.run("y:0", {"x:0": [1, 2]}, metadata=metadata), [5, 9])
@@ -253,7 +245,6 @@ def test_a_graph_on_two_devices():
 
 
 def test_one_thread_is_enough_for_receives_before_sends():
-    """Row 5.2."""
     session = Session(two_devices(), devices={"CPU": 2}, threads=1)
     for _ in range(50):
         np.testing.assert_array_equal(session.run("y:0", {"x:0": [1, 2]}), [5, 9])
@@ -274,7 +265,6 @@ def test_control_edges_cross_devices():
 
 @pytest.mark.parametrize("taken", [True, False])
 def test_deadness_crosses_devices(taken):
-    """Rows 7.26 and 20.4."""
     graph = Graph()
     with graph.as_default():
         pred = graph.placeholder("bool", [], name="p")
@@ -292,7 +282,7 @@ def test_deadness_crosses_devices(taken):
 
 
 def test_errors_cross_devices():
-    """Row 7.26: an error aborts the rendezvous, and is the one reported."""
+    """An error aborts the rendezvous, and is the one reported."""
     graph = Graph()
     with graph.as_default():
         x = graph.placeholder("float", [], name="x")
@@ -349,7 +339,7 @@ def test_a_function_on_two_devices():
 
 
 def test_the_same_graph_on_another_type_of_device(ext):
-    """Rows 5.14 and 11.7: only placement changes, the result does not."""
+    """Only placement changes, the result does not."""
     registry = DeviceFactoryRegistry.global_()
     registry.register("Toy", ThreadPoolDeviceFactory(), 500)
     try:

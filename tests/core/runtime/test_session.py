@@ -139,7 +139,6 @@ def test_a_graph_may_grow(graph):
 
 
 def test_kernels_are_made_once():
-    """Row 5.6."""
     ext, made = Extension(), []
 
     class Counting(OpKernel):
@@ -165,7 +164,7 @@ def test_kernels_are_made_once():
 
 
 def test_one_step_context_serves_all_kernels_of_a_run():
-    """Rows 7.1 and 7.2: the step's part is built once; ids differ between runs."""
+    """The step's part is built once; ids differ between runs."""
     ext, steps = Extension(), []
 
     def note(ctx):
@@ -218,7 +217,7 @@ def failing(error):
     (MemoryError("all of it"),   ResourceExhaustedError),
 ])  # fmt: skip
 def test_errors_of_kernels_name_the_node(error, kind):
-    """Rows 7.42 and 8.1: code, node, op and the kernel's line."""
+    """Code, node, op and the kernel's line."""
     with pytest.raises(kind) as caught:
         failing(error).run("bad:0", {"x:0": 1.0})
     assert (caught.value.node, caught.value.op) == ("bad", "Fails")
@@ -227,7 +226,7 @@ def test_errors_of_kernels_name_the_node(error, kind):
 
 
 def test_an_op_without_kernel_can_be_built_but_not_run():
-    """Rows 1.1 and 3.16: the miss appears as an invalid argument, and lists the kernels there are."""
+    """The miss appears as an invalid argument, and lists the kernels there are."""
     ext = Extension()
     ext.op("Orphan", "x: T -> y: T", "T: type", shape=lambda c: c.set_output(0, c.input(0)))
     graph = ext.graph()
@@ -246,7 +245,6 @@ def test_an_op_without_kernel_can_be_built_but_not_run():
 
 
 def test_a_wrong_label_is_an_invalid_argument():
-    """Row 3.7."""
     ext = Extension()
     ext.op("Labelled", "-> y: int32")
     ext.kernel("Labelled", label="fast")(lambda ctx: ctx.set_output(0, np.int32(1)))
@@ -286,7 +284,6 @@ def test_references_are_read_when_a_node_takes_a_value():
 
 
 def test_a_missing_output_is_internal():
-    """Row 7.21."""
     ext = Extension()
     ext.probe("Lazy", lambda ctx: None)
     graph = ext.graph()
@@ -331,7 +328,6 @@ UNREAD = [
 
 @pytest.mark.parametrize("fetch, feed, wanted, required", UNREAD, ids=["y", "of y", "node", "control", "fed over"])
 def test_outputs_that_nobody_reads_may_stay_unset(half, fetch, feed, wanted, required):
-    """Row 7.21."""
     session, seen = half
     for metadata in (None, RunMetadata()):
         assert session.run(fetch, {"x:0": np.float32(1), **feed}, metadata=metadata) == wanted
@@ -387,7 +383,6 @@ def slow_session(seconds):
 
 
 def test_a_deadline_stops_between_kernels():
-    """Row 7.2."""
     session, t = slow_session(0.02)
     with pytest.raises(DeadlineExceededError):
         session.run(t, {"x:0": 1.0}, options=RunOptions(timeout=0.05))
@@ -404,7 +399,6 @@ def test_closing_stops_between_kernels_and_for_good():
 
 
 def test_a_memory_limit():
-    """Row 7.17."""
     ext = Extension()
     ext.probe("Alloc", lambda ctx: ctx.allocate_output(0, (1000,)).fill(0))
     graph = ext.graph()
@@ -418,7 +412,6 @@ def test_a_memory_limit():
 
 # --- many -------------------------------------------------------------------------------------------------------------
 def test_eight_threads_run_one_session(graph):
-    """Row 5.1."""
     with graph.as_default():
         apply_op("MatMul", apply_op("ExpandDims", graph.tensor("z:0"), 0), np.ones((2, 2), np.float32), name="m")
     session, wrong = Session(graph), []
@@ -440,7 +433,6 @@ def test_eight_threads_run_one_session(graph):
 
 @pytest.mark.parametrize("op, result", [("AssignAddVariableOp", 800), ("AssignSubVariableOp", -800)])
 def test_updates_of_a_variable_lose_nothing(op, result):
-    """Row 20.2."""
     graph = Graph()
     with graph.as_default():
         handle = apply_op("VarHandleOp", dtype="double", shape=[], shared_name="v")
@@ -459,7 +451,6 @@ def test_updates_of_a_variable_lose_nothing(op, result):
 
 @pytest.mark.parametrize("indices", [(0, 0), (1, 2), (0, 2)])
 def test_arguments_are_numbered_without_gaps(indices):
-    """Row 20.1."""
     graph = Graph()
     with graph.as_default():
         args = [apply_op("_Arg", T="float", index=i) for i in indices]
@@ -478,7 +469,7 @@ def test_a_chain_of_any_length_needs_no_recursion():
 
 
 def test_runs_leave_nothing_behind():
-    """Row 7.30: resources of a step end with it, and memory does not grow."""
+    """Resources of a step end with it, and memory does not grow."""
     graph = Graph()
     with graph.as_default():
         x = graph.placeholder("float", [2], name="x")
@@ -504,7 +495,6 @@ def test_runs_leave_nothing_behind():
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 def test_step_stats_list_every_node_with_its_time_and_bytes(graph, tmp_path):
-    """Rows 5.12, 7.24 and 7.32."""
     metadata = RunMetadata()
     Session(graph).run("z:0", {"x:0": X}, metadata=metadata)
     rows = {row.name: row for row in metadata.step_stats.nodes}

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.unclocked import Interrupted, interrupted_before
+from support.interrupts import Interrupted, interrupted_before
 
 from cyxla import config, errors, interrupts
 from cyxla.xla.cpu.native import build, compiler_search

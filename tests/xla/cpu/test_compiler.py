@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.differential import agree, flat
-from support.unclocked import lines_run
+from support.interrupts import lines_run
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError

@@ -13,8 +13,13 @@ import cyxla
 
 PROGRAMS = sorted((Path(__file__).parents[3] / "examples" / "programs").glob("*.hlo"))
 PRINT_DIGEST = """
-import hashlib, sys, cyxla
-print(hashlib.sha256(cyxla.compile(open(sys.argv[1]).read(), cache=False).c_source.encode()).hexdigest())
+import hashlib, sys
+from cyxla.hlo import parse_module
+from cyxla.xla.cpu.compiler import CpuCompiler
+from cyxla.xla.service import CompileOptions
+compiler = CpuCompiler()
+module = compiler.run_hlo_passes(parse_module(open(sys.argv[1]).read()), CompileOptions())
+print(hashlib.sha256(compiler.emit(module)[2].text.encode()).hexdigest())
 """
 
 

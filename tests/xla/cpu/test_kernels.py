@@ -1,4 +1,4 @@
-"""Opcodes with kernels of their own agree with the oracle; many instructions a program, since compiling takes the time."""
+"""Opcodes with their own kernels agree with the interpreter, many instructions in one program to save compilations."""
 
 # ruff: noqa: E501  programs read best a line at a time
 
@@ -32,9 +32,7 @@ def shape_of(line: str) -> str:
 
 # --- dot ----------------------------------------------------------------------------------------------------------
 
-SIZES = [
-    (1, 1, 1), (3, 5, 7), (6, 64, 64), (7, 33, 65), (1, 100, 300), (300, 100, 1), (2, 70, 5), (40, 20, 130), (4, 0, 5), (0, 3, 2),
-]  # fmt: skip
+SIZES = [(1, 1, 1), (3, 5, 7), (7, 33, 65), (1, 100, 300), (300, 100, 1), (40, 20, 130), (4, 0, 5), (0, 3, 2)]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16", "s32", "s8", "u64", "pred", "c64", "c128"])

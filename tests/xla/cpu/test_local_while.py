@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 from support.differential import agree
-from support.unclocked import repeatedly
+from support.interrupts import repeatedly
 
 import cyxla
 from cyxla.errors import CancelledError

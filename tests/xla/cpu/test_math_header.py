@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.shared_builds import build_once
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None or platform.machine() != "x86_64", reason="needs gcc on x86-64"),
@@ -169,16 +170,21 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
 
 @pytest.fixture(scope="module")
 def listings(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The assembler text of the program by processor level."""
-    folder = tmp_path_factory.mktemp("listings")
-    return cache(lambda isa: compile_c(folder, isa, program(), [*FLAGS, *VECTOR, *ISA[isa], "-S"], ".s"))
+    """The assembly of the program by processor level, beside its shared object."""
+
+    def listing(isa: str) -> Path:
+        flags = [*FLAGS, *VECTOR, *ISA[isa], "-S"]
+        build = build_once(tmp_path_factory, f"math_{isa}", lambda p: link(compile_c(p, isa, program(), flags, ".s")))
+        return build / f"{isa}.s"
+
+    return cache(listing)
 
 
 @pytest.fixture(scope="module", params=["v2", "v3", "v4"])
 def functions(request: pytest.FixtureRequest, reference: Reference, listings: Callable[[str], Path]) -> Functions:
     if not reference.library[f"has_{request.param}"]():
         pytest.skip(f"this processor lacks {NEEDS[request.param]}")
-    return Functions(link(listings(request.param)), request.param)
+    return Functions(listings(request.param).with_suffix(".so"), request.param)
 
 
 def limit(functions: Functions, name: str) -> float:
@@ -350,7 +356,7 @@ def test_loops_are_vectorised(listings: Callable[[str], Path], isa: str, registe
 
 @pytest.mark.parametrize("isa", ISA)
 def test_nothing_is_called(listings: Callable[[str], Path], isa: str) -> None:
-    path = link(listings(isa))
+    path = listings(isa).with_suffix(".so")
     undefined = subprocess.run(["nm", "-u", str(path)], capture_output=True, text=True, check=True).stdout
     assert set(re.findall(r"\bU (\S+)", undefined)) <= {"memcpy", "memset"}
 

@@ -2,7 +2,6 @@
 
 import pickle
 import threading
-from functools import cache
 
 import numpy as np
 import pytest
@@ -57,12 +56,12 @@ def native(module):
     return made
 
 
-def assert_same_bits(module, pains=(0.0, 0.4, 0.9)):
+def assert_same_bits(module, fractions=(0.0, 0.4, 0.9)):
     """Assert that native code of a module gives the bits of prebuilt functions on arguments of several kinds."""
     first, second = prebuilt(module), native(module)
-    for seed, pain in enumerate(pains):
-        given = arguments(module, seed, pain)
-        assert same_bits(first(*given), second(*given)), f"{module.to_text()}\nseed {seed}, pain {pain}"
+    for seed, special in enumerate(fractions):
+        given = arguments(module, seed, special)
+        assert same_bits(first(*given), second(*given)), f"{module.to_text()}\nseed {seed}, special {special}"
     return first
 
 
@@ -71,7 +70,7 @@ def assert_same_bits(module, pains=(0.0, 0.4, 0.9)):
 CHUNK = 25
 
 
-@pytest.mark.parametrize("start", range(0, 200, CHUNK))
+@pytest.mark.parametrize("start", range(0, 125, CHUNK))
 def test_random_programs(start):
     count = 0
     for seed in range(start, start + CHUNK):
@@ -539,8 +538,8 @@ def finished(w):
 def test_every_function(every, t):
     module, names = every(t)
     first, second = prebuilt(module), native(module)
-    for seed, pain in enumerate((0.0, 0.01, 0.8)):
-        given = arguments(module, seed, pain)
+    for seed, special in enumerate((0.0, 0.01, 0.8)):
+        given = arguments(module, seed, special)
         pairs = zip(names, first(*given), second(*given), strict=True)
         assert [name for name, a, b in pairs if not same_bits(a, b)] == []
 
@@ -683,30 +682,37 @@ def test_calls_from_several_threads(wave):
 # --- functions of NumPy -----------------------------------------------------------------------------------------------
 
 
-def first_covered(row):
-    """The first variant of a row that is covered; None if there is none."""
+LEAST = {  # number of functions that are covered, by subject
+    "creation": 13, "movement": 52, "indexing": 2, "indices": 8, "reductions": 17, "statistics": 6, "quantiles": 0,
+    "histograms": 2, "sorting": 2, "sets": 0, "contractions": 5, "linalg": 10, "fft": 6, "polynomials": 7,
+    "mathematics": 19, "convolutions": 5, "logic": 11, "ufuncs": 84, "special": 40, "random": 0,
+}  # fmt: skip
+
+
+def variants(row):
+    """Yield calls, shapes and dtypes of a row: all calls on a few dtypes, and the first call on all."""
+    few = [row.dtypes[0], *(letter for letter in "fdF" if letter in row.dtypes[1:])]
     for call in row.calls:
         for shapes in row.shapes:
-            for letter in row.dtypes:
-                arrays = row.arrays(np.random.default_rng(1), shapes, letter)
-                module, failure = outcome(cyxla.jit(call).lower, arrays)
-                if failure is None and is_covered(module):
-                    return module
+            is_first = call is row.calls[0] and shapes is row.shapes[0]
+            for letter in row.dtypes if is_first else few:
+                yield call, shapes, letter
+
+
+def first_covered(row):
+    """Return the module of the first variant of a row that is covered, or None."""
+    for call, shapes, letter in variants(row):
+        arrays = row.arrays(np.random.default_rng(1), shapes, letter)
+        module, failure = outcome(cyxla.jit(call).lower, arrays)
+        if failure is None and is_covered(module):
+            return module
     return None
-
-
-@cache
-def covered(subject):
-    """Functions of a subject with a module each."""
-    found = {row.name: first_covered(row) for row in rows(subject)}
-    return {name: module for name, module in found.items() if module is not None}
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_functions_of_numpy(subject):
-    for module in covered(subject).values():
+    found = {row.name: first_covered(row) for row in rows(subject)}
+    covered = [module for module in found.values() if module is not None]
+    assert len(covered) >= LEAST[subject]
+    for module in covered:
         assert_same_bits(module, (0.0, 0.4))
-
-
-def test_many_functions_of_numpy_are_covered():
-    assert sum(len(covered(subject)) for subject in SUBJECTS) >= 250

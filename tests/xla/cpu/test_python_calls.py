@@ -39,7 +39,6 @@ def test_a_function_of_the_program():
 
 
 def test_a_registered_function():
-    """Row 17.1."""
     register_custom_call("split", lambda ev, ins, x, y: (x, y), replace=True)
     try:
         np.testing.assert_array_equal(cyxla.compile(TEXT)(np.ones(4, "f4"), 0), [4] * 4)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.shared_builds import build_once
 
 import cyxla
 from cyxla.types import ElementType as E
@@ -23,8 +24,8 @@ FLOAT_SOURCES = [E.F32, E.F64, E.S32, E.S64, E.U64, E.F16, E.BF16]
 class Library:
     """Element functions, each compiled as a loop over arrays."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.parts, self.number = folder, [], 0
+    def __init__(self) -> None:
+        self.parts, self.number = [], 0
 
     def add(self, result: E, operands: list[E], form: str) -> str:
         """Queue ``out[i] = form(x0, x1..)`` and return its symbol."""
@@ -40,13 +41,13 @@ class Library:
         )
         return name
 
-    def build(self) -> ctypes.CDLL:
+    def build(self, folder: Path) -> None:
+        """Compile ``elements.so`` in a folder."""
         headers = [(INCLUDE / h).read_text() for h in ("abi.h", "scalar.h")]
-        source = self.folder / "elements.c"
+        source = folder / "elements.c"
         source.write_text("\n".join([*headers, *self.parts]))
         flags = ["-O2", "-shared", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-mpopcnt"]
-        subprocess.run(["gcc", *flags, str(source), "-o", str(self.folder / "elements.so")], check=True)
-        return ctypes.CDLL(str(self.folder / "elements.so"))
+        subprocess.run(["gcc", *flags, str(source), "-o", str(folder / "elements.so")], check=True)
 
 
 def call(library: ctypes.CDLL, name: str, result: E, *arrays: np.ndarray) -> np.ndarray:
@@ -66,7 +67,7 @@ UNARY = ["negate", "not", "popcnt", "count-leading-zeros", "sign", "abs"]
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    lib, names = Library(tmp_path_factory.mktemp("elements")), {}
+    lib, names = Library(), {}
     for to, of in [*CONVERSIONS, *SATURATIONS]:
         names["convert", to, of] = lib.add(to, [of], scalar.convert(to, of, "x0"))
     for dtype in INTEGERS:
@@ -74,7 +75,7 @@ def library(tmp_path_factory):
             names[op, dtype] = lib.add(dtype, [dtype], scalar.expression(op, dtype, [dtype], {}, ["x0"]))
         for op in BINARY:
             names[op, dtype] = lib.add(dtype, [dtype] * 2, scalar.expression(op, dtype, [dtype] * 2, {}, ["x0", "x1"]))
-    return lib.build(), names
+    return ctypes.CDLL(str(build_once(tmp_path_factory, "elements", lib.build) / "elements.so")), names
 
 
 def every_value(dtype: E) -> np.ndarray:

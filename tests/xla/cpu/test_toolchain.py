@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.compiled_text import compile_c, compile_units, load_image, script
-from support.unclocked import sending
+from support.interrupts import sending
 
 from cyxla import errors
 from cyxla._native import _rt, kernels

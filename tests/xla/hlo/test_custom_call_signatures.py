@@ -25,15 +25,31 @@ def config(options):
     return "{" + ", ".join(f"{k} = {spelled(v)}" for k, v in options.items()) + "}"
 
 
-def program(target, operands, results, options):
+def call(target, operands, results, options, first=0):
+    """The parameters of a call from a number on, the shape of its result, and the instruction itself."""
     operands, results = operands.split(), results.split()
-    lines = [f"  p{k} = {s} parameter({k})" for k, s in enumerate(operands)]
-    given = ", ".join(f"p{k}" for k in range(len(operands)))
+    lines = [f"  p{k} = {s} parameter({k})" for k, s in enumerate(operands, first)]
+    given = ", ".join(f"p{k}" for k in range(first, first + len(operands)))
     shape = results[0] if len(results) == 1 else f"({', '.join(results)})"
     tail = f", backend_config={config(options)}" if options else ""
-    return "\n".join(
-        ["ENTRY e {", *lines, f'  ROOT r = {shape} custom-call({given}), custom_call_target="{target}"{tail}', "}"]
-    )
+    return lines, shape, f'{shape} custom-call({given}), custom_call_target="{target}"{tail}'
+
+
+def program(target, operands, results, options):
+    lines, _, instruction = call(target, operands, results, options)
+    return "\n".join(["ENTRY e {", *lines, f"  ROOT r = {instruction}", "}"])
+
+
+def program_of_several(calls):
+    """A program whose result is a tuple of the results of all calls."""
+    lines, roots, first = [], [], 0
+    for k, (target, operands, results, options) in enumerate(calls):
+        parameters, shape, instruction = call(target, operands, results, options, first)
+        first += len(parameters)
+        lines += [*parameters, f"  r{k} = {instruction}"]
+        roots.append(shape)
+    names = ", ".join(f"r{k}" for k in range(len(roots)))
+    return "\n".join(["ENTRY e {", *lines, f"  ROOT t = ({', '.join(roots)}) tuple({names})", "}"])
 
 
 # target without lapack_ and _ffi, operands, results, options, the error and what it says
@@ -215,10 +231,10 @@ def shapes(text, letter, m, n, batch=()):
 
 
 def fitting(name, letter, operands, results, options, m, n, batch=()):
-    """A program of a row above, and the shapes of its arguments."""
-    given = shapes(operands, letter, m, n, batch)
+    """A call of a row above: target, shapes of operands and of results, options."""
     target = full(name if name in OWN or name.startswith("tridiag") else letter + name)
-    return program(target, " ".join(given), " ".join(shapes(results, letter, m, n, batch)), options), given
+    given, made = (" ".join(shapes(text, letter, m, n, batch)) for text in (operands, results))
+    return target, given, made, options
 
 
 def value(shape, number):
@@ -244,20 +260,22 @@ def test_every_target_has_a_signature():
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name, letters, operands, results, options", EACH)
 def test_sizes_of_0_and_1_run(platform, name, letters, operands, results, options):
-    for m, n, batch in [(0, 0, ()), (1, 1, ()), (3, 0, (2,)), (0, 3, ()), (3, 1, ()), (1, 3, (2,)), (3, 3, (0,))]:
-        text, given = fitting(name, letters[-1], operands, results, options, m, n, batch)
-        got = flat(cyxla.compile(text, platform=platform)(*[value(s, 1) for s in given]))
-        assert [str(Shape.of(np.asarray(g))) for g in got] == shapes(results, letters[-1], m, n, batch)
+    sizes = [(0, 0, ()), (1, 1, ()), (3, 0, (2,)), (0, 3, ()), (3, 1, ()), (1, 3, (2,)), (3, 3, (0,))]
+    calls = [fitting(name, letters[-1], operands, results, options, *s) for s in sizes]
+    run = cyxla.compile(program_of_several(calls), platform=platform)
+    got = run(*[value(s, 1) for _, given, _, _ in calls for s in given.split()])
+    for outputs, (_, _, made, _) in zip(got, calls, strict=True):
+        assert [str(Shape.of(np.asarray(g))) for g in flat(outputs)] == made.split()
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name, letters, operands, results, options", EACH)
 def test_numbers_that_are_not_finite_end(platform, name, letters, operands, results, options):
     """And those so large that sums are not; no factor of them comes out finite."""
-    text, given = fitting(name, letters[0], operands, results, options, 4, 3)
-    run = cyxla.compile(text, platform=platform)
+    target, given, made, options = fitting(name, letters[0], operands, results, options, 4, 3)
+    run = cyxla.compile(program(target, given, made, options), platform=platform)
     for number in (np.nan, np.inf, -np.inf, 3e38, 0):
-        got = flat(run(*[value(s, number) for s in given]))
+        got = flat(run(*[value(s, number) for s in given.split()]))
         if np.isnan(number) and name not in ("orgqr", "ormqr", "ProductOfElementaryHouseholderReflectors"):
             assert any(np.isnan(g).any() for g in got)
 

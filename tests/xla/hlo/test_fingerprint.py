@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from support.unclocked import lines_run
+from support.interrupts import lines_run
 
 from cyxla.xla.hlo import parse_module
 from cyxla.xla.hlo.fingerprint import fingerprint, fingerprint_computation

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.unclocked import at_most
+from support.interrupts import at_most
 
 from cyxla.errors import HloParseError, UnimplementedError
 from cyxla.types import ElementType, Literal, Shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.unclocked import lines_run
+from support.interrupts import lines_run
 
 from cyxla.errors import InvalidArgumentError, ResourceExhaustedError, ShapeError
 from cyxla.types import Shape

@@ -78,7 +78,7 @@ def test_nan_and_infinity_stay_where_they_are():
         assert compare(text("f32", "300", "200", "size=101", opcode, UNITS[opcode]), x, "f32", 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_window(data):
     draw = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731

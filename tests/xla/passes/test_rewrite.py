@@ -5,7 +5,7 @@
 import logging
 
 import pytest
-from support.unclocked import at_most, lines_run
+from support.interrupts import at_most, lines_run
 
 from cyxla.errors import ShapeError
 from cyxla.types import Literal, Shape

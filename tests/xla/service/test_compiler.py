@@ -199,7 +199,7 @@ def test_installed_packages_announce_platforms():
 
 @pytest.mark.usefixtures("package")
 def test_installed_packages_may_register_by_a_function(caplog):
-    """Row 17.2: called once, whoever asks first; what cannot be loaded is told, and keeps nothing else from loading."""
+    """Called once, whoever asks first; what cannot be loaded is told, and keeps nothing else from loading."""
     load_entry_points()
     told = " ".join(record.getMessage() for record in caplog.records)
     assert "broken" in told

@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.unclocked import at_most, lines_run
+from support.interrupts import at_most, lines_run
 
 from cyxla.errors import HloParseError, OpError, UnimplementedError
 from cyxla.xla.stablehlo import is_stablehlo, read_stablehlo

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from support.unclocked import at_most
+from support.interrupts import at_most
 
 import cyxla
 from cyxla.errors import (

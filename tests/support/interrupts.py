@@ -1,4 +1,4 @@
-"""Limits of work and interruptions that no test has to time: a loaded machine changes nothing about them."""
+"""Limits and interrupts counted in lines of Python, so that the load of the machine does not change them."""
 
 import os
 import signal
@@ -9,16 +9,16 @@ from contextlib import contextmanager
 
 
 class Interrupted(BaseException):
-    """Raised in the middle of anything, as by a signal handler."""
+    """Raised at any line, as by a signal handler."""
 
 
 class TooMuchWorkError(BaseException):
-    """Raised in the middle of the work; not an Exception, so that no handler of the code under test swallows it."""
+    """Raised when a limit is exceeded; not an Exception, so that no handler of the tested code catches it."""
 
 
 @contextmanager
 def at_most(lines):
-    """Fail, and end the work, once more than `lines` lines of Python have run in this thread."""
+    """Stop the work and fail when more than `lines` lines of Python have run in this thread."""
     counted = 0
 
     def count(frame, event, _):
@@ -59,9 +59,9 @@ def lines_run(function, *args):
 
 @contextmanager
 def interrupted_before(number, files, until=None, pause=0.0):
-    """Raise before the numbered line that this thread runs in some files, at the latest in the function `until`.
+    """Raise `Interrupted` before the `number`-th line that this thread runs in `files`, at the latest in `until`.
 
-    Other threads can go on for `pause` seconds before that.
+    Other threads run on for `pause` seconds before that.
     """
     left = number
 
@@ -85,7 +85,7 @@ def interrupted_before(number, files, until=None, pause=0.0):
 
 @contextmanager
 def repeatedly(action, seconds=0.05):
-    """Call `action` again and again from another thread, in case that the first time came too early to be seen."""
+    """Call `action` every few moments from another thread, since a first call may come too early to have an effect."""
     done = threading.Event()
 
     def work():
@@ -103,7 +103,7 @@ def repeatedly(action, seconds=0.05):
 
 @contextmanager
 def sending(number, when=lambda: True):
-    """Send this process a signal from another thread, a little after `when()` holds."""
+    """Send this process a signal from another thread, shortly after `when()` returns true."""
 
     def work():
         while not when():
@@ -121,7 +121,7 @@ def sending(number, when=lambda: True):
 
 @contextmanager
 def alarm(seconds=0.1):
-    """Have the kernel send SIGALRM a little later, which works while no other thread of Python can run."""
+    """Make the kernel send SIGALRM after some time, which works even while no other Python thread can run."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield

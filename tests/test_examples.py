@@ -1,4 +1,4 @@
-"""What the documents show runs as it stands there."""
+"""The code and the commands of the pages run, and the names on them exist."""
 
 import pkgutil
 import re

@@ -1,4 +1,4 @@
-"""What docs/autojit.md shows runs as it stands there."""
+"""The code of docs/autojit.md runs."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Graphs made by chance: in clusters they give what they give without, and clusters never wait for each other."""
+"""Random graphs: clustering changes no result, and clusters never wait for each other."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def checked_passes(seen):
 
 
 def results(made, session, seed):
-    """What three steps give, and what the variables hold after each."""
+    """Return the results of three steps, and the variables after each."""
     rng = np.random.default_rng(seed)
     session.run([n.name for n in made.init]) if made.init else None
     found = []

@@ -1,4 +1,4 @@
-"""Graphs compiled as a whole, and clusters: which programs there are, and what warm runs may not remember."""
+"""Graphs compiled as a whole, and clusters: their programs, and the state that warm runs must not keep."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -167,7 +167,7 @@ def test_nodes_that_share_a_kernel_keep_their_names(names):
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
 def test_wrong_arrays_after_right_ones():
-    """What was fed before does not spare another array the checks."""
+    """Every array is checked, even if another one was fed before."""
     graph = cyxla.Graph()
     with graph.as_default():
         x = graph.placeholder("float", [2], name="x")

@@ -110,7 +110,7 @@ def loop(extra=False):
 
 
 def test_loop_variables_live_together():
-    """Unless what comes back around the loop says otherwise."""
+    """The back edge of the loop may change its condition."""
     graph, exits = loop()
     found = DeadnessAnalysis(graph)
     assert found.control(graph.node("count")) == found.control(graph.node("value")) != TRUE

@@ -182,7 +182,7 @@ def test_what_the_compiler_lacks_is_run(monkeypatch, caplog):
 
 
 def test_errors_of_arguments_are_those_of_the_ops():
-    """What is wrong about the values is said by the function."""
+    """Errors about values are those of the function."""
     graph = Graph()
     a, b = (graph.placeholder("float", name=name) for name in "ab")
     with graph.as_default():
@@ -232,7 +232,7 @@ def test_the_two_ops_without_composition(lazy):
 
 
 def test_updates_meanwhile_do_not_mix_shapes(monkeypatch):
-    """Variables keep what was read when the program was chosen."""
+    """Variables keep the values that were read when the program was chosen."""
     graph = Graph()
     with graph.as_default():
         handle = apply_op("VarHandleOp", dtype=F, shape=AttrValue("shape", UNKNOWN), name="v")

@@ -1,4 +1,4 @@
-"""What docs/fused.md shows runs as it stands there."""
+"""The code of docs/fused.md runs."""
 
 import re
 import subprocess

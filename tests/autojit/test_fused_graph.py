@@ -35,7 +35,7 @@ HALF_ROOT = sqrt(0.5)
 
 # --- a device with fused kernels -------------------------------------------------------------------------------------
 def eager(op, *args, **attrs):
-    """What the plain kernel of an op gives."""
+    """Return the results of the eager kernel of an op."""
     graph = Graph()
     with graph.as_default():
         out = apply(op, *(graph.constant(a) for a in args), **attrs)
@@ -104,7 +104,7 @@ def extension(*ops, **types):
 
 
 def run(graph, fetch, feeds=None, kind="Toy", ext=None, **options):
-    """What a graph gives on a device, and the ops that ran."""
+    """Return the results of a graph on a device, and the ops that ran."""
     passes = OptimizationPassRegistry()
     register(passes)
     made = DeviceSet([Device(full_name(kind, 0), kind)], {kind: 60})
@@ -411,7 +411,7 @@ def test_scopes_of_compilation_are_not_mixed():
 
 
 def test_controls_and_shared_constants_are_kept():
-    """What a part waited for, the fused node waits for; a constant that others read stays."""
+    """The fused node has the control inputs of its parts; a constant with other users stays."""
     m = Maker()
     with m.graph.as_default():
         gate = apply("Assert", apply("Less", m.feed(np.zeros(()), "g"), m.number(1.0)), [m.number(0.0)])
@@ -473,7 +473,7 @@ def scale_of(m, size=6):
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_random_graphs(data):
-    """Whatever stands around compositions, half compositions and what others read of them: results are the same."""
+    """Compositions, incomplete ones, and ones with other users, in any surroundings, give the same results."""
     m = Maker()
     with m.graph.as_default():
         values = [m.feed(A, "a"), m.feed(A[::-1], "b")]

@@ -71,7 +71,7 @@ def test_two_lists_are_two_groups():
 
 
 def a_loop(graph, forbid=False):
-    """Counts to 5 and doubles x each time, in a frame; a tensor array takes what x was."""
+    """Add a loop that counts to 5 and doubles x; a tensor array keeps the value of x in each iteration."""
 
     def add(op, name, inputs, **attrs):
         return graph.add_node(NodeDef(name, op, [t.name for t in inputs], "", attrs))

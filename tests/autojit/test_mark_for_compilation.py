@@ -134,7 +134,7 @@ def test_scopes():
 
 
 def test_clusters_are_not_clustered_again():
-    """What a cluster's function runs, where it is not compiled, is left alone."""
+    """Nodes in the fallback function of a cluster are not clustered again."""
     graph, x, y = chain(6)
     with flags(tf_xla_always_defer_compilation=True):
         session = auto(graph)
@@ -207,7 +207,7 @@ def test_chosen_ops():
 
 
 def test_no_path_leaves_a_cluster_and_comes_back():
-    """What is only checked on the host splits the graph in two."""
+    """Nodes that only check values on the host split the graph in two."""
     graph, x, y = chain(5)
     with graph.as_default():
         z = apply_op("AddV2", apply_op("CheckNumerics", y, message=""), y)

@@ -1,4 +1,4 @@
-"""What TensorFlow 2.21 was seen to do: names of nodes, signatures, sizes, codes."""
+"""Recorded behaviour of TensorFlow 2.21: names of nodes, signatures, sizes, codes."""
 
 import numpy as np
 import pytest

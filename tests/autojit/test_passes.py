@@ -245,7 +245,7 @@ def test_regions_become_one():
 
 
 def test_regions_that_cannot_be_one():
-    """What leaves the region comes back."""
+    """Results of the region are returned."""
     graph = Graph()
     x = graph.placeholder("float", [2], name="x")
     with graph.as_default():

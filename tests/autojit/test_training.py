@@ -13,7 +13,7 @@ RATE = np.float32(0.1)
 
 
 def variable(graph, name, value):
-    """A variable's handle, what gives it its value, and what reads it."""
+    """Return the handle of a variable, the node that initialises it, and a read."""
     handle = apply_op("VarHandleOp", dtype=F, shape=list(value.shape), shared_name=name)
     return (
         handle,
@@ -40,7 +40,7 @@ NETWORKS = {
 
 
 def training(network, sizes, first, second):
-    """The graph of one step, and the names of what starts, does and shows it."""
+    """Return the graph of one step, and the names of its initialisers, updates and results."""
     rng, graph = np.random.default_rng(3), Graph()
     x = graph.placeholder(F, sizes, name="x")
     labels = graph.placeholder(F, [sizes[0], second[1]], name="labels")

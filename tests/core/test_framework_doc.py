@@ -1,4 +1,4 @@
-"""What docs/framework.md shows runs as it stands there."""
+"""The code of docs/framework.md runs."""
 
 import re
 import subprocess

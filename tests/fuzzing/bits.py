@@ -1,4 +1,4 @@
-"""Mutations of bytes, which know nothing of what they mean."""
+"""Mutations of bytes without regard to their meaning."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class Function:
         return f"{HELPERS}args = ({', '.join(self.made)},)\nexact = {exact}\ndef f({parameters}):\n    {body}\n"
 
     def _line(self, name: str) -> str | None:
-        """One more line, unless what was drawn fails or is too large; now and then a failing one stays, as the last."""
+        """Add a line unless its expression fails or is too large; now and then a failing one is kept, as the last."""
         form = self.rng.choice(self.rng.choice((ROUNDED, EXACT, EXACT, MOVES)))
         arrays = [k for k, v in self.known.items() if isinstance(v, (np.ndarray, np.generic))]
         settled = arrays if form in MOVES else [k for k in arrays if self.exact[k]]

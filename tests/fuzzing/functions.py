@@ -91,7 +91,7 @@ def casts_beyond(function: Any, args: Sequence[Any]) -> bool:
 
 
 def compare(got: Any, want: Any, exact: Sequence[bool], scale: float = 1.0) -> None:
-    """Raise unless a traced function does what NumPy does, or refuses in so many words."""
+    """Raise unless a traced function behaves like NumPy or is refused with an error of `cyxla.errors`."""
     if isinstance(got, REFUSALS) or (isinstance(got, OpError) and "cannot be traced" in got.message):
         raise got
     if isinstance(want, Exception) or isinstance(got, Exception):

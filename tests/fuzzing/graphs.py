@@ -76,7 +76,7 @@ class GraphDef(Kind):
 
 
 def _ends(graph: Graph) -> list[str]:
-    """What is computed last."""
+    """Return the outputs that no other node reads."""
     made = [node for node in graph.nodes.values() if node.outputs and node.op not in ("Placeholder", "VarHandleOp")]
     return [f"{node.name}:0" for node in made[-4:]]
 

@@ -27,7 +27,7 @@ class Kind:
     suffix : str
         Of the files that inputs are kept in.
     stages : tuple of str
-        What an input goes through, in order.
+        Stages that an input passes, in order.
     runs : tuple of str
         Those of the stages that run a program: they may take as much memory as the program asks for.
     slow : tuple of str
@@ -50,7 +50,7 @@ class Kind:
     megabytes = 512
 
     def prepare(self, folders: Sequence[Path]) -> None:
-        """Collect what inputs are made from; files of these folders too."""
+        """Collect the material of inputs, files of these folders included."""
 
     def make(self, rng: random.Random) -> bytes:
         """An input."""
@@ -74,7 +74,7 @@ class Kind:
 
 
 def complaint(error: Exception, stage: str, kind: Kind) -> str | None:
-    """What is wrong with an error as an outcome; None if it is a clean refusal."""
+    """Return the fault of an error as an outcome; None if the input was refused properly."""
     if isinstance(error, DifferenceError):
         return "difference"
     if isinstance(error, MemoryError):
@@ -88,6 +88,6 @@ def complaint(error: Exception, stage: str, kind: Kind) -> str | None:
 
 
 def files(folders: Sequence[Path], suffixes: Sequence[str], most: int = 100_000) -> list[bytes]:
-    """What files of these endings hold, if it is not too much."""
+    """Return the contents of files with these endings, but for large ones."""
     found = sorted(p for folder in folders for s in suffixes for p in folder.rglob("*" + s))
     return [p.read_bytes() for p in found if p.is_file() and p.stat().st_size <= most]

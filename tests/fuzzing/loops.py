@@ -1,4 +1,4 @@
-"""Random loops whose state is whole numbers: what is carried round after round must not lose a bit."""
+"""Random loops that carry integers, whose results must agree in every bit."""
 
 from __future__ import annotations
 

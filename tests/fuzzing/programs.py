@@ -38,7 +38,7 @@ def short(found: Sequence[str]) -> list[str]:
 
 
 class Program(Kind):
-    """What programs in every form go through."""
+    """Checks that programs in every form pass."""
 
     stages = ("parse", "verify", "compile", "again", "run", "compile for cpu", "run on cpu")
     runs = ("run", "run on cpu")

@@ -115,7 +115,7 @@ class Worker:
         return self._processor_time() - processor > limit or time.monotonic() - max(began, clock) > IDLE * limit
 
     def _processor_time(self) -> float:
-        """Of the worker and of what it started and waited for."""
+        """Return the processor time of the worker and of its finished children."""
         try:
             fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -151,7 +151,7 @@ class Worker:
         return "ended", index
 
     def _is_heard(self) -> bool:
-        """Whether an interrupt ends what is under way."""
+        """Return whether an interrupt ends the current input."""
         deadline = time.monotonic() + DEAF
         while time.monotonic() < deadline:
             if self._pipe.poll(TICK):

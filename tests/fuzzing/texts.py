@@ -1,4 +1,4 @@
-"""Mutations of program texts: what they change is most often still a program."""
+"""Mutations of program texts, most of which remain programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def split(text: str) -> list[str]:
 
 
 class Vocabulary:
-    """Words of many texts, by what they are."""
+    """Tokens of many texts, by kind."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = list(texts)
@@ -50,7 +50,7 @@ class Vocabulary:
 
 
 def role(tokens: Sequence[str], k: int) -> str:
-    """What a token is for: number, type, called name, key, or a name with its sigil."""
+    """Return the kind of a token: number, type, called name, key, or a name with its sigil."""
     token = tokens[k]
     if NUMBER.match(token):
         return "number"

@@ -1,4 +1,4 @@
-"""The process that tries inputs. It writes down what it is about to do, for those who look after it has ended."""
+"""The process that runs inputs. It records each step before it takes it, for the supervisor to read if it dies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Finding:
     Attributes
     ----------
     label : str
-        What went wrong: crash, hang, memory, difference, foreign exception ..
+        Kind of finding: crash, hang, memory, difference, foreign exception ..
     place : str
         Stage, and where in the code: findings of one label and place count as one.
     detail : str
@@ -145,7 +145,7 @@ def serve(kind: Kind, seed: int, deep: float, pipe: Connection, page: Page, log:
 def _answer(
     kind: Kind, seed: int, deep: float, pipe: Connection, page: Page, request: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """Do what was asked; findings go ahead of the answer, since the process may end before it."""
+    """Execute a request; findings are sent before the answer, since the process may end before it."""
     match request:
         case ("range", first, last):
             for index in range(first, last):

@@ -85,7 +85,7 @@ def test_a_function_that_is_an_op(graph):
 
 @pytest.mark.parametrize("op", ["If", "StatelessIf", "Case"])
 def test_branches_are_shifted_by_the_choice(graph, op):
-    """What any branch needs, counted behind the predicate."""
+    """Constants of any branch, numbered after the predicate."""
 
     def choose(p, x, s):
         if op == "Case":
@@ -108,7 +108,7 @@ def test_a_loop_needs_what_no_turn_changes(graph):
 
 
 def test_what_a_turn_changes_cannot_be_known(graph):
-    """So nothing is asked of the loop, and compiling the body says what is missing."""
+    """So the loop needs no constants, and compiling the body names the missing one."""
     make = loop(graph, lambda s: s + s)
     assert needed(make, "float", "int32", graph=graph) == []
     with pytest.raises(InvalidArgumentError, match="Reshape must be a compile-time constant"):

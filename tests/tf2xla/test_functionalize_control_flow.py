@@ -58,7 +58,7 @@ def cond(pred: Tensor, values: Sequence[Tensor], then: Build, other: Build) -> T
 
 
 def agree(build: Build, *feeds: Array) -> list[Array]:
-    """What a graph gives must be the same however it runs; the values."""
+    """Check that a graph gives the same values in every mode, and return them."""
 
     def run(jit: str, platform: str) -> list[Array]:
         graph = Graph()
@@ -262,7 +262,7 @@ def test_a_loop_in_a_conditional_and_a_conditional_in_a_loop(choice):
 
 @pytest.mark.parametrize("choice", [True, False])
 def test_a_tensor_array_that_one_branch_fills(choice):
-    """What an element looks like is known in that branch only; another conditional reads it."""
+    """The shape of an element is known only in that branch; another conditional reads it."""
 
     def build(pred, x):
         handle, flow = apply_op("TensorArrayV3", constant(2, np.int32), dtype=DataType.DT_FLOAT)

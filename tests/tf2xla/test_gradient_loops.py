@@ -106,7 +106,7 @@ def a_loop_in_a_loop_in_numpy(x, dy, _):
 
 
 def a_conditional_in_a_loop(b: Builder, x: Tensor, dy: Tensor, _: Any) -> Sequence[Tensor]:
-    """What one branch alone computes is pushed and popped in it."""
+    """Values of one branch are pushed and popped in that branch."""
     saved: dict[str, Tensor] = {}
 
     def body(i, y):
@@ -169,7 +169,7 @@ def a_loop_in_a_conditional_in_numpy(x, dy, pred):
 
 
 def a_loop_after_another(b: Builder, x: Tensor, dy: Tensor, _: Any) -> Sequence[Tensor]:
-    """The second reads what the first leaves, and runs as often as that tells."""
+    """The second loop reads a result of the first, which is also its trip count."""
     saved: dict[str, Tensor] = {}
 
     def first(i, y):
@@ -291,7 +291,7 @@ def a_loop_in_a_conditional_in_a_loop_in_numpy(x, dy, _):
 
 
 def loops_in_loops_in_loops(b: Builder, x: Tensor, dy: Tensor, _: Any) -> Sequence[Tensor]:
-    """The gradient of what all of them take from outside adds up through all of them."""
+    """Gradients of a value that all loops capture add up over all loops."""
     saved: dict[str, Tensor] = {}
     names = ("while", "while/while", "while/while/while")
 
@@ -326,7 +326,7 @@ def loops_in_loops_in_loops_in_numpy(x, dy, _):
 
 
 def a_conditional(b: Builder, x: Tensor, dy: Tensor, pred: Tensor) -> Sequence[Tensor]:
-    """The gradient depends on the result, and takes what the branches have computed and what they took in."""
+    """The gradient reads the result, values of the branches, and their inputs."""
     kept: dict[str, Tensor] = {}
 
     def then(a):
@@ -413,7 +413,7 @@ def pop(items: Tensor, dtype: DataType, sizes: Sequence[int] = ()) -> Sequence[T
 
 
 def loops_with_lists(b: Builder, x: Tensor, dy: Tensor, _: Any) -> Sequence[Tensor]:
-    """What the gradient needs is in lists that are loop variables, those of the inner loop in lists of lists."""
+    """Values for the gradient are in lists that are loop variables, those of the inner loop in lists of lists."""
 
     def outer(i, y, lists, counts):
         (_, z, items), count = b.loop(

@@ -1,4 +1,4 @@
-"""What docs/tf2xla.md shows runs as it stands there."""
+"""The code of docs/tf2xla.md runs."""
 
 import re
 import subprocess

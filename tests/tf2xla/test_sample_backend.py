@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "backend.md"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """Runs Python in a process that has the sample installed; gives what it prints."""
+    """Run Python in a process that has the sample installed, and return its output."""
     site = tmp_path_factory.mktemp("site")
     about = tomllib.loads((SAMPLE / "pyproject.toml").read_text())["project"]
     info = site / f"cyxla_toy-{about['version']}.dist-info"

@@ -1,4 +1,4 @@
-"""Graphs and functions become computations: arguments, results, calls, what is refused, and always the same text."""
+"""Graphs and functions become computations: arguments, results, calls, errors, deterministic text."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What an XLA kernel sees and does, and what flows along the edges between kernels."""
+"""Contexts of XLA kernels, and the expressions on the edges between them."""
 
 import numpy as np
 import pytest

@@ -38,7 +38,7 @@ class Kernel(XlaOpKernel):
 
 @pytest.fixture
 def registry():
-    """A registry with one backend, and nothing of what comes with cyxla."""
+    """Return a registry with one backend and no built-in registrations."""
     made = XlaOpRegistry()
     register_xla_backend("XLA_A_JIT", (F, D, I32, BOOL), registry=made)
     return made

@@ -1,4 +1,4 @@
-"""Stopping what waits."""
+"""Cancellation of waiting kernels."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Functions made from ops, and what overrides change about them."""
+"""Functions generated from ops, with and without overrides."""
 
 import inspect
 import logging
@@ -147,7 +147,7 @@ def test_aliases_are_one_function():
 
 
 def test_new_default_counts_for_new_graphs_only():
-    """An imported node keeps what the declaration says."""
+    """An imported node keeps its attributes as declared."""
     names = namespace('op { name: "MatMul" attr_default { name: "transpose_b" value { b: true } } }')
     np.testing.assert_array_equal(names.MatMul(X, X), X @ X.T)
     np.testing.assert_array_equal(names.MatMul(X, X, transpose_b=False), X @ X)

@@ -37,7 +37,7 @@ X = np.arange(3, dtype=np.float32)
 
 
 def test_accessors(world):
-    """What a kernel knows of its node, for an op with a list output."""
+    """A kernel knows the facts of its node, for an op with a list output."""
     device = DeviceBase()
     made = registered(world, type("Cut", (OpKernel,), {}), "Cut", N=3)
     assert (made.name, made.type_string) == ("probe", "Cut")
@@ -62,7 +62,7 @@ def test_node_facts_are_resolved_once(world):
 
 
 class Looks(OpKernel):
-    """Keeps what its constructor saw."""
+    """Keeps the arguments of its constructor."""
 
     def __init__(self, construction):
         super().__init__(construction)

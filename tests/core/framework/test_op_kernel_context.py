@@ -1,4 +1,4 @@
-"""What kernels see while they compute."""
+"""The context of kernels while they compute."""
 
 import numpy as np
 import pytest
@@ -373,7 +373,7 @@ def test_resources_by_handle(world):
 
 
 def test_the_container_of_a_step(world):
-    """What it holds ends with the step."""
+    """Resources of the step end with it."""
     step = StepContext()
     ctx = two(world, step=step)
     thing = Thing()

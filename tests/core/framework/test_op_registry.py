@@ -112,7 +112,7 @@ def test_a_group_enters_whole_or_not_at_all():
 
 
 def test_back_to_deferred_mode():
-    """What is there stays, what comes waits."""
+    """Existing registrations stay, further ones wait."""
     registry = OpRegistry()
     registry.register(good("A"))
     registry.look_up("A")

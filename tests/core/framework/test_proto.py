@@ -204,7 +204,7 @@ TYPED = [
 
 @pytest.mark.parametrize("text, want", TYPED)
 def test_reading_rules(text, want):
-    """What is left out repeats the last element, or is zero."""
+    """Missing elements repeat the last one, or are zero."""
     assert tensor_from_proto(parse_text("TensorProto", text)).array.tolist() == want
 
 
@@ -333,7 +333,7 @@ def test_allowed_strings():
 
 
 def test_a_graph_with_an_op_that_has_no_kernel():
-    """It is declared, so it can be looked up; what is not declared cannot."""
+    """A declared op can be looked up, an undeclared one cannot."""
     assert OpRegistry.global_().look_up_op_def("XlaSend").name == "XlaSend"
     with pytest.raises(NotFoundError):
         OpRegistry.global_().look_up_op_def("NoSuchOp")

@@ -40,7 +40,7 @@ GOOD = 'op("StagedB", "->", shape=None)\n'
 
 
 def remains():
-    """What there is of the library, wherever it may have registered."""
+    """Return the registrations of the library, in all registries."""
     found = [name for name in ("StagedA", "StagedB") if name in OpRegistry.global_()]
     found += [k.op for k in KernelRegistry.global_().get_registered_kernels_for_op("StagedA")]
     found += [name for name in ("StagedA",) if GradientRegistry.global_().find(name)]
@@ -84,7 +84,7 @@ def library(tmp_path, monkeypatch):
 
 
 def assert_gone():
-    """Take away what a test has let in."""
+    """Remove the registrations of a test."""
     ops = OpRegistry.global_()
     for name in ("StagedA", "StagedB", "StagedOther"):
         ops._ops.pop(name, None)
@@ -225,7 +225,7 @@ def test_threads_that_miss_something_wait_for_the_packages(ask):
 
 
 def test_two_registries_ask_the_packages_at_once():
-    """Each thread has a registry of its own to wait for, and what one loads asks the other."""
+    """Each thread waits for its own registry, and the load of one queries the other."""
     world, ready = Registries(), threading.Barrier(2)
     results = []
 

@@ -1,4 +1,4 @@
-"""Shapes known in part: what the context of shape functions offers."""
+"""Functions of the shape inference context on partly known shapes."""
 
 import numpy as np
 import pytest
@@ -229,7 +229,7 @@ def test_merge_commutes_and_refines(a, b):
 
 @given(st.lists(st.integers(0, 3), max_size=3), st.lists(st.integers(0, 3), max_size=3), st.data())
 def test_broadcast_of_less_known_shapes_never_contradicts(a, b, data):
-    """What is said of partly known shapes holds for every shape they stand for."""
+    """Results on partly known shapes hold for every shape they stand for."""
     try:
         want = np.broadcast_shapes(tuple(a), tuple(b))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Checkpoints: what is written is read again, slices make wholes, and damage is found."""
+"""Checkpoints: tensors survive a round trip, slices are assembled, and damage is detected."""
 
 import ml_dtypes
 import numpy as np

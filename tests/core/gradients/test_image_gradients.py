@@ -71,7 +71,7 @@ def _backward(dy, x, scale, training):
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_second_gradient_of_batch_norm(op, training, layout):
-    """The op runs in float32: the slopes of the same formula in float64 are what it is compared with."""
+    """The op runs in float32 and is compared with the slopes of the same formula in float64."""
     order = [0, 1, 2, 3] if layout == "NHWC" else [0, 3, 1, 2]
     dy, x, scale = points(2, 3, 2, 2, seed=1), points(2, 3, 2, 2, seed=2), points(2, seed=5)
     weights = points(2, 3, 2, 2, seed=6), points(2, seed=7), points(2, seed=8)

@@ -90,7 +90,7 @@ def test_gradient(case):
 
 @pytest.mark.parametrize("shape, dtype, full", [((3, 2), "complex128", False), ((3, 2), "double", True)])
 def test_vectors_that_are_not_fixed(shape, dtype, full):
-    """What has no slope is refused, not made up."""
+    """Functions that are not differentiable are refused."""
     graph = Graph()
     with graph.as_default():
         x = graph.placeholder(dtype, shape)

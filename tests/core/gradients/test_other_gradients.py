@@ -1,4 +1,4 @@
-"""Gradients that central differences cannot tell: of random numbers, of what is printed, of references."""
+"""Gradients that central differences cannot check: of random numbers, printed values and references."""
 
 import numpy as np
 import pytest

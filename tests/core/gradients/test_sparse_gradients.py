@@ -1,4 +1,4 @@
-"""Gradients of ops on sparse tensors and of those that look at what passes."""
+"""Gradients of ops on sparse tensors, and of ops that inspect the values that pass through."""
 
 import numpy as np
 import pytest

@@ -26,7 +26,7 @@ def add_function(graph, name, body, *types):
 
 
 def slope_and_numeric(graph, y, x, at, feeds=None, step=1e-6):
-    """The gradient of the sum of y at a point, and what central differences say."""
+    """Return the gradient of the sum of y at a point, and the central differences."""
     [dx] = gradients(y, x)
     session = Session(graph)
     found = session.run(dx, {x: at, **(feeds or {})})

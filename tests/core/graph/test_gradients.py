@@ -1,4 +1,4 @@
-"""Walking a graph backward: sums, weights, stops, conditionals, and what has no gradient."""
+"""Gradients of graphs: sums, weights, stops, conditionals, and ops without a gradient."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -71,7 +71,7 @@ def test_no_path_gives_none_or_zeros():
 
 
 def test_an_op_without_gradient_is_named():
-    """Nobody said what the gradient is."""
+    """No gradient is registered."""
     _, x = build()
     with pytest.raises(NotFoundError, match="Neg") as caught:
         gradients(-x, x, registry=GradientRegistry())

@@ -1,4 +1,4 @@
-"""GraphDefs become graphs, in both formats, with TensorFlow's codes for what is wrong with them."""
+"""GraphDefs become graphs, in both formats; faults have TensorFlow's error codes."""
 
 import random
 
@@ -142,7 +142,7 @@ DECLARED = """op { name: "Softplus" input_arg { name: "features" type_attr: "T" 
     "default, is_dropped", [("default_value { i: 1 }", True), ("default_value { i: 2 }", False), ("", False)]
 )
 def test_new_attributes_are_dropped_if_they_hold_the_producers_default(place, fetch, default, is_dropped):
-    """Otherwise the node means what this version does not know: code 3."""
+    """Otherwise the node has a meaning that this version does not know: code 3."""
     text = X + place(unary("y", "Softplus", "x", more=NEW))
     producer = proto.parse_text("OpList", DECLARED % default)
     if is_dropped:

@@ -1,4 +1,4 @@
-"""SavedModels: variables restored, signatures called with arrays, and what is missing said."""
+"""SavedModels: variables are restored, signatures are called with arrays, and missing parts are named."""
 
 import numpy as np
 import pytest

@@ -73,7 +73,7 @@ def check(op: str, inputs: tuple[Any, ...], attrs: Attrs, types: Types) -> None:
 def check_shapes(
     op: str, values: list[Any], attrs: dict[str, Any], types: dict[str, DataType], results: list[Any]
 ) -> None:
-    """What a shape function says, the results keep."""
+    """Results have the shapes that the shape function infers."""
     registration = OpRegistry.global_().look_up(op)
     declared = {a.name: a for a in registration.op_def.attr}
     node_attrs = {name: a.default for name, a in declared.items() if a.default is not None}
@@ -96,7 +96,7 @@ def check_shapes(
 def compare_with_double(
     op: str, inputs: Any, attrs: dict[str, Any], types: dict[str, DataType], results: list[Any]
 ) -> None:
-    """A narrower type gives what the widest gives, rounded."""
+    """A narrower type gives the rounded results of the widest."""
     main = next((k for k in ("T", "Tcomplex", "Tparams", "dtype") if k in types), None)
     if main is None or op in NOT_COMPARED or "Random" in op or ("Normal" in op and "Stateless" in op):
         return

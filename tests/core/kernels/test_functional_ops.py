@@ -35,7 +35,7 @@ def define(graph, name, body, *types, shapes=None):
 
 
 def run(build, feeds=None, **options):
-    """The value of what a builder of a graph returns."""
+    """Return the values of the tensors that a builder returns."""
     graph = Graph()
     with graph.as_default():
         result = build(graph)

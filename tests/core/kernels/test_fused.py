@@ -1,4 +1,4 @@
-"""Fused ops give what their parts give one after the other."""
+"""Fused ops give the results of their parts in sequence."""
 
 import numpy as np
 import pytest

@@ -60,7 +60,7 @@ def test_a_list_is_a_value():
 
 @given(st.lists(st.sampled_from(["push", "pop", "set", "resize"]), max_size=30), st.data())
 def test_any_history_is_that_of_python_lists(steps, data):
-    """Every version stays what it was, whatever is made from it later."""
+    """Later operations on a list do not change earlier versions of it."""
     versions = [(handle([]), [])]
     for number, step in enumerate(steps):
         value, model = versions[data.draw(st.integers(0, len(versions) - 1))]

@@ -15,7 +15,7 @@ TYPES = ("qint8", "quint8", "qint16", "quint16", "qint32")
 @pytest.mark.parametrize("mode", ["MIN_COMBINED", "MIN_FIRST", "SCALED"])
 @pytest.mark.parametrize("t", TYPES)
 def test_there_and_back(mode, t):
-    """What is dequantised again is off by half of a step at most, inside of the range."""
+    """Inside of the range, dequantised values are off by half of a step at most."""
     found, low, high = apply_op("QuantizeV2", X, F32(-1), F32(2), T=t, mode=mode)
     back = apply_op("Dequantize", found, low, high, T=t, mode=mode)
     bits = min(8 * found.itemsize, 24)

@@ -77,7 +77,7 @@ LENGTHS = np.array([4, 4, 0], np.int32)
 
 
 def said(path, blank, merge):
-    """What a path through the frames stands for."""
+    """Return the labels that a path through the frames stands for."""
     kept = [k for t, k in enumerate(path) if not (merge and t and path[t - 1] == k)]
     return [k for k in kept if k != blank]
 

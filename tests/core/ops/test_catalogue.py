@@ -1,4 +1,4 @@
-"""Every op is declared as TensorFlow declares it, and can say what shapes come out."""
+"""Every op is declared as in TensorFlow, and has a shape function."""
 
 import json
 import lzma
@@ -71,7 +71,7 @@ def test_the_facts_are_all_there():
 
 
 def test_commutative_ops_are_those_of_tensorflow():
-    """What may be swapped."""
+    """Commutative ops."""
     swappable = {d.name for d in OpRegistry.global_().get_registered_ops() if d.is_commutative}
     assert {"AddV2", "Mul", "AddN", "Equal", "LogicalAnd"} <= swappable
     assert not {"Add", "Sub", "MatMul", "Maximum"} & swappable

@@ -1,4 +1,4 @@
-"""What declarations mean for graphs that are built, saved, loaded and run."""
+"""Effects of declarations on graphs that are built, saved, loaded and run."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What comes out of ops, as far as it is known before they run.
+"""Shapes of outputs, as far as they are known before ops run.
 
 A row is: op, shapes of the inputs, known values of inputs, attributes, shapes of the outputs. In a shape ``?`` is an
 unknown size; ``*`` is a shape of unknown rank; ``()`` is a scalar. A row with a message instead of outputs is an error.

@@ -249,7 +249,7 @@ def test_nodes_of_others_take_permission_away(home):
 
 
 def test_a_checkpoint_prefix_is_not_a_pattern(home):
-    """Old checkpoints are deleted by their names, which may hold what patterns hold."""
+    """Old checkpoints are deleted by name, even if the name contains characters of patterns."""
     write_bundle(home / "model" / "a[b]", {"w": W})
     write_bundle(home / "model" / "ab", {"w": W})
     graph = Graph()

@@ -146,7 +146,7 @@ def test_loops_in_loops():
 
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_loop_in_a_branch(taken):
-    """The exits of a loop that is never entered are dead, and what follows them too."""
+    """The exits of a loop that is never entered are dead, and so are their users."""
     graph = Graph()
     with graph.as_default():
         pred = graph.placeholder("bool", [], name="p")

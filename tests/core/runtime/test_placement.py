@@ -233,7 +233,7 @@ def two_devices(ext=None):
 
 
 def test_a_graph_on_two_devices():
-    """What crosses devices is sent once to each."""
+    """A value is sent to each other device once."""
     session = Session(two_devices(), devices={"CPU": 2})
     metadata = RunMetadata()
     np.testing.assert_array_equal(session.run("y:0", {"x:0": [1, 2]}, metadata=metadata), [5, 9])

@@ -1,4 +1,4 @@
-"""Each XLA kernel at each type it is registered for: compiled code gives what the eager kernel gives."""
+"""Each XLA kernel gives the results of the eager kernel, at each type it is registered for."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def added(graph: Graph, one: Run, feeds: dict[Tensor, Any]) -> Any:
 
 
 def compare(one: Run, got: list[np.ndarray[Any, Any]], types: Types) -> None:
-    """With what the eager kernel of these types gives."""
+    """Compare results with those of the eager kernel of these types."""
     wanted = run(one.op, one.values, one.attrs, types)
     assert len(got) == len(wanted)
     for g, w in zip(got, wanted, strict=True):
@@ -145,7 +145,7 @@ def compare(one: Run, got: list[np.ndarray[Any, Any]], types: Types) -> None:
 
 @pytest.mark.parametrize("op", COMPILED)
 def test_compiled_is_eager_at_each_type(op: str) -> None:
-    """Types that no eager kernel has give what the integers that hold them do, or at least compile."""
+    """Types without an eager kernel give the results of the integers that hold them, or at least compile."""
     with_eager, without = runs_of(op)
     runs = [*with_eager, *without]
     assert with_eager or op == "_FusedConv2D"
@@ -199,7 +199,7 @@ FEWER = {
 
 @pytest.mark.parametrize("op", sorted(op for op in FACTS if XLA.registrations(op)))
 def test_types_and_constants_are_tensorflows(op: str) -> None:
-    """What a kernel takes, and what it must know, is what TensorFlow says; no kernel takes less without a reason."""
+    """Kernels have TensorFlow's types and compile-time constants; no type is missing without a reason."""
     types = allowed().get(op, {})
     for name, declared in FACTS[op]["types"].items():
         assert types[name] == set(declared) - FEWER.get((op, name), (set(),))[0], name

@@ -1,4 +1,4 @@
-"""Convolutions of bytes with what is done to their result."""
+"""Convolutions of 8-bit integers with their epilogues."""
 
 from __future__ import annotations
 

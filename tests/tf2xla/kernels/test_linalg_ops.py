@@ -1,4 +1,4 @@
-"""Compiled linear algebra against the eager kernels, and against what decompositions promise."""
+"""Compiled linear algebra against the eager kernels, and against the definitions of decompositions."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_svd(dtype: Any, shape: tuple[int, ...], full: bool) -> None:
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_three_diagonals(n: int, batch: tuple[int, ...], dtype: Any) -> None:
-    """Products and solutions; what sticks out of the matrix is not read."""
+    """Products and solutions; elements outside of the matrix are not read."""
     bands = [drawn((*batch, 1, n), dtype, k) for k in range(3)]
     bands[0][..., -1], bands[2][..., 0] = np.nan, np.nan
     rhs = drawn((*batch, n, 3), dtype, 4)

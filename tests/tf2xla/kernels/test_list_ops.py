@@ -1,4 +1,4 @@
-"""Compiled lists, stacks and tensor arrays against eager ones, or against what a fixed buffer promises."""
+"""Compiled lists, stacks and tensor arrays against eager ones, or against the rules of a fixed buffer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ I = np.int32  # noqa: E741 - the type of indices
 
 
 def results(jit: str, platform: str, build: Build, *feeds: Array) -> list[Array]:
-    """What a graph gives; its builder takes a script, which keeps the order of what it is told, and what is fed."""
+    """Return the results of a graph; its builder takes a script, which orders stateful ops, and the feeds."""
     graph = Graph()
     named: dict[str, Array] = {}
     with graph.as_default():
@@ -75,7 +75,7 @@ def test_rows_become_a_list_and_a_tensor_again(dtype: str) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_pushing_and_popping(known: bool) -> None:
-    """A list is a value: what was pushed onto it does not change it."""
+    """A list is a value: pushing onto it does not change it."""
 
     def build(x: Any, y: Any) -> Any:
         empty = apply_op("EmptyTensorList", np.array([2], I) if known else ANY, I(3), element_dtype=DataType.DT_FLOAT)
@@ -323,7 +323,7 @@ def test_a_tensor_array_of_another_type() -> None:
     [[0, 2], [1, 3]], [[3, 1, 1], [1]], [[], [2]], [[], []], [0, [2, 1]], [[[0, 1], [4, 3]], [2]],
 ])  # fmt: skip
 def test_stitch(indices: list[Any], op: str) -> None:
-    """Of equal indices the last counts; what no index names is zero."""
+    """The last of equal indices wins; elements without an index are zero."""
     places = [np.array(i, I) for i in indices]
     for dtype in (np.float32, np.int64):
         check(op, places, [drawn((*p.shape, 3), dtype, k) for k, p in enumerate(places)])

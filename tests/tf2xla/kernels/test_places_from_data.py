@@ -15,7 +15,7 @@ X = np.arange(60, dtype=np.float32).reshape(5, 4, 3)
 
 
 def from_variable(graph: Graph, value: Any, name: str) -> tuple[Tensor, Any]:
-    """What is read from a variable, and the node that sets it."""
+    """Return a read of a variable, and the node that sets it."""
     array = np.asarray(value, np.int32)
     facts = {"dtype": "int32", "shape": list(array.shape)}
     handle = apply_op("VarHandleOp", shared_name=name, **facts)

@@ -123,7 +123,7 @@ def test_numbers_between_bounds() -> None:
 
 
 def _from_variable(jit: str, platform: str, op: str, *operands: Any, **attrs: Any) -> list[Array]:
-    """What an op draws twice, and the state that it leaves."""
+    """Return the results of two runs of an op, and the state after them."""
     graph = Graph()
     with graph.as_default():
         state = np.array([2**64 - 600, 5, 77], np.uint64).view(np.int64)

@@ -17,7 +17,7 @@ TYPES = [np.float16, np.float32, np.float64, np.int8, np.uint8, np.int16, np.uin
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_segments(name: str, dtype: Any) -> None:
-    """Segments without rows are what the reduction starts from."""
+    """Segments without rows are the initial value of the reduction."""
     data = drawn((6, 2), dtype)
     platforms = PLATFORMS if dtype is np.float32 else PLATFORMS[:1]
     check(f"Segment{name}V2", data, np.array([0, 0, 1, 3, 3, 3]), np.int32(5), platforms=platforms)

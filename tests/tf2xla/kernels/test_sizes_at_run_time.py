@@ -91,7 +91,7 @@ def _session(write: Any, platform: str) -> tuple[cyxla.Session, list[str]]:
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_sizes_differ_from_run_to_run(platform: str) -> None:
-    """One program for all of them; what only hands the value on may stand between."""
+    """One program serves all sizes; identities may stand between."""
     session, (x, y) = _session(lambda found: apply_op("Identity", found), platform)
     for values in ([0, 1, 0, 2], [0, 0, 0, 0], [1, 1, 1, 1]):
         (found,) = session.run([y], {x: np.array(values, np.float32)})
@@ -164,7 +164,7 @@ REFUSED: dict[str, Any] = {
 
 @pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
 def test_others_refuse_them(make: Any) -> None:
-    """Never a wrong answer: a node that is not made for such values says what it got."""
+    """A node without support for dynamic sizes raises an error that names them."""
     session, (x, y) = _session(make, "interpreter")
     with pytest.raises(UnimplementedError, match="known only as the program runs"):
         session.run([y], {x: np.ones(4, np.float32)})

@@ -1,4 +1,4 @@
-"""Ends of the ranges, infinities, NaN and signed zeros: what compiled code makes of them against the eager kernels."""
+"""Compiled code against eager kernels at the ends of ranges, infinities, NaN and signed zeros."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ FLOAT = DataType.DT_FLOAT
 
 
 def make(layers):
-    """A network, one step of its training, and what initialises it."""
+    """Return a network, one step of its training, and its initialisers."""
     graph = cyxla.Graph()
     with graph.as_default():
         x = graph.placeholder("float", [None, layers[0]], name="x")

@@ -1,4 +1,4 @@
-"""The hot loop of every kind of kernel works on whole vectors: seen in the assembly, not only in the time it takes.
+"""The hot loop of every kind of kernel uses vector instructions, checked in the assembly.
 
 gcc leaves a loop scalar without a word. For each kind of kernel a program is compiled to assembly as for running it; one
 of its innermost loops must hold the kernel's arithmetic on vectors of the width that the processor level has.
@@ -63,7 +63,7 @@ REGISTER = {128: "%xmm", 256: "%ymm", 512: "%zmm"}
 
 
 def assembly(text: str) -> list[str]:
-    """What the C compiler makes of each unit of a program."""
+    """Return the assembly of each unit of a program."""
     tools, options, module = compiler_search.require(), CompileOptions(), cyxla.hlo.parse_module(text)
     _, _, source = lowering.emit(lowering.run_passes(module, options, Dump(module)), options)
     command = [*tools.compiler.command, *tools.flags(), "-x", "c", "-S", "-o", "-", "-"]

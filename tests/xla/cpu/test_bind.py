@@ -1,4 +1,4 @@
-"""Bound arguments: what is worked out beforehand, that results stay the same, and what is refused."""
+"""Bound arguments: values computed in advance, unchanged results, and errors."""
 
 import weakref
 

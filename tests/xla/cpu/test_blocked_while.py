@@ -1,4 +1,4 @@
-"""Loops that work element by element run block by block, and do what the oracle does."""
+"""Element-wise loops run block by block, with the results of the interpreter."""
 
 import numpy as np
 import pytest

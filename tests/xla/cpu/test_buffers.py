@@ -1,4 +1,4 @@
-"""Where arrays lie: random plans, run on the places they were given, compute what they compute without any sharing."""
+"""Buffer assignment: random plans give the same results in shared and in separate memory."""
 
 import random
 from collections import Counter
@@ -16,7 +16,7 @@ TURNS = 3
 
 
 class Maker:
-    """Random plans. Arrays are of one or two sizes; what a kernel computes is a hash of what it reads."""
+    """Maker of random plans with arrays of one or two sizes; the result of a kernel is a hash of its operands."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

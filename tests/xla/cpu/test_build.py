@@ -111,7 +111,7 @@ def test_a_program_that_never_ends_is_ended(texts, units, watched, place, monkey
 
 
 def test_a_driver_that_links_once_more_keeps_the_flags(place):
-    """What the image calls for is there only in the second link, of the text again."""
+    """Symbols of the run-time library are found only by the second link, from the C text."""
     real = compiler_search.require().compiler
     text = f'echo "$@" >> {{pids}}; exec {real.command[0]} "$@"'
     driver = Compiler((program(place, "cc", text),), "clang", "")

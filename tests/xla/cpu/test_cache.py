@@ -1,4 +1,4 @@
-"""The disk cache: what goes in comes out, whatever others do to the files; and it never fails a call."""
+"""The disk cache: entries survive a round trip or are misses, whatever happens to the files, and no call fails."""
 
 import contextlib
 import logging

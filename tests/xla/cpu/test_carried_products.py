@@ -1,4 +1,4 @@
-"""Loops over integers they carry give what the oracle gives, at every level of processors, whatever a turn does."""
+"""Loops that carry integers agree with the interpreter at every instruction-set level."""
 
 from itertools import product
 
@@ -16,7 +16,7 @@ DETECTED = _rt.isa_level()
 LEVELS = list(isa_levels.ISA_FEATURES)
 SUPPORTED = LEVELS[: LEVELS.index(DETECTED) + 1] if DETECTED else [""]
 
-# what a turn makes of v, with y that stays, the counter's value n and constants one and three
+# bodies of loops that compute w from v, the loop invariant y, the counter n and constants one and three
 TURNS = {
     "square": "w = T multiply(v, v)",
     "square of a multiple": "m = T multiply(v, y) w = T multiply(m, m)",
@@ -40,7 +40,7 @@ COUNTS = (2, 3, 4, 10, 13)
 
 
 def loop(name: str, dtype: str, dims: str, turns: int, body: str) -> tuple[str, str]:
-    """Computations of a loop of so many turns, and the lines that run it on the array ``x_name``."""
+    """Return the computations of a loop, and the lines that run it on the array ``x_name``."""
     t = f"{dtype}[{dims}]"
     state = f"(s32[], {t}, {t})"
     gets = f"""s = {state} parameter(0)

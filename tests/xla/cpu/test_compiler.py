@@ -1,4 +1,4 @@
-"""From module to executable: what is refused, what is kept on disk, what can be asked of the result."""
+"""Compilation of modules: errors, the disk cache, and the properties of executables."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

@@ -1,4 +1,4 @@
-"""Loops and branches: compiled, they do what the oracle does, and no more copying than needed."""
+"""Compiled loops and branches agree with the interpreter, and copy no more than needed."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

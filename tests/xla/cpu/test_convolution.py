@@ -1,4 +1,4 @@
-"""Every kind of convolution, compiled, agrees with the interpreter: alone, and with what follows it."""
+"""Every kind of convolution, alone and with an epilogue, agrees with the interpreter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

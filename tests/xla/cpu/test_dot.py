@@ -1,4 +1,4 @@
-"""Every form that a product of matrices takes gives what the oracle gives, stored as it is or through an epilogue."""
+"""Every form of matrix product, stored directly or through an epilogue, agrees with the interpreter."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

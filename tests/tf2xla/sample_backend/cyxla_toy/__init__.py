@@ -1,4 +1,4 @@
-"""A backend of a few dozen opcodes for an imagined processor: a sample of what a vendor writes."""
+"""A sample backend of a few dozen opcodes for an imaginary processor."""
 
 
 def register() -> None:

@@ -17,7 +17,7 @@ class ToyCompiler(Compiler):
     platform = "toy"
 
     def run_hlo_passes(self, module: HloModule, options: CompileOptions) -> HloModule:
-        """Everything that the processor lacks, said in what it has."""
+        """Decompose a module into the opcodes that the processor has."""
         rewritten = clone(module)
         pipeline = HloPassPipeline("toy")
         pipeline.add("inline", inline.run)

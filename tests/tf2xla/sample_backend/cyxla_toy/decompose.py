@@ -105,7 +105,7 @@ def _padded(write: Writer, x: Instruction, value: Instruction, window: Sequence[
 def _slice(
     write: Writer, x: Instruction, window: Sequence[WindowDim], place: Sequence[int], sizes: Sequence[int]
 ) -> Instruction:
-    """What stands at one place of the window, wherever that goes."""
+    """Return the elements at one position of the window, for all positions of the window itself."""
     shape: Shape = x.shape.with_dims(sizes)
     dims = []
     for d, k, n in zip(window, place, sizes, strict=True):

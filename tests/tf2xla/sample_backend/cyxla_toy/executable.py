@@ -44,7 +44,7 @@ def broadcast(ins: Instruction, x: Array) -> Array:
 
 
 def pad(ins: Instruction, x: Array, value: Array) -> Array:
-    """Elements around and between; what is below zero is cut off."""
+    """Pad around and between elements; negative padding removes elements."""
     spread = [max(n - 1, 0) * (p.interior + 1) + min(n, 1) for n, p in zip(x.shape, ins.attrs["padding"], strict=True)]
     sizes = [n + max(p.low, 0) + max(p.high, 0) for n, p in zip(spread, ins.attrs["padding"], strict=True)]
     whole = np.full(sizes, value, x.dtype)
@@ -181,7 +181,7 @@ class ToyExecutable(Executable):
         self.outputs = module.entry.root.shape.logical
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        """Run; what comes must have the declared types and sizes."""
+        """Run on arguments of the declared types and sizes."""
         if out is not None:
             raise UnimplementedError("out= on platform toy")
         given = [np.asarray(a) for a in args]
@@ -196,5 +196,5 @@ class ToyExecutable(Executable):
         return self.module.to_text()
 
     def explain(self) -> str:
-        """What there is to say."""
+        """Describe the executable."""
         return f"{self.module.instruction_count} routines called one after the other"

@@ -1,4 +1,4 @@
-"""What compiles for the processor: its types, the ops that it does without, and kernels of its own."""
+"""Types of the processor, ops that it excludes, and its own kernels."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MAX_POOL_GRAD = "toy.max_pool_grad"
 
 
 def op_filter(kernel_def: KernelDef) -> bool:
-    """Leave out what needs opcodes that the processor lacks."""
+    """Exclude ops that need opcodes which the processor lacks."""
     return "FFT" not in kernel_def.op
 
 

@@ -218,7 +218,9 @@ def test_asarray_of_an_array_from_outside_is_a_copy_to_look_up_in_and_write_to()
     lambda n: np.zeros(4).reshape(n), lambda n: np.broadcast_to(n, n), lambda n: np.broadcast_to(n, (2, n)),
 ])  # fmt: skip
 def test_traced_sizes_are_refused_and_said_to_be(make):
-    with pytest.raises(cyxla.errors.TraceError, match=r"traced int64\[\].*argument n.*cannot be an index or a size"):
+    with pytest.raises(
+        cyxla.errors.TraceError, match=r"traced int64\[\].*argument n.*cannot be used as an index or a size"
+    ):
         jit(lambda n: make(n), platform="interpreter")(2)
 
 

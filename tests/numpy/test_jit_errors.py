@@ -11,7 +11,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import InternalError, TraceError
-from cyxla.numpy.tracing.frames import trimmed
+from cyxla.numpy.tracing.frames import trim_traceback
 
 HEAD = "import numpy as np, cyxla\njit = cyxla.jit(platform='interpreter')\n"
 
@@ -79,7 +79,7 @@ SCRIPTS = {
             return round(x[0], 1) + round(x[0])
         run(np.ones(3))
         """,
-        ["round(x[0], 1) + round(x[0])", "cannot become an int", "np.rint(x)"], "TraceError",
+        ["round(x[0], 1) + round(x[0])", "cannot be converted to an int", "np.rint(x)"], "TraceError",
     ),
     "unsupported argument": ("jit(lambda x: x)({1})", ["argument x is a set"], "DTypeError"),
     "inside of another": (
@@ -134,7 +134,7 @@ SCRIPTS = {
         """,
         ["kept[0][1:] = 3", "has ended"], "TraceError",
     ),
-    "a table from outside": (
+    "a table that is not traced": (
         """
         table = np.arange(4)
         @jit
@@ -144,7 +144,7 @@ SCRIPTS = {
         """,
         ["return table[i + 1]", "np.take(table, i)", "np.asarray(table)[i]"], "TraceError",
     ),
-    "a dict from outside": ("jit(lambda i: {1: 2}[i])(1)", ["argument i", "an index of a NumPy array or container"],
+    "a dict that is not traced": ("jit(lambda i: {1: 2}[i])(1)", ["argument i", "index a NumPy array or container"],
                             "TraceError"),
     "written outside": (
         """
@@ -167,7 +167,7 @@ SCRIPTS = {
         """,
         ["table += x", "traced values cannot be written to"], "TraceError",
     ),
-    "a set": ("jit(lambda i: {i, 1})(1)", ["argument i", "be a key or in a set"], "TraceError"),
+    "a set": ("jit(lambda i: {i, 1})(1)", ["argument i", "be hashed"], "TraceError"),
     "another library": (
         """
         import scipy.ndimage
@@ -176,7 +176,7 @@ SCRIPTS = {
             return scipy.ndimage.gaussian_filter(x, 1)
         run(np.ones((4, 4)))
         """,
-        ["return scipy.ndimage.gaussian_filter(x, 1)", "cannot become a NumPy array"], "TraceError",
+        ["return scipy.ndimage.gaussian_filter(x, 1)", "cannot be converted to a NumPy array"], "TraceError",
     ),
     "by and by": ("jit(lambda x: x[5]).call_async(np.ones(3)).result()", ["index 5 is out of bounds"], "OutOfRange"),
     "an option": ("jit(lambda x: x, statics=0)", ["did you mean static?"], "InvalidArgumentError"),
@@ -277,12 +277,12 @@ def test_causes_of_the_users_stay(monkeypatch):
 
 def test_our_own_mistakes_keep_all_frames(monkeypatch):
     monkeypatch.setenv("CYXLA_TRACEBACK", "short")
-    code = compile("def broken():\n    raise AttributeError('oops')\n", trimmed.__code__.co_filename, "exec")
+    code = compile("def broken():\n    raise AttributeError('oops')\n", trim_traceback.__code__.co_filename, "exec")
     scope = {}
     exec(code, scope)
     with pytest.raises(AttributeError) as found:
         scope["broken"]()
-    assert trimmed(found.value) is found.value.__traceback__
+    assert trim_traceback(found.value) is found.value.__traceback__
 
 
 def test_a_failing_compilation_is_tried_again():

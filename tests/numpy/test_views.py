@@ -156,7 +156,7 @@ def test_a_view_of_another_function_is_not_written_to():
 
         return fori_loop(0, 3, body, x)
 
-    with pytest.raises(TraceError, match="from outside"):
+    with pytest.raises(TraceError, match="created outside"):
         jit(function, platform="interpreter")(np.ones((2, 2)))
 
 

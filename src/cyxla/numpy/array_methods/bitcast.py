@@ -24,7 +24,9 @@ def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
         The last dimension does not hold a whole number of elements of the new size.
     """
     if (isinstance(dtype, _TYPE) and issubclass(dtype, np.ndarray)) or type is not None:
-        raise UnimplementedError("view as a class of arrays", where=_trace.user_line(), hint="view(dtype) takes bits")
+        raise UnimplementedError(
+            "view as a class of arrays", where=_trace.user_line(), hint="x.view(dtype) reinterprets bits"
+        )
     source, target = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
     memory = self.memory.view(target)  # raises NumPy's errors
     sizes = (*self.shape[:-1], self.shape[-1] * source.itemsize // target.itemsize) if self.ndim else ()
@@ -112,5 +114,5 @@ def resize(self: TracedArray, *sizes: Any, refcheck: bool = True) -> NoReturn:
     raise UnimplementedError(
         "ndarray.resize of a traced array",
         where=_trace.user_line(),
-        hint="np.resize(x, sizes), np.pad(x, (0, n)), x[:n]",
+        hint="use np.resize(x, sizes), np.pad(x, (0, n)) or x[:n]",
     )

@@ -211,7 +211,7 @@ def _round(self: TracedArray, digits: Any = None) -> Any:
     if self.ndim:
         raise TypeError("arrays do not define __round__: use np.round(x, digits)")
     if digits is None:
-        self._refuse("become an int", "round(x, 0) or np.rint(x) keeps it traced")
+        self._raise_no_value("be converted to an int", "use round(x, 0) or np.rint(x), which stay traced")
     return np.round(self, digits)
 
 

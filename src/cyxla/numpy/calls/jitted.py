@@ -29,7 +29,7 @@ from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
 from cyxla.numpy.substitutes.patched_numpy import substituted_in
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
-from cyxla.numpy.tracing.frames import trimmed
+from cyxla.numpy.tracing.frames import trim_traceback
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
@@ -53,7 +53,7 @@ _UNSUPPORTED_FUNCTIONS = (
     (inspect.isasyncgenfunction, "an async generator", "return a list, or a stacked array"),
 )
 
-dispatch.install(current, static_key, trimmed)
+dispatch.install(current, static_key, trim_traceback)
 
 
 class CacheInfo(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.memory_layout import Memory, column_major, reshaped
+from cyxla.numpy.tracing.memory_layout import Memory, column_major, reshape_view
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.result_layout import order_letter
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_sizes, value_of
@@ -63,7 +63,7 @@ def size(a: Any, axis: Any = None) -> int:
 def reshape_row_major(a: Array, sizes: Sequence[int]) -> Array:
     """Reshape in row-major order: a view if NumPy makes one."""
     old, new = a.shape, tuple(sizes)
-    memory = None if a.contiguous else reshaped(a.memory, new)
+    memory = None if a.contiguous else reshape_view(a.memory, new)
     if a.contiguous or memory is not None:
         return make_movement_view(a, lambda v: xla.reshape(v, new), lambda v: xla.reshape(v, old), memory)
     return TracedArray(xla.reshape(value_of(a), new))
@@ -118,7 +118,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     sizes = np.reshape(shape_only_array(array), shape, order=order).shape  # type: ignore[call-overload]
     is_column_major = resolve_order(array, order, "reshape") == "F" and sizes != array.shape
     if is_column_major and sum(n > 1 for n in (*array.shape, *sizes)) > 2:
-        result = _reshape_column_major(array, sizes, reshaped(array.memory, sizes, "F"))
+        result = _reshape_column_major(array, sizes, reshape_view(array.memory, sizes, "F"))
     else:
         result = reshape_row_major(array, sizes)
     if copy is False and result.base is None:
@@ -131,7 +131,7 @@ def ravel(a: Any, order: str = "C") -> Array:
     """Flatten; the result is a view if the elements are contiguous."""
     array = array_of(a)
     if resolve_order(array, order, "ravel") == "F" and array.ndim > 1:
-        memory = reshaped(array.memory, (array.size,), "F")
+        memory = reshape_view(array.memory, (array.size,), "F")
         return _reshape_column_major(
             array, (array.size,), memory if memory is not None and memory.flags.c_contiguous else None
         )

@@ -249,7 +249,7 @@ def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out:
         op, axis = xla.reshape(op, (array.size,)), 0
     op = convert(op, type_of(ufunc, array, dtype, out))
     row = REDUCTIONS[ufunc]
-    opcode = row.boolean if op.shape.dtype is ElementType.PRED else row.opcode
+    opcode = row.pred_opcode if op.shape.dtype is ElementType.PRED else row.opcode
     result = cumulative(op, opcode, axis_of(axis, len(op.shape.dims)))
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and tuple(target.shape) != result.shape.dims:

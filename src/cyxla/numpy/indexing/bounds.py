@@ -155,7 +155,7 @@ def check_slice(start: XlaOp, length: int, step: int, size: int, axis: int, mode
     span = (len(range(0, length, step)) - 1) * abs(step) + 1
     if span > size:
         raise OutOfRangeError(
-            f"a slice of {span} elements does not fit on axis {axis} with size {size}", where=_trace.user_line()
+            f"a slice of {span} elements is out of bounds for axis {axis} with size {size}", where=_trace.user_line()
         )
     first = _widen(trace, start, size)
     stop = xla.add(first, _full_like(trace, length, first))
@@ -173,7 +173,7 @@ def check_slice(start: XlaOp, length: int, step: int, size: int, axis: int, mode
         def make(index: int) -> OutOfRangeError:
             slice_text = f"{index}:{index + length}" + (f":{step}" if step != 1 else "")
             return OutOfRangeError(
-                f"slice {slice_text} of traced bounds is not within axis {axis} with size {size}", where=where
+                f"slice {slice_text} of traced bounds is out of bounds for axis {axis} with size {size}", where=where
             )
 
         trace.fail_if(reduce(xla.or_, failures), _as_s64(first), make)

@@ -22,7 +22,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.instruction import Instruction
 
 _HINT = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask] += v and x[mask].sum() can be traced"
-_MAX_COMPARED = 10_000  # instructions to compare at most when two masks are compared
+_MAX_COMPARED = 10_000  # greatest number of instructions that a comparison of two masks visits
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ class MaskPlan:
         masks = [e for e in selection.entries if isinstance(e, MaskEntry)]
         if len(masks) != 1 or any(isinstance(e, (ArrayEntry, NewAxisEntry)) for e in selection.entries):
             raise TraceError(
-                "an index combines a traced mask with other arrays or new axes", where=_trace.user_line(), hint=_HINT
+                "an index cannot combine a traced mask with other arrays or new axes",
+                where=_trace.user_line(),
+                hint=_HINT,
             )
         basic_entries: list[Entry] = []
         mask_dim, axis = 0, 0
@@ -156,7 +158,7 @@ def _shape_error(shape: Sequence[int], plan: MaskPlan) -> ShapeError:
     sizes = [str(plan.basic.result[d]) for d in plan.uncovered_dims]
     sizes.insert(plan.block_dim, "n")
     return ShapeError(
-        f"an array of shape {tuple(shape)} does not fit the ({', '.join(sizes)}) elements where the mask is true",
+        f"an array of shape {tuple(shape)} does not match the ({', '.join(sizes)}) elements where the mask is true",
         where=_trace.user_line(),
     )
 
@@ -236,33 +238,33 @@ class MaskedElements(NDArrayOperatorsMixin):
     def _aligned_operand(self, value: Any) -> Any:
         if isinstance(value, MaskedElements):
             if not value.plan.selects_same(self.plan):
-                _raise_unknown_size("meet those of another mask")
+                _raise_unknown_size("be combined with those of another mask")
             return value.basic_part
         if np.ndim(value) == 0 or value is self.basic_part:
             return value
         array = as_traced(value)
         if self.plan._aligned_sizes(value_of(array))[self.plan.block_dim] != 1:
-            _raise_unknown_size("meet an array with an element for each of them")
+            _raise_unknown_size("be combined with an array that has an element for each of them")
         return TracedArray(self.plan.broadcast_values(value_of(array)))
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if func not in _REDUCTIONS or args[0] is not self:
-            _raise_unknown_size(f"be given to np.{func.__name__}")
+            _raise_unknown_size(f"be passed to np.{func.__name__}")
         return _reduce(self, func, *args[1:], **kwargs)
 
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
-        _raise_unknown_size("become an array of known size")
+        _raise_unknown_size("be converted to an array")
 
     def __getattr__(self, name: str) -> Any:
         function = _METHODS.get(name)
         if function is None:
             if name.startswith("__"):
                 raise AttributeError(name)
-            _raise_unknown_size(f"give .{name}")
+            _raise_unknown_size(f"have .{name}")
         return lambda *args, **kwargs: _reduce(self, function, *args, **kwargs)
 
     def __len__(self) -> NoReturn:
-        _raise_unknown_size("be counted", "np.count_nonzero(mask) is the traced number")
+        _raise_unknown_size("have a length", "np.count_nonzero(mask) is their number, traced")
 
     def __iter__(self) -> NoReturn:
         _raise_unknown_size("be iterated over")
@@ -271,10 +273,10 @@ class MaskedElements(NDArrayOperatorsMixin):
         _raise_unknown_size("be indexed")
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        _raise_unknown_size("be written to one by one")
+        _raise_unknown_size("be assigned by index")
 
     def __bool__(self) -> NoReturn:
-        _raise_unknown_size("decide a branch")
+        _raise_unknown_size("be used as a condition")
 
     def __repr__(self) -> str:
         return f"MaskedElements({self.dtype}, by a traced mask of {self.plan.mask.shape})"
@@ -325,7 +327,7 @@ def _axes_of_basic_part(elements: MaskedElements, axis: Any, keepdims: Any) -> t
     plan = elements.plan
     axes = normalize_axis_tuple(axis, elements.ndim)
     if plan.block_dim not in axes:
-        _raise_unknown_size("be reduced along another axis alone")
+        _raise_unknown_size("be reduced along other axes only")
     mask_dims = range(plan.mask_dim, plan.mask_dim + plan.mask.shape.rank)
     if keepdims and (len(mask_dims) > 1 or plan.block_dim != plan.mask_dim):
         _raise_unknown_size("be reduced with keepdims")
@@ -346,5 +348,5 @@ def _fail_if_empty(mask: TracedArray, name: str) -> None:
     where = _trace.user_line()
     is_empty = value_of(np.logical_not(np.any(mask)))
     trace.fail_if(is_empty, trace.constant(0, np.dtype(np.int64)), lambda _: ShapeError(
-        f"{name} of no elements: the mask is nowhere true", where=where
+        f"{name} of no elements: the mask is false everywhere", where=where
     ))  # fmt: skip

@@ -25,7 +25,7 @@ _KINDS_MESSAGE = (
     "indices"
 )
 _UNCHECKED = "unseen"  # mode of an index that selects nothing, whose values are not checked
-_LENGTH_HINT = "x[i:i + 4] has a length that is known; np.where(np.arange(len(x)) < n, x, 0) keeps all of x"
+_LENGTH_HINT = "x[i:i + 4] has a known length; np.where(np.arange(len(x)) < n, x, 0) keeps the length of x"
 
 
 @dataclass(frozen=True)

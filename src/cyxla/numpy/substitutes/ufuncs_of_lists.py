@@ -13,12 +13,12 @@ from cyxla.numpy.tracing.trace import current
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
 from cyxla.numpy.tracing.zero_dim import Rank0
 
-_ARRAYS_OF = {
+_ARRAY_ARGUMENTS = {
     "reduce": 1,
     "accumulate": 1,
     "reduceat": 1,
     "outer": 2,
-}  # number of leading array arguments of each method
+}  # by method, the number of leading arguments that are arrays
 
 
 class UfuncOfLists(Proxy):
@@ -36,12 +36,12 @@ class UfuncOfLists(Proxy):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the ufunc with lists of traced arrays stacked."""
-        made = self.__wrapped__(*stack_lists(args, self.nin), **kwargs)
-        return _mark_as_arrays(made) if kwargs.get("out") is ... else made
+        result = self.__wrapped__(*stack_lists(args, self.nin), **kwargs)
+        return _mark_as_arrays(result) if kwargs.get("out") is ... else result
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        return _accept_lists(found, _ARRAYS_OF[name]) if name in _ARRAYS_OF else found
+        attribute = super().__getattr__(name)
+        return _accept_lists(attribute, _ARRAY_ARGUMENTS[name]) if name in _ARRAY_ARGUMENTS else attribute
 
 
 def stack_lists(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
@@ -54,18 +54,18 @@ def stack_lists(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     )
 
 
-def _mark_as_arrays(made: Any) -> Any:
+def _mark_as_arrays(result: Any) -> Any:
     """Mark results of ``out=...`` as arrays also at rank 0; NumPy does not pass that keyword on."""
-    for part in made if isinstance(made, tuple) else (made,):
-        if isinstance(part, TracedArray):
-            part.rank0 = Rank0.ARRAY
-    return made
+    for value in result if isinstance(result, tuple) else (result,):
+        if isinstance(value, TracedArray):
+            value.rank0 = Rank0.ARRAY
+    return result
 
 
 def _accept_lists(method: Callable[..., Any], count: int) -> Callable[..., Any]:
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        made = method(*stack_lists(args, count), **kwargs)
-        return _mark_as_arrays(made) if kwargs.get("out") is ... else made
+        result = method(*stack_lists(args, count), **kwargs)
+        return _mark_as_arrays(result) if kwargs.get("out") is ... else result
 
     return call

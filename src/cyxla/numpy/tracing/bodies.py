@@ -102,27 +102,27 @@ def record(
     """
     trace = Trace(name, require_current())
     with tracing(trace):
-        given = [TracedArray(trace.parameter(a.aval.static), a.weak, origin=a.origin) for a in arguments]
-        first = [g.op for g in given]  # the function may write to its arguments
-        leaves, tree = flatten(function(*build(given)))
+        traced_arguments = [TracedArray(trace.parameter(a.aval.static), a.weak, origin=a.origin) for a in arguments]
+        parameters = [a.op for a in traced_arguments]  # kept, since the function may write to its arguments
+        leaves, tree = flatten(function(*build(traced_arguments)))
         results = [as_traced(leaf) for leaf in leaves]
         values = [value_of(r) for r in results]
-    return TracedFunction(Body(trace, first, values), tree, results)
+    return TracedFunction(Body(trace, parameters, values), tree, results)
 
 
-def record_body(name: str, shapes: Sequence[Shape], write: Callable[..., Sequence[XlaOp]]) -> Body:
+def record_body(name: str, shapes: Sequence[Shape], emit: Callable[..., Sequence[XlaOp]]) -> Body:
     """Trace a function of values that captures nothing."""
     trace = Trace(name)
     with tracing(trace):
-        given = [trace.parameter(s) for s in shapes]
-        results = list(write(*given))
-    return Body(trace, given, results)
+        parameters = [trace.parameter(s) for s in shapes]
+        results = list(emit(*parameters))
+    return Body(trace, parameters, results)
 
 
 def replay(
     body: Body,
     operands: Sequence[XlaOp | None],
-    known: Mapping[Instruction, XlaOp] | None = None,
+    precomputed: Mapping[Instruction, XlaOp] | None = None,
     rewrite: Mapping[Rule, Callable[[list[XlaOp]], list[XlaOp]]] | None = None,
     extra: Iterable[XlaOp] = (),
 ) -> Values:
@@ -134,7 +134,7 @@ def replay(
         Body to inline.
     operands : sequence of XlaOp
         Values of the parameters; None for one that nothing depends on.
-    known : mapping, optional
+    precomputed : mapping, optional
         Instructions whose values exist already.
     rewrite : mapping, optional
         Functions from the inputs of a rule to its outputs, by rule, instead of the rule's instructions.
@@ -147,18 +147,18 @@ def replay(
         New value of each instruction.
     """
     trace = require_current()
-    given = zip(body.parameters, operands, strict=True)
-    values: Values = {instruction_of(p): trace.capture(o) for p, o in given if o is not None}
-    values.update(known or {})
+    pairs = zip(body.parameters, operands, strict=True)
+    values: Values = {instruction_of(p): trace.capture(o) for p, o in pairs if o is not None}
+    values.update(precomputed or {})
     roots = [instruction_of(v) for v in (*body.results, *extra, *[v for f in body.trace.failures for v in f])]
-    rules, otherwise = body.trace.rules, rewrite or {}
-    wanted = reachable(roots, values, rules, otherwise)
+    rules, rewrites = body.trace.rules, rewrite or {}
+    needed = reachable(roots, values, rules, rewrites)
     for ins in body.instructions:
-        if ins not in wanted or ins in values:
+        if ins not in needed or ins in values:
             continue
         rule = rules.get(ins)
-        if rule is not None and rule in otherwise:
-            outputs = otherwise[rule]([values[instruction_of(x)] for x in rule.inputs])
+        if rule is not None and rule in rewrites:
+            outputs = rewrites[rule]([values[instruction_of(x)] for x in rule.inputs])
             values.update(zip(map(instruction_of, rule.outputs), outputs, strict=True))
             continue
         values[ins] = trace.builder.clone(ins, [values[o] for o in ins.operands])
@@ -181,19 +181,19 @@ def reachable(
 
     All inputs and outputs of a rule count as its dependencies.
     """
-    found: set[Instruction] = set()
+    reached: set[Instruction] = set()
     stack = list(roots)
     while stack:
         ins = stack.pop()
-        if ins in found or ins in known:
+        if ins in reached or ins in known:
             continue
-        found.add(ins)
+        reached.add(ins)
         rule = rules.get(ins)
         if rule is None or rule not in opaque:
             stack.extend(ins.operands)
         if rule is not None:
             stack.extend(map(instruction_of, (*rule.inputs, *rule.outputs)))
-    return found
+    return reached
 
 
 def inline(body: Body, operands: Sequence[XlaOp | None]) -> list[XlaOp]:

@@ -36,10 +36,10 @@ def _index_paths(value: Sequence[Any]) -> list[str]:
 
 def _build_dataclass(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
     """Build a dataclass from its fields without running __init__, which may compute."""
-    made: Any = object.__new__(key[0])
+    instance: Any = object.__new__(key[0])
     for name, part in zip(key[1], parts, strict=True):
-        object.__setattr__(made, name, part)
-    return made
+        object.__setattr__(instance, name, part)
+    return instance
 
 
 def _build_mapping(key: tuple[type, Any, tuple[Any, ...]], parts: Sequence[Any]) -> Any:
@@ -68,20 +68,20 @@ DATACLASS = Kind(
     lambda v: [getattr(v, n) for n in field_names(v)], lambda v: (type(v), field_names(v)),
     lambda v: [f".{n}" for n in field_names(v)], _build_dataclass,
 )  # fmt: skip
-STATIC = Kind(lambda v: (), lambda v: _unsubstituted(v), lambda v: (), lambda key, parts: key)  # static values
+STATIC = Kind(lambda v: (), lambda v: _to_original(v), lambda v: (), lambda key, parts: key)  # static values
 _BUILTIN_KINDS = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
 
 
-def _unsubstituted(value: Any) -> Any:
+def _to_original(value: Any) -> Any:
     """Return NumPy's function for its substitute, and other values as they are."""
     return NUMPY_ORIGINALS.get(value, value) if callable(value) else value
 
 
 def kind_of(value: Any) -> Kind | None:
     """Return the kind of a container; None for a leaf."""
-    found = _BUILTIN_KINDS.get(type(value))
-    if found is not None:
-        return found
+    kind = _BUILTIN_KINDS.get(type(value))
+    if kind is not None:
+        return kind
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return NAMED
     if isinstance(value, dict):
@@ -126,14 +126,14 @@ class Tree:
 LEAF = Tree()
 
 
-def flatten(value: Any, fixed: Any = ()) -> tuple[list[Any], Tree]:
+def flatten(value: Any, static_types: Any = ()) -> tuple[list[Any], Tree]:
     """Flatten a container.
 
     Parameters
     ----------
     value : object
         Container, or a leaf.
-    fixed : tuple of type
+    static_types : tuple of type
         Types of values that are static parts of the tree instead of leaves.
 
     Returns
@@ -144,28 +144,28 @@ def flatten(value: Any, fixed: Any = ()) -> tuple[list[Any], Tree]:
         Structure that rebuilds the container.
     """
     leaves: list[Any] = []
-    return leaves, _flatten(value, leaves, fixed)
+    return leaves, _flatten(value, leaves, static_types)
 
 
-def _flatten(value: Any, leaves: list[Any], fixed: Any) -> Tree:
-    kind = STATIC if isinstance(value, fixed) else kind_of(value)
+def _flatten(value: Any, leaves: list[Any], static_types: Any) -> Tree:
+    kind = STATIC if isinstance(value, static_types) else kind_of(value)
     if kind is None:
         leaves.append(value)
         return LEAF
-    return Tree(kind, kind.key(value), tuple([_flatten(part, leaves, fixed) for part in kind.parts(value)]))
+    return Tree(kind, kind.key(value), tuple([_flatten(part, leaves, static_types) for part in kind.parts(value)]))
 
 
-def paths(value: Any, prefix: str = "", fixed: Any = ()) -> list[str]:
-    """Return the access path of each leaf of a container, such as ``[0]['w']``; `fixed` as for `flatten`."""
-    kind = STATIC if isinstance(value, fixed) else kind_of(value)
+def paths(value: Any, prefix: str = "", static_types: Any = ()) -> list[str]:
+    """Return the access path of each leaf of a container, such as ``[0]['w']``; `static_types` as for `flatten`."""
+    kind = STATIC if isinstance(value, static_types) else kind_of(value)
     if kind is None:
         return [prefix]
     steps = zip(kind.paths(value), kind.parts(value), strict=True)
-    return [path for step, part in steps for path in paths(part, prefix + step, fixed)]
+    return [path for step, part in steps for path in paths(part, prefix + step, static_types)]
 
 
 def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
     """Map a function over the leaves of containers of the same structure."""
     leaves, tree = flatten(value)
-    rest = [flatten(o)[0] for o in others]
-    return tree.build([function(*parts) for parts in zip(leaves, *rest, strict=True)])
+    other_leaves = [flatten(o)[0] for o in others]
+    return tree.build([function(*parts) for parts in zip(leaves, *other_leaves, strict=True)])

@@ -15,43 +15,43 @@ from cyxla.xla.hlo.builder import functions as xla
 
 def convert(op: XlaOp, dtype: np.dtype[Any]) -> XlaOp:
     """Convert elements as NumPy does: truncated towards zero, wrapped around, True for nonzero."""
-    wanted = from_numpy(dtype)
-    have = op.shape.dtype
-    if wanted is have:
+    target = from_numpy(dtype)
+    source = op.shape.dtype
+    if target is source:
         return op
-    if wanted is ElementType.PRED:
-        return xla.ne(op, xla.constant(op.builder, 0, have))
-    if have.is_complex and not wanted.is_complex:
+    if target is ElementType.PRED:
+        return xla.ne(op, xla.constant(op.builder, 0, source))
+    if source.is_complex and not target.is_complex:
         return convert(xla.real(op), dtype)
-    if have.kind is Kind.FLOAT and wanted.is_integer:
-        return _whole(op, wanted)
-    return xla.convert(op, wanted)
+    if source.kind is Kind.FLOAT and target.is_integer:
+        return _float_to_integer(op, target)
+    return xla.convert(op, target)
 
 
-def _whole(op: XlaOp, wanted: ElementType) -> XlaOp:
+def _float_to_integer(op: XlaOp, target: ElementType) -> XlaOp:
     """Convert floats to integers as processors do, through signed integers; HLO's own conversion saturates."""
     if op.shape.dtype.bits < 32:
         op = xla.convert(op, ElementType.F32)
-    if wanted is ElementType.U64:
+    if target is ElementType.U64:
         negative = xla.lt(op, _full(op, 0.0))
-        return xla.select(negative, xla.convert(_signed(op, ElementType.S64), wanted), xla.convert(op, wanted))
-    if wanted.bits < 32:
-        return xla.convert(_signed(op, ElementType.S32), wanted)
-    return xla.convert(_signed(op, ElementType.S64), wanted) if wanted.is_unsigned else _signed(op, wanted)
+        return xla.select(negative, xla.convert(_to_signed(op, ElementType.S64), target), xla.convert(op, target))
+    if target.bits < 32:
+        return xla.convert(_to_signed(op, ElementType.S32), target)
+    return xla.convert(_to_signed(op, ElementType.S64), target) if target.is_unsigned else _to_signed(op, target)
 
 
-def _signed(op: XlaOp, wanted: ElementType) -> XlaOp:
+def _to_signed(op: XlaOp, target: ElementType) -> XlaOp:
     """Convert floats to signed integers; nan and numbers out of range become the least integer."""
-    made = xla.convert(op, wanted)
-    least = -(1 << (wanted.bits - 1))
-    return xla.select(xla.lt(op, _full(op, -float(least))), made, _full(made, least))
+    converted = xla.convert(op, target)
+    lowest = -(1 << (target.bits - 1))
+    return xla.select(xla.lt(op, _full(op, -float(lowest))), converted, _full(converted, lowest))
 
 
 def _full(like: XlaOp, value: float) -> XlaOp:
     return xla.broadcast(xla.constant(like.builder, value, like.shape.dtype), like.shape.dims)
 
 
-def require_native(dtype: np.dtype[Any], what: str) -> None:
+def require_native(dtype: np.dtype[Any], name: str) -> None:
     """Refuse a dtype of non-native byte order, which no program supports.
 
     Raises
@@ -61,6 +61,6 @@ def require_native(dtype: np.dtype[Any], what: str) -> None:
     """
     if not dtype.isnative:
         raise UnimplementedError(
-            f"{what} would be of the other byte order: {dtype.str}", where=user_line(),
+            f"{name}: the dtype {dtype.str} has a non-native byte order", where=user_line(),
             hint="convert it outside of the traced function",
         )  # fmt: skip

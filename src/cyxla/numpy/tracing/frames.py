@@ -15,7 +15,7 @@ _PACKAGE_PATHS = (PACKAGE, "pyx/cyxla")
 _RAISE_FOR_USER = ("__getattr__",)  # functions of this package whose AttributeError is meant for the user
 
 
-_OPERATIONS = {  # by opcode names of all supported versions of Python
+_OPERATIONS = {  # by the opcode names of each supported version of Python
     "BINARY_SUBSCR": "look up", "BINARY_SLICE": "look up", "BINARY_OP []": "look up", "STORE_SUBSCR": "store",
     "STORE_SLICE": "store",
 }  # fmt: skip
@@ -27,14 +27,14 @@ def user_operation() -> str:
     These are ``a[b]``, ``a[b] = c`` and ``a += b``; not ``a += b`` of a global `a`, whose new value would outlive the
     trace.
     """
-    step, following = _current_instructions()
-    if step is None:
+    instruction, next_instruction = _current_instructions()
+    if instruction is None:
         return ""
-    if step.opname != "BINARY_OP":
-        return _OPERATIONS.get(step.opname, "")
-    if step.argrepr.endswith(_INPLACE):
-        return "" if following is not None and following.opname == "STORE_GLOBAL" else "augment"
-    return _OPERATIONS.get(f"BINARY_OP {step.argrepr}", "")
+    if instruction.opname != "BINARY_OP":
+        return _OPERATIONS.get(instruction.opname, "")
+    if instruction.argrepr.endswith(_INPLACE):
+        return "" if next_instruction is not None and next_instruction.opname == "STORE_GLOBAL" else "augment"
+    return _OPERATIONS.get(f"BINARY_OP {instruction.argrepr}", "")
 
 
 def is_augmented_assignment() -> bool:
@@ -47,19 +47,23 @@ def _current_instructions() -> tuple[dis.Instruction | None, dis.Instruction | N
     frame = user_frame()
     if frame is None or frame.f_lasti < 0:
         return None, None
-    rest = (i for i in dis.get_instructions(frame.f_code) if i.offset >= frame.f_lasti)
-    step = next(rest, None)
-    return (step, next(rest, None)) if step is not None and step.offset == frame.f_lasti else (None, None)
+    remaining = (i for i in dis.get_instructions(frame.f_code) if i.offset >= frame.f_lasti)
+    instruction = next(remaining, None)
+    return (
+        (instruction, next(remaining, None))
+        if instruction is not None and instruction.offset == frame.f_lasti
+        else (None, None)
+    )
 
 
-def trimmed(error: BaseException) -> TracebackType | None:
+def trim_traceback(error: BaseException) -> TracebackType | None:
     """Return the traceback of an exception without the frames of this package and of NumPy.
 
     Nothing is removed for errors that look like bugs of this package, or if ``CYXLA_TRACEBACK`` is ``full``.
     """
     if config.get("TRACEBACK") == "full" or _is_bug(error):
         return error.__traceback__
-    if isinstance(error, OpError) and _raised_here(error.__traceback__):
+    if isinstance(error, OpError) and _raised_by_package(error.__traceback__):
         error.__suppress_context__ = True
         error.__cause__ = None
     for earlier in (error.__cause__, error.__context__):
@@ -89,7 +93,7 @@ def _innermost(trace: TracebackType) -> TracebackType:
     return trace
 
 
-def _raised_here(trace: TracebackType | None) -> bool:
+def _raised_by_package(trace: TracebackType | None) -> bool:
     return trace is None or is_internal(_file(_innermost(trace)))
 
 

@@ -25,31 +25,31 @@ _NUMBERS = (bool, int, float, complex)
 
 def call_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the result of a NumPy function of traced arrays; at rank 0 an array or a scalar as in NumPy."""
-    made, name = implementation_of(function)(*args, **kwargs), full_name(function)
+    result, name = implementation_of(function)(*args, **kwargs), full_name(function)
     if args:
-        set_result_layout(made, name, args, kwargs)
-    return _with_rank0(made, name, args, kwargs.get("out"))
+        set_result_layout(result, name, args, kwargs)
+    return _with_rank0(result, name, args, kwargs.get("out"))
 
 
-def _with_rank0(made: Any, name: str, args: Sequence[Any], out: Any) -> Any:
-    if type(made) in (tuple, list):
-        return type(made)([_with_rank0(m, name, args, out) for m in made])
-    if name in RANK0_SET_BY_FUNCTION or not isinstance(made, TracedArray) or made.ndim or made.known is not None:
-        return made
-    given: Any = args[0] if args else None
-    rank0 = _rank0_of(name, given)
-    if made.rank0 is rank0 or any(made is a for a in (out, *args[1:])):  # an array of `out=` stays what it is
-        return made
-    if made is not given:
-        made.rank0 = rank0
-        return made
-    return TracedArray(value_of(made), rank0=rank0)
+def _with_rank0(result: Any, name: str, args: Sequence[Any], out: Any) -> Any:
+    if type(result) in (tuple, list):
+        return type(result)([_with_rank0(r, name, args, out) for r in result])
+    if name in RANK0_SET_BY_FUNCTION or not isinstance(result, TracedArray) or result.ndim or result.known is not None:
+        return result
+    first_argument: Any = args[0] if args else None
+    rank0 = _rank0_of(name, first_argument)
+    if result.rank0 is rank0 or any(result is a for a in (out, *args[1:])):  # the array of `out=` keeps its kind
+        return result
+    if result is not first_argument:
+        result.rank0 = rank0
+        return result
+    return TracedArray(value_of(result), rank0=rank0)
 
 
-def _rank0_of(name: str, given: Any) -> Rank0:
+def _rank0_of(name: str, first_argument: Any) -> Rank0:
     if name in SAME_KIND_RESULTS:
-        found = _rank0_of_argument(given)
-        return Rank0.ARRAY if found is Rank0.PYTHON and name not in NUMBER_RESULTS else found
+        rank0 = _rank0_of_argument(first_argument)
+        return Rank0.ARRAY if rank0 is Rank0.PYTHON and name not in NUMBER_RESULTS else rank0
     return Rank0.ARRAY if name in ARRAY_RESULTS else Rank0.PYTHON if name in PYTHON_RESULTS else Rank0.SCALAR
 
 

@@ -104,11 +104,11 @@ class KnownArray(TracedArray):
         else:
             assert self._recreate is not None
             self._values = None
-            part = self._recreate()
-            self._op, self._view, self._memory = part._op, part._view, part._memory
+            view = self._recreate()
+            self._op, self._view, self._memory = view._op, view._view, view._memory
         for child in self._children:
-            if (found := child()) is not None:
-                found._become_traced()
+            if (array := child()) is not None:
+                array._become_traced()
 
     def overwrite(self, op: XlaOp) -> None:
         """Replace all elements, here and in all arrays that share the memory; see `TracedArray.overwrite`."""
@@ -151,18 +151,18 @@ class KnownArray(TracedArray):
     # -- NumPy's protocols: NumPy computes if all arguments are known
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        found = _known_arguments((inputs, kwargs))
-        if found is None:
+        known = _known_arguments((inputs, kwargs))
+        if known is None:
             return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
-        given, named = found
-        return _compute(getattr(ufunc, method), given, named, (inputs, kwargs), _no_views)
+        args, kwargs_ = known
+        return _compute(getattr(ufunc, method), args, kwargs_, (inputs, kwargs), _no_views)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        found = _known_arguments((args, kwargs))
-        if found is None:
+        known = _known_arguments((args, kwargs))
+        if known is None:
             return super().__array_function__(func, types, args, kwargs)
-        given, named = found
-        return _compute(func, given, named, (args, kwargs), lambda: func(*args, **kwargs))
+        known_args, known_kwargs = known
+        return _compute(func, known_args, known_kwargs, (args, kwargs), lambda: func(*args, **kwargs))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if self._values is None:
@@ -186,7 +186,7 @@ def _identity(op: XlaOp) -> XlaOp:
 
 
 def _no_views() -> NoReturn:
-    raise AssertionError("a ufunc gives no part of its operands")
+    raise AssertionError("a ufunc does not return views of its operands")
 
 
 def values_of(value: Any) -> Values | None:
@@ -242,10 +242,10 @@ def _known_arrays(value: Any) -> Iterator[KnownArray]:
 
 
 def _compute(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Any, given: Any, recreate: Callable[[], Any]
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Any, operands: Any, recreate: Callable[[], Any]
 ) -> Any:
     """Compute with NumPy and wrap arrays among the results as known ones."""
-    arrays = list(_known_arrays(given))
+    arrays = list(_known_arrays(operands))
     try:
         with np.errstate(all="ignore"):
             result = function(*args, **kwargs)
@@ -274,13 +274,19 @@ def _wrap_results(result: Any, arrays: Sequence[KnownArray], recreate: Callable[
 
 
 def _method(name: str) -> Callable[..., Any]:
-    plain = getattr(np.ndarray, name)
+    numpy_method = getattr(np.ndarray, name)
 
     def method(self: KnownArray, *args: Any, **kwargs: Any) -> Any:
-        found = _known_arguments(((self, *args), kwargs))
-        if found is not None:
-            given, named = found
-            return _compute(plain, given, named, ((self, *args), kwargs), lambda: getattr(self, name)(*args, **kwargs))
+        known = _known_arguments(((self, *args), kwargs))
+        if known is not None:
+            known_args, known_kwargs = known
+            return _compute(
+                numpy_method,
+                known_args,
+                known_kwargs,
+                ((self, *args), kwargs),
+                lambda: getattr(self, name)(*args, **kwargs),
+            )
         traced = getattr(TracedArray, name, None)
         return traced(self, *args, **kwargs) if traced else TracedArray.__getattr__(self, name)(*args, **kwargs)
 

@@ -35,7 +35,7 @@ def column_major(sizes: Sequence[int], dtype: Dtype) -> Memory:
     return row_major(sizes[::-1], dtype).transpose()
 
 
-def reshaped(memory: Memory, sizes: Sequence[int], order: Any = "C") -> Memory | None:
+def reshape_view(memory: Memory, sizes: Sequence[int], order: Any = "C") -> Memory | None:
     """Return a view of another shape; None if NumPy would have to copy."""
     try:
         return np.reshape(memory, tuple(sizes), order=order, copy=False)
@@ -69,7 +69,7 @@ def common_axes(memories: Sequence[Memory], rank: int, *, joined: bool = False) 
         Whether the operands are concatenated along a dimension: NumPy then compares from the first dimension on, else
         from the last one.
     """
-    steps = [_steps(memory, rank) for memory in memories]
+    steps = [_result_strides(memory, rank) for memory in memories]
     axes: list[int] = []
     for axis in range(rank) if joined else reversed(range(rank)):
         position = len(axes)
@@ -79,11 +79,11 @@ def common_axes(memories: Sequence[Memory], rank: int, *, joined: bool = False) 
                 break
             position = k if votes else position
         axes.insert(position, axis)
-    found = axes if joined else axes[::-1]
-    return tuple(found) if found != list(range(rank)) else None
+    order = axes if joined else axes[::-1]
+    return tuple(order) if order != list(range(rank)) else None
 
 
-def _steps(memory: Memory, rank: int) -> list[int]:
+def _result_strides(memory: Memory, rank: int) -> list[int]:
     """Return the strides along the dimensions of a result; 0 for broadcast ones."""
-    own = [0 if n == 1 else s for n, s in zip(memory.shape, memory.strides, strict=True)]
-    return [0] * (rank - len(own)) + own
+    strides = [0 if n == 1 else s for n, s in zip(memory.shape, memory.strides, strict=True)]
+    return [0] * (rank - len(strides)) + strides

@@ -71,21 +71,21 @@ def loop_types(
     DTypeError
         NumPy has no such loop.
     """
-    asked: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if dtype is not None:
-        asked["signature"] = dtype if isinstance(dtype, tuple) else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
+        options["signature"] = dtype if isinstance(dtype, tuple) else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
     if all(k is int for k in kinds):  # NumPy compares Python's integers as objects
         kinds = (WEAK_DTYPES[int],) * len(kinds)
-    wanted = (*[bool_as_array(k) for k in kinds], *[None] * ufunc.nout)
+    operand_types = (*[bool_as_array(k) for k in kinds], *[None] * ufunc.nout)
     rule = casting
-    if rule == "equiv" and any(isinstance(k, type) for k in wanted):  # NumPy crashes on this
+    if rule == "equiv" and any(isinstance(k, type) for k in operand_types):  # NumPy crashes on this
         _check_equivalent(kinds, loop_types(ufunc, kinds, dtype))
         casting = "no"
     try:
-        return tuple(ufunc.resolve_dtypes(wanted, casting=casting, **asked))  # type: ignore[arg-type]
+        return tuple(ufunc.resolve_dtypes(operand_types, casting=casting, **options))  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
-        found: Any = type(error)
-        raise _class_like(found)(_first_line(error).replace("rule 'no'", f"rule '{rule}'")) from None
+        error_class: Any = type(error)
+        raise _class_like(error_class)(_first_line(error).replace("rule 'no'", f"rule '{rule}'")) from None
 
 
 @lru_cache
@@ -96,18 +96,18 @@ def _class_like(error: Any) -> type[DTypeError]:
     return type("LoopError", (LoopError, error), {"__module__": __name__, "__doc__": LoopError.__doc__})
 
 
-def output_error(name: str, have: Dtype, wanted: Dtype, casting: str) -> DTypeError:
+def output_error(name: str, source: Dtype, target: Dtype, casting: str) -> DTypeError:
     """Return the error of results that cannot be cast to the type of ``out=``."""
     return _class_like(NumpyOutputError)(
-        f"Cannot cast ufunc '{name}' output from {have!r} to {wanted!r} with casting rule '{casting}'"
+        f"Cannot cast ufunc '{name}' output from {source!r} to {target!r} with casting rule '{casting}'"
     )
 
 
 def _check_equivalent(kinds: tuple[Kind, ...], types: tuple[Dtype, ...]) -> None:
     """Refuse Python numbers in a loop of another dtype than their own."""
-    for kind, wanted in zip(kinds, types, strict=False):
-        if isinstance(kind, type) and WEAK_DTYPES[kind] != wanted:
-            raise DTypeError(f"cannot cast Python {kind.__name__} to {wanted} under the casting rule 'equiv'")
+    for kind, dtype in zip(kinds, types, strict=False):
+        if isinstance(kind, type) and WEAK_DTYPES[kind] != dtype:
+            raise DTypeError(f"cannot cast Python {kind.__name__} to {dtype} under the casting rule 'equiv'")
 
 
 def bool_as_array(kind: Kind) -> Kind:

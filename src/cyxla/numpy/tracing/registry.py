@@ -38,8 +38,8 @@ class Row:
 
 
 _IMPLEMENTATIONS: dict[Callable[..., Any], Row] = {}
-_MODULES: dict[str, str] = {}  # modules of functions, by the function's full name
-NUMPY_ORIGINALS: dict[Any, Callable[..., Any]] = {}  # NumPy's functions by their substitutes
+_MODULES: dict[str, str] = {}  # full name of a function -> module that implements it
+NUMPY_ORIGINALS: dict[Any, Callable[..., Any]] = {}  # substitute -> NumPy's function
 
 
 def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], F]:
@@ -47,8 +47,8 @@ def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], 
 
     def register(implementation: F) -> F:
         for function in functions:
-            own = NUMPY_ORIGINALS.get(function, function)
-            _IMPLEMENTATIONS[own] = Row(own, implementation, note)
+            original = NUMPY_ORIGINALS.get(function, function)
+            _IMPLEMENTATIONS[original] = Row(original, implementation, note)
         return implementation
 
     return register
@@ -113,7 +113,7 @@ def full_name(function: Callable[..., Any]) -> str:
 
 _SCIMATH_NAMES = "sqrt log log2 log10 logn power arccos arcsin arctanh"
 ALTERNATIVES: dict[str, str] = {
-    f"lib.scimath.{name}": "np's function of x.astype(complex): the type of a result cannot depend on values"
+    f"lib.scimath.{name}": "call NumPy's function of x.astype(complex): the dtype of a result cannot depend on values"
     for name in _SCIMATH_NAMES.split()
 }  # hints for functions that are not implemented
 
@@ -123,5 +123,7 @@ def _nearest(name: str) -> str:
         return ALTERNATIVES[name]
     from difflib import get_close_matches
 
-    near = get_close_matches(name, [r.name for r in rows().values()], n=3, cutoff=0.5)
-    return f"near it: {', '.join(near)}" if near else "call it outside of the traced function, on arrays"
+    matches = get_close_matches(name, [r.name for r in rows().values()], n=3, cutoff=0.5)
+    return (
+        f"similar functions: {', '.join(matches)}" if matches else "call it outside of the traced function, on arrays"
+    )

@@ -49,7 +49,7 @@ def layout_of(array: TracedArray) -> Layout:
     return (None if axes is None else inverse(axes), array.writeable)
 
 
-def set_order(result: TracedArray, order: Any, given: Iterable[Any]) -> None:
+def set_order(result: TracedArray, order: Any, operands: Iterable[Any]) -> None:
     """Set the layout of a new array from ``order=`` and its operands.
 
     Parameters
@@ -58,7 +58,7 @@ def set_order(result: TracedArray, order: Any, given: Iterable[Any]) -> None:
         New array, not a view.
     order : str
         "C", "F", "A" or "K".
-    given : iterable of array
+    operands : iterable of array
         Operands, broadcast to `result`.
 
     Raises
@@ -72,7 +72,7 @@ def set_order(result: TracedArray, order: Any, given: Iterable[Any]) -> None:
     if letter == "F":
         result.set_memory(column_major(result.shape, result.dtype))
         return
-    memories = [memory for value in given if (memory := memory_of_value(value)) is not None]
+    memories = [memory for value in operands if (memory := memory_of_value(value)) is not None]
     if all(m.flags.c_contiguous for m in memories):
         return
     if letter == "A":
@@ -86,12 +86,12 @@ def set_order(result: TracedArray, order: Any, given: Iterable[Any]) -> None:
 
 def set_reduced_layout(result: TracedArray, memory: Memory, axes: Sequence[int]) -> None:
     """Set the layout of a reduction's result: the remaining dimensions keep their order."""
-    found = axes_of(memory)
-    if found is None or result.ndim < 2:
+    order = axes_of(memory)
+    if order is None or result.ndim < 2:
         return
-    kept = range(memory.ndim) if result.ndim == memory.ndim else [d for d in range(memory.ndim) if d not in axes]
-    positions = {d: k for k, d in enumerate(kept)}
-    result.set_memory(dense(result.shape, result.dtype, [positions[d] for d in found if d in positions]))
+    remaining = range(memory.ndim) if result.ndim == memory.ndim else [d for d in range(memory.ndim) if d not in axes]
+    positions = {d: k for k, d in enumerate(remaining)}
+    result.set_memory(dense(result.shape, result.dtype, [positions[d] for d in order if d in positions]))
 
 
 def axes_like(memory: Memory, letter: str, rank: int) -> tuple[int, ...] | None:
@@ -137,9 +137,9 @@ def set_result_layout(result: Any, name: str, args: Sequence[Any], kwargs: Mappi
     rule = _RULES.get(name)
     if rule is None or kwargs.get("out") is not None:
         return
-    for part in result if isinstance(result, (list, tuple)) else (result,):
-        if part.contiguous and part.ndim > 1 and part is not args[0]:
-            rule(part, args, kwargs)
+    for value in result if isinstance(result, (list, tuple)) else (result,):
+        if value.contiguous and value.ndim > 1 and value is not args[0]:
+            rule(value, args, kwargs)
 
 
 def _like_arguments(result: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -160,13 +160,13 @@ def _like_first_reduced(result: TracedArray, args: Sequence[Any], kwargs: Mappin
 
 
 def _like_list(axis: int | None, result: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    parts = [m for part in _flatten(args[0]) if (m := memory_of_value(part)) is not None]
-    if all(m.flags.c_contiguous for m in parts):
+    memories = [m for part in _flatten(args[0]) if (m := memory_of_value(part)) is not None]
+    if all(m.flags.c_contiguous for m in memories):
         return
     if axis is not None:
         axis = kwargs.get("axis", args[1] if len(args) > 1 else axis)
-        parts = [np.expand_dims(m, axis) for m in parts]
-    axes = common_axes(parts, result.ndim, joined=True)
+        memories = [np.expand_dims(m, axis) for m in memories]
+    axes = common_axes(memories, result.ndim, joined=True)
     if axes is not None:
         result.set_memory(dense(result.shape, result.dtype, axes))
 

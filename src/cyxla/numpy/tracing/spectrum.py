@@ -22,17 +22,17 @@ class Spectrum(TracedArray):
         Eigenvalues of the same matrices.
     """
 
-    __slots__ = ("_made", "eigenvalues")
+    __slots__ = ("_initial_op", "eigenvalues")
 
     def __init__(self, op: XlaOp, eigenvalues: XlaOp) -> None:
         super().__init__(op)
-        self._made = op
+        self._initial_op = op
         self.eigenvalues = eigenvalues
 
     @property
     def unchanged(self) -> bool:
         """True if the function has not written to the array since."""
-        return self.op is self._made
+        return self.op is self._initial_op
 
 
 def real_if_zero(results: Sequence[TracedArray]) -> tuple[tuple[int, int], ...]:

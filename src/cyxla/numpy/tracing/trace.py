@@ -39,7 +39,7 @@ _COMPILED = ("numpy/", "scipy/", "pyx/cyxla")  # Cython names frames of compiled
 _UNSUPPORTED_KINDS = "OSUTMmVgG"  # NumPy's type characters without an HLO element type
 _MIN_UNIFORM = 16  # least number of elements for which an array of equal numbers becomes a broadcast of a scalar
 _LOCAL = threading.local()
-_asarray: Any = np.asarray  # NumPy's own: `np.asarray` is a substitute while tracing
+_asarray: Any = np.asarray  # NumPy's own function; `np.asarray` is replaced while tracing
 _SOURCE_LINES: dict[tuple[CodeType, int], Metadata] = {}  # source lines by code object and bytecode offset
 _CACHE_LIMIT = 1 << 16
 _SHAPES: dict[tuple[Any, ...], Shape] = {}  # result shapes by opcode and operand shapes
@@ -114,11 +114,11 @@ class Program:
     @contextlib.contextmanager
     def bounded(self, bounds: str) -> Iterator[None]:
         """Set the mode of indices out of range within a context."""
-        before, self.bounds = self.bounds, bounds
+        previous, self.bounds = self.bounds, bounds
         try:
             yield
         finally:
-            self.bounds = before
+            self.bounds = previous
 
 
 class _Builder(XlaBuilder):
@@ -138,11 +138,11 @@ class _Builder(XlaBuilder):
             return super().add(opcode, operands, attrs)
         shape = _SHAPES.get((opcode, *[i.shape for i in inputs]))  # type: ignore[union-attr]
         if shape is None:
-            made = super().add(opcode, operands, attrs)
+            op = super().add(opcode, operands, attrs)
             if len(_SHAPES) > _CACHE_LIMIT:
                 _SHAPES.clear()
-            _SHAPES[opcode, *[i.shape for i in inputs]] = made.shape  # type: ignore[union-attr]
-            return made
+            _SHAPES[opcode, *[i.shape for i in inputs]] = op.shape  # type: ignore[union-attr]
+            return op
         self._last = XlaOp(self, self._computation.add(opcode, inputs, shape=shape, metadata=self._metadata))  # type: ignore[arg-type]
         return self._last
 
@@ -150,9 +150,9 @@ class _Builder(XlaBuilder):
         """Return the module itself, without a copy; it is verified when it is compiled."""
         if self._error is not None:
             raise self._error
-        found = self._root(root).instruction
-        assert found is not None  # no error, so every operation exists
-        self._computation.root = found
+        root_instruction = self._root(root).instruction
+        assert root_instruction is not None  # no error, so every operation exists
+        self._computation.root = root_instruction
         self._built = True
         return self._module
 
@@ -160,13 +160,13 @@ class _Builder(XlaBuilder):
 def _source_line(frame: FrameType | None) -> Metadata:
     if frame is None:
         return ()
-    at = (frame.f_code, frame.f_lasti)
-    found = _SOURCE_LINES.get(at)
-    if found is None:
+    key = (frame.f_code, frame.f_lasti)
+    metadata = _SOURCE_LINES.get(key)
+    if metadata is None:
         if len(_SOURCE_LINES) > _CACHE_LIMIT:
             _SOURCE_LINES.clear()
-        found = _SOURCE_LINES[at] = (("source_file", frame.f_code.co_filename), ("source_line", frame.f_lineno))
-    return found
+        metadata = _SOURCE_LINES[key] = (("source_file", frame.f_code.co_filename), ("source_line", frame.f_lineno))
+    return metadata
 
 
 class Trace:
@@ -223,13 +223,13 @@ class Trace:
         if op.builder is self.builder:
             return op
         assert op.instruction is not None
-        found = self._captured.get(op.instruction)
-        if found is None:
-            outer = self.parent.capture(op) if self.parent is not None else escaped()
-            found = self.parameter(outer.shape, "captured")
-            self.captures.append((outer, found))
-            self._captured[op.instruction] = found
-        return found
+        parameter = self._captured.get(op.instruction)
+        if parameter is None:
+            outer = self.parent.capture(op) if self.parent is not None else raise_escaped()
+            parameter = self.parameter(outer.shape, "captured")
+            self.captures.append((outer, parameter))
+            self._captured[op.instruction] = parameter
+        return parameter
 
     def constant(self, value: Any, dtype: Dtype | None = None) -> XlaOp:
         """Return a constant for a number or array.
@@ -250,15 +250,15 @@ class Trace:
 
     def number(self, value: float | complex, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
         """Return a Python number as a constant, broadcast to a shape."""
-        text = None if type(value) is int else repr(value)  # tells 0.0 from -0.0
+        text = None if type(value) is int else repr(value)  # distinguishes 0.0 and -0.0
         key = (value, text, type(value), dtype, sizes)
-        found = self._numbers.get(key)
-        if found is None:
+        constant = self._numbers.get(key)
+        if constant is None:
             with np.errstate(over="ignore"):
-                found = self.constant(value, dtype)
-            found = xla.broadcast_in_dim(found, sizes, ()) if sizes else found
-            self._numbers[key] = found
-        return found
+                constant = self.constant(value, dtype)
+            constant = xla.broadcast_in_dim(constant, sizes, ()) if sizes else constant
+            self._numbers[key] = constant
+        return constant
 
     def _scalar(self, value: Any, dtype: Dtype) -> XlaOp:
         key = (dtype, _asarray(value, dtype).tobytes())
@@ -266,22 +266,22 @@ class Trace:
             self._constants[key] = xla.constant(self.builder, value, from_numpy(dtype))
         return self._constants[key]
 
-    def fail_if(self, bad: XlaOp, number: XlaOp, make: Callable[[int], Exception]) -> None:
-        """Make runs in which `bad` holds raise an error.
+    def fail_if(self, failed: XlaOp, number: XlaOp, make_error: Callable[[int], Exception]) -> None:
+        """Make runs in which `failed` holds raise an error.
 
         Parameters
         ----------
-        bad : XlaOp
+        failed : XlaOp
             pred[], the condition of failure.
         number : XlaOp
-            s64[], the argument of `make`.
-        make : callable
+            s64[], the argument of `make_error`.
+        make_error : callable
             Function from that number to the exception.
         """
-        self.program.checks.append(Check(make, user_line()))
+        self.program.checks.append(Check(make_error, user_line()))
         code = self.constant(len(self.program.checks), np.dtype(np.int64))
-        none = self.constant(0, np.dtype(np.int64))
-        self.failures.append((xla.select(bad, code, none), number))
+        zero = self.constant(0, np.dtype(np.int64))
+        self.failures.append((xla.select(failed, code, zero), number))
 
     def first_failure(self) -> tuple[XlaOp, XlaOp] | None:
         """Return error code and offending number of the first failure of a run, both s64; None if nothing can fail."""
@@ -289,8 +289,8 @@ class Trace:
             return None
         code, number = self.failures[0]
         for later_code, later_number in self.failures[1:]:
-            earlier = xla.ne(code, self.constant(0, np.dtype(np.int64)))
-            code, number = xla.select(earlier, code, later_code), xla.select(earlier, number, later_number)
+            has_failed = xla.ne(code, self.constant(0, np.dtype(np.int64)))
+            code, number = xla.select(has_failed, code, later_code), xla.select(has_failed, number, later_number)
         return code, number
 
     def failure(self) -> XlaOp | None:
@@ -309,13 +309,13 @@ class Trace:
 
 def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> bool:
     size = array.dtype.itemsize
-    if size in (1, 2, 4, 8):  # by bits: -0.0 is not 0.0
-        whole = np.dtype(f"u{size}")
-        return bool((np.ascontiguousarray(array).view(whole) == first.view(whole)).all())
+    if size in (1, 2, 4, 8):  # compare bits, since -0.0 == 0.0
+        bits = np.dtype(f"u{size}")
+        return bool((np.ascontiguousarray(array).view(bits) == first.view(bits)).all())
     return np.ascontiguousarray(array).tobytes() == first.tobytes() * array.size
 
 
-def escaped() -> NoReturn:
+def raise_escaped() -> NoReturn:
     """Raise the error of a traced value that is used after its trace has ended, or by another thread.
 
     Raises
@@ -325,7 +325,7 @@ def escaped() -> NoReturn:
     """
     raise TraceError(
         "a traced value is used after the function that it belongs to has ended, or by another thread",
-        where=user_line(), hint="return it from the function instead of keeping it elsewhere",
+        where=user_line(), hint="return it from the function instead of storing it elsewhere",
     )  # fmt: skip
 
 
@@ -350,8 +350,8 @@ def require_current() -> Trace:
     TraceError
         This thread is not tracing.
     """
-    found = current()
-    return found if found is not None else escaped()
+    trace = current()
+    return trace if trace is not None else raise_escaped()
 
 
 @contextlib.contextmanager
@@ -373,8 +373,8 @@ def user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        inside = _INTERNAL_FILES.get(filename)  # on the path of every instruction
-        if inside is False or (inside is None and not is_internal(filename)):
+        internal = _INTERNAL_FILES.get(filename)  # inlined for speed: runs for every instruction
+        if internal is False or (internal is None and not is_internal(filename)):
             break
         frame = frame.f_back
     return frame
@@ -382,20 +382,20 @@ def user_frame() -> FrameType | None:
 
 def warn_user(message: str, category: type[Warning]) -> None:
     """Emit a warning that points to the line of the user's program."""
-    found, level = user_frame(), 1
+    target, level = user_frame(), 1
     frame: FrameType | None = sys._getframe(0)
-    while frame is not None and frame is not found:
+    while frame is not None and frame is not target:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
 def is_internal(filename: str) -> bool:
     """Return True if a file belongs to this package, to NumPy or to SciPy."""
-    found = _INTERNAL_FILES.get(filename)
-    if found is None:
+    internal = _INTERNAL_FILES.get(filename)
+    if internal is None:
         compiled = filename.endswith(".pyx") and filename.startswith(_COMPILED)
-        found = _INTERNAL_FILES[filename] = compiled or filename.startswith(_INTERNAL)
-    return found
+        internal = _INTERNAL_FILES[filename] = compiled or filename.startswith(_INTERNAL)
+    return internal
 
 
 def user_line() -> str:

@@ -15,7 +15,7 @@ from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.frames import user_operation
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshaped, row_major
+from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshape_view, row_major
 from cyxla.numpy.tracing.promotion import Dtype, Kind
 from cyxla.numpy.tracing.trace import Trace
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -104,9 +104,9 @@ class TracedArray:
     @property
     def dtype(self) -> Dtype:
         """Element type."""
-        found = self._op.shape.dtype.numpy_dtype
-        assert found is not None
-        return found
+        dtype = self._op.shape.dtype.numpy_dtype
+        assert dtype is not None
+        return dtype
 
     @property
     def aval(self) -> Shape:
@@ -122,7 +122,7 @@ class TracedArray:
     def shape(self, sizes: Any) -> None:
         new, old, view = self.reshape(sizes).shape, self.shape, self._view
         if self._memory is not None:
-            memory = reshaped(self._memory, new)
+            memory = reshape_view(self._memory, new)
             if memory is None:
                 raise AttributeError("Incompatible shape for in-place modification: use x.reshape(sizes)")
             self._memory = memory
@@ -198,15 +198,15 @@ class TracedArray:
         """Return a view of this array, in row-major order unless `memory` gives another layout; see `View`."""
         op = self.op
         sizes = op.shape.dims
-        made = (kind or TracedArray)(read(_capture(op)), memory=memory, rank0=Rank0.ARRAY)
-        if self.ndim == 0 and self.rank0 is not Rank0.ARRAY:  # a scalar, which shares memory with nothing
-            return made
+        view = (kind or TracedArray)(read(_capture(op)), memory=memory, rank0=Rank0.ARRAY)
+        if self.ndim == 0 and self.rank0 is not Rank0.ARRAY:  # a scalar shares no memory
+            return view
         # An assignment to the shape of the base changes its sizes, but not those of the view.
-        made._view = View(
-            self, lambda base: read(_reshaped(base, sizes)),
-            write and (lambda base, new: _reshaped(write(_reshaped(base, sizes), new), base.shape.dims)), op,
+        view._view = View(
+            self, lambda base: read(_reshape_op(base, sizes)),
+            write and (lambda base, new: _reshape_op(write(_reshape_op(base, sizes), new), base.shape.dims)), op,
         )  # fmt: skip
-        return made
+        return view
 
     def overwrite(self, op: XlaOp) -> None:
         """Replace all elements, here and in all arrays that share the memory.
@@ -225,8 +225,8 @@ class TracedArray:
         """
         if self.owner is not _trace.current():
             raise TraceError(
-                f"a loop or branch writes to {self!r}, which it has from outside", where=_trace.user_line(),
-                hint="hand the array in as part of the state, and return it",
+                f"a loop or branch writes to {self!r}, which was created outside of it", where=_trace.user_line(),
+                hint="pass the array as part of the carry, and return it",
             )  # fmt: skip
         view = self._view
         if view is None:
@@ -250,53 +250,61 @@ class TracedArray:
         return hooks.call_function(func, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        self._refuse("become a NumPy array", _NO_ARRAY)
+        self._raise_no_value("be converted to a NumPy array", _NO_ARRAY_HINT)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return np
 
     # -- operations that need values, which all raise
 
-    def _refuse(self, what: str, hint: str) -> NoReturn:
+    def _raise_no_value(self, operation: str, hint: str) -> NoReturn:
         if _trace.current() is None:
-            _trace.escaped()
-        what, hint = _ERRORS_OUTSIDE.get(user_operation(), (what, hint))
+            _trace.raise_escaped()
+        operation, hint = _USER_OPERATION_ERRORS.get(user_operation(), (operation, hint))
         where = _trace.user_line()
-        raise TraceError(f"{self._describe()} cannot {what}: it has no value while tracing", where=where, hint=hint)
+        raise TraceError(
+            f"{self._describe()} cannot {operation}: it has no value while tracing", where=where, hint=hint
+        )
 
     def _describe(self) -> str:
         origin = self.origin or _source_line_of(self._op)
         return f"traced {self.dtype}[{','.join(map(str, self.shape))}]" + (f" ({origin})" if origin else "")
 
     def __bool__(self) -> NoReturn:
-        self._refuse("decide a branch", "np.where, or cyxla.cond, while_loop or fori_loop; all sizes are plain numbers")
+        self._raise_no_value(
+            "be used as a condition", "use np.where, cyxla.cond, while_loop or fori_loop; sizes are Python numbers"
+        )
 
     def __int__(self) -> NoReturn:
-        self._refuse("become an int", "mark the argument static, or keep it an array: x.astype(int)")
+        self._raise_no_value("be converted to an int", "make the argument static, or keep it an array: x.astype(int)")
 
     def __float__(self) -> NoReturn:
-        self._refuse("become a float", "keep it an array: x.astype(float), and np.sin(x) in place of math.sin(x)")
+        self._raise_no_value(
+            "be converted to a float", "keep it an array: x.astype(float), and np.sin(x) instead of math.sin(x)"
+        )
 
     def __complex__(self) -> NoReturn:
-        self._refuse("become a complex", "keep it an array: x.astype(complex)")
+        self._raise_no_value("be converted to a complex", "keep it an array: x.astype(complex)")
 
     def __index__(self) -> NoReturn:
-        self._refuse("be an index or a size", "mark the argument static; cyxla.fori_loop counts to a traced number")
+        self._raise_no_value(
+            "be used as an index or a size", "make the argument static; cyxla.fori_loop takes traced bounds"
+        )
 
     def __hash__(self) -> NoReturn:
-        self._refuse("be a key or in a set", "mark the argument static")
+        self._raise_no_value("be hashed, as for a key or a set", "make the argument static")
 
     def item(self, *args: Any) -> NoReturn:
         """Raise `TraceError`."""
-        self._refuse("become a Python number", "index it instead: x[0]")
+        self._raise_no_value("be converted to a Python number", "index it instead: x[0]")
 
     def tolist(self) -> NoReturn:
         """Raise `TraceError`."""
-        self._refuse("become a list", "return it from the function first")
+        self._raise_no_value("be converted to a list", "return it from the function first")
 
     def tobytes(self, order: str = "C") -> NoReturn:
         """Raise `TraceError`."""
-        self._refuse("become bytes", "return it from the function first")
+        self._raise_no_value("be converted to bytes", "return it from the function first")
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -309,7 +317,7 @@ class TracedArray:
         return (self[k] for k in range(len(self)))
 
     def __contains__(self, value: Any) -> NoReturn:
-        self._refuse("tell what is in it", "np.any(x == value) is the traced answer")
+        self._raise_no_value("be searched by `in`", "use np.any(x == value)")
 
     def __copy__(self) -> Any:
         return self.copy()
@@ -318,7 +326,7 @@ class TracedArray:
         return self.copy()
 
     def __reduce__(self) -> NoReturn:
-        self._refuse("be pickled", "return it from the function first")
+        self._raise_no_value("be pickled", "return it from the function first")
 
     def __repr__(self) -> str:
         return f"TracedArray({self.dtype}{list(self.shape)}{', weak' if self.weak else ''})"
@@ -332,8 +340,8 @@ class TracedArray:
         return hooks.at(self)
 
     def __getitem__(self, key: Any) -> TracedArray:
-        made: TracedArray = hooks.get_item(self, key)
-        return made
+        result: TracedArray = hooks.get_item(self, key)
+        return result
 
     def __setitem__(self, key: Any, value: Any) -> None:
         hooks.set_item(self, key, value)
@@ -341,7 +349,7 @@ class TracedArray:
     def __getattr__(self, name: str) -> Any:
         if name == "__array_interface__":
             raise AttributeError(
-                "traced arrays have no strides; np.lib.stride_tricks.sliding_window_view takes windows"
+                "traced arrays have no memory; use np.lib.stride_tricks.sliding_window_view for windows"
             )
         if name.startswith("__"):
             raise AttributeError(name)
@@ -355,15 +363,15 @@ def _has_own_ufuncs(value: Any) -> bool:
     return not isinstance(value, (np.ndarray, TracedArray)) and hasattr(type(value), "__array_ufunc__")
 
 
-_NO_ARRAY = "NumPy's functions take it, x.astype(t) converts it, np.array([x, y]) makes an array of several"
-#: Errors of lines that combine a traced value with one that is not traced, whose class then asks for values.
-_ERRORS_OUTSIDE = {
+_NO_ARRAY_HINT = "pass it to NumPy's functions, convert it by x.astype(t), or join several by np.array([x, y])"
+#: Errors of lines that combine a traced value with an object that is not traced and needs its value.
+_USER_OPERATION_ERRORS = {
     "look up": (
-        "be an index of a NumPy array or container from outside",
-        "np.take(table, i), or np.asarray(table)[i]; cyxla.switch(i, functions) calls one of several",
+        "index a NumPy array or container that is not traced",
+        "use np.take(table, i) or np.asarray(table)[i]; cyxla.switch(i, functions) calls one of several functions",
     ),
     "store": (
-        "be written to a NumPy array from outside, or be an index of it",
+        "be written to a NumPy array that is not traced, or index it",
         "write to a copy, np.array(table), and return that",
     ),
 }
@@ -378,11 +386,11 @@ for _name in _BOUNDARY_METHODS:
 
 def _source_line_of(op: XlaOp) -> str:
     """Return the source line of an operation for messages."""
-    known = dict(op.instruction.metadata) if op.instruction is not None else {}
-    return f"made at {known['source_file']}:{known['source_line']}" if "source_line" in known else ""
+    metadata = dict(op.instruction.metadata) if op.instruction is not None else {}
+    return f"made at {metadata['source_file']}:{metadata['source_line']}" if "source_line" in metadata else ""
 
 
-def _reshaped(op: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
+def _reshape_op(op: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
     return op if op.shape.dims == sizes else xla.reshape(op, sizes)
 
 
@@ -405,14 +413,14 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
         The dtype of the value cannot be compiled.
     """
     if isinstance(value, TracedArray):
-        made = value
-    elif isinstance(value, (list, tuple)) and _holds_traced(value):
-        made = _stack_members(value)
+        array = value
+    elif isinstance(value, (list, tuple)) and _contains_traced(value):
+        array = _stack_members(value)
     else:
-        made = _constant(value)
-    if dtype is None or made.dtype == np.dtype(dtype):
-        return made
-    return cast(made, dtype)
+        array = _constant(value)
+    if dtype is None or array.dtype == np.dtype(dtype):
+        return array
+    return cast(array, dtype)
 
 
 _PYTHON_TYPES = (bool, int, float, complex)
@@ -436,7 +444,7 @@ def _constant(value: Any) -> TracedArray:
     return TracedArray(_trace.require_current().constant(array), weak, memory=memory, rank0=rank0)
 
 
-def require_plain(value: Any, what: str) -> None:
+def require_plain(value: Any, name: str) -> None:
     """Refuse subclasses of arrays with operators of their own, and arrays with labels.
 
     Raises
@@ -445,8 +453,8 @@ def require_plain(value: Any, what: str) -> None:
         The value is an instance of such a class.
     """
     if isinstance(value, (np.matrix, np.ma.MaskedArray)):
-        raise arguments.with_own_operators(value, what)
-    arguments.require_values_alone(value, what)
+        raise arguments.with_own_operators(value, name)
+    arguments.require_values_alone(value, name)
 
 
 def is_traced(value: Any) -> bool:
@@ -470,16 +478,16 @@ def require_sizes(*sizes: Any) -> None:
                 n.__index__()
 
 
-def _holds_traced(values: Any) -> bool:
+def _contains_traced(values: Any) -> bool:
     if isinstance(values, (list, tuple)):
-        return any(map(_holds_traced, values))
+        return any(map(_contains_traced, values))
     return isinstance(values, TracedArray)
 
 
 def _stack_members(values: Sequence[Any]) -> TracedArray:
     stack: Any = np.stack  # dispatches to this package
-    made: TracedArray = stack([as_traced(v) for v in values])
-    return made
+    result: TracedArray = stack([as_traced(v) for v in values])
+    return result
 
 
 def value_of(array: TracedArray) -> XlaOp:

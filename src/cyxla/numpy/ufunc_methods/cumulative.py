@@ -25,13 +25,18 @@ def cumulative(op: XlaOp, opcode: str, axis: int) -> XlaOp:
     sizes = op.shape.dims
     if not all(sizes) or sizes[axis] == 1:
         return op
-    wide = values.widened(op) if opcode in ("add", "multiply") else op
+    accumulator = values.widened(op) if opcode in ("add", "multiply") else op
     window = [n if d == axis else 1 for d, n in enumerate(sizes)]
-    before = [(n - 1 if d == axis else 0, 0) for d, n in enumerate(sizes)]
-    joined = xla.reduce_window(
-        wide, _start(wide, opcode), scalar_computation(opcode, wide.shape.dtype), window, [1] * len(sizes), before
+    padding = [(n - 1 if d == axis else 0, 0) for d, n in enumerate(sizes)]
+    prefixes = xla.reduce_window(
+        accumulator,
+        _start(accumulator, opcode),
+        scalar_computation(opcode, accumulator.shape.dtype),
+        window,
+        [1] * len(sizes),
+        padding,
     )
-    return joined if wide is op else xla.convert(joined, op.shape.dtype)
+    return prefixes if accumulator is op else xla.convert(prefixes, op.shape.dtype)
 
 
 def _start(op: XlaOp, opcode: str) -> XlaOp:

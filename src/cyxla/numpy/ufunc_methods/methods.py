@@ -32,7 +32,7 @@ _OPCODES: dict[np.ufunc, str] = {
     np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum", np.logical_or: "or",
     np.logical_and: "and",
 }  # fmt: skip
-_MAX_UNROLLED = 16  # longest unrolled reduction; longer ones are loops
+_MAX_UNROLLED = 16  # greatest number of rows for which the loop of a reduction is unrolled
 _MAX_SEGMENTS = 1024
 
 
@@ -57,10 +57,10 @@ def _element_type(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any = No
     DTypeError
         There is no loop whose operands and result have one dtype.
     """
-    asked: dict[str, Any] = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
-    before = None if dtype is not None or out is None else out.dtype
+    options: dict[str, Any] = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
+    out_dtype = None if dtype is not None or out is None else out.dtype
     try:
-        types = ufunc.resolve_dtypes((before, array.dtype, None), reduction=True, casting="unsafe", **asked)
+        types = ufunc.resolve_dtypes((out_dtype, array.dtype, None), reduction=True, casting="unsafe", **options)
     except TypeError as error:
         raise DTypeError(str(error)) from None
     if types[0] != types[1] or types[1] != types[2]:
@@ -83,22 +83,22 @@ def reduce(
     emit = _binary_emitter(ufunc, "reduce")
     if ufunc in REDUCTIONS:
         return reduce_by_opcode(ufunc, array, axis, dtype, out, keepdims, initial, where)
-    given = as_traced(array)
-    axes = axes_of(axis, given.ndim)
-    wanted = _element_type(ufunc, given, dtype, _single(out))
-    _check_reduction(ufunc, given, axes, initial, where)
-    op = _merge_axes(convert(value_of(given), wanted), axes)
-    start = _start(ufunc, initial, wanted)
+    source = as_traced(array)
+    axes = axes_of(axis, source.ndim)
+    element_dtype = _element_type(ufunc, source, dtype, _single(out))
+    _check_reduction(ufunc, source, axes, initial, where)
+    op = _merge_axes(convert(value_of(source), element_dtype), axes)
+    start = _start(ufunc, initial, element_dtype)
     if where is not True:
-        mask = _merge_axes(mask_of(where, given.shape), axes)
-        made = _reduce_rows_where(emit, op, mask, _number(start, wanted))
+        mask = _merge_axes(mask_of(where, source.shape), axes)
+        result = _reduce_rows_where(emit, op, mask, _number(start, element_dtype))
     else:
-        made = _reduce_rows(ufunc, emit, op, [] if start is None else [_number(start, wanted)])
-    kept = [n for d, n in enumerate(given.shape) if d not in axes]
-    made = broadcast_to(made, kept)
+        result = _reduce_rows(ufunc, emit, op, [] if start is None else [_number(start, element_dtype)])
+    remaining = [n for d, n in enumerate(source.shape) if d not in axes]
+    result = broadcast_to(result, remaining)
     if flag(keepdims):
-        made = xla.reshape(made, kept_sizes(given.shape, axes))
-    return to_outputs([TracedArray(made)], _single(out), True, "unsafe", ufunc.__name__)
+        result = xla.reshape(result, kept_sizes(source.shape, axes))
+    return to_outputs([TracedArray(result)], _single(out), True, "unsafe", ufunc.__name__)
 
 
 def _start(ufunc: np.ufunc, initial: Any, dtype: Dtype) -> Any:
@@ -112,31 +112,31 @@ def _number(value: Any, dtype: Dtype) -> XlaOp:
     """Return an initial value as a constant; a known one is checked as by storing it in an array."""
     if is_traced(value):
         return convert_checked(as_traced(value), dtype)
-    held = np.empty((), dtype)
-    held[()] = value
-    return _trace.require_current().constant(held)
+    cell = np.empty((), dtype)
+    cell[()] = value
+    return _trace.require_current().constant(cell)
 
 
-def _check_reduction(ufunc: np.ufunc, given: TracedArray, axes: Sequence[int], initial: Any, where: Any) -> None:
-    name, has = f"reduction operation '{ufunc.__name__}'", initial not in (NOT_GIVEN, None)
+def _check_reduction(ufunc: np.ufunc, source: TracedArray, axes: Sequence[int], initial: Any, where: Any) -> None:
+    name, has_initial = f"reduction operation '{ufunc.__name__}'", initial not in (NOT_GIVEN, None)
     if len(axes) > 1 and ufunc not in _REORDERABLE:
         raise ValueError(f"{name} is not reorderable, so at most one axis may be specified")
-    if has or (ufunc.identity is not None and initial is NOT_GIVEN):
+    if has_initial or (ufunc.identity is not None and initial is NOT_GIVEN):
         return
     if where is not True:
         raise ValueError(f"{name} does not have an identity, so to use a where mask one has to specify 'initial'")
-    kept = prod(n for d, n in enumerate(given.shape) if d not in axes)
-    if kept and not all(given.shape[d] for d in axes):
+    remaining = prod(n for d, n in enumerate(source.shape) if d not in axes)
+    if remaining and not all(source.shape[d] for d in axes):
         raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
 
 
 def _merge_axes(op: XlaOp, axes: Sequence[int]) -> XlaOp:
     """Merge the dimensions to be reduced into one, the first."""
     sizes = op.shape.dims
-    kept = [d for d in range(len(sizes)) if d not in axes]
+    remaining = [d for d in range(len(sizes)) if d not in axes]
     if axes != tuple(range(len(axes))):
-        op = xla.transpose(op, [*axes, *kept])
-    return xla.reshape(op, (prod(sizes[d] for d in axes), *[sizes[d] for d in kept]))
+        op = xla.transpose(op, [*axes, *remaining])
+    return xla.reshape(op, (prod(sizes[d] for d in axes), *[sizes[d] for d in remaining]))
 
 
 def _row(op: XlaOp, position: int) -> XlaOp:
@@ -169,40 +169,40 @@ def _reduce_in_order(emit: Emit, start: XlaOp, rows: Sequence[XlaOp]) -> tuple[X
         combined = emit(value_of(before), value_of(parts[0]))
         if len(parts) > 1:
             combined = xla.select(value_of(parts[1]), combined, value_of(before))
-        made = TracedArray(combined)
-        return made, made
+        combined_array = TracedArray(combined)
+        return combined_array, combined_array
 
-    last, each = scan(step, TracedArray(start), [TracedArray(r) for r in rows])
-    return value_of(last), value_of(each)
+    final, partials = scan(step, TracedArray(start), [TracedArray(r) for r in rows])
+    return value_of(final), value_of(partials)
 
 
 def _combine_broadcast(emit: Emit, x: XlaOp, y: XlaOp) -> XlaOp:
-    made: XlaOp = emit(broadcast_to(x, y.shape.dims), y)
-    return made
+    combined: XlaOp = emit(broadcast_to(x, y.shape.dims), y)
+    return combined
 
 
 def _reduce_tree(emit: Emit, op: XlaOp) -> XlaOp:
     """Reduce along the first dimension as a tree, by combining halves."""
     while (count := op.shape.dims[0]) > 1:
         half = count // 2
-        both: XlaOp = emit(xla.slice_in_dim(op, 0, half), xla.slice_in_dim(op, half, 2 * half))
-        op = both if count % 2 == 0 else xla.concatenate([both, xla.slice_in_dim(op, count - 1, count)], 0)
+        combined: XlaOp = emit(xla.slice_in_dim(op, 0, half), xla.slice_in_dim(op, half, 2 * half))
+        op = combined if count % 2 == 0 else xla.concatenate([combined, xla.slice_in_dim(op, count - 1, count)], 0)
     return _row(op, 0)
 
 
 def _reduce_rows_where(emit: Emit, op: XlaOp, mask: XlaOp, start: XlaOp) -> XlaOp:
-    found = broadcast_to(start, op.shape.dims[1:])
+    accumulator = broadcast_to(start, op.shape.dims[1:])
     if op.shape.dims[0] > _MAX_UNROLLED:
-        return _reduce_in_order(emit, found, [op, mask])[0]
+        return _reduce_in_order(emit, accumulator, [op, mask])[0]
     for k in range(op.shape.dims[0]):
-        found = xla.select(_row(mask, k), emit(found, _row(op, k)), found)
-    return found
+        accumulator = xla.select(_row(mask, k), emit(accumulator, _row(op, k)), accumulator)
+    return accumulator
 
 
 # -- accumulate
 
 
-def _one_axis(axis: Any, given: TracedArray, method: str) -> int:
+def _one_axis(axis: Any, source: TracedArray, method: str) -> int:
     """Return the single axis of a method that does not support several.
 
     Raises
@@ -212,8 +212,8 @@ def _one_axis(axis: Any, given: TracedArray, method: str) -> int:
     ValueError
         Several axes are given.
     """
-    axes = axes_of(axis, given.ndim)
-    if given.ndim == 0:
+    axes = axes_of(axis, source.ndim)
+    if source.ndim == 0:
         raise TypeError(f"cannot {method} on a scalar")
     if len(axes) != 1:
         raise ValueError(f"{method} does not allow multiple axes")
@@ -223,12 +223,12 @@ def _one_axis(axis: Any, given: TracedArray, method: str) -> int:
 def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
     """Compute inclusive prefixes along an axis."""
     emit = _binary_emitter(ufunc, "accumulate")
-    given = as_traced(array)
-    along = _one_axis(axis, given, "accumulate")
-    op = convert(value_of(given), _element_type(ufunc, given, dtype, _single(out)))
-    made = TracedArray(_prefixes(ufunc, emit, op, along))
-    set_order(made, "K", [given])
-    return to_outputs([made], _single(out), True, "unsafe", ufunc.__name__)
+    source = as_traced(array)
+    dimension = _one_axis(axis, source, "accumulate")
+    op = convert(value_of(source), _element_type(ufunc, source, dtype, _single(out)))
+    result = TracedArray(_prefixes(ufunc, emit, op, dimension))
+    set_order(result, "K", [source])
+    return to_outputs([result], _single(out), True, "unsafe", ufunc.__name__)
 
 
 def _prefixes(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
@@ -251,19 +251,19 @@ def _prefixes(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
 def _prefixes_in_order(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
     order = [axis, *(d for d in range(op.shape.rank) if d != axis)]
     rows = xla.transpose(op, order)
-    each = _reduce_in_order(emit, _row(rows, 0), [_rows_from(rows, 1)])[1]
-    made = xla.concatenate([xla.slice_in_dim(rows, 0, 1), each], 0)
-    return xla.transpose(made, [order.index(d) for d in range(op.shape.rank)])
+    partials = _reduce_in_order(emit, _row(rows, 0), [_rows_from(rows, 1)])[1]
+    prefixes = xla.concatenate([xla.slice_in_dim(rows, 0, 1), partials], 0)
+    return xla.transpose(prefixes, [order.index(d) for d in range(op.shape.rank)])
 
 
 def _prefixes_by_doubling(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
     """Compute prefixes by doubling: combine each element with the one 1, 2, 4 .. before it."""
-    count, reach = op.shape.dims[axis], 1
-    while reach < count:
-        head = xla.slice_in_dim(op, 0, reach, dimension=axis)
-        before, after = (xla.slice_in_dim(op, low, low + count - reach, dimension=axis) for low in (0, reach))
+    count, distance = op.shape.dims[axis], 1
+    while distance < count:
+        head = xla.slice_in_dim(op, 0, distance, dimension=axis)
+        before, after = (xla.slice_in_dim(op, low, low + count - distance, dimension=axis) for low in (0, distance))
         op = xla.concatenate([head, emit(before, after)], axis)
-        reach *= 2
+        distance *= 2
     return op
 
 
@@ -279,30 +279,30 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: An
         The indices are traced.
     """
     emit = _binary_emitter(ufunc, "reduceat")
-    given = as_traced(array)
+    source = as_traced(array)
     if isinstance(indices, TracedArray):
         raise UnimplementedError(
             f"{ufunc.__name__}.reduceat with traced indices cannot be traced", where=_trace.user_line(),
-            hint="mark them static, or use np.add.at with the numbers of the segments",
+            hint="make the indices static, or use np.add.at with an index of the segment for each element",
         )  # fmt: skip
     positions = np.asarray(indices).astype(np.intp)
     if positions.ndim != 1:
         raise ValueError(f"the indices of {ufunc.__name__}.reduceat have {positions.ndim} dimensions, not 1")
-    along = _one_axis(axis, given, "reduceat")
-    count = given.shape[along]
+    dimension = _one_axis(axis, source, "reduceat")
+    count = source.shape[dimension]
     for k in positions.tolist():
         if not 0 <= k < count:
             raise OutOfRangeError(f"index {k} out-of-bounds in {ufunc.__name__}.reduceat [0, {count})")
-    op = convert(value_of(given), _element_type(ufunc, given, dtype, _single(out)))
-    made = _segments(ufunc, emit, op, [*positions.tolist(), count], along)
-    return to_outputs([TracedArray(made)], _single(out), True, "unsafe", ufunc.__name__)
+    op = convert(value_of(source), _element_type(ufunc, source, dtype, _single(out)))
+    result = _segments(ufunc, emit, op, [*positions.tolist(), count], dimension)
+    return to_outputs([TracedArray(result)], _single(out), True, "unsafe", ufunc.__name__)
 
 
 def _segments(ufunc: np.ufunc, emit: Emit, op: XlaOp, bounds: Sequence[int], axis: int) -> XlaOp:
     if len(bounds) - 1 > _MAX_SEGMENTS:
         raise UnimplementedError(
             f"{ufunc.__name__}.reduceat of more than {_MAX_SEGMENTS} segments cannot be traced",
-            hint="np.add.at with the numbers of the segments",
+            hint="use np.add.at with an index of the segment for each element",
         )
     if len(bounds) == 1:
         return xla.slice_in_dim(op, 0, 0, dimension=axis)
@@ -329,10 +329,10 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
     if ufunc.nin != 2:
         raise ValueError("outer product only supported for binary functions")
     first, second = as_traced(a), as_traced(b)
-    more = (None,) * second.ndim
-    whole = TracedArray(xla.reshape(value_of(first), (*first.shape, *[1] * second.ndim)))
-    whole.set_memory(first.memory[(..., *more)])
-    return call(ufunc, (whole, TracedArray(value_of(second), memory=second.memory)), **kwargs)
+    new_axes = (None,) * second.ndim
+    expanded = TracedArray(xla.reshape(value_of(first), (*first.shape, *[1] * second.ndim)))
+    expanded.set_memory(first.memory[(..., *new_axes)])
+    return call(ufunc, (expanded, TracedArray(value_of(second), memory=second.memory)), **kwargs)
 
 
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
@@ -348,7 +348,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
     if not isinstance(a, TracedArray):
         raise TraceError(
             f"{ufunc.__name__}.at cannot write traced values to a NumPy array", where=_trace.user_line(),
-            hint="np.zeros_like of a traced array, or x.copy() of an argument, can be written to",
+            hint="write to a traced array, such as np.zeros_like(x) or x.copy() of a traced x",
         )  # fmt: skip
     if ufunc.nout != 1 or ufunc.nin > 2:
         raise ValueError("Only unary and binary ufuncs supported at this time")
@@ -361,40 +361,40 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
             f"{ufunc.__name__}.at of {a.dtype} with {value.dtype} cannot be traced", where=_trace.user_line(),
             hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
         )  # fmt: skip
-    wide = a if types[0] == a.dtype else TracedArray(convert(value_of(a), types[0]))
-    given = TracedArray(convert(value_of(value), types[0]))
-    combiner = _combiner(ufunc, wide.aval.dtype, a.dtype)
+    promoted = a if types[0] == a.dtype else TracedArray(convert(value_of(a), types[0]))
+    operand = TracedArray(convert(value_of(value), types[0]))
+    combiner = _combiner(ufunc, promoted.aval.dtype, a.dtype)
     if _needs_loop(combiner):
-        _update_in_order(wide, indices, given, combiner)
+        _update_in_order(promoted, indices, operand, combiner)
     else:
-        scatter_at(wide, indices, given, combiner)
-    if wide is not a:
-        made = TracedArray(convert(value_of(wide), a.dtype))
+        scatter_at(promoted, indices, operand, combiner)
+    if promoted is not a:
+        result = TracedArray(convert(value_of(promoted), a.dtype))
         if not np.can_cast(a.dtype, types[0]) or (a.dtype.itemsize == 8 and a.dtype.kind in "iu"):
-            # others may not survive the two conversions
+            # elements that are not updated keep their values, which the two conversions may change
             changed = as_traced(np.broadcast_to(np.False_, a.shape)).copy()
             changed[indices] = True
-            chosen: Any = np.where  # dispatches to this package
-            made = chosen(changed, made, a)
-        a.overwrite(value_of(made))
+            where: Any = np.where  # dispatches to this package
+            result = where(changed, result, a)
+        a.overwrite(value_of(result))
 
 
-def _combiner(ufunc: np.ufunc, dtype: ElementType, kept: Dtype) -> str | XlaComputation:
+def _combiner(ufunc: np.ufunc, dtype: ElementType, array_dtype: Dtype) -> str | XlaComputation:
     """Return the combiner of an element and a value; the result is representable in the array's dtype."""
     opcode = _OPCODES.get(ufunc)
-    if opcode in ("add", "multiply") and dtype is not ElementType.PRED and dtype.numpy_dtype == kept:
+    if opcode in ("add", "multiply") and dtype is not ElementType.PRED and dtype.numpy_dtype == array_dtype:
         return str(opcode)
-    inner = Trace(f"{ufunc.__name__}_at")
-    with tracing(inner):
-        element, value = (inner.parameter(Shape.array(dtype), name) for name in ("element", "value"))
-        made = convert(emitter_of(ufunc)(*(element, value)[: ufunc.nin]), kept)
-        made = xla.convert(made, dtype) if made.shape.dtype is not dtype else made
-    if inner.failures:
+    trace = Trace(f"{ufunc.__name__}_at")
+    with tracing(trace):
+        element, value = (trace.parameter(Shape.array(dtype), name) for name in ("element", "value"))
+        combined = convert(emitter_of(ufunc)(*(element, value)[: ufunc.nin]), array_dtype)
+        combined = xla.convert(combined, dtype) if combined.shape.dtype is not dtype else combined
+    if trace.failures:
         raise UnimplementedError(
             f"{ufunc.__name__}.at of {dtype} cannot be traced: it would have to check its operands",
             where=_trace.user_line(), hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
         )  # fmt: skip
-    return inner.build(made)
+    return trace.build(combined)
 
 
 #: Opcodes that no backend supports between reading an element and writing it.
@@ -407,24 +407,24 @@ def _needs_loop(combiner: str | XlaComputation) -> bool:
     return any(i.opcode in _LOOP_OPCODES for c in combiner.module().computations.values() for i in c.instructions)
 
 
-def _update_in_order(array: TracedArray, indices: Any, given: TracedArray, combiner: Any) -> None:
+def _update_in_order(array: TracedArray, indices: Any, operand: TracedArray, combiner: Any) -> None:
     """Update the elements named by indices in order."""
     from cyxla.numpy.control.loops import fori_loop
     from cyxla.numpy.indexing.access import get
 
-    numbers: Any = np.arange(array.size).reshape(array.shape)
-    positions = get(as_traced(numbers), indices)
+    flat_positions: Any = np.arange(array.size).reshape(array.shape)
+    positions = get(as_traced(flat_positions), indices)
     flat_indices = np.ravel(positions)
-    values: Any = np.ravel(TracedArray(broadcast_to(value_of(given), positions.shape)))
+    values: Any = np.ravel(TracedArray(broadcast_to(value_of(operand), positions.shape)))
 
-    def step(k: Any, now: Any) -> Any:
+    def step(k: Any, flat: Any) -> Any:
         position = flat_indices[k]
-        operands = [value_of(now[position]), value_of(values[k])]
-        return now.at[position].set(TracedArray(xla.call(operands[0].builder, combiner, operands)))
+        operands = [value_of(flat[position]), value_of(values[k])]
+        return flat.at[position].set(TracedArray(xla.call(operands[0].builder, combiner, operands)))
 
     if flat_indices.size:
-        made = fori_loop(0, flat_indices.size, step, np.ravel(array))
-        array.overwrite(xla.reshape(value_of(made), array.shape))
+        result = fori_loop(0, flat_indices.size, step, np.ravel(array))
+        array.overwrite(xla.reshape(value_of(result), array.shape))
 
 
 METHODS: dict[str, Callable[..., Any]] = {

@@ -35,21 +35,21 @@ class Reduction:
     ----------
     opcode : str
         Opcode of the HLO instruction that combines two elements.
-    boolean : str
+    pred_opcode : str
         Opcode for bools.
     start : callable
         Function from a value to the identity in its dtype.
     promotes : bool
         Whether small integers are reduced as 64-bit ones.
-    empty : bool
+    allows_empty : bool
         Whether a reduction of no elements has a result.
     """
 
     opcode: str
-    boolean: str
+    pred_opcode: str
     start: Callable[[XlaOp], XlaOp]
     promotes: bool = False
-    empty: bool = True
+    allows_empty: bool = True
 
 
 def _least(op: XlaOp) -> XlaOp:
@@ -60,10 +60,10 @@ def _greatest(op: XlaOp) -> XlaOp:
     return _extreme(op, True, complex(np.inf, np.inf), values.max_value)
 
 
-def _extreme(op: XlaOp, boolean: bool, number: complex, other: Callable[[XlaOp], XlaOp]) -> XlaOp:
+def _extreme(op: XlaOp, boolean: bool, complex_value: complex, real_value: Callable[[XlaOp], XlaOp]) -> XlaOp:
     if op.shape.dtype is ElementType.PRED:
         return values.scalar(op, boolean)
-    return values.scalar(op, number) if values.is_complex(op) else other(op)
+    return values.scalar(op, complex_value) if values.is_complex(op) else real_value(op)
 
 
 def _constant_start(number: int) -> Callable[[XlaOp], XlaOp]:
@@ -81,8 +81,8 @@ def _max_value(op: XlaOp) -> int:
 REDUCTIONS: Final[dict[np.ufunc, Reduction]] = {
     np.add: Reduction("add", "or", _constant_start(0), promotes=True),
     np.multiply: Reduction("multiply", "and", _constant_start(1), promotes=True),
-    np.maximum: Reduction("maximum", "or", _least, empty=False),
-    np.minimum: Reduction("minimum", "and", _greatest, empty=False),
+    np.maximum: Reduction("maximum", "or", _least, allows_empty=False),
+    np.minimum: Reduction("minimum", "and", _greatest, allows_empty=False),
     np.logical_or: Reduction("or", "or", _constant_start(0)),
     np.logical_and: Reduction("and", "and", _constant_start(1)),
     np.bitwise_or: Reduction("or", "or", _constant_start(0)),
@@ -130,13 +130,13 @@ def axes_of(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]
     if axis is None:
         return tuple(range(rank))
     if rank == 0 and of_scalars and not isinstance(axis, (tuple, list)):
-        if index(axis) in (0, -1):  # a scalar has this one axis
+        if index(axis) in (0, -1):  # NumPy allows this axis for scalars
             return ()
         raise AxisError(index(axis), 0)
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
-    given = axis if isinstance(axis, tuple) else (index(axis),)  # NumPy would try to iterate over a traced one
-    return tuple(sorted(normalize_axis_tuple(given, rank)))
+    axes = axis if isinstance(axis, tuple) else (index(axis),)  # NumPy would try to iterate over a traced one
+    return tuple(sorted(normalize_axis_tuple(axes, rank)))
 
 
 def axis_of(axis: Any, rank: int) -> int:
@@ -165,14 +165,14 @@ def reduce_op(
     With `has_initial` the caller adds an initial value, and the result keeps the sign of zero.
     """
     row = REDUCTIONS[ufunc]
-    wide = values.widened(op) if row.promotes else op
+    accumulated = values.widened(op) if row.promotes else op
     if not axes:
         return op
-    start = identity_of(ufunc, wide) if has_initial else row.start(wide)
-    made = xla.reduce(wide, start, combiner_of(ufunc, wide.shape.dtype), tuple(axes))
+    start = identity_of(ufunc, accumulated) if has_initial else row.start(accumulated)
+    result = xla.reduce(accumulated, start, combiner_of(ufunc, accumulated.shape.dtype), tuple(axes))
     if keepdims:
-        made = xla.reshape(made, kept_sizes(op.shape.dims, axes))
-    return made if wide is op else xla.convert(made, op.shape.dtype)
+        result = xla.reshape(result, kept_sizes(op.shape.dims, axes))
+    return result if accumulated is op else xla.convert(result, op.shape.dtype)
 
 
 def identity_of(ufunc: np.ufunc, op: XlaOp) -> XlaOp:
@@ -203,7 +203,7 @@ def combine(ufunc: np.ufunc, x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _opcode(row: Reduction, dtype: ElementType) -> str:
-    return row.boolean if dtype is ElementType.PRED else row.opcode
+    return row.pred_opcode if dtype is ElementType.PRED else row.opcode
 
 
 def _needs_comparison(row: Reduction, dtype: ElementType) -> bool:
@@ -213,8 +213,8 @@ def _needs_comparison(row: Reduction, dtype: ElementType) -> bool:
 def not_less(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compare complex numbers by ``x >= y``, real parts first; False for nan."""
     (a, b), (c, d) = ((xla.real(v), xla.imag(v)) for v in (x, y))
-    whole = xla.and_(xla.eq(b, b), xla.eq(d, d))
-    return xla.or_(xla.and_(xla.gt(a, c), whole), xla.and_(xla.eq(a, c), xla.ge(b, d)))
+    ordered = xla.and_(xla.eq(b, b), xla.eq(d, d))
+    return xla.or_(xla.and_(xla.gt(a, c), ordered), xla.and_(xla.eq(a, c), xla.ge(b, d)))
 
 
 def reduce(
@@ -230,44 +230,47 @@ def reduce(
     """
     row = REDUCTIONS.get(ufunc)
     if row is None:
-        raise UnimplementedError(f"{ufunc.__name__}.reduce cannot be traced", hint="np.add, np.maximum and others can")
-    given = as_traced(array)
+        raise UnimplementedError(
+            f"{ufunc.__name__}.reduce cannot be traced",
+            hint="use np.add, np.maximum or another reduction with an identity",
+        )
+    source = as_traced(array)
     mask = None if selects_all(where) else mask_from(where)
-    axes = axes_of(axis, given.ndim)
+    axes = axes_of(axis, source.ndim)
     target = out[0] if isinstance(out, tuple) else out
-    op = _convert_elements(ufunc, given, type_of(ufunc, given, dtype, target), dtype)
+    op = _convert_elements(ufunc, source, type_of(ufunc, source, dtype, target), dtype)
     if not has_start(row, initial):
-        _refuse_empty(op, axes, mask is not None, ufunc)
+        _check_not_empty(op, axes, mask is not None, ufunc)
     has_initial = initial is not NOT_GIVEN and initial is not None
     if mask is not None:
-        skipped = identity_of(ufunc, op) if has_initial else row.start(op)
-        op = xla.select(mask_of(mask, op.shape.dims), op, broadcast_to(skipped, op.shape.dims))
-    made = _reduced(ufunc, op, axes, flag(keepdims), given, has_initial)
+        neutral = identity_of(ufunc, op) if has_initial else row.start(op)
+        op = xla.select(mask_of(mask, op.shape.dims), op, broadcast_to(neutral, op.shape.dims))
+    reduced = _reduce_in_source_width(ufunc, op, axes, flag(keepdims), source, has_initial)
     if has_initial:
-        made = combine(ufunc, initial_of(initial, made), made)
-    result = reduction_to_out(made, target, ufunc.__name__)
-    if target is None and not given.contiguous:
-        set_reduced_layout(result, given.memory, axes)
+        reduced = combine(ufunc, initial_of(initial, reduced), reduced)
+    result = reduction_to_out(reduced, target, ufunc.__name__)
+    if target is None and not source.contiguous:
+        set_reduced_layout(result, source.memory, axes)
     return result
 
 
 def has_start(row: Reduction, initial: Any) -> bool:
     """Return True if a reduction has an initial value: the identity or the caller's; None is neither."""
-    return initial is not None and (row.empty or initial is not NOT_GIVEN)
+    return initial is not None and (row.allows_empty or initial is not NOT_GIVEN)
 
 
-def _reduced(
-    ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray, has_initial: bool
+def _reduce_in_source_width(
+    ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, source: TracedArray, has_initial: bool
 ) -> XlaOp:  # fmt: skip
     """Reduce; bools whose reduction is not over the last dimension are reduced in the width of their source."""
-    wide = _SAME_WIDTH.get(given.itemsize) if ufunc in _LOGICAL else None
-    if wide is None or not axes or given.ndim - 1 in axes:
+    width = _SAME_WIDTH.get(source.itemsize) if ufunc in _LOGICAL else None
+    if width is None or not axes or source.ndim - 1 in axes:
         return reduce_op(ufunc, op, axes, keepdims, has_initial=has_initial)
-    made = reduce_op(ufunc, xla.convert(op, wide), axes, keepdims)
-    return xla.ne(made, values.zeros_like(made))
+    result = reduce_op(ufunc, xla.convert(op, width), axes, keepdims)
+    return xla.ne(result, values.zeros_like(result))
 
 
-def reduction_to_out(made: XlaOp, out: Any, name: str) -> Any:
+def reduction_to_out(result: XlaOp, out: Any, name: str) -> Any:
     """Return a result, written to ``out=`` of the same shape and any dtype if given.
 
     Raises
@@ -276,9 +279,9 @@ def reduction_to_out(made: XlaOp, out: Any, name: str) -> Any:
         The shape of ``out=`` differs.
     """
     target = out[0] if isinstance(out, tuple) else out
-    if target is not None and tuple(target.shape) != made.shape.dims:
-        raise ShapeError(_shape_message(name, target.shape, made.shape.dims))
-    return to_outputs([TracedArray(made)], target, True, "unsafe", name)
+    if target is not None and tuple(target.shape) != result.shape.dims:
+        raise ShapeError(_shape_message(name, target.shape, result.shape.dims))
+    return to_outputs([TracedArray(result)], target, True, "unsafe", name)
 
 
 _REDUCTION_NAMES = {
@@ -291,23 +294,23 @@ _REDUCTION_NAMES = {
 }
 
 
-def _shape_message(name: str, have: Sequence[int], wanted: Sequence[int]) -> str:
+def _shape_message(name: str, out_shape: Sequence[int], result_shape: Sequence[int]) -> str:
     """Return the message for an ``out=`` of another shape, NumPy's where it has one."""
     if name in ("argmax", "argmin"):
         return f"output array does not match result of np.{name}."
-    if len(have) == len(wanted):
-        return f"{name}: out= has sizes {list(have)}, the result has {list(wanted)}"
+    if len(out_shape) == len(result_shape):
+        return f"{name}: out= has shape {tuple(out_shape)}, but the result has shape {tuple(result_shape)}"
     return (
         f"output parameter for reduction operation {_REDUCTION_NAMES.get(name, name)} has the wrong number of "
-        f"dimensions: Found {len(have)} but expected {len(wanted)}"
+        f"dimensions: Found {len(out_shape)} but expected {len(result_shape)}"
     )
 
 
-def _convert_elements(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: Any) -> XlaOp:
+def _convert_elements(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, requested: Any) -> XlaOp:
     """Convert the elements to the dtype of the reduction."""
     if ufunc in _LOGICAL:
-        if asked is not None and dtype.kind != "b":
-            raise DTypeError(f"{ufunc.__name__} gives bools, not {dtype}")
+        if requested is not None and dtype.kind != "b":
+            raise DTypeError(f"{ufunc.__name__} returns bools, not {dtype}")
         return convert(value_of(array), np.dtype(bool))
     if ufunc in _BITWISE and dtype.kind not in "biu":
         raise DTypeError(f"ufunc '{ufunc.__name__}' is not supported for the type {dtype}")
@@ -317,12 +320,12 @@ def _convert_elements(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: 
 def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
     """Return NumPy's dtype of a reduction: the requested one, that of ``out=``, or the array's, promoted."""
     if dtype is not None:
-        asked: Dtype = np.dtype(dtype)
-        return asked
+        requested: Dtype = np.dtype(dtype)
+        return requested
     if out is not None:
         try:
             return result_type(array.dtype, out.dtype)
-        except DTypeError:  # bfloat16 has nothing in common with most types
+        except DTypeError:  # NumPy has no common dtype of bfloat16 and most others
             return array.dtype
     promoted = _PROMOTED.get(array.dtype.kind) if REDUCTIONS[ufunc].promotes else None
     return array.dtype if promoted is None or array.itemsize > promoted.itemsize else promoted
@@ -337,11 +340,13 @@ def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
     """Broadcast ``where=`` to the shape of the array as bools."""
     mask = value_of(mask_from(where))
     if len(mask.shape.dims) > len(sizes) or np.broadcast_shapes(mask.shape.dims, sizes) != tuple(sizes):
-        raise ShapeError(f"where= of {mask.shape} does not fit an array of sizes {list(sizes)}")
+        raise ShapeError(
+            f"where= of shape {mask.shape.dims} cannot be broadcast to the shape {tuple(sizes)} of the array"
+        )
     return broadcast_to(mask, sizes)
 
 
-def _refuse_empty(op: XlaOp, axes: Sequence[int], masked: bool, ufunc: np.ufunc) -> None:
+def _check_not_empty(op: XlaOp, axes: Sequence[int], masked: bool, ufunc: np.ufunc) -> None:
     """Refuse reductions that may have no elements and have no identity."""
     if masked:
         raise ShapeError(f"{_no_identity(ufunc)}, so where= needs initial=")
@@ -353,18 +358,18 @@ def _no_identity(ufunc: np.ufunc) -> str:
     return f"reduction operation {ufunc.__name__} which has no identity"
 
 
-def initial_of(initial: Any, made: XlaOp) -> XlaOp:
+def initial_of(initial: Any, results: XlaOp) -> XlaOp:
     """Broadcast ``initial=`` to the results in their dtype; NumPy stores it in an array."""
-    dtype = values.numpy_type(made)
+    dtype = values.numpy_type(results)
     if known_values(initial) is not None:
         cell = np.zeros((), dtype)
-        cell[()] = initial if np.ndim(initial) == 0 else _refuse_sequence()
-        start = xla.constant(made.builder, cell, made.shape.dtype)
+        cell[()] = initial if np.ndim(initial) == 0 else _raise_sequence_error()
+        start = xla.constant(results.builder, cell, results.shape.dtype)
     else:
-        given = as_traced(initial)
-        start = convert_checked(given, dtype) if given.ndim == 0 else _refuse_sequence()
-    return broadcast_to(start, made.shape.dims)
+        initial_array = as_traced(initial)
+        start = convert_checked(initial_array, dtype) if initial_array.ndim == 0 else _raise_sequence_error()
+    return broadcast_to(start, results.shape.dims)
 
 
-def _refuse_sequence() -> Any:
+def _raise_sequence_error() -> Any:
     raise ValueError("setting an array element with a sequence.")

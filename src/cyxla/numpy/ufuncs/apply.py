@@ -23,7 +23,9 @@ Emit = Callable[..., Any]
 _IGNORED = ("subok",)
 _WEAK = (int, float, complex)
 _EMITTERS: dict[np.ufunc, Emit] = {}
-_DIRECT_LOOPS: dict[tuple[Any, ...], Dtype | None] = {}  # loop dtype by operands, None if they need conversion
+_DIRECT_LOOPS: dict[
+    tuple[Any, ...], Dtype | None
+] = {}  # loop dtype by operand types, None if operands must be converted
 
 
 def emitter_of(ufunc: np.ufunc) -> Emit:
@@ -34,18 +36,20 @@ def emitter_of(ufunc: np.ufunc) -> Emit:
     UnimplementedError
         The ufunc is not supported.
     """
-    found = _EMITTERS.get(ufunc)
-    if found is not None:
-        return found
+    emitter = _EMITTERS.get(ufunc)
+    if emitter is not None:
+        return emitter
     from cyxla.numpy.ufuncs.table import find
 
-    found = find(ufunc)
-    if found is None:
+    emitter = find(ufunc)
+    if emitter is None:
         raise UnimplementedError(
-            f"{full_name(ufunc)} cannot be traced", where=_trace.user_line(), hint="docs/numpy.md lists what can"
+            f"{full_name(ufunc)} cannot be traced",
+            where=_trace.user_line(),
+            hint="docs/numpy.md lists the functions that can",
         )
-    _EMITTERS[ufunc] = found
-    return found
+    _EMITTERS[ufunc] = emitter
+    return emitter
 
 
 def call(
@@ -58,10 +62,10 @@ def call(
     signature: Any = None,
     casting: str = "same_kind",
     order: Any = "K",
-    **rest: Any,
+    **keywords: Any,
 ) -> Any:
     """Call an element-wise ufunc; the keywords are NumPy's."""
-    for name in rest:
+    for name in keywords:
         if name not in _IGNORED:
             raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
     if len(inputs) > ufunc.nin:  # outputs may be given by position
@@ -97,7 +101,7 @@ def requested_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Sign
     elif not isinstance(signature, tuple):
         raise TypeError("the signature object to ufunc must be a string or a tuple.")
     if len(signature) == 1:
-        raise TypeError("a signature of one type does not say whose it is: use dtype=")
+        raise TypeError("a signature of one type is ambiguous: use dtype=")
     if len(signature) != ufunc.nargs:
         raise ValueError(f"a type-tuple must have {ufunc.nargs} items for {ufunc.__name__}, got {len(signature)}")
     return tuple(None if t is None else _supported_dtype(ufunc, t) for t in signature)
@@ -125,13 +129,13 @@ def _supported_dtype(ufunc: np.ufunc, dtype: Any) -> Dtype:
     UnimplementedError
         The dtype is not supported by programs.
     """
-    wanted: Dtype = np.dtype(dtype)
-    if wanted.kind == "O" or wanted.name in ("float128", "complex256"):
+    requested: Dtype = np.dtype(dtype)
+    if requested.kind == "O" or requested.name in ("float128", "complex256"):
         raise UnimplementedError(
-            f"numpy.{full_name(ufunc)} of {wanted} cannot be traced", where=_trace.user_line(),
-            hint="numbers of up to 64 bits, and complex128, can",
+            f"numpy.{full_name(ufunc)} of {requested} cannot be traced", where=_trace.user_line(),
+            hint="use numbers of up to 64 bits, or complex128",
         )  # fmt: skip
-    return wanted
+    return requested
 
 
 _CASTING_RULES = ("no", "equiv", "safe", "same_kind", "same_value", "unsafe")
@@ -151,54 +155,60 @@ def compute(
     emit = emitter_of(ufunc)
     direct = _direct_operands(ufunc, inputs) if dtype is None and casting == "same_kind" else None
     if direct is not None:
-        made = emit(*direct)
-        return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
+        outputs = emit(*direct)
+        return [TracedArray(m) for m in outputs] if isinstance(outputs, tuple) else [TracedArray(outputs)]
     if ufunc in (np.equal, np.not_equal) and any(map(equals_no_number, inputs)):
         return [_never_equal(ufunc, inputs)]
-    if ufunc in _COMPARISONS and dtype is None and (found := compare_with_unrepresentable(ufunc, inputs)) is not None:
-        return [found]
-    given: list[Any] = [x if type(x) in _WEAK else _convert_operand(x, ufunc) for x in inputs]
-    kinds = [type(x) if type(x) in _WEAK else x.kind for x in given]
+    if (
+        ufunc in _COMPARISONS
+        and dtype is None
+        and (known_result := compare_with_unrepresentable(ufunc, inputs)) is not None
+    ):
+        return [known_result]
+    converted: list[Any] = [x if type(x) in _WEAK else _convert_operand(x, ufunc) for x in inputs]
+    kinds = [type(x) if type(x) in _WEAK else x.kind for x in converted]
     if ufunc in _COMPARISONS:
-        kinds = [_comparison_kind(x, k) for x, k in zip(given, kinds, strict=True)]
+        kinds = [_comparison_kind(x, k) for x, k in zip(converted, kinds, strict=True)]
     types = loop_types(ufunc, tuple(kinds), dtype, casting)
-    ops = [number(x, t) if type(x) in _WEAK else convert_checked(x, t) for x, t in zip(given, types, strict=False)]
-    made = emit(*(broadcast_together(ops, ufunc.__name__) if len(ops) > 1 else ops))
-    return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
+    ops = [number(x, t) if type(x) in _WEAK else convert_checked(x, t) for x, t in zip(converted, types, strict=False)]
+    outputs = emit(*(broadcast_together(ops, ufunc.__name__) if len(ops) > 1 else ops))
+    return [TracedArray(m) for m in outputs] if isinstance(outputs, tuple) else [TracedArray(outputs)]
 
 
 def _direct_operands(ufunc: np.ufunc, inputs: Sequence[Any]) -> list[XlaOp] | None:
     """Return the operands if they need no conversion, the most frequent case: equal shapes, and dtypes of a loop."""
     trace = _trace.require_current()
-    like: XlaOp | None = None
-    given: list[Any] = []
+    reference: XlaOp | None = None
+    operands_: list[Any] = []
     for x in inputs:
         if type(x) is TracedArray:
             op = x.op
-            like = op if like is None else like
-            if x.weak is not None or op.builder is not trace.builder or op.shape != like.shape:
+            reference = op if reference is None else reference
+            if x.weak is not None or op.builder is not trace.builder or op.shape != reference.shape:
                 return None
-            given.append(op)
+            operands_.append(op)
         elif type(x) is float or type(x) is int:
-            given.append(x)
+            operands_.append(x)
         else:
             return None
-    if like is None:
+    if reference is None:
         return None
-    key = (ufunc, like.shape.dtype, *map(type, given))
+    key = (ufunc, reference.shape.dtype, *map(type, operands_))
     dtype = _DIRECT_LOOPS[key] if key in _DIRECT_LOOPS else _direct_loop(key)
     if dtype is None:
         return None
-    return [x if type(x) is XlaOp else trace.number(x, dtype, like.shape.dims) for x in given]
+    return [x if type(x) is XlaOp else trace.number(x, dtype, reference.shape.dims) for x in operands_]
 
 
 def _direct_loop(key: tuple[Any, ...]) -> Dtype | None:
     """Return the dtype of a loop that takes operands unconverted; Python integers only as floats, without overflow."""
     ufunc, element, *kinds = key
-    own: Dtype = element.numpy_dtype
-    types = loop_types(ufunc, tuple([own if k is XlaOp else k for k in kinds]), None, "same_kind")[: len(kinds)]
-    fits = all(t == own for t in types) and (own.kind == "f" or int not in kinds)
-    _DIRECT_LOOPS[key] = own if fits else None
+    element_dtype: Dtype = element.numpy_dtype
+    types = loop_types(ufunc, tuple([element_dtype if k is XlaOp else k for k in kinds]), None, "same_kind")[
+        : len(kinds)
+    ]
+    is_direct = all(t == element_dtype for t in types) and (element_dtype.kind == "f" or int not in kinds)
+    _DIRECT_LOOPS[key] = element_dtype if is_direct else None
     return _DIRECT_LOOPS[key]
 
 
@@ -222,11 +232,11 @@ def number(value: int | float | complex, dtype: Dtype) -> XlaOp:
         The dtype cannot hold the integer, as in NumPy.
     """
     if type(value) is int and dtype.kind in "iub":
-        _refuse_overflow(value, dtype if dtype.kind != "b" else np.dtype(np.int64))
+        _check_in_range(value, dtype if dtype.kind != "b" else np.dtype(np.int64))
     return _trace.require_current().number(value, dtype, ())
 
 
-def _refuse_overflow(value: int, dtype: Dtype) -> None:
+def _check_in_range(value: int, dtype: Dtype) -> None:
     info = np.iinfo(dtype)
     if not info.min <= value <= info.max:
         raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
@@ -244,22 +254,22 @@ def convert_checked(array: TracedArray, dtype: Dtype) -> XlaOp:
     if array.weak is int and dtype.kind in "iu" and op.instruction is not None:
         literal = op.instruction.attrs.get("literal")
         if literal is not None:
-            _refuse_overflow(int(literal.array), dtype)
+            _check_in_range(int(literal.array), dtype)
         elif dtype.itemsize < 8 or dtype.kind == "u":
-            _check_overflow(op, dtype)
+            _fail_if_overflow(op, dtype)
     return convert(op, dtype)
 
 
-def _check_overflow(op: XlaOp, dtype: Dtype) -> None:
+def _fail_if_overflow(op: XlaOp, dtype: Dtype) -> None:
     """Make runs raise an error if a Python integer, an argument of the program, is out of range of a dtype."""
     trace = _trace.require_current()
     if trace.program.bounds != "raise" or op.shape.rank:
         return
     info = np.iinfo(dtype)
-    bad = xla.lt(op, trace.constant(info.min, np.dtype(np.int64)))
+    out_of_range = xla.lt(op, trace.constant(info.min, np.dtype(np.int64)))
     if info.max < 2**63 - 1:
-        bad = xla.or_(bad, xla.gt(op, trace.constant(info.max, np.dtype(np.int64))))
-    trace.fail_if(bad, op, lambda n: OverflowError(f"Python integer {n} out of bounds for {dtype}"))
+        out_of_range = xla.or_(out_of_range, xla.gt(op, trace.constant(info.max, np.dtype(np.int64))))
+    trace.fail_if(out_of_range, op, lambda n: OverflowError(f"Python integer {n} out of bounds for {dtype}"))
 
 
 _COMPARISONS: dict[np.ufunc, tuple[bool, bool]] = {
@@ -273,14 +283,14 @@ def compare_with_unrepresentable(ufunc: np.ufunc, inputs: Sequence[Any]) -> Trac
     if sum(type(x) is int for x in inputs) != 1:
         return None
     swapped = type(inputs[0]) is int
-    number, other = (inputs[0], inputs[1]) if swapped else (inputs[1], inputs[0])
+    python_int, other = (inputs[0], inputs[1]) if swapped else (inputs[1], inputs[0])
     array = as_traced(other)
     if array.weak or array.dtype.kind not in "iu":
         return None
     info = np.iinfo(array.dtype)
-    if info.min <= number <= info.max:
+    if info.min <= python_int <= info.max:
         return None
-    above = (number > info.max) != swapped
+    above = (python_int > info.max) != swapped
     return as_traced(np.broadcast_to(np.bool_(_COMPARISONS[ufunc][0 if above else 1]), array.shape))
 
 
@@ -295,7 +305,7 @@ def _convert_operand(value: Any, ufunc: np.ufunc) -> TracedArray:
     if isinstance(value, Number) and not isinstance(value, (int, float, complex, np.generic)):
         raise UnimplementedError(
             f"numpy.{full_name(ufunc)} of a {type(value).__name__} cannot be traced", where=_trace.user_line(),
-            hint="make it a float first: float(value)",
+            hint="convert it first: float(value)",
         )  # fmt: skip
     return as_traced(value)
 
@@ -344,8 +354,8 @@ def to_outputs(results: Sequence[TracedArray], out: Any, where: Any, casting: st
     """Return the results of a ufunc, masked by ``where=`` and written to ``out=`` if given."""
     targets = out if isinstance(out, tuple) else (out,)
     targets = (*targets, *[None] * (len(results) - len(targets)))
-    given = [_to_output(r, t, where, casting, name) for r, t in zip(results, targets, strict=True)]
-    return given[0] if len(given) == 1 else tuple(given)
+    outputs = [_to_output(r, t, where, casting, name) for r, t in zip(results, targets, strict=True)]
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def _to_output(result: TracedArray, target: Any, where: Any, casting: str, name: str) -> Any:
@@ -364,7 +374,9 @@ def _to_output(result: TracedArray, target: Any, where: Any, casting: str, name:
     if where is not True:
         value = value_of(_select_where(TracedArray(value), target, where))
         if value.shape.dims != target.shape:
-            raise ShapeError(f"{name}: where= does not fit out= of {target.aval}", where=_trace.user_line())
+            raise ShapeError(
+                f"{name}: where= cannot be broadcast to out= of shape {target.shape}", where=_trace.user_line()
+            )
     target.overwrite(value)
     return target
 
@@ -386,7 +398,7 @@ def _copy_output(target: np.ndarray[Any, Any], name: str) -> TracedArray:
     if not is_augmented_assignment():
         raise TraceError(
             f"{name}: out= is a NumPy array, which traced values cannot be written to", where=_trace.user_line(),
-            hint="use the result, or give a traced array: np.empty_like(x)",
+            hint="use the result, or pass a traced array: np.empty_like(x)",
         )  # fmt: skip
     return as_traced(target.copy())
 
@@ -408,5 +420,7 @@ def mask_from(where: Any) -> TracedArray:
 
 
 def _select_where(result: TracedArray, other: TracedArray, where: Any) -> TracedArray:
-    mask, yes, no = broadcast_together([value_of(mask_from(where)), value_of(result), value_of(other)], "where")
-    return TracedArray(xla.select(mask, yes, no))
+    mask, if_true, if_false = broadcast_together(
+        [value_of(mask_from(where)), value_of(result), value_of(other)], "where"
+    )
+    return TracedArray(xla.select(mask, if_true, if_false))

@@ -42,10 +42,10 @@ def _absolute(z: XlaOp) -> XlaOp:
 def _absolute_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     if cts[0] is None:
         return [None]
-    size = xla.select(xla.eq(outs[0], full(outs[0], 0)), full(outs[0], 1), outs[0])
-    share = xla.divide(cts[0], size)
+    magnitude = xla.select(xla.eq(outs[0], full(outs[0], 0)), full(outs[0], 1), outs[0])
+    scaled = xla.divide(cts[0], magnitude)
     re, im = parts(ops[0])
-    return [xla.complex_(xla.multiply(share, re), xla.negate(xla.multiply(share, im)))]
+    return [xla.complex_(xla.multiply(scaled, re), xla.negate(xla.multiply(scaled, im)))]
 
 
 absolute = with_vjp(_absolute, _absolute_vjp)
@@ -59,33 +59,33 @@ def rint(z: XlaOp) -> XlaOp:
 def sign(z: XlaOp) -> XlaOp:
     """Compute z / abs(z); 0 for zero."""
     re, im = parts(z)
-    size = absolute(z)
+    magnitude = absolute(z)
     zero, one = full(re, 0), full(re, 1)
-    safe = xla.select(xla.eq(size, zero), one, size)
-    inside = xla.complex_(xla.divide(re, safe), xla.divide(im, safe))
+    safe = xla.select(xla.eq(magnitude, zero), one, magnitude)
+    quotient = xla.complex_(xla.divide(re, safe), xla.divide(im, safe))
     infinite_re, nan = is_inf(re), full(re, np.nan)
-    both = xla.and_(infinite_re, is_inf(im))
-    unit_re = xla.select(both, nan, xla.select(infinite_re, xla.sign(re), zero))
-    unit_im = xla.select(both, nan, xla.select(infinite_re, zero, xla.sign(im)))
+    both_infinite = xla.and_(infinite_re, is_inf(im))
+    unit_re = xla.select(both_infinite, nan, xla.select(infinite_re, xla.sign(re), zero))
+    unit_im = xla.select(both_infinite, nan, xla.select(infinite_re, zero, xla.sign(im)))
     # NumPy gives a direction along an axis also if the absolute value overflows
-    found = xla.select(is_inf(size), xla.complex_(unit_re, unit_im), inside)
-    return xla.select(xla.eq(size, zero), xla.complex_(zero, zero), found)
+    result = xla.select(is_inf(magnitude), xla.complex_(unit_re, unit_im), quotient)
+    return xla.select(xla.eq(magnitude, zero), xla.complex_(zero, zero), result)
 
 
 # -- comparisons: by real parts, then by imaginary ones
 
 
-def _ordered(strict: Callable[[XlaOp, XlaOp], XlaOp], last: Callable[[XlaOp, XlaOp], XlaOp]) -> Emit:
+def _lexicographic(strict: Callable[[XlaOp, XlaOp], XlaOp], non_strict: Callable[[XlaOp, XlaOp], XlaOp]) -> Emit:
     def emit(x: XlaOp, y: XlaOp) -> XlaOp:
         (a, b), (c, d) = parts(x), parts(y)
-        known = xla.and_(xla.eq(b, b), xla.eq(d, d))
-        return xla.or_(xla.and_(strict(a, c), known), xla.and_(xla.eq(a, c), last(b, d)))
+        ordered = xla.and_(xla.eq(b, b), xla.eq(d, d))
+        return xla.or_(xla.and_(strict(a, c), ordered), xla.and_(xla.eq(a, c), non_strict(b, d)))
 
     return emit
 
 
-less, less_equal = _ordered(xla.lt, xla.lt), _ordered(xla.lt, xla.le)
-greater, greater_equal = _ordered(xla.gt, xla.gt), _ordered(xla.gt, xla.ge)
+less, less_equal = _lexicographic(xla.lt, xla.lt), _lexicographic(xla.lt, xla.le)
+greater, greater_equal = _lexicographic(xla.gt, xla.gt), _lexicographic(xla.gt, xla.ge)
 _has_nan = either(is_nan)
 
 
@@ -111,10 +111,10 @@ def _scale(z: XlaOp, factor: float) -> XlaOp:
 
 def _exp(z: XlaOp) -> XlaOp:
     """Compute the exponential; for an infinite real part and no finite imaginary part infinity or zero, as NumPy."""
-    made, (re, im) = xla.exponential(z), parts(z)
+    result, (re, im) = xla.exponential(z), parts(z)
     overflowed = xla.and_(is_inf(re), xla.not_(xla.is_finite(im)))
-    size = xla.maximum(re, full(re, 0))
-    return xla.select(overflowed, xla.complex_(size, copysign(xla.multiply(size, full(re, 0)), im)), made)
+    magnitude = xla.maximum(re, full(re, 0))
+    return xla.select(overflowed, xla.complex_(magnitude, copysign(xla.multiply(magnitude, full(re, 0)), im)), result)
 
 
 exp = with_vjp(_exp, lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], outs[0])])
@@ -122,8 +122,8 @@ exp = with_vjp(_exp, lambda ops, outs, cts: [None if cts[0] is None else xla.mul
 
 def exp2(z: XlaOp) -> XlaOp:
     """Compute 2**z."""
-    made: XlaOp = exp(_scale(z, log(2)))
-    return made
+    result: XlaOp = exp(_scale(z, log(2)))
+    return result
 
 
 def log2_(z: XlaOp) -> XlaOp:
@@ -148,16 +148,16 @@ def expm1(z: XlaOp) -> XlaOp:
 def _log1p(z: XlaOp) -> XlaOp:
     """Compute log(1 + z) by NumPy's formula, whose real part loses accuracy near 0."""
     re, im = parts(z)
-    moved = xla.add(re, full(re, 1))
-    return xla.complex_(xla.log(length(moved, im)), xla.atan2(im, moved))
+    shifted = xla.add(re, full(re, 1))
+    return xla.complex_(xla.log(length(shifted, im)), xla.atan2(im, shifted))
 
 
-def _divided_by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
+def _vjp_from_reciprocal(reciprocal_derivative: Callable[[XlaOp], XlaOp]) -> Vjp:
     """Return the derivative rule of a function, given the reciprocal of its derivative."""
-    return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
+    return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], reciprocal_derivative(ops[0]))]
 
 
-log1p = with_vjp(_log1p, _divided_by(lambda z: xla.add(full(z, 1), z)))
+log1p = with_vjp(_log1p, _vjp_from_reciprocal(lambda z: xla.add(full(z, 1), z)))
 
 
 def square(z: XlaOp) -> XlaOp:
@@ -171,41 +171,41 @@ def _smith_ratio(w: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     R. L. Smith, "Algorithm 116: complex division", 1962: the ratio avoids overflow of squares.
     """
     c, d = parts(w)
-    wide = xla.ge(xla.abs_(c), xla.abs_(d))
-    long, short = xla.select(wide, c, d), xla.select(wide, d, c)
-    ratio = xla.divide(short, long)
-    return wide, ratio, xla.add(long, xla.multiply(short, ratio))
+    real_is_greater = xla.ge(xla.abs_(c), xla.abs_(d))
+    greater, smaller = xla.select(real_is_greater, c, d), xla.select(real_is_greater, d, c)
+    ratio = xla.divide(smaller, greater)
+    return real_is_greater, ratio, xla.add(greater, xla.multiply(smaller, ratio))
 
 
 def _smith_divide(z: XlaOp, w: XlaOp) -> XlaOp:
     a, b = parts(z)
-    wide, ratio, whole = _smith_ratio(w)
-    scale = xla.divide(full(a, 1), whole)
-    first, second = xla.select(wide, a, b), xla.select(wide, b, a)
+    real_is_greater, ratio, denominator = _smith_ratio(w)
+    scale = xla.divide(full(a, 1), denominator)
+    first, second = xla.select(real_is_greater, a, b), xla.select(real_is_greater, b, a)
     real = xla.multiply(xla.add(first, xla.multiply(second, ratio)), scale)
     cross = xla.multiply(first, ratio)
-    imag = xla.subtract(xla.select(wide, second, cross), xla.select(wide, cross, second))
+    imag = xla.subtract(xla.select(real_is_greater, second, cross), xla.select(real_is_greater, cross, second))
     return xla.complex_(real, xla.multiply(imag, scale))
 
 
 def _reciprocal(z: XlaOp) -> XlaOp:
-    wide, ratio, whole = _smith_ratio(z)
+    real_is_greater, ratio, denominator = _smith_ratio(z)
     one = full(ratio, 1)
-    imag = xla.divide(xla.select(wide, ratio, one), whole)
-    return xla.complex_(xla.divide(xla.select(wide, one, ratio), whole), xla.negate(imag))
+    imag = xla.divide(xla.select(real_is_greater, ratio, one), denominator)
+    return xla.complex_(xla.divide(xla.select(real_is_greater, one, ratio), denominator), xla.negate(imag))
 
 
 def _divide(z: XlaOp, w: XlaOp) -> XlaOp:
-    size = xla.abs_(xla.real(w))
-    by_zero = xla.complex_(*(xla.divide(part, size) for part in parts(z)))
+    magnitude = xla.abs_(xla.real(w))
+    by_zero = xla.complex_(*(xla.divide(part, magnitude) for part in parts(z)))
     return xla.select(xla.eq(w, full(w, 0)), by_zero, _smith_divide(z, w))
 
 
 def _divide_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     if cts[0] is None:
         return [None, None]
-    share = xla.divide(cts[0], ops[1])
-    return [share, xla.negate(xla.multiply(share, outs[0]))]
+    quotient = xla.divide(cts[0], ops[1])
+    return [quotient, xla.negate(xla.multiply(quotient, outs[0]))]
 
 
 divide = with_vjp(_divide, _divide_vjp)
@@ -233,99 +233,101 @@ def _multiply_by_one(z: XlaOp) -> XlaOp:
 
 def power(z: XlaOp, w: XlaOp) -> XlaOp:
     """Compute a power; integer exponents below 100 by multiplication, as in NumPy."""
-    known = known_constant(w)
-    if known is not None and known.ndim == 0:
-        number = complex(known)
-        if number.imag == 0 and abs(number.real) < _MAX_WHOLE_EXPONENT and number.real.is_integer():
-            return _integer_power(z, int(number.real))
-    made: XlaOp = _power(z, w)
-    return made
+    exponent_value = known_constant(w)
+    if exponent_value is not None and exponent_value.ndim == 0:
+        exponent = complex(exponent_value)
+        if exponent.imag == 0 and abs(exponent.real) < _MAX_PRODUCT_EXPONENT and exponent.real.is_integer():
+            return _integer_power(z, int(exponent.real))
+    result: XlaOp = _power(z, w)
+    return result
 
 
-_MAX_WHOLE_EXPONENT = 100  # integer exponents of this size and more use logarithms
+_MAX_PRODUCT_EXPONENT = 100  # integer exponents of at least this magnitude use logarithms
 
 
 def _integer_power(z: XlaOp, count: int) -> XlaOp:
     if count == 0:
         return full(z, 1)
-    made = integer_power(z, count) if 1 <= count <= 3 else _binary_power(z, abs(count))
+    result = integer_power(z, count) if 1 <= count <= 3 else _binary_power(z, abs(count))
     if count > 0:
-        return made
+        return result
     nan = full(xla.real(z), np.nan)
-    inverted: XlaOp = divide(full(z, 1), made)
-    return xla.select(xla.eq(z, full(z, 0)), xla.complex_(nan, nan), inverted)
+    inverse: XlaOp = divide(full(z, 1), result)
+    return xla.select(xla.eq(z, full(z, 0)), xla.complex_(nan, nan), inverse)
 
 
 def _binary_power(z: XlaOp, count: int) -> XlaOp:
-    made = None
+    result = None
     while count:
         if count & 1:
-            made = _multiply_by_one(z) if made is None else xla.multiply(made, z)
+            result = _multiply_by_one(z) if result is None else xla.multiply(result, z)
         z, count = xla.multiply(z, z), count >> 1
-    assert made is not None
-    return made
+    assert result is not None
+    return result
 
 
-def _by_squaring(z: XlaOp, count: XlaOp) -> XlaOp:
+def _power_by_squaring(z: XlaOp, count: XlaOp) -> XlaOp:
     """Compute the power by squaring for nonzero integer exponents from -99 to 99, given as floats."""
-    half, two, size = full(count, 0.5), full(count, 2), xla.abs_(count)
-    made, square, rest = full(z, 1), z, size
-    for k in range(_MAX_WHOLE_EXPONENT.bit_length()):
-        less = xla.floor(rest * half)
-        found = _product(made, square) if k else _multiply_by_one(square)
-        made = xla.select(xla.ne(less * two, rest), found, made)
-        square, rest = _product(square, square), less
-    inverted: XlaOp = divide(full(z, 1), made)
-    made = xla.select(xla.lt(count, full(count, 0)), inverted, made)
+    half, two, magnitude = full(count, 0.5), full(count, 2), xla.abs_(count)
+    result, square, remaining = full(z, 1), z, magnitude
+    for k in range(_MAX_PRODUCT_EXPONENT.bit_length()):
+        halved = xla.floor(remaining * half)
+        product = _product(result, square) if k else _multiply_by_one(square)
+        result = xla.select(xla.ne(halved * two, remaining), product, result)
+        square, remaining = _product(square, square), halved
+    inverse: XlaOp = divide(full(z, 1), result)
+    result = xla.select(xla.lt(count, full(count, 0)), inverse, result)
     for exponent in (1, 2, 3):  # without a multiplication by 1
-        made = xla.select(xla.eq(count, full(count, exponent)), integer_power(z, exponent), made)
-    return made
+        result = xla.select(xla.eq(count, full(count, exponent)), integer_power(z, exponent), result)
+    return result
 
 
-def _by_logarithm(z: XlaOp, w: XlaOp) -> XlaOp:
-    made: XlaOp = exp(_multiply_annex_g(w, xla.log(z)))
-    return made
+def _power_by_logarithm(z: XlaOp, w: XlaOp) -> XlaOp:
+    result: XlaOp = exp(_multiply_annex_g(w, xla.log(z)))
+    return result
 
 
 def _multiply_annex_g(z: XlaOp, w: XlaOp) -> XlaOp:
     """Multiply as C's Annex G: infinite if both parts are nan but a factor is infinite."""
-    made = _product(z, w)
+    result = _product(z, w)
     terms = []
     for factor, other in ((z, w), (w, z)):
         is_infinite = either(is_inf)(factor)
         units = [xla.select(is_inf(p), full(p, 1), full(p, 0)) for p in parts(factor)]
         unit = xla.complex_(*(copysign(u, p) for u, p in zip(units, parts(factor), strict=True)))
-        numbers = xla.complex_(*(xla.select(is_nan(p), copysign(full(p, 0), p), p) for p in parts(other)))
-        terms.append((is_infinite, unit, numbers))
+        without_nan = xla.complex_(*(xla.select(is_nan(p), copysign(full(p, 0), p), p) for p in parts(other)))
+        terms.append((is_infinite, unit, without_nan))
     (first, unit_z, plain_w), (second, unit_w, plain_z) = terms
     direction = _product(xla.select(first, unit_z, plain_z), xla.select(second, unit_w, plain_w))
     infinite = xla.complex_(*(p * full(p, np.inf) for p in parts(direction)))
-    overflowed = xla.and_(xla.and_(is_nan(xla.real(made)), is_nan(xla.imag(made))), xla.or_(first, second))
-    return xla.select(overflowed, infinite, made)
+    overflowed = xla.and_(xla.and_(is_nan(xla.real(result)), is_nan(xla.imag(result))), xla.or_(first, second))
+    return xla.select(overflowed, infinite, result)
 
 
 def _power_cases(z: XlaOp, w: XlaOp) -> XlaOp:
     """Compute the special cases of a power: exponent 0, base 0, and small integer exponents by multiplication."""
     zero, (re, im) = full(z, 0), parts(w)
-    none, base = xla.eq(w, zero), xla.eq(z, zero)
+    is_zero_exponent, is_zero_base = xla.eq(w, zero), xla.eq(z, zero)
     nan = full(re, np.nan)
-    of_zero = xla.select(xla.gt(re, full(re, 0)), zero, xla.complex_(nan, nan))
-    size = xla.abs_(re)
-    small = xla.and_(xla.lt(size, full(re, _MAX_WHOLE_EXPONENT)), xla.eq(xla.floor(re), re))
-    whole = xla.and_(xla.and_(small, xla.eq(im, full(im, 0))), xla.ne(re, full(re, 0)))
-    products = _by_squaring(z, xla.select(whole, re, full(re, 1)))
-    found = xla.select(whole, products, _by_logarithm(xla.select(base, full(z, 1), z), w))
-    return xla.select(none, full(z, 1), xla.select(base, of_zero, found))
+    zero_power = xla.select(xla.gt(re, full(re, 0)), zero, xla.complex_(nan, nan))
+    magnitude = xla.abs_(re)
+    small = xla.and_(xla.lt(magnitude, full(re, _MAX_PRODUCT_EXPONENT)), xla.eq(xla.floor(re), re))
+    is_integer = xla.and_(xla.and_(small, xla.eq(im, full(im, 0))), xla.ne(re, full(re, 0)))
+    products = _power_by_squaring(z, xla.select(is_integer, re, full(re, 1)))
+    result = xla.select(is_integer, products, _power_by_logarithm(xla.select(is_zero_base, full(z, 1), z), w))
+    return xla.select(is_zero_exponent, full(z, 1), xla.select(is_zero_base, zero_power, result))
 
 
 def _power_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     if cts[0] is None:
         return [None, None]
     z, w = ops
-    base = xla.eq(z, full(z, 0))
-    by_exponent = xla.select(base, full(z, 0), outs[0] * xla.log(xla.select(base, full(z, 1), z)))
-    slope = xla.select(xla.eq(w, full(w, 0)), full(w, 0), w * power(z, w - full(w, 1)))
-    return [cts[0] * slope, cts[0] * by_exponent]
+    is_zero_base = xla.eq(z, full(z, 0))
+    exponent_derivative = xla.select(
+        is_zero_base, full(z, 0), outs[0] * xla.log(xla.select(is_zero_base, full(z, 1), z))
+    )
+    base_derivative = xla.select(xla.eq(w, full(w, 0)), full(w, 0), w * power(z, w - full(w, 1)))
+    return [cts[0] * base_derivative, cts[0] * exponent_derivative]
 
 
 _power = with_vjp(_power_cases, _power_vjp)

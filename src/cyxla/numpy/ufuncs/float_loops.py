@@ -53,8 +53,8 @@ def is_inf(x: XlaOp) -> XlaOp:
 
 
 def _copysign(x: XlaOp, y: XlaOp) -> XlaOp:
-    size = xla.abs_(x)
-    return xla.select(signbit(y), xla.negate(size), size)
+    magnitude = xla.abs_(x)
+    return xla.select(signbit(y), xla.negate(magnitude), magnitude)
 
 
 copysign = with_vjp(
@@ -69,17 +69,17 @@ def _adjacent(x: XlaOp, up: XlaOp) -> XlaOp:
     """Return the next float above, or below, a number: one step of its bits as an integer."""
     bits = bits_of(x)
     one = full(bits, 1)
-    away = xla.eq(up, xla.gt(x, full(x, 0)))
-    stepped = xla.select(away, xla.add(bits, one), xla.subtract(bits, one))
-    least = xla.bitcast_convert(one, x.shape.dtype)
-    from_zero = xla.select(up, least, xla.negate(least))
+    away_from_zero = xla.eq(up, xla.gt(x, full(x, 0)))
+    stepped = xla.select(away_from_zero, xla.add(bits, one), xla.subtract(bits, one))
+    smallest = xla.bitcast_convert(one, x.shape.dtype)
+    from_zero = xla.select(up, smallest, xla.negate(smallest))
     return xla.select(xla.eq(x, full(x, 0)), from_zero, xla.bitcast_convert(stepped, x.shape.dtype))
 
 
 def _nextafter(x: XlaOp, y: XlaOp) -> XlaOp:
-    same = x if x.shape.dtype is ElementType.F16 else y  # of zeros with different signs
-    moved = xla.select(xla.eq(x, y), same, _adjacent(x, xla.gt(y, x)))
-    return xla.select(is_nan(x), x, xla.select(is_nan(y), y, moved))
+    equal_result = x if x.shape.dtype is ElementType.F16 else y  # of zeros with different signs
+    adjacent = xla.select(xla.eq(x, y), equal_result, _adjacent(x, xla.gt(y, x)))
+    return xla.select(is_nan(x), x, xla.select(is_nan(y), y, adjacent))
 
 
 nextafter = with_vjp(_nextafter, lambda ops, outs, cts: [cts[0], None])
@@ -87,7 +87,7 @@ nextafter = with_vjp(_nextafter, lambda ops, outs, cts: [cts[0], None])
 
 def _spacing(x: XlaOp) -> XlaOp:
     up = xla.ge(x, full(x, 0)) if x.shape.dtype is not ElementType.F16 else full(x, True, ElementType.PRED)
-    step = xla.subtract(_adjacent(x, up), x)  # NumPy's of 16 bits is never negative
+    step = xla.subtract(_adjacent(x, up), x)  # for 16-bit floats NumPy's spacing is never negative
     return xla.select(xla.is_finite(x), step, full(x, np.nan))
 
 
@@ -133,16 +133,16 @@ def fmin(x: XlaOp, y: XlaOp) -> XlaOp:
 def _floor_divmod(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return the floored quotient and the remainder with the sign of y, for nonzero y, by NumPy's algorithm."""
     zero, one = full(x, 0), full(x, 1)
-    left = xla.remainder(x, y)
-    quotient = xla.divide(xla.subtract(x, left), y)
-    some = xla.ne(left, zero)
-    wrong = xla.and_(some, xla.ne(xla.lt(y, zero), xla.lt(left, zero)))
-    quotient = xla.select(wrong, xla.subtract(quotient, one), quotient)
-    modulus = xla.select(wrong, xla.add(left, y), xla.select(some, left, _copysign(zero, y)))
+    rest = xla.remainder(x, y)
+    quotient = xla.divide(xla.subtract(x, rest), y)
+    nonzero = xla.ne(rest, zero)
+    needs_correction = xla.and_(nonzero, xla.ne(xla.lt(y, zero), xla.lt(rest, zero)))
+    quotient = xla.select(needs_correction, xla.subtract(quotient, one), quotient)
+    modulus = xla.select(needs_correction, xla.add(rest, y), xla.select(nonzero, rest, _copysign(zero, y)))
     floor = xla.floor(quotient)
     floor = xla.select(xla.gt(xla.subtract(quotient, floor), full(x, 0.5)), xla.add(floor, one), floor)
-    nothing = _copysign(zero, xla.divide(x, y))
-    return xla.select(xla.ne(quotient, zero), floor, nothing), modulus
+    signed_zero = _copysign(zero, xla.divide(x, y))
+    return xla.select(xla.ne(quotient, zero), floor, signed_zero), modulus
 
 
 def _divmod(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -182,22 +182,22 @@ def _split(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Split finite nonzero floats: signed mantissa of magnitude in [1, 2), exponent as an integer of the same width."""
     dtype = x.shape.dtype
     width, bias = MANTISSA[dtype], BIAS[dtype]
-    small = xla.lt(xla.abs_(x), full(x, 2.0 ** (2 - bias)))
-    grown = xla.select(small, xla.multiply(x, full(x, 2.0 ** (width + 2))), x)
-    bits = bits_of(grown)
-    ones = (1 << (bits.shape.dtype.bits - 1 - width)) - 1
-    exponent = xla.and_(xla.shift_right_logical(bits, full(bits, width)), full(bits, ones))
-    shift = xla.select(small, full(bits, bias + width + 2), full(bits, bias))
-    mantissa = xla.or_(xla.and_(bits, full(bits, ~(ones << width))), full(bits, bias << width))
+    is_tiny = xla.lt(xla.abs_(x), full(x, 2.0 ** (2 - bias)))
+    normalized = xla.select(is_tiny, xla.multiply(x, full(x, 2.0 ** (width + 2))), x)
+    bits = bits_of(normalized)
+    exponent_mask = (1 << (bits.shape.dtype.bits - 1 - width)) - 1
+    exponent = xla.and_(xla.shift_right_logical(bits, full(bits, width)), full(bits, exponent_mask))
+    shift = xla.select(is_tiny, full(bits, bias + width + 2), full(bits, bias))
+    mantissa = xla.or_(xla.and_(bits, full(bits, ~(exponent_mask << width))), full(bits, bias << width))
     return xla.bitcast_convert(mantissa, dtype), xla.subtract(exponent, shift)
 
 
 def _frexp(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     mantissa, exponent = _split(x)
-    plain = xla.and_(xla.is_finite(x), xla.ne(x, full(x, 0)))
-    size = xla.convert(xla.add(exponent, full(exponent, 1)), ElementType.S32)
+    is_regular = xla.and_(xla.is_finite(x), xla.ne(x, full(x, 0)))
+    shifted_exponent = xla.convert(xla.add(exponent, full(exponent, 1)), ElementType.S32)
     half = xla.multiply(mantissa, full(x, 0.5))
-    return xla.select(plain, half, x), xla.select(plain, size, full(size, 0))
+    return xla.select(is_regular, half, x), xla.select(is_regular, shifted_exponent, full(shifted_exponent, 0))
 
 
 def _power_of_two(n: XlaOp, dtype: ElementType) -> XlaOp:
@@ -246,9 +246,9 @@ def _split_near_one(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return the mantissa in (sqrt(1/2), sqrt(2)] and the exponent, as a float, for x > 0."""
     mantissa, exponent = _split(x)
     above = xla.gt(mantissa, full(x, 2**0.5))
-    number = _as_float(exponent, x.shape.dtype)
-    number = xla.select(above, xla.add(number, full(x, 1)), number)
-    return xla.select(above, xla.multiply(mantissa, full(x, 0.5)), mantissa), number
+    exponent_float = _as_float(exponent, x.shape.dtype)
+    exponent_float = xla.select(above, xla.add(exponent_float, full(x, 1)), exponent_float)
+    return xla.select(above, xla.multiply(mantissa, full(x, 0.5)), mantissa), exponent_float
 
 
 def _as_float(n: XlaOp, dtype: ElementType) -> XlaOp:
@@ -259,12 +259,12 @@ def _as_float(n: XlaOp, dtype: ElementType) -> XlaOp:
     return xla.subtract(xla.bitcast_convert(xla.add(n, full(n, bits)), dtype), full(n, large, dtype))
 
 
-def _log_special_cases(x: XlaOp, found: XlaOp) -> XlaOp:
+def _log_special_cases(x: XlaOp, logarithm: XlaOp) -> XlaOp:
     """Replace the logarithms of zero, infinity, negative numbers and nan."""
     zero = full(x, 0)
-    most = xla.select(xla.eq(x, full(x, np.inf)), x, found)
-    least = xla.select(xla.eq(x, zero), full(x, -np.inf), full(x, np.nan))
-    return xla.select(xla.gt(x, zero), most, least)
+    positive_result = xla.select(xla.eq(x, full(x, np.inf)), x, logarithm)
+    other_result = xla.select(xla.eq(x, zero), full(x, -np.inf), full(x, np.nan))
+    return xla.select(xla.gt(x, zero), positive_result, other_result)
 
 
 def _log2(x: XlaOp) -> XlaOp:
@@ -295,15 +295,15 @@ log10_ = with_vjp(in_f32(_log10), _log_vjp(10))
 
 
 def _logaddexp(x: XlaOp, y: XlaOp) -> XlaOp:
-    apart = xla.subtract(x, y)
-    found = xla.add(xla.maximum(x, y), xla.log_plus_one(xla.exponential(xla.negate(xla.abs_(apart)))))
-    return xla.select(xla.eq(x, y), xla.add(x, full(x, _LN2)), found)
+    difference = xla.subtract(x, y)
+    result = xla.add(xla.maximum(x, y), xla.log_plus_one(xla.exponential(xla.negate(xla.abs_(difference)))))
+    return xla.select(xla.eq(x, y), xla.add(x, full(x, _LN2)), result)
 
 
 def _logaddexp2(x: XlaOp, y: XlaOp) -> XlaOp:
-    apart = xla.subtract(x, y)
-    more = xla.multiply(xla.log_plus_one(_exp2(xla.negate(xla.abs_(apart)))), full(x, 1 / _LN2))
-    return xla.select(xla.eq(x, y), xla.add(x, full(x, 1)), xla.add(xla.maximum(x, y), more))
+    difference = xla.subtract(x, y)
+    correction = xla.multiply(xla.log_plus_one(_exp2(xla.negate(xla.abs_(difference)))), full(x, 1 / _LN2))
+    return xla.select(xla.eq(x, y), xla.add(x, full(x, 1)), xla.add(xla.maximum(x, y), correction))
 
 
 def _softmax_vjp(scale: float) -> Vjp:
@@ -313,8 +313,8 @@ def _softmax_vjp(scale: float) -> Vjp:
         if cts[0] is None:
             return [None, None]
         x, y = ops
-        apart = xla.select(xla.eq(x, y), full(x, 0), xla.subtract(x, y)) * full(x, scale)
-        return [cts[0] * xla.logistic(apart), cts[0] * xla.logistic(xla.negate(apart))]
+        difference = xla.select(xla.eq(x, y), full(x, 0), xla.subtract(x, y)) * full(x, scale)
+        return [cts[0] * xla.logistic(difference), cts[0] * xla.logistic(xla.negate(difference))]
 
     return vjp
 
@@ -329,11 +329,11 @@ logaddexp2 = with_vjp(in_f32(_logaddexp2), _softmax_vjp(_LN2))
 def length(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compute sqrt(x**2 + y**2) without overflow; infinite if an operand is, even if the other is nan."""
     if x.shape.dtype is ElementType.F32:  # squares of f32 fit into f64
-        wide = [xla.convert(v, ElementType.F64) for v in (x, y)]
-        found = xla.convert(xla.sqrt(wide[0] * wide[0] + wide[1] * wide[1]), ElementType.F32)
+        doubles = [xla.convert(v, ElementType.F64) for v in (x, y)]
+        result = xla.convert(xla.sqrt(doubles[0] * doubles[0] + doubles[1] * doubles[1]), ElementType.F32)
     else:
-        found = _length_f64(x, y)
-    return xla.select(xla.or_(is_inf(x), is_inf(y)), full(x, np.inf), found)
+        result = _length_f64(x, y)
+    return xla.select(xla.or_(is_inf(x), is_inf(y)), full(x, np.inf), result)
 
 
 def _length_f64(x: XlaOp, y: XlaOp) -> XlaOp:
@@ -347,11 +347,13 @@ def _length_f64(x: XlaOp, y: XlaOp) -> XlaOp:
     scale = xla.select(xla.lt(greater, full(x, 2.0**-400)), full(x, 2.0**600), scale)
     long, short, two = greater * scale, xla.minimum(a, b) * scale, full(x, 2)
     root = xla.sqrt(long * long + short * short)
-    above = root - short
-    near = long * (two * above - long) + (above - two * (long - short)) * above
-    beyond = root - long
-    far = two * beyond * (long - two * short) + ((full(x, 4) * beyond - short) * short + beyond * beyond)
-    error = xla.select(xla.le(root, two * short), near, far)  # root**2 - long**2 - short**2
+    over_short = root - short
+    error_if_close = long * (two * over_short - long) + (over_short - two * (long - short)) * over_short
+    over_long = root - long
+    error_if_far = two * over_long * (long - two * short) + (
+        (full(x, 4) * over_long - short) * short + over_long * over_long
+    )
+    error = xla.select(xla.le(root, two * short), error_if_close, error_if_far)  # root**2 - long**2 - short**2
     safe = xla.select(xla.eq(root, full(x, 0)), full(x, 1), root)
     return (root - error / (two * safe)) / scale
 
@@ -359,20 +361,20 @@ def _length_f64(x: XlaOp, y: XlaOp) -> XlaOp:
 def _hypot_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     if cts[0] is None:
         return [None, None]
-    length = outs[0]
-    safe = xla.select(xla.eq(length, full(length, 0)), full(length, 1), length)
+    hypotenuse = outs[0]
+    safe = xla.select(xla.eq(hypotenuse, full(hypotenuse, 0)), full(hypotenuse, 1), hypotenuse)
     return [cts[0] * (x / safe) for x in ops]
 
 
 hypot = with_vjp(in_f32(length), _hypot_vjp)
 
 
-def scaled(factor: float) -> Emit:
+def multiplication_by(factor: float) -> Emit:
     """Return a multiplication by a constant."""
     return in_f32(lambda x: xla.multiply(x, full(x, factor)))
 
 
-deg2rad, rad2deg = scaled(pi / 180), scaled(180 / pi)
+deg2rad, rad2deg = multiplication_by(pi / 180), multiplication_by(180 / pi)
 
 
 # -- powers with known exponents
@@ -381,13 +383,13 @@ deg2rad, rad2deg = scaled(pi / 180), scaled(180 / pi)
 def power(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compute a power; small integer or half-integer exponents known while tracing use products and a root."""
     known = known_constant(y)
-    twice = 2 * float(known) if known is not None and known.ndim == 0 else np.nan
-    if not (abs(twice) <= 8 and twice == round(twice)):
+    doubled = 2 * float(known) if known is not None and known.ndim == 0 else np.nan
+    if not (abs(doubled) <= 8 and doubled == round(doubled)):
         return xla.power(x, y)
-    if twice == 1 and x.shape.dtype not in NARROW:
+    if doubled == 1 and x.shape.dtype not in NARROW:
         return xla.sqrt(x)  # as in NumPy: nan of minus infinity
-    made: XlaOp = in_f32(lambda v: _half_integer_power(v, int(twice)))(x)
-    return made
+    result: XlaOp = in_f32(lambda v: _half_integer_power(v, int(doubled)))(x)
+    return result
 
 
 def float_power(x: XlaOp, y: XlaOp) -> XlaOp:
@@ -396,26 +398,26 @@ def float_power(x: XlaOp, y: XlaOp) -> XlaOp:
     return _half_integer_power(x, 1) if known is not None and known.ndim == 0 and known == 0.5 else power(x, y)
 
 
-def _half_integer_power(x: XlaOp, twice: int) -> XlaOp:
-    whole, half = divmod(abs(twice), 2)
-    found = None if whole == 0 else integer_power(x, whole)
+def _half_integer_power(x: XlaOp, doubled: int) -> XlaOp:
+    count, half = divmod(abs(doubled), 2)
+    result = None if count == 0 else integer_power(x, count)
     if half:
         root = xla.sqrt(x)
-        found = root if found is None else xla.multiply(found, root)
-        found = xla.select(xla.eq(x, full(x, -np.inf)), full(x, np.inf), xla.abs_(found))
-    if found is None:
+        result = root if result is None else xla.multiply(result, root)
+        result = xla.select(xla.eq(x, full(x, -np.inf)), full(x, np.inf), xla.abs_(result))
+    if result is None:
         return full(x, 1)
-    return found if twice > 0 else xla.divide(full(x, 1), found)
+    return result if doubled > 0 else xla.divide(full(x, 1), result)
 
 
 def integer_power(x: XlaOp, count: int) -> XlaOp:
     """Compute x**count by multiplication, for count of at least one."""
-    found, square = None, x
+    result, square = None, x
     while True:
         if count & 1:
-            found = square if found is None else xla.multiply(found, square)
+            result = square if result is None else xla.multiply(result, square)
         count >>= 1
         if not count:
-            assert found is not None
-            return found
+            assert result is not None
+            return result
         square = xla.multiply(square, square)

@@ -60,15 +60,15 @@ def _is_pole(x: XlaOp) -> XlaOp:
 
 def gamma(x: XlaOp) -> XlaOp:
     """Compute gamma; near 0 as the reciprocal."""
-    beside = xla.lt(xla.abs_(x), const(x, 1e-20))
-    return select(beside, const(x, 1) / x, gamma_function.gamma(x))
+    near_zero = xla.lt(xla.abs_(x), const(x, 1e-20))
+    return select(near_zero, const(x, 1) / x, gamma_function.gamma(x))
 
 
 def rgamma(x: XlaOp) -> XlaOp:
     """Compute 1 / gamma; 0 at the poles."""
-    beside, pole = xla.lt(xla.abs_(x), const(x, 1e-20)), _is_pole(x)
-    found = const(x, 1) / gamma_function.gamma(select(xla.or_(pole, beside), const(x, 1), x))
-    return select(pole, const(x, 0), select(beside, x, found))
+    near_zero, pole = xla.lt(xla.abs_(x), const(x, 1e-20)), _is_pole(x)
+    result = const(x, 1) / gamma_function.gamma(select(xla.or_(pole, near_zero), const(x, 1), x))
+    return select(pole, const(x, 0), select(near_zero, x, result))
 
 
 def gammaln(x: XlaOp) -> XlaOp:
@@ -87,17 +87,17 @@ def gammasgn(x: XlaOp) -> XlaOp:
     floor = xla.floor(x)
     odd = xla.not_(is_integer_or_inf(floor * const(x, 0.5)))
     below = select(xla.eq(floor, x), const(x, np.nan), select(odd, -one, one))
-    found = select(xla.gt(x, zero), one, select(xla.lt(x, zero), below, flt.copysign(one, x)))
-    return select(xla.ne(x, x), x, found)
+    result = select(xla.gt(x, zero), one, select(xla.lt(x, zero), below, flt.copysign(one, x)))
+    return select(xla.ne(x, x), x, result)
 
 
 def psi(x: XlaOp) -> XlaOp:
     """Compute the digamma function, accurately near its positive root."""
-    apart = (x - const(x, _DIGAMMA_ROOT[0])) - const(x, _DIGAMMA_ROOT[1])
-    near = xla.lt(xla.abs_(apart), const(x, 0.3))
-    safe = select(near, apart, const(x, 0.1))
-    found = select(near, safe * polynomial(safe, _DIGAMMA_SERIES), special.digamma(x))
-    return select(xla.eq(x, const(x, 0)), const(x, -1) / x, found)
+    difference = (x - const(x, _DIGAMMA_ROOT[0])) - const(x, _DIGAMMA_ROOT[1])
+    is_near = xla.lt(xla.abs_(difference), const(x, 0.3))
+    safe = select(is_near, difference, const(x, 0.1))
+    result = select(is_near, safe * polynomial(safe, _DIGAMMA_SERIES), special.digamma(x))
+    return select(xla.eq(x, const(x, 0)), const(x, -1) / x, result)
 
 
 # -- incomplete gamma functions
@@ -124,15 +124,15 @@ def _power_correction(a: XlaOp, x: XlaOp) -> XlaOp:
     large = xla.and_(large, xla.lt(a, const(a, 1e300)))
     a, x = select(large, a, const(a, 40)), select(large, x, const(x, 40))
     exact = a * log1p_minus((x - a) / a, x / a) - _stirling(a) + const(a, 0.5) * xla.log(a * const(a, 1 / (2 * pi)))
-    apart = exact - (a * xla.log(x) - x - special.lgamma(a))
-    safe = xla.minimum(xla.maximum(apart, const(a, -50)), const(a, 50))  # beyond, the other factor is 0
+    difference = exact - (a * xla.log(x) - x - special.lgamma(a))
+    safe = xla.minimum(xla.maximum(difference, const(a, -50)), const(a, 50))  # beyond, the other factor is 0
     return select(large, xla.exponential(safe), const(a, 1))
 
 
 def _log_gamma_1p(a: XlaOp) -> XlaOp:
-    near = xla.lt(a, const(a, 0.25))
-    series = a * polynomial(select(near, a, const(a, 0)), _LOG_GAMMA_1P)
-    return select(near, series, gamma_function.log_gamma(a + const(a, 1)))
+    is_near = xla.lt(a, const(a, 0.25))
+    series = a * polynomial(select(is_near, a, const(a, 0)), _LOG_GAMMA_1P)
+    return select(is_near, series, gamma_function.log_gamma(a + const(a, 1)))
 
 
 def _upper_for_small(a: XlaOp, x: XlaOp) -> XlaOp:
@@ -148,16 +148,16 @@ def _upper_for_small(a: XlaOp, x: XlaOp) -> XlaOp:
 
 def _temme(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Compute both functions for large a by N. M. Temme, "The asymptotic expansion", 1979."""
-    apart = (x - a) / a
-    half = -log1p_minus(apart, x / a)
-    eta = flt.copysign(xla.sqrt(xla.maximum(half + half, const(a, 0))), apart)
-    near = xla.lt(xla.abs_(eta), const(a, 0.5))  # farther away only the other tail matters
-    safe = select(near, eta, const(a, 0))
+    difference = (x - a) / a
+    half = -log1p_minus(difference, x / a)
+    eta = flt.copysign(xla.sqrt(xla.maximum(half + half, const(a, 0))), difference)
+    is_near = xla.lt(xla.abs_(eta), const(a, 0.5))  # beyond, the correction is negligible
+    safe = select(is_near, eta, const(a, 0))
     series = polynomial(safe, _TEMME[0]) + polynomial(safe, _TEMME[1]) / a
-    rest = xla.exponential(-a * half) * xla.rsqrt(a * const(a, 2 * pi)) * series
-    rest = select(near, rest, const(a, 0))
+    correction = xla.exponential(-a * half) * xla.rsqrt(a * const(a, 2 * pi)) * series
+    correction = select(is_near, correction, const(a, 0))
     argument = eta * xla.sqrt(a * const(a, 0.5))
-    return const(a, 0.5) * special.erfc(-argument) - rest, const(a, 0.5) * special.erfc(argument) + rest
+    return const(a, 0.5) * special.erfc(-argument) - correction, const(a, 0.5) * special.erfc(argument) + correction
 
 
 def gammainc_pair(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -168,18 +168,18 @@ def gammainc_pair(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     low = xla.or_(xla.le(x, one), xla.le(x, a))  # True if the lower function was summed
     lower, upper = lower * factor, upper * factor
     lower, upper = select(low, lower, one - upper), select(low, one - lower, upper)
-    inside = xla.and_(xla.gt(a, zero), xla.and_(xla.gt(x, zero), xla.le(x, const(x, 1.1))))
-    edge = select(
-        xla.le(x, const(x, 0.5)), const(x, -0.4) / xla.log(select(inside, x, const(x, 0.5))), x * const(x, 1.1)
+    in_range = xla.and_(xla.gt(a, zero), xla.and_(xla.gt(x, zero), xla.le(x, const(x, 1.1))))
+    a_limit = select(
+        xla.le(x, const(x, 0.5)), const(x, -0.4) / xla.log(select(in_range, x, const(x, 0.5))), x * const(x, 1.1)
     )
-    small = xla.and_(inside, xla.le(a, edge))
+    small = xla.and_(in_range, xla.le(a, a_limit))
     upper = select(small, _upper_for_small(select(small, a, one), select(small, x, one)), upper)
-    great = xla.and_(xla.ge(a, const(a, 2e4)), xla.and_(xla.gt(x, zero), xla.lt(x, const(x, np.inf))))
-    great = xla.and_(great, xla.lt(a, const(a, np.inf)))
-    tails = _temme(select(great, a, const(a, 2e4)), select(great, x, const(x, 2e4)))
-    lower, upper = select(great, tails[0], lower), select(great, tails[1], upper)
-    unknown = xla.and_(xla.eq(a, const(a, np.inf)), xla.eq(x, a))
-    lower, upper = (select(unknown, const(a, np.nan), v) for v in (lower, upper))
+    is_large = xla.and_(xla.ge(a, const(a, 2e4)), xla.and_(xla.gt(x, zero), xla.lt(x, const(x, np.inf))))
+    is_large = xla.and_(is_large, xla.lt(a, const(a, np.inf)))
+    tails = _temme(select(is_large, a, const(a, 2e4)), select(is_large, x, const(x, 2e4)))
+    lower, upper = select(is_large, tails[0], lower), select(is_large, tails[1], upper)
+    is_undefined = xla.and_(xla.eq(a, const(a, np.inf)), xla.eq(x, a))
+    lower, upper = (select(is_undefined, const(a, np.nan), v) for v in (lower, upper))
     all_at_zero = xla.and_(xla.eq(a, zero), xla.gt(x, zero))
     return select(all_at_zero, one, lower), select(all_at_zero, zero, upper)
 
@@ -190,41 +190,44 @@ def gammainc_pair(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 def _apply_stacked(function: Callable[[XlaOp], XlaOp], *values: XlaOp) -> list[XlaOp]:
     """Apply a function to several arrays of one shape stacked as one, so that its code is emitted once."""
     sizes = values[0].shape.dims
-    together = xla.concatenate([xla.reshape(v, (1, *sizes)) for v in values], 0)
-    made = function(together)
-    return [xla.reshape(xla.slice_in_dim(made, k, k + 1), sizes) for k in range(len(values))]
+    stacked = xla.concatenate([xla.reshape(v, (1, *sizes)) for v in values], 0)
+    result = function(stacked)
+    return [xla.reshape(xla.slice_in_dim(result, k, k + 1), sizes) for k in range(len(values))]
 
 
 def _log_beta(a: XlaOp, b: XlaOp) -> XlaOp:
     """Compute log(abs(beta)) away from poles."""
     swap = xla.gt(xla.abs_(b), xla.abs_(a))
-    great, small = select(swap, b, a), select(swap, a, b)
-    endless = -small * xla.log(great)
-    far = xla.and_(xla.gt(great, const(a, 40)), xla.lt(xla.abs_(small), great * const(a, 0.5)))
-    safe, rest = select(far, great, const(a, 40)), select(far, small, const(a, 1))
-    logs = _apply_stacked(gamma_function.log_gamma, a, b, a + b, rest)
-    plain = logs[0] + logs[1] - logs[2]
-    total = safe + rest  # Stirling's formula twice, without the terms that cancel
-    gap = rest - (safe - const(a, 0.5)) * xla.log_plus_one(rest / safe) - rest * xla.log(total)
-    found = logs[3] + (gap + _stirling(safe) - _stirling(total))
-    return select(xla.eq(great, const(a, np.inf)), endless, select(far, found, plain))
+    greater, smaller = select(swap, b, a), select(swap, a, b)
+    limit = -smaller * xla.log(greater)
+    use_stirling = xla.and_(xla.gt(greater, const(a, 40)), xla.lt(xla.abs_(smaller), greater * const(a, 0.5)))
+    safe, smaller_safe = select(use_stirling, greater, const(a, 40)), select(use_stirling, smaller, const(a, 1))
+    logs = _apply_stacked(gamma_function.log_gamma, a, b, a + b, smaller_safe)
+    direct = logs[0] + logs[1] - logs[2]
+    total = safe + smaller_safe  # Stirling's formula twice, without the terms that cancel
+    stirling_terms = (
+        smaller_safe - (safe - const(a, 0.5)) * xla.log_plus_one(smaller_safe / safe) - smaller_safe * xla.log(total)
+    )
+    result = logs[3] + (stirling_terms + _stirling(safe) - _stirling(total))
+    return select(xla.eq(greater, const(a, np.inf)), limit, select(use_stirling, result, direct))
 
 
 def _reflect_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
     """Reflect operands at poles: return them, the sign, and a mask of results that are undefined."""
     first, second = _is_pole(a), _is_pole(b)
     pole, other = select(first, a, b), select(first, b, a)
-    some = xla.or_(first, second)
-    mirrored = const(a, 1) - pole - other
-    saved = xla.and_(
-        xla.and_(some, is_integer_or_inf(other)), xla.and_(xla.gt(other, const(a, 0)), xla.gt(mirrored, const(a, 0)))
+    any_pole = xla.or_(first, second)
+    reflected = const(a, 1) - pole - other
+    is_defined = xla.and_(
+        xla.and_(any_pole, is_integer_or_inf(other)),
+        xla.and_(xla.gt(other, const(a, 0)), xla.gt(reflected, const(a, 0))),
     )
-    saved = xla.and_(saved, xla.lt(mirrored, const(a, np.inf)))
-    even = is_integer_or_inf(other * const(a, 0.5))
-    sign = select(xla.and_(saved, xla.not_(even)), const(a, -1), const(a, 1))
+    is_defined = xla.and_(is_defined, xla.lt(reflected, const(a, np.inf)))
+    is_even = is_integer_or_inf(other * const(a, 0.5))
+    sign = select(xla.and_(is_defined, xla.not_(is_even)), const(a, -1), const(a, 1))
     one = const(a, 1)
-    a, b = (select(some, select(saved, new, one), old) for new, old in ((mirrored, a), (other, b)))
-    return a, b, sign, xla.and_(some, xla.not_(saved))
+    a, b = (select(any_pole, select(is_defined, new, one), old) for new, old in ((reflected, a), (other, b)))
+    return a, b, sign, xla.and_(any_pole, xla.not_(is_defined))
 
 
 def betaln(a: XlaOp, b: XlaOp) -> XlaOp:
@@ -237,22 +240,22 @@ def betaln(a: XlaOp, b: XlaOp) -> XlaOp:
 def _gamma_quotient(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     """Return a mask (the gammas are representable), beta as a quotient of gammas, and its sign; away from poles."""
     total = a + b
-    small = xla.and_(
+    representable = xla.and_(
         xla.lt(xla.abs_(total), const(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), const(a, 170))
     )
-    gammas = _apply_stacked(gamma, *(select(small, v, const(v, 1)) for v in (a, b, total)))
-    nothing = _is_pole(total)
-    product = select(nothing, const(a, 0), gammas[0] / gammas[2] * gammas[1])
-    return small, product, gammasgn(a) * gammasgn(b) * select(nothing, const(a, 1), gammasgn(total))
+    gammas = _apply_stacked(gamma, *(select(representable, v, const(v, 1)) for v in (a, b, total)))
+    total_is_pole = _is_pole(total)
+    product = select(total_is_pole, const(a, 0), gammas[0] / gammas[2] * gammas[1])
+    return representable, product, gammasgn(a) * gammasgn(b) * select(total_is_pole, const(a, 1), gammasgn(total))
 
 
 def beta(a: XlaOp, b: XlaOp) -> XlaOp:
     """Compute beta as a quotient of gammas, or as an exponential if these overflow."""
     nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
     a, b, sign, undefined = _reflect_poles(a, b)
-    small, product, signs = _gamma_quotient(a, b)
-    found = sign * select(small, product, signs * xla.exponential(_log_beta(a, b)))
-    return select(undefined, const(a, np.inf), select(nan, const(a, np.nan), found))
+    representable, product, signs = _gamma_quotient(a, b)
+    result = sign * select(representable, product, signs * xla.exponential(_log_beta(a, b)))
+    return select(undefined, const(a, np.inf), select(nan, const(a, np.nan), result))
 
 
 def betainc_pair(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -261,82 +264,84 @@ def betainc_pair(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     For a and b at their limits all weight is at one end of x.
     """
     zero, one, inf = const(x, 0), const(x, 1), const(x, np.inf)
-    known = xla.and_(xla.and_(xla.ge(x, zero), xla.le(x, one)), xla.and_(xla.ge(a, zero), xla.ge(b, zero)))
+    in_domain = xla.and_(xla.and_(xla.ge(x, zero), xla.le(x, one)), xla.and_(xla.ge(a, zero), xla.ge(b, zero)))
     first = xla.or_(xla.eq(a, zero), xla.eq(b, inf))
     last = xla.or_(xla.eq(b, zero), xla.eq(a, inf))
     step = select(first, select(xla.gt(x, zero), one, zero), select(xla.lt(x, one), zero, one))
     step = select(xla.and_(first, last), const(x, np.nan), step)
-    found, missing = _refine_betainc(a, b, x, special_loops.betainc(a, b, x))
-    undefined = xla.and_(known, xla.ne(found, found))  # a or b too large to resolve
-    above = select(xla.gt(x, a / (a + b)), one, zero)
-    found, missing = select(undefined, above, found), select(undefined, one - above, missing)
-    ends = xla.and_(known, xla.or_(first, last))
-    return select(ends, step, found), select(ends, one - step, missing)
+    lower, complement = _refine_betainc(a, b, x, special_loops.betainc(a, b, x))
+    undefined = xla.and_(in_domain, xla.ne(lower, lower))  # a or b too large to resolve
+    step_at_mean = select(xla.gt(x, a / (a + b)), one, zero)
+    lower, complement = select(undefined, step_at_mean, lower), select(undefined, one - step_at_mean, complement)
+    at_ends = xla.and_(in_domain, xla.or_(first, last))
+    return select(at_ends, step, lower), select(at_ends, one - step, complement)
 
 
 def _log_beta_density(a: XlaOp, b: XlaOp, x: XlaOp, powers: XlaOp) -> XlaOp:
     """Compute the logarithm of x**a (1 - x)**b / beta; around the mean, for large a and b, by Stirling's formula."""
     large = xla.and_(xla.ge(a, const(a, 20)), xla.ge(b, const(a, 20)))
     large = xla.and_(large, xla.lt(a + b, const(a, 1e150)))
-    plain = powers - _log_beta(a, b)
+    direct = powers - _log_beta(a, b)
     a, b = select(large, a, const(a, 20)), select(large, b, const(b, 20))
-    total, rest = a + b, const(x, 1) - x
-    apart = x * b - rest * a
-    exact = a * log1p_minus(apart / a, x * total / a) + b * log1p_minus(-apart / b, rest * total / b)
+    total, one_minus_x = a + b, const(x, 1) - x
+    difference = x * b - one_minus_x * a
+    exact = a * log1p_minus(difference / a, x * total / a) + b * log1p_minus(-difference / b, one_minus_x * total / b)
     exact = exact + const(a, 0.5) * xla.log(a / total * b * const(a, 1 / (2 * pi)))
-    return select(large, exact + (_stirling(total) - _stirling(a) - _stirling(b)), plain)
+    return select(large, exact + (_stirling(total) - _stirling(a) - _stirling(b)), direct)
 
 
-def _refine_betainc(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
+def _refine_betainc(a: XlaOp, b: XlaOp, x: XlaOp, lower_estimate: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Recompute the power before the fraction of the incomplete beta function from more exact logarithms.
 
     Limit: a result below 1e-16 of the number it is subtracted from (of tiny b, or tiny a and the other tail) has no
     correct digits.
     """
     zero, one = const(x, 0), const(x, 1)
-    inside = xla.and_(xla.and_(xla.gt(a, zero), xla.gt(b, zero)), xla.and_(xla.gt(x, zero), xla.lt(x, one)))
-    a, b, safe = (select(inside, v, const(x, c)) for v, c in ((a, 1), (b, 1), (x, 0.5)))
+    in_range = xla.and_(xla.and_(xla.gt(a, zero), xla.gt(b, zero)), xla.and_(xla.gt(x, zero), xla.lt(x, one)))
+    a, b, safe = (select(in_range, v, const(x, c)) for v, c in ((a, 1), (b, 1), (x, 0.5)))
     swap = xla.gt(safe, (a + one) / (a + b + const(x, 2)))  # the other tail was summed
     logs = xla.log(safe), xla.log_plus_one(-safe)
     left, right = (select(swap, logs[1 - k], logs[k]) for k in range(2))
     a, b = select(swap, b, a), select(swap, a, b)
     powers = a * left + b * right
     coarse = powers + special.lgamma(a + b) - special.lgamma(a) - special.lgamma(b)
-    fine = _log_beta_density(a, b, select(swap, one - safe, safe), powers)
-    apart = xla.minimum(xla.maximum(fine - coarse, const(x, -50)), const(x, 50))
-    tail = select(swap, one - found, found) * xla.exponential(apart)
+    accurate = _log_beta_density(a, b, select(swap, one - safe, safe), powers)
+    difference = xla.minimum(xla.maximum(accurate - coarse, const(x, -50)), const(x, 50))
+    tail = select(swap, one - lower_estimate, lower_estimate) * xla.exponential(difference)
     tail = xla.minimum(xla.maximum(tail, zero), one)
     lower, upper = select(swap, one - tail, tail), select(swap, tail, one - tail)
-    return select(inside, lower, found), select(inside, upper, one - found)
+    return select(in_range, lower, lower_estimate), select(in_range, upper, one - lower_estimate)
 
 
 def binom(n: XlaOp, k: XlaOp) -> XlaOp:
     """Compute binomial coefficients of real numbers; undefined for negative integer n."""
     zero, one = const(n, 0), const(n, 1)
-    whole_k, whole_n = is_integer_or_inf(k), is_integer_or_inf(n)
-    mirrored = xla.and_(xla.and_(whole_n, xla.gt(n, zero)), xla.gt(k, n * const(n, 0.5)))
-    few = select(xla.and_(whole_k, mirrored), n - k, k)
-    usual = xla.or_(xla.gt(xla.abs_(n), const(n, 1e-8)), xla.eq(n, zero))
-    direct = xla.and_(xla.and_(whole_k, usual), xla.and_(xla.ge(few, zero), xla.lt(few, const(n, 20))))
-    far = xla.gt(k, const(n, 1e8) * xla.abs_(n))
+    k_is_integer, n_is_integer = is_integer_or_inf(k), is_integer_or_inf(n)
+    reflected = xla.and_(xla.and_(n_is_integer, xla.gt(n, zero)), xla.gt(k, n * const(n, 0.5)))
+    smaller_k = select(xla.and_(k_is_integer, reflected), n - k, k)
+    n_is_regular = xla.or_(xla.gt(xla.abs_(n), const(n, 1e-8)), xla.eq(n, zero))
+    direct = xla.and_(
+        xla.and_(k_is_integer, n_is_regular), xla.and_(xla.ge(smaller_k, zero), xla.lt(smaller_k, const(n, 20)))
+    )
+    k_is_huge = xla.gt(k, const(n, 1e8) * xla.abs_(n))
     a, b, sign, undefined = _reflect_poles(one + n - k, one + k)
-    small, product, signs = _gamma_quotient(a, b)
+    representable, product, signs = _gamma_quotient(a, b)
     logs = _log_beta(a, b) + xla.log(xla.abs_(n + one))
-    found = select(small, one / ((n + one) * product), signs * xla.sign(n + one) * xla.exponential(-logs))
-    found = select(undefined, zero, sign * found)
-    found = select(far, _binom_large_k(n, select(far, k, one)), found)
-    found = select(direct, special_loops.binomial_of_small_k(n, select(direct, few, zero)), found)
-    nan = xla.or_(xla.and_(whole_n, xla.lt(n, zero)), xla.or_(xla.ne(n, n), xla.ne(k, k)))
-    return select(nan, const(n, np.nan), found)
+    result = select(representable, one / ((n + one) * product), signs * xla.sign(n + one) * xla.exponential(-logs))
+    result = select(undefined, zero, sign * result)
+    result = select(k_is_huge, _binom_large_k(n, select(k_is_huge, k, one)), result)
+    result = select(direct, special_loops.binomial_of_small_k(n, select(direct, smaller_k, zero)), result)
+    nan = xla.or_(xla.and_(n_is_integer, xla.lt(n, zero)), xla.or_(xla.ne(n, n), xla.ne(k, k)))
+    return select(nan, const(n, np.nan), result)
 
 
 def _binom_large_k(n: XlaOp, k: XlaOp) -> XlaOp:
     """Compute binomial coefficients for k much greater than n by two terms of a series in 1 / k."""
     base = gamma(const(n, 1) + n)
-    size = (base / k + base * n / (const(n, 2) * k * k)) / (const(n, pi) * xla.power(k, n))
+    magnitude = (base / k + base * n / (const(n, 2) * k * k)) / (const(n, pi) * xla.power(k, n))
     floor = xla.floor(k)
     odd = xla.not_(is_integer_or_inf(floor * const(k, 0.5)))
-    return size * gamma_function.sinpi(k - floor - n) * select(odd, const(k, -1), const(k, 1))
+    return magnitude * gamma_function.sinpi(k - floor - n) * select(odd, const(k, -1), const(k, 1))
 
 
 # -- zeta
@@ -353,19 +358,19 @@ def zeta(x: XlaOp) -> XlaOp:
     one, zero = const(x, 1), const(x, 0)
     low, strip = xla.lt(x, -one), xla.and_(xla.ge(x, -one), xla.lt(x, one))
     safe = select(low, one - x, select(strip, const(x, 2), x))
-    found = special_loops.zeta(safe, one)
-    found = select(strip, _alternating_zeta(select(strip, x, const(x, 0.5))), found)
+    result = special_loops.zeta(safe, one)
+    result = select(strip, _alternating_zeta(select(strip, x, const(x, 0.5))), result)
     y = select(low, xla.minimum(one - x, const(x, 400)), const(x, 2))
-    near = xla.lt(y, const(y, 40))
-    small = gamma_function.gamma(select(near, y, const(y, 2))) * xla.power(
-        const(y, 2 * pi), -select(near, y, const(y, 2))
+    is_near = xla.lt(y, const(y, 40))
+    small = gamma_function.gamma(select(is_near, y, const(y, 2))) * xla.power(
+        const(y, 2 * pi), -select(is_near, y, const(y, 2))
     )
     half = xla.power(y * const(y, 1 / (2 * pi * e)), y * const(y, 0.5) - const(y, 0.25))
-    large = half * const(y, sqrt(1 / e)) * xla.exponential(_stirling(select(near, const(y, 40), y)))
+    large = half * const(y, sqrt(1 / e)) * xla.exponential(_stirling(select(is_near, const(y, 40), y)))
     angle = const(x, 2) * gamma_function.sinpi(x * const(x, 0.5))
-    mirrored = select(near, angle * small * found, (angle * found * large) * half)
-    mirrored = select(xla.eq(angle, zero), zero, mirrored)
-    return select(low, select(xla.eq(x, const(x, -np.inf)), const(x, np.nan), mirrored), found)
+    reflected = select(is_near, angle * small * result, (angle * result * large) * half)
+    reflected = select(xla.eq(angle, zero), zero, reflected)
+    return select(low, select(xla.eq(x, const(x, -np.inf)), const(x, np.nan), reflected), result)
 
 
 def _alternating_zeta(x: XlaOp) -> XlaOp:

@@ -40,8 +40,8 @@ def gufunc(ufunc: np.ufunc, ranks: tuple[int, int, int]) -> Callable[[Core], Cor
             for name in keywords:
                 if name not in _KEYWORDS:
                     raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
-            given = {name: value for name, value in keywords.items() if value is not np._NoValue}
-            return _call(ufunc, ranks, core, inputs, out, given)
+            present = {name: value for name, value in keywords.items() if value is not np._NoValue}
+            return _call(ufunc, ranks, core, inputs, out, present)
 
         implementation.__doc__ = f"Compute ``numpy.{ufunc.__name__}``."
         return core
@@ -59,10 +59,10 @@ def _call(
     _check_keywords(ufunc, keywords)
     casting = keywords.get("casting", "same_kind")
     types = loop_types(ufunc, tuple(a.kind for a in arrays), _requested_types(ufunc, keywords), casting)
-    for k, (array, wanted) in enumerate(zip(arrays, types, strict=False)):
-        if not array.weak and not np.can_cast(array.dtype, wanted, casting):
+    for k, (array, target) in enumerate(zip(arrays, types, strict=False)):
+        if not array.weak and not np.can_cast(array.dtype, target, casting):
             raise DTypeError(
-                f"Cannot cast ufunc '{ufunc.__name__}' input {k} from {array.dtype!r} to {wanted!r} with casting rule "
+                f"Cannot cast ufunc '{ufunc.__name__}' input {k} from {array.dtype!r} to {target!r} with casting rule "
                 f"'{casting}'"
             )
     core_ranks = _core_ranks(ufunc, ranks, [a.ndim for a in arrays])
@@ -72,11 +72,11 @@ def _call(
         for a, t, core_axes in zip(arrays, types, axes, strict=False)
     ]
     check_core(ufunc.__name__, ufunc.signature or "", [op.shape.dims for op in ops])
-    made = core(*ops)
+    result = core(*ops)
     if keywords.get("keepdims"):
-        made = xla.reshape(made, (*made.shape.dims, 1))
-    made = _move_core_back(made, axes[2], ufunc.__name__)
-    return to_outputs([TracedArray(made)], out, True, casting, ufunc.__name__)
+        result = xla.reshape(result, (*result.shape.dims, 1))
+    result = _move_core_back(result, axes[2], ufunc.__name__)
+    return to_outputs([TracedArray(result)], out, True, casting, ufunc.__name__)
 
 
 def _requested_types(ufunc: np.ufunc, keywords: dict[str, Any]) -> Dtype | Signature | None:
@@ -89,8 +89,8 @@ def _check_keywords(ufunc: np.ufunc, keywords: dict[str, Any]) -> None:
     for name in ("axis", "keepdims"):
         if keywords.get(name, False) is not False and ufunc.signature != "(n),(n)->()":
             raise TypeError(
-                f"{ufunc.__name__} does not support {name}: its signature {ufunc.signature} has other dimensions of "
-                "its own than a single one that all operands share"
+                f"{ufunc.__name__} does not support {name}: its signature {ufunc.signature} does not have a single "
+                "core dimension that all operands share"
             )
     if not isinstance(keywords.get("keepdims", False), bool):
         raise TypeError("'keepdims' must be a boolean")
@@ -98,11 +98,11 @@ def _check_keywords(ufunc: np.ufunc, keywords: dict[str, Any]) -> None:
         raise TypeError("cannot specify both 'axis' and 'axes'")
 
 
-def _core_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> list[int]:
+def _core_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], operand_ranks: Sequence[int]) -> list[int]:
     """Return the numbers of core dimensions, without missing ones marked by ? in the signature."""
     optional = "?" in (ufunc.signature or "")
     core_ranks = list(ranks)
-    for k, rank in enumerate(have):
+    for k, rank in enumerate(operand_ranks):
         if optional and rank == 1:
             core_ranks[k], core_ranks[2] = 1, core_ranks[2] - 1
         elif rank < ranks[k]:

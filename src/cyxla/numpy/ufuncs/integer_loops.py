@@ -27,23 +27,23 @@ def divmod_(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
     known = known_constant(y)
     if known is not None and (known != 0).all():
         return _floor_from_remainder(x, y, xla.remainder(x, y), bool((known > 0).all()))
-    none, zero, safe = _is_zero(y), full(x, 0), _nonzero_divisor(y)
-    left = xla.subtract(x, xla.multiply(xla.divide(x, safe), safe))  # a second division would take longer
-    quotient, left = _floor_from_remainder(x, safe, left, False)
-    return xla.select(none, zero, quotient), xla.select(none, zero, left)
+    is_zero_divisor, zero, safe = _is_zero(y), full(x, 0), _nonzero_divisor(y)
+    rest = xla.subtract(x, xla.multiply(xla.divide(x, safe), safe))  # a second division would take longer
+    quotient, rest = _floor_from_remainder(x, safe, rest, False)
+    return xla.select(is_zero_divisor, zero, quotient), xla.select(is_zero_divisor, zero, rest)
 
 
-def _floor_from_remainder(x: XlaOp, y: XlaOp, left: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
+def _floor_from_remainder(x: XlaOp, y: XlaOp, rest: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
     """Return floored quotient and remainder for nonzero divisors, from the remainder of the truncated quotient."""
     quotient = xla.divide(x, y)
     if not x.shape.dtype.is_signed:
-        return quotient, left
+        return quotient, rest
     zero = full(x, 0)
-    not_floored = xla.lt(left, zero)
+    not_floored = xla.lt(rest, zero)
     if not positive:
-        not_floored = xla.and_(xla.ne(left, zero), xla.lt(xla.xor(left, y), zero))
-    down = xla.select(not_floored, xla.subtract(quotient, full(x, 1)), quotient)
-    return down, xla.select(not_floored, xla.add(left, y), left)
+        not_floored = xla.and_(xla.ne(rest, zero), xla.lt(xla.xor(rest, y), zero))
+    floored = xla.select(not_floored, xla.subtract(quotient, full(x, 1)), quotient)
+    return floored, xla.select(not_floored, xla.add(rest, y), rest)
 
 
 def floor_divide(x: XlaOp, y: XlaOp) -> XlaOp:
@@ -79,7 +79,7 @@ def power(x: XlaOp, y: XlaOp) -> XlaOp:
         A negative exponent is known while tracing.
     """
     if y.shape.dtype.is_signed:
-        _refuse_negative(y)
+        _fail_if_negative(y)
     return xla.power(x, y)
 
 
@@ -87,7 +87,7 @@ def _negative_power(_: int) -> Exception:
     return ValueError("Integers to negative integer powers are not allowed.")
 
 
-def _refuse_negative(y: XlaOp) -> None:
+def _fail_if_negative(y: XlaOp) -> None:
     if 0 in y.shape.dims:
         return
     known = known_constant(y)
@@ -95,8 +95,8 @@ def _refuse_negative(y: XlaOp) -> None:
         if (known < 0).any():
             raise _negative_power(0)
         return
-    bad = any_of(xla.lt(y, full(y, 0)))
-    _trace.require_current().fail_if(bad, xla.constant(y.builder, 0, ElementType.S64), _negative_power)
+    negative = any_of(xla.lt(y, full(y, 0)))
+    _trace.require_current().fail_if(negative, xla.constant(y.builder, 0, ElementType.S64), _negative_power)
 
 
 def known_constant(x: XlaOp) -> np.ndarray[Any, Any] | None:
@@ -118,8 +118,8 @@ def any_of(x: XlaOp) -> XlaOp:
 
 def absolute_as_unsigned(x: XlaOp) -> XlaOp:
     """Compute the absolute value in the unsigned type, which can hold that of the least integer."""
-    wanted = UNSIGNED_OF.get(x.shape.dtype)
-    return x if wanted is None else xla.convert(xla.abs_(x), wanted)
+    unsigned = UNSIGNED_OF.get(x.shape.dtype)
+    return x if unsigned is None else xla.convert(xla.abs_(x), unsigned)
 
 
 def bitwise_count(x: XlaOp) -> XlaOp:
@@ -147,34 +147,34 @@ def _euclid_loop(dtype: ElementType, sizes: tuple[int, ...]) -> tuple[XlaComputa
     condition = any_of(xla.ne(xla.get_tuple_element(state, 1), full(xla.get_tuple_element(state, 1), 0)))
     x, y = (xla.get_tuple_element(inner, k) for k in range(2))
     done = _is_zero(y)
-    after = [xla.select(done, x, y), xla.select(done, y, xla.remainder(x, _nonzero_divisor(y)))]
-    return builders[0].build(condition), builders[1].build(xla.tuple_(builders[1], after))
+    next_values = [xla.select(done, x, y), xla.select(done, y, xla.remainder(x, _nonzero_divisor(y)))]
+    return builders[0].build(condition), builders[1].build(xla.tuple_(builders[1], next_values))
 
 
 def lcm(x: XlaOp, y: XlaOp) -> XlaOp:
     """Compute the least common multiple; 0 if one operand is 0."""
     a, b = absolute_as_unsigned(x), absolute_as_unsigned(y)
     common = _gcd(a, b)
-    found = xla.multiply(xla.divide(a, _nonzero_divisor(common)), b)
-    return xla.convert(xla.select(_is_zero(common), full(a, 0), found), x.shape.dtype)
+    multiple = xla.multiply(xla.divide(a, _nonzero_divisor(common)), b)
+    return xla.convert(xla.select(_is_zero(common), full(a, 0), multiple), x.shape.dtype)
 
 
 def compare_by_value(function: Emit) -> Emit:
     """Return a comparison that orders signed and unsigned integers by value, as NumPy does."""
 
     def emit(x: XlaOp, y: XlaOp) -> XlaOp:
-        found: XlaOp
+        result: XlaOp
         if x.shape.dtype is y.shape.dtype:
-            found = function(x, y)
-            return found
+            result = function(x, y)
+            return result
         if x.shape.dtype.is_signed:
-            signed, wide = x, xla.convert(x, ElementType.U64)
-            by_value = function(wide, y)
-            least = function(full(x, -1), full(x, 0))
+            signed, as_unsigned = x, xla.convert(x, ElementType.U64)
+            by_value = function(as_unsigned, y)
+            if_negative = function(full(x, -1), full(x, 0))
         else:
-            signed, wide = y, xla.convert(y, ElementType.U64)
-            by_value = function(x, wide)
-            least = function(full(y, 0), full(y, -1))
-        return xla.select(xla.lt(signed, full(signed, 0)), least, by_value)
+            signed, as_unsigned = y, xla.convert(y, ElementType.U64)
+            by_value = function(x, as_unsigned)
+            if_negative = function(full(y, 0), full(y, -1))
+        return xla.select(xla.lt(signed, full(signed, 0)), if_negative, by_value)
 
     return emit

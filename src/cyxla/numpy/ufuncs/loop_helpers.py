@@ -32,8 +32,8 @@ UNSIGNED_OF = {
 def full(like: XlaOp, value: Any, dtype: ElementType | None = None) -> XlaOp:
     """Broadcast a constant to the shape of a value, by default in its dtype."""
     shape = like.shape
-    number = xla.constant(like.builder, value, dtype or shape.dtype)
-    return xla.broadcast(number, shape.dims) if shape.dims else number
+    scalar = xla.constant(like.builder, value, dtype or shape.dtype)
+    return xla.broadcast(scalar, shape.dims) if shape.dims else scalar
 
 
 def by_kind(
@@ -54,7 +54,7 @@ def by_kind(
     return emit
 
 
-def same(x: XlaOp) -> XlaOp:
+def identity(x: XlaOp) -> XlaOp:
     """Return the operand."""
     return x
 
@@ -66,16 +66,16 @@ def in_f32(function: Emit) -> Emit:
         dtype = ops[0].shape.dtype
         if dtype not in NARROW:
             return function(*ops)
-        made = function(*(xla.convert(x, ElementType.F32) if x.shape.dtype is dtype else x for x in ops))
-        if isinstance(made, tuple):
-            return tuple([_round_to(m, dtype) for m in made])
-        return _round_to(made, dtype)
+        result = function(*(xla.convert(x, ElementType.F32) if x.shape.dtype is dtype else x for x in ops))
+        if isinstance(result, tuple):
+            return tuple([_round_to(m, dtype) for m in result])
+        return _round_to(result, dtype)
 
     return emit
 
 
-def _round_to(made: XlaOp, dtype: ElementType) -> XlaOp:
-    return xla.convert(made, dtype) if made.shape.dtype is ElementType.F32 else made
+def _round_to(result: XlaOp, dtype: ElementType) -> XlaOp:
+    return xla.convert(result, dtype) if result.shape.dtype is ElementType.F32 else result
 
 
 def with_vjp(function: Emit, vjp: Vjp) -> Emit:
@@ -90,15 +90,15 @@ def with_vjp(function: Emit, vjp: Vjp) -> Emit:
     """
 
     def emit(*ops: XlaOp) -> Any:
-        made = function(*ops)
-        results = list(made) if isinstance(made, tuple) else [made]
+        returned = function(*ops)
+        results = list(returned) if isinstance(returned, tuple) else [returned]
         rule = Rule(list(ops), results, vjp)
-        given = {op.instruction for op in ops}
+        operands = {op.instruction for op in ops}
         trace = _trace.current()
         for result in results:
-            if trace is not None and result.instruction is not None and result.instruction not in given:
+            if trace is not None and result.instruction is not None and result.instruction not in operands:
                 trace.rules[result.instruction] = rule
-        return made
+        return returned
 
     return emit
 

@@ -28,35 +28,35 @@ _ROOT_HALF = sqrt(0.5)
 # -- derivatives
 
 
-def vjp_from_partials(*slopes: Callable[..., XlaOp] | None) -> Vjp:
+def vjp_from_partials(*derivatives: Callable[..., XlaOp] | None) -> Vjp:
     """Return a derivative rule from one function per operand, of result and operands; None for zero."""
 
     def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
         if cts[0] is None:
             return [None] * len(ops)
-        return [None if s is None else xla.multiply(cts[0], s(outs[0], *ops)) for s in slopes]
+        return [None if d is None else xla.multiply(cts[0], d(outs[0], *ops)) for d in derivatives]
 
     return vjp
 
 
-def last_operand_only(function: Emit, name: str, last: Callable[..., XlaOp]) -> Emit:
+def last_operand_only(function: Emit, name: str, derivative: Callable[..., XlaOp]) -> Emit:
     """Return a function that is differentiable with respect to its last operand only."""
 
     def forward(ops: Sequence[XlaOp], active: Sequence[bool]) -> tuple[list[XlaOp], Callable[..., Cotangents]]:
         if any(active[:-1]):
             raise UnimplementedError(
-                f"the gradient of scipy.special.{name} is known by its last argument only", where=_trace.user_line()
+                f"scipy.special.{name} can be differentiated by its last argument only", where=_trace.user_line()
             )
         out: XlaOp = function(*ops)
-        none: list[XlaOp | None] = [None] * (len(ops) - 1)
-        return [out], lambda cts: [*none, None if cts[0] is None else cts[0] * last(out, *ops)]
+        no_cotangents: list[XlaOp | None] = [None] * (len(ops) - 1)
+        return [out], lambda cts: [*no_cotangents, None if cts[0] is None else cts[0] * derivative(out, *ops)]
 
     def emit(*ops: XlaOp) -> XlaOp:
-        made: XlaOp = function(*ops)
+        result: XlaOp = function(*ops)
         trace = _trace.current()
-        if trace is not None and made.instruction is not None:
-            trace.rules[made.instruction] = Rule(list(ops), [made], forward=forward)
-        return made
+        if trace is not None and result.instruction is not None:
+            trace.rules[result.instruction] = Rule(list(ops), [result], forward=forward)
+        return result
 
     return emit
 
@@ -66,14 +66,14 @@ def last_operand_only(function: Emit, name: str, last: Callable[..., XlaOp]) -> 
 
 def _erfcx(x: XlaOp) -> XlaOp:
     """Compute exp(x**2) erfc(x): by a Chebyshev series for positive x, else as the complement to 2 exp(x**2)."""
-    size = xla.abs_(x)
-    far = xla.gt(size, const(x, 1e30))
-    safe = select(far, const(x, 1), size)
-    argument = select(far, const(x, 1), (safe - const(x, 3.75)) / (safe + const(x, 3.75)))
-    found = chebyshev(argument, tables.ERFCX) / (const(x, 1) + size + size)
+    magnitude = xla.abs_(x)
+    is_huge = xla.gt(magnitude, const(x, 1e30))
+    safe = select(is_huge, const(x, 1), magnitude)
+    argument = select(is_huge, const(x, 1), (safe - const(x, 3.75)) / (safe + const(x, 3.75)))
+    result = chebyshev(argument, tables.ERFCX) / (const(x, 1) + magnitude + magnitude)
     square = x * x
-    mirrored = const(x, 2) * xla.exponential(square) - found
-    return select(xla.lt(x, const(x, 0)), mirrored, select(xla.ne(x, x), x, found))
+    mirrored = const(x, 2) * xla.exponential(square) - result
+    return select(xla.lt(x, const(x, 0)), mirrored, select(xla.ne(x, x), x, result))
 
 
 def _ndtr(x: XlaOp) -> XlaOp:
@@ -101,11 +101,11 @@ def _erfcinv(y: XlaOp) -> XlaOp:
     return special.ndtri(y * const(y, 0.5)) * const(y, -_ROOT_HALF)
 
 
-def _erf_slope(scale: float) -> Callable[[XlaOp, XlaOp], XlaOp]:
+def _erf_derivative(scale: float) -> Callable[[XlaOp, XlaOp], XlaOp]:
     return lambda out, x: const(x, scale * 2 / sqrt(pi)) * xla.exponential(-(x * x))
 
 
-def _inverse_slope(scale: float) -> Callable[[XlaOp, XlaOp], XlaOp]:
+def _erfinv_derivative(scale: float) -> Callable[[XlaOp, XlaOp], XlaOp]:
     return lambda out, y: const(y, scale * sqrt(pi) / 2) * xla.exponential(out * out)
 
 
@@ -114,69 +114,69 @@ def _inverse_slope(scale: float) -> Callable[[XlaOp, XlaOp], XlaOp]:
 
 def _logit(x: XlaOp) -> XlaOp:
     twice = const(x, 2) * (x - const(x, 0.5))
-    near = xla.and_(xla.ge(x, const(x, 0.3)), xla.le(x, const(x, 0.65)))
+    is_near = xla.and_(xla.ge(x, const(x, 0.3)), xla.le(x, const(x, 0.65)))
     series = xla.log_plus_one(twice) - xla.log_plus_one(-twice)
-    return select(near, series, xla.log(x / (const(x, 1) - x)))
+    return select(is_near, series, xla.log(x / (const(x, 1) - x)))
 
 
 def _log_expit(x: XlaOp) -> XlaOp:
     return xla.minimum(x, const(x, 0)) - xla.log_plus_one(xla.exponential(-xla.abs_(x)))
 
 
-def _zero_times(x: XlaOp, y: XlaOp, made: XlaOp) -> XlaOp:
+def _zero_times(x: XlaOp, y: XlaOp, product: XlaOp) -> XlaOp:
     """Replace results by 0 where x is 0 and y is not nan."""
-    return select(xla.and_(xla.eq(x, const(x, 0)), xla.eq(y, y)), const(x, 0), made)
+    return select(xla.and_(xla.eq(x, const(x, 0)), xla.eq(y, y)), const(x, 0), product)
 
 
 def _entr(x: XlaOp) -> XlaOp:
     zero = const(x, 0)
-    found = -x * xla.log(select(xla.gt(x, zero), x, const(x, 1)))
-    found = select(xla.eq(x, zero), zero, select(xla.lt(x, zero), const(x, -np.inf), found))
-    return select(xla.ne(x, x), x, found)
+    result = -x * xla.log(select(xla.gt(x, zero), x, const(x, 1)))
+    result = select(xla.eq(x, zero), zero, select(xla.lt(x, zero), const(x, -np.inf), result))
+    return select(xla.ne(x, x), x, result)
 
 
 def _rel_entr(x: XlaOp, y: XlaOp) -> XlaOp:
     zero, one = const(x, 0), const(x, 1)
-    inside = xla.and_(xla.gt(x, zero), xla.gt(y, zero))
-    a, b = select(inside, x, one), select(inside, y, one)
+    in_domain = xla.and_(xla.gt(x, zero), xla.gt(y, zero))
+    a, b = select(in_domain, x, one), select(in_domain, y, one)
     ratio = a / b
-    near = xla.and_(xla.gt(ratio, const(x, 0.5)), xla.lt(ratio, const(x, 2)))
-    plain = xla.and_(xla.gt(ratio, const(x, np.finfo(np.float64).tiny)), xla.lt(ratio, const(x, np.inf)))
-    logs = select(plain, xla.log(ratio), xla.log(a) - xla.log(b))
-    found = x * select(near, xla.log_plus_one((a - b) / b), logs)
-    edge = xla.and_(xla.eq(x, zero), xla.ge(y, zero))
-    found = select(inside, found, select(edge, zero, const(x, np.inf)))
-    return select(xla.or_(xla.ne(x, x), xla.ne(y, y)), const(x, np.nan), found)
+    is_near = xla.and_(xla.gt(ratio, const(x, 0.5)), xla.lt(ratio, const(x, 2)))
+    is_regular = xla.and_(xla.gt(ratio, const(x, np.finfo(np.float64).tiny)), xla.lt(ratio, const(x, np.inf)))
+    logs = select(is_regular, xla.log(ratio), xla.log(a) - xla.log(b))
+    result = x * select(is_near, xla.log_plus_one((a - b) / b), logs)
+    at_zero = xla.and_(xla.eq(x, zero), xla.ge(y, zero))
+    result = select(in_domain, result, select(at_zero, zero, const(x, np.inf)))
+    return select(xla.or_(xla.ne(x, x), xla.ne(y, y)), const(x, np.nan), result)
 
 
 def _kl_div(x: XlaOp, y: XlaOp) -> XlaOp:
     zero = const(x, 0)
-    inside = xla.and_(xla.gt(x, zero), xla.gt(y, zero))
+    in_domain = xla.and_(xla.gt(x, zero), xla.gt(y, zero))
     entropy = _rel_entr(x, y)
-    edge = xla.and_(xla.eq(x, zero), xla.ge(y, zero))
-    apart = select(inside, (x - y) / y, zero)
-    ratio = select(inside, x / y, const(x, 1))
-    near = xla.and_(xla.gt(ratio, const(x, 0.5)), xla.lt(ratio, const(x, 2)))
-    close = y * (ratio * gamma_functions.log1p_minus(apart, ratio) + apart * apart)
-    found = select(near, close, entropy - x + y)
-    return select(inside, found, select(edge, y, entropy))
+    at_zero = xla.and_(xla.eq(x, zero), xla.ge(y, zero))
+    difference = select(in_domain, (x - y) / y, zero)
+    ratio = select(in_domain, x / y, const(x, 1))
+    is_near = xla.and_(xla.gt(ratio, const(x, 0.5)), xla.lt(ratio, const(x, 2)))
+    series = y * (ratio * gamma_functions.log1p_minus(difference, ratio) + difference * difference)
+    result = select(is_near, series, entropy - x + y)
+    return select(in_domain, result, select(at_zero, y, entropy))
 
 
 def _exprel(x: XlaOp) -> XlaOp:
     is_zero = xla.eq(x, const(x, 0))
     safe = select(is_zero, const(x, 1), x)
-    found = xla.exponential_minus_one(safe) / safe
-    found = select(xla.eq(x, const(x, np.inf)), x, found)
-    return select(is_zero, const(x, 1), found)
+    result = xla.exponential_minus_one(safe) / safe
+    result = select(xla.eq(x, const(x, np.inf)), x, result)
+    return select(is_zero, const(x, 1), result)
 
 
 # -- transformations and losses
 
 
 def _huber(delta: XlaOp, r: XlaOp) -> XlaOp:
-    size, half = xla.abs_(r), const(r, 0.5)
-    found = select(xla.le(size, delta), half * r * r, delta * (size - half * delta))
-    return select(xla.lt(delta, const(r, 0)), const(r, np.inf), found)
+    magnitude, half = xla.abs_(r), const(r, 0.5)
+    result = select(xla.le(magnitude, delta), half * r * r, delta * (magnitude - half * delta))
+    return select(xla.lt(delta, const(r, 0)), const(r, np.inf), result)
 
 
 def _pseudo_huber(delta: XlaOp, r: XlaOp) -> XlaOp:
@@ -184,9 +184,9 @@ def _pseudo_huber(delta: XlaOp, r: XlaOp) -> XlaOp:
     is_zero = xla.or_(xla.eq(delta, zero), xla.eq(r, zero))
     ratio = r / select(is_zero, one, delta)
     square = ratio * ratio
-    share = select(xla.eq(square, const(r, np.inf)), square, square / (xla.sqrt(one + square) + one))
-    found = select(is_zero, zero, delta * delta * share)
-    return select(xla.lt(delta, zero), const(r, np.inf), found)
+    quotient = select(xla.eq(square, const(r, np.inf)), square, square / (xla.sqrt(one + square) + one))
+    result = select(is_zero, zero, delta * delta * quotient)
+    return select(xla.lt(delta, zero), const(r, np.inf), result)
 
 
 def _boxcox(logarithm: Emit) -> Emit:
@@ -194,10 +194,10 @@ def _boxcox(logarithm: Emit) -> Emit:
         logs: XlaOp = logarithm(x)
         is_zero = xla.lt(xla.abs_(power), const(x, 1e-19 if x.shape.dtype is ElementType.F64 else 1e-9))
         safe = select(is_zero, const(x, 1), power)
-        found = xla.exponential_minus_one(safe * logs) / safe
-        far = xla.ge(safe * logs, const(x, 709.78))  # the quotient may be finite where the exponential overflows
-        beyond = xla.sign(safe) * xla.exponential(safe * logs - xla.log(xla.abs_(safe))) - const(x, 1) / safe
-        return select(is_zero, logs, select(far, beyond, found))
+        result = xla.exponential_minus_one(safe * logs) / safe
+        is_large = xla.ge(safe * logs, const(x, 709.78))  # the quotient may be finite where the exponential overflows
+        large_result = xla.sign(safe) * xla.exponential(safe * logs - xla.log(xla.abs_(safe))) - const(x, 1) / safe
+        return select(is_zero, logs, select(is_large, large_result, result))
 
     return emit
 
@@ -206,26 +206,26 @@ def _inv_boxcox(exponential: Emit) -> Emit:
     def emit(y: XlaOp, power: XlaOp) -> XlaOp:
         is_zero = xla.eq(power, const(y, 0))
         safe = select(is_zero, const(y, 1), power)
-        found = exponential(xla.log_plus_one(safe * y) / safe)
+        result = exponential(xla.log_plus_one(safe * y) / safe)
         if exponential is xla.exponential_minus_one:  # as in SciPy, for any y
-            found = select(xla.lt(xla.abs_(safe * y), const(y, 1e-154)), y, found)
-        return select(is_zero, exponential(y), found)
+            result = select(xla.lt(xla.abs_(safe * y), const(y, 1e-154)), y, result)
+        return select(is_zero, exponential(y), result)
 
     return emit
 
 
 def _cosm1(x: XlaOp) -> XlaOp:
     half = xla.sine(x * const(x, 0.5))
-    made = const(x, -2) * half * half
+    result = const(x, -2) * half * half
     if x.shape.dtype is not ElementType.F64:  # SciPy rounds from f64: nothing is lost where the cosine is near 1
-        return made
-    return select(xla.le(xla.abs_(x), const(x, pi / 4)), made, xla.cosine(x) - const(x, 1))
+        return result
+    return select(xla.le(xla.abs_(x), const(x, pi / 4)), result, xla.cosine(x) - const(x, 1))
 
 
 def _powm1(x: XlaOp, y: XlaOp) -> XlaOp:
-    near = xla.and_(xla.gt(x, const(x, 0)), xla.lt(xla.abs_(y * xla.log(xla.abs_(x))), const(x, 0.5)))
-    safe = select(near, x, const(x, 1))
-    return select(near, xla.exponential_minus_one(y * xla.log(safe)), xla.power(x, y) - const(x, 1))
+    is_near = xla.and_(xla.gt(x, const(x, 0)), xla.lt(xla.abs_(y * xla.log(xla.abs_(x))), const(x, 0.5)))
+    safe = select(is_near, x, const(x, 1))
+    return select(is_near, xla.exponential_minus_one(y * xla.log(safe)), xla.power(x, y) - const(x, 1))
 
 
 def _quarter_turns(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
@@ -244,23 +244,23 @@ def _sine_of_degrees(start: int) -> Emit:
         count, sine, cosine = _quarter_turns(x)
         count = count + const(x, start)
         odd = xla.not_(is_integer_or_inf(count * const(x, 0.5)))
-        found = select(odd, cosine, sine)
+        result = select(odd, cosine, sine)
         below = xla.and_(xla.ge(count, const(x, 2)), xla.lt(count, const(x, 4)))
-        return _zero_if_huge(x, select(below, -found, found))
+        return _zero_if_huge(x, select(below, -result, result))
 
     return emit
 
 
-def _zero_if_huge(x: XlaOp, found: XlaOp) -> XlaOp:
-    return select(xla.gt(xla.abs_(x), const(x, 1e14)), const(x, 0), found)
+def _zero_if_huge(x: XlaOp, result: XlaOp) -> XlaOp:
+    return select(xla.gt(xla.abs_(x), const(x, 1e14)), const(x, 0), result)
 
 
 def _tandg(x: XlaOp) -> XlaOp:
     count, sine, cosine = _quarter_turns(x)
     odd = xla.not_(is_integer_or_inf(count * const(x, 0.5)))
-    found = select(odd, -cosine / sine, sine / cosine)
+    result = select(odd, -cosine / sine, sine / cosine)
     pole = xla.and_(odd, xla.eq(sine, const(x, 0)))
-    return _zero_if_huge(x, select(pole, const(x, np.inf), found))
+    return _zero_if_huge(x, select(pole, const(x, np.inf), result))
 
 
 # -- Bessel functions
@@ -274,13 +274,13 @@ def _i1(x: XlaOp) -> XlaOp:
     return xla.exponential(xla.abs_(x)) * special.bessel_i1e(x)
 
 
-def _i1_slope(out: XlaOp, x: XlaOp) -> XlaOp:
+def _i1_derivative(out: XlaOp, x: XlaOp) -> XlaOp:
     is_zero = xla.eq(x, const(x, 0))
     ratio = select(is_zero, const(x, 0.5), out / select(is_zero, const(x, 1), x))
     return _i0(x) - ratio
 
 
-def _i1e_slope(out: XlaOp, x: XlaOp) -> XlaOp:
+def _i1e_derivative(out: XlaOp, x: XlaOp) -> XlaOp:
     is_zero = xla.eq(x, const(x, 0))
     ratio = select(is_zero, const(x, 0.5), out / select(is_zero, const(x, 1), x))
     return special.bessel_i0e(x) - ratio - xla.sign(x) * out
@@ -295,9 +295,9 @@ def _polygamma(n: int) -> Emit:
     return emit
 
 
-def _zeta_slope(out: XlaOp, x: XlaOp, q: XlaOp) -> XlaOp:
-    following: XlaOp = _ZETA(x + const(x, 1), q)
-    return -x * following
+def _zeta_derivative(out: XlaOp, x: XlaOp, q: XlaOp) -> XlaOp:
+    next_zeta: XlaOp = _ZETA(x + const(x, 1), q)
+    return -x * next_zeta
 
 
 def _gamma_density(sign: float) -> Callable[..., XlaOp]:
@@ -327,42 +327,42 @@ def _chi_square(function: Emit) -> Emit:
 
 def _poisson(function: Emit) -> Emit:
     def emit(k: XlaOp, m: XlaOp) -> XlaOp:
-        made: XlaOp = function(xla.floor(k) + const(k, 1), m)
-        return select(xla.lt(k, const(k, 0)), const(k, np.nan), made)
+        result: XlaOp = function(xla.floor(k) + const(k, 1), m)
+        return select(xla.lt(k, const(k, 0)), const(k, np.nan), result)
 
     return emit
 
 
 def _gamma_distribution(function: Emit) -> Emit:
     def emit(a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
-        made: XlaOp = function(b, a * x)
-        return select(xla.lt(x, const(x, 0)), const(x, np.nan), made)
+        result: XlaOp = function(b, a * x)
+        return select(xla.lt(x, const(x, 0)), const(x, np.nan), result)
 
     return emit
 
 
-def _with_partials(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
+def _with_partials(function: Emit, *derivatives: Callable[..., XlaOp] | None) -> Emit:
     """Return a function in the operands' own dtype with derivatives."""
-    return with_vjp(function, vjp_from_partials(*slopes)) if slopes else function
+    return with_vjp(function, vjp_from_partials(*derivatives)) if derivatives else function
 
 
-def _f64(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
+def _f64(function: Emit, *derivatives: Callable[..., XlaOp] | None) -> Emit:
     """Return a function computed in f64 with derivatives."""
-    return _with_partials(in_f64(function), *slopes)
+    return _with_partials(in_f64(function), *derivatives)
 
 
 _DIGAMMA = _f64(gamma_functions.psi, lambda out, x: _polygamma(1)(x))
-_ZETA = last_operand_only(in_f64(gamma_functions.hurwitz), "zeta", _zeta_slope)
+_ZETA = last_operand_only(in_f64(gamma_functions.hurwitz), "zeta", _zeta_derivative)
 _GAMMAINC = _f64(lambda a, x: gamma_functions.gammainc_pair(a, x)[0], _gamma_by_shape(1), _gamma_density(1))
 _GAMMAINCC = _f64(lambda a, x: gamma_functions.gammainc_pair(a, x)[1], _gamma_by_shape(-1), _gamma_density(-1))
 
 # fmt: off
 _TABLE: dict[str, Emit] = {
     "erf":           xla.erf,
-    "erfc":          _with_partials(special.erfc, _erf_slope(-1)),
+    "erfc":          _with_partials(special.erfc, _erf_derivative(-1)),
     "erfcx":         _f64(_erfcx, lambda out, x: const(x, 2) * x * out - const(x, 2 / sqrt(pi))),
-    "erfinv":        _with_partials(special.erfinv, _inverse_slope(1)),
-    "erfcinv":       _with_partials(_erfcinv, _inverse_slope(-1)),
+    "erfinv":        _with_partials(special.erfinv, _erfinv_derivative(1)),
+    "erfcinv":       _with_partials(_erfcinv, _erfinv_derivative(-1)),
     "ndtr":          _f64(_ndtr, lambda out, x: _density(x)),
     "ndtri":         _f64(special.ndtri, lambda out, p: const(p, 1) / _density(out)),
     "log_ndtr":      _f64(_log_ndtr, _hazard),
@@ -395,8 +395,8 @@ _TABLE: dict[str, Emit] = {
     "tandg":         _f64(_tandg),
     "i0":            _f64(_i0, lambda out, x: in_f64(_i1)(x)),
     "i0e":           _f64(special.bessel_i0e, lambda out, x: in_f64(special.bessel_i1e)(x) - xla.sign(x) * out),
-    "i1":            _f64(_i1, lambda out, x: in_f64(_i1_slope)(out, x)),
-    "i1e":           _f64(special.bessel_i1e, lambda out, x: in_f64(_i1e_slope)(out, x)),
+    "i1":            _f64(_i1, lambda out, x: in_f64(_i1_derivative)(out, x)),
+    "i1e":           _f64(special.bessel_i1e, lambda out, x: in_f64(_i1e_derivative)(out, x)),
     "gamma":         _f64(gamma_functions.gamma, lambda out, x: out * _DIGAMMA(x)),
     "gammaln":       _f64(gamma_functions.gammaln, lambda out, x: _DIGAMMA(x)),
     "loggamma":      _f64(gamma_functions.loggamma, lambda out, x: _DIGAMMA(x)),
@@ -446,9 +446,9 @@ def _real_only(name: str, emit: Emit) -> Emit:
         if ops[0].shape.dtype.is_complex and name not in ("expm1", "log1p"):
             raise UnimplementedError(
                 f"scipy.special.{name} of complex numbers cannot be traced", where=_trace.user_line(),
-                hint="of the real and imaginary parts it can",
+                hint="apply it to real numbers",
             )  # fmt: skip
-        made: XlaOp = emit(*ops)
-        return made
+        result: XlaOp = emit(*ops)
+        return result
 
     return checked

@@ -7,7 +7,7 @@ import numpy as np
 from cyxla.numpy.ufuncs import complex_loops as cplx
 from cyxla.numpy.ufuncs import float_loops as flt
 from cyxla.numpy.ufuncs import integer_loops as integer
-from cyxla.numpy.ufuncs.loop_helpers import Emit, by_kind, full, in_f32, same, zero_gradient
+from cyxla.numpy.ufuncs.loop_helpers import Emit, by_kind, full, identity, in_f32, zero_gradient
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -28,8 +28,8 @@ def _logical(function: Emit) -> Emit:
 
 
 def _comparison(function: Emit, ordered: Emit | None) -> Emit:
-    plain = integer.compare_by_value(function)
-    return by_kind(function, integer=plain, real=function, complex_=ordered or function)
+    by_value = integer.compare_by_value(function)
+    return by_kind(function, integer=by_value, real=function, complex_=ordered or function)
 
 
 def _test(integer_: bool, real: Emit, complex_: Emit) -> Emit:
@@ -37,7 +37,7 @@ def _test(integer_: bool, real: Emit, complex_: Emit) -> Emit:
 
 
 def _rounding(function: Emit) -> Emit:
-    return by_kind(same, integer=same, real=function)
+    return by_kind(identity, integer=identity, real=function)
 
 
 def _float_or_complex(function: Emit, complex_: Emit | None = None) -> Emit:
@@ -57,15 +57,15 @@ _power = by_kind(integer=integer.power, real=flt.power, complex_=cplx.power)
 _square = by_kind(integer=lambda x: xla.multiply(x, x), real=lambda x: xla.multiply(x, x), complex_=cplx.square)
 _reciprocal = by_kind(integer=integer.reciprocal, real=lambda x: xla.divide(full(x, 1), x), complex_=cplx.reciprocal)
 _sign = by_kind(signed=xla.sign, unsigned=_sign_of_unsigned, real=flt.sign, complex_=cplx.sign)
-_absolute = by_kind(same, xla.abs_, same, xla.abs_, cplx.absolute)
+_absolute = by_kind(identity, xla.abs_, identity, xla.abs_, cplx.absolute)
 _max = by_kind(xla.or_, integer=xla.maximum, real=xla.maximum, complex_=cplx.maximum)
 _min = by_kind(xla.and_, integer=xla.minimum, real=xla.minimum, complex_=cplx.minimum)
 
 
 def _clip(x: XlaOp, low: XlaOp, high: XlaOp) -> XlaOp:
     clipped: XlaOp = _max(x, low)
-    made: XlaOp = _min(clipped, high)
-    return made
+    result: XlaOp = _min(clipped, high)
+    return result
 
 
 # fmt: off
@@ -86,7 +86,7 @@ _TABLE: dict[np.ufunc, Emit] = {
     np.cbrt:           in_f32(xla.cbrt),
     np.ceil:           _rounding(xla.ceil),
     np._core.umath.clip: _clip,  # type: ignore[attr-defined]
-    np.conjugate:      by_kind(integer=same, real=same, complex_=cplx.conjugate),
+    np.conjugate:      by_kind(integer=identity, real=identity, complex_=cplx.conjugate),
     np.copysign:       flt.copysign,
     np.cos:            _float_or_complex(xla.cosine),
     np.cosh:           _float_or_complex(in_f32(xla.cosh)),
@@ -137,7 +137,7 @@ _TABLE: dict[np.ufunc, Emit] = {
     np.negative:       xla.negate,
     np.nextafter:      flt.nextafter,
     np.not_equal:      _comparison(xla.ne, None),
-    np.positive:       same,
+    np.positive:       identity,
     np.power:          _power,
     np.rad2deg:        flt.rad2deg,
     np.radians:        flt.deg2rad,
@@ -163,17 +163,17 @@ _TABLE: dict[np.ufunc, Emit] = {
 def known() -> list[np.ufunc]:
     """Return the supported ufuncs of NumPy by name; matrix products are gufuncs, registered elsewhere."""
     # The table may hold ufuncs of SciPy; and NumPy's substitutes while tracing are equal to the originals.
-    own = [np.__dict__[u.__name__] for u in _TABLE if np.__dict__.get(u.__name__) == u]
-    return sorted(own, key=lambda ufunc: ufunc.__name__)
+    ufuncs = [np.__dict__[u.__name__] for u in _TABLE if np.__dict__.get(u.__name__) == u]
+    return sorted(ufuncs, key=lambda ufunc: ufunc.__name__)
 
 
 def find(ufunc: np.ufunc) -> Emit | None:
     """Return the loop of a ufunc of NumPy or SciPy; None if it is not supported."""
-    found = _TABLE.get(ufunc)
-    if found is None:
+    emitter = _TABLE.get(ufunc)
+    if emitter is None:
         from cyxla.numpy.ufuncs.scipy_ufuncs import find_special
 
-        found = find_special(ufunc)
-        if found is not None:
-            _TABLE[ufunc] = found
-    return found
+        emitter = find_special(ufunc)
+        if emitter is not None:
+            _TABLE[ufunc] = emitter
+    return emitter

@@ -1,4 +1,4 @@
-"""The special cases of complex functions that the array API standard lists, wherever NumPy holds them."""
+"""Special cases of complex functions that the array API standard lists, where NumPy follows it."""
 
 from math import copysign, cos, isclose, isinf, isnan, pi, sin
 
@@ -8,7 +8,7 @@ import pytest
 import cyxla
 
 INF, NAN = np.inf, np.nan
-# Real part, imaginary part: the result, whose parts may be of either sign where a ~ stands.
+# Real part, imaginary part: the result; ~ means that a part may have either sign.
 STATED = """
 abs | infs, any: inf; any, infs: inf; nan, finite: nan; finite, nan: nan; nan, nan: nan
 acos | zeros, 0: pi/2, -0; zeros, nan: pi/2, nan; finite, inf: pi/2, -inf; nonzero, nan: nan, nan;
@@ -53,24 +53,28 @@ NUMBERS = {
     "nonzero": (-2.5, 0.5, 1.0, 4.0),
 }  # fmt: skip
 RESULTS = {"pi": pi, "pi/2": pi / 2, "pi/4": pi / 4, "3pi/4": 3 * pi / 4}
-NOT_HELD = {"expm1": 8, "sqrt": 2, "tanh": 1}  # at most, of 347: NumPy has another sign, or nan
+KNOWN_DEVIATIONS = {
+    "expm1": 8,
+    "sqrt": 2,
+    "tanh": 1,
+}  # points of 347 at most where NumPy has another sign, or nan
 
 
 def statements():
-    """Function -> points, and what the standard says of each: texts of two parts, or of a number around the circle."""
-    found, name = {}, ""
+    """Return the points of each function and the standard's results: texts of two parts, or of modulus and angle."""
+    results, name = {}, ""
     for line in STATED.strip().splitlines():
         first, _, rest = line.partition("|")
         name = first.strip() or name
         for statement in rest.strip().rstrip(";").split(";"):
             where, _, result = statement.partition(":")
             a, b = (NUMBERS[part.strip()] for part in where.split(","))
-            found.setdefault(name, []).extend((complex(x, y), result.strip()) for x in a for y in b)
-    return found
+            results.setdefault(name, []).extend((complex(x, y), result.strip()) for x in a for y in b)
+    return results
 
 
-def is_part(value, text):
-    """Whether a part is what is stated; a zero has a sign."""
+def part_matches(value, text):
+    """Return True if a part equals the statement; the sign of zero counts."""
     if text == "nan":
         return isnan(value)
     number = text.rstrip("~")
@@ -81,39 +85,48 @@ def is_part(value, text):
     return same and (text.endswith("~") or copysign(1.0, value) == copysign(1.0, want))
 
 
-def holds(value, point, text):
-    """Whether a result is what is stated of its point."""
+def matches_statement(value, point, text):
+    """Return True if a result equals the statement for its point."""
     if "cis" in text:
         size, less = float(text.split()[0]), 1.0 if text.endswith("1") else 0.0
         with np.errstate(invalid="ignore"):
             want = complex(size * cos(point.imag) - less, size * sin(point.imag) if point.imag else point.imag)
         return value == want
     if "," not in text:
-        return is_part(value, text)
+        return part_matches(value, text)
     return all(
-        is_part(part, stated.strip()) for part, stated in zip((value.real, value.imag), text.split(","), strict=True)
+        part_matches(part, part_text.strip())
+        for part, part_text in zip((value.real, value.imag), text.split(","), strict=True)
     )
 
 
-def test_numpy_holds_nearly_all():
-    """What it does not hold is not asked of cyxla below."""
-    for name, stated in statements().items():
+def test_numpy_satisfies_nearly_all_statements():
+    """Where NumPy deviates, cyxla is not compared with the standard below."""
+    for name, expected in statements().items():
         with np.errstate(all="ignore"):
-            made = getattr(np, name)(np.array([z for z, _ in stated]))
-        lost = [(z, text) for (z, text), value in zip(stated, made, strict=True) if not holds(value, z, text)]
-        assert len(lost) <= NOT_HELD.get(name, 0), lost
+            results = getattr(np, name)(np.array([z for z, _ in expected]))
+        deviations = [
+            (z, text)
+            for (z, text), value in zip(expected, results, strict=True)
+            if not matches_statement(value, z, text)
+        ]
+        assert len(deviations) <= KNOWN_DEVIATIONS.get(name, 0), deviations
 
 
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("kind", [np.complex64, np.complex128])
 @pytest.mark.parametrize("name", statements())
 def test_stated_values(name, kind, platform):
-    stated = statements()[name]
-    points = np.array([z for z, _ in stated], kind)
+    expected = statements()[name]
+    points = np.array([z for z, _ in expected], kind)
     function = getattr(np, name)
     with np.errstate(all="ignore"):
         wanted = function(points)
-    made = cyxla.jit(lambda z: function(z), platform=platform)(points)
-    rows = list(zip(stated, made, wanted, strict=True))
-    wrong = [(z, text, got) for (z, text), got, want in rows if holds(want, z, text) and not holds(got, z, text)]
+    results = cyxla.jit(lambda z: function(z), platform=platform)(points)
+    rows = list(zip(expected, results, wanted, strict=True))
+    wrong = [
+        (z, text, got)
+        for (z, text), got, want in rows
+        if matches_statement(want, z, text) and not matches_statement(got, z, text)
+    ]
     assert not wrong

@@ -1,4 +1,4 @@
-"""Complex functions at zeros, infinities and nan give what NumPy gives, on both platforms and in both tiers."""
+"""Complex functions at zeros, infinities and nan equal NumPy's, on both platforms and in both tiers."""
 
 from itertools import product
 
@@ -33,12 +33,12 @@ WHERE = [("interpreter", "native"), ("cpu", "native"), ("cpu", "kernels")]
 KINDS = [np.complex64, np.complex128]
 
 
-def differing(got, want):
-    """Index of elements that are not alike; nan is nan, a zero has a sign, and the last digits may differ."""
+def differing_indices(got, want):
+    """Return the indices of elements that differ by more than the last digits; the sign of zero counts."""
     if want.dtype.kind == "b":
         return np.flatnonzero(got != want)
     if want.dtype.kind == "c":
-        return np.union1d(differing(got.real, want.real), differing(got.imag, want.imag))
+        return np.union1d(differing_indices(got.real, want.real), differing_indices(got.imag, want.imag))
     with np.errstate(invalid="ignore"):
         close = np.abs(got - want) <= (1e-6 if want.dtype.itemsize == 4 else 1e-13) * np.abs(want)
     alike = (close | (got == want)) & (np.signbit(got) == np.signbit(want))
@@ -49,11 +49,11 @@ def check(names, arrays, platform):
     functions = [getattr(np, name) for name in names.split()]
     with np.errstate(all="ignore"):
         wanted = [f(*arrays) for f in functions]
-    made = cyxla.jit(lambda *xs: [f(*xs) for f in functions], platform=platform)(*arrays)
+    result = cyxla.jit(lambda *xs: [f(*xs) for f in functions], platform=platform)(*arrays)
     wrong = []
-    for name, got, want in zip(names.split(), made, wanted, strict=True):
+    for name, got, want in zip(names.split(), result, wanted, strict=True):
         assert got.dtype == want.dtype, name
-        for k in differing(got, want)[:5]:
+        for k in differing_indices(got, want)[:5]:
             wrong.append(f"{name}({', '.join(str(a[k]) for a in arrays)}) is {got[k]}, not {want[k]}")
     assert not wrong, "\n".join(wrong)
 
@@ -61,7 +61,7 @@ def check(names, arrays, platform):
 @pytest.mark.parametrize("platform, tier", WHERE)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("subject", UNARY)
-def test_functions_of_odd_numbers(monkeypatch, subject, kind, platform, tier):
+def test_functions_of_special_values(monkeypatch, subject, kind, platform, tier):
     monkeypatch.setenv("CYXLA_TIER", tier)
     check(UNARY[subject], [POINTS.astype(kind)], platform)
 
@@ -69,7 +69,7 @@ def test_functions_of_odd_numbers(monkeypatch, subject, kind, platform, tier):
 @pytest.mark.parametrize("platform, tier", WHERE)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("subject", BINARY)
-def test_functions_of_odd_pairs(monkeypatch, subject, kind, platform, tier):
+def test_functions_of_pairs_of_special_values(monkeypatch, subject, kind, platform, tier):
     monkeypatch.setenv("CYXLA_TIER", tier)
     check(BINARY[subject], [x.astype(kind) for x in PAIRS], platform)
 
@@ -83,15 +83,15 @@ SMOOTH = "log sqrt arcsin arccos arctan arcsinh arccosh arctanh sin cos sinh cos
 
 @pytest.mark.parametrize("platform, tier", WHERE)
 @pytest.mark.parametrize("kind", KINDS)
-def test_functions_at_the_ends_of_the_range(monkeypatch, kind, platform, tier):
+def test_functions_of_extreme_values(monkeypatch, kind, platform, tier):
     monkeypatch.setenv("CYXLA_TIER", tier)
     parts = [s * x for x in EXTREMES[kind] for s in (1.0, -1.0)]
     z = np.array([complex(*pair) for pair in product(parts, repeat=2)], kind)
     functions = [getattr(np, name) for name in SMOOTH.split()]
-    made = cyxla.jit(lambda x: [f(x) for f in functions], platform=platform)(z)
+    result = cyxla.jit(lambda x: [f(x) for f in functions], platform=platform)(z)
     wide = z.astype(np.complex128 if kind is np.complex64 else np.clongdouble)
     wrong = []
-    for f, got in zip(functions, made, strict=True):
+    for f, got in zip(functions, result, strict=True):
         with np.errstate(all="ignore"):
             want = f(wide).astype(kind)
             unit = np.spacing(np.maximum(np.abs(want.real), np.abs(want.imag)))
@@ -103,18 +103,18 @@ def test_functions_at_the_ends_of_the_range(monkeypatch, kind, platform, tier):
 
 @pytest.mark.parametrize("platform, tier", WHERE)
 @pytest.mark.parametrize("function", [np.negative, np.log, np.absolute, np.sqrt])
-def test_python_numbers_keep_their_parts(monkeypatch, function, platform, tier):
+def test_parts_of_python_complex_numbers_are_kept(monkeypatch, function, platform, tier):
     monkeypatch.setenv("CYXLA_TIER", tier)
     f = cyxla.jit(function, platform=platform)
     with np.errstate(all="ignore"):
         for z in POINTS:
             got, want = np.atleast_1d(f(complex(z))), np.atleast_1d(function(complex(z)))
-            assert not differing(got, want).size, (z, got, want)
+            assert not differing_indices(got, want).size, (z, got, want)
 
 
 @pytest.mark.parametrize("platform, tier", WHERE)
 @pytest.mark.parametrize("kind", KINDS)
-def test_python_numbers_beside_arrays_keep_their_parts(monkeypatch, kind, platform, tier):
+def test_parts_of_python_complex_numbers_with_arrays_are_kept(monkeypatch, kind, platform, tier):
     monkeypatch.setenv("CYXLA_TIER", tier)
     f = cyxla.jit(lambda v, a: (v + a, v * a), platform=platform)
     v = np.array([0, 1 + 1j], kind)
@@ -122,7 +122,7 @@ def test_python_numbers_beside_arrays_keep_their_parts(monkeypatch, kind, platfo
         for a in POINTS:
             for got, want in zip(f(v, complex(a)), (v + complex(a), v * complex(a)), strict=True):
                 assert got.dtype == want.dtype
-                assert not differing(got, want).size, (a, got, want)
+                assert not differing_indices(got, want).size, (a, got, want)
 
 
 TABLES = [(0.0, 1.0), (-INF, INF), (-INF, 1.0), (0.0, INF), (0.0, NAN)]
@@ -130,7 +130,7 @@ VALUES = [0j, complex(10, 10), complex(INF, 1), complex(1, -INF), complex(NAN, 2
 
 
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_interpolation_of_odd_numbers(platform):
+def test_interpolation_of_special_values(platform):
     f = cyxla.jit(lambda x, xp, fp: np.interp(x, xp, fp), platform=platform)
     x = np.array([0.5, 0.25, 0.0, 1.0, -3.0, 3.0, INF, -INF, NAN])
     for xp, fp in product(np.array(TABLES), product(VALUES, repeat=2)):
@@ -142,5 +142,5 @@ def test_interpolation_of_odd_numbers(platform):
 
 
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_a_bessel_function_that_is_one_at_zero(platform):
+def test_i0_of_zero_is_one(platform):
     assert cyxla.jit(np.i0, platform=platform)(0.0) == 1.0

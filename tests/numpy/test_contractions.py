@@ -12,7 +12,7 @@ SIZES = dict(zip("abcdefg", (2, 3, 1, 4, 2, 1, 3), strict=True))
 
 @st.composite
 def equations(draw):
-    """Labels of up to three operands, a label may stand twice in one; some of them make the result."""
+    """Draw labels of up to three operands, which may repeat in one, and those of the result."""
     labels = st.lists(st.sampled_from("abcdefg"), max_size=4)
     terms = draw(st.lists(labels, min_size=1, max_size=3))
     used = sorted({n for t in terms for n in t})
@@ -24,7 +24,7 @@ def equations(draw):
 
 @st.composite
 def stacks(draw):
-    """Shapes of two operands of matmul."""
+    """Draw shapes of two operands of matmul."""
     batch = [draw(st.sampled_from([0, 1, 2, 3])) for _ in range(draw(st.integers(0, 3)))]
     m, k, n = (draw(st.integers(0, 4)) for _ in "mkn")
     sides = []
@@ -35,10 +35,10 @@ def stacks(draw):
     return sides
 
 
-def alike(function, *arrays):
-    found, want = jit(function, platform="interpreter")(*arrays), function(*arrays)
-    assert (np.shape(found), found.dtype) == (np.shape(want), want.dtype)
-    np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
+def check(function, *arrays):
+    result, want = jit(function, platform="interpreter")(*arrays), function(*arrays)
+    assert (np.shape(result), result.dtype) == (np.shape(want), want.dtype)
+    np.testing.assert_allclose(result, want, rtol=1e-12, atol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -47,23 +47,23 @@ def test_einsum(equation, dtype, optimize):
     rng = np.random.default_rng(5)
     terms = equation.partition("->")[0].split(",")
     arrays = [rng.integers(-3, 4, [SIZES[n] for n in term]).astype(dtype) for term in terms]
-    alike(lambda *x: np.einsum(equation, *x, optimize=optimize), *arrays)
+    check(lambda *x: np.einsum(equation, *x, optimize=optimize), *arrays)
 
 
 @settings(max_examples=60, deadline=None)
 @given(stacks(), st.sampled_from("dl"))
 def test_matmul(shapes, dtype):
     rng = np.random.default_rng(5)
-    alike(np.matmul, *[rng.integers(-3, 4, shape).astype(dtype) for shape in shapes])
+    check(np.matmul, *[rng.integers(-3, 4, shape).astype(dtype) for shape in shapes])
 
 
 def test_bfloat16():
     rng = np.random.default_rng(5)
     x, y = (rng.integers(-3, 4, shape).astype(ml_dtypes.bfloat16) for shape in ((4, 3), (3, 5)))
     for function in (np.matmul, np.dot, lambda x, y: np.outer(x, y), lambda x, y: np.tensordot(x, y, 1)):
-        found, want = jit(lambda x, y, f=function: f(x, y), platform="interpreter")(x, y), function(x, y)
-        assert found.dtype == want.dtype
-        np.testing.assert_array_equal(found.astype(float), want.astype(float))
+        result, want = jit(lambda x, y, f=function: f(x, y), platform="interpreter")(x, y), function(x, y)
+        assert result.dtype == want.dtype
+        np.testing.assert_array_equal(result.astype(float), want.astype(float))
 
 
 def test_python_numbers_count_as_arrays():
@@ -72,8 +72,8 @@ def test_python_numbers_count_as_arrays():
     assert [v.dtype for v in program(x, 2.0)] == [np.float64] * 4
 
 
-def test_einsum_path_is_numpys():
+def test_einsum_path_equals_numpys():
     x = np.ones((4, 5))
-    found = []
-    jit(lambda x: found.append(np.einsum_path("ij,kj,kl", x, x, x)) or x, platform="interpreter")(x)
-    assert found[0][0] == np.einsum_path("ij,kj,kl", x, x, x)[0]
+    result = []
+    jit(lambda x: result.append(np.einsum_path("ij,kj,kl", x, x, x)) or x, platform="interpreter")(x)
+    assert result[0][0] == np.einsum_path("ij,kj,kl", x, x, x)[0]

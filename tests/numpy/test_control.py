@@ -1,4 +1,4 @@
-"""Branches and loops: traced and compiled they give what they give as plain Python, and gradients go through them."""
+"""Branches and loops: compiled results equal those of plain Python, and so do gradients."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ CASES = {
     "fori-traced-both": (lambda m, n: fori_loop(m, n, lambda i, s: s * 2 + i, 0.5), np.int8(2), np.uint8(7)),
     "fori-plain": (lambda x: fori_loop(2, 5, lambda i, s: s * x + i, 0.0), 1.5),
     "fori-backwards": (lambda x: fori_loop(5, 2, lambda i, s: s * x + i, x), 1.5),
-    "fori-in-place": (lambda x: fori_loop(0, 3, _doubled, x), X),
+    "fori-in-place": (lambda x: fori_loop(0, 3, _double, x), X),
     "fori-number-becomes-float": (lambda x: fori_loop(0, 3, lambda i, s: s + x, 0), np.float32(1.5)),
     "fori-nested": (lambda x: fori_loop(0, 3, lambda i, s: fori_loop(0, i, lambda j, t: t + x[j], s), 0.0), X[:, 0]),
     "scan": (lambda x: scan(running, np.zeros(2), x), X),
@@ -59,13 +59,13 @@ CASES = {
 # fmt: on
 
 
-def _doubled(i, s):
+def _double(i, s):
     s[i] = s[i] * 2
     return s
 
 
-def alike(got, want):
-    # the order of a dict may be that of the other branch
+def assert_equal(got, want):
+    # the dicts of two branches may differ in order
     got, want = flatten(match_dict_order(got, want)), flatten(want)
     assert got[1] == want[1]
     for g, w in zip(got[0], want[0], strict=True):
@@ -74,19 +74,19 @@ def alike(got, want):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_compiled_as_plain(name):
+def test_compiled_equals_eager(name):
     function, *args = CASES[name]
     want = function(*args)
-    alike(jit(function, platform="interpreter")(*args), want)
+    assert_equal(jit(function, platform="interpreter")(*args), want)
 
 
 @pytest.mark.parametrize("name", ["cond", "switch", "while", "fori-traced", "scan-dict", "scan-unroll", "map"])
 def test_compiled_for_the_cpu(name):
     function, *args = CASES[name]
-    alike(jit(function)(*args), function(*args))
+    assert_equal(jit(function)(*args), function(*args))
 
 
-def test_numbers_take_the_type_of_the_other_branch():
+def test_python_numbers_adopt_the_dtype_of_the_other_branch():
     got = jit(lambda p, x: cond(p, lambda: x, lambda: 2), platform="interpreter")(False, np.float32(3))
     assert (got, got.dtype) == (2, np.float32)
     got = jit(lambda p: cond(p, lambda: 1.5, lambda: 2), platform="interpreter")(False)
@@ -96,7 +96,7 @@ def test_numbers_take_the_type_of_the_other_branch():
 # -- failures come out of loops and branches
 
 
-def picking(x, i):
+def pick(x, i):
     return x[i]
 
 
@@ -112,7 +112,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("name", ["cond", "switch", "fori", "while-condition", "scan", "map"])
-def test_a_bad_index_in_a_body_is_told(name):
+def test_index_out_of_range_in_a_body_raises(name):
     run = jit(FAILING[name], platform="interpreter")
     x = np.ones(4)
     with pytest.raises(IndexError, match="index"):
@@ -121,7 +121,7 @@ def test_a_bad_index_in_a_body_is_told(name):
         run(x, 2)
 
 
-def test_the_first_failure_is_told():
+def test_first_failure_raises():
     run = jit(lambda x, i: fori_loop(0, 5, lambda k, s: s + x[i + k], 0.0), platform="interpreter")
     assert run(np.ones(5), 0) == 5
     with pytest.raises(IndexError, match="index 5 "):
@@ -162,7 +162,7 @@ REFUSALS = {
     "bounds": (lambda x: fori_loop(0, x[0, 0], lambda i, s: s, 0), DTypeError, "must be scalar integers"),
     "condition": (lambda x: while_loop(lambda s: s > 0, lambda s: s, x), TraceError, "not one bool"),
     "writes": (
-        lambda x: fori_loop(0, 2, lambda i, s: _doubled(0, x)[0, 0] + s, 0.0),
+        lambda x: fori_loop(0, 2, lambda i, s: _double(0, x)[0, 0] + s, 0.0),
         TraceError,
         "loop or branch writes",
     ),
@@ -176,7 +176,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_refusals(name):
+def test_errors(name):
     function, error, words = REFUSALS[name]
     with pytest.raises(error, match=words) as caught:
         jit(function, platform="interpreter")(X)
@@ -240,16 +240,16 @@ LEAVES = {
     "sine": lambda s: {"x": np.sin(s["x"]) + s["n"], "n": s["n"]},
     "product": lambda s: {"x": s["x"] * s["x"][::-1] * 0.5, "n": s["n"] + 1},
     "outside": lambda s: {"n": s["n"] * 2 % 7, "x": s["x"] + A[0, 0]},
-    "write": lambda s: _written(dict(s)),
+    "write": lambda s: _write(dict(s)),
 }
 
 
-def _written(s):
+def _write(s):
     s["x"][s["n"] % 3] = s["x"][0] * 0.5
     return s
 
 
-def _in_turn(first, second):
+def _chain(first, second):
     return lambda s: second(first(s))
 
 
@@ -279,10 +279,10 @@ def _scan(body):
 
 def _while(body):
     def run(s):
-        made = while_loop(
+        result = while_loop(
             lambda t: t["k"] < 2, lambda t: {"s": body(t["s"]), "k": t["k"] + 1}, {"s": s, "k": s["n"] % 2}
         )
-        return made["s"]
+        return result["s"]
 
     return run
 
@@ -297,7 +297,7 @@ def programs(loops):
         st.sampled_from(list(LEAVES.values())),
         lambda inner: st.one_of(
             st.builds(lambda make, body: make(body), st.sampled_from(one), inner),
-            st.builds(lambda make, f, g: make(f, g), st.sampled_from([_branch, _switch, _in_turn]), inner, inner),
+            st.builds(lambda make, f, g: make(f, g), st.sampled_from([_branch, _switch, _chain]), inner, inner),
         ),
         max_leaves=4,
     )
@@ -311,7 +311,7 @@ def started(x, n):
 @given(program=programs([_while]), n=st.integers(0, 5))
 def test_random_programs(program, n):
     x = np.array([0.3, -0.7, 0.9])
-    alike(jit(lambda x, n: program(started(x, n)), platform="interpreter")(x, n), program(started(x, n)))
+    assert_equal(jit(lambda x, n: program(started(x, n)), platform="interpreter")(x, n), program(started(x, n)))
 
 
 @settings(max_examples=25, deadline=None)
@@ -324,5 +324,5 @@ def test_gradients_of_random_programs(program, n):
 
     got = jit(grad(total), platform="interpreter")(x)
     scale = max(1.0, np.abs(got).max())
-    wanted = slope(total, x, 1e-6 / np.sqrt(scale))  # the steeper, the shorter the step
+    wanted = slope(total, x, 1e-6 / np.sqrt(scale))  # a shorter step for steeper functions
     np.testing.assert_allclose(got / scale, wanted / scale, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Arrays that a traced function makes itself, and NumPy's functions that dispatch on nothing."""
+"""Arrays that a traced function creates, by functions of NumPy that do not dispatch."""
 
 import threading
 
@@ -14,8 +14,8 @@ from cyxla.numpy import jit
 OUTSIDE = np.arange(3.0)
 
 
-def alike(function, *arrays):
-    """Assert that a function gives, compiled, what it gives as it is."""
+def check(function, *arrays):
+    """Assert that the compiled function returns what the function itself returns."""
     want = function(*[np.array(a) for a in arrays])
     got = jit(function, platform="interpreter")(*arrays)
     want, got = (w if isinstance(w, tuple) else (w,) for w in (want, got))
@@ -25,7 +25,7 @@ def alike(function, *arrays):
         np.testing.assert_array_equal(g, w)
 
 
-def filled_by_parts(x):
+def fill_by_slices(x):
     out = np.zeros(4)
     out[0] = x.sum()
     out[1:3] += x[:2]
@@ -33,7 +33,7 @@ def filled_by_parts(x):
     return out
 
 
-def filled_through_views(x):
+def fill_through_views(x):
     out = np.zeros((3, 4))
     out[0][1] = x[0]
     out[:, 2] = x
@@ -45,7 +45,7 @@ def filled_through_views(x):
     return out, row, flat
 
 
-def views_made_before_the_first_write(x):
+def views_before_the_first_write(x):
     out = np.ones((2, 3))
     low, turned = out[1:], out.T
     deep = turned[0]
@@ -55,7 +55,7 @@ def views_made_before_the_first_write(x):
     return out, low, turned, deep
 
 
-def concrete_use(x):
+def use_concrete_values(x):
     n = np.zeros(3, int)
     n[1] = 2
     total = x * 0
@@ -81,7 +81,7 @@ def in_place(x):
     return out, both, fine, other
 
 
-def stacked(x):
+def stack_rows(x):
     parts = np.array([x[0], 1, x[2]])
     square = np.array([[x[0], x[1]], [0.0, 1.0]])
     grid = np.eye(3)
@@ -92,7 +92,7 @@ def stacked(x):
     return parts, square, grid, ramp, letters, np.array(x, ndmin=3), np.array([1, 2])
 
 
-def listed(x):
+def build_from_lists(x):
     from numpy.linalg import solve
 
     matrix = [[x[0], 1.0], [0.5, x[1]]]
@@ -101,7 +101,7 @@ def listed(x):
     return *solved, *joined, np.interp(0.5, [0, 1], [x[0], x[1]]), np.polyval([x[0], 1], 2), np.trapezoid([x[0], 1.0])
 
 
-def passed_through(x):
+def pass_through_functions(x):
     same = np.asarray(x)
     copied = np.array(x)
     same[0] = 9
@@ -110,7 +110,7 @@ def passed_through(x):
     return x, same, copied, more, np.asanyarray(x, dtype=np.float32), np.asfortranarray(x), np.require(x, float, "C")
 
 
-def copied_from_outside(x):
+def copy_outer_array(x):
     own = np.array(OUTSIDE)
     own[1] = x[1]
     like = np.zeros_like(OUTSIDE)
@@ -120,7 +120,7 @@ def copied_from_outside(x):
     return own, like, again
 
 
-def by_like(x):
+def create_with_like(x):
     return np.zeros(3, like=x) + x, np.array([1.0, 2.0, x[0]], like=x), np.arange(3, like=x)
 
 
@@ -142,13 +142,13 @@ def nested(x):
     return np.stack(parts), np.concatenate(parts), np.split(np.zeros(4), 2)[0] + x[0]
 
 
-def names_of_numpys(x):
+def use_numpy_names(x):
     out = zeros(3)
     out[1] = asarray(x)[0]
     return out
 
 
-def calls_that_are_hard_to_tell(x):
+def obscure_calls(x):
     make, pair = np.zeros, (2, 2)
     grid = make(pair if x.ndim else 3)
     grid[0, 0] = x[0]
@@ -171,26 +171,26 @@ def compiled_libraries_make_arrays(x):
 
 
 FUNCTIONS = [
-    filled_by_parts, filled_through_views, views_made_before_the_first_write, concrete_use, in_place, stacked,
-    listed, passed_through, copied_from_outside, by_like, scalars_and_text, nested, names_of_numpys,
-    calls_that_are_hard_to_tell, compiled_libraries_make_arrays,
+    fill_by_slices, fill_through_views, views_before_the_first_write, use_concrete_values, in_place, stack_rows,
+    build_from_lists, pass_through_functions, copy_outer_array, create_with_like, scalars_and_text, nested,
+    use_numpy_names, obscure_calls, compiled_libraries_make_arrays,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_traced_gives_what_numpy_gives(function):
-    alike(function, np.array([1.0, 2.0, 3.0]))
+def test_traced_equals_numpy(function):
+    check(function, np.array([1.0, 2.0, 3.0]))
 
 
-def test_the_benchmarks_way_of_copying():
-    alike(lambda x: np.ascontiguousarray(x.T), np.arange(6.0).reshape(2, 3))
+def test_ascontiguousarray_of_a_transpose():
+    check(lambda x: np.ascontiguousarray(x.T), np.arange(6.0).reshape(2, 3))
 
 
 @pytest.mark.parametrize("write", [
     lambda a, x: a.__setitem__(0, x[0]), lambda a, x: a.__setitem__(slice(1), x[:1]), lambda a, x: np.copyto(a, x),
     lambda a, x: np.add(x, 1, out=a),
 ])  # fmt: skip
-def test_arrays_from_outside_are_not_written_traced_values(write):
+def test_traced_values_are_not_written_to_outer_numpy_arrays(write):
     def function(x):
         write(OUTSIDE, x)
         return x
@@ -200,7 +200,7 @@ def test_arrays_from_outside_are_not_written_traced_values(write):
     np.testing.assert_array_equal(OUTSIDE, [0, 1, 2])
 
 
-def test_asarray_of_an_array_from_outside_is_a_copy_to_look_up_in_and_write_to():
+def test_asarray_of_an_outer_array_is_a_writeable_copy():
     def function(x, i):
         table = np.asarray(OUTSIDE)
         found = table[i]
@@ -217,14 +217,14 @@ def test_asarray_of_an_array_from_outside_is_a_copy_to_look_up_in_and_write_to()
     lambda n: np.zeros(n), lambda n: np.ones([2, n]), lambda n: np.full((n,), 2.0), lambda n: np.empty(shape=n),
     lambda n: np.zeros(4).reshape(n), lambda n: np.broadcast_to(n, n), lambda n: np.broadcast_to(n, (2, n)),
 ])  # fmt: skip
-def test_traced_sizes_are_refused_and_said_to_be(make):
+def test_traced_sizes_raise(make):
     with pytest.raises(
         cyxla.errors.TraceError, match=r"traced int64\[\].*argument n.*cannot be used as an index or a size"
     ):
         jit(lambda n: make(n), platform="interpreter")(2)
 
 
-def test_numpy_is_itself_outside_of_traces():
+def test_numpy_is_not_patched_outside_of_traces():
     before = np.zeros, np.asarray, np.array, zeros
     jit(lambda x: np.zeros(3) + x, platform="interpreter")(1.0)
     assert (np.zeros, np.asarray, np.array, zeros) == before
@@ -237,7 +237,7 @@ def test_numpy_is_itself_outside_of_traces():
     assert (np.zeros, np.asarray, np.array, zeros) == before
 
 
-def test_other_threads_see_numpys_own_arrays_meanwhile():
+def test_other_threads_see_original_numpy_while_tracing():
     seen = []
 
     def other():
@@ -279,7 +279,7 @@ def test_traces_in_many_threads():
     assert type(np.zeros(3)) is np.ndarray
 
 
-def test_values_are_ndarrays_for_what_asks_for_them():
+def test_known_arrays_convert_to_ndarrays():
     def function(x):
         weights = np.array([1.0, 2.0])
         assert isinstance(np.asarray(weights).sum(), np.floating)
@@ -302,22 +302,22 @@ def test_loops_and_branches_do_not_write_to_arrays_of_the_function():
         jit(function, platform="interpreter")(1.0)
 
 
-def drawn_from(x):
+def draw(x):
     return x + np.random.normal(size=3)  # noqa: NPY002
 
 
 @pytest.mark.parametrize("call", [
-    drawn_from, lambda x: x * np.random.rand(), lambda x: x + np.random.default_rng().normal(),  # noqa: NPY002
+    draw, lambda x: x * np.random.rand(), lambda x: x + np.random.default_rng().normal(),  # noqa: NPY002
     lambda x: x + np.random.permutation(3), lambda x: x + np.random.default_rng(None).normal(),  # noqa: NPY002
 ])  # fmt: skip
-def test_random_numbers_of_no_ones_state_are_not_drawn_once_for_all(call):
+def test_draws_from_the_global_random_state_raise(call):
     before = np.random.rand, np.random.default_rng
     with pytest.raises(cyxla.errors.UnimplementedError, match=r"numpy\.random\."):
         jit(call, platform="interpreter")(np.ones(3))
     assert (np.random.rand, np.random.default_rng) == before
 
 
-def test_elements_with_their_places():
+def test_ndenumerate():
     def function(x):
         total = 0.0
         for (i, j), value in np.ndenumerate(x):
@@ -330,7 +330,7 @@ def test_elements_with_their_places():
     assert isinstance(np.ndenumerate, type)
 
 
-def test_walks_that_are_refused():
+def test_nditer_raises():
     with pytest.raises(cyxla.errors.UnimplementedError, match=r"numpy.nditer cannot be traced(.|\n)*np.ndenumerate"):
         jit(lambda x: list(np.nditer(x)), platform="interpreter")(np.ones(3))
     with pytest.raises(AttributeError, match="sliding_window_view"):
@@ -339,7 +339,7 @@ def test_walks_that_are_refused():
 
 
 def test_compiled_modules_can_be_loaded_by_a_traced_function():
-    """They insist on these being types, and of a size."""
+    """Compiled modules check NumPy's types and their sizes when they are loaded."""
 
     names = ("broadcast", "dtype", "flatiter", "ndarray", "ufunc", "generic")
 
@@ -357,5 +357,5 @@ def test_compiled_modules_can_be_loaded_by_a_traced_function():
 ])  # fmt: skip
 def test_lists_of_traced_arrays_are_arrays_to_functions(function):
     x, y = np.array([3.0, 1.0, 2.0]), np.array([1.0, 5.0, 4.0])
-    made, wanted = jit(function, platform="interpreter")(x, y), function(x, y)
-    np.testing.assert_allclose(made, wanted, rtol=1e-12)
+    result, wanted = jit(function, platform="interpreter")(x, y), function(x, y)
+    np.testing.assert_allclose(result, wanted, rtol=1e-12)

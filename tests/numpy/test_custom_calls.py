@@ -1,4 +1,4 @@
-"""Functions of one's own inside of traced functions: Python, C by pointer, and lines of C."""
+"""User-defined functions in traced functions: in Python, in C by pointer, and C kernels."""
 
 import ctypes
 import re
@@ -25,14 +25,14 @@ needs_compiler = pytest.mark.skipif(compiler_search.find() is None, reason="no C
 
 @pytest.fixture
 def name(request):
-    made = f"test.{request.node.name}"
-    yield made
-    c_calls.unregister(made)
-    unregister_custom_call(made)
+    result = f"test.{request.node.name}"
+    yield result
+    c_calls.unregister(result)
+    unregister_custom_call(result)
 
 
-def both(function, *arrays):
-    """What a function gives on both platforms."""
+def on_both_platforms(function, *arrays):
+    """Return the results of a function on both platforms."""
     return [jit(function, platform=p)(*arrays) for p in PLATFORMS]
 
 
@@ -47,7 +47,7 @@ def test_a_python_function_in_a_traced_one(name):
 
     a = np.array([[2.0, 1.0], [1.0, 3.0]])
     want = np.linalg.solve(a + 1, a) * 2
-    for got in both(lambda a: solve(a + 1, a) * 2, a):
+    for got in on_both_platforms(lambda a: solve(a + 1, a) * 2, a):
         np.testing.assert_allclose(got, want)
     np.testing.assert_allclose(solve(a + 1, a) * 2, want)
 
@@ -58,7 +58,7 @@ def test_results_written_to_out(name):
         np.sum(x, 0, out=out[0])
         out[1][()] = x.size
 
-    for total, count in [*both(lambda x: sums(x * 2), X), sums(X * 2)]:
+    for total, count in [*on_both_platforms(lambda x: sums(x * 2), X), sums(X * 2)]:
         np.testing.assert_array_equal(total, (X * 2).sum(0))
         assert (count, np.asarray(count).dtype) == (6, np.int64)
 
@@ -74,7 +74,7 @@ def test_in_loops_and_without_arguments(name):
     def function(x):
         return cyxla.fori_loop(0, 4, lambda k, s: s + numbers(), x)
 
-    for got in both(function, np.ones(3, np.float32)):
+    for got in on_both_platforms(function, np.ones(3, np.float32)):
         np.testing.assert_array_equal(got, 1 + 4 * np.arange(3))
     assert len(calls) == 8
 
@@ -89,7 +89,7 @@ def test_a_program_in_text_may_name_it(name):
         np.testing.assert_array_equal(cyxla.compile(text, platform=platform)(np.arange(3.0)), [0, 2, 4])
 
 
-def test_what_it_raises_comes_out_and_what_it_returns_is_checked(name):
+def test_exceptions_propagate_and_results_are_checked(name):
     answers = {"error": KeyError("mine")}
 
     @custom_call(name, result=lambda x: x)
@@ -123,13 +123,13 @@ def test_gradients_by_vjp(name):
         return (a * a).sum() + b.sum()
 
     want = 2 * X * Y * Y + 1
-    for got in both(cyxla.grad(function), X, Y):
+    for got in on_both_platforms(cyxla.grad(function), X, Y):
         np.testing.assert_allclose(got, want)
-    for got in both(cyxla.grad(lambda x, y: both_of(x, y)[0].sum()), X, Y):
+    for got in on_both_platforms(cyxla.grad(lambda x, y: both_of(x, y)[0].sum()), X, Y):
         np.testing.assert_allclose(got, Y)
 
 
-def test_no_derivative_is_told(name):
+def test_missing_vjp_raises(name):
     @custom_call(name, result=lambda x: x)
     def mystery(x):
         return x
@@ -140,7 +140,7 @@ def test_no_derivative_is_told(name):
     np.testing.assert_array_equal(got, X)
 
 
-def test_names_are_taken_once(name):
+def test_names_are_unique(name):
     custom_call(name, result=lambda x: x)(lambda x: x)
     with pytest.raises(AlreadyExistsError):
         custom_call(name, result=lambda x: x)(lambda x: x)
@@ -169,7 +169,7 @@ def doubles(seen=None):
 
 
 def message_of(info):
-    """Where the message is: ctypes reads text out of a char pointer, so its place is read as a number."""
+    """Return the address of the message, since ctypes would convert a char pointer to bytes."""
     at = ctypes.addressof(info.contents) + c_calls.Info.message.offset
     return ctypes.c_void_p.from_address(at).value
 
@@ -185,7 +185,7 @@ def test_c_functions_are_called_on_both_platforms(name, form):
     seen = []
     function = doubles(seen)
     twice = register_c_call(name, form(function), result=lambda x: x, abi=1)
-    for got in (*both(lambda x: twice(x) + 1, X), twice(X) + 1):
+    for got in (*on_both_platforms(lambda x: twice(x) + 1, X), twice(X) + 1):
         np.testing.assert_array_equal(got, 2 * X + 1)
     assert seen == [(1, 1, 1, 12, 2, [2, 3], 6, b"")] * 3
 
@@ -206,14 +206,14 @@ def test_messages_become_errors(name):
     def function(out, arrays, info):
         ctypes.memmove(message_of(info), b"too few numbers", 15)
 
-    kept = c_calls.SIGNATURE(function)
-    broken = register_c_call(name, kept, result=lambda x: x)
+    callback = c_calls.SIGNATURE(function)
+    broken = register_c_call(name, callback, result=lambda x: x)
     for run in (*[jit(lambda x: broken(x), platform=p) for p in PLATFORMS], broken):
         with pytest.raises(InvalidArgumentError, match=r"test\..*: too few numbers"):
             run(X)
 
 
-def test_what_is_no_c_function_is_refused(name):
+def test_invalid_c_functions_raise(name):
     for wrong in ("printf", None, 0, True, lambda: 0):
         with pytest.raises(InvalidArgumentError):
             register_c_call(name, wrong, result=lambda x: x)
@@ -223,7 +223,7 @@ def test_what_is_no_c_function_is_refused(name):
         c_calls.address("printf")
 
 
-def test_the_programs_own_meaning_comes_first(name):
+def test_registered_targets_take_precedence(name):
     register_c_call(name, doubles(), result=lambda x: x)
     text = f'ENTRY e {{ x = f64[3] parameter(0) ROOT y = f64[3] custom-call(x), custom_call_target="{name}" }}'
     run = cyxla.compile(text, platform="interpreter", custom_calls={name: lambda ev, ins, x: x + 1})
@@ -234,12 +234,12 @@ def test_the_programs_own_meaning_comes_first(name):
 
 
 @needs_compiler
-def test_lines_of_c(name):
+def test_ckernel(name):
     saxpy = ckernel(
         name, "for (i64 i = 0; i < n; ++i) o[i] = a * x[i] + y[i];", args="a:f32[], x:f32[n], y:f32[n]", out="o:f32[n]"
     )
     x, y = np.arange(5, dtype=np.float32), np.ones(5, np.float32)
-    for got in (*both(lambda x, y: saxpy(2.5, x, y) * 2, x, y), saxpy(2.5, x, y) * 2):
+    for got in (*on_both_platforms(lambda x, y: saxpy(2.5, x, y) * 2, x, y), saxpy(2.5, x, y) * 2):
         np.testing.assert_array_equal(got, (np.float32(2.5) * x + y) * 2)
         assert got.dtype == np.float32
     for n in (0, 1, 1000):
@@ -269,14 +269,14 @@ def test_sizes_of_results_are_computed(name):
         preamble="static double half(i64 n) { return n / 2.0; }",
     )  # fmt: skip
     x, t = np.arange(4.0), np.arange(12, dtype=np.int32).reshape(4, 3)
-    for pairs, flags, total in (*both(lambda x, t: kernel(x, t), x, t), kernel(x, t)):
+    for pairs, flags, total in (*on_both_platforms(lambda x, t: kernel(x, t), x, t), kernel(x, t)):
         np.testing.assert_allclose(pairs, np.stack([x, np.sqrt(x)], 1).ravel())
         np.testing.assert_array_equal(flags, x > 2)
         assert (flags.dtype, total) == (np.bool_, t.sum())
 
 
 @needs_compiler
-def test_in_loops_branches_and_of_parts(name):
+def test_ckernel_in_loops_branches_and_on_views(name):
     more = ckernel(
         name, "for (i64 i = 0; i < n; ++i) o[i] = x[i] + 1; *c = n;", args="x:f64[n]", out="o:f64[n], c:i32[]"
     )
@@ -287,7 +287,7 @@ def test_in_loops_branches_and_of_parts(name):
         chosen = cyxla.cond(x[0, 0] > 0, lambda v: more(v)[0], lambda v: v, x.T[1])
         return rows, total, chosen, more(np.expand_dims(x, 1).reshape(-1))[1]
 
-    for got in both(function, X):
+    for got in on_both_platforms(function, X):
         want = [X + 1, ((X[:, 0] + 1) * 2 + 1) * 2, X.T[1], 6]
         want[1] = (want[1] + 1) * 2
         for g, w in zip(got, want, strict=True):
@@ -295,17 +295,17 @@ def test_in_loops_branches_and_of_parts(name):
 
 
 @needs_compiler
-def test_gradients_of_lines_of_c(name):
+def test_gradients_of_ckernel(name):
     square = ckernel(
         name, "for (i64 i = 0; i < n; ++i) o[i] = x[i] * x[i];", args="x:f64[n]", out="o:f64[n]",
         vjp=lambda inputs, results, c: (2 * inputs[0] * c[0],),
     )  # fmt: skip
-    for got in both(cyxla.grad(lambda x: square(x).sum()), np.arange(4.0)):
+    for got in on_both_platforms(cyxla.grad(lambda x: square(x).sum()), np.arange(4.0)):
         np.testing.assert_array_equal(got, 2 * np.arange(4.0))
 
 
 @needs_compiler
-def test_what_the_compiler_refuses(name):
+def test_compiler_errors(name):
     with pytest.raises(InvalidArgumentError, match="nonsense"):
         ckernel(name, "o[0] = nonsense;", args="x:f64[n]", out="o:f64[n]")
 
@@ -325,7 +325,7 @@ def test_without_a_compiler(name, monkeypatch):
     ("x:f64[n]", "x:f64[n]"), ("n:f64[n]", "o:f64[n]"), ("x:f64[n] y:f64[n]", "o:f64[n]"), ("x:f64[n!]", "o:f64[1]"),
     ("x:f64[n]", "o:f64[n // 0]"), ("x:f64[__import__('os')]", "o:f64[1]"), ("x:f64[n.real]", "o:f64[1]"),
 ])  # fmt: skip
-def test_declarations_that_are_wrong(name, args, out):
+def test_invalid_declarations(name, args, out):
     with pytest.raises(InvalidArgumentError):
         ckernel(name, "", args=args, out=out)
 
@@ -373,7 +373,7 @@ def test_the_c_of_the_document_compiles_against_the_header_alone(name, tmp_path)
     subprocess.run([*command, "scale.c", "-o", "scale.so"], cwd=tmp_path, check=True)
     library = ctypes.CDLL(str(tmp_path / "scale.so"))
     scale = cyxla.register_c_call(name, library.scale, result=lambda x: x)
-    for got in (*both(lambda x: scale(x), X), scale(X)):
+    for got in (*on_both_platforms(lambda x: scale(x), X), scale(X)):
         np.testing.assert_array_equal(got, 2 * X)
     for platform in PLATFORMS:
         with pytest.raises(InvalidArgumentError, match="expected float64"):
@@ -381,7 +381,7 @@ def test_the_c_of_the_document_compiles_against_the_header_alone(name, tmp_path)
 
 
 @needs_compiler
-def test_the_header_and_its_twins_say_the_same(tmp_path):
+def test_header_matches_its_copies(tmp_path):
     text = """#include <stdio.h>
 #include <stddef.h>
 #include <cyxla/call.h>

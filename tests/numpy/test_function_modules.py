@@ -19,8 +19,8 @@ print([name for name in sys.modules if name.startswith(("cyxla.numpy.functions."
 """
 
 
-def test_every_row_is_where_the_table_says():
-    """For a function that the table lacks, all modules would be imported to look for it."""
+def test_every_function_is_in_the_module_of_the_table():
+    """A function that is missing from the table would cause the import of all modules."""
     named = {row.name for row in registry.rows().values()}
     assert named == {name for names in functions.FUNCTIONS.values() for name in names.split()}
     for row in registry.rows().values():
@@ -35,14 +35,14 @@ print(cyxla.jit(lambda x, y: 0.5 * np.sqrt(x) + y)(np.float64([4, 9]), 2))
 """
 
 
-def test_nothing_that_wants_numpys_own_ufuncs_is_first_imported_while_tracing():
-    made = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
-    assert made.stdout.strip() == "[3.  3.5]"
+def test_modules_that_need_original_ufuncs_are_imported_before_tracing():
+    result = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[3.  3.5]"
 
 
-def test_only_what_is_used_is_imported():
-    made = subprocess.run([sys.executable, "-c", NEEDED], capture_output=True, text=True, check=True)
-    assert made.stdout.strip() == "[]"
+def test_only_used_modules_are_imported():
+    result = subprocess.run([sys.executable, "-c", NEEDED], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
 
 
 def test_modules_imported_while_tracing_have_numpys_own_functions(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Every row of the table: what NumPy gives, traced and compiled code gives, too."""
+"""Every row of the table: traced and compiled results equal NumPy's."""
 
 import zlib
 
@@ -8,7 +8,7 @@ from support.function_rows import SUBJECTS, check, rows
 
 
 def shares(row):
-    """Dtypes for each call on each group of shapes, two or three of them: all take turns, in an order of the row's."""
+    """Return two or three dtypes for each call and group of shapes, in turns, in an order by the row's name."""
     calls = len(row.calls) * len(row.shapes)
     order = np.random.default_rng(zlib.crc32(row.name.encode())).permutation(list(row.dtypes))
     each = min(2 if calls > 2 else 3, len(order))

@@ -1,4 +1,4 @@
-"""`grad`, `value_and_grad`, `vjp` and derivatives by hand, against formulas and central differences."""
+"""`grad`, `value_and_grad`, `vjp` and custom derivatives, against formulas and central differences."""
 
 import re
 from pathlib import Path
@@ -22,14 +22,14 @@ def loss(x, w):
     return np.sum(np.tanh(x @ w) ** 2)
 
 
-def test_by_one_argument_and_by_two():
+def test_one_and_two_arguments():
     np.testing.assert_allclose(grad(loss)(X, W), slope(lambda x: loss(x, W), X), atol=1e-8)
     by_both = grad(loss, argnums=(1, 0))(X, W)
     np.testing.assert_allclose(by_both[0], slope(lambda w: loss(X, w), W), atol=1e-8)
     np.testing.assert_array_equal(by_both[1], grad(loss)(X, W))
 
 
-def test_arguments_by_name_and_from_behind():
+def test_arguments_by_name_and_negative_position():
     np.testing.assert_array_equal(grad(loss, argnums="w")(X, W), grad(loss, argnums=1)(X, W))
     np.testing.assert_array_equal(grad(loss, argnums="w")(X, w=W), grad(loss, argnums=-1)(X, W))
 
@@ -40,13 +40,13 @@ def test_value_and_gradient():
     np.testing.assert_array_equal(slopes[0], grad(loss)(X, W))
 
 
-def test_containers_come_back_alike():
+def test_gradients_keep_container_structure():
     slopes = grad(lambda p: np.sum(p["a"] * 3.0 + p["b"][0]))({"a": X, "b": [2.0, 1.0]})
     np.testing.assert_array_equal(slopes["a"], np.full((3, 4), 3.0))
     assert slopes["b"] == [12.0, 0.0]
 
 
-def test_a_second_result_comes_along():
+def test_has_aux():
     slopes, extra = grad(lambda x: (np.sum(x * x), {"twice": x + x}), has_aux=True)(X)
     np.testing.assert_array_equal(slopes, 2 * X)
     np.testing.assert_array_equal(extra["twice"], 2 * X)
@@ -58,7 +58,7 @@ def test_gradients_of_gradients():
     np.testing.assert_allclose(got, np.exp(X) * (1 + 3 * X + X * X), rtol=1e-12)
 
 
-def test_the_way_back_of_any_result():
+def test_vjp_of_any_result():
     out, back = vjp(lambda x, w: {"y": x @ w, "n": 3}, X, W)
     np.testing.assert_allclose(out["y"], X @ W)
     g = RNG.normal(size=(3, 2))
@@ -67,11 +67,11 @@ def test_the_way_back_of_any_result():
     np.testing.assert_allclose(dw, X.T @ g)
 
 
-def test_of_compiled_functions_and_compiled_in_turn():
+def test_gradient_of_jit_and_jit_of_gradient():
     cubed = jit(lambda x: np.sum(x**3), platform="interpreter")
     for f in (grad(cubed), jit(grad(cubed)), value_and_grad(cubed), jit(value_and_grad(cubed))):
-        made = f(X)
-        np.testing.assert_allclose(made[1] if isinstance(made, tuple) else made, 3 * X**2)
+        result = f(X)
+        np.testing.assert_allclose(result[1] if isinstance(result, tuple) else result, 3 * X**2)
     hand = custom_vjp(lambda x: x)
     hand.defvjp(lambda x: (x, None), lambda _, g: (5 * g,))
     assert value_and_grad(hand)(1.0) == (1.0, 5.0)
@@ -83,11 +83,11 @@ def test_of_ufuncs():
     assert grad(np.abs)(-1.5) == jit(grad(np.abs))(-1.5) == -1
 
 
-def test_what_is_stopped_counts_as_constant():
+def test_stop_gradient():
     assert grad(lambda x: stop_gradient(x) * x)(3.0) == 3.0
 
 
-def test_a_derivative_by_hand():
+def test_custom_vjp():
     @custom_vjp
     def wave(x):
         return np.sin(x)
@@ -98,7 +98,7 @@ def test_a_derivative_by_hand():
     np.testing.assert_allclose(grad(grad(wave))(1.0), -10 * np.sin(1.0))
 
 
-def test_a_derivative_by_hand_of_containers_and_constants():
+def test_custom_vjp_of_containers_and_constants():
     @custom_vjp
     def scaled(p, factor, name):
         return {"y": p["a"] * factor, "z": p["b"]}
@@ -109,15 +109,15 @@ def test_a_derivative_by_hand_of_containers_and_constants():
     )
 
     def f(p, factor):
-        made = scaled(p, factor, None)
-        return np.sum(made["y"]) + np.sum(made["z"])
+        result = scaled(p, factor, None)
+        return np.sum(result["y"]) + np.sum(result["z"])
 
     slopes = grad(f)({"a": X, "b": W}, 3.0)
     np.testing.assert_array_equal(slopes["a"], np.full((3, 4), 21.0))
     np.testing.assert_array_equal(slopes["b"], np.zeros((4, 2)))
 
 
-def unfit(fwd, bwd):
+def invalid_vjp(fwd, bwd):
     @custom_vjp
     def f(x):
         return x * 2
@@ -127,7 +127,7 @@ def unfit(fwd, bwd):
     return grad(lambda x: np.sum(f(x)))(X)
 
 
-def hidden(x):
+def use_captured_value(x):
     @custom_vjp
     def f(y):
         return y * x
@@ -139,20 +139,20 @@ def hidden(x):
 @pytest.mark.parametrize(
     "make, error, words",
     [
-        (lambda: unfit(None, None), FailedPreconditionError, "no derivative yet"),
-        (lambda: unfit(lambda x: x, lambda _, g: (g,)), TraceError, "a pair, the result and the residuals"),
-        (lambda: unfit(lambda x: (x, None), lambda _, g: g), TraceError, "a tuple of 1"),
-        (lambda: unfit(lambda x: (x, None), lambda _, g: (g[0],)), TraceError, r"shape \(4,\)"),
-        (lambda: unfit(lambda x: (x, None), lambda _, g: ([g],)), TraceError, "the structure of its argument"),
-        (lambda: grad(hidden)(X), TraceError, "not one of its arguments"),
+        (lambda: invalid_vjp(None, None), FailedPreconditionError, "no derivative yet"),
+        (lambda: invalid_vjp(lambda x: x, lambda _, g: (g,)), TraceError, "a pair, the result and the residuals"),
+        (lambda: invalid_vjp(lambda x: (x, None), lambda _, g: g), TraceError, "a tuple of 1"),
+        (lambda: invalid_vjp(lambda x: (x, None), lambda _, g: (g[0],)), TraceError, r"shape \(4,\)"),
+        (lambda: invalid_vjp(lambda x: (x, None), lambda _, g: ([g],)), TraceError, "the structure of its argument"),
+        (lambda: grad(use_captured_value)(X), TraceError, "not one of its arguments"),
     ],
 )
-def test_derivatives_by_hand_that_do_not_fit(make, error, words):
+def test_invalid_custom_vjp(make, error, words):
     with pytest.raises(error, match=words):
         make()
 
 
-def test_what_is_computed_again():
+def test_checkpoint():
     again = checkpoint(lambda x: np.sin(np.sin(x)) * x)
     np.testing.assert_allclose(grad(again)(1.0), slope(again, np.float64(1)), atol=1e-8)
     np.testing.assert_allclose(grad(grad(again))(1.0), slope(grad(again), np.float64(1)), atol=1e-8)
@@ -174,16 +174,16 @@ def test_what_is_computed_again():
         (lambda: vjp(np.sin, X)[1]((X,)), TraceError, "the structure of the result"),
     ],
 )
-def test_refusals(make, error, words):
+def test_errors(make, error, words):
     with pytest.raises(error, match=words):
         make()
 
 
-def test_integers_have_no_slope_where_they_are_allowed():
+def test_allow_int_gives_zero_gradients():
     assert (grad(lambda n, x: np.sum(n * x), allow_int=True)(np.arange(3), np.ones(3)) == 0).all()
 
 
-def test_a_way_back_inside_of_a_loop():
+def test_vjp_inside_of_a_loop():
     def f(x):
         y = cond(x[0] > 0, lambda: np.tanh(x) * x, lambda: x + 1)
         y, _ = scan(lambda c, a: (np.sin(c) * a, a), y, x[:3])
@@ -198,7 +198,7 @@ def test_a_way_back_inside_of_a_loop():
         np.testing.assert_allclose(got[k], slope(lambda x, k=k: f(x)[k], X[0]), atol=1e-8)
 
 
-def test_steps_downhill_inside_of_a_loop():
+def test_gradient_descent_inside_of_a_loop():
     def settled(x):
         inner = grad(lambda v: np.sum(np.sin(v * x)))
         return np.sum(fori_loop(0, 3, lambda i, v: v - 0.1 * inner(v), x))
@@ -208,14 +208,14 @@ def test_steps_downhill_inside_of_a_loop():
 
 
 @pytest.mark.parametrize("letter", "efdFD")
-def test_gradients_keep_the_type(letter):
+def test_gradients_keep_the_dtype(letter):
     x = X.astype(letter)
     got = jit(grad(lambda v: np.sum(np.abs(v) ** 2)), platform="interpreter")(x)
     assert got.dtype == x.dtype
     np.testing.assert_allclose(got, 2 * np.conj(x), rtol=2e-3 if letter == "e" else 1e-5)
 
 
-def test_bad_indices_are_told():
+def test_index_out_of_range_raises():
     slopes = jit(grad(lambda x, i: np.sum(x[i] * scan(lambda c, v: (c + x[i], v), 0.0, x)[0])), platform="interpreter")
     np.testing.assert_allclose(slopes(X[0], 1), [0, 8 * X[0, 1], 0, 0])
     with pytest.raises(IndexError, match="index 7"):
@@ -296,7 +296,7 @@ def test_a_network_learns():
 
 
 def attention(x, w):
-    """One block: a head that looks back, and two layers."""
+    """Compute a transformer block: one causal attention head and two layers."""
     q, k, v = np.split(x @ w["qkv"], 3, axis=-1)
     s = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.float32(q.shape[-1]))
     s = np.where(np.tril(np.ones(s.shape[-2:], bool)), s, np.float32(-1e9))
@@ -309,7 +309,7 @@ def attention(x, w):
 
 def test_a_transformer_learns():
     rng = np.random.default_rng(2)
-    ids = (np.arange(12)[None] * np.arange(1, 7)[:, None]) % 7  # rows that count in steps
+    ids = (np.arange(12)[None] * np.arange(1, 7)[:, None]) % 7  # rows are arithmetic progressions
 
     def drawn(*sizes):
         return (rng.normal(size=sizes) / 4).astype(np.float32)
@@ -353,7 +353,7 @@ def test_the_documents_run():
 
 
 TABLE = (np.array([0.0, 1.0, 2.0]), np.array([0.0, 10.0, 5.0]))
-CHOSEN = {  # where there is no derivative, or none by the formula: a function, places, slopes
+CHOSEN = {  # a function, points without a derivative, and the slopes there
     "abs": (np.abs, [0.0, -0.0], [0, 0]),
     "abs-complex": (np.abs, [0j], [0]),
     "max": (np.max, [1.0, 3, 3], [0, 0.5, 0.5]),
@@ -371,7 +371,7 @@ CHOSEN = {  # where there is no derivative, or none by the formula: a function, 
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_what_is_chosen_at_kinks(name):
+def test_subgradients_at_kinks(name):
     function, places, slopes = CHOSEN[name]
-    found = jit(grad(lambda x: np.sum(function(x))), platform="interpreter")(np.array(places))
-    np.testing.assert_allclose(found, slopes, rtol=1e-6)
+    gradients = jit(grad(lambda x: np.sum(function(x))), platform="interpreter")(np.array(places))
+    np.testing.assert_allclose(gradients, slopes, rtol=1e-6)

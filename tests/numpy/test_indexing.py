@@ -1,4 +1,4 @@
-"""Indexing of traced arrays: drawn index expressions against NumPy, known while tracing and as arguments."""
+"""Indexing of traced arrays by random index expressions, known while tracing or traced, against NumPy."""
 
 import contextlib
 import re
@@ -18,7 +18,7 @@ DTYPES = "bhilBHIL"
 
 @st.composite
 def blocks(draw):
-    """Sizes that broadcast together."""
+    """Draw sizes that broadcast together."""
     return draw(
         st.sampled_from([((3,), (3,)), ((2, 1), (3,)), ((1,), (2,)), ((2, 2), ()), ((0,), (1,)), ((2,), (2, 1))])
     )
@@ -45,13 +45,13 @@ def masks(draw, sizes):
     return np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool).reshape(sizes)
 
 
-def axes_taken(item):
+def axes_used(item):
     return 0 if item is None or item is Ellipsis or isinstance(item, bool) else item.ndim if _is_mask(item) else 1
 
 
 @st.composite
 def items_for(draw, sizes, shape, beyond, masked):
-    """What may index the first of these axes."""
+    """Return items that may index the first of these axes."""
     size = sizes[0]
     if not size:
         return draw(slices(size) | st.none())
@@ -67,7 +67,7 @@ def items_for(draw, sizes, shape, beyond, masked):
 
 @st.composite
 def keys(draw):
-    """An array's sizes and an index expression for it."""
+    """Draw sizes of an array, and an index expression for it."""
     sizes = tuple(draw(st.lists(st.integers(1, 4) | st.integers(0, 1), max_size=4)))
     shapes = draw(blocks())
     beyond = draw(st.sampled_from([0] * 7 + [1]))
@@ -75,28 +75,28 @@ def keys(draw):
     while axis < end:
         if draw(st.integers(0, 4)) == 0 and not any(i is Ellipsis for i in items):
             items.append(Ellipsis)
-            axis, end = axis + len(sizes) - end, len(sizes)  # the last axes come after it
+            axis, end = axis + len(sizes) - end, len(sizes)  # the last axes follow the ellipsis
             continue
         free = 0 not in sizes and not any(isinstance(i, np.ndarray) for i in items)
         items.append(draw(items_for(sizes[axis:end], shapes[len(items) % 2], beyond, free)))
-        axis += axes_taken(items[-1])
+        axis += axes_used(items[-1])
     if draw(st.integers(0, 20)) == 0:
         items.append(0)
     key = items[0] if len(items) == 1 and draw(st.booleans()) else tuple(items)
     return sizes, key
 
 
-def outcome(function, *arrays):
+def result_or_error(function, *arrays):
     try:
         return function(*[a.copy() if isinstance(a, np.ndarray) else a for a in arrays]), None
     except Exception as error:
         return None, error
 
 
-def same(function, *arrays, platform="interpreter", several=False):
-    """Assert that a function gives, traced, what NumPy gives, or fails as NumPy fails; for one of several reasons."""
-    want, failure = outcome(function, *arrays)
-    got, ours = outcome(jit(function, platform=platform), *arrays)
+def check(function, *arrays, platform="interpreter", several=False):
+    """Assert that a traced function returns what NumPy returns, or raises one of NumPy's errors."""
+    want, failure = result_or_error(function, *arrays)
+    got, ours = result_or_error(jit(function, platform=platform), *arrays)
     if failure is not None:
         kinds = (IndexError, ValueError, TypeError, OverflowError)
         alike = kinds if several else next(k for k in kinds if isinstance(failure, k))
@@ -110,8 +110,8 @@ def same(function, *arrays, platform="interpreter", several=False):
     return None, None
 
 
-def traced_in(key, which):
-    """A key with parts taken out, and how it is put together again."""
+def trace_parts(key, which):
+    """Return the parts of a key that become traced, and a function that builds the key from them."""
     items = key if isinstance(key, tuple) else (key,)
     loose = [
         k for k, i in enumerate(items) if which[k % len(which)] and isinstance(i, (np.ndarray, int)) and not _is_mask(i)
@@ -119,8 +119,8 @@ def traced_in(key, which):
 
     def join(parts):
         given = dict(zip(loose, parts, strict=True))
-        made = tuple(given.get(k, i) for k, i in enumerate(items))
-        return made if isinstance(key, tuple) else made[0]
+        result = tuple(given.get(k, i) for k, i in enumerate(items))
+        return result if isinstance(key, tuple) else result[0]
 
     return [items[k] for k in loose], join
 
@@ -129,7 +129,7 @@ def _is_mask(item):
     return isinstance(item, bool) or (isinstance(item, np.ndarray) and item.dtype == bool)
 
 
-def numbered(sizes):
+def arange_of(sizes):
     return np.arange(1, int(np.prod(sizes)) + 1, dtype=np.int32).reshape(sizes)
 
 
@@ -137,8 +137,8 @@ def numbered(sizes):
 @given(keys(), st.lists(st.booleans(), min_size=3, max_size=3))
 def test_get(case, which):
     sizes, key = case
-    parts, join = traced_in(key, which)
-    same(lambda x, *p: x[join(p)], numbered(sizes), *parts)
+    parts, join = trace_parts(key, which)
+    check(lambda x, *p: x[join(p)], arange_of(sizes), *parts)
 
 
 @settings(max_examples=120)
@@ -147,37 +147,37 @@ def test_get(case, which):
 )
 def test_assign(case, which, form):
     sizes, key = case
-    parts, join = traced_in(key, which)
-    shape, error = outcome(lambda: np.zeros(sizes)[key].shape)
-    if error is not None:  # NumPy looks at the value first or last, by kinds of keys; a number fits everywhere
+    parts, join = trace_parts(key, which)
+    shape, error = result_or_error(lambda: np.zeros(sizes)[key].shape)
+    if error is not None:  # NumPy checks the value first or last, depending on the key; a number is always valid
         shape, form = (), "number"
     value = {
-        "number": np.float64(-3.7), "row": -numbered(shape[-1:]).astype(np.int8), "whole": -numbered(shape) * 1.5,
-        "extra": -numbered((1, 1, *shape)), "bad": np.zeros((*shape, 7)),
+        "number": np.float64(-3.7), "row": -arange_of(shape[-1:]).astype(np.int8), "whole": -arange_of(shape) * 1.5,
+        "extra": -arange_of((1, 1, *shape)), "bad": np.zeros((*shape, 7)),
     }[form]  # fmt: skip
 
     def write(x, v, *p):
         x[join(p)] = v
         return x
 
-    same(write, numbered(sizes), value, *parts, several=bool(parts))
+    check(write, arange_of(sizes), value, *parts, several=bool(parts))
 
 
 # ------------------------------------------------------------------------------------------------------ traced bounds
-def test_ranges_whose_bounds_are_traced():
-    x = numbered((10, 3))
-    same(lambda x, i: x[i : i + 4], x, np.int64(3))
-    same(lambda x, i: x[i - 2 : i + 1, ::-1], x, 5)
-    same(lambda x, i: x[2 * i : 2 * (i + 1)], x, np.int8(4))
-    same(lambda x, i: x[i : i + 4 : 2], x, np.uint8(6))
-    same(lambda x, i: x[i : i - 3 : -1], x, 7)
-    same(lambda x, i: x[i : i - 4 : -2, i - 7 : i - 6], x, 8)
-    same(lambda x, i: x[i : i + 3], x, -6)
-    same(lambda x, i: x[i : i - 3 : -1], x, -2)
-    same(lambda x, i: x[i + 1 : i + 1], x, 3)
+def test_slices_with_traced_bounds():
+    x = arange_of((10, 3))
+    check(lambda x, i: x[i : i + 4], x, np.int64(3))
+    check(lambda x, i: x[i - 2 : i + 1, ::-1], x, 5)
+    check(lambda x, i: x[2 * i : 2 * (i + 1)], x, np.int8(4))
+    check(lambda x, i: x[i : i + 4 : 2], x, np.uint8(6))
+    check(lambda x, i: x[i : i - 3 : -1], x, 7)
+    check(lambda x, i: x[i : i - 4 : -2, i - 7 : i - 6], x, 8)
+    check(lambda x, i: x[i : i + 3], x, -6)
+    check(lambda x, i: x[i : i - 3 : -1], x, -2)
+    check(lambda x, i: x[i + 1 : i + 1], x, 3)
 
 
-def test_ranges_whose_bounds_are_traced_are_written_to():
+def test_assignment_to_slices_with_traced_bounds():
     def write(x, i):
         x[i : i + 3] = x[i - 1 : i + 2] * 2
         x[i : i + 4 : 2, 1] += 5
@@ -186,16 +186,16 @@ def test_ranges_whose_bounds_are_traced_are_written_to():
         return x
 
     for platform in ("interpreter", "cpu"):
-        same(write, numbered((9, 2)), np.int64(4), platform=platform)
+        check(write, arange_of((9, 2)), np.int64(4), platform=platform)
 
 
 @pytest.mark.parametrize("start", [7, -2, -20, 50])
-def test_a_traced_range_that_sticks_out_is_an_error(start):
+def test_traced_slice_out_of_bounds_raises(start):
     with pytest.raises(IndexError, match=r"slice .* is out of bounds for axis 0 with size 10"):
         jit(lambda x, i: x[i : i + 4], platform="interpreter")(np.zeros(10), start)
 
 
-def test_a_range_backwards_past_the_beginning_is_an_error():
+def test_reversed_traced_slice_past_the_start_raises():
     with pytest.raises(IndexError, match=r"slice 2:-1:-1"):
         jit(lambda x, i: x[i : i - 3 : -1], platform="interpreter")(np.zeros(10), 2)
 
@@ -204,21 +204,21 @@ def test_a_range_backwards_past_the_beginning_is_an_error():
     "read",
     [lambda x, i: x[i:], lambda x, i: x[:i], lambda x, i: x[i : 2 * i], lambda x, i: x[::i], lambda x, i: x[2:i]],
 )
-def test_a_length_that_is_not_known_is_refused(read):
+def test_slice_of_unknown_length_raises(read):
     with pytest.raises(TraceError, match="length of a slice") as caught:
         jit(read, platform="interpreter")(np.zeros(10), 2)
     assert "test_indexing.py" in caught.value.where
     assert "i + 4" in caught.value.hint
 
 
-def test_a_range_longer_than_its_axis_is_refused():
+def test_slice_longer_than_its_axis_raises():
     with pytest.raises(IndexError, match="is out of bounds for axis 0"):
         jit(lambda x, i: x[i : i + 4], platform="interpreter")(np.zeros(3), 0)
 
 
 # ---------------------------------------------------------------------------------------------------- indices too big
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_a_traced_index_out_of_range_is_an_error_of_the_run(platform):
+def test_traced_index_out_of_range_raises_at_run_time(platform):
     function = jit(lambda x, i: x[i], platform=platform)
     x = np.arange(5.0)
     np.testing.assert_array_equal(function(x, np.array([-5, 4])), [0, 4])
@@ -232,18 +232,18 @@ def test_a_traced_index_out_of_range_is_an_error_of_the_run(platform):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_indices_of_every_type_are_checked(letter):
     function = jit(lambda x, i: x[:, i], platform="interpreter")
-    x = numbered((2, 300))
+    x = arange_of((2, 300))
     error = pytest.raises(IndexError, match="out of bounds for axis 1 with size 300")
     with error if letter not in "bBLQ" else contextlib.nullcontext():  # of 8 bits, or -1 of int64
         function(x, np.array([3, np.iinfo(letter).max], letter))
 
 
-def test_an_index_that_no_int64_holds_is_shown_as_it_is():
+def test_uint64_index_in_error_message():
     with pytest.raises(IndexError, match="index 18446744073709551615 is out"):
         jit(lambda x, i: x[i], platform="interpreter")(np.zeros(3), np.uint64(2**64 - 1))
 
 
-def test_writing_out_of_range_is_an_error_too():
+def test_assignment_out_of_range_raises():
     def write(x, i):
         x[i] = 1
         return x
@@ -257,14 +257,14 @@ def test_writing_out_of_range_is_an_error_too():
 @pytest.mark.parametrize("key", [[2**64 - 1, 1], [2**64 - 4], [2**63], [4]])
 def test_indices_of_uint64_are_read_as_int64(key, platform):
     key = np.array(key, np.uint64)
-    same(lambda x, i: x[i], numbered((4,)), key, platform=platform)
-    same(lambda x: x[key], numbered((4,)), platform=platform)
+    check(lambda x, i: x[i], arange_of((4,)), key, platform=platform)
+    check(lambda x: x[key], arange_of((4,)), platform=platform)
 
     def write(x, i):
         x[i] = -1
         return x
 
-    same(write, numbered((4,)), key, platform=platform)
+    check(write, arange_of((4,)), key, platform=platform)
 
 
 @pytest.mark.parametrize("index", [np.array([9, -9, 2]), np.int64(9)])
@@ -303,7 +303,7 @@ def lowered(function):
         lambda x, i: fori_loop(1, 3, lambda k, s: s + x[k + 1] - x[k - 1], x[0]),
     ],
 )  # fmt: skip
-def test_what_is_known_to_be_in_range_is_not_checked(read):
+def test_indices_known_to_be_in_range_have_no_checks(read):
     function = jit(read, platform="interpreter")
     x = np.arange(20.0).reshape(4, 5)
     np.testing.assert_array_equal(function(x, 6), jit_free(read, x, 6))
@@ -317,13 +317,13 @@ def jit_free(function, *arrays):
 @pytest.mark.parametrize(
     "index", [lambda i: np.where(i > 0, np.fmod(i, 4) + 4, np.fmod(i, 4)), lambda i: i % 4 + 1, lambda i: i % -4 - 2]
 )
-def test_what_may_be_out_of_range_is_checked(index):
+def test_indices_that_may_be_out_of_range_have_checks(index):
     function = jit(lambda x, i: x[index(i)], platform="interpreter")
     with pytest.raises(IndexError):
         function(np.zeros(4), 3 if index(3) >= 4 or index(3) < -4 else 1)
 
 
-def test_a_loop_raises_what_its_indices_do():
+def test_index_errors_in_loops():
     function = jit(lambda x: fori_loop(0, 7, lambda k, s: s + x[k], 0.0), platform="interpreter")
     with pytest.raises(IndexError, match="index 5 is out of bounds"):
         function(np.zeros(5))
@@ -351,7 +351,7 @@ def test_errors_are_those_of_numpy(key, message):
     assert "test_indexing.py" in str(caught.value)
 
 
-def test_what_does_not_fit_is_not_written():
+def test_values_that_do_not_broadcast_raise():
     def write(x, key, v):
         x[key] = v
         return x
@@ -365,14 +365,14 @@ def test_what_does_not_fit_is_not_written():
         (0, 300),
         (0, np.nan),
     ]:
-        failure, ours = same(lambda x, key=key, value=value: write(x, key, value), x)
+        failure, ours = check(lambda x, key=key, value=value: write(x, key, value), x)
         assert failure is not None, key
         assert isinstance(ours, type(failure))
 
 
 # ---------------------------------------------------------------------------------------------------------- masks
 def test_masks_of_arguments():
-    x, m, v = numbered((3, 4)), numbered((3, 4)) % 3 == 0, np.arange(4, dtype=np.int32)
+    x, m, v = arange_of((3, 4)), arange_of((3, 4)) % 3 == 0, np.arange(4, dtype=np.int32)
 
     def write(x, m, v):
         x[m] = 1
@@ -387,22 +387,26 @@ def test_masks_of_arguments():
         return x
 
     for platform in ("interpreter", "cpu"):
-        same(write, x, m, v, platform=platform)
+        check(write, x, m, v, platform=platform)
 
 
 def test_sums_over_masks():
-    x = numbered((3, 4)) * 1.5
-    same(lambda x: np.stack([x[x > 4].sum(), x[x > 4].mean(), np.max(x[x > 4]), np.min(x[x < 9]), x[x > 99].prod()]), x)
-    same(lambda x: np.stack([(x[x > 4] ** 2 > 50).any(), np.all(x[x > 4] > 5)]), x)
-    same(lambda x: x[x > 4].astype(np.int8).sum(), x)
-    same(lambda x: np.stack([x[x > 4].sum() / x[x > 4].size, x[x[:, 0] > 4].size, np.nanmean(x[x > 2]), np.amax(x)]), x)
-    same(
+    x = arange_of((3, 4)) * 1.5
+    check(
+        lambda x: np.stack([x[x > 4].sum(), x[x > 4].mean(), np.max(x[x > 4]), np.min(x[x < 9]), x[x > 99].prod()]), x
+    )
+    check(lambda x: np.stack([(x[x > 4] ** 2 > 50).any(), np.all(x[x > 4] > 5)]), x)
+    check(lambda x: x[x > 4].astype(np.int8).sum(), x)
+    check(
+        lambda x: np.stack([x[x > 4].sum() / x[x > 4].size, x[x[:, 0] > 4].size, np.nanmean(x[x > 2]), np.amax(x)]), x
+    )
+    check(
         lambda x: np.stack([np.count_nonzero(x[x < 3]), np.count_nonzero(x[x[:, 0] > 4], axis=0)[1], x[x < 3].size]), x
     )
-    same(lambda x: np.nansum(np.where(x > 3, np.nan, x)[x < 9]) + np.amin(x[x > 2]), x)
+    check(lambda x: np.nansum(np.where(x > 3, np.nan, x)[x < 9]) + np.amin(x[x > 2]), x)
 
 
-def test_a_wrong_number_of_values_for_a_mask_is_an_error_of_the_run():
+def test_wrong_number_of_values_for_a_mask_raises_at_run_time():
     def write(x, v):
         x[x > 2] = v
         return x
@@ -413,7 +417,7 @@ def test_a_wrong_number_of_values_for_a_mask_is_an_error_of_the_run():
         function(np.arange(6), np.array([7, 8]))
 
 
-def test_the_greatest_of_no_elements_is_an_error_of_the_run():
+def test_maximum_of_no_elements_raises_at_run_time():
     with pytest.raises(ValueError, match="max of no elements"):
         jit(lambda x: x[x > 9].max(), platform="interpreter")(np.arange(5))
 
@@ -428,7 +432,7 @@ def test_the_greatest_of_no_elements_is_an_error_of_the_run():
         lambda x, m: np.stack([x[m == k].mean(axis=0) for k in (True, False)]),
     ],
 )  # fmt: skip
-def test_picked_elements_are_reduced_along_axes(function):
+def test_masked_elements_are_reduced_along_axes(function):
     x, m = np.random.default_rng(0).normal(size=(4, 3, 2)), np.array([True, False, True, True])
     try:
         want = function(x, m)
@@ -451,20 +455,20 @@ def test_picked_elements_are_reduced_along_axes(function):
         lambda x: np.diag(x)[x > 0].sum(axis=1), lambda x: np.diag(x)[np.diag(x) > 0].sum(axis=0, keepdims=True),
     ],
 )  # fmt: skip
-def test_what_a_traced_mask_cannot_do(use):
+def test_unsupported_operations_of_masked_elements(use):
     with pytest.raises((TraceError, TypeError), match=r"traced mask|MaskedElements"):
         jit(use, platform="interpreter")(np.arange(5.0))
 
 
 # ------------------------------------------------------------------------------------------------------------- x.at
-def test_new_arrays_with_elements_changed():
-    x, i = numbered((4, 3)) * 1.0, np.array([0, 2, 0])
+def test_at_updates():
+    x, i = arange_of((4, 3)) * 1.0, np.array([0, 2, 0])
     for name, ufunc in [
         ("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("divide", np.divide),
         ("min", np.minimum),
         ("max", np.maximum), ("power", np.power),
     ]:  # fmt: skip
-        for key, value in [(i, 2.0), (i, numbered((3, 1))), ((slice(1, 3), 0), 3.0), (1, 2.0), (x > 5, 2.0)]:
+        for key, value in [(i, 2.0), (i, arange_of((3, 1))), ((slice(1, 3), 0), 3.0), (1, 2.0), (x > 5, 2.0)]:
             want = x.copy()
             ufunc.at(want, key, value)
             got, old = jit(lambda x, n=name, k=key, v=value: (getattr(x.at[k], n)(v), x), platform="interpreter")(x)
@@ -492,7 +496,7 @@ def test_at_sets_gets_and_applies():
 
 # --------------------------------------------------------------------------------------- functions that write or refuse
 @pytest.mark.parametrize("name", ["nonzero", "argwhere", "flatnonzero", "where"])
-def test_sizes_that_depend_on_values_are_refused(name):
+def test_data_dependent_sizes_raise(name):
     with pytest.raises(UnimplementedError, match="depends on values") as caught:
         jit(lambda x: getattr(np, name)(x), platform="interpreter")(np.arange(3))
     assert "np.where" in caught.value.hint
@@ -511,8 +515,8 @@ def test_sizes_that_depend_on_values_are_refused(name):
         lambda x, i: np.choose(x + 0.5, [i, i]),
     ],
 )  # fmt: skip
-def test_functions_fail_as_those_of_numpy(call):
-    failure, _ = same(call, np.ones((2, 3)), np.array([1, 0]))
+def test_errors_of_functions_equal_numpys(call):
+    failure, _ = check(call, np.ones((2, 3)), np.array([1, 0]))
     assert failure is not None
 
 
@@ -522,7 +526,7 @@ def test_lists_that_hold_traced_values():
         x[[x[0, 0] % 3, 1]] += 5
         return x[range(2)], x[:, [x[2, 2] % 2]]
 
-    x = numbered((3, 3))
+    x = arange_of((3, 3))
     for got, want in zip(jit(function, platform="interpreter")(x), function(x.copy()), strict=True):
         np.testing.assert_array_equal(got, want)
 
@@ -531,30 +535,30 @@ def test_lists_that_hold_traced_values():
     "key", [np.s_[:, np.zeros(0, bool)], np.zeros((2, 0), bool), np.zeros((0, 3), bool), np.zeros((0, 5), bool)]
 )
 def test_masks_without_elements(key):
-    same(lambda x: x[key], numbered((2, 3, 4)))
+    check(lambda x: x[key], arange_of((2, 3, 4)))
     if isinstance(key, tuple):
-        same(lambda x, m: x[:, m], numbered((2, 3, 4)), key[1])
+        check(lambda x, m: x[:, m], arange_of((2, 3, 4)), key[1])
 
 
-def test_looking_up_in_a_numpy_array():
+def test_traced_index_of_a_numpy_array():
     table = np.array([1.5, 2.5, 4.0])
     for index in (np.int64(1), np.array([[2, -1]])):
-        same(lambda i: np.take(table, i) + np.take(table, indices=[0, 1]).sum(), index)
+        check(lambda i: np.take(table, i) + np.take(table, indices=[0, 1]).sum(), index)
         with pytest.raises(TraceError, match=r"np\.take") if index.ndim else pytest.raises(TraceError):
             jit(lambda i: table[i], platform="interpreter")(index)
 
 
-def test_indices_that_the_function_makes_are_known():
+def test_indices_created_while_tracing_are_known():
     def function(x):
         first = np.arange(3)
         return x[first[1] :], x[first], x[np.array([True, False, True])], x[np.zeros(2, int)], x[first[:2].tolist()]
 
-    x = numbered((3, 2))
+    x = arange_of((3, 2))
     for got, want in zip(jit(function, platform="interpreter")(x), function(x), strict=True):
         np.testing.assert_array_equal(got, want)
 
 
-def written(write):
+def writing(write):
     def function(x):
         write(x)
         return x
@@ -566,14 +570,14 @@ def written(write):
 @pytest.mark.parametrize(
     "function",
     [
-        lambda v: written(lambda x: np.fill_diagonal(x, v)), lambda v: written(lambda x: np.put(x, [0, 4, 5], v)),
-        lambda v: written(lambda x: np.place(x, x == 0, v)), lambda v: written(lambda x: np.putmask(x, x == 0, v)),
-        lambda v: written(lambda x: x.__setitem__(0, v)), lambda v: written(lambda x: x.__setitem__(x[:, 0] == 0, v)),
-        lambda v: written(lambda x: setattr(x, "flat", v)), lambda v: lambda x: np.insert(x, 1, v),
+        lambda v: writing(lambda x: np.fill_diagonal(x, v)), lambda v: writing(lambda x: np.put(x, [0, 4, 5], v)),
+        lambda v: writing(lambda x: np.place(x, x == 0, v)), lambda v: writing(lambda x: np.putmask(x, x == 0, v)),
+        lambda v: writing(lambda x: x.__setitem__(0, v)), lambda v: writing(lambda x: x.__setitem__(x[:, 0] == 0, v)),
+        lambda v: writing(lambda x: setattr(x, "flat", v)), lambda v: lambda x: np.insert(x, 1, v),
         lambda v: lambda x: np.where(x > 0, x, v), lambda v: lambda x: np.choose(x + 1, [x, v]),
     ],
 )  # fmt: skip
-def test_numbers_that_a_type_does_not_hold(function, value):
+def test_python_integers_out_of_range_of_the_dtype(function, value):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's, of parts that are dropped
-        same(function(value), np.zeros((3, 3), np.int8))
+        warnings.simplefilter("ignore")  # NumPy warns of imaginary parts that are dropped
+        check(function(value), np.zeros((3, 3), np.int8))

@@ -1,4 +1,4 @@
-"""What users see when a traced function goes wrong: their own lines, few of them, and the cause last."""
+"""Tracebacks of errors in traced functions: short, with the user's lines only, and the cause last."""
 
 import linecache
 import subprocess
@@ -196,8 +196,8 @@ SCRIPTS = {
 }  # fmt: skip
 
 
-def told(script, tmp_path, **environment):
-    """What a script prints as it dies."""
+def run_script(script, tmp_path, **environment):
+    """Return the text that a failing script prints."""
     path = tmp_path / "script.py"
     path.write_text(HEAD + textwrap.dedent(script).lstrip("\n"))
     run = subprocess.run(
@@ -207,8 +207,8 @@ def told(script, tmp_path, **environment):
     return run.stderr.replace(f"{tmp_path}/", "")
 
 
-def told_here(script, monkeypatch):
-    """The same, without a process of its own."""
+def run_script_in_process(script, monkeypatch):
+    """Return the same text without a process of its own."""
     monkeypatch.setenv("CYXLA_TRACEBACK", "short")
     text = HEAD + textwrap.dedent(script).lstrip("\n")
     monkeypatch.setitem(linecache.cache, "script.py", (len(text), None, text.splitlines(True), "script.py"))
@@ -221,9 +221,9 @@ def told_here(script, monkeypatch):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_short_and_to_the_point(name, monkeypatch):
+def test_short_tracebacks(name, monkeypatch):
     script, lines, kind = SCRIPTS[name]
-    text = told_here(script, monkeypatch)
+    text = run_script_in_process(script, monkeypatch)
     assert kind in text
     for line in lines:
         assert line in text, text
@@ -233,20 +233,20 @@ def test_short_and_to_the_point(name, monkeypatch):
     assert "concurrent" not in text, text
 
 
-def test_so_it_is_in_a_process_of_its_own(tmp_path):
+def test_short_tracebacks_in_a_process(tmp_path):
     script, lines, kind = SCRIPTS["index"]
-    text = told(script, tmp_path)
+    text = run_script(script, tmp_path)
     assert kind in text
     assert all(line in text for line in lines), text
     assert "cyxla/" not in text, text
 
 
-def test_all_frames_where_they_are_asked_for(tmp_path):
-    assert "cyxla/numpy" in told(SCRIPTS["branch"][0], tmp_path, CYXLA_TRACEBACK="full")
+def test_full_tracebacks(tmp_path):
+    assert "cyxla/numpy" in run_script(SCRIPTS["branch"][0], tmp_path, CYXLA_TRACEBACK="full")
 
 
-def _raised(error):
-    """An error with a traceback into this package."""
+def _error_with_internal_frames(error):
+    """Return an error whose traceback has frames of this package."""
     try:
         cyxla.jit(lambda x: _throw(error), platform="interpreter")(1.0)
     except BaseException as caught:
@@ -257,9 +257,9 @@ def _throw(error):
     raise error
 
 
-def test_errors_of_the_users_lose_our_frames(monkeypatch):
+def test_user_errors_have_no_internal_frames(monkeypatch):
     monkeypatch.setenv("CYXLA_TRACEBACK", "short")
-    error = _raised(KeyError("mine"))
+    error = _error_with_internal_frames(KeyError("mine"))
     names = []
     trace = error.__traceback__
     while trace is not None:
@@ -268,14 +268,14 @@ def test_errors_of_the_users_lose_our_frames(monkeypatch):
     assert names == ["_raised", "<lambda>", "_throw"]
 
 
-def test_causes_of_the_users_stay(monkeypatch):
+def test_causes_of_user_errors_are_kept(monkeypatch):
     monkeypatch.setenv("CYXLA_TRACEBACK", "short")
     error = ValueError("outer")
     error.__cause__ = KeyError("inner")
-    assert isinstance(_raised(error).__cause__, KeyError)
+    assert isinstance(_error_with_internal_frames(error).__cause__, KeyError)
 
 
-def test_our_own_mistakes_keep_all_frames(monkeypatch):
+def test_internal_errors_keep_all_frames(monkeypatch):
     monkeypatch.setenv("CYXLA_TRACEBACK", "short")
     code = compile("def broken():\n    raise AttributeError('oops')\n", trim_traceback.__code__.co_filename, "exec")
     scope = {}
@@ -285,7 +285,7 @@ def test_our_own_mistakes_keep_all_frames(monkeypatch):
     assert trim_traceback(found.value) is found.value.__traceback__
 
 
-def test_a_failing_compilation_is_tried_again():
+def test_failed_compilation_is_retried():
     tries = []
 
     @cyxla.jit(platform="interpreter")
@@ -310,7 +310,7 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_results_that_are_no_arrays(name):
+def test_results_that_are_not_arrays(name):
     with pytest.raises(TraceError, match=r"result(\['k'\]\[1\])? of run is a \w+, which is not an array"):
         cyxla.jit(lambda x: RESULTS[name], platform="interpreter", name="run")(1.0)
 
@@ -320,12 +320,12 @@ def test_a_result_of_unknown_size():
         cyxla.jit(lambda x: x[x > 0], platform="interpreter")(np.ones(3))
 
 
-def test_what_stands_in_for_functions_whose_type_depends_on_values():
+def test_hints_for_functions_whose_dtype_depends_on_values():
     with pytest.raises(cyxla.errors.UnimplementedError, match=r"scimath.log cannot be traced\n.*astype\(complex\)"):
         cyxla.jit(lambda x: np.emath.log(x), platform="interpreter")(np.ones(3))
 
 
-def test_shapes_are_told_as_numpy_spells_them():
+def test_shapes_in_messages():
     for function, text in (
         (lambda x: x + np.ones(3), r"add: .*with shapes \(2,\) \(3,\)"),
         (lambda x: x @ np.ones((3, 2)), r"matmul: .*\(size 3 is different from 2\)"),

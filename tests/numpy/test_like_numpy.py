@@ -1,4 +1,4 @@
-"""Calls that must give what NumPy gives to the bit, or fail with NumPy's class and words."""
+"""Calls whose results must equal NumPy's bit by bit, or whose errors must have NumPy's class and text."""
 
 import warnings
 from fractions import Fraction
@@ -25,8 +25,8 @@ METHODS = (
 )  # fmt: skip
 
 
-def outcome(function, arrays):
-    """What a call gives, how it fails, and its warnings of what is deprecated."""
+def result_or_error(function, arrays):
+    """Return the result of a call, its error, and its deprecation warnings."""
     with warnings.catch_warnings(record=True) as given, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         try:
@@ -36,12 +36,12 @@ def outcome(function, arrays):
     return made, error, [str(w.message) for w in given if w.category is DeprecationWarning]
 
 
-def alike(got, want):
+def assert_same(got, want):
     """Assert that results are equal in kind, dtype, shape, and values with their signs of zero."""
     if isinstance(want, (tuple, list)):
         assert len(got) == len(want)
         for g, w in zip(got, want, strict=True):
-            alike(g, w)
+            assert_same(g, w)
         return
     got, want = np.asarray(got), np.asarray(want)
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
@@ -57,7 +57,7 @@ def _zeros(dtype, sizes=(2, 3)):
 
 
 def check_failure(error, failure):
-    """Assert that a call failed in NumPy's class and words; a function's name before them is ours."""
+    """Assert that an error has NumPy's class and text; ours may begin with the name of the function."""
     assert isinstance(error, type(failure)), f"{error!r} is not {failure!r}"
     assert not isinstance(error, cyxla.errors.InternalError)
     assert str(failure).strip() in str(error), f"{error} is not: {failure}"
@@ -83,8 +83,8 @@ def _rank(rcond, a, b):
     return np.linalg.lstsq(a, b, rcond=rcond)[2]
 
 
-class Asked:
-    """An array that answers NumPy's functions itself."""
+class ForeignArray:
+    """Array that implements NumPy's functions itself."""
 
     def __array_function__(self, function, types, args, kwargs):
         return np.array([len(types), len(args)])
@@ -169,9 +169,9 @@ SAME = {
     "sort-bytes": (lambda x: np.sort(x, kind=b"quicksort"), [-X]),
     "partition-bytes": (lambda x: np.partition(x, 1, kind=b"introselect"), [X]),
     # arrays of other classes
-    "other-class-last": (lambda x: np.histogram2d(x, Asked()), [X]),
-    "other-class-option": (lambda x: np.histogram2d(x, x, bins=[Asked(), 5]), [X]),
-    "other-class-in-list": (lambda x: np.concatenate([x, Asked()]), [X]),
+    "other-class-last": (lambda x: np.histogram2d(x, ForeignArray()), [X]),
+    "other-class-option": (lambda x: np.histogram2d(x, x, bins=[ForeignArray(), 5]), [X]),
+    "other-class-in-list": (lambda x: np.concatenate([x, ForeignArray()]), [X]),
     # others
     "digitize-precisely": (lambda x, b: np.digitize(x, b), [np.array([2**54]), np.array([2**54 - 1, 2**54 + 1])]),
     "trapezoid-along-rows": (lambda x, y: np.trapezoid(x, [y, x]), [X, X[::-1]]),
@@ -186,18 +186,18 @@ SAME = {
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("call, arrays", SAME.values(), ids=SAME)
-def test_result_is_numpys(call, arrays, platform):
-    want, failure, warned = outcome(call, arrays)
-    got, error, told = outcome(jit(call, platform=platform), arrays)
+def test_result_equals_numpys(call, arrays, platform):
+    want, failure, warned = result_or_error(call, arrays)
+    got, error, told = result_or_error(jit(call, platform=platform), arrays)
     assert told == warned
     if failure is not None:
         check_failure(error, failure)
     else:
         assert error is None, error
-        alike(got, want)
+        assert_same(got, want)
 
 
-# What NumPy refuses, when a function is traced (x of floats, i of integers) or when its program runs.
+# Calls that NumPy rejects, when a function is traced (x of floats, i of integers) or when its program runs.
 REFUSED = """
 np.isin(i, np.array([-2**63, 2**63 - 1]), kind='table')
 np.isin(i, i - i + [-2**63, 0, 5], kind='table')
@@ -315,21 +315,21 @@ CALLS = [line for line in REFUSED.splitlines() if line]
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("text", CALLS)
-def test_error_is_numpys(text, platform):
+def test_error_equals_numpys(text, platform):
     call = eval(f"lambda x, i: {text}", {"np": np, "OUTSIDE": np.zeros(3, int)})
-    failure = outcome(call, [X, WHOLE])[1]
+    failure = result_or_error(call, [X, WHOLE])[1]
     assert failure is not None, "NumPy takes it"
-    check_failure(outcome(jit(call, platform=platform), [X, WHOLE])[1], failure)
+    check_failure(result_or_error(jit(call, platform=platform), [X, WHOLE])[1], failure)
 
 
 @pytest.mark.parametrize("call", [np.quantile, np.percentile, np.nanquantile, np.nanpercentile])
 @pytest.mark.parametrize("q", [Fraction(1), [Fraction(0), Fraction(1)]], ids=["one", "two"])
-def test_quantiles_that_are_objects_are_refused(call, q):
+def test_quantiles_of_object_dtype_raise(call, q):
     with pytest.raises(cyxla.errors.DTypeError, match="that are objects cannot be compiled"):
         jit(lambda x: call(x, q), platform="interpreter")(X)
 
 
-def test_falling_integer_edges_are_told_apart():
+def test_digitize_with_decreasing_integer_edges():
     edges = np.array([2**54 + 1, 2**54 - 1])
     for call in (lambda x, b: np.digitize(x, b), lambda x, b: np.digitize(x, edges)):
         assert jit(call, platform="interpreter")(np.array([2**54]), edges) == [1]  # NumPy compares the edges as floats

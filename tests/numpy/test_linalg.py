@@ -1,4 +1,4 @@
-"""Linear algebra: what goes wrong when a program runs, what NumPy's shapes depend on, and the host's own kernels."""
+"""Linear algebra: errors at run time, results whose dtype or shape depends on values, and native kernels."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from cyxla.numpy import jit
 PLATFORMS = ("interpreter", "cpu")
 GOOD = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
-HOLED = np.array([[1.0, np.nan], [np.nan, 2.0]])
+WITH_NAN = np.array([[1.0, np.nan], [np.nan, 2.0]])
 FAILING = {
     "inv": (la.inv, SINGULAR, "Singular matrix"),
     "inv-stack": (la.inv, np.stack([np.eye(2), SINGULAR]), "Singular matrix"),
@@ -22,15 +22,15 @@ FAILING = {
     "cholesky": (la.cholesky, -GOOD, "Matrix is not positive definite"),
     "cholesky-stack": (la.cholesky, np.stack([GOOD, -GOOD]), "Matrix is not positive definite"),
     "cholesky-complex": (la.cholesky, -GOOD + 0j, "Matrix is not positive definite"),
-    "svd": (la.svd, HOLED, "SVD did not converge"),
-    "svdvals": (la.svdvals, HOLED, "SVD did not converge"),
-    "eig": (la.eig, HOLED, "must not contain infs or NaNs"),
+    "svd": (la.svd, WITH_NAN, "SVD did not converge"),
+    "svdvals": (la.svdvals, WITH_NAN, "SVD did not converge"),
+    "eig": (la.eig, WITH_NAN, "must not contain infs or NaNs"),
 }
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name", FAILING)
-def test_matrices_without_an_answer(name, platform):
+def test_matrices_that_raise(name, platform):
     function, x, message = FAILING[name]
     program = jit(lambda x: function(x), platform=platform)
     with pytest.raises(la.LinAlgError, match=message):
@@ -38,12 +38,12 @@ def test_matrices_without_an_answer(name, platform):
     with pytest.raises(la.LinAlgError), np.errstate(all="ignore"):
         function(x)
     good = GOOD[:2, :2] if x.shape[-1] == 2 else GOOD
-    program(np.broadcast_to(good, x.shape).astype(x.dtype))  # nothing is left over of the failure
+    program(np.broadcast_to(good, x.shape).astype(x.dtype))  # the failure leaves no state behind
 
 
-def test_nan_that_is_no_error():
+def test_nan_does_not_raise():
     for function in (la.eigvalsh, la.cholesky, la.det):
-        assert np.isnan(jit(lambda x, f=function: f(x), platform="interpreter")(HOLED)).any()
+        assert np.isnan(jit(lambda x, f=function: f(x), platform="interpreter")(WITH_NAN)).any()
 
 
 def test_half_precision_has_no_factorisations():
@@ -74,10 +74,10 @@ EIGEN = {
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("matrices", SPECTRA)
 @pytest.mark.parametrize("name", EIGEN)
-def test_eigenvalues_are_real_where_numpys_are(name, matrices, platform):
+def test_eigenvalues_are_real_like_numpys(name, matrices, platform):
     function, x = EIGEN[name], SPECTRA[matrices]
     program = jit(function, platform=platform)
-    for made in (program(x), program(x)):  # the second call is C's alone
+    for made in (program(x), program(x)):  # the second call takes the fast path in C
         want = function(x)
         assert type(made) is type(want)
         for one, other in zip(leaves(made), leaves(want), strict=True):
@@ -91,7 +91,7 @@ def leaves(made):
     return [made] if parts is None else [leaf for part in parts for leaf in leaves(part)]
 
 
-def written(x):
+def write_result(x):
     w = la.eigvals(x)
     w[0] = 1
     return w
@@ -101,7 +101,7 @@ DERIVED = {
     "view": lambda x: la.eigvals(x)[:],
     "astype": lambda x: la.eigvals(x).astype(complex),
     "sum": lambda x: la.eigvals(x) + 0,
-    "written": written,
+    "written": write_result,
     "stack": lambda x: np.stack(la.eig(x)[:1]),
 }
 
@@ -114,7 +114,7 @@ def test_arrays_computed_from_eigenvalues_are_complex(name, platform):
     assert (made.imag == 0).all()
 
 
-def test_eigenvalues_are_written_to_arrays_as_they_are():
+def test_eigenvalues_written_to_arrays():
     out = la.eig(TURN)
     made = jit(la.eig)(REAL, out=out)
     assert made[0] is out[0]
@@ -126,7 +126,7 @@ def test_eigenvalues_are_written_to_arrays_as_they_are():
     assert jit(la.eigvals).compile(REAL)(REAL).dtype == complex
 
 
-def test_results_have_names():
+def test_named_tuple_results():
     def program(x):
         return la.svd(x), la.qr(x), la.eigh(x), la.slogdet(x)
 
@@ -144,7 +144,7 @@ def test_residuals_of_dependent_columns():
     assert np.isnan(residuals).all()
 
 
-def test_gradients_that_are_not_known():
+def test_unsupported_gradients():
     for function, advice in (
         (lambda x: la.svd(x).U, "full_matrices=False"),
         (lambda x: la.qr(x, "complete").Q, "reduced"),
@@ -281,7 +281,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_errors_are_of_numpys_classes(name):
+def test_error_classes_equal_numpys(name):
     function, kind = WRONG[name]
     with pytest.raises(kind):
         function(GOOD)
@@ -291,7 +291,7 @@ def test_errors_are_of_numpys_classes(name):
 
 @pytest.mark.parametrize("make", [np.real, lambda x: x], ids=["real", "complex"])
 def test_gradient_of_a_determinant_needs_no_inverse(make):
-    """In a stack of a regular matrix, one of rank n - 1 and one of rank n - 2."""
+    """Tested on a stack of a regular matrix, one of rank n - 1 and one of rank n - 2."""
     x = make(np.random.default_rng(3).normal(size=(3, 3, 3)) * (1 + 0.3j))
     x[1, 1] = x[1, 0]
     x[2, 1:] = x[2, 0]

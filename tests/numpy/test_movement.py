@@ -1,4 +1,4 @@
-"""Parts that share memory, errors, and what is not supported: what rows of the table cannot say."""
+"""Views, errors, and unsupported calls, which rows of the table cannot express."""
 
 import warnings
 
@@ -65,7 +65,7 @@ COPIES = {
 }
 
 
-def written(part):
+def write_to(part):
     def function(x):
         y = x.copy()
         p = part(y)
@@ -78,8 +78,8 @@ def written(part):
 
 
 @pytest.mark.parametrize("name", [*VIEWS, *COPIES])
-def test_memory_is_shared_as_numpy_shares_it(name):
-    function = written((VIEWS | COPIES)[name])
+def test_views_share_memory_like_numpys(name):
+    function = write_to((VIEWS | COPIES)[name])
     want = function(X)
     assert np.may_share_memory((VIEWS | COPIES)[name](X), X) == (name in VIEWS)
     for got, expected in zip(run(function, X), want, strict=True):
@@ -95,7 +95,7 @@ def test_memory_is_shared_as_numpy_shares_it(name):
         lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 0),
     ],
 )
-def test_parts_that_numpy_makes_read_only(part):
+def test_read_only_views(part):
     def function(x):
         part(x)[...] = 1
         return x
@@ -106,7 +106,7 @@ def test_parts_that_numpy_makes_read_only(part):
         run(function, X)
 
 
-def test_written_after_the_view_was_made():
+def test_writes_after_a_view_was_created():
     def function(x):
         y = x.copy()
         t = y.T
@@ -184,7 +184,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("call", ERRORS, ids=range(len(ERRORS)))
-def test_errors_are_numpys(call):
+def test_errors_equal_numpys(call):
     with pytest.raises(Exception) as expected:  # noqa: PT011 - whatever NumPy raises
         call(X.copy())
     with pytest.raises(Exception) as found:  # noqa: PT011
@@ -212,7 +212,7 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
-def test_what_is_not_supported_names_itself_and_what_to_use(name):
+def test_unsupported_functions_name_alternatives(name):
     with pytest.raises(UnimplementedError, match=name) as found:
         run(UNSUPPORTED[name], X)
     assert "mend:" in str(found.value)
@@ -235,7 +235,7 @@ def test_shift_by_a_traced_number():
         np.testing.assert_array_equal(run(lambda x, k: np.roll(x, (k, 1), (1, 2)), X, k), np.roll(X, (k, 1), (1, 2)))
 
 
-def test_sizes_are_plain_numbers():
+def test_sizes_are_python_numbers():
     def function(x):
         assert np.shape(x) == x.shape == (2, 3, 4)
         assert (np.size(x), np.size(x, 1), np.ndim(x), len(x)) == (24, 3, 3, 2)
@@ -269,7 +269,7 @@ WRITTEN_TO_FLAT = {
 
 
 @pytest.mark.parametrize("name", WRITTEN_TO_FLAT)
-def test_written_to_flat(name):
+def test_assignment_to_flat(name):
     key, value = WRITTEN_TO_FLAT[name]
 
     def function(x):
@@ -286,7 +286,7 @@ def test_written_to_flat(name):
         np.testing.assert_array_equal(run(function, X), want)
 
 
-def test_windows_see_what_is_written_later():
+def test_windows_see_later_writes():
     def function(x):
         y = x.copy()
         windows = np.lib.stride_tricks.sliding_window_view(y.T, (2, 3), (0, 1))
@@ -303,7 +303,7 @@ def test_bytes_swapped_in_place():
         run(lambda x: x.resize(3), X)
 
 
-def test_what_may_share_memory():
+def test_may_share_memory():
     def function(x):
         assert np.may_share_memory(x.T[1:], x)
         assert not np.may_share_memory(x.copy(), x)
@@ -316,7 +316,7 @@ def test_what_may_share_memory():
 @pytest.mark.parametrize(
     "shapes, letter", [(((3, 4),), "d"), (((2, 3, 4),), "h"), (((3, 4), (3, 4)), "F"), (((5,),), "?")]
 )
-def test_native_code_agrees_on_all_of_the_table(shapes, letter):
+def test_native_code_agrees_on_the_whole_table(shapes, letter):
     rng = np.random.default_rng(0)
     chosen = [row for row in rows("movement") + rows("creation") if shapes in row.shapes and letter in row.dtypes]
     arrays = chosen[0].arrays(rng, shapes, letter)
@@ -327,7 +327,7 @@ def test_native_code_agrees_on_all_of_the_table(shapes, letter):
         alike(got, call(*[a.copy() for a in arrays]), row, row.name)
 
 
-def test_shapes_that_are_assigned():
+def test_assignment_to_shape():
     def function(x):
         y = x.copy()
         t, part = y.T, y[1]
@@ -344,7 +344,7 @@ def test_shapes_that_are_assigned():
         return y, t, part, made, view
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy would rather have it done otherwise
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy deprecates it
         for got, want in zip(run(function, X), function(X), strict=True):
             np.testing.assert_array_equal(got, want)
     with pytest.raises((AttributeError, ValueError)):
@@ -359,18 +359,18 @@ OTHER_BYTE_ORDERS = {
 
 
 @pytest.mark.parametrize("name", OTHER_BYTE_ORDERS)
-def test_results_of_the_other_byte_order_are_refused(name):
+def test_results_of_non_native_byte_order_raise(name):
     with pytest.raises(cyxla.errors.UnimplementedError, match="byte order"):
         cyxla.jit(OTHER_BYTE_ORDERS[name], platform="interpreter")(np.ones(2, "f4"))
 
 
-def test_rules_for_casts_are_those_that_there_are():
+def test_unknown_casting_rules_raise():
     with pytest.raises(ValueError, match="casting must be one of 'no', 'equiv', 'safe', 'same_kind', 'unsafe' "):
         cyxla.jit(lambda x: np.concatenate([x], casting="same_value"), platform="interpreter")(np.ones(2))
 
 
 @pytest.mark.parametrize("mode", ["minimum", "maximum"])
-def test_pad_by_the_extreme_of_nothing_is_refused_also_where_nothing_is_padded(mode):
+def test_pad_with_stat_length_zero_raises(mode):
     for width in (0, 1):
         with pytest.raises(ValueError, match="stat_length of 0"):
             run(lambda x, w=width: np.pad(x, w, mode, stat_length=0), np.ones(2))

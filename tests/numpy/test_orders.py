@@ -1,4 +1,4 @@
-"""Orders of results in memory, and of arguments: as NumPy keeps them."""
+"""Memory orders of arguments and results."""
 
 import itertools
 
@@ -18,12 +18,12 @@ ORDERS = [
 
 
 def array(axes, sizes=SIZES, seed=0):
-    """An array whose dimensions lie in an order, outermost first."""
+    """Return an array whose dimensions have an order in memory, outermost first."""
     data = np.random.default_rng(seed).standard_normal([sizes[d] for d in axes])
     return data.transpose(np.argsort(axes))
 
 
-def changed(x, order):
+def with_order(x, order):
     x = x.copy(order=order)
     x[x > 0] = 0
     return x
@@ -100,8 +100,8 @@ CASES = {
     "full, order F": lambda x, y: np.full(x.shape, x[0, 0, 0], order="F"),
     "reshape": lambda x, y: x.reshape(-1, x.shape[2]),
     "reshape, order F": lambda x, y: x.reshape(-1, x.shape[2], order="F"),
-    "written in place": lambda x, y: changed(x, "K"),
-    "written in place, order F": lambda x, y: changed(x, "F"),
+    "written in place": lambda x, y: with_order(x, "K"),
+    "written in place, order F": lambda x, y: with_order(x, "F"),
     "constant from outside": lambda x, y: np.broadcast_to(x[0, 0, 0], (2, 2)) * np.array([[1.0, 2], [3, 4]], order="F"),
     "in a container": lambda x, y: {"a": [x + 1, (y * 2, x[0, 0, 0])], "b": x.sum()},
     "nested call": lambda x, y: jit(lambda z: z + 1)(x),
@@ -109,7 +109,7 @@ CASES = {
 
 
 def layouts(value):
-    """How the arrays of a container lie."""
+    """Return the memory orders of the arrays of a container."""
     if isinstance(value, dict):
         return {k: layouts(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)):
@@ -119,7 +119,7 @@ def layouts(value):
 
 @PLATFORMS
 @pytest.mark.parametrize("name", CASES)
-def test_results_lie_as_numpy_lays_them_out(name, platform):
+def test_result_layouts_equal_numpys(name, platform):
     traced = jit(CASES[name], platform=platform)
     for first, second in ORDERS:
         x, y = array(first), array(second, seed=1)
@@ -129,14 +129,14 @@ def test_results_lie_as_numpy_lays_them_out(name, platform):
             np.testing.assert_allclose(m, w, rtol=1e-6, atol=1e-12)
 
 
-def test_results_of_views_hold_no_gaps():
+def test_results_of_views_are_dense():
     made = jit(lambda x: (x[::2, ::-1], x.T[1:]))(np.ones((6, 5)))
     assert made[0].flags.c_contiguous
     assert made[1].flags.f_contiguous
 
 
 @PLATFORMS
-def test_what_numpy_makes_read_only_is_read_only(platform):
+def test_read_only_results(platform):
     def parts(x):
         window = np.lib.stride_tricks.sliding_window_view(x, 2, axis=0)
         return np.diagonal(x), np.diagonal(x)[1:], np.broadcast_to(x, (2, 3, 3)), window, np.diagonal(x) + 0, x[1:]
@@ -145,7 +145,7 @@ def test_what_numpy_makes_read_only_is_read_only(platform):
     assert [m.flags.writeable for m in made] == [False, False, False, False, True, True]
 
 
-def test_arrays_of_every_order_find_their_program():
+def test_signatures_include_the_memory_order():
     traced = jit(lambda x: x * 2)
     for axes in [*itertools.permutations(range(3))] * 3:
         x = array(axes)
@@ -179,7 +179,7 @@ def test_order_of_dimensions(given, axes):
 
 
 def test_arguments_of_other_orders_are_not_copied():
-    """A program reads a transposed array where it lies: the parameter has the sizes in that order."""
+    """A program reads a transposed array without a copy: its parameter has the sizes in memory order."""
     traced = jit(lambda x, y: (x @ y).T + 1)
     x, y = array((1, 0), (300, 200)), array((0, 1), (200, 100))
     np.testing.assert_allclose(traced(x, y), (x @ y).T + 1)
@@ -189,7 +189,7 @@ def test_arguments_of_other_orders_are_not_copied():
 
 @PLATFORMS
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_out_arrays_may_lie_in_any_order(order, platform):
+def test_out_arrays_of_any_order(order, platform):
     traced = jit(lambda x: (x.T * 2, x + 1), platform=platform)
     for x in (array((0, 1), (3, 4)), array((1, 0), (3, 4))):
         out = np.zeros((4, 3), order=order), np.zeros((6, 8), order=order)[::2, ::2]
@@ -201,7 +201,7 @@ def test_out_arrays_may_lie_in_any_order(order, platform):
             traced(x, out=(np.zeros((3, 4), order=order), out[1]))
 
 
-def test_written_arguments_stay_as_they_are():
+def test_written_arguments_are_unchanged():
     def f(x):
         x[0] = 7
         return x
@@ -221,7 +221,7 @@ def test_donated_arrays_of_other_orders():
     assert made.flags.f_contiguous
 
 
-def test_compiled_executables_take_and_give_arrays_in_row_major_order():
+def test_executables_use_row_major_order():
     executable = jit(lambda x: x.T + 1).compile(cyxla.spec((3, 4)))
     for x in (np.ones((3, 4)), np.ones((3, 4), order="F")):
         made = executable(x)
@@ -230,7 +230,7 @@ def test_compiled_executables_take_and_give_arrays_in_row_major_order():
     assert jit(lambda x: x.T + 1).compile(np.ones((3, 4), order="F")).outputs.dims == (4, 3)
 
 
-def test_an_order_that_there_is_not():
+def test_unknown_order_raises():
     for call in (lambda x: x.copy("W"), lambda x: np.add(x, 1, order="W"), lambda x: np.zeros_like(x, order="W")):
         with pytest.raises(ValueError, match="order must be one of 'C', 'F', 'A', or 'K'"):
             jit(call)(np.ones((2, 2)))

@@ -1,4 +1,4 @@
-"""NumPy while another thread traces: the module is itself; names taken out of it pass for the originals."""
+"""NumPy while another thread traces: the module is unchanged, and imported names resemble the originals."""
 
 import copy
 import inspect
@@ -16,20 +16,20 @@ from cyxla.numpy.substitutes import patched_numpy
 _, OWN_RANDOM = patched_numpy._random_functions()
 ORIGINALS = patched_numpy._originals
 CLASSES = [name for name, value in ORIGINALS.items() if isinstance(value, type)]
-TRACED = dict(ORIGINALS)  # the globals of a module that took everything out of NumPy
+TRACED = dict(ORIGINALS)  # globals of a module that imported all of NumPy's names
 exec("def traced(x, wait):\n    wait()\n    return x + 1.0\n", TRACED)
 
 
 @pytest.fixture(scope="module")
-def seen():
-    """What a module that took its names out of NumPy holds, while a function of it is traced in another thread."""
+def traced_globals():
+    """Yield the globals of a module that imported NumPy's names, while another thread traces one of its functions."""
     reached, go_on = threading.Event(), threading.Event()
     function = cyxla.jit(TRACED["traced"], static=("wait",))
     tracer = threading.Thread(target=lambda: function(np.ones(3), lambda: (reached.set(), go_on.wait(60))))
     tracer.start()
     assert reached.wait(60)
     yield TRACED
-    assert function._misses == 0  # it was being traced all the time
+    assert function._misses == 0  # it was being traced throughout
     go_on.set()
     tracer.join()
     assert all(TRACED[name] is value for name, value in ORIGINALS.items())
@@ -37,44 +37,44 @@ def seen():
 
 
 def result(call, *args):
-    """What a call gives, or what it raises."""
+    """Return the result of a call, or its error."""
     try:
         return call(*args)
     except Exception as error:
         return type(error), str(error)
 
 
-@pytest.mark.usefixtures("seen")
+@pytest.mark.usefixtures("traced_globals")
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_the_module_has_its_own(name):
+def test_module_exposes_originals(name):
     assert attrgetter(name)(np) is ORIGINALS[name]
 
 
-@pytest.mark.usefixtures("seen")
+@pytest.mark.usefixtures("traced_globals")
 @pytest.mark.parametrize("name", OWN_RANDOM)
-def test_random_functions_are_their_own(name):
+def test_random_functions(name):
     assert getattr(np.random, name) is OWN_RANDOM[name]
     assert pickle.loads(pickle.dumps(getattr(np.random, name))).__name__ == name
 
 
-@pytest.mark.usefixtures("seen")
+@pytest.mark.usefixtures("traced_globals")
 def test_the_module_is_a_module():
     assert isinstance(np, ModuleType)
     assert inspect.ismodule(np)
     assert repr(np).startswith("<module 'numpy' from ")
     assert copy.copy(np) is np
-    assert pickle.loads(pickle.dumps(np)) is np  # as picklers expect that know modules by their class
+    assert pickle.loads(pickle.dumps(np)) is np  # picklers recognise modules by their class
     with pytest.raises(AttributeError, match="module 'numpy' has no attribute 'nothing'"):
         np.nothing  # noqa: B018
 
 
-@pytest.mark.usefixtures("seen")
+@pytest.mark.usefixtures("traced_globals")
 def test_attributes_may_be_set_and_deleted(monkeypatch):
-    def mine():
-        """A function of the user's."""
+    def user_function():
+        """Docstring of a user's function."""
 
-    monkeypatch.setattr(np, "zeros", mine)
-    assert np.zeros is mine
+    monkeypatch.setattr(np, "zeros", user_function)
+    assert np.zeros is user_function
     monkeypatch.undo()
     monkeypatch.delattr(np, "zeros")
     with pytest.raises(AttributeError, match="zeros"):
@@ -108,18 +108,18 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_names_taken_from_numpy_pass_for_the_originals(seen, way):
-    differ = {name: (WAYS[way](seen[name]), WAYS[way](own)) for name, own in ORIGINALS.items()}
+def test_proxies_resemble_the_originals(traced_globals, way):
+    differ = {name: (WAYS[way](traced_globals[name]), WAYS[way](own)) for name, own in ORIGINALS.items()}
     assert not {name: pair for name, pair in differ.items() if repr(pair[0]) != repr(pair[1])}
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_they_are_equal_but_not_the_same(seen, name):
-    """Identity is what cannot be kept."""
-    assert seen[name] == ORIGINALS[name]
-    assert ORIGINALS[name] == seen[name]
-    assert {ORIGINALS[name]: 1}[seen[name]] == 1
-    assert seen[name] is not ORIGINALS[name]
+def test_proxies_are_equal_but_not_identical(traced_globals, name):
+    """A substitute cannot be identical to the original."""
+    assert traced_globals[name] == ORIGINALS[name]
+    assert ORIGINALS[name] == traced_globals[name]
+    assert {ORIGINALS[name]: 1}[traced_globals[name]] == 1
+    assert traced_globals[name] is not ORIGINALS[name]
 
 
 def derived(base):
@@ -130,8 +130,8 @@ def derived(base):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_classes_taken_from_numpy_pass_for_the_originals(seen, name):
-    theirs, own = seen[name], ORIGINALS[name]
+def test_class_proxies_resemble_the_originals(traced_globals, name):
+    theirs, own = traced_globals[name], ORIGINALS[name]
     made = theirs(np.arange(3.0))
     assert type(made) is own
     assert isinstance(made, theirs)
@@ -145,11 +145,11 @@ def test_classes_taken_from_numpy_pass_for_the_originals(seen, name):
     assert isinstance(made, theirs | int)
 
 
-def test_calls_do_what_the_originals_do(seen):
+def test_calls_equal_the_originals(traced_globals):
     x = np.arange(6.0).reshape(2, 3)
     for name in ("sum", "transpose", "ravel", "linalg.norm", "sin", "asarray", "zeros_like", "argsort", "cumsum"):
-        np.testing.assert_array_equal(seen[name](x), ORIGINALS[name](x))
-        assert type(seen[name](x)) is type(ORIGINALS[name](x))
-    assert seen["r_"][1:4].tolist() == [1, 2, 3]
-    assert seen["add"].reduce([1, 2, 3]) == 6
-    assert (seen["add"].nin, seen["add"].signature) == (2, None)
+        np.testing.assert_array_equal(traced_globals[name](x), ORIGINALS[name](x))
+        assert type(traced_globals[name](x)) is type(ORIGINALS[name](x))
+    assert traced_globals["r_"][1:4].tolist() == [1, 2, 3]
+    assert traced_globals["add"].reduce([1, 2, 3]) == 6
+    assert (traced_globals["add"].nin, traced_globals["add"].signature) == (2, None)

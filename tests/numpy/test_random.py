@@ -1,4 +1,4 @@
-"""Random numbers: their distributions, that keys determine them, and how generators pass through programs."""
+"""Random numbers: distributions, keys, and generators as arguments."""
 
 import numpy as np
 import pytest
@@ -85,25 +85,25 @@ DISCRETE = {
         lambda g: g.choice(4, N, p=[0.1, 0.6, 0.0, 0.3]), stats.rv_discrete(values=(range(4), [0.1, 0.6, 0.0, 0.3])),
     ),
 }  # fmt: skip
-TOO_RARE = 1e-4  # of ten thousand right programs one may be called wrong; the key is fixed
+TOO_RARE = 1e-4  # significance level; the key is fixed, so the tests are deterministic
 
 
-def drawn(function, platform="interpreter", key=KEY):
+def draw_sample(function, platform="interpreter", key=KEY):
     return jit(lambda k: function(random.generator(k)), platform=platform)(key)
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_distribution(name):
     function, law = CONTINUOUS[name]
-    found = drawn(function)
+    found = draw_sample(function)
     assert found.dtype == (np.float32 if name.endswith("f32") or name == "standard_exponential" else np.float64)
     assert stats.kstest(found.astype(float).ravel(), law.cdf).pvalue > TOO_RARE
 
 
 @pytest.mark.parametrize("name", DISCRETE)
-def test_distribution_of_whole_numbers(name):
+def test_discrete_distribution(name):
     function, law = DISCRETE[name]
-    found = drawn(function)
+    found = draw_sample(function)
     if "return" not in name:
         assert found.dtype == function(np.random.default_rng(0)).dtype
     values = np.arange(int(found.min()) - 1, int(found.max()) + 2)
@@ -121,7 +121,7 @@ def test_words_are_the_same_on_both_platforms():
     def program(g):
         return g.random(1001), g.integers(0, 1000, (7, 11)), g.permutation(50)
 
-    for one, other in zip(drawn(program), drawn(program, "cpu"), strict=True):
+    for one, other in zip(draw_sample(program), draw_sample(program, "cpu"), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -129,11 +129,11 @@ def test_numbers_are_nearly_the_same_on_both_platforms():
     def program(g):
         return g.normal(size=1001), g.exponential(2.0, size=300)
 
-    for one, other in zip(drawn(program), drawn(program, "cpu"), strict=True):
+    for one, other in zip(draw_sample(program), draw_sample(program, "cpu"), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-def test_number_of_threads_changes_nothing():
+def test_results_do_not_depend_on_the_number_of_threads():
     program = jit(lambda k: random.generator(k).random(100_000))
     before, found = cyxla.threads(), []
     try:
@@ -146,9 +146,9 @@ def test_number_of_threads_changes_nothing():
 
 
 @pytest.mark.parametrize("dtype", "bBhHiIlL")
-def test_integers_of_the_whole_range(dtype):
+def test_integers_of_the_full_range(dtype):
     info = np.iinfo(dtype)
-    found = drawn(lambda g: g.integers(info.min, info.max, 400, dtype, endpoint=True))
+    found = draw_sample(lambda g: g.integers(info.min, info.max, 400, dtype, endpoint=True))
     assert found.dtype == dtype
     low, high = int(found.min()), int(found.max())
     assert low < int(info.min) * 0.9 + int(info.max) * 0.1
@@ -157,7 +157,7 @@ def test_integers_of_the_whole_range(dtype):
 
 def test_integers_of_a_range_beyond_32_bits():
     most = 3 * 2**62
-    found = drawn(lambda g: g.integers(0, most, N, np.uint64))
+    found = draw_sample(lambda g: g.integers(0, most, N, np.uint64))
     assert found.max() < most
     assert stats.kstest(found / most, stats.uniform().cdf).pvalue > TOO_RARE
 
@@ -198,12 +198,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_wrong_parameters(message):
+def test_invalid_parameters(message):
     with pytest.raises(ValueError, match=message):
-        drawn(BAD[message])
+        draw_sample(BAD[message])
 
 
-def test_wrong_parameters_found_by_a_run():
+def test_invalid_traced_parameters():
     program = jit(lambda k, s: random.generator(k).normal(0.0, s), platform="interpreter")
     assert np.isfinite(program(KEY, 1.0))
     with pytest.raises(ValueError, match="scale < 0"):
@@ -222,7 +222,7 @@ NOWHERE = {
 
 
 @pytest.mark.parametrize("name", NOWHERE)
-def test_parameters_that_no_number_fits_give_nan(name):
+def test_undefined_distributions_give_nan(name):
     program = jit(lambda k, x: NOWHERE[name](random.generator(k), x), platform="interpreter")
     assert np.isnan(program(KEY, np.nan))
     with pytest.raises(ValueError, match=r"<|>"):
@@ -230,17 +230,19 @@ def test_parameters_that_no_number_fits_give_nan(name):
 
 
 def test_limits_of_parameters():
-    found = drawn(lambda g: (g.gamma(np.inf), g.gamma(0.0), g.zipf(2000.0), g.dirichlet([0.0, 1.0]), g.logseries(0.0)))
+    found = draw_sample(
+        lambda g: (g.gamma(np.inf), g.gamma(0.0), g.zipf(2000.0), g.dirichlet([0.0, 1.0]), g.logseries(0.0))
+    )
     assert found[:3] == (np.inf, 0.0, 1)
     np.testing.assert_array_equal(found[3], [0.0, 1.0])
     assert found[4] == 1
 
 
-def test_types_that_have_no_random_numbers():
+def test_unsupported_dtypes():
     with pytest.raises(TypeError, match="float16"):
-        drawn(lambda g: g.random(3, np.float16))
+        draw_sample(lambda g: g.random(3, np.float16))
     with pytest.raises(TypeError, match="float32"):
-        drawn(lambda g: g.integers(0, 3, 4, np.float32))
+        draw_sample(lambda g: g.integers(0, 3, 4, np.float32))
 
 
 def test_shuffle_writes_in_place():
@@ -264,17 +266,19 @@ def test_out_is_written_to():
         g.random(dtype=np.float32, out=view)
         return x
 
-    found = drawn(program)
+    found = draw_sample(program)
     assert found[0] == found[3] == 0
     assert (found[1:3] > 0).all()
 
 
 def test_sizes():
-    found = drawn(lambda g: (g.random(), g.normal(size=(2, 0)), g.normal(np.zeros((2, 1)), np.ones(3)), g.choice(5)))
+    found = draw_sample(
+        lambda g: (g.random(), g.normal(size=(2, 0)), g.normal(np.zeros((2, 1)), np.ones(3)), g.choice(5))
+    )
     assert [np.shape(v) for v in found] == [(), (2, 0), (2, 3), ()]
 
 
-def test_methods_without_meaning_name_others():
+def test_unsupported_methods_name_alternatives():
     with pytest.raises(UnimplementedError, match=r"(?s)Generator\.bytes.*integers"):
         jit(lambda g: g.bytes(3), platform="interpreter")(np.random.default_rng(0))
     with pytest.raises(UnimplementedError, match="default_rng"):
@@ -286,7 +290,7 @@ def program():
     return jit(lambda rng, x: x + rng.random(3), platform="interpreter")
 
 
-def test_generators_move_on_and_can_be_seeded(program):
+def test_generators_advance_and_can_be_seeded(program):
     one, other = np.random.default_rng(5), np.random.default_rng(5)
     first, second = program(one, 1.0), program(one, 1.0)
     assert (first != second).all()
@@ -294,17 +298,17 @@ def test_generators_move_on_and_can_be_seeded(program):
     np.testing.assert_array_equal(program(other, 1.0), second)
 
 
-def test_all_bit_generators_will_do(program):
+def test_all_bit_generators(program):
     for kind in (np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64):
         assert program(np.random.Generator(kind(3)), 0.0).shape == (3,)
 
 
 def test_draws_differ():
-    found = drawn(lambda g: (g.random(4), g.random(4), g.integers(0, 2**32, 4)))
+    found = draw_sample(lambda g: (g.random(4), g.random(4), g.integers(0, 2**32, 4)))
     assert len({float(x) for part in found for x in part}) == 12
 
 
-def test_generator_is_part_of_the_state_of_a_loop():
+def test_generator_as_loop_carry():
     def program(rng):
         def body(state):
             count, rng, total = state
@@ -319,7 +323,7 @@ def test_generator_is_part_of_the_state_of_a_loop():
     np.testing.assert_allclose(compiled, by_hand, rtol=1e-15)
 
 
-def test_loop_must_not_draw_from_outside():
+def test_drawing_from_an_outer_generator_in_a_loop_raises():
     def program(rng):
         return cyxla.fori_loop(0, 3, lambda i, total: total + rng.random(), 0.0)
 
@@ -354,13 +358,13 @@ def test_functions_of_keys_inside_and_outside():
         _ = random.norml
 
 
-def test_keys_are_the_rows_of_a_map():
+def test_map_over_keys():
     found = jit(lambda k: cyxla.map(lambda row: random.random(row), random.split(k, 5)), platform="interpreter")(KEY)
     each = [jit(lambda k: random.random(k), platform="interpreter")(row) for row in random.split(KEY, 5)]
     np.testing.assert_array_equal(found, each)
 
 
-def test_gradient_goes_through_the_parameters():
+def test_gradient_by_the_parameters():
     def loss(mean, deviation, key):
         return np.mean(random.normal(key, mean, deviation, size=200) ** 2)
 
@@ -370,7 +374,7 @@ def test_gradient_goes_through_the_parameters():
 
 
 @pytest.mark.parametrize("shape", [0.3, 2.5])
-def test_gradient_of_a_gamma_number_keeps_its_place(shape):
+def test_gradient_of_a_gamma_sample_is_at_a_fixed_quantile(shape):
     count = 40 if shape > 1 else 20_000
 
     def draw(a):
@@ -382,10 +386,10 @@ def test_gradient_of_a_gamma_number_keeps_its_place(shape):
         places = stats.gamma(shape).cdf(draws)
         moved = [np.log(stats.gamma(shape + s).ppf(places)) for s in (step, -step)]
         np.testing.assert_allclose(slopes, (moved[0] - moved[1]) / (2 * step), rtol=1e-6)
-    else:  # of E log x, by as many numbers
+    else:  # of E[log x], estimated from as many samples
         np.testing.assert_allclose(slopes.mean(), special.polygamma(1, shape), rtol=0.02)
 
 
 def test_spawn():
-    one, other = drawn(lambda g: [child.random(3) for child in g.spawn(2)])
+    one, other = draw_sample(lambda g: [child.random(3) for child in g.spawn(2)])
     assert (one != other).all()

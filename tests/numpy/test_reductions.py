@@ -1,4 +1,4 @@
-"""Reductions, statistics and sorts: errors, results that are written to, and what a table cannot say."""
+"""Reductions, statistics and sorts: errors, ``out=``, and cases that a table cannot express."""
 
 import ml_dtypes
 import numpy as np
@@ -69,7 +69,7 @@ BAD = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", BAD.values(), ids=BAD)
-def test_what_numpy_refuses_is_refused_alike(call):
+def test_errors_equal_numpys(call):
     with pytest.raises(Exception) as theirs:  # noqa: PT011 - whatever it is
         call(X)
     with pytest.raises(theirs.type.__mro__[0] if theirs.type.__module__ != "numpy._core._exceptions" else TypeError):
@@ -79,22 +79,22 @@ def test_what_numpy_refuses_is_refused_alike(call):
 @pytest.mark.parametrize("call", [
     lambda x: np.bincount(x.astype(int)[0]), lambda x: np.histogram(x, "auto"),
 ])  # fmt: skip
-def test_what_is_not_supported_says_so(call):
+def test_unsupported_calls_raise(call):
     with pytest.raises(UnimplementedError, match="cannot be traced"):
         run(call, X)
 
 
-def test_counts_beyond_the_length_are_no_wrong_answer():
+def test_bincount_beyond_minlength_raises():
     with pytest.raises(UnimplementedError, match="minlength=3"):
         run(lambda x: np.bincount(x, minlength=3), np.array([0, 3]))
 
 
-def test_a_list_of_numbers_is_searched():
+def test_searchsorted_in_a_list():
     found = run(lambda v: np.searchsorted([1, 2, 3.5], v), np.array([0, 3, 9]))
     np.testing.assert_array_equal(found, [0, 2, 3])
 
 
-def test_results_are_written_to_arrays_and_parts_of_them():
+def test_out_arrays_and_views():
     def function(x):
         whole = np.zeros((2, *x.shape[1:]), np.float32)
         given = np.sum(x, axis=0, out=whole[0])
@@ -117,7 +117,7 @@ def test_sorting_in_place():
     np.testing.assert_array_equal(run(function, X), function(X.copy()))
 
 
-def test_numbers_are_arrays_without_dimensions():
+def test_python_numbers_are_arrays_of_rank_0():
     def function(n, f):
         return np.sum(n), np.mean(n), np.max(f), np.var(f), np.argmax(n), np.median(n), np.cumsum(f)
 
@@ -145,7 +145,7 @@ def test_the_first_of_many_nans():
         assert run(np.argmax, x, platform=platform) == run(np.argmin, x, platform=platform) == 777
 
 
-def test_a_search_in_many():
+def test_searchsorted_in_many_elements():
     rng = np.random.default_rng(2)
     line, sought = np.sort(rng.normal(size=1000)), np.append(rng.normal(size=100), [np.nan, np.inf, -np.inf])
     for platform in ("interpreter", "cpu"):
@@ -188,19 +188,19 @@ def test_axes_drawn(x, function, data):
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_an_axis_that_is_traced_is_told_of():
+def test_traced_axis_raises():
     with pytest.raises(TraceError, match="static"):
         jit(lambda x, axis: np.sum(x, axis=axis), platform="interpreter")(np.ones((2, 3)), 0)
 
 
 @pytest.mark.parametrize("function", [np.histogram, np.histogram_bin_edges, np.histogramdd])
-def test_histograms_are_of_real_numbers(function):
+def test_histograms_of_complex_numbers_raise(function):
     with pytest.raises(UnimplementedError, match="complex"):
         run(lambda x: function(x), np.ones(3, complex))
 
 
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_of_many_elements_extremes_are_found_in_blocks(platform):
+def test_argmax_of_many_elements(platform):
     places = jit(lambda x: (np.argmax(x), np.argmin(x)), platform=platform)
     for size, first, second in [(4096, 0, 4095), (5000, 4097, 4999), (6143, 2047, 2048)]:
         x = np.zeros(size)
@@ -210,7 +210,7 @@ def test_of_many_elements_extremes_are_found_in_blocks(platform):
         assert places(x) == (first, first)
 
 
-def test_lines_of_nan_among_many_elements():
+def test_all_nan_rows_among_many_elements():
     x = np.ones((300, 256))
     x[5], x[7], x[8] = np.nan, -np.inf, np.nan
     x[8, 4] = -np.inf

@@ -35,13 +35,13 @@ def wave(x, y):
 
 
 def tiers(f):
-    """Which tier runs each signature of a function."""
+    """Return the tier of each signature of a function."""
     return [entry.executable.tier for entry in f._entries.values()]
 
 
 @pytest.fixture
-def held(monkeypatch):
-    """Hold native code off until it is told to come."""
+def native_gate(monkeypatch):
+    """Block compilation of native code until the event is set."""
     gate = threading.Event()
     compile_now = CpuCompiler.compile
 
@@ -54,13 +54,13 @@ def held(monkeypatch):
     gate.set()
 
 
-def test_first_answers_come_from_kernels_and_the_bits_stay(held):
+def test_prebuilt_kernels_answer_first_with_the_same_bits(native_gate):
     f = cyxla.jit(wave)
     first = f(X, Y)
     assert tiers(f) == ["kernels"]
     assert "until native code, which is being compiled, is ready" in f.explain()
     assert "map_tanh_f64 x5" in f.explain()
-    held.set()
+    native_gate.set()
     f.wait()
     assert tiers(f) == ["native"]
     assert "until" not in f.explain()
@@ -68,25 +68,25 @@ def test_first_answers_come_from_kernels_and_the_bits_stay(held):
     np.testing.assert_allclose(first, wave(X, Y), rtol=1e-13)
 
 
-def test_waiting_for_so_long(held):
+def test_wait_timeout(native_gate):
     f = cyxla.jit(wave)
     f(X, Y)
     with pytest.raises(DeadlineExceededError, match=r"wave is not ready after 0\.01 s"):
         f.wait(0.01)
 
 
-def test_every_signature_has_a_tier_of_its_own(held):
+def test_every_signature_has_a_tier_of_its_own(native_gate):
     f = cyxla.jit(wave)
     f(X, Y)
     f(X[:7], Y[:7])
     f(X.astype("f4"), Y.astype("f4"))
     assert tiers(f) == ["kernels"] * 3
-    held.set()
+    native_gate.set()
     f.wait()
     assert tiers(f) == ["native"] * 3
 
 
-ELSEWHERE = {
+NEEDS_NATIVE_CODE = {
     "a sum along columns": (lambda x, y: (x * y).reshape(20, 10).sum(axis=0), {}),
     "a product": (lambda x, y: x @ y, {}),
     "a donated argument": (wave, {"donate": ("x",)}),
@@ -94,9 +94,9 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_what_kernels_do_not_run_waits_for_native_code(name):
-    function, options = ELSEWHERE[name]
+@pytest.mark.parametrize("name", NEEDS_NATIVE_CODE)
+def test_programs_that_kernels_do_not_support_wait_for_native_code(name):
+    function, options = NEEDS_NATIVE_CODE[name]
     f = cyxla.jit(function, **options)
     f(X.copy(), Y)
     assert tiers(f) == ["native"]
@@ -117,7 +117,7 @@ def test_long_programs_wait_for_native_code(monkeypatch):
 
 
 @pytest.mark.parametrize("tier, there", [("native", "native"), ("kernels", "kernels")])
-def test_tiers_can_be_asked_for(monkeypatch, tier, there):
+def test_tier_option(monkeypatch, tier, there):
     monkeypatch.setenv("CYXLA_TIER", tier)
     f = cyxla.jit(wave)
     f(X, Y)
@@ -142,7 +142,7 @@ def test_native_code_from_the_disk_answers_at_once(monkeypatch, tmp_path):
     assert tiers(again) == ["native"]
 
 
-def test_failures_are_told_and_change_no_answer(monkeypatch, caplog):
+def test_compile_failures_are_logged_and_keep_results(monkeypatch, caplog):
     def refuse(self, module, options):
         raise InternalError("the C compiler refused generated code")
 
@@ -156,21 +156,21 @@ def test_failures_are_told_and_change_no_answer(monkeypatch, caplog):
     assert "native code could not be compiled: " in f.explain()
 
 
-def test_a_function_that_is_gone_is_not_compiled(held, monkeypatch):
+def test_unreachable_functions_are_not_compiled(native_gate, monkeypatch):
     compiled = []
     compile_later = CpuCompiler.compile
     monkeypatch.setattr(CpuCompiler, "compile", lambda *a: compiled.append(a) or compile_later(*a))
     kept, gone = cyxla.jit(wave), cyxla.jit(wave)
-    kept(X, Y)  # holds up the next
+    kept(X, Y)  # blocks the next job
     gone(X, Y)
     job = next(iter(gone._entries.values())).job
     del gone
-    held.set()
+    native_gate.set()
     assert job.wait(60)
     assert len(compiled) == 1
 
 
-def test_threads_see_one_answer_while_it_changes():
+def test_threads_during_the_switch_to_native_code():
     f = cyxla.jit(wave)
     wanted, wrong = f(X, Y).tobytes(), []
 
@@ -189,7 +189,7 @@ def test_threads_see_one_answer_while_it_changes():
     assert tiers(f) == ["native"]
 
 
-def test_results_of_every_kind_stay_the_same_when_native_code_comes(held):
+def test_results_of_every_kind_are_the_same_in_native_code(native_gate):
     def many(x, y, k):
         return {"a": x + k, "b": (x.max(), [y[::-1], x[3] * k]), "c": np.where(x > y, x, y), "d": 7}
 
@@ -199,7 +199,7 @@ def test_results_of_every_kind_stay_the_same_when_native_code_comes(held):
     out = {"a": np.empty(200), "b": (None, [np.empty(200), None]), "c": None, "d": None}
     into = f(X, Y, 2, out=out)
     assert into["a"] is out["a"]
-    held.set()
+    native_gate.set()
     f.wait()
     for one, other, written in zip(parts(first), parts(f(X, Y, 2)), parts(into), strict=True):
         assert type(one) is type(other)
@@ -210,7 +210,7 @@ def parts(made):
     return [made["a"], made["b"][0], *made["b"][1], made["c"], made["d"]]
 
 
-def test_arguments_of_any_kind(held):
+def test_arguments_of_any_kind(native_gate):
     f = cyxla.jit(wave)
     wide = np.repeat(X, 2)
     unaligned = np.frombuffer(b"?" + X.tobytes(), np.uint8)[1:].view(np.float64)
@@ -237,13 +237,13 @@ def run(rest, tmp_path, **env):
     )
 
 
-def test_a_process_that_ends_leaves_nothing_behind(tmp_path):
+def test_process_exit_leaves_no_files(tmp_path):
     done = run("print(next(iter(f._entries.values())).executable.tier)", tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "kernels\n")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_process_that_ends_has_kept_what_was_under_way(tmp_path):
+def test_process_exit_finishes_running_jobs(tmp_path):
     folder, temporary = tmp_path / "cache", tmp_path / "temporary"
     temporary.mkdir()
     for tier in ("kernels", "native"):
@@ -273,7 +273,7 @@ print(codes, f(x).tobytes() == first)
 """
 
 
-def test_forked_children_compile_what_was_not_done(tmp_path):
+def test_forked_children_compile_pending_jobs(tmp_path):
     done = run(FORKED, tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "[0, 0, 0, 0] True\n")
 
@@ -292,19 +292,19 @@ print(os.waitpid(pid, 0)[1])
 """
 
 
-def test_a_fork_waits_for_the_work_under_way(tmp_path):
+def test_fork_waits_for_running_jobs(tmp_path):
     done = run(WAITED_FOR, tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "0\n")
 
 
-def test_jobs_are_done_in_order_and_one_at_a_time():
+def test_jobs_run_sequentially():
     done = []
     jobs = [background.submit(lambda k=k: done.append(k)) for k in range(20)]
     assert all(job.wait(60) for job in jobs)
     assert done == list(range(20))
 
 
-def test_a_job_that_fails_holds_up_no_other(caplog):
+def test_failing_jobs_do_not_block_others(caplog):
     done = []
     failing, next_one = background.submit(lambda: 1 / 0), background.submit(lambda: done.append(True))
     assert failing.wait(60)
@@ -313,7 +313,7 @@ def test_a_job_that_fails_holds_up_no_other(caplog):
     assert "work in the background failed" in caplog.text
 
 
-def test_without_threads_kernels_stay(monkeypatch):
+def test_kernels_stay_without_threads(monkeypatch):
     def refuse(*_):
         raise RuntimeError("can't start new thread")
 
@@ -328,7 +328,7 @@ def test_without_threads_kernels_stay(monkeypatch):
     assert tiers(f) == ["kernels"]
 
 
-def test_kernels_that_are_not_there_are_told(monkeypatch):
+def test_disabled_prebuilt_kernels(monkeypatch):
     monkeypatch.setenv("CYXLA_PREBUILT", "0")
     f = cyxla.jit(wave)
     module = f.lower(X, Y)

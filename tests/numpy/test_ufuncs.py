@@ -1,4 +1,4 @@
-"""Ufuncs on traced arrays: types, keywords, methods, and what they refuse."""
+"""Ufuncs on traced arrays: dtypes, keywords, methods, and errors."""
 
 import pickle
 from decimal import Decimal
@@ -29,15 +29,15 @@ def run(function, *arrays, platform="interpreter"):
     return jit(function, platform=platform)(*arrays)
 
 
-def same(function, *arrays):
-    """What NumPy gives is what we give."""
+def check(function, *arrays):
+    """Assert that a traced function returns what NumPy returns."""
     want, got = function(*[np.copy(a) for a in arrays]), run(function, *arrays)
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got, want)
 
 
-def fails(function, *arrays, error):
-    """NumPy fails, and we fail in the same way."""
+def check_failure(function, *arrays, error):
+    """Assert that a traced function raises the error that NumPy raises."""
     with pytest.raises(error):
         function(*arrays)
     with pytest.raises(error):
@@ -52,8 +52,8 @@ def test_every_ufunc_has_a_row():
 
 
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda f: f.__name__)
-def test_types_are_those_of_numpy(ufunc):
-    """For pairs of all types, results have NumPy's types, or there is a TypeError in both."""
+def test_dtypes_equal_numpys(ufunc):
+    """For all pairs of dtypes, results have NumPy's dtypes, or both raise TypeError."""
     seed = np.random.default_rng(len(ufunc.__name__))
     for letters in seed.choice(list(LETTERS), (5, ufunc.nin)):
         arrays = [np.full(2, 1 if ufunc is not np.arctanh else 0, letter) for letter in letters]
@@ -68,7 +68,7 @@ def test_types_are_those_of_numpy(ufunc):
         assert all(g.dtype == w.dtype and np.allclose(g, w, rtol=1e-3) for g, w in parts), (letters, got, want)
 
 
-def test_what_has_no_meaning_is_refused_by_name():
+def test_unsupported_ufuncs_raise():
     with pytest.raises(UnimplementedError, match="isnat"):
         run(lambda x: np.isnat(x), X)
     with pytest.raises(UnimplementedError, match="airy"):
@@ -90,7 +90,7 @@ def test_what_has_no_meaning_is_refused_by_name():
     ],
 )
 def test_bfloat16(function):
-    same(function, X.astype(ml_dtypes.bfloat16))
+    check(function, X.astype(ml_dtypes.bfloat16))
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,7 +114,7 @@ def test_integers_agree_to_the_last_bit(ufunc, letter, data):
 
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("range_", [(-1, 1), (-30, 30), (-1070, -480), (480, 1022), (-500, 500)], ids=str)
-def test_hypot_lies_next_to_the_exact_length(range_, platform):
+def test_hypot_is_within_one_ulp(range_, platform):
     x, y = (RNG.uniform(1, 2, 300) * 2.0 ** RNG.integers(*range_, 300) for _ in range(2))
     made = run(np.hypot, x, y, platform=platform)
     squares = [Fraction(a) ** 2 + Fraction(b) ** 2 for a, b in zip(x, y, strict=True)]
@@ -123,9 +123,9 @@ def test_hypot_lies_next_to_the_exact_length(range_, platform):
         assert not np.isfinite(high) or square < Fraction(high) ** 2
 
 
-def test_i0_is_rounded_as_numpy_rounds_it():
-    same(np.i0, np.zeros(3))
-    same(np.i0, np.zeros(3, "f"))
+def test_i0_is_rounded_like_numpys():
+    check(np.i0, np.zeros(3))
+    check(np.i0, np.zeros(3, "f"))
     x = np.linspace(0, 40, 1001)
     assert np.mean(run(np.i0, x) != np.i0(x)) < 0.3  # exp may differ by a digit
 
@@ -133,24 +133,24 @@ def test_i0_is_rounded_as_numpy_rounds_it():
 # -- Python's numbers
 
 
-def test_numbers_take_the_type_of_what_they_meet():
+def test_python_numbers_adopt_dtypes():
     assert run(lambda x: x + 1.5, np.ones(2, np.float16)).dtype == np.float16
     assert run(lambda x: x + 1, np.ones(2, np.uint8)).dtype == np.uint8
     assert run(lambda x: x + 1.5, np.ones(2, np.int8)).dtype == np.float64
     assert run(lambda x, n: x * n, np.ones(2, np.float32), 3).dtype == np.float32
 
 
-def test_numbers_that_do_not_fit():
-    fails(lambda x: x + 300, np.ones(2, np.uint8), error=OverflowError)
-    fails(lambda x: x - 1 + -1, np.ones(2, np.uint8), error=OverflowError)
-    same(lambda x: (x < 300) & (x != -1) & ~(x > 10**30), np.ones(2, np.uint8))
+def test_python_integers_out_of_range():
+    check_failure(lambda x: x + 300, np.ones(2, np.uint8), error=OverflowError)
+    check_failure(lambda x: x - 1 + -1, np.ones(2, np.uint8), error=OverflowError)
+    check(lambda x: (x < 300) & (x != -1) & ~(x > 10**30), np.ones(2, np.uint8))
 
 
-def test_signed_beside_unsigned_is_compared_as_it_is():
+def test_signed_and_unsigned_are_compared_by_value():
     signed, unsigned = np.array([-1, 1, 2**62]), np.array([2**64 - 1, 1, 2**62 + 1], np.uint64)
     for ufunc in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal):
-        same(lambda x, y, f=ufunc: f(x, y), signed, unsigned)
-        same(lambda x, y, f=ufunc: f(y, x), signed, unsigned)
+        check(lambda x, y, f=ufunc: f(x, y), signed, unsigned)
+        check(lambda x, y, f=ufunc: f(y, x), signed, unsigned)
 
 
 # -- what is no number
@@ -160,16 +160,16 @@ NO_NUMBERS = [None, "a", {1}, object(), np.array(["a"] * 4), np.datetime64("2020
 
 
 @pytest.mark.parametrize("other", NO_NUMBERS, ids=lambda x: type(x).__name__)
-def test_nothing_is_equal_to_what_is_no_number(other):
-    same(lambda x: [x == other, x != other][0], X)
-    same(lambda x: (x != other) | (x == other), X)
+def test_comparison_with_non_numbers(other):
+    check(lambda x: [x == other, x != other][0], X)
+    check(lambda x: (x != other) | (x == other), X)
     assert run(lambda x: x + 1 if x[0, 0] != None else x, X)[0, 0] == X[0, 0] + 1  # noqa: E711
 
 
-def test_none_given_to_functions():
-    same(lambda x: np.equal(x, None), X)
-    same(lambda x: np.not_equal(None, x), X)
-    fails(lambda x: np.add(x, None), X, error=TypeError)
+def test_none_as_operand():
+    check(lambda x: np.equal(x, None), X)
+    check(lambda x: np.not_equal(None, x), X)
+    check_failure(lambda x: np.add(x, None), X, error=TypeError)
     with pytest.raises(UnimplementedError, match="add of a Fraction"):
         run(lambda x: np.add(x, Fraction(1, 2)), X)
     with pytest.raises(UnimplementedError, match="equal of a Decimal"):
@@ -191,10 +191,10 @@ def test_none_given_to_functions():
     ],
 )
 def test_lists_of_traced_arrays(function):
-    same(function, X)
+    check(function, X)
 
 
-def test_ufuncs_are_what_they_are_while_something_is_traced():
+def test_ufuncs_of_numpy_arrays_while_tracing():
     def function(x):
         assert isinstance(np.add, np.ufunc)
         assert np.abs is np.absolute
@@ -202,44 +202,44 @@ def test_ufuncs_are_what_they_are_while_something_is_traced():
         assert pickle.loads(pickle.dumps(np.add)) == np.add
         return np.add(x, 1)
 
-    same(function, X)
+    check(function, X)
     assert type(np.add) is np.ufunc
 
 
 # -- errors
 
 
-def test_what_numpy_refuses():
-    fails(lambda x: x - x, np.ones(2, bool), error=TypeError)
-    fails(lambda x: -x, np.ones(2, bool), error=TypeError)
-    fails(lambda x: x & x, X, error=TypeError)
-    fails(lambda x: x // (x + 1j), X, error=TypeError)
-    fails(lambda x: np.add(x, X[:2]), X, error=ValueError)
-    fails(lambda x: np.add(x, x, dtype=int), X, error=TypeError)
-    fails(lambda x: np.add(x, x, dtype=float, signature="dd->d"), X, error=TypeError)
-    fails(lambda x: np.add(x, x, out=np.zeros((2, 4))), X, error=ValueError)
-    fails(lambda x: np.add(x, x, nonsense=1), X, error=TypeError)
-    fails(lambda x: np.add(x, x, signature="d"), X, error=TypeError)
-    fails(lambda x: np.add(x, x, signature="dd"), X, error=ValueError)
-    fails(lambda x: np.add(x, x, signature=["d", "d", "d"]), X, error=TypeError)
-    fails(lambda x: np.add(x, 1, casting="equiv"), X, error=TypeError)
-    fails(lambda x: np.add(x, x, casting="mostly"), X, error=ValueError)
-    fails(lambda x: np.add(x, x, casting=None), X, error=TypeError)
-    fails(lambda x: np.add(x, x, where=np.ones(4, int), out=x.copy()), X, error=TypeError)
-    fails(lambda x: np.add(x[0, 0], 1, where=[True], out=x[:1, 0].reshape(())), X, error=ValueError)
-    fails(lambda x: np.equal(x, 10**30, dtype=float), np.arange(3), error=TypeError)
-    fails(lambda x: np.logical_and(x, 10**30), X, error=OverflowError)
+def test_errors_equal_numpys():
+    check_failure(lambda x: x - x, np.ones(2, bool), error=TypeError)
+    check_failure(lambda x: -x, np.ones(2, bool), error=TypeError)
+    check_failure(lambda x: x & x, X, error=TypeError)
+    check_failure(lambda x: x // (x + 1j), X, error=TypeError)
+    check_failure(lambda x: np.add(x, X[:2]), X, error=ValueError)
+    check_failure(lambda x: np.add(x, x, dtype=int), X, error=TypeError)
+    check_failure(lambda x: np.add(x, x, dtype=float, signature="dd->d"), X, error=TypeError)
+    check_failure(lambda x: np.add(x, x, out=np.zeros((2, 4))), X, error=ValueError)
+    check_failure(lambda x: np.add(x, x, nonsense=1), X, error=TypeError)
+    check_failure(lambda x: np.add(x, x, signature="d"), X, error=TypeError)
+    check_failure(lambda x: np.add(x, x, signature="dd"), X, error=ValueError)
+    check_failure(lambda x: np.add(x, x, signature=["d", "d", "d"]), X, error=TypeError)
+    check_failure(lambda x: np.add(x, 1, casting="equiv"), X, error=TypeError)
+    check_failure(lambda x: np.add(x, x, casting="mostly"), X, error=ValueError)
+    check_failure(lambda x: np.add(x, x, casting=None), X, error=TypeError)
+    check_failure(lambda x: np.add(x, x, where=np.ones(4, int), out=x.copy()), X, error=TypeError)
+    check_failure(lambda x: np.add(x[0, 0], 1, where=[True], out=x[:1, 0].reshape(())), X, error=ValueError)
+    check_failure(lambda x: np.equal(x, 10**30, dtype=float), np.arange(3), error=TypeError)
+    check_failure(lambda x: np.logical_and(x, 10**30), X, error=OverflowError)
     with pytest.raises(UnimplementedError, match="add of float128"):
         run(lambda x: np.add(x, x, dtype=np.longdouble), X)
 
 
 def test_negative_powers_of_integers():
     whole = np.array([1, 2, 3])
-    fails(lambda x: x**-1, whole, error=ValueError)
-    fails(lambda x, y: x**y, whole, np.array([1, -1, 2]), error=ValueError)
-    same(lambda x, y: x**y, whole, np.array([1, 0, 2]))
-    same(lambda x: x**-1, whole[:0])
-    same(lambda x: np.power(x, np.int64([-1])), whole[:0])
+    check_failure(lambda x: x**-1, whole, error=ValueError)
+    check_failure(lambda x, y: x**y, whole, np.array([1, -1, 2]), error=ValueError)
+    check(lambda x, y: x**y, whole, np.array([1, 0, 2]))
+    check(lambda x: x**-1, whole[:0])
+    check(lambda x: np.power(x, np.int64([-1])), whole[:0])
     with pytest.raises(ValueError, match="negative integer powers"):
         run(lambda x, y: x**y, whole, np.array([1, -1, 2]), platform="cpu")
 
@@ -247,7 +247,7 @@ def test_negative_powers_of_integers():
 # -- out=, where=, dtype=, casting=
 
 
-def test_out_is_written_to_and_given_back():
+def test_out_is_written_and_returned():
     def function(x, y):
         total = np.empty_like(x)
         assert np.add(x, y, out=total) is total
@@ -256,14 +256,14 @@ def test_out_is_written_to_and_given_back():
         np.divmod(x, y, out=(x, y))
         return total + x - y
 
-    same(function, X, Y)
+    check(function, X, Y)
 
 
-def test_where_leaves_the_rest():
-    same(lambda x, y: np.add(x, y, where=x > 2, out=y.copy()), X, Y)
-    same(lambda x, y: np.add(x, y, where=[1, 0, 2, 0], out=y.copy(), signature=b"dd->d"), X, Y)
-    same(lambda x, y: np.add(x, y, where=None, out=y.copy()), X, Y)
-    same(lambda x, y: np.sqrt(x, where=[True, False, True, False], out=np.zeros_like(x)), X, Y)
+def test_where_keeps_other_elements():
+    check(lambda x, y: np.add(x, y, where=x > 2, out=y.copy()), X, Y)
+    check(lambda x, y: np.add(x, y, where=[1, 0, 2, 0], out=y.copy(), signature=b"dd->d"), X, Y)
+    check(lambda x, y: np.add(x, y, where=None, out=y.copy()), X, Y)
+    check(lambda x, y: np.sqrt(x, where=[True, False, True, False], out=np.zeros_like(x)), X, Y)
 
 
 def test_in_place_operators():
@@ -276,61 +276,61 @@ def test_in_place_operators():
         z //= 3
         return z
 
-    same(function, X, Y)
-    fails(lambda x: np.add(x, 1.5, out=x), np.ones(3, int), error=TypeError)
+    check(function, X, Y)
+    check_failure(lambda x: np.add(x, 1.5, out=x), np.ones(3, int), error=TypeError)
 
 
-def test_out_of_numpy_is_refused():
+def test_numpy_out_raises():
     with pytest.raises(TraceError, match="out="):
         run(lambda x: np.add(x, 1, out=X.copy()), X)
 
 
 def test_keywords_of_gufuncs():
     square = X[:, :3]
-    same(lambda x: np.vecdot(x, x, axes=[0, 0], keepdims=True), square)
-    same(lambda x: np.vecdot(x, x, axes=[0, 0, 0], keepdims=True), square)
-    same(lambda x: np.vecdot(x, x, axis=0, keepdims=True), square)
-    fails(lambda x: np.vecdot(x, x, axis=None), square, error=TypeError)
-    fails(lambda x: np.matmul(x, x, axis=0), square, error=TypeError)
-    fails(lambda x: np.matmul(x, x[0, 0], dtype=int), square, error=TypeError)
-    fails(lambda x: np.matmul(x, x, signature="d"), square, error=TypeError)
+    check(lambda x: np.vecdot(x, x, axes=[0, 0], keepdims=True), square)
+    check(lambda x: np.vecdot(x, x, axes=[0, 0, 0], keepdims=True), square)
+    check(lambda x: np.vecdot(x, x, axis=0, keepdims=True), square)
+    check_failure(lambda x: np.vecdot(x, x, axis=None), square, error=TypeError)
+    check_failure(lambda x: np.matmul(x, x, axis=0), square, error=TypeError)
+    check_failure(lambda x: np.matmul(x, x[0, 0], dtype=int), square, error=TypeError)
+    check_failure(lambda x: np.matmul(x, x, signature="d"), square, error=TypeError)
 
 
 # -- methods
 
 
-def test_reduce_refuses_what_numpy_refuses():
-    fails(lambda x: np.subtract.reduce(x, axis=(0, 1)), X, error=ValueError)
-    fails(lambda x: np.divide.reduce(x[:0]), X, error=ValueError)
-    fails(lambda x: np.maximum.reduce(x[:0]), X, error=ValueError)
-    fails(lambda x: np.exp.reduce(x), X, error=ValueError)
-    fails(lambda x: np.divide.reduce(x, where=x > 2), X, error=ValueError)
-    fails(lambda x: np.less.reduce(x), X, error=TypeError)
-    fails(lambda x: np.add.reduce(x, axis=2), X, error=np.exceptions.AxisError)
-    fails(lambda x: np.add.accumulate(x[0, 0]), X, error=TypeError)
-    fails(lambda x: np.add.accumulate(x, axis=None), X, error=ValueError)
-    fails(lambda x: np.add.accumulate(x[0, 0], axis=2), X, error=np.exceptions.AxisError)
-    fails(lambda x: np.hypot.reduce(x[:0], initial=None), X, error=ValueError)
-    fails(lambda x: np.left_shift.reduce(x, initial=np.nan), np.arange(3), error=ValueError)
-    fails(lambda x: np.add.reduceat(x, [0, 3]), X, error=IndexError)
-    fails(lambda x: np.add.reduceat(x, [[0, 1]]), X, error=ValueError)
-    fails(lambda x: np.add.reduceat(x, 0), X, error=ValueError)
-    fails(lambda x: np.add.reduceat(x, [0], axis=None), X, error=ValueError)
-    fails(lambda x: np.add.reduceat(x[0, 0], [0]), X, error=TypeError)
+def test_reduce_errors_equal_numpys():
+    check_failure(lambda x: np.subtract.reduce(x, axis=(0, 1)), X, error=ValueError)
+    check_failure(lambda x: np.divide.reduce(x[:0]), X, error=ValueError)
+    check_failure(lambda x: np.maximum.reduce(x[:0]), X, error=ValueError)
+    check_failure(lambda x: np.exp.reduce(x), X, error=ValueError)
+    check_failure(lambda x: np.divide.reduce(x, where=x > 2), X, error=ValueError)
+    check_failure(lambda x: np.less.reduce(x), X, error=TypeError)
+    check_failure(lambda x: np.add.reduce(x, axis=2), X, error=np.exceptions.AxisError)
+    check_failure(lambda x: np.add.accumulate(x[0, 0]), X, error=TypeError)
+    check_failure(lambda x: np.add.accumulate(x, axis=None), X, error=ValueError)
+    check_failure(lambda x: np.add.accumulate(x[0, 0], axis=2), X, error=np.exceptions.AxisError)
+    check_failure(lambda x: np.hypot.reduce(x[:0], initial=None), X, error=ValueError)
+    check_failure(lambda x: np.left_shift.reduce(x, initial=np.nan), np.arange(3), error=ValueError)
+    check_failure(lambda x: np.add.reduceat(x, [0, 3]), X, error=IndexError)
+    check_failure(lambda x: np.add.reduceat(x, [[0, 1]]), X, error=ValueError)
+    check_failure(lambda x: np.add.reduceat(x, 0), X, error=ValueError)
+    check_failure(lambda x: np.add.reduceat(x, [0], axis=None), X, error=ValueError)
+    check_failure(lambda x: np.add.reduceat(x[0, 0], [0]), X, error=TypeError)
     with pytest.raises(UnimplementedError, match="traced indices"):
         run(lambda x, k: np.add.reduceat(x, k), X, np.array([0, 1]))
 
 
-def test_long_folds_are_loops():
+def test_long_reductions_are_loops():
     x = RNG.uniform(0.9, 1.1, (40, 3))
-    same(lambda x: np.subtract.reduce(x), x)
-    same(lambda x: np.divide.reduce(x[:, 0], initial=2.0), x)
-    same(lambda x: np.subtract.accumulate(x.T, axis=1), x)
-    same(lambda x: np.subtract.reduce(x, axis=0, initial=1.0, where=x > 1), x)
+    check(lambda x: np.subtract.reduce(x), x)
+    check(lambda x: np.divide.reduce(x[:, 0], initial=2.0), x)
+    check(lambda x: np.subtract.accumulate(x.T, axis=1), x)
+    check(lambda x: np.subtract.reduce(x, axis=0, initial=1.0, where=x > 1), x)
 
 
 @pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.arctan2, np.logaddexp])
-def test_at_changes_a_place_that_is_named_twice_twice(ufunc):
+def test_at_applies_repeated_indices_repeatedly(ufunc):
     def function(x, k, y):
         z = x.copy()
         assert ufunc.at(z, k, y) is None
@@ -344,7 +344,7 @@ def test_at_changes_a_place_that_is_named_twice_twice(ufunc):
 
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("ufunc", [np.floor_divide, np.remainder, np.copysign, np.nextafter, np.gcd, np.lcm])
-def test_at_of_what_takes_a_loop(ufunc, platform):
+def test_at_of_ufuncs_that_need_a_loop(ufunc, platform):
     dtypes = "il" if ufunc in (np.gcd, np.lcm) else "fd"
 
     def function(x, k, y):
@@ -358,16 +358,16 @@ def test_at_of_what_takes_a_loop(ufunc, platform):
         x = np.array([[7, -8, 9], [10, 14, 6], [-4, 5, 12]], letter)
         k, y = np.array([0, 0, -1]), np.array([3, -2, 7], letter)
         np.testing.assert_array_equal(jit(function, platform=platform)(x, k, y), function(x, k, y))
-    fails(lambda x, k: ufunc.at(x, k, x[:1]), np.ones(3, dtypes[0]), np.array([9]), error=IndexError)
+    check_failure(lambda x, k: ufunc.at(x, k, x[:1]), np.ones(3, dtypes[0]), np.array([9]), error=IndexError)
 
 
-def test_at_leaves_others_as_they_are():
+def test_at_keeps_other_elements():
     def function(x):
         np.floor_divide.at(x, [0, 0, -1], 2)
         return x
 
-    same(function, np.array([12, 2**62 + 1, 2**63 + 3, 7], np.uint64))
-    same(lambda x: np.logical_or.at(x, [0, 0, -1], 2) or x, np.array([5, 6, 0, 8], np.int16))
+    check(function, np.array([12, 2**62 + 1, 2**63 + 3, 7], np.uint64))
+    check(lambda x: np.logical_or.at(x, [0, 0, -1], 2) or x, np.array([5, 6, 0, 8], np.int16))
 
 
 def test_at_of_one_operand_and_of_rows():
@@ -378,29 +378,29 @@ def test_at_of_one_operand_and_of_rows():
         np.add.at(z, (slice(None), [0, 0]), 1)
         return z
 
-    same(function, X)
+    check(function, X)
 
 
 def test_at_checks_its_indices():
-    fails(lambda x, k: np.add.at(x[0].copy(), k, 1), X, np.array([9]), error=IndexError)
-    fails(lambda x: np.add.at(x.copy(), [0]), X, error=ValueError)
+    check_failure(lambda x, k: np.add.at(x[0].copy(), k, 1), X, np.array([9]), error=IndexError)
+    check_failure(lambda x: np.add.at(x.copy(), [0]), X, error=ValueError)
     with pytest.raises(TraceError, match="NumPy array"):
         run(lambda x: np.add.at(X[0].copy(), [0], x[0, 0]) or x, X)
 
 
 def test_reductions_of_lists_of_traced_arrays():
-    same(lambda x, y: np.maximum.reduce(np.stack([x, y])), X, Y)
+    check(lambda x, y: np.maximum.reduce(np.stack([x, y])), X, Y)
 
 
-def test_folds_that_overflow_go_from_left_to_right():
+def test_reductions_that_overflow_are_sequential():
     x = np.array([[200, 198, 7, 9, 13], [9, 13, 250, 6, 35]], np.uint8)
-    same(lambda x: np.lcm.reduce(x, axis=1), x)
-    same(lambda x: np.lcm.accumulate(x.reshape(-1)), x)
+    check(lambda x: np.lcm.reduce(x, axis=1), x)
+    check(lambda x: np.lcm.accumulate(x.reshape(-1)), x)
 
 
 @pytest.mark.parametrize("function", [lambda x: np.any(x) ** 2, lambda x: (x[0, 0] > 0) ** 2, lambda x: (x > 0) ** 2])
-def test_squares_of_truth(function):
-    same(function, X)
+def test_squares_of_bools(function):
+    check(function, X)
 
 
 # -- conversions
@@ -409,19 +409,19 @@ def test_squares_of_truth(function):
 @pytest.mark.parametrize("letter", "bhilBHIL?")
 def test_floats_become_integers_as_in_c(letter):
     numbers = np.array([0, -0.5, 1.7, -1.7, 127.9, 128, -129, 300, -300, 3e4])
-    same(lambda x: x.astype(letter), numbers)
+    check(lambda x: x.astype(letter), numbers)
 
 
-def test_infinities_become_the_least_integer():
+def test_infinities_convert_to_the_least_integer():
     with np.errstate(invalid="ignore"):
-        same(lambda x: x.astype(np.int64), np.array([np.nan, np.inf, -np.inf, 1e300]))
-        same(lambda x: x.astype(np.int32), np.array([np.nan, np.inf, -np.inf, 1e300]))
+        check(lambda x: x.astype(np.int64), np.array([np.nan, np.inf, -np.inf, 1e300]))
+        check(lambda x: x.astype(np.int32), np.array([np.nan, np.inf, -np.inf, 1e300]))
 
 
 # -- functions of SciPy that are no ufuncs
 
 
-def test_softmax_of_arrays_and_of_traced_ones():
+def test_softmax_of_numpy_and_traced_arrays():
     x = np.array([[1000.0, 1000.0, -np.inf], [0.0, 1.0, 2.0]])
     np.testing.assert_allclose(softmax(x, axis=1), special.softmax(x, axis=1))
     np.testing.assert_allclose(run(lambda v: softmax(v, axis=1), x), special.softmax(x, axis=1))

@@ -1,4 +1,4 @@
-"""Parts of arrays share memory with them: random programs of views, writes and reads, compared with NumPy."""
+"""Views share memory: random programs of views, writes and reads, compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ PROGRAMS = st.lists(
 
 
 class Program:
-    """Each step works on one of the arrays that there are, and may make one more."""
+    """Program whose steps work on one of the existing arrays, and may add another one."""
 
     def __init__(self, x, place):
         self.arrays, self.seen, self.place = [x], [], place
@@ -91,7 +91,7 @@ def _fits(a, key):
 
 
 def same(x, steps, platform="interpreter"):
-    """Assert that a program leaves and reads what it does in NumPy."""
+    """Assert that a program's arrays and reads equal those of NumPy."""
     want = Program(x.copy(), 1).run(steps)
     got = jit(lambda x, place: Program(x, place).run(steps), platform=platform)(x, np.int64(1))
     for g, w in zip(got, want, strict=True):
@@ -113,14 +113,14 @@ def test_a_program_of_views_on_the_cpu():
 
 
 def instructions(function, *arrays):
-    """How many instructions a traced function has."""
+    """Return the number of instructions of a traced function."""
     jitted = jit(function, platform="interpreter")
     jitted(*arrays)
     (entry,) = jitted._entries.values()
     return len(entry.lowered.module.entry.instructions)
 
 
-def test_a_view_is_read_again_only_when_its_base_changed():
+def test_views_are_read_again_only_after_writes():
     def many(x):
         row = x[1:]
         total = row
@@ -131,7 +131,7 @@ def test_a_view_is_read_again_only_when_its_base_changed():
     assert instructions(many, np.ones((3, 4))) <= 55
 
 
-def test_a_loop_of_writes_through_views_stays_linear():
+def test_writes_through_views_in_a_loop_are_linear():
     def writes(count):
         def function(x):
             first, last = x[0], x[-1]
@@ -146,7 +146,7 @@ def test_a_loop_of_writes_through_views_stays_linear():
     assert long - short <= 30 * 20
 
 
-def test_a_view_of_another_function_is_not_written_to():
+def test_writing_to_a_view_of_another_function_raises():
     def function(x):
         row = x[0]
 
@@ -183,7 +183,7 @@ def _corner(x):
 def _numbers(x):
     first = np.unstack(x[0])
     y = first[1]
-    y += 5  # a number, which is no part of x
+    y += 5  # a scalar, which does not share memory with x
     return x[0, 1], y, np.flip(x.sum())
 
 
@@ -196,7 +196,7 @@ def _own(x):
 
 
 @pytest.mark.parametrize("function", [_corner, _numbers, _own])
-def test_parts_of_rank_0_and_methods_that_give_the_array_itself(function):
+def test_rank_0_views_and_methods_that_return_the_array_itself(function):
     def run(x):
         return function(x), x
 
@@ -213,7 +213,7 @@ def test_parts_of_rank_0_and_methods_that_give_the_array_itself(function):
     lambda x: np.maximum.at(x, [0, 1], np.ones((1, 2, 3), int)), lambda x: x[x > 0].__iadd__(0.5),
     lambda x: x[0, ..., 0].__itruediv__(2),
 ])  # fmt: skip
-def test_writes_that_numpy_refuses(write):
+def test_invalid_writes(write):
     x = np.arange(6).reshape(2, 3)
     with pytest.raises((TypeError, ValueError)) as theirs:
         write(x.copy())

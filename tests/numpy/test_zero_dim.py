@@ -1,4 +1,4 @@
-"""Results without dimensions: arrays, scalars and Python numbers where NumPy gives these."""
+"""Results of rank 0: arrays, scalars and Python numbers as NumPy returns them."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ CASES = {
 
 
 def kinds(value):
-    """The types of a container's leaves, in containers alike."""
+    """Return the types of a container's leaves, in a container of the same structure."""
     if isinstance(value, (tuple, list)):
         return type(value), [kinds(v) for v in value]
     return {k: kinds(v) for k, v in value.items()} if isinstance(value, dict) else type(value)
@@ -61,7 +61,7 @@ def test_results_are_of_the_types_that_numpy_gives(name, platform):
     function, x = CASES[name]
     f = jit(function, platform=platform)
     want = function(x)
-    for _ in range(2):  # the second call is C's alone
+    for _ in range(2):  # the second call takes the fast path in C
         got = f(x)
         assert kinds(got) == kinds(want)
         if not isinstance(want, dict):

@@ -1,4 +1,4 @@
-"""Rows of convolutions, and of windows, whose sizes are plain numbers."""
+"""Rows of convolutions and of window functions."""
 
 import numpy as np
 from support.function_rows import ANY, Row

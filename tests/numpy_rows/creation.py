@@ -1,4 +1,4 @@
-"""Rows of arrays made from nothing or like others."""
+"""Rows of functions that create arrays."""
 
 import numpy as np
 from support.function_rows import ANY, EMPTY, MATRIX, REALS, SCALAR, Row

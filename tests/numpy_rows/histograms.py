@@ -8,7 +8,7 @@ MANY = (60,)
 
 
 def places(rng, shape, dtype):
-    """Numbers from 0 to 9."""
+    """Return numbers from 0 to 9."""
     return rng.integers(0, 10, shape).astype(dtype)
 
 
@@ -26,7 +26,7 @@ ROWS = [
     ], ((MANY,), (MATRIX,)), REALS, ulp=8, of_largest=True),
     *(Row("histogram", [lambda x: np.histogram(x, EDGES.astype(np.int64), weights=x * 2, density=True)],
           ((MANY,), (MATRIX,)), letters, ulp=ulp, of_largest=True)
-      for letters, ulp in ((INTEGERS + "d", 8), ("e", 2.0**45), ("f", 2.0**32))),  # sums of weights in their own type
+      for letters, ulp in ((INTEGERS + "d", 8), ("e", 2.0**45), ("f", 2.0**32))),  # sums in the dtype of weights
     Row("histogram", [lambda x: np.histogram(x), lambda x: np.histogram(x, EDGES, density=True)], (((0,),), (SCALAR,)),
         REALS),
     Row("histogram", [lambda x: np.histogram(x, 4, (-5, 5)), lambda x: np.histogram(x)], ((MANY,),), FLOATS,

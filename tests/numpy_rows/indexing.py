@@ -8,7 +8,7 @@ SIGNS = np.array([[True, False, True, True], [False, False, True, False], [True,
 
 
 def written(key, value):
-    """A call that writes to a part of its argument and gives it."""
+    """Return a function that assigns to elements of its argument and returns the argument."""
 
     def call(x):
         x[key] = value(x) if callable(value) else value
@@ -18,7 +18,7 @@ def written(key, value):
 
 
 def changed(change):
-    """A call that changes its argument and gives it."""
+    """Return a function that changes its argument and returns it."""
 
     def call(x):
         change(x)

@@ -1,4 +1,4 @@
-"""Rows of take, put, where and their like."""
+"""Rows of take, put, where and similar functions."""
 
 import numpy as np
 from support.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, SCALAR, VECTOR, Row
@@ -9,7 +9,7 @@ MASK = np.array([[True, False, True, True], [False, False, True, False], [True, 
 
 
 def written(function):
-    """A call that writes to its first argument and gives it."""
+    """Return a function that writes to its first argument and returns it."""
 
     def call(x, *rest):
         function(x, *rest)
@@ -19,14 +19,14 @@ def written(function):
 
 
 def small(rng, shape, dtype):
-    """Indices of an axis of four, or numbers."""
+    """Return indices of an axis of size 4, or numbers."""
     if dtype.kind in "iu":
         return rng.integers(0, 4, shape).astype(dtype)
     return rng.uniform(-9, 9, shape).astype(dtype)
 
 
 def ordered(x):
-    """Indices along the last axis, computed from the data."""
+    """Return indices along the last axis, computed from the data."""
     return np.argsort(x.real, axis=-1)
 
 

@@ -11,7 +11,7 @@ NEAR = {"ulp": 256, "of_largest": True}
 
 
 def spread(rng, shape, dtype):
-    """Matrices whose rows and columns are far from dependent."""
+    """Return well-conditioned matrices."""
     made = rng.uniform(-1, 1, shape)
     made = made + (1j * rng.uniform(-1, 1, shape) if dtype.kind == "c" else 0)
     if len(shape) > 1:
@@ -20,7 +20,7 @@ def spread(rng, shape, dtype):
 
 
 def hermitian(rng, shape, dtype):
-    """Hermitian matrices of positive eigenvalues that lie apart."""
+    """Return Hermitian matrices with distinct positive eigenvalues."""
     made = spread(rng, shape, dtype).astype(complex if dtype.kind == "c" else float)
     if len(shape) > 1 and shape[-1] == shape[-2]:
         made = made + np.conj(np.swapaxes(made, -1, -2))
@@ -28,7 +28,7 @@ def hermitian(rng, shape, dtype):
 
 
 def planes(u):
-    """What is the same whatever the signs of vectors."""
+    """Return values that do not depend on the signs of vectors."""
     return np.abs(u)
 
 

@@ -1,4 +1,4 @@
-"""Rows of comparisons of whole arrays, and of kinds of numbers."""
+"""Rows of comparisons of arrays and of predicates."""
 
 import numpy as np
 from support.function_rows import ANY, MATRIX, NUMBERS, REALS, SCALAR, Row

@@ -1,4 +1,4 @@
-"""Rows of functions of numbers that are no ufuncs."""
+"""Rows of mathematical functions that are not ufuncs."""
 
 import numpy as np
 from support.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
@@ -11,7 +11,7 @@ def _growing(rng, shape, dtype):
 
 
 def _apart(rng, shape, dtype):
-    """Numbers that are not whole, nor near a bound."""
+    """Return numbers that are neither integers nor near a bound."""
     return np.asarray(rng.integers(-6, 6, shape) + rng.uniform(0.2, 0.8, shape)).astype(dtype)
 
 

@@ -79,7 +79,7 @@ ROWS = [
     _shape_row("flipud", [lambda x: np.flipud(x)], ((VECTOR,), (MATRIX,))),
     _shape_row("rot90", [lambda x, k=k: np.rot90(x, k) for k in range(-1, 4)]),
     _shape_row("rot90", [lambda x: np.rot90(x, 1, (2, 0)), lambda x: np.rot90(x, 3, (1, 2))], ((CUBE,),)),
-    # joined
+    # concatenated
     _shape_row(
         "concatenate",
         [
@@ -149,7 +149,7 @@ ROWS = [
         ((VECTOR, VECTOR), (SCALAR, SCALAR)),
     ),
     _shape_row("c_", [lambda x, y: np.c_[x, y, x], lambda x, y: np.c_[x[:, 0], [1, 2, 3]]], ((MATRIX, MATRIX),)),
-    # taken apart
+    # split
     _shape_row(
         "split",
         [lambda x: np.split(x, 3), lambda x: np.split(x, [1, 2]), lambda x: np.split(x, 2, axis=-1)],

@@ -12,7 +12,7 @@ PARTS = np.array([0, 0.2, 0.5, 0.75, 1.0])
 
 
 def with_nan(rng, shape, dtype):
-    """Numbers, some nan, in lines of which some are nan alone, but not the first: NumPy takes its type from that."""
+    """Return numbers with nan; some columns are all nan, but not the first, which determines NumPy's dtype."""
     made = rng.uniform(-10, 10, shape).astype(dtype)
     if dtype.kind != "f" or not shape:
         return made

@@ -56,7 +56,7 @@ ALL_NAN = np.array([np.nan, np.nan])
 
 
 def _begun(function):
-    """Beginnings of other kinds than the elements: NumPy puts them into an array of the type of results."""
+    """Return initial values of other dtypes than the elements, which NumPy stores in arrays of the result's dtype."""
     return [
         lambda x: function(x, initial=2.75),
         lambda x: function(x, axis=0, initial=np.nan),

@@ -166,7 +166,7 @@ ROWS = [
     one("cbrt", FLOATS, low=0.5, differentiable=True),
     two("logaddexp", FLOATS, special=True, differentiable=True, ulp=8),
     two("logaddexp2", FLOATS, special=True, differentiable=True, ulp=8),
-    # circles and hyperbolas
+    # trigonometric and hyperbolic functions
     *(one(name, special=True, differentiable=True) for name in ("sin", "cos", "tanh", "arctan", "arcsinh")),
     one("sinh", special=True, differentiable=True, high=5),
     one("cosh", special=True, differentiable=True, high=5),
@@ -204,7 +204,7 @@ ROWS = [
     # extremes
     *(two(name, ANY, PAIRS, special=True) for name in ("maximum", "minimum", "fmax", "fmin")),
     *(two(name, FLOATS, make=_distinct, differentiable=True) for name in ("maximum", "minimum", "fmax", "fmin")),
-    # comparisons and truth
+    # comparisons and logic
     *(
         two(name, ANY, PAIRS, special=True, low=-2, high=2)
         for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
@@ -309,7 +309,7 @@ ROWS = [
         ((MATRIX, (5,)), (SCALAR, (2,)), ((2,), SCALAR)),
         "bHlfdD",
     ),
-    # many at once, compiled
+    # several ufuncs in one program
     Row("exp", [_real_functions], ((MATRIX, MATRIX),), "d", special=True, ulp=8, platforms=COMPILED),
     Row("gcd", [_whole_functions], ((MATRIX, MATRIX),), "l", platforms=COMPILED),
     Row("arcsin", [_complex_functions], ((MATRIX, MATRIX),), "D", special=True, ulp=8, platforms=COMPILED),

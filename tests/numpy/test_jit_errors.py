@@ -265,7 +265,7 @@ def test_user_errors_have_no_internal_frames(monkeypatch):
     while trace is not None:
         names.append(trace.tb_frame.f_code.co_name)
         trace = trace.tb_next
-    assert names == ["_raised", "<lambda>", "_throw"]
+    assert names == ["_error_with_internal_frames", "<lambda>", "_throw"]
 
 
 def test_causes_of_user_errors_are_kept(monkeypatch):

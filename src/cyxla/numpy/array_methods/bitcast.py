@@ -25,7 +25,9 @@ def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
     """
     if (isinstance(dtype, _TYPE) and issubclass(dtype, np.ndarray)) or type is not None:
         raise UnimplementedError(
-            "view as a class of arrays", where=_trace.user_line(), hint="x.view(dtype) reinterprets bits"
+            "view as a class of arrays cannot be traced",
+            where=_trace.user_line(),
+            hint="x.view(dtype) reinterprets bits",
         )
     source, target = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
     memory = self.memory.view(target)  # raises NumPy's errors
@@ -112,7 +114,7 @@ def resize(self: TracedArray, *sizes: Any, refcheck: bool = True) -> NoReturn:
         Always.
     """
     raise UnimplementedError(
-        "ndarray.resize of a traced array",
+        "ndarray.resize cannot be traced",
         where=_trace.user_line(),
         hint="use np.resize(x, sizes), np.pad(x, (0, n)) or x[:n]",
     )

@@ -83,7 +83,7 @@ class StaticNames:
             keys = (keys_option,) if isinstance(keys_option, (int, str)) else tuple(keys_option)
         except TypeError:
             raise InvalidArgumentError(
-                f"{option} is {keys_option!r}", hint="pass positions and names of arguments"
+                f"{option}={keys_option!r} does not name arguments", hint="pass positions and names of arguments"
             ) from None
         self.parameters = list(signature.parameters.values()) if signature is not None else []
         kinds = {p.kind for p in self.parameters}

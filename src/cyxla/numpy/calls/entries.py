@@ -178,8 +178,8 @@ def _outputs_in_order(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
     parts, steps = _children_of_out(out, plan, path)
     return [
         output
-        for part, at, step in zip(parts, plan[-1], steps, strict=True)
-        for output in _outputs_in_order(part, at, step)
+        for part, child_plan, step in zip(parts, plan[-1], steps, strict=True)
+        for output in _outputs_in_order(part, child_plan, step)
     ]
 
 

@@ -125,8 +125,8 @@ def _trace_branches(
     patterns: list[Any] = []
 
     def match_first_branch(function: Callable[..., Any]) -> Callable[..., Any]:
-        def traced(given: tuple[Any, ...]) -> Any:
-            results = function(*given)
+        def traced(values: tuple[Any, ...]) -> Any:
+            results = function(*values)
             if patterns:
                 return match_dict_order(results, patterns[0])
             leaves, tree = flatten(results)
@@ -136,7 +136,9 @@ def _trace_branches(
         return traced
 
     recorded = [
-        record(name.replace(" ", "_"), match_first_branch(f), arguments.arrays, lambda given: [arguments.build(given)])
+        record(
+            name.replace(" ", "_"), match_first_branch(f), arguments.arrays, lambda values: [arguments.build(values)]
+        )
         for name, f in zip(names, functions, strict=True)
     ]
     kinds = _result_kinds(caller, names, recorded)

@@ -61,7 +61,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     carry = _TracedCarry("while_loop", "init", init)
     recorded = carry.trace_body(lambda values: body_fun(values[0]), [], "body_fun")
     body = convert_results(recorded.body, carry.kinds)
-    test = record("condition", _bool_condition(cond_fun), carry.arrays, lambda given: [carry.tree.build(given)])
+    test = record("condition", _bool_condition(cond_fun), carry.arrays, lambda values: [carry.tree.build(values)])
     count = len(carry.arrays)
     constants = [*recorded.body.captures, *test.body.captures]
     split = count + len(recorded.body.captures)
@@ -307,7 +307,7 @@ class _TracedCarry:
             return result if pairs else match_dict_order(result, self.pattern)
 
         for _ in range(_MAX_RETRACES):
-            traced_body = record(self.caller, run, [*self.arrays, *others], lambda given: [given])
+            traced_body = record(self.caller, run, [*self.arrays, *others], lambda values: [values])
             tree = traced_body.tree.children[0] if pairs else traced_body.tree
             check_same_structure(self.caller, (f"{self.name} is", self.tree), (f"{name} returns", tree))
             if not self._adopt_kinds(traced_body.results[:count], name):

@@ -56,8 +56,8 @@ def emit_state_loop(
 def used_parameters(body: Body) -> set[int]:
     """Return the indices of the parameters that results and failures of a body depend on."""
     roots = [*body.results, *[v for pair in body.trace.failures for v in pair]]
-    seen = reachable(map(instruction_of, roots), {}, body.trace.rules, ())
-    return {k for k, p in enumerate(body.parameters) if instruction_of(p) in seen}
+    reached = reachable(map(instruction_of, roots), {}, body.trace.rules, ())
+    return {k for k, p in enumerate(body.parameters) if instruction_of(p) in reached}
 
 
 # -- failures as results of loops and branches

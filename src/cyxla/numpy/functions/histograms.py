@@ -30,10 +30,10 @@ _MAX_SIZE = 2**63 - 1  # greatest number of elements that NumPy can index
 _MAX_COMPARED_EDGES = 8  # largest number of edges to compare each element with
 
 
-def _fail_if_any(bad: XlaOp, error: Exception) -> None:
+def _fail_if_any(failed: XlaOp, error: Exception) -> None:
     """Make runs raise an error if any element is true."""
-    any_bad = reduce_op(np.logical_or, bad, range(len(bad.shape.dims)))
-    require_current().fail_if(any_bad, require_current().constant(0, _S64), lambda number: error)
+    any_failed = reduce_op(np.logical_or, failed, range(len(failed.shape.dims)))
+    require_current().fail_if(any_failed, require_current().constant(0, _S64), lambda number: error)
 
 
 # -- counting

@@ -103,7 +103,7 @@ def resolve_order(a: Array, order: str | None, name: str) -> str:
             return "F"
         if letter == "K":
             raise UnimplementedError(
-                f"{name} with order={order!r} of a view whose elements are not contiguous",
+                f"{name} with order={order!r} of a view that is not contiguous cannot be traced",
                 where=_trace.user_line(), hint="pass order='C' or order='F'",
             )  # fmt: skip
         return "C"

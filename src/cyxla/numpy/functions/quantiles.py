@@ -226,7 +226,7 @@ class Method:
 
 METHODS: dict[str, Method] = {
     "inverted_cdf": Method(lambda n, q: _round_index(n * q - 1, lambda g, f: g == 0), None),
-    "averaged_inverted_cdf": Method(lambda n, q: n * q - 1, lambda g, place: _where(g == 0, 0.5 + 0 * g, 1 + 0 * g)),
+    "averaged_inverted_cdf": Method(lambda n, q: n * q - 1, lambda g, index: _where(g == 0, 0.5 + 0 * g, 1 + 0 * g)),
     "closest_observation": Method(
         lambda n, q: _round_index(n * q - 1 - 0.5, lambda g, f: (g == 0) & (f % 2 == 1)), None
     ),
@@ -240,7 +240,7 @@ METHODS: dict[str, Method] = {
     "higher": Method(lambda n, q: _to_int64(np.ceil(_linear_index(n, q))), None),
     "midpoint": Method(
         lambda n, q: 0.5 * (np.floor(_linear_index(n, q)) + np.ceil(_linear_index(n, q))),
-        lambda g, place: _where(place % 1 == 0, 0 * g, 0.5 + 0 * g),
+        lambda g, index: _where(index % 1 == 0, 0 * g, 0.5 + 0 * g),
     ),
     "nearest": Method(lambda n, q: _to_int64(np.rint(_linear_index(n, q))), None),
 }  # fmt: skip
@@ -452,10 +452,10 @@ def _convert_weights(weights: TracedArray, array: TracedArray, axis: Any) -> Xla
     return convert(op, np.dtype(np.float64))
 
 
-def _fail_where(bad: XlaOp, message: str) -> None:
-    any_bad = reduce_op(np.logical_or, bad, range(len(bad.shape.dims)))
+def _fail_where(failed: XlaOp, message: str) -> None:
+    any_failed = reduce_op(np.logical_or, failed, range(len(failed.shape.dims)))
     zero = require_current().constant(0, np.dtype(np.int64))
-    require_current().fail_if(any_bad, zero, lambda number: ValueError(message))
+    require_current().fail_if(any_failed, zero, lambda number: ValueError(message))
 
 
 def _weighted_quantiles(lines: SortedLines, weights: XlaOp, q: TracedArray, ignores_nan: bool) -> TracedArray:

@@ -177,7 +177,7 @@ def no_derivative(ins: Instruction, context: str = "") -> UnimplementedError:
     )
     name = f"{ins.opcode} {ins.attrs['custom_call_target']}" if ins.opcode == "custom-call" else ins.opcode
     return UnimplementedError(
-        f"the derivative of {name}{context} is not known", where=location,
+        f"the derivative of {name}{context} is not implemented", where=location,
         hint="define it by cyxla.custom_vjp, or exclude the value by cyxla.stop_gradient",
     )  # fmt: skip
 

@@ -184,7 +184,7 @@ _MODES = {
 def _mode(name: str | None) -> str | None:
     if name in ("fill", "drop"):
         raise UnimplementedError(
-            f'x.at[..] with mode="{name}"', where=_trace.user_line(), hint="use mode='clip' and np.where"
+            f'x.at[..]: mode="{name}" is not supported', where=_trace.user_line(), hint="use mode='clip' and np.where"
         )
     if name not in _MODES:
         raise InvalidArgumentError(f"mode={name!r} is not one of {', '.join(map(repr, _MODES))}")

@@ -165,16 +165,16 @@ def _shape_error(shape: Sequence[int], plan: MaskPlan) -> ShapeError:
 
 def same_value(first: Instruction, second: Instruction) -> bool:
     """Return True if two instructions compute the same function of the same values."""
-    pending, seen = [(first, second)], set()
+    pending, visited = [(first, second)], set()
     while pending:
         a, b = pending.pop()
-        if a is b or (a, b) in seen:
+        if a is b or (a, b) in visited:
             continue
-        seen.add((a, b))
+        visited.add((a, b))
         is_same_operation = a.opcode == b.opcode and a.shape == b.shape and len(a.operands) == len(b.operands)
         if not is_same_operation or a.opcode in _NEVER_EQUAL or list(a.called) != list(b.called) or a.attrs != b.attrs:
             return False
-        if len(seen) > _MAX_COMPARED:
+        if len(visited) > _MAX_COMPARED:
             return False
         pending += zip(a.operands, b.operands, strict=True)
     return True

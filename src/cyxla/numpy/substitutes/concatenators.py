@@ -36,7 +36,9 @@ class Concatenator(Proxy):
             return self._original[key]
         if any(isinstance(k, str) for k in items):
             raise UnimplementedError(
-                "np.r_ with a string directive", where=_trace.user_line(), hint="use np.concatenate or np.stack"
+                "np.r_ with a string directive cannot be traced",
+                where=_trace.user_line(),
+                hint="use np.concatenate or np.stack",
             )
         from cyxla.numpy.functions.joining import concatenate
 

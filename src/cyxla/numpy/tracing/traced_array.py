@@ -438,7 +438,7 @@ def _constant(value: Any) -> TracedArray:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise DTypeError(f"cannot be traced: {error}", where=_trace.user_line()) from None
+        raise DTypeError(f"a {kind.__name__} cannot be traced: {error}", where=_trace.user_line()) from None
     rank0 = Rank0.ARRAY if isinstance(value, np.ndarray) else Rank0.PYTHON if kind in _PYTHON_TYPES else Rank0.SCALAR
     memory = None if array.flags.c_contiguous else memory_of(array.shape, array.dtype, array.strides)
     return TracedArray(_trace.require_current().constant(array), weak, memory=memory, rank0=rank0)

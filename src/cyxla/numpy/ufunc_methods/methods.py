@@ -359,7 +359,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
     if ufunc.nin == 2 and types[0] != types[1]:
         raise UnimplementedError(
             f"{ufunc.__name__}.at of {a.dtype} with {value.dtype} cannot be traced", where=_trace.user_line(),
-            hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
+            hint=f"use x[i] = np.{ufunc.__name__}(x[i], y) if no index repeats",
         )  # fmt: skip
     promoted = a if types[0] == a.dtype else TracedArray(convert(value_of(a), types[0]))
     operand = TracedArray(convert(value_of(value), types[0]))
@@ -392,7 +392,7 @@ def _combiner(ufunc: np.ufunc, dtype: ElementType, array_dtype: Dtype) -> str | 
     if trace.failures:
         raise UnimplementedError(
             f"{ufunc.__name__}.at of {dtype} cannot be traced: it would have to check its operands",
-            where=_trace.user_line(), hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
+            where=_trace.user_line(), hint=f"use x[i] = np.{ufunc.__name__}(x[i], y) if no index repeats",
         )  # fmt: skip
     return trace.build(combined)
 

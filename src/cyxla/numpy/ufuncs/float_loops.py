@@ -167,9 +167,9 @@ fmod = with_vjp(xla.remainder, lambda ops, outs, cts: [cts[0], _negated_product(
 
 
 def _modf(x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    whole = trunc(x)
-    part = xla.select(is_inf(x), full(x, 0), xla.subtract(x, whole))
-    return xla.select(is_nan(x), x, _copysign(part, x)), whole
+    integer_part = trunc(x)
+    part = xla.select(is_inf(x), full(x, 0), xla.subtract(x, integer_part))
+    return xla.select(is_nan(x), x, _copysign(part, x)), integer_part
 
 
 modf = with_vjp(_modf, lambda ops, outs, cts: [cts[0]])

@@ -156,15 +156,15 @@ def eig(inputs: Sequence[XlaOp], outputs: Sequence[XlaOp], cotangents: Cotangent
 def svd(inputs: Sequence[XlaOp], outputs: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
     """Differentiate left vectors, singular values and right vectors."""
     x, (u, s, vh) = inputs[0], outputs
-    least = s.shape.dims[-1]
+    min_size = s.shape.dims[-1]
     g_u, g_s, g_vh = cotangents
     if (g_u is not None or g_vh is not None) and u.shape.dims[-1] != vh.shape.dims[-2]:
         raise UnimplementedError(
             "svd: singular vectors of full_matrices=True cannot be differentiated", where=_trace.user_line(),
             hint="use numpy.linalg.svd(x, full_matrices=False)",
         )  # fmt: skip
-    u, vh = leading_block(u, u.shape.dims[-2], least), leading_block(vh, least, vh.shape.dims[-1])
-    v, square = adjoint(vh), identity(x, (*x.shape.dims[:-2], least, least))
+    u, vh = leading_block(u, u.shape.dims[-2], min_size), leading_block(vh, min_size, vh.shape.dims[-1])
+    v, square = adjoint(vh), identity(x, (*x.shape.dims[:-2], min_size, min_size))
     converted = to_dtype_of(s, x)
     safe = select(nonzero(converted), converted, 1)
     inverse = select(nonzero(converted), xla.divide(full_like(converted, 1), safe), 0)

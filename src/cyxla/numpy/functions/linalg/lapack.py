@@ -113,18 +113,18 @@ def call_lapack(routine: str, operands: Sequence[XlaOp], results: Sequence[Shape
     return [output] if len(results) == 1 else [xla.get_tuple_element(output, k) for k in range(len(results))]
 
 
-def fail_where(bad: XlaOp, message: str) -> None:
+def fail_where(failed: XlaOp, message: str) -> None:
     """Make runs raise `LinAlgError` if any element of a predicate is true."""
     trace = require_current()
-    if bad.shape.size:
-        any_bad = reduced(bad, "or", scalar(bad, False), range(bad.shape.rank))
-        trace.fail_if(any_bad, trace.constant(0, np.dtype(np.int64)), lambda _: LinAlgError(message))
+    if failed.shape.size:
+        any_failed = reduced(failed, "or", scalar(failed, False), range(failed.shape.rank))
+        trace.fail_if(any_failed, trace.constant(0, np.dtype(np.int64)), lambda _: LinAlgError(message))
 
 
-def nan_where_failed(good: XlaOp, op: XlaOp) -> XlaOp:
+def nan_where_failed(valid: XlaOp, op: XlaOp) -> XlaOp:
     """Replace failed problems of a stack by nan."""
-    ones = [1] * (op.shape.rank - good.shape.rank)
-    mask = broadcast_to(xla.reshape(good, (*good.shape.dims, *ones)), op.shape.dims)
+    ones = [1] * (op.shape.rank - valid.shape.rank)
+    mask = broadcast_to(xla.reshape(valid, (*valid.shape.dims, *ones)), op.shape.dims)
     return select(mask, op, np.nan)
 
 

@@ -16,6 +16,7 @@ from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.kernel_def import KernelDef
 from cyxla.core.framework.kernel_registry import KernelRegistry
+from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.op_kernel import AsyncOpKernel
 from cyxla.core.framework.registration_batch import current_batch, directly, staged_for
 from cyxla.core.framework.types import (
@@ -424,11 +425,5 @@ def register_xla_backend(
 
 
 def _load_kernels() -> None:
-    from importlib import import_module
-    from pkgutil import iter_modules
-
-    package = "cyxla.tf2xla.kernels"
-    for name in sorted(module.name for module in iter_modules(import_module(package).__path__)):
-        if name.endswith("_ops"):
-            import_module(f"{package}.{name}")
+    loader("xla_kernels")()
     load_entry_points()

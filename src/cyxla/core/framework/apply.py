@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
 from cyxla.core.framework.declarations.op_def import check_attr_value
+from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.node_def import arg_types
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cyxla.core.framework.declarations.op_def_builder import OpRegistrationData
 
 Array = np.ndarray[Any, Any]
-_EAGER_HOME = "cyxla.core.runtime.eager"  # named, not imported: it lives above this layer and registers itself
 
 
 @runtime_checkable
@@ -57,7 +56,7 @@ def register_eager_sink(sink: Sink) -> None:
 def eager_sink() -> Sink:
     """The runtime that computes at once."""
     if not _eager:
-        import_module(_EAGER_HOME)
+        loader("eager_runtime")()
     if not _eager:
         raise FailedPreconditionError("no graph is current and no eager runtime is registered")
     return _eager[0]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, TypeVar
 
+from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.registration_batch import current_batch, directly, staged_for
 from cyxla.errors import AlreadyExistsError, NotFoundError
 from cyxla.forking import new_lock
 
 GradientFn = Callable[..., Any]
 F = TypeVar("F", bound=GradientFn)
-_CATALOGUE = "cyxla.core.catalogue"  # stands above this package, hence a name and no import
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class GradientRegistry:
     @lru_cache(maxsize=1)
     def global_() -> GradientRegistry:
         """The registry of the process; the catalogue enters it with the first look-up."""
-        return GradientRegistry(lambda: import_module(_CATALOGUE).load_gradients())
+        return GradientRegistry(loader("gradients"))
 
     def register(self, op_name: str, gradient: Gradient) -> None:
         """Say how an op is differentiated.

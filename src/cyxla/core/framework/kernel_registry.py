@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from cyxla.core.framework.attr_value import AttrValue
@@ -14,6 +13,7 @@ from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.declarations.selective_registration import should_register_op_kernel
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name
+from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.node_def import NodeDef, validate_node_def
 from cyxla.core.framework.node_properties import Ranges, resolve
 from cyxla.core.framework.op_kernel import Factory, OpKernel, OpKernelConstruction
@@ -25,7 +25,6 @@ from cyxla.forking import new_lock
 _LOG = logging.getLogger("cyxla.kernels")
 DEFAULT_DEVICE = "DEFAULT"
 LABEL_ATTR = "_kernel"
-_LIBRARIES = "cyxla.core.framework.load_library"  # imports this module
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ class KernelRegistry:
     def global_(cls) -> KernelRegistry:
         """Return the global registry, which loads cyxla's kernels at the first lookup."""
         if KernelRegistry._global is None:
-            made = KernelRegistry(_load_catalogue, lambda: import_module(_LIBRARIES).load_packages())
+            made = KernelRegistry(_load_catalogue, loader("packages"))
             OpRegistry.global_().add_validator(lambda ops: validate_kernel_registrations(ops, made))
             KernelRegistry._global = made
         return KernelRegistry._global
@@ -279,12 +278,11 @@ def _text(value: Any) -> str:
 
 
 def _load_catalogue() -> None:
-    # By name: the catalogue stands above the framework, which knows it only as what fills the global registries
     error = OpRegistry.global_().process_registrations()  # first: a choice of ops is one of kernels too
     if error is not None:
         raise error
-    import_module("cyxla.core.catalogue").load_kernels()
-    import_module(_LIBRARIES).load_dynamic_kernels()
+    loader("kernels")()
+    loader("dynamic_kernels")()
     kernels = KernelRegistry.global_()
     kernels.keep_only(lambda kernel_def: should_register_op_kernel(kernel_def.op))
     validate_kernel_registrations(OpRegistry.global_(), kernels)

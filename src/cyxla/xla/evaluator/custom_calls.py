@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
 from typing import Any, TypeAlias, overload
 
 from cyxla.errors import AlreadyExistsError, UnimplementedError
@@ -23,7 +22,7 @@ from cyxla.xla.hlo.module import HloModule
 CustomCall: TypeAlias = Callable[..., Value]  # (evaluation, instruction, *operands) -> Value
 
 _TARGETS: dict[str, CustomCall] = {}
-_BUILT_IN = "cyxla.xla.evaluator.targets.built_in"  # in a layer above this module, hence a name and no import
+_built_in_loaders: list[Callable[[], object]] = []
 _PYTHON_CALLBACKS = re.compile(r"(^|_)python_(cpu_|gpu_)?callback")
 
 
@@ -74,8 +73,14 @@ def custom_call_targets() -> list[str]:
     return sorted(_TARGETS)
 
 
+def load_built_in_by(loader: Callable[[], object]) -> None:
+    """Register the function that registers the built-in targets, which stand in a layer above this module."""
+    _built_in_loaders[:] = [loader]
+
+
 def _load_built_in() -> None:
-    import_module(_BUILT_IN)
+    for load in _built_in_loaders:
+        load()
 
 
 def find_custom_call(target: str, extra: Mapping[str, CustomCall] | None = None) -> CustomCall:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from importlib import import_module
 from inspect import cleandoc
 from typing import Any, Protocol, TypeVar
 
 from cyxla.core.framework.declarations.op_def import FLAGS, OpDef, summarize_op_def, validate_op_def
 from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder, OpRegistrationData, ShapeFn
+from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.registration_batch import Once, current_batch, directly, staged_for
 from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from cyxla.forking import new_lock
@@ -22,8 +22,6 @@ from cyxla.forking import new_lock
 OpRegistrationDataFactory = Callable[[], OpRegistrationData]
 Watcher = Callable[["OpError | None", OpDef], "OpError | None"]
 F = TypeVar("F", bound=ShapeFn)
-_CATALOGUE = "cyxla.core.catalogue"  # stands above this package, hence a name and no import
-_PACKAGES = "cyxla.core.framework.load_library"  # imports this module
 
 
 class OpRegistryInterface(Protocol):
@@ -65,9 +63,7 @@ class OpRegistry:
     @lru_cache(maxsize=1)
     def global_() -> OpRegistry:
         """Return the global registry; the catalogue is added at the first query."""
-        return OpRegistry(
-            lambda: import_module(_CATALOGUE).load_ops(), lambda: import_module(_PACKAGES).load_packages()
-        )
+        return OpRegistry(loader("ops"), loader("packages"))
 
     # Registering
 

@@ -36,13 +36,13 @@ def long():
     return chain(9)
 
 
-SHORT = "its cluster would have 2 of at least 4 nodes: nothing else next to it can be compiled"
+SHORT = "its cluster would have 2 of at least 4 nodes: no other adjacent node can be compiled"
 #: graph: (flags, summary, refusals)
 CASES = {
     checked: (
         "",
         "1 clusters: cluster_0 of 4 nodes; 1 nodes run by their kernels",
-        [Refusal("clustering", "CheckNumerics 'checked'", "CheckNumerics: compiled code would leave the check out")],
+        [Refusal("clustering", "CheckNumerics 'checked'", "CheckNumerics: compiled code would omit the check")],
     ),
     text: (
         "",
@@ -107,4 +107,4 @@ def test_the_command(tmp_path, capsys):
     path = tmp_path / "graph.pbtxt"
     path.write_text(str(graph.to_graph_def()))
     assert main(["dump", str(path), "--stage", "clusters", "--platform", "interpreter"]) == 0
-    assert "CheckNumerics 'checked': CheckNumerics: compiled code would leave the check out" in capsys.readouterr().out
+    assert "CheckNumerics 'checked': CheckNumerics: compiled code would omit the check" in capsys.readouterr().out

@@ -163,7 +163,7 @@ def unary(op, **attrs):
 REASONS = [
     ("a kernel", unary("AsString"), "has no XLA_INTERPRETER_JIT kernel"),
     ("hidden state", lambda g: apply_op("RandomUniform", g.constant(np.array([2], np.int32)), dtype=F), "hidden state"),
-    ("checks", unary("CheckNumerics", message="m"), "leave the check out"),
+    ("checks", unary("CheckNumerics", message="m"), "omit the check"),
     ("slow", lambda g: apply_op("MatrixInverse", apply_op("Diag", g.tensor("x"))), "slower"),
     ("dynamic", lambda g: apply_op("Unique", g.tensor("x"))[0], "depends on data"),
     ("stacks", lambda g: apply_op("StackV2", g.constant(3), elem_type=F), "stacks"),
@@ -171,7 +171,7 @@ REASONS = [
     ("handles", lambda g: apply_op("VarHandleOp", dtype=F, shape=[]), "handle"),
     ("branches", lambda g: apply_op("Switch", g.tensor("x"), g.constant(True))[1], "branches and loops"),
     ("variants", lambda g: apply_op("EmptyTensorList", g.constant(-1), g.constant(3), element_dtype=F), "variant"),
-    ("a callee", lambda g: called(g, "CheckNumerics"), "function 'f' holds 'CheckNumerics'"),
+    ("a callee", lambda g: called(g, "CheckNumerics"), "function 'f' contains 'CheckNumerics'"),
 ]  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def test_chosen_ops():
     with flags("--tf_xla_cluster_exclude_ops=Cos"):
         session = auto(graph)
         session.run(y, {x: ones(2)})
-    assert "leaves its op out" in session.clusters()["Cos"].reason
+    assert "excludes its op" in session.clusters()["Cos"].reason
 
 
 def test_no_path_leaves_a_cluster_and_comes_back():

@@ -70,7 +70,7 @@ def test_each_op_by_itself():
         session = cyxla.Session(graph)
         session.run(y, {x: ones(3)})
     assert not clusters(session)
-    assert "by itself" in session.clusters()["Exp"].reason
+    assert "on its own" in session.clusters()["Exp"].reason
 
 
 def test_constants_and_variables_by_themselves():

@@ -17,7 +17,7 @@ class Policy(Enum):
 
     ALWAYS = "always"
     IF_ENABLED_GLOBALLY = "if clustering is on"
-    IF_REQUESTED = "if the node asks for it"
+    IF_REQUESTED = "if the node requests it"
 
 
 @dataclass(frozen=True)

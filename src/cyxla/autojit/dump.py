@@ -20,14 +20,14 @@ def dump(graph: Graph, name: str, folder: str) -> Path:
     folder : str
         Output folder; the current one if empty.
     """
-    shown = copy_graph(graph)
-    for node in list(shown.nodes.values()):
+    renamed = copy_graph(graph)
+    for node in list(renamed.nodes.values()):
         if node.has_attr(CLUSTER):
-            del shown.nodes[node.name]
+            del renamed.nodes[node.name]
             node.name = f"{node.attr(CLUSTER)}/{node.name}"
-            shown.nodes[node.name] = node
+            renamed.nodes[node.name] = node
     target = Path(folder or ".")
     target.mkdir(parents=True, exist_ok=True)
     path = target / f"{name}_{next(_NUMBERS)}.pbtxt"
-    path.write_text(str(shown.to_graph_def()))
+    path.write_text(str(renamed.to_graph_def()))
     return path

@@ -84,7 +84,7 @@ def _parse_bool(text: str) -> bool:
     try:
         return {"": True, "1": True, "true": True, "0": False, "false": False}[text.lower()]
     except KeyError:
-        raise ValueError("want true or false") from None
+        raise ValueError("expected true or false") from None
 
 
 def _parse_level(text: str) -> int:
@@ -123,14 +123,15 @@ def parse(text: str, base: Flags | None = None) -> Flags:
         name, _, value = word.partition("=")
         key = name.lstrip("-")
         if not word.startswith("-") or key not in _PARSER_OF_FLAG:
-            near = get_close_matches(key, _PARSER_OF_FLAG, 1)
+            close_matches = get_close_matches(key, _PARSER_OF_FLAG, 1)
             raise InvalidArgumentError(
-                f"unknown flag '{name}' in {VARIABLE}", hint=f"did you mean --{near[0]}?" if near else "take it out"
+                f"unknown flag '{name}' in {VARIABLE}",
+                hint=f"did you mean --{close_matches[0]}?" if close_matches else "remove it",
             )
         try:
             values[key] = _PARSER_OF_FLAG[key](value)
         except ValueError as error:
-            raise InvalidArgumentError(f"{VARIABLE}: --{key}={value!r} is not possible: {error}") from None
+            raise InvalidArgumentError(f"{VARIABLE}: --{key}={value!r} is invalid: {error}") from None
     return replace(base or Flags(), **values)
 
 
@@ -146,13 +147,13 @@ def current() -> Flags:
         ``TF_XLA_FLAGS`` holds an unknown flag or a value of the wrong type.
     """
     global _current
-    found = _current
-    if found is None:
+    flags_in_force = _current
+    if flags_in_force is None:
         with _LOCK:
             if _current is None:
                 _current = parse(os.environ.get(VARIABLE, ""))
-            found = _current
-    return found
+            flags_in_force = _current
+    return flags_in_force
 
 
 @contextmanager

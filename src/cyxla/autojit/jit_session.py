@@ -18,7 +18,7 @@ from cyxla.core.runtime.session import Session, register_jit
 __all__ = ["Session", "load_saved_model"]
 
 
-def _prepare_whole(engine: Engine, graph: Graph) -> Runner:
+def _prepare_graph(engine: Engine, graph: Graph) -> Runner:
     """Prepare one program for the whole graph: ``jit="on"``."""
     from cyxla.autojit.runtime.compiled_runner import prepare_compiled
 
@@ -41,5 +41,5 @@ rewrite.register(OptimizationPassRegistry.global_())
 pass_table.register()
 DeviceFactoryRegistry.global_().add_loader(_load_plugins)
 register_devices()
-register_jit("on", _prepare_whole)
+register_jit("on", _prepare_graph)
 register_jit("auto", _prepare_clusters)

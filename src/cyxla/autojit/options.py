@@ -66,10 +66,10 @@ class JitOptions:
 
     def info_of_type(self, name: str) -> DeviceInfo | None:
         """Return the compilation device of a type of device; None if nodes on it are never compiled."""
-        found = REGISTRY.find(name, platform=self.platform)
-        if found is not None and name == "CPU" and self.is_cpu_global:
-            return DeviceInfo(found.compilation_device, Policy.IF_ENABLED_GLOBALLY, found.platform, found.filter)
-        return found
+        info = REGISTRY.find(name, platform=self.platform)
+        if info is not None and name == "CPU" and self.is_cpu_global:
+            return DeviceInfo(info.compilation_device, Policy.IF_ENABLED_GLOBALLY, info.platform, info.filter)
+        return info
 
     @cached_property
     def is_needed(self) -> bool:
@@ -96,7 +96,7 @@ _DEVICE_TYPES: dict[str, str] = {}
 def device_type(node: Node) -> str:
     """Return the type of a node's device; ``CPU`` if it has none."""
     name = node.assigned_device or node.device
-    found = _DEVICE_TYPES.get(name)
-    if found is None:
-        found = _DEVICE_TYPES[name] = (DeviceName.parse(name).type if name else None) or "CPU"
-    return found
+    type_name = _DEVICE_TYPES.get(name)
+    if type_name is None:
+        type_name = _DEVICE_TYPES[name] = (DeviceName.parse(name).type if name else None) or "CPU"
+    return type_name

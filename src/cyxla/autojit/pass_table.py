@@ -41,8 +41,8 @@ def _run(entry_point: str, options: OptimizationPassOptions) -> None:
     jit = JitOptions(options)
     if jit.is_needed:
         module, _, name = entry_point.partition(":")
-        run: Callable[[JitOptions], object] = getattr(import_module(f"cyxla.autojit.{module}"), name)
-        run(jit)
+        pass_function: Callable[[JitOptions], object] = getattr(import_module(f"cyxla.autojit.{module}"), name)
+        pass_function(jit)
 
 
 def register(registry: OptimizationPassRegistry | None = None) -> None:

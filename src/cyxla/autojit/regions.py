@@ -38,7 +38,7 @@ def jit_scope(graph: Graph, *, compile_ops: bool = True) -> Iterator[str]:
     if not stack:
         _COUNTS[graph] = _COUNTS.get(graph, 0) + 1
     name = stack[0] if stack else f"jit_scope_{_COUNTS[graph] - 1}"
-    with _marked(graph, **{COMPILE: AttrValue("bool", compile_ops), SCOPE: AttrValue("string", name)}):
+    with _mark_added_nodes(graph, **{COMPILE: AttrValue("bool", compile_ops), SCOPE: AttrValue("string", name)}):
         stack.append(name)
         try:
             yield name
@@ -51,19 +51,19 @@ def compile_region(graph: Graph, name: str = "") -> Iterator[str]:
     """Mark the nodes added in a ``with`` statement as one program, which must compile."""
     _COUNTS[graph] = _COUNTS.get(graph, 0) + 1
     region = name or f"region_{_COUNTS[graph] - 1}"
-    with _marked(graph, **{REGION: AttrValue("string", region)}):
+    with _mark_added_nodes(graph, **{REGION: AttrValue("string", region)}):
         yield region
 
 
 @contextmanager
-def _marked(graph: Graph, **attrs: AttrValue) -> Iterator[None]:
+def _mark_added_nodes(graph: Graph, **attrs: AttrValue) -> Iterator[None]:
     """Give the nodes added in a ``with`` statement attributes; those a node already has take precedence."""
-    before = set(graph.nodes)
+    existing = set(graph.nodes)
     try:
         yield
     finally:
         for name, node in graph.nodes.items():
-            if name not in before:
+            if name not in existing:
                 node.attrs = {**attrs, **node.attrs}
 
 

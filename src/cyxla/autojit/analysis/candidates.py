@@ -33,11 +33,11 @@ FILTERED: dict[str, tuple[str, frozenset[str]]] = {
     "stateful_rng": ("random numbers with a hidden state", frozenset({
         "RandomUniform", "RandomShuffle", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "Multinomial",
     })),
-    "control_trigger": ("it is alive whatever its inputs are", frozenset({"ControlTrigger"})),
+    "control_trigger": ("it is alive even if its inputs are dead", frozenset({"ControlTrigger"})),
     "stacks": ("stacks stay on the host", frozenset({"StackV2", "StackPushV2", "StackPopV2", "StackCloseV2"})),
     "tensor_arrays": ("tensor arrays stay on the host", frozenset(f"TensorArray{name}V3" for name in (
         "", "Close", "Concat", "Gather", "Grad", "Read", "Scatter", "Size", "Split", "Write"))),
-    "assertions": ("compiled code would leave the check out", frozenset({"Assert", "CheckNumerics"})),
+    "assertions": ("compiled code would omit the check", frozenset({"Assert", "CheckNumerics"})),
     "slow": ("it is slower when compiled", frozenset({
         "SelfAdjointEigV2", "Svd", "Qr", "MatrixInverse", "MatrixSolve", "ResizeNearestNeighbor", "ResizeBilinear",
         "ResizeBilinearGrad", "ResizeNearestNeighborGrad",
@@ -49,9 +49,9 @@ FILTERED: dict[str, tuple[str, frozenset[str]]] = {
     })),
     "inaccurate": ("it is less accurate when compiled", frozenset({"SelfAdjointEigV2", "Svd"})),
 }  # fmt: skip
-_BY_OP = [(op, name, why) for name, (why, ops) in FILTERED.items() for op in sorted(ops)]
+_FILTERED_OPS = [(op, name, why) for name, (why, ops) in FILTERED.items() for op in sorted(ops)]
 _REASONS: dict[str, list[tuple[str, str]]] = {}
-for _op, _name, _why in _BY_OP:
+for _op, _name, _why in _FILTERED_OPS:
     _REASONS.setdefault(_op, []).append((_name, _why))
 
 
@@ -92,32 +92,32 @@ class RecursiveCompilabilityChecker:
             return "it exchanges values with another device"
         if node.has_attr("_XlaCompile") and node.attr("_XlaCompile") is False:
             return "_XlaCompile=false forbids it"
-        return self._filtered(node, depth) or self._called(node, depth) or self._without_kernel(node)
+        return self._filter_reason(node, depth) or self._callee_reason(node, depth) or self._kernel_reason(node)
 
-    def _filtered(self, node: Node, depth: int) -> str:
-        for name, why in _REASONS.get(node.op, ()):
-            if not getattr(self.filter, name):
-                return f"{node.op}: {why}"
+    def _filter_reason(self, node: Node, depth: int) -> str:
+        for field, reason in _REASONS.get(node.op, ()):
+            if not getattr(self.filter, field):
+                return f"{node.op}: {reason}"
         types = [*node.input_types, *node.output_types]
         if DataType.DT_VARIANT in types and not self.filter.variants and depth == 0:
             return "its type variant stays on the host"
         if depth == 0 and DataType.DT_RESOURCE in node.output_types and not self.filter.resource_producers:
-            return "it gives a handle, which stays on the host"
+            return "it produces a resource handle, which stays on the host"
         return ""
 
-    def _called(self, node: Node, depth: int) -> str:
+    def _callee_reason(self, node: Node, depth: int) -> str:
         """Return the reason why a function that a node calls cannot be compiled; empty if all can."""
         if self.library.find(node.op) is not None:
-            return self._function(NameAttrList(node.op, node.attrs), depth)
+            return self._function_reason(NameAttrList(node.op, node.attrs), depth)
         for name in FUNCTION_ATTRS.get(node.op, ()):
             value = node.attr(name)
             for function in (value,) if isinstance(value, NameAttrList) else value:
-                why = self._function(function, depth)
-                if why:
-                    return why
+                reason = self._function_reason(function, depth)
+                if reason:
+                    return reason
         return ""
 
-    def _function(self, function: NameAttrList, depth: int) -> str:
+    def _function_reason(self, function: NameAttrList, depth: int) -> str:
         if depth >= MAX_DEPTH:
             return f"functions are nested more than {MAX_DEPTH} deep"
         definition = self.library.find(function.name)
@@ -128,10 +128,10 @@ class RecursiveCompilabilityChecker:
             return f"_XlaCompile=false forbids function '{function.name}'"
         key = (function.name, attrs_key(function.attrs))
         if key not in self._functions:
-            self._functions[key] = self._body(function, depth)
+            self._functions[key] = self._body_reason(function, depth)
         return self._functions[key]
 
-    def _body(self, function: NameAttrList, depth: int) -> str:
+    def _body_reason(self, function: NameAttrList, depth: int) -> str:
         definition = self.library.find(function.name)
         assert definition is not None
         try:
@@ -139,25 +139,25 @@ class RecursiveCompilabilityChecker:
         except OpError as error:
             return f"function '{function.name}' cannot be instantiated: {error.message}"
         for node in body.graph.nodes.values():
-            why = "" if node.op in _ARGS_AND_RETVALS else self.reason(node, depth + 1)
-            if why:
-                return f"function '{function.name}' holds '{node.name}' ({node.op}): {why}"
+            reason = "" if node.op in _ARGS_AND_RETVALS else self.reason(node, depth + 1)
+            if reason:
+                return f"function '{function.name}' contains '{node.name}' ({node.op}): {reason}"
         return ""
 
-    def _without_kernel(self, node: Node) -> str:
+    def _kernel_reason(self, node: Node) -> str:
         if self.library.find(node.op) is not None:
             return ""
         key = (node.op, attrs_key({k: v for k, v in node.attrs.items() if v.kind in _KERNEL_KINDS or k == "_kernel"}))
         if key not in self._kernels:
-            self._kernels[key] = self._missing_kernel(node)
+            self._kernels[key] = self._find_kernel_reason(node)
         return self._kernels[key]
 
-    def _missing_kernel(self, node: Node) -> str:
+    def _find_kernel_reason(self, node: Node) -> str:
         try:
-            found, _ = self.kernels.find_kernel_registration(self.info.compilation_device, node.op, node.attrs)
+            registration, _ = self.kernels.find_kernel_registration(self.info.compilation_device, node.op, node.attrs)
         except OpError as error:
             return error.message
-        if found is not None:
+        if registration is not None:
             return ""
         if self.registry.registrations(node.op):
             types = ", ".join(f"{k}={v.value}" for k, v in sorted(node.attrs.items()) if v.kind == "type")

@@ -35,7 +35,7 @@ class DeadnessAnalysis:
         self._frames = frames_of(graph)
         if any(node.op in _DEADNESS_OPS for node in graph.nodes.values()):
             self._order = topological_order(graph)
-            while not self._run():
+            while not self._compute_conditions():
                 pass
 
     def control(self, node: Node) -> int:
@@ -50,53 +50,53 @@ class DeadnessAnalysis:
         """Return True if a node's inputs are alive under different conditions."""
         return len({self.output(t) for t in node.inputs} | {self.control(c) for c in node.control_inputs}) > 1
 
-    def _run(self) -> bool:
+    def _compute_conditions(self) -> bool:
         """Compute all conditions; return False if loop variables had to be separated, so that it must run again."""
         self._controls.clear()
         self._outputs.clear()
         for node in self._order:
             self._controls[node] = self._condition(node)
             if node.op in _SWITCHES:
-                self._split(node)
+                self._set_switch_outputs(node)
         classes: dict[int, set[int]] = {}
         members: dict[int, list[Node]] = {}
         for node in self._order:
-            back = [t for t in node.inputs if t.node.op in _NEXT_ITERATIONS] if node.op in _MERGES else []
-            if back and node not in self._separate:
+            back_edges = [t for t in node.inputs if t.node.op in _NEXT_ITERATIONS] if node.op in _MERGES else []
+            if back_edges and node not in self._separate:
                 key = self._controls[node]
-                classes.setdefault(key, set()).add(self.predicates.disjunction(self.output(t) for t in back))
+                classes.setdefault(key, set()).add(self.predicates.disjunction(self.output(t) for t in back_edges))
                 members.setdefault(key, []).append(node)
-        unequal = [key for key, backs in classes.items() if len(backs) > 1]
+        unequal = [key for key, conditions in classes.items() if len(conditions) > 1]
         for key in unequal:
             self._separate.update(members[key])
         return not unequal
 
     def _condition(self, node: Node) -> int:
-        known = self.predicates
+        predicates = self.predicates
         controls = [self.control(c) for c in node.control_inputs]
         if node.op == "ControlTrigger":
             return TRUE
-        if node.op in _OPAQUE or known.is_full:
-            return known.variable(("node", node))
+        if node.op in _OPAQUE or predicates.is_full:
+            return predicates.variable(("node", node))
         if node.op in _MERGES:
-            return known.conjunction([self._merged(node), *controls])
-        found = known.conjunction([*(self.output(t) for t in node.inputs), *controls])
-        if node.op in _EXITS and found != TRUE:  # conditions of the last iteration mean nothing outside of the loop
-            return known.variable(("exit", self._frames[node], found))
-        return found
+            return predicates.conjunction([self._merge_condition(node), *controls])
+        condition = predicates.conjunction([*(self.output(t) for t in node.inputs), *controls])
+        if node.op in _EXITS and condition != TRUE:  # conditions of the last iteration mean nothing outside of the loop
+            return predicates.variable(("exit", self._frames[node], condition))
+        return condition
 
-    def _merged(self, node: Node) -> int:
+    def _merge_condition(self, node: Node) -> int:
         entering = self.predicates.disjunction(self.output(t) for t in node.inputs if t.node.op not in _NEXT_ITERATIONS)
         if all(t.node.op not in _NEXT_ITERATIONS for t in node.inputs):
             return entering
-        own = node if node in self._separate else None
-        return self.predicates.variable(("loop", self._frames[node], entering, own))
+        identity = node if node in self._separate else None
+        return self.predicates.variable(("loop", self._frames[node], entering, identity))
 
-    def _split(self, node: Node) -> None:
+    def _set_switch_outputs(self, node: Node) -> None:
         predicate = node.inputs[1]
         while predicate.node.op in ("Identity", "LoopCond"):
             predicate = predicate.node.inputs[0]
-        chosen = self.predicates.variable(("switch", predicate.node, predicate.index))
+        taken_if_true = self.predicates.variable(("switch", predicate.node, predicate.index))
         alive = self._controls[node]
-        self._outputs[node, 0] = self.predicates.conjunction([alive, self.predicates.negation(chosen)])
-        self._outputs[node, 1] = self.predicates.conjunction([alive, chosen])
+        self._outputs[node, 0] = self.predicates.conjunction([alive, self.predicates.negation(taken_if_true)])
+        self._outputs[node, 1] = self.predicates.conjunction([alive, taken_if_true])

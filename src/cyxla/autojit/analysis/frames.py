@@ -5,7 +5,7 @@ from __future__ import annotations
 from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.graph import Graph, Node
 
-Frame = tuple[str, ...]  # names of the loops, outermost first
+Frame = tuple[str, ...]  # names of the enclosing loops, outermost first
 ENTERS = frozenset({"Enter", "RefEnter"})
 EXITS = frozenset({"Exit", "RefExit"})
 
@@ -16,10 +16,10 @@ def frames_of(graph: Graph) -> dict[Node, Frame]:
         return dict.fromkeys(graph.nodes.values(), ())
     frames: dict[Node, Frame] = {}
     for node in topological_order(graph):
-        before = [*(t.node for t in node.inputs), *node.control_inputs]
-        known = [_output_frame(source, frames[source]) for source in before if source in frames]
-        inside = max(known, key=len, default=())
-        frames[node] = (*inside, node.attr("frame_name")) if node.op in ENTERS else inside
+        producers = [*(t.node for t in node.inputs), *node.control_inputs]
+        producer_frames = [_output_frame(source, frames[source]) for source in producers if source in frames]
+        innermost = max(producer_frames, key=len, default=())
+        frames[node] = (*innermost, node.attr("frame_name")) if node.op in ENTERS else innermost
     return frames
 
 

@@ -92,15 +92,15 @@ class GraphCycles:
             self.predecessors[target].add(source)
             return None
         degree = [len(self.successors[n]) + len(self.predecessors[n]) for n in (source, target)]
-        kept, gone = (target, source) if degree[1] > degree[0] else (source, target)
-        successors, predecessors = self.successors[gone], self.predecessors[gone]
-        self.successors[gone], self.predecessors[gone] = set(), set()
+        survivor, absorbed = (target, source) if degree[1] > degree[0] else (source, target)
+        successors, predecessors = self.successors[absorbed], self.predecessors[absorbed]
+        self.successors[absorbed], self.predecessors[absorbed] = set(), set()
         for node in successors:
-            self.predecessors[node].discard(gone)
+            self.predecessors[node].discard(absorbed)
         for node in predecessors:
-            self.successors[node].discard(gone)
+            self.successors[node].discard(absorbed)
         for node in sorted(successors):
-            self.insert_edge(kept, node)
+            self.insert_edge(survivor, node)
         for node in sorted(predecessors):
-            self.insert_edge(node, kept)
-        return kept
+            self.insert_edge(node, survivor)
+        return survivor

@@ -20,9 +20,9 @@ def indivisible_groups(graph: Graph) -> list[frozenset[Node]]:
     """Return disjoint sets of nodes that are connected by lists, arrays or stacks."""
     groups: dict[Node, set[Node]] = {}
     for source, user in _edges(graph):
-        joined = groups.setdefault(source, {source}) | groups.setdefault(user, {user})
-        for node in joined:
-            groups[node] = joined
+        group = groups.setdefault(source, {source}) | groups.setdefault(user, {user})
+        for node in group:
+            groups[node] = group
     return list(dict.fromkeys(frozenset(g) for g in {id(g): g for g in groups.values()}.values()))
 
 
@@ -35,13 +35,13 @@ def _edges(graph: Graph) -> Iterator[tuple[Node, Node]]:
         handles.update((node, i) for i in _handles(node, handles))
 
 
-def _handles(node: Node, known: set[tuple[Node, int]]) -> list[int]:
+def _handles(node: Node, handles: set[tuple[Node, int]]) -> list[int]:
     """Return the indices of the results that are handles of arrays or stacks."""
     resources = [i for i, t in enumerate(node.output_types) if t is DataType.DT_RESOURCE]
     if node.op in _PRODUCERS:
         return resources
-    return [i for i in resources if node.op in _FORWARDING and _is_known(node.inputs[i], known)]
+    return [i for i in resources if node.op in _FORWARDING and _is_handle(node.inputs[i], handles)]
 
 
-def _is_known(tensor: Tensor, known: set[tuple[Node, int]]) -> bool:
-    return (tensor.node, tensor.index) in known
+def _is_handle(tensor: Tensor, handles: set[tuple[Node, int]]) -> bool:
+    return (tensor.node, tensor.index) in handles

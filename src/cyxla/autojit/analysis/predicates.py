@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 FALSE, TRUE = 0, 1
-MAX_NODES, MAX_VARIABLES = 20_000, 400  # beyond these, conditions are no longer computed
+MAX_NODES, MAX_VARIABLES = 20_000, 400  # limits, beyond which conditions are no longer computed
 
 
 class Predicates:
@@ -18,8 +18,8 @@ class Predicates:
     def __init__(self) -> None:
         self._variables: dict[Hashable, int] = {}
         self._nodes: list[tuple[int, int, int]] = [(-1, 0, 0), (-1, 1, 1)]  # variable, if false, if true
-        self._known: dict[tuple[int, int, int], int] = {}
-        self._computed: dict[tuple[int, int, int], int] = {}
+        self._node_numbers: dict[tuple[int, int, int], int] = {}
+        self._results: dict[tuple[int, int, int], int] = {}
 
     def variable(self, name: Hashable) -> int:
         """Return the function that is a single variable."""
@@ -53,9 +53,9 @@ class Predicates:
         if low == high:
             return low
         key = (variable, low, high)
-        number = self._known.get(key)
+        number = self._node_numbers.get(key)
         if number is None:
-            number = self._known[key] = len(self._nodes)
+            number = self._node_numbers[key] = len(self._nodes)
             self._nodes.append(key)
         return number
 
@@ -66,13 +66,13 @@ class Predicates:
         if (yes, no) == (TRUE, FALSE):
             return test
         key = (test, yes, no)
-        found = self._computed.get(key)
-        if found is None:
+        result = self._results.get(key)
+        if result is None:
             variable = min(self._nodes[n][0] for n in key if n > TRUE)
             low = self._if_then_else(*(self._cofactor(n, variable, 1) for n in key))
             high = self._if_then_else(*(self._cofactor(n, variable, 2) for n in key))
-            found = self._computed[key] = self._node(variable, low, high)
-        return found
+            result = self._results[key] = self._node(variable, low, high)
+        return result
 
     def _cofactor(self, number: int, variable: int, side: int) -> int:
         node = self._nodes[number]

@@ -51,15 +51,15 @@ def is_safe(first: Access, second: Access) -> bool:
 def incompatible_pairs(graph: Graph, access: Callable[[Node], Access] = access_of) -> set[tuple[Node, Node]]:
     """Return pairs of nodes that must not be in one cluster; the first of a pair must run before the second."""
     reaching: dict[Node, frozenset[Node]] = {}
-    none: frozenset[Node] = frozenset()
+    no_nodes: frozenset[Node] = frozenset()
     pairs: set[tuple[Node, Node]] = set()
     for node in topological_order(graph):
         sources = [t.node for t in node.inputs] + node.control_inputs
-        sets = {id(s): s for s in (reaching.get(n, none) for n in sources if n.op not in _NEXT_ITERATIONS) if s}
-        before = next(iter(sets.values())) if len(sets) == 1 else none.union(*sets.values())
-        own = access(node)
-        if own is not Access.NONE:
-            pairs.update((other, node) for other in before if not is_safe(access(other), own))
+        sets = {id(s): s for s in (reaching.get(n, no_nodes) for n in sources if n.op not in _NEXT_ITERATIONS) if s}
+        before = next(iter(sets.values())) if len(sets) == 1 else no_nodes.union(*sets.values())
+        node_access = access(node)
+        if node_access is not Access.NONE:
+            pairs.update((other, node) for other in before if not is_safe(access(other), node_access))
             before = before | {node}
         reaching[node] = before
     return pairs

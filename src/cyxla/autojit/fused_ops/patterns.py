@@ -31,7 +31,7 @@ class Number:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ConstantAttr:
     """A constant that becomes an attribute: axes of kind ``"list(int)"``, or a number of kind ``"float"``."""
 
     name: str
@@ -59,8 +59,8 @@ class Apply:
     ops: tuple[str, ...]
     inputs: tuple[Pattern, ...]
     attrs: Mapping[str, Any] = field(default_factory=dict)
-    given: tuple[str, ...] = ()
-    named: str = ""
+    shared_attrs: tuple[str, ...] = ()
+    op_attr: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Either:
     options: tuple[Pattern, ...]
 
 
-Pattern = Value | Number | Known | Apply | Either
+Pattern = Value | Number | ConstantAttr | Apply | Either
 
 
 @dataclass
@@ -80,12 +80,12 @@ class Match:
     values: dict[str, Tensor] = field(default_factory=dict)
     attrs: dict[str, AttrValue] = field(default_factory=dict)
     nodes: dict[Apply, Node] = field(default_factory=dict)
-    others: tuple[Node, ...] = ()  # nodes that forward or duplicate the result of a part
+    other_nodes: tuple[Node, ...] = ()  # nodes that forward or duplicate the result of a part
     constants: tuple[Node, ...] = ()
 
     def copy(self) -> Match:
         """Return a copy that may be changed."""
-        return Match(dict(self.values), dict(self.attrs), dict(self.nodes), self.others, self.constants)
+        return Match(dict(self.values), dict(self.attrs), dict(self.nodes), self.other_nodes, self.constants)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Form:
 
     root: Apply
     attrs: Mapping[str, AttrValue] = field(default_factory=dict)
-    when: Callable[[Match], bool] | None = None
+    condition: Callable[[Match], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -129,16 +129,16 @@ class Fusion:
 # ------------------------------------------------------------------------------------------------------- ops by name
 
 
-def _apply(*ops: str, **attrs: Any) -> Callable[..., Apply]:
+def _pattern_of(*ops: str, **attrs: Any) -> Callable[..., Apply]:
     return lambda *inputs: Apply(ops, inputs, attrs)
 
 
-_add, _sub, _mul = _apply("AddV2", "Add"), _apply("Sub"), _apply("Mul")
-_div, _neg = _apply("RealDiv", "Div"), _apply("Neg")
-_sqrt, _rsqrt, _square = _apply("Sqrt"), _apply("Rsqrt"), _apply("Square")
-_squared_difference, _power = _apply("SquaredDifference"), _apply("Pow")
-_exp, _erf, _erfc, _tanh = _apply("Exp"), _apply("Erf"), _apply("Erfc"), _apply("Tanh")
-_max, _sum, _mean = (_apply(op, keep_dims=True) for op in ("Max", "Sum", "Mean"))
+_add, _sub, _mul = _pattern_of("AddV2", "Add"), _pattern_of("Sub"), _pattern_of("Mul")
+_div, _neg = _pattern_of("RealDiv", "Div"), _pattern_of("Neg")
+_sqrt, _rsqrt, _square = _pattern_of("Sqrt"), _pattern_of("Rsqrt"), _pattern_of("Square")
+_squared_difference, _power = _pattern_of("SquaredDifference"), _pattern_of("Pow")
+_exp, _erf, _erfc, _tanh = _pattern_of("Exp"), _pattern_of("Erf"), _pattern_of("Erfc"), _pattern_of("Tanh")
+_max, _sum, _mean = (_pattern_of(op, keep_dims=True) for op in ("Max", "Sum", "Mean"))
 
 
 def _products(a: Pattern, b: Pattern, c: Pattern) -> tuple[Apply, ...]:
@@ -165,26 +165,26 @@ def _bool(value: bool) -> AttrValue:
 # --------------------------------------------------------------------------------------------------------- softmax
 
 
-def _softmax() -> Fusion:
-    x, axes = Value("logits"), Known("axes", "list(int)")
+def _softmax_fusion() -> Fusion:
+    x, axes = Value("logits"), ConstantAttr("axes", "list(int)")
     forms = []
     for stable in (True, False):
         e = _exp(_sub(x, _max(x, axes))) if stable else _exp(x)
         total = _sum(e, axes)
-        for root in (_div(e, total), _mul(e, _apply("Reciprocal", "Inv")(total))):
+        for root in (_div(e, total), _mul(e, _pattern_of("Reciprocal", "Inv")(total))):
             forms.append(Form(root, {"stable": _bool(stable)}))
     return Fusion("_FusedSoftmax", ("logits",), tuple(forms))
 
 
 # ------------------------------------------------------------------------------------------------- normalisation
 
-_SCALED = {1: {"num_scales": _int(1)}, 0: {"num_scales": _int(0)}}
+_NUM_SCALES = {1: {"num_scales": _int(1)}, 0: {"num_scales": _int(0)}}
 
 
 def _normal_forms(x: Pattern, mean: Pattern, variance: Pattern, scale: Value, offset: Value) -> list[tuple[Apply, int]]:
     """Return forms of ``(x - mean) / sqrt(variance + epsilon) * scale + offset``, each with its number of scales."""
-    shifted = _add(variance, Known("epsilon", "float"))
-    inverse, deviation = _rsqrt(shifted), _sqrt(shifted)
+    stabilized = _add(variance, ConstantAttr("epsilon", "float"))
+    inverse, deviation = _rsqrt(stabilized), _sqrt(stabilized)
     centred = _sub(x, mean)
     factor = _mul(inverse, scale)
     return [
@@ -202,17 +202,17 @@ def _normal_forms(x: Pattern, mean: Pattern, variance: Pattern, scale: Value, of
     ]
 
 
-def _layer_norm() -> Fusion:
-    x, scale, offset, axes = Value("x"), Value("scale"), Value("offset"), Known("axes", "list(int)")
+def _layer_norm_fusion() -> Fusion:
+    x, scale, offset, axes = Value("x"), Value("scale"), Value("offset"), ConstantAttr("axes", "list(int)")
     mean = _mean(x, axes)
     centred = _sub(x, mean)
     squares = Either((_squared_difference(x, mean), _square(centred), _mul(centred, centred)))
     variance = _mean(squares, axes)
     affine = [root for root, scales in _normal_forms(x, mean, variance, scale, offset) if scales]
-    shifted = _add(variance, Known("epsilon", "float"))
-    plain = (_mul(centred, _rsqrt(shifted)), _div(centred, _sqrt(shifted)))
+    stabilized = _add(variance, ConstantAttr("epsilon", "float"))
+    unscaled = (_mul(centred, _rsqrt(stabilized)), _div(centred, _sqrt(stabilized)))
     forms = [Form(root, {"num_affine": _int(2)}, _affine_fits) for root in affine]
-    forms += [Form(root, {"num_affine": _int(0)}) for root in plain]
+    forms += [Form(root, {"num_affine": _int(0)}) for root in unscaled]
     return Fusion("_FusedLayerNorm", ("x", "scale", "offset"), tuple(forms))
 
 
@@ -220,10 +220,11 @@ def _affine_fits(match: Match) -> bool:
     return fits(match, "scale", "x") and fits(match, "offset", "x")
 
 
-def _batch_norm() -> Fusion:
+def _batch_norm_fusion() -> Fusion:
     x, mean, variance, scale, offset = (Value(name) for name in ("x", "mean", "variance", "scale", "offset"))
     forms = tuple(
-        Form(root, _SCALED[scales], _moments_fit) for root, scales in _normal_forms(x, mean, variance, scale, offset)
+        Form(root, _NUM_SCALES[scales], _moments_fit)
+        for root, scales in _normal_forms(x, mean, variance, scale, offset)
     )
     return Fusion("_FusedBatchNorm", ("x", "mean", "variance", "offset", "scale"), forms)
 
@@ -235,7 +236,7 @@ def _moments_fit(match: Match) -> bool:
 # ---------------------------------------------------------------------------------------------------------- GELU
 
 
-def _gelu() -> Fusion:
+def _gelu_fusion() -> Fusion:
     x, half = Value("features"), Number(0.5)
     factors: tuple[Pattern, ...] = (_exact_factor(x), _tanh_factor(x))
     forms = (
@@ -258,13 +259,18 @@ def _exact_factor(x: Value) -> Either:
 
 def _tanh_factor(x: Value) -> Apply:
     """Return ``1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))``."""
-    part, root, square = Number(0.044715), Number(sqrt(2 / pi)), Either((_square(x), _mul(x, x)))
+    coefficient, root, square = Number(0.044715), Number(sqrt(2 / pi)), Either((_square(x), _mul(x, x)))
     cube = Either((_power(x, Number(3.0)), _mul(square, x)))
     term = Either(
-        (_mul(part, cube), _mul(_mul(part, x), square), _mul(_mul(_mul(part, x), x), x), _mul(_mul(part, square), x))
+        (
+            _mul(coefficient, cube),
+            _mul(_mul(coefficient, x), square),
+            _mul(_mul(_mul(coefficient, x), x), x),
+            _mul(_mul(coefficient, square), x),
+        )
     )
-    grown = _add(Number(1.0), _mul(part, square))
-    return _add(Number(1.0), _tanh(Either((_mul(root, _add(x, term)), *_products(root, x, grown)))))
+    polynomial = _add(Number(1.0), _mul(coefficient, square))
+    return _add(Number(1.0), _tanh(Either((_mul(root, _add(x, term)), *_products(root, x, polynomial)))))
 
 
 # ------------------------------------------------------------------------ matrix products and convolutions with a bias
@@ -273,57 +279,66 @@ _ACTIVATIONS = ("Relu", "Relu6", "Elu", "Selu", "Tanh", "Sigmoid", "Softplus")
 _CONVOLUTION = ("strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations")
 
 
-def _biased(op: str, product: Apply, sums: tuple[tuple[Apply, Callable[[Match], bool] | None], ...]) -> Fusion:
+def _bias_fusion(
+    op: str, product: Apply, biased_products: tuple[tuple[Apply, Callable[[Match], bool] | None], ...]
+) -> Fusion:
     """Return a fusion of a product and a bias, followed by an activation or none."""
     forms = []
-    for total, when in sums:
-        leaky = Apply(("LeakyRelu",), (total,), given=("alpha",))
+    for biased, condition in biased_products:
+        leaky = Apply(("LeakyRelu",), (biased,), shared_attrs=("alpha",))
         forms += [
-            Form(Apply(_ACTIVATIONS, (total,), named="activation"), {}, when),
-            Form(leaky, {"activation": AttrValue("string", "LeakyRelu")}, when),
-            Form(total, {"activation": AttrValue("string", "")}, when),
+            Form(Apply(_ACTIVATIONS, (biased,), op_attr="activation"), {}, condition),
+            Form(leaky, {"activation": AttrValue("string", "LeakyRelu")}, condition),
+            Form(biased, {"activation": AttrValue("string", "")}, condition),
         ]
     names = tuple(part.name for part in product.inputs if isinstance(part, Value))
     return Fusion(op, (*names, "bias"), tuple(forms))
 
 
-def _is_row(product: Apply) -> Callable[[Match], bool]:
+def _bias_check(product: Apply) -> Callable[[Match], bool]:
     """Return a check that the bias has rank 1 and the size of the product's last dimension."""
 
     def check(match: Match) -> bool:
-        bias, whole = match.values["bias"].shape.dims, match.nodes[product].output_shapes[0].dims
-        return bool(bias) and bool(whole) and len(bias or ()) == 1 and bias[0] is not None and bias[0] == whole[-1]  # type: ignore[index]
+        bias, dims = match.values["bias"].shape.dims, match.nodes[product].output_shapes[0].dims
+        return bool(bias) and bool(dims) and len(bias or ()) == 1 and bias[0] is not None and bias[0] == dims[-1]  # type: ignore[index]
 
     return check
 
 
-def _convolution() -> Fusion:
-    product = Apply(("Conv2D",), (Value("input"), Value("filter")), given=_CONVOLUTION)
-    bias, row = Value("bias"), _is_row(product)
+def _convolution_fusion() -> Fusion:
+    product = Apply(("Conv2D",), (Value("input"), Value("filter")), shared_attrs=_CONVOLUTION)
+    bias, is_row = Value("bias"), _bias_check(product)
 
-    def last(match: Match) -> bool:
-        return match.attrs["data_format"].value == "NHWC" and row(match)
+    def is_channels_last(match: Match) -> bool:
+        return match.attrs["data_format"].value == "NHWC" and is_row(match)
 
-    sums = (
-        (Apply(("BiasAdd",), (product, bias), given=("data_format",)), None),
-        (_add(product, bias), last),
+    biased_products = (
+        (Apply(("BiasAdd",), (product, bias), shared_attrs=("data_format",)), None),
+        (_add(product, bias), is_channels_last),
     )
-    return _biased("_FusedConv2DBiasActivation", product, sums)
+    return _bias_fusion("_FusedConv2DBiasActivation", product, biased_products)
 
 
-def _matrices() -> Fusion:
+def _matmul_fusion() -> Fusion:
     product = Apply(
         ("MatMul",), (Value("a"), Value("b")), {"grad_a": False, "grad_b": False}, ("transpose_a", "transpose_b")
     )
     bias = Value("bias")
-    sums = (
+    biased_products = (
         (Apply(("BiasAdd",), (product, bias), {"data_format": "NHWC"}), None),
-        (_add(product, bias), _is_row(product)),
+        (_add(product, bias), _bias_check(product)),
     )
-    return _biased("_FusedMatMulBiasActivation", product, sums)
+    return _bias_fusion("_FusedMatMulBiasActivation", product, biased_products)
 
 
 @lru_cache(maxsize=1)
 def fusions() -> tuple[Fusion, ...]:
     """Return all fused ops, in the order in which they are tried at a node."""
-    return (_softmax(), _layer_norm(), _batch_norm(), _gelu(), _convolution(), _matrices())
+    return (
+        _softmax_fusion(),
+        _layer_norm_fusion(),
+        _batch_norm_fusion(),
+        _gelu_fusion(),
+        _convolution_fusion(),
+        _matmul_fusion(),
+    )

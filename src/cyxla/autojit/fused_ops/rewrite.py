@@ -52,8 +52,8 @@ def write_out_fused(options: OptimizationPassOptions) -> int:
     placeable = list(dict.fromkeys(device.device_type for device in options.engine.devices.placeable))
 
     def types(node: Node) -> Iterable[str]:
-        wanted = DeviceName.parse(node.device).type if node.device else None
-        return (wanted,) if wanted in placeable else placeable
+        requested = DeviceName.parse(node.device).type if node.device else None
+        return (requested,) if requested in placeable else placeable
 
     return expand(options.graph, options.engine.kernels, types)
 
@@ -65,8 +65,8 @@ def fuse_graph(options: OptimizationPassOptions) -> int:
     def types(node: Node) -> Iterable[str]:
         return (engine.device_of(node).device_type,)
 
-    written = expand(options.graph, engine.kernels, types)
-    return written + fuse(options.graph, engine.kernels, types) if engine.optimize else written
+    expanded = expand(options.graph, engine.kernels, types)
+    return expanded + fuse(options.graph, engine.kernels, types) if engine.optimize else expanded
 
 
 def specialize(graph: Graph, options: XlaCompilerOptions) -> int:
@@ -80,19 +80,19 @@ def specialize(graph: Graph, options: XlaCompilerOptions) -> int:
 
 def expand(graph: Graph, kernels: KernelRegistry, types: DeviceTypes) -> int:
     """Expand the fused nodes of a graph for which no device of the given types has a kernel; return their number."""
-    found = [node for node in graph.nodes.values() if node.op in FUSED_OPS]
-    known = {fusion.op: fusion for fusion in fusions()} if found else {}
-    lacking = [node for node in found if not _has_kernel(kernels, types(node), node.node_def)]
-    anchored = bool(lacking) and any(node.op in _FRAMES for node in graph.nodes.values())
-    for node in lacking:
-        write_out(graph, node, known[node.op], anchored)
-    return len(lacking)
+    fused_nodes = [node for node in graph.nodes.values() if node.op in FUSED_OPS]
+    fusion_of_op = {fusion.op: fusion for fusion in fusions()} if fused_nodes else {}
+    unsupported = [node for node in fused_nodes if not _has_kernel(kernels, types(node), node.node_def)]
+    anchored = bool(unsupported) and any(node.op in _FRAMES for node in graph.nodes.values())
+    for node in unsupported:
+        write_out(graph, node, fusion_of_op[node.op], anchored)
+    return len(unsupported)
 
 
 def fuse(graph: Graph, kernels: KernelRegistry, types: DeviceTypes) -> int:
     """Fuse nodes of a graph whose only results are its ``_Retval`` nodes, and return the number of new fused nodes."""
-    offered = tuple(fusion for fusion in fusions() if kernels.get_registered_kernels_for_op(fusion.op))
-    return _Fuser(graph, kernels, types, offered).run() if offered else 0
+    candidates = tuple(fusion for fusion in fusions() if kernels.get_registered_kernels_for_op(fusion.op))
+    return _Fuser(graph, kernels, types, candidates).run() if candidates else 0
 
 
 def _has_kernel(kernels: KernelRegistry, types: Iterable[str], node_def: NodeDef) -> bool:
@@ -102,103 +102,103 @@ def _has_kernel(kernels: KernelRegistry, types: Iterable[str], node_def: NodeDef
 class _Fuser:
     """Fuses nodes from the results to the arguments, so that the largest composition is found first."""
 
-    def __init__(self, graph: Graph, kernels: KernelRegistry, types: DeviceTypes, offered: Iterable[Fusion]) -> None:
+    def __init__(self, graph: Graph, kernels: KernelRegistry, types: DeviceTypes, fusions: Iterable[Fusion]) -> None:
         self.graph, self.kernels, self.types = graph, kernels, types
         self.forms: dict[str, list[tuple[Fusion, Form]]] = {}
-        for fusion in offered:
+        for fusion in fusions:
             for form in fusion.forms:
                 for op in form.root.ops:
                     self.forms.setdefault(op, []).append((fusion, form))
         self.users: dict[Node, set[Node]] = {node: set() for node in graph.nodes.values()}
         for node in graph.nodes.values():
-            self._use(node)
+            self._add_uses(node)
 
     def run(self) -> int:
-        gone: set[Node] = set()
+        dropped: set[Node] = set()
         count = 0
         for node in reversed(topological_order(self.graph)):
-            if node not in gone and node.op in self.forms and node.output_types[0] in _TYPES:
+            if node not in dropped and node.op in self.forms and node.output_types[0] in _TYPES:
                 removed = self._fuse(node)
                 if removed is not None:
-                    gone |= removed
+                    dropped |= removed
                     count += 1
         return count
 
     def _fuse(self, root: Node) -> set[Node] | None:
         """Fuse the composition that ends at a node, and return the removed nodes; None if there is none."""
         for fusion, form in self.forms[root.op]:
-            found = match(form, root)
-            if found is not None and self._is_closed(root, found) and _agree(root, found):
-                node_def = _fused(root, fusion, found)
+            matched = match(form, root)
+            if matched is not None and self._is_closed(root, matched) and _is_uniform(root, matched):
+                node_def = _fused_node_def(root, fusion, matched)
                 if _has_kernel(self.kernels, self.types(root), node_def):
-                    return self._replace(root, node_def, fusion, found)
+                    return self._replace(root, node_def, fusion, matched)
         return None
 
-    def _is_closed(self, root: Node, found: Match) -> bool:
+    def _is_closed(self, root: Node, matched: Match) -> bool:
         """Return True if no node outside of the match reads an intermediate result."""
-        inside = {*found.nodes.values(), *found.others}
+        inside = {*matched.nodes.values(), *matched.other_nodes}
         return all(self.users[node] <= inside for node in inside if node is not root) and inside.isdisjoint(
-            t.node for t in found.values.values()
+            t.node for t in matched.values.values()
         )
 
-    def _replace(self, root: Node, node_def: NodeDef, fusion: Fusion, found: Match) -> set[Node]:
-        parts = dict.fromkeys([*found.nodes.values(), *found.others, *found.constants])
+    def _replace(self, root: Node, node_def: NodeDef, fusion: Fusion, matched: Match) -> set[Node]:
+        parts = dict.fromkeys([*matched.nodes.values(), *matched.other_nodes, *matched.constants])
         controls = dict.fromkeys(c for node in (root, *parts) for c in node.control_inputs)
-        inputs = [found.values[name] for name in fusion.inputs if name in found.values]
-        self._unuse(root)
+        inputs = [matched.values[name] for name in fusion.inputs if name in matched.values]
+        self._remove_uses(root)
         self.graph.update_node(root, node_def.attr, inputs, op_name=fusion.op)
         root.control_inputs = [c for c in controls if c not in parts]
-        self._use(root)
+        self._add_uses(root)
         return self._drop([node for node in parts if node is not root])
 
     def _drop(self, nodes: list[Node]) -> set[Node]:
         """Remove the nodes without readers; constants may have other readers."""
-        gone: set[Node] = set()
-        inner = [node for node in nodes if node.op != "Const"]
-        while inner:
-            free = [node for node in inner if not self.users[node]]
-            if not free:
+        dropped: set[Node] = set()
+        remaining = [node for node in nodes if node.op != "Const"]
+        while remaining:
+            unread = [node for node in remaining if not self.users[node]]
+            if not unread:
                 break
-            for node in free:
+            for node in unread:
                 self._remove(node)
-                gone.add(node)
-            inner = [node for node in inner if node not in gone]
+                dropped.add(node)
+            remaining = [node for node in remaining if node not in dropped]
         for node in nodes:
             if node.op == "Const" and not self.users[node] and node.name in self.graph.nodes:
                 self._remove(node)
-                gone.add(node)
-        return gone
+                dropped.add(node)
+        return dropped
 
     def _remove(self, node: Node) -> None:
-        self._unuse(node)
+        self._remove_uses(node)
         self.graph.remove_node(node)
 
-    def _use(self, node: Node) -> None:
+    def _add_uses(self, node: Node) -> None:
         for source in sources(node):
             self.users[source].add(node)
 
-    def _unuse(self, node: Node) -> None:
+    def _remove_uses(self, node: Node) -> None:
         for source in sources(node):
             self.users[source].discard(node)
 
 
-def _agree(root: Node, found: Match) -> bool:
+def _is_uniform(root: Node, matched: Match) -> bool:
     """Return True if all parts have one type, one device, and the same attributes that control clustering."""
-    dtype, scope = root.output_types[0], _scope(root)
-    return all(t.dtype == dtype for t in found.values.values()) and all(
-        node.assigned_device == root.assigned_device and _scope(node) == scope
-        for node in (*found.nodes.values(), *found.others)
+    dtype, scope = root.output_types[0], _clustering_attrs(root)
+    return all(t.dtype == dtype for t in matched.values.values()) and all(
+        node.assigned_device == root.assigned_device and _clustering_attrs(node) == scope
+        for node in (*matched.nodes.values(), *matched.other_nodes)
     )
 
 
-def _scope(node: Node) -> dict[str, AttrValue]:
+def _clustering_attrs(node: Node) -> dict[str, AttrValue]:
     return {name: value for name, value in node.attrs.items() if name.startswith(_SCOPES)}
 
 
-def _fused(root: Node, fusion: Fusion, found: Match) -> NodeDef:
+def _fused_node_def(root: Node, fusion: Fusion, matched: Match) -> NodeDef:
     """Return the fused node, with the root's name and private attributes."""
     private = {name: value for name, value in root.attrs.items() if name.startswith("_")}
-    attrs = {**private, **found.attrs, "T": AttrValue("type", root.output_types[0])}
+    attrs = {**private, **matched.attrs, "T": AttrValue("type", root.output_types[0])}
     defaults = {a.name: a.default for a in root.graph.look_up(fusion.op).op_def.attr if a.default is not None}
-    inputs = [found.values[name].name for name in fusion.inputs if name in found.values]
+    inputs = [matched.values[name].name for name in fusion.inputs if name in matched.values]
     return NodeDef(root.name, fusion.op, inputs, root.assigned_device or root.device, {**defaults, **attrs})

@@ -65,8 +65,8 @@ class _Replacement:
 
     def run(self) -> None:
         strict = must_compile(self.jit, self.call)
-        compile_node = self._compile(strict)
-        outputs, control = self._strict(compile_node) if strict else self._lazy(compile_node)
+        compile_node = self._add_compile(strict)
+        outputs, control = self._add_strict(compile_node) if strict else self._add_lazy(compile_node)
         for node in self.graph.nodes.values():
             node.inputs = [outputs[t.index] if t.node is self.call else t for t in node.inputs]
             node.control_inputs = [control if c is self.call else c for c in node.control_inputs]
@@ -76,17 +76,17 @@ class _Replacement:
         self, name: str, op: str, inputs: Sequence[Tensor], controls: Sequence[Node] = (), **attrs: AttrValue
     ) -> Node:
         """Add a node of the replacement, on the device of the call."""
-        marked = {**attrs, LAUNCH_OF: AttrValue("string", self.scope)}
-        node = insert_node(self.graph, f"{self.scope}/{name}", op, marked, inputs)
+        launch_attrs = {**attrs, LAUNCH_OF: AttrValue("string", self.scope)}
+        node = insert_node(self.graph, f"{self.scope}/{name}", op, launch_attrs, inputs)
         node.assigned_device, node.device = self.call.assigned_device, self.call.device
         node.control_inputs = list(controls)
         return node
 
-    def _function(self) -> AttrValue:
+    def _function_attr(self) -> AttrValue:
         attrs = {k: v for k, v in self.call.attrs.items() if not k.startswith("_")}
         return AttrValue("func", NameAttrList(self.call.op, attrs))
 
-    def _compile(self, strict: bool) -> Node:
+    def _add_compile(self, strict: bool) -> Node:
         return self._add(
             "xla_compile",
             "_XlaCompile",
@@ -96,11 +96,11 @@ class _Replacement:
             Tconstants=_types(self.constants),
             Targs=_types(self.args),
             Nresources=AttrValue("int", len(self.resources)),
-            function=self._function(),
+            function=self._function_attr(),
             _XlaPlatform=AttrValue("string", self.platform),
         )
 
-    def _run(self, key: Tensor) -> Node:
+    def _add_run(self, key: Tensor) -> Node:
         inputs = [*self.args, *self.resources]
         node = self._add(
             "xla_run",
@@ -113,41 +113,41 @@ class _Replacement:
         node.output_shapes = list(self.call.output_shapes)
         return node
 
-    def _strict(self, compile_node: Node) -> tuple[list[Tensor], Node]:
-        run = self._run(compile_node.outputs[0])
-        return run.outputs, run
+    def _add_strict(self, compile_node: Node) -> tuple[list[Tensor], Node]:
+        run_node = self._add_run(compile_node.outputs[0])
+        return run_node.outputs, run_node
 
-    def _lazy(self, compile_node: Node) -> tuple[list[Tensor], Node]:
+    def _add_lazy(self, compile_node: Node) -> tuple[list[Tensor], Node]:
         key, success = compile_node.outputs
         text = AttrValue("type", DataType.DT_STRING)
         switch = self._add("predicated_compilation_key", "Switch", [key, success], T=text)
-        run = self._run(switch.outputs[1])
+        run_node = self._add_run(switch.outputs[1])
         failed = self._add("data_as_ctrl", "Identity", [switch.outputs[0]], T=text)
         function = self._add(
             "stateful_partitioned_call",
             "StatefulPartitionedCall",
             self.call.inputs,
             [failed],
-            f=self._function(),
+            f=self._function_attr(),
             Tin=_types(self.call.inputs),
             Tout=AttrValue("list(type)", tuple(self.call.output_types)),
         )
-        merges = [self._merge(i, function, run) for i in range(len(self.call.outputs))]
+        merges = [self._add_merge(i, function, run_node) for i in range(len(self.call.outputs))]
         outputs = [merge.outputs[0] for merge in merges]
-        return outputs, merges[0] if merges else self._merged_control(function, run)
+        return outputs, merges[0] if merges else self._add_merged_control(function, run_node)
 
-    def _merge(self, index: int, function: Node, run: Node) -> Node:
-        ends = [function.outputs[index], run.outputs[index]]
-        merge = self._add(f"merge_oidx_{index}", "_XlaMerge", ends, T=AttrValue("type", ends[0].dtype))
+    def _add_merge(self, index: int, function: Node, run: Node) -> Node:
+        branches = [function.outputs[index], run.outputs[index]]
+        merge = self._add(f"merge_oidx_{index}", "_XlaMerge", branches, T=AttrValue("type", branches[0].dtype))
         merge.output_shapes = [self.call.output_shapes[index]]
         return merge
 
-    def _merged_control(self, function: Node, run: Node) -> Node:
+    def _add_merged_control(self, function: Node, run: Node) -> Node:
         """Return a node that is alive once the function or the executable has run, for a cluster without results."""
-        tokens = [self._token(name, node) for name, node in (("ctrl_as_data", function), ("ctrl_as_data_1", run))]
+        tokens = [self._add_token(name, node) for name, node in (("ctrl_as_data", function), ("ctrl_as_data_1", run))]
         return self._add("merged_control", "_XlaMerge", tokens, T=AttrValue("type", DataType.DT_INT32))
 
-    def _token(self, name: str, node: Node) -> Tensor:
+    def _add_token(self, name: str, node: Node) -> Tensor:
         value = AttrValue("tensor", TensorValue(DataType.DT_INT32, np.zeros((), np.int32)))
         token = self._add(name, "Const", [], [node], dtype=AttrValue("type", DataType.DT_INT32), value=value)
         return token.outputs[0]

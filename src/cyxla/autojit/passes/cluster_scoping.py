@@ -16,9 +16,9 @@ def cluster_scoping(jit: JitOptions) -> None:
     for node in list(graph.nodes.values()):
         if node.op not in ("Stage", "Unstage"):
             continue
-        reached = reachable_backward([node]) if node.op == "Stage" else reachable_forward([node], graph)
-        for other in reached:
-            known = other.attrs.get(INTERNAL_SCOPE)
-            text = f"stage_{number}" if known is None else f"{known.value}&stage_{number}"
+        scoped_nodes = reachable_backward([node]) if node.op == "Stage" else reachable_forward([node], graph)
+        for other in scoped_nodes:
+            scope = other.attrs.get(INTERNAL_SCOPE)
+            text = f"stage_{number}" if scope is None else f"{scope.value}&stage_{number}"
             other.attrs[INTERNAL_SCOPE] = AttrValue("string", text)
         number += 1

@@ -39,20 +39,20 @@ class _Composition:
             node.control_inputs = list(dict.fromkeys(self.controls.get(c, c) for c in node.control_inputs))
 
     def _compose(self, name: str, members: list[Node]) -> None:
-        first = next((n for n in members if n.op == "_XlaCompile"), None)
-        run = next((n for n in members if n.op == "_XlaRun"), None)
-        if first is None or run is None:
+        compile_node = next((n for n in members if n.op == "_XlaCompile"), None)
+        run_node = next((n for n in members if n.op == "_XlaRun"), None)
+        if compile_node is None or run_node is None:
             return
-        attrs = {key: first.attrs[key] for key in ("Tconstants", "Targs", "Nresources", "function")}
-        attrs |= {PLATFORM: first.attrs[PLATFORM], "Tresults": run.attrs["Tresults"]}
-        attrs[LAZY] = AttrValue("bool", not first.attr("must_compile"))
-        launch = insert_node(self.graph, f"{name}/xla_launch", "XlaLaunch", attrs, first.inputs)
-        launch.assigned_device, launch.output_shapes = first.assigned_device, list(run.output_shapes)
-        launch.control_inputs = list(first.control_inputs)
+        attrs = {key: compile_node.attrs[key] for key in ("Tconstants", "Targs", "Nresources", "function")}
+        attrs |= {PLATFORM: compile_node.attrs[PLATFORM], "Tresults": run_node.attrs["Tresults"]}
+        attrs[LAZY] = AttrValue("bool", not compile_node.attr("must_compile"))
+        launch = insert_node(self.graph, f"{name}/xla_launch", "XlaLaunch", attrs, compile_node.inputs)
+        launch.assigned_device, launch.output_shapes = compile_node.assigned_device, list(run_node.output_shapes)
+        launch.control_inputs = list(compile_node.control_inputs)
         for node in members:
             self.controls[node] = launch
-            if node.op == "_XlaMerge" and node.inputs[1].node is run:
+            if node.op == "_XlaMerge" and node.inputs[1].node is run_node:
                 self.outputs[node, 0] = launch.outputs[node.inputs[1].index]
             del self.graph.nodes[node.name]
         for i, output in enumerate(launch.outputs):
-            self.outputs[run, i] = output
+            self.outputs[run_node, i] = output

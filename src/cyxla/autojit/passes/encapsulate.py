@@ -56,8 +56,8 @@ class _Encapsulation:
         self.body = empty_like(graph)
 
     def run(self) -> Node:
-        inputs, outputs = self._inputs(), self._outputs()
-        copies, order, constants = self._build(inputs, outputs)
+        inputs, outputs = self._find_inputs(), self._find_outputs()
+        copies, order, constants = self._build_body(inputs, outputs)
         sinks = [copies[n] for n in self.nodes if self._is_sink(n)]
         self.graph.library.add_derived(graph_of_args_to_function(self.body, self.name, control_outputs=sinks))
         resources = sum(t.dtype is DataType.DT_RESOURCE for t in order)
@@ -70,41 +70,41 @@ class _Encapsulation:
             attrs[MUST_COMPILE] = AttrValue("bool", True)
         call = insert_node(self.graph, self.name, self.name, attrs, order)
         call.assigned_device = self.nodes[0].assigned_device
-        call.control_inputs = self._controls()
+        call.control_inputs = self._outside_controls()
         call.output_shapes = [t.shape for t in outputs]
-        self._replace(call, outputs)
+        self._replace_nodes(call, outputs)
         return call
 
-    def _inputs(self) -> list[Tensor]:
+    def _find_inputs(self) -> list[Tensor]:
         """Return the tensors from outside that the cluster reads, each once, in the order of its nodes."""
-        found: dict[Key, Tensor] = {}
+        tensors: dict[Key, Tensor] = {}
         for node in self.nodes:
             for tensor in node.inputs:
                 if tensor.node not in self.inside:
-                    found.setdefault((tensor.node, tensor.index), tensor)
-        return list(found.values())
+                    tensors.setdefault((tensor.node, tensor.index), tensor)
+        return list(tensors.values())
 
-    def _outputs(self) -> list[Tensor]:
+    def _find_outputs(self) -> list[Tensor]:
         """Return the tensors of the cluster that nodes outside read."""
-        used = {
+        read_outside = {
             (t.node, t.index)
             for node in self.nodes
             for user in self.users.get(node, ())
             if user not in self.inside
             for t in user.inputs
         }
-        return [t for node in self.nodes for t in node.outputs if (node, t.index) in used]
+        return [t for node in self.nodes for t in node.outputs if (node, t.index) in read_outside]
 
     def _is_sink(self, node: Node) -> bool:
         """Return True if a node has side effects, or a node outside has a control dependency on it."""
         users = self.users.get(node, {})
         return node.is_stateful or any(u not in self.inside and node in u.control_inputs for u in users)
 
-    def _controls(self) -> list[Node]:
-        before = (c for node in self.nodes for c in node.control_inputs if c not in self.inside)
-        return list(dict.fromkeys(before))
+    def _outside_controls(self) -> list[Node]:
+        controls = (c for node in self.nodes for c in node.control_inputs if c not in self.inside)
+        return list(dict.fromkeys(controls))
 
-    def _build(self, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[dict[Node, Node], list[Tensor], int]:
+    def _build_body(self, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[dict[Node, Node], list[Tensor], int]:
         """Build the body.
 
         Returns
@@ -116,7 +116,7 @@ class _Encapsulation:
         constants : int
             Number of leading arguments that must be compile-time constants.
         """
-        args = {(t.node, t.index): self._arg(i, t) for i, t in enumerate(inputs)}
+        args = {(t.node, t.index): self._add_arg(i, t) for i, t in enumerate(inputs)}
         copies = {node: self.body.shallow_node(node) for node in self.nodes}
         for node, copy in copies.items():
             copy.attrs = {key: value for key, value in node.attrs.items() if key not in _DROPPED_ATTRS}
@@ -130,22 +130,22 @@ class _Encapsulation:
             name = f"{tensor.node.name}_{tensor.index}_retval"
             insert_node(self.body, name, "_Retval", _arg_attrs(tensor, i), [source])
         constant = BackwardsConstAnalysis(self.graph.library).run(self.body).args
-        kinds = [_kind(i in constant, t) for i, t in enumerate(inputs)]
+        kinds = [_argument_rank(i in constant, t) for i, t in enumerate(inputs)]
         order = sorted(range(len(inputs)), key=kinds.__getitem__)
         for position, i in enumerate(order):
             args[inputs[i].node, inputs[i].index].attrs["index"] = AttrValue("int", position)
         return copies, [inputs[i] for i in order], kinds.count(0)
 
-    def _arg(self, index: int, tensor: Tensor) -> Node:
+    def _add_arg(self, index: int, tensor: Tensor) -> Node:
         arg = insert_node(self.body, f"{tensor.node.name}_{tensor.index}_arg", "_Arg", _arg_attrs(tensor, index))
         arg.output_shapes = [tensor.shape]
         return arg
 
-    def _replace(self, call: Node, outputs: list[Tensor]) -> None:
-        replaced = {(t.node, t.index): call.outputs[i] for i, t in enumerate(outputs)}
+    def _replace_nodes(self, call: Node, outputs: list[Tensor]) -> None:
+        call_outputs = {(t.node, t.index): call.outputs[i] for i, t in enumerate(outputs)}
         users = dict.fromkeys(u for node in self.nodes for u in self.users.get(node, ()) if u not in self.inside)
         for user in users:
-            user.inputs = [replaced.get((t.node, t.index), t) for t in user.inputs]
+            user.inputs = [call_outputs.get((t.node, t.index), t) for t in user.inputs]
             controls = (call if c in self.inside else c for c in user.control_inputs)
             user.control_inputs = list(dict.fromkeys(controls))
         self.users[call] = users
@@ -155,7 +155,7 @@ class _Encapsulation:
             del self.graph.nodes[node.name]
 
 
-def _kind(constant: bool, tensor: Tensor) -> int:
+def _argument_rank(constant: bool, tensor: Tensor) -> int:
     """Return the rank of an argument in the order: 0 for constants, 1 for other values, 2 for handles."""
     if tensor.dtype is DataType.DT_RESOURCE:
         return 2

@@ -28,7 +28,7 @@ def introduce_floating_point_jitter(jit: JitOptions) -> None:
 
 def _add_jitter(jit: JitOptions, tensor: Tensor) -> None:
     if tensor.dtype not in FLOATING:
-        raise InvalidArgumentError(f"'{tensor.name}' is {tensor.dtype}: only floating-point numbers can be shifted")
+        raise InvalidArgumentError(f"'{tensor.name}' is {tensor.dtype}: only floating-point tensors can be perturbed")
     graph, dtype = jit.graph, AttrValue("type", tensor.dtype)
     users = [(n, i) for n in graph.nodes.values() for i, t in enumerate(n.inputs) if t is tensor]
     amount = np.array(jit.flags.tf_introduce_floating_point_jitter_amount, tensor.dtype.numpy)

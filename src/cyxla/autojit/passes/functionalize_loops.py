@@ -25,9 +25,11 @@ def functionalize_loops(jit: JitOptions) -> None:
         and info.policy is not Policy.IF_REQUESTED
         and _can_be_compiled(jit, info)
     ):
-        known = {function.name for function in graph.library}
+        original_functions = {function.name for function in graph.library}
         functionalize_control_flow(graph)
-        for function in [f for f in graph.library if f.name not in known]:  # the session's library is as it was
+        for function in [
+            f for f in graph.library if f.name not in original_functions
+        ]:  # leave the session's library unchanged
             graph.library.remove(function.name)
             graph.library.add_derived(function)
         (device,) = devices
@@ -46,5 +48,5 @@ def _can_be_compiled(jit: JitOptions, info: DeviceInfo) -> bool:
     return not any(checker.reason(node) for node in _new_nodes(trial, jit.graph))
 
 
-def _new_nodes(changed: Graph, before: Graph) -> list[Node]:
-    return [n for n in changed.nodes.values() if n.op in STRUCTURED and n.name not in before.nodes]
+def _new_nodes(functionalized: Graph, original: Graph) -> list[Node]:
+    return [n for n in functionalized.nodes.values() if n.op in STRUCTURED and n.name not in original.nodes]

@@ -18,10 +18,10 @@ from cyxla.tf2xla.const_analysis import OVERRIDE
 
 def increase_dynamism(jit: JitOptions) -> int:
     """Rewrite the slices in clusters, and return their number."""
-    found = [node for node in jit.graph.nodes.values() if _is_rewritable(node)]
-    for node in found:
+    slices = [node for node in jit.graph.nodes.values() if _is_rewritable(node)]
+    for node in slices:
         _SliceRewriter(node).run()
-    return len(found)
+    return len(slices)
 
 
 def _is_rewritable(node: Node) -> bool:
@@ -34,9 +34,9 @@ def _is_rewritable(node: Node) -> bool:
     x, begin, size = (t.node for t in node.inputs)
     if begin.op == "Const" or size.op != "Const" or not (size.attr("value").array == -1).any():
         return False
-    own = node.attr(CLUSTER)
-    before = reachable_backward([x, begin])
-    return not any(other.has_attr(CLUSTER) and other.attr(CLUSTER) == own for other in before)
+    cluster = node.attr(CLUSTER)
+    ancestors = reachable_backward([x, begin])
+    return not any(other.has_attr(CLUSTER) and other.attr(CLUSTER) == cluster for other in ancestors)
 
 
 class _SliceRewriter:
@@ -47,12 +47,12 @@ class _SliceRewriter:
     def run(self) -> None:
         """Replace the size by ``where(size == -1, shape(input) - begin, size)``."""
         x, begin, size = self.node.inputs
-        given = size.node.attr("value").array
+        static_size = size.node.attr("value").array
         shape = self._add("shape", "Shape", [x], T=self.node.attrs["T"], out_type=self.index)
         rest = self._add("rest", "Sub", [shape, begin], T=self.index)
-        mask = self._constant("is_open", given == -1, DataType.DT_BOOL)
-        closed = self._constant("given", given, size.dtype)
-        sizes = self._add("sizes", "SelectV2", [mask, rest, closed], T=self.index)
+        mask = self._constant("is_open", static_size == -1, DataType.DT_BOOL)
+        static = self._constant("given", static_size, size.dtype)
+        sizes = self._add("sizes", "SelectV2", [mask, rest, static], T=self.index)
         self.node.inputs[2] = sizes
         self.node.attrs[OVERRIDE] = AttrValue("list(string)", ("size",))
 
@@ -64,5 +64,5 @@ class _SliceRewriter:
         return node.outputs[0]
 
     def _constant(self, name: str, value: np.ndarray, dtype: DataType) -> Tensor:
-        held = AttrValue("tensor", TensorValue(dtype, np.asarray(value)))
-        return self._add(name, "Const", [], dtype=AttrValue("type", dtype), value=held)
+        tensor = AttrValue("tensor", TensorValue(dtype, np.asarray(value)))
+        return self._add(name, "Const", [], dtype=AttrValue("type", dtype), value=tensor)

@@ -97,27 +97,27 @@ class MarkForCompilation:
             return []
         self.deadness = DeadnessAnalysis(self.graph)
         self.regions = _regions(self.graph)
-        found = self._attempt(indivisible_groups(self.graph))
-        self._name(found)
+        clusters = self._form_clusters(indivisible_groups(self.graph))
+        self._name_clusters(clusters)
         record(self.jit.options.settings, self.report)
-        return found
+        return clusters
 
-    def _attempt(self, groups: list[frozenset[Node]]) -> list[Cluster]:
+    def _form_clusters(self, groups: list[frozenset[Node]]) -> list[Cluster]:
         """Return clusters that hold whole groups; retry without the groups that no cluster can hold."""
         while True:
             self.report, self.clusters, self.enclosed = {}, {}, {}
             groups = [g for g in groups if not any(self._reason(node, enclosed=True) for node in g)]
             self.enclosed = {node: group for group in groups for node in group}
             candidates = self._candidates()
-            found: list[Cluster] = []
+            clusters: list[Cluster] = []
             if candidates or self.regions:
-                self._start(candidates)
-                self._contract()
-                found = self._chosen()
-            kept = [g for g in groups if self._encloses(found, g)]
-            if len(kept) == len(groups):
-                return found
-            groups = kept
+                self._build_clusters(candidates)
+                self._contract_all()
+                clusters = self._keep_large_enough()
+            enclosed_groups = [g for g in groups if self._encloses(clusters, g)]
+            if len(enclosed_groups) == len(groups):
+                return clusters
+            groups = enclosed_groups
 
     def _encloses(self, clusters: list[Cluster], group: frozenset[Node]) -> bool:
         holders = {id(self.clusters.get(node)) for node in group}
@@ -128,31 +128,33 @@ class MarkForCompilation:
     def _candidates(self) -> list[Node]:
         """Return the nodes that can be compiled, as far as the fuel lasts."""
         constants: set[Node] | None = None
-        wanted = expand(self.flags.tf_xla_ops_to_cluster) if self.flags.tf_xla_ops_to_cluster else None
+        included = expand(self.flags.tf_xla_ops_to_cluster) if self.flags.tf_xla_ops_to_cluster else None
         excluded = frozenset(self.flags.tf_xla_cluster_exclude_ops)
         fuel = self.flags.tf_xla_clustering_fuel
-        found: list[Node] = []
+        candidates: list[Node] = []
         for node in sorted(self.graph.nodes.values(), key=lambda n: n.id):
             if node.has_attr(REGION) or node.has_attr(COMPILED_KERNEL):
                 continue
-            why = self._reason(node, wanted, excluded, enclosed=node in self.enclosed)
-            if not why and node.is_stateful:
+            reason = self._reason(node, included, excluded, enclosed=node in self.enclosed)
+            if not reason and node.is_stateful:
                 if constants is None:
                     constants = set(BackwardsConstAnalysis(self.graph.library).run(self.graph).nodes)
-                why = "its result must be known while compiling, but it has an effect" if node in constants else ""
-            if not why and fuel <= 0:
-                why = "the fuel is used up: --tf_xla_clustering_fuel"
-            if why:
-                self.report[node.name] = ClusterReport(node.op, "", why)
+                reason = (
+                    "its result must be a compile-time constant, but it has side effects" if node in constants else ""
+                )
+            if not reason and fuel <= 0:
+                reason = "the fuel of --tf_xla_clustering_fuel is exhausted"
+            if reason:
+                self.report[node.name] = ClusterReport(node.op, "", reason)
             else:
                 fuel -= 1
-                found.append(node)
-        return found
+                candidates.append(node)
+        return candidates
 
     def _reason(
         self,
         node: Node,
-        wanted: frozenset[str] | None = None,
+        included: frozenset[str] | None = None,
         excluded: frozenset[str] = frozenset(),
         *,
         enclosed: bool = False,
@@ -161,26 +163,26 @@ class MarkForCompilation:
             return "it is an argument or a result"
         info = self.jit.info(node)
         if info is None:
-            return f"devices of type {device_type(node)} do not compile"
-        why = self._not_allowed(node, info)
-        if why:
-            return why
-        if (wanted is not None and node.op not in wanted) or node.op in excluded:
-            return "--tf_xla_ops_to_cluster or --tf_xla_cluster_exclude_ops leaves its op out"
+            return f"devices of type {device_type(node)} have no compilation device"
+        reason = self._policy_reason(node, info)
+        if reason:
+            return reason
+        if (included is not None and node.op not in included) or node.op in excluded:
+            return "--tf_xla_ops_to_cluster or --tf_xla_cluster_exclude_ops excludes its op"
         return self._checker(node, info, enclosed).reason(node)
 
-    def _not_allowed(self, node: Node, info: DeviceInfo) -> str:
+    def _policy_reason(self, node: Node, info: DeviceInfo) -> str:
         """Return the reason why policy forbids a compilation: neither the device nor the node asks for it."""
         if info.policy is Policy.ALWAYS and self.flags.tf_xla_compile_on_demand:
-            return "each op is compiled by itself: --tf_xla_compile_on_demand"
+            return "each op is compiled on its own: --tf_xla_compile_on_demand"
         if info.policy is Policy.ALWAYS or self._is_requested(node):
             return ""
         if info.policy is Policy.IF_ENABLED_GLOBALLY and self.jit.is_global:
             return ""
         if info.policy is Policy.IF_REQUESTED and self.jit.is_global:
             _warn_once()
-            return "on processors only what asks for it is clustered: --tf_xla_cpu_global_jit is not set"
-        return "clustering is off, and the node does not ask for it"
+            return "on CPUs, nodes are clustered only on request: --tf_xla_cpu_global_jit is not set"
+        return "clustering is off, and the node does not request it"
 
     @staticmethod
     def _is_requested(node: Node) -> bool:
@@ -190,19 +192,19 @@ class MarkForCompilation:
         """Return the checker for a node's device; explicitly marked nodes have one that admits slow ops too."""
         key = device_type(node) + "!" * self._is_requested(node) + "()" * enclosed
         if key not in self.checkers:
-            chosen = replace(ClusterFilter.all(), control_trigger=False) if self._is_requested(node) else info.filter
+            admitted = replace(ClusterFilter.all(), control_trigger=False) if self._is_requested(node) else info.filter
             if enclosed:
-                chosen |= ENCLOSING
+                admitted |= ENCLOSING
             self.checkers[key] = RecursiveCompilabilityChecker(
-                info, self.jit.options.engine.kernels, self.graph.library, chosen
+                info, self.jit.options.engine.kernels, self.graph.library, admitted
             )
-        found = self.checkers[key]
-        assert found is not None
-        return found
+        checker = self.checkers[key]
+        assert checker is not None
+        return checker
 
     # Clusters of one node
 
-    def _start(self, candidates: list[Node]) -> None:
+    def _build_clusters(self, candidates: list[Node]) -> None:
         order = topological_order(self.graph)
         self.ids = {node: i for i, node in enumerate(order)}
         self.cycles = GraphCycles(len(order))
@@ -218,12 +220,12 @@ class MarkForCompilation:
             for source in [*(t.node for t in node.inputs), *node.control_inputs]:
                 if source.op in _NEXT_ITERATIONS:
                     continue
-                # Seen from outside a loop is one node: a path may lead in, around and out
+                # From outside, a loop is a single node: a path may enter it, go around, and leave.
                 start = loop(source) if source.op in EXITS else self.ids[source]
                 end = loop(node) if node.op in ENTERS else self.ids[node]
                 self.cycles.insert_edge(start, end)
         for node in candidates:
-            self.clusters[node] = self._single(node)
+            self.clusters[node] = self._single_node_cluster(node)
         self.by_number = {cluster.number: cluster for cluster in self.clusters.values()}
         for name, nodes in self.regions.items():
             self._contract_region(name, nodes)
@@ -239,25 +241,25 @@ class MarkForCompilation:
         for other in rest:
             if not self.cycles.insert_edge(first, other):
                 self.cycles.insert_edge(other, first)
-            ends = (first, other) if self.cycles.has_edge(first, other) else (other, first)
-            kept = self.cycles.contract_edge(*ends)
-            if kept is None:
+            edge = (first, other) if self.cycles.has_edge(first, other) else (other, first)
+            merged = self.cycles.contract_edge(*edge)
+            if merged is None:
                 raise InvalidArgumentError(
-                    f"the region '{name}' cannot be compiled as one: what leaves it comes back into it",
+                    f"the region '{name}' cannot be compiled as one program: a path leaves it and returns to it",
                     node=nodes[0].name,
                     op=nodes[0].op,
-                    hint="take what is between into the region, or make two regions",
+                    hint="add the nodes in between to the region, or split it into two regions",
                 )
-            first = kept
+            first = merged
 
-    def _single(self, node: Node) -> Cluster:
-        ignore = self.flags.tf_xla_disable_deadness_safety_checks_for_debugging
+    def _single_node_cluster(self, node: Node) -> Cluster:
+        ignores_deadness = self.flags.tf_xla_disable_deadness_safety_checks_for_debugging
         return Cluster(
             self.ids[node],
             [node],
             0 if node.op in _TRIVIAL_OPS else 1,
             node.assigned_device or node.device,
-            0 if ignore else self.deadness.control(node),
+            0 if ignores_deadness else self.deadness.control(node),
             self._scope(node),
             self._is_requested(node),
             node.op in STRUCTURED,
@@ -275,21 +277,21 @@ class MarkForCompilation:
 
     # Contraction
 
-    def _contract(self) -> None:
-        self._loop(lambda a, b: any(n.op in _SHAPE_CONSUMERS for n in b.nodes))
-        self._loop(lambda a, b: not self._is_sink(b) and not self._is_counter(a))
-        self._loop(lambda a, b: True)
+    def _contract_all(self) -> None:
+        self._contract_edges(lambda a, b: any(n.op in _SHAPE_CONSUMERS for n in b.nodes))
+        self._contract_edges(lambda a, b: not self._is_sink(b) and not self._is_counter(a))
+        self._contract_edges(lambda a, b: True)
 
-    def _loop(self, wanted: Callable[[Cluster, Cluster], bool]) -> None:
+    def _contract_edges(self, is_candidate: Callable[[Cluster, Cluster], bool]) -> None:
         """Contract edges in post-order until none can be contracted."""
         changed = True
         while changed:
             changed = False
             for number in sorted(self.by_number, key=self.cycles.rank.__getitem__, reverse=True):
                 if number in self.by_number:
-                    changed |= self._contract_from(number, wanted)
+                    changed |= self._contract_from(number, is_candidate)
 
-    def _contract_from(self, number: int, wanted: Callable[[Cluster, Cluster], bool]) -> bool:
+    def _contract_from(self, number: int, is_candidate: Callable[[Cluster, Cluster], bool]) -> bool:
         """Contract edges that leave a cluster, again and again, since it gains edges as it grows."""
         changed = False
         tried: set[int] = set()
@@ -298,10 +300,10 @@ class MarkForCompilation:
             targets = [t for t in self.cycles.successors[number] if t in self.by_number and t not in tried]
             for target in sorted(targets, key=self.cycles.rank.__getitem__):
                 tried.add(target)
-                other = self.by_number[target]
-                kept = self._merge(source, other) if wanted(source, other) else None
-                if kept is not None:
-                    changed, number = True, kept
+                successor = self.by_number[target]
+                merged = self._merge(source, successor) if is_candidate(source, successor) else None
+                if merged is not None:
+                    changed, number = True, merged
                     break
             else:
                 return changed
@@ -309,17 +311,17 @@ class MarkForCompilation:
     def _merge(self, a: Cluster, b: Cluster) -> int | None:
         if not self._may_merge(a, b):
             return None
-        kept = self.cycles.contract_edge(a.number, b.number)
-        if kept is None:
+        merged = self.cycles.contract_edge(a.number, b.number)
+        if merged is None:
             return None
         del self.by_number[a.number], self.by_number[b.number]
-        big, small = (a, b) if len(a.nodes) >= len(b.nodes) else (b, a)
-        big.merge(small)
-        big.number = kept
-        self.by_number[kept] = big
-        for node in small.nodes:
-            self.clusters[node] = big
-        return kept
+        larger, smaller = (a, b) if len(a.nodes) >= len(b.nodes) else (b, a)
+        larger.merge(smaller)
+        larger.number = merged
+        self.by_number[merged] = larger
+        for node in smaller.nodes:
+            self.clusters[node] = larger
+        return merged
 
     def _may_merge(self, a: Cluster, b: Cluster) -> bool:
         if a.deadness != b.deadness or a.device != b.device:
@@ -328,8 +330,8 @@ class MarkForCompilation:
             return False
         if a.size + b.size > self.flags.tf_xla_max_cluster_size:
             return False
-        few, many = sorted((a.resources, b.resources), key=len)
-        return not few or not any(not self.unsafe.get(n, set()).isdisjoint(many) for n in few)
+        fewer, more = sorted((a.resources, b.resources), key=len)
+        return not fewer or not any(not self.unsafe.get(n, set()).isdisjoint(more) for n in fewer)
 
     @staticmethod
     def _is_sink(cluster: Cluster) -> bool:
@@ -353,56 +355,60 @@ class MarkForCompilation:
 
     # Results
 
-    def _chosen(self) -> list[Cluster]:
+    def _keep_large_enough(self) -> list[Cluster]:
         """Return the clusters that are kept, in the order of their first nodes."""
         clusters = {id(c): c for node in self.graph.nodes.values() if (c := self.clusters.get(node)) is not None}
-        found = []
+        chosen = []
         for cluster in clusters.values():
-            why = self._too_small(cluster)
-            if why:
-                self.report.update({n.name: ClusterReport(n.op, "", why) for n in cluster.nodes})
+            reason = self._size_reason(cluster)
+            if reason:
+                self.report.update({n.name: ClusterReport(n.op, "", reason) for n in cluster.nodes})
             else:
-                found.append(cluster)
-        return found
+                chosen.append(cluster)
+        return chosen
 
-    def _too_small(self, cluster: Cluster) -> str:
-        least = self.flags.tf_xla_min_cluster_size
-        if cluster.size >= least or cluster.has_control_flow or cluster.requested:
+    def _size_reason(self, cluster: Cluster) -> str:
+        min_size = self.flags.tf_xla_min_cluster_size
+        if cluster.size >= min_size or cluster.has_control_flow or cluster.requested:
             return ""
         if not cluster.size:
-            return "it computes nothing, and nothing next to it is compiled"
-        return f"its cluster would have {cluster.size} of at least {least} nodes: {self._border(cluster)}"
+            return "it computes nothing, and no adjacent node is compiled"
+        return f"its cluster would have {cluster.size} of at least {min_size} nodes: {self._growth_reason(cluster)}"
 
-    def _border(self, cluster: Cluster) -> str:
+    def _growth_reason(self, cluster: Cluster) -> str:
         """Return the reason why a cluster does not grow."""
         inside = set(cluster.nodes)
         for node in cluster.nodes:
             for source in [*(t.node for t in node.inputs), *node.control_inputs]:
                 if source not in inside and source in self.clusters:
-                    return f"'{source.name}' cannot join it ({self._obstacle(self.clusters[source], cluster)})"
-        return "nothing else next to it can be compiled"
+                    return f"'{source.name}' cannot join it ({self._merge_obstacle(self.clusters[source], cluster)})"
+        return "no other adjacent node can be compiled"
 
     def _border_of(self, node: Node) -> str:
         """Return the reason why a node that another one reads is in another cluster; empty if none is."""
-        own = self.clusters.get(node)
+        cluster = self.clusters.get(node)
         for source in dict.fromkeys(t.node for t in node.inputs):
             other = self.clusters.get(source)
-            if own is not None and other is not None and other is not own and not self._too_small(other):
-                return f"'{source.name}' is in another cluster, since {self._obstacle(other, own)}"
+            if cluster is not None and other is not None and other is not cluster and not self._size_reason(other):
+                return f"'{source.name}' is in another cluster, since {self._merge_obstacle(other, cluster)}"
         return ""
 
-    def _obstacle(self, a: Cluster, b: Cluster) -> str:
+    def _merge_obstacle(self, a: Cluster, b: Cluster) -> str:
         if a.deadness != b.deadness:
-            return "it runs under another condition"
+            return "it runs under a different condition"
         if a.device != b.device:
             return "it is on another device"
         if a.scope != b.scope and a.scope is not None and b.scope is not None:
             return "it is in another scope"
         if a.size + b.size > self.flags.tf_xla_max_cluster_size:
             return "the cluster would be too large"
-        return "the order of reads and writes would be lost" if not self._may_merge(a, b) else "it would be a cycle"
+        return (
+            "the order of reads and writes would be lost"
+            if not self._may_merge(a, b)
+            else "merging would create a cycle"
+        )
 
-    def _name(self, clusters: list[Cluster]) -> None:
+    def _name_clusters(self, clusters: list[Cluster]) -> None:
         members = [*(cluster.nodes for cluster in clusters), *self.regions.values()]
         for name, nodes in zip(cluster_names(self.graph, len(members)), members, strict=True):
             for node in nodes:
@@ -412,11 +418,11 @@ class MarkForCompilation:
 
 def _regions(graph: Graph) -> dict[str, list[Node]]:
     """Return the nodes of each region that the user marked, by the name of the region."""
-    found: dict[str, list[Node]] = {}
+    regions: dict[str, list[Node]] = {}
     for node in graph.nodes.values():
         if node.has_attr(REGION):
-            found.setdefault(node.attr(REGION), []).append(node)
-    return found
+            regions.setdefault(node.attr(REGION), []).append(node)
+    return regions
 
 
 _NUMBERS: WeakKeyDictionary[FunctionLibraryDefinition, int] = WeakKeyDictionary()  # the next for each library
@@ -444,7 +450,7 @@ def _warn_once() -> None:
     global _warned
     if not _warned:
         _warned = True
-        _LOG.warning("clustering is on, but not for processors: add --tf_xla_cpu_global_jit to TF_XLA_FLAGS")
+        _LOG.warning("clustering is on, but not for CPUs: add --tf_xla_cpu_global_jit to TF_XLA_FLAGS")
 
 
 def mark_for_compilation(jit: JitOptions) -> None:

@@ -41,16 +41,16 @@ class _Declustering:
         self._reduce_recompilation()
         self._drop_shape_readers()
 
-    def _leave(self, node: Node, why: str) -> None:
+    def _remove_from_cluster(self, node: Node, reason: str) -> None:
         del node.attrs[CLUSTER]
-        record(self.jit.options.settings, {node.name: ClusterReport(node.op, "", why)})
+        record(self.jit.options.settings, {node.name: ClusterReport(node.op, "", reason)})
 
     # 1
 
     def _reduce_copies(self) -> None:
         for node in reversed(topological_order(self.graph)):
             if node.has_attr(CLUSTER) and device_type(node) != "CPU" and self._is_for_host(node):
-                self._leave(node, "only the host needs its result")
+                self._remove_from_cluster(node, "only the host needs its result")
 
     def _is_for_host(self, node: Node) -> bool:
         users = [user for user in self.users.get(node, ()) if node in (t.node for t in user.inputs)]
@@ -60,35 +60,37 @@ class _Declustering:
         if user.has_attr(CLUSTER):
             return False
         try:
-            found, _ = self.kernels.find_kernel_registration(device_type(user), user.op, user.attrs)
+            registration, _ = self.kernels.find_kernel_registration(device_type(user), user.op, user.attrs)
         except OpError:
             return False
-        if found is None:
+        if registration is None:
             return False
         ranges = [name_ranges(args, user.attrs) for args in (user.op_def.input_arg, user.op_def.output_arg)]
-        inputs, _ = memory_types_for_node(found.kernel_def, user.op_def, *ranges)
+        inputs, _ = memory_types_for_node(registration.kernel_def, user.op_def, *ranges)
         return all(m is MemoryType.HOST for t, m in zip(user.inputs, inputs, strict=True) if t.node is node)
 
     # 2
 
     def _reduce_recompilation(self) -> None:
-        found = BackwardsConstAnalysis(self.graph.library).run(self.graph).nodes
+        constants = BackwardsConstAnalysis(self.graph.library).run(self.graph).nodes
         for node in topological_order(self.graph):
             if (
-                node in found
+                node in constants
                 and node.has_attr(CLUSTER)
                 and self._depends_on_outside(node)
                 and not self._would_close_cycle(node)
             ):
                 self._copy_constants(node)
-                self._leave(node, "its result must be known while compiling, and depends on data from outside")
+                self._remove_from_cluster(
+                    node, "its result must be a compile-time constant, but depends on data from outside the cluster"
+                )
 
     def _depends_on_outside(self, node: Node) -> bool:
         """Return True if a node without side effects has a kernel and an operand from outside of its cluster."""
         if node.is_stateful or not node.inputs or not self._has_kernel(node):
             return False
-        own = node.attr(CLUSTER)
-        return any(not (t.node.has_attr(CLUSTER) and t.node.attr(CLUSTER) == own) for t in node.inputs)
+        cluster = node.attr(CLUSTER)
+        return any(not (t.node.has_attr(CLUSTER) and t.node.attr(CLUSTER) == cluster) for t in node.inputs)
 
     def _has_kernel(self, node: Node) -> bool:
         try:
@@ -98,11 +100,11 @@ class _Declustering:
 
     def _would_close_cycle(self, node: Node) -> bool:
         """Return True if moving a node out would close a cycle with its cluster; its constants can be copied."""
-        own = node.attr(CLUSTER)
+        cluster = node.attr(CLUSTER)
         constants = {t.node for t in node.inputs if _is_constant(t.node)}
         starts = [s for s in [*(t.node for t in node.inputs), *node.control_inputs] if s not in constants]
-        before = reachable_backward(starts)
-        return any(other.has_attr(CLUSTER) and other.attr(CLUSTER) == own for other in before)
+        ancestors = reachable_backward(starts)
+        return any(other.has_attr(CLUSTER) and other.attr(CLUSTER) == cluster for other in ancestors)
 
     def _copy_constants(self, node: Node) -> None:
         """Copy the constants that a node reads out of its cluster."""
@@ -117,13 +119,13 @@ class _Declustering:
 
     def _drop_shape_readers(self) -> None:
         for node in reversed(topological_order(self.graph)):
-            if node.op in _SHAPE_READERS and node.has_attr(CLUSTER) and not self._is_read_inside(node):
-                self._leave(node, "nothing in its cluster reads the shape")
+            if node.op in _SHAPE_READERS and node.has_attr(CLUSTER) and not self._must_stay(node):
+                self._remove_from_cluster(node, "nothing in its cluster reads the shape")
 
-    def _is_read_inside(self, node: Node) -> bool:
-        own = node.attr(CLUSTER)
-        inside = any(u.has_attr(CLUSTER) and u.attr(CLUSTER) == own for u in self.users.get(node, ()))
-        return inside or not self._has_kernel(node)
+    def _must_stay(self, node: Node) -> bool:
+        cluster = node.attr(CLUSTER)
+        is_read = any(u.has_attr(CLUSTER) and u.attr(CLUSTER) == cluster for u in self.users.get(node, ()))
+        return is_read or not self._has_kernel(node)
 
 
 def _users(graph: Graph) -> dict[Node, dict[Node, None]]:

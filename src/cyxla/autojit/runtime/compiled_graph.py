@@ -69,26 +69,26 @@ class CompiledGraph:
             The graph cannot be compiled, or reads a variable that has no value; the message names the node.
         """
         if not self._resources:
-            program = self._program(args, {})
+            program = self._find_program(args, {})
             return program.results(args, program.run(args))
-        found, locks = self._variables.of(step.resource_manager, [args[i] for i in self._resources])
-        variables = dict(zip(self._resources, found, strict=True))
+        resource_variables, locks = self._variables.of(step.resource_manager, [args[i] for i in self._resources])
+        variables = dict(zip(self._resources, resource_variables, strict=True))
         values: list[Any] = list(args)
         with HeldLocks(locks):
             for i, variable in variables.items():
                 values[i] = variable.read()
-            program = self._program(values, variables)
+            program = self._find_program(values, variables)
             results = program.run(values)
             program.write_back(variables, results)
         return program.results(args, results)
 
-    def _program(self, values: Sequence[Array | None], variables: Mapping[int, Var]) -> Program:
+    def _find_program(self, values: Sequence[Array | None], variables: Mapping[int, Var]) -> Program:
         """Return the program for arguments of this signature, which includes the values of constants."""
-        known = tuple([value_key(values[i]) for i in self._constants])
+        constants = tuple([value_key(values[i]) for i in self._constants])
         shapes = tuple([None if v is None else v.shape for v in values])
-        key = (shapes, known, tuple([v.dtype for v in variables.values()]))
-        found = self._programs.get(key)
-        return self._compile(key, values, variables) if found is None else found
+        key = (shapes, constants, tuple([v.dtype for v in variables.values()]))
+        program = self._programs.get(key)
+        return self._compile(key, values, variables) if program is None else program
 
     def _compile(self, key: Any, values: Sequence[Array | None], variables: Mapping[int, Var]) -> Program:
         with self._lock, without_collections():

@@ -20,7 +20,7 @@ from cyxla.core.runtime.engine import Engine, Runner
 Array = np.ndarray[Any, Any]
 
 _HANDLE_OPS = frozenset({"VarHandleOp", "_VarHandlesOp", "_XlaAotOnlyVarHandleOp"})  # they stay on the host
-_ON_HOST = "it gives a handle, which stays on the host"
+_ON_HOST = "it produces a resource handle, which stays on the host"
 
 
 class CompiledRunner(Runner):
@@ -31,8 +31,8 @@ class CompiledRunner(Runner):
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
         """Run the graph and return the values of the ``_Retval`` nodes in order."""
-        made = [] if self._handles is None else self._handles.run(step, [])
-        return self.compiled.run(step, [*args, *made])
+        handles = [] if self._handles is None else self._handles.run(step, [])
+        return self.compiled.run(step, [*args, *handles])
 
 
 def prepare_compiled(engine: Engine, graph: Graph) -> Runner:
@@ -49,14 +49,14 @@ def split_handles(graph: Graph) -> tuple[Graph, Graph]:
     """Split a graph into one that produces the handles of variables, and the rest, which takes them as arguments."""
     cluster, handles = copy_graph(graph), Graph(graph.library)
     count = sum(node.op == "_Arg" for node in cluster.nodes.values())
-    number = 0
+    index = 0
     for node in [n for n in cluster.nodes.values() if n.op in _HANDLE_OPS]:
-        outside = handles.add_node(_without_controls(node.node_def))
+        handle_node = handles.add_node(_without_controls(node.node_def))
         for tensor in node.outputs:
-            arg = _add(cluster, f"{node.name}/handle", "_Arg", [], count + number)
+            arg = _add(cluster, f"{node.name}/handle", "_Arg", [], count + index)
             replace_tensor(cluster, tensor, arg.outputs[0])
-            _add(handles, f"{node.name}/retval", "_Retval", [outside.outputs[tensor.index].name], number)
-            number += 1
+            _add(handles, f"{node.name}/retval", "_Retval", [handle_node.outputs[tensor.index].name], index)
+            index += 1
         _drop(cluster, node)
     return handles, cluster
 

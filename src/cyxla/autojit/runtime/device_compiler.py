@@ -168,20 +168,20 @@ class XlaCompilationCache(ResourceBase):
             entry.requests += 1
             if entry.state is CompileState.COMPILED and entry.program is not None:
                 return entry.program
-            wanted = entry.state is CompileState.UNCOMPILED and should_compile(
+            compile_now = entry.state is CompileState.UNCOMPILED and should_compile(
                 mode, stats, entry.requests, always_defer=always_defer
             )
-            if mode is CompileMode.ASYNC and wanted:
+            if mode is CompileMode.ASYNC and compile_now:
                 entry.state = CompileState.COMPILING
         if mode is CompileMode.ASYNC:
-            if wanted:
+            if compile_now:
                 submit(lambda: self._compile_in_background(entry, stats, build))
-            return self._finished(entry)
-        if wanted or entry.state is not CompileState.UNCOMPILED:
+            return self._program_of(entry)
+        if compile_now or entry.state is not CompileState.UNCOMPILED:
             with entry.lock:  # a second request waits for the first
                 if entry.state is CompileState.UNCOMPILED:
                     self._compile(entry, stats, build)
-        return self._finished(entry)
+        return self._program_of(entry)
 
     def _new_entry(self, key: Hashable) -> Entry:
         """Add a signature, after dropping the uncompiled ones if there are more than `MAX_UNCOMPILED`."""
@@ -192,7 +192,7 @@ class XlaCompilationCache(ResourceBase):
         return entry
 
     @staticmethod
-    def _finished(entry: Entry) -> Program | None:
+    def _program_of(entry: Entry) -> Program | None:
         if entry.state is CompileState.COMPILED and entry.error is not None:
             raise entry.error
         return entry.program
@@ -222,11 +222,11 @@ class XlaCompilationCache(ResourceBase):
     def compiler(self, library: FunctionLibraryDefinition) -> XlaCompiler:
         """Return the compiler for the functions of a library."""
         with self._compiling:
-            known = self._compilers.get(id(library))
-            if known is None:
+            compiler = self._compilers.get(id(library))
+            if compiler is None:
                 options = XlaCompilerOptions(compilation_device_of(self.platform), library, rewrite=specialize)
-                known = self._compilers[id(library)] = XlaCompiler(options)
-            return known
+                compiler = self._compilers[id(library)] = XlaCompiler(options)
+            return compiler
 
     def compile_function(
         self, library: FunctionLibraryDefinition, function: NameAttrList, args: Sequence[Argument]

@@ -38,51 +38,51 @@ class Program:
         """Run the executable on the values of all arguments, and return its results: outputs and variable updates."""
         if self.executable is None:
             return ()
-        found = self.executable.run([values[i] for i in self.result.input_mapping])
-        return found if isinstance(found, tuple) else (found,)
+        results = self.executable.run([values[i] for i in self.result.input_mapping])
+        return results if isinstance(results, tuple) else (results,)
 
-    def write_back(self, variables: Sequence[Var | None] | Mapping[int, Var], found: Sequence[Array]) -> None:
+    def write_back(self, variables: Sequence[Var | None] | Mapping[int, Var], values: Sequence[Array]) -> None:
         """Assign the variables their new values."""
         for update in self.result.resource_updates:
             variable = variables[update.input_index]
             if variable is not None and update.modified:
                 variable.dtype = update.dtype
-                variable.assign(found[update.tuple_indices[0]])
+                variable.assign(values[update.tuple_indices[0]])
 
-    def results(self, args: Sequence[Array], found: Sequence[Array]) -> list[Array]:
+    def results(self, args: Sequence[Array], values: Sequence[Array]) -> list[Array]:
         """Return the results of the graph in order."""
         if self._is_plain:
-            return list(found[: len(self.result.outputs)])
-        return [self._output(output, args, found) for output in self.result.outputs]
+            return list(values[: len(self.result.outputs)])
+        return [self._output(output, args, values) for output in self.result.outputs]
 
     @staticmethod
-    def _output(output: Output, args: Sequence[Array], found: Sequence[Array]) -> Array:
+    def _output(output: Output, args: Sequence[Array], values: Sequence[Array]) -> Array:
         if output.input_index >= 0:
             return args[output.input_index]
         if output.value is not None:
-            known: Array = output.value
-            return known
-        value: Array = found[output.tuple_indices[0]]
-        return output.trim([found[k] for k in output.tuple_indices]) if output.dynamic else value
+            constant: Array = output.value
+            return constant
+        result: Array = values[output.tuple_indices[0]]
+        return output.trim([values[k] for k in output.tuple_indices]) if output.dynamic else result
 
 
 class Variables:
     """The variables of a kernel's handles, looked up again only if a handle or the set of resources has changed."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_cached",)
 
     def __init__(self) -> None:
-        self._known: tuple[ResourceMgr | None, int, list[Array], list[Var], list[RLock]] = (None, 0, [], [], [])
+        self._cached: tuple[ResourceMgr | None, int, list[Array], list[Var], list[RLock]] = (None, 0, [], [], [])
 
     def of(self, manager: ResourceMgr, handles: list[Array]) -> tuple[list[Var], list[RLock]]:
         """Return the variables in the order of their handles, and their locks, each once, in a global order."""
-        known_manager, removals, known, variables, locks = self._known
-        if known_manager is manager and removals == manager.removals and all(map(is_, known, handles)):
+        cached_manager, removals, cached_handles, variables, locks = self._cached
+        if cached_manager is manager and removals == manager.removals and all(map(is_, cached_handles, handles)):
             return variables, locks
         removals = manager.removals  # read before the look-up, so that a concurrent removal is noticed
         variables = [variable_of(manager, handle) for handle in handles]
         locks = [v.lock for v in sorted(set(variables), key=id)]
-        self._known = (manager, removals, list(handles), variables, locks)
+        self._cached = (manager, removals, list(handles), variables, locks)
         return variables, locks
 
 
@@ -105,15 +105,15 @@ class HeldLocks:
 
 def variable_of(manager: ResourceMgr, handle: Array) -> Var:
     """Return the variable of a handle; it is created without a value if it does not exist."""
-    found: ResourceHandle = handle.item()
-    if isinstance(found.resource, Var):
-        return found.resource
-    dtype = found.dtypes_and_shapes[0][0] if found.dtypes_and_shapes else DataType.DT_INVALID
-    made: Var = manager.lookup_or_create(found.container, found.name, Var, lambda: Var(dtype))
-    return made
+    resource_handle: ResourceHandle = handle.item()
+    if isinstance(resource_handle.resource, Var):
+        return resource_handle.resource
+    dtype = resource_handle.dtypes_and_shapes[0][0] if resource_handle.dtypes_and_shapes else DataType.DT_INVALID
+    variable: Var = manager.lookup_or_create(resource_handle.container, resource_handle.name, Var, lambda: Var(dtype))
+    return variable
 
 
-def locked(variables: Sequence[Var | None]) -> HeldLocks:
+def hold_locks(variables: Sequence[Var | None]) -> HeldLocks:
     """Return a context manager that holds the locks of variables, each once, in a global order."""
     return HeldLocks([variable.lock for variable in sorted({v for v in variables if v is not None}, key=id)])
 

@@ -82,26 +82,26 @@ def register_device_kernels(device_type: str, jit_device: str, kernels: KernelRe
         _with_kernels.add((device_type, id(target)))
     with directly():
         register_kernels(device_type)
-        made = _register_host_kernels(device_type, target)
-        return made + register_on_demand(device_type, jit_device, HOST_OPS, target)
+        count = _register_host_kernels(device_type, target)
+        return count + register_on_demand(device_type, jit_device, HOST_OPS, target)
 
 
 def _register_host_kernels(device_type: str, target: KernelRegistry) -> int:
-    made = 0
+    count = 0
     for op in sorted(HOST_OPS):
         for row in target.registrations(op):
             if row.kernel_def.device_type == "CPU":
                 target.register(replace(row.kernel_def, device_type=device_type), row.factory, row.class_name)
-                made += 1
-    return made
+                count += 1
+    return count
 
 
 def register_devices(registry: DeviceFactoryRegistry | None = None) -> None:
     """Add the built-in factories."""
     target = DeviceFactoryRegistry.global_() if registry is None else registry
-    known = {entry.device_type for entry in target.entries()}
+    registered = {entry.device_type for entry in target.entries()}
     rows = ((XLA_CPU, "cpu", DEFAULT_PRIORITY), (XLA_INTERPRETER, "interpreter", INTERPRETER_PRIORITY))
     for device_type, platform, priority in rows:
-        if device_type not in known:
+        if device_type not in registered:
             factory = XlaDeviceFactory(compilation_device_of(platform), platform, always=False)
             target.register(device_type, factory, priority)

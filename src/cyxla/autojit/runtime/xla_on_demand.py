@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.autojit.devices import REGISTRY
 from cyxla.autojit.runtime.device_compiler import CompileMode, XlaCompilationCache, build_compilation_cache
-from cyxla.autojit.runtime.launch import Program, describe, describe_variable, locked, variable_of
+from cyxla.autojit.runtime.launch import Program, describe, describe_variable, hold_locks, variable_of
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.node_def import NodeDef
@@ -47,7 +47,7 @@ class XlaCompileOnDemandOp(OpKernel):
             variable_of(ctx.resource_manager, x) if t is DataType.DT_RESOURCE else None
             for x, t in zip(inputs, self.input_types, strict=True)
         ]
-        with locked(variables):
+        with hold_locks(variables):
             values: list[Any] = [x if v is None else v.read() for x, v in zip(inputs, variables, strict=True)]
             args = [
                 describe(value, t.base, constant=i in self._constant) if v is None else describe_variable(v, value)
@@ -61,9 +61,9 @@ class XlaCompileOnDemandOp(OpKernel):
             key = (self.type_string, self._text)
             program = cache.compile_if_needed(key, tuple(a.key for a in args), build, CompileMode.STRICT)
             assert program is not None
-            found = program.run(values)
-            program.write_back(variables, found)
-        for i, value in enumerate(program.results(inputs, found)):
+            results = program.run(values)
+            program.write_back(variables, results)
+        for i, value in enumerate(program.results(inputs, results)):
             ctx.set_output(i, value)
 
     def _graph_of_node(self, cache: XlaCompilationCache) -> Graph:
@@ -96,12 +96,12 @@ class XlaCompileOnDemandOp(OpKernel):
 def register_on_demand(device_type: str, jit_device: str, without: Collection[str], target: KernelRegistry) -> int:
     """Register the kernel for all ops that compile for a device, except those in `without`; return their number."""
     registry = XlaOpRegistry.global_()
-    hidden = {
+    compilation_only = {
         op for op in registry.get_all_registered_ops() if all(r.compilation_only for r in registry.registrations(op))
     }
-    made = 0
+    count = 0
     for kernel_def in registry.device_kernels(jit_device, target):
-        if kernel_def.op not in without and kernel_def.op not in hidden:
+        if kernel_def.op not in without and kernel_def.op not in compilation_only:
             target.register(replace(kernel_def, device_type=device_type), XlaCompileOnDemandOp, "XlaCompileOnDemandOp")
-            made += 1
-    return made
+            count += 1
+    return count

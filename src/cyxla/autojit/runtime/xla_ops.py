@@ -21,7 +21,15 @@ from cyxla.autojit.runtime.device_compiler import (
     depends_on_arguments,
     is_unsupported,
 )
-from cyxla.autojit.runtime.launch import HeldLocks, Program, Variables, describe, describe_variable, locked, value_key
+from cyxla.autojit.runtime.launch import (
+    HeldLocks,
+    Program,
+    Variables,
+    describe,
+    describe_variable,
+    hold_locks,
+    value_key,
+)
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
@@ -72,15 +80,15 @@ class _CompilingKernel(OpKernel):
     def variables(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> tuple[list[Var | None], HeldLocks]:
         """Return the variable of each input, None for other values, and a context manager that holds their locks."""
         first = len(inputs) - self.resources
-        found, locks = self._variables.of(ctx.resource_manager, list(inputs[first:]))
-        return [*(None,) * first, *found], HeldLocks(locks)
+        resource_variables, locks = self._variables.of(ctx.resource_manager, list(inputs[first:]))
+        return [*(None,) * first, *resource_variables], HeldLocks(locks)
 
     def signature(self, values: Sequence[Array | None], variables: Sequence[Var | None]) -> Hashable:
         """Return the key of the program for these inputs: shapes, values of constants, and types of variables."""
         constants = self.constants
-        known = tuple([(v.shape, value_key(v)) for v in values[:constants] if v is not None])
+        constant_keys = tuple([(v.shape, value_key(v)) for v in values[:constants] if v is not None])
         shapes = tuple([None if v is None else v.shape for v in values[constants:]])
-        return known, shapes, tuple([v.dtype for v in variables if v is not None]) if self.resources else ()
+        return constant_keys, shapes, tuple([v.dtype for v in variables if v is not None]) if self.resources else ()
 
     def arguments(self, values: Sequence[Any], variables: Sequence[Var | None]) -> list[Argument]:
         """Return the compiler's descriptions of the inputs."""
@@ -164,10 +172,10 @@ class ClosureStore:
         InternalError
             There is no closure under the key: it was removed before.
         """
-        found = self._closures.pop(key, None)
-        if found is None:
-            raise InternalError(f"there is no compiled closure under the key {key!r}: it can be run once only")
-        return found
+        closure = self._closures.pop(key, None)
+        if closure is None:
+            raise InternalError(f"there is no compiled closure under the key {key!r}: it can be run only once")
+        return closure
 
     def __len__(self) -> int:
         return len(self._closures)
@@ -186,8 +194,8 @@ class XlaCompileOp(_CompilingKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         """Read the variables and find the program for them."""
         inputs = [ctx.input(i) for i in range(ctx.num_inputs)]
-        variables, held = self.variables(ctx, inputs)
-        with held:
+        variables, locks = self.variables(ctx, inputs)
+        with locks:
             values = [a if v is None else v.read() for a, v in zip(inputs, variables, strict=True)]
         program = self.program(ctx, values, variables, lazy=not self.must_compile)
         key = b"" if program is None else CLOSURES.produce(Closure(program, variables, values, self.constants))
@@ -206,10 +214,10 @@ class XlaRunOp(OpKernel):
         inputs = [ctx.input(i) for i in range(ctx.num_inputs - 1)]
         args = [*closure.values[: closure.constants], *inputs]
         values = [a if v is None else k for a, v, k in zip(args, closure.variables, closure.values, strict=True)]
-        found = closure.program.run(values)
-        with locked(closure.variables):
-            closure.program.write_back(closure.variables, found)
-        for i, value in enumerate(closure.program.results(args, found)):
+        results = closure.program.run(values)
+        with hold_locks(closure.variables):
+            closure.program.write_back(closure.variables, results)
+        for i, value in enumerate(closure.program.results(args, results)):
             ctx.set_output(i, value)
 
 
@@ -243,15 +251,15 @@ class XlaLaunchOp(_CompilingKernel):
         if not self.resources:
             program = self.program(ctx, inputs, (), lazy=self.lazy)
             return None if program is None else program.results(inputs, program.run(inputs))
-        variables, held = self.variables(ctx, inputs)
-        with held:
+        variables, locks = self.variables(ctx, inputs)
+        with locks:
             values = [a if v is None else v.read() for a, v in zip(inputs, variables, strict=True)]
             program = self.program(ctx, values, variables, lazy=self.lazy)
             if program is None:
                 return None
-            found = program.run(values)
-            program.write_back(variables, found)
-        return program.results(inputs, found)
+            results = program.run(values)
+            program.write_back(variables, results)
+        return program.results(inputs, results)
 
     def _call_function(self, ctx: OpKernelContext, inputs: list[Any]) -> list[Array]:
         if self._handle is None:
@@ -270,7 +278,7 @@ class XlaMergeOp(OpKernel):
 def _check_numerics(name: str, values: Sequence[Array]) -> None:
     for i, value in enumerate(values):
         if value.dtype.kind in "fc" and not np.isfinite(value).all():
-            raise InvalidArgumentError(f"value {i} at the border of '{name}' holds NaN or infinity")
+            raise InvalidArgumentError(f"value {i} at the boundary of '{name}' contains NaN or infinity")
 
 
 _registered: set[str] = set()

@@ -193,7 +193,7 @@ class XlaOpRegistry:
         """
         with self.lock:
             if name in self._backends:
-                raise AlreadyExistsError(f"the XLA backend {name} is registered already")
+                raise AlreadyExistsError(f"the XLA backend {name} is already registered")
             self._backends[name] = XlaBackend(name, tuple(types), op_filter)
 
     def is_backend_registered(self, name: str) -> bool:

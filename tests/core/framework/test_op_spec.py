@@ -85,7 +85,7 @@ BAD_ATTRS = [
     ("a: list(int", "expected '\\)'"),
     ("a: list(int) = 3", "expected '\\['"),
     ("a: list(int) = [3", "expected ',' or '\\]'"),
-    ("T: {}", "allows nothing"),
+    ("T: {}", "allows no value"),
     ("T: {float half}", "expected ',' or '}'"),
     ("T: {float, number}", "number"),
     ("T: {'a', float}", "quoted string"),

@@ -295,7 +295,7 @@ FAULTS = [
     ({"attr": {"k": AttrValue("list(int)", (1,))}}, "declared type is int"),
     ({"attr": {"L": AttrValue("list(type)", (DataType.DT_FLOAT_REF,)), "k": AttrValue("int", 1)}}, "reference"),
     ({"attr": {"foo": AttrValue("int", 1), "k": AttrValue("int", 1)}}, "'foo'"),
-    ({"attr": {"N": AttrValue("int", 2**40), "k": AttrValue("int", 1)}}, "no number of arguments"),
+    ({"attr": {"N": AttrValue("int", 2**40), "k": AttrValue("int", 1)}}, "not a valid number of arguments"),
     ({"input": ["a", "^f", "b", "c", "d", "e"]}, "comes after a control input"),
     ({"input": ["a", "b"]}, "has 2 data inputs"),
 ]

@@ -26,7 +26,7 @@ def test_keys():
     "key", ["", "a;b;c", f"{CPU};xyz;{CPU};e;0:0", f"{CPU};1;nowhere;e;0:0", f"{CPU};1;{CPU};e;00"]
 )
 def test_bad_keys(key):
-    with pytest.raises(InvalidArgumentError, match="is no key of a rendezvous"):
+    with pytest.raises(InvalidArgumentError, match="is not a valid rendezvous key"):
         parse_key(key)
 
 

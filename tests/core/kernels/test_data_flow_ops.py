@@ -99,8 +99,8 @@ def closed(script):
 
 BAD_STACKS = [
     (too_many, r"its max_size is 1"),
-    (of_another_type, "holds float, the op is for int32"),
-    (popped_as_another_type, "holds float, the op is for int32"),
+    (of_another_type, "holds float, but the op is declared for int32"),
+    (popped_as_another_type, "holds float, but the op is declared for int32"),
     (empty, "is empty"),
     (closed, "was closed"),
 ]
@@ -283,7 +283,7 @@ def test_optionals():
         apply_op("OptionalGetValue", some, output_types=["int32", "int32"], output_shapes=[[], [1]])
     with pytest.raises(InvalidArgumentError, match="component 1 has the shape"):
         apply_op("OptionalGetValue", some, output_types=["float", "int32"], output_shapes=[[], [2]])
-    with pytest.raises(InvalidArgumentError, match="no optional"):
+    with pytest.raises(InvalidArgumentError, match="not an optional"):
         apply_op("OptionalHasValue", np.array(3, object))
 
 

@@ -218,7 +218,7 @@ def call(types, results, **attrs):
 
 
 @pytest.mark.parametrize("types, results, message", [
-    (["float", "float"], ["float"],          "takes 1 arguments, 2 were given"),
+    (["float", "float"], ["float"],          "takes 1 arguments, but 2 were given"),
     (["int32"],          ["float"],          "argument 0 of function 'f' is float, but a value of int32"),
     (["float"],          ["float", "float"], "has 2 outputs, but its function returned 1"),
     (["float"],          ["int32"],          "output 0 of PartitionedCall is int32, but its function returned float32"),

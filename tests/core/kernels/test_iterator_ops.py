@@ -42,7 +42,7 @@ def test_elements_come_one_by_one_and_end(made):
 
 def test_an_iterator_without_elements(made):
     session, _, parts = made
-    with pytest.raises(FailedPreconditionError, match="nothing to take"):
+    with pytest.raises(FailedPreconditionError, match="no dataset yet"):
         session.run(parts)
 
 
@@ -50,7 +50,7 @@ def test_an_iterator_without_elements(made):
     (([1.0, 2.0],),                  "the element has 1 components, 2 are declared"),
     ((np.float64([1, 2]), "a"),      "component 0 is an array of float64, but float is declared"),
     (([1.0, 2.0, 3.0], "a"),         r"component 0 has shape \[3\], but \[2\] is declared"),
-    (([1.0, 2.0], 7),                "component 1: 7 is no string"),
+    (([1.0, 2.0], 7),                "component 1: 7 is not a string"),
 ])  # fmt: skip
 def test_elements_that_do_not_fit(made, element, message):
     session, iterator, parts = made

@@ -88,7 +88,7 @@ def test_fewer_bits():
 REFUSALS = [
     ("QuantizeV2", (X, F32(1), F32(0)), {"T": "qint8"}, "must not exceed"),
     ("QuantizeV2", (X, F32(0), F32(1)), {"T": "qint8", "round_mode": "HALF_TO_EVEN"}, "for mode SCALED"),
-    ("Requantize", (Q, F32(0), F32(1), F32(1), F32(2)), {"Tinput": "qint32", "out_type": "quint8"}, "wanted range"),
+    ("Requantize", (Q, F32(0), F32(1), F32(1), F32(2)), {"Tinput": "qint32", "out_type": "quint8"}, "requested range"),
 ]  # fmt: skip
 
 

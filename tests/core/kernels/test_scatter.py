@@ -83,8 +83,8 @@ BAD = [
     (lambda: scatter(np.ones(()), np.array([0]), np.ones(1), "add"), "a scalar has no rows"),
     (lambda: scatter(np.ones((3, 2)), np.array([0]), np.ones((1, 3)), "add"), "one row of the target"),
     (lambda: scatter_nd(np.ones(3), np.array([[3]]), np.ones(1), "add"), r"\[3\] lies outside of the shape \[3\]"),
-    (lambda: scatter_nd(np.ones(3), np.array([[0, 0]]), np.ones(1), "add"), "in a target of rank 1"),
-    (lambda: scatter_nd(np.ones(3), np.array(0), np.ones(1), "add"), "indices are a scalar"),
+    (lambda: scatter_nd(np.ones(3), np.array([[0, 0]]), np.ones(1), "add"), "for a target of rank 1"),
+    (lambda: scatter_nd(np.ones(3), np.array(0), np.ones(1), "add"), "at least one dimension"),
     (lambda: scatter_nd(np.ones((3, 2)), np.array([[0]]), np.ones((1, 1)), "add"), "one slice of the target"),
 ]
 
@@ -133,13 +133,13 @@ def test_strided_slices(begin, end, strides, bits, meant):
 
 
 BAD_SLICES = [
-    ([0], [1], [0], {}, "which leads nowhere"),
+    ([0], [1], [0], {}, "must not be 0"),
     ([3], [4], [1], {"shrink": 1}, "lies outside of dimension 0"),
     ([-4], [4], [1], {"shrink": 1}, "lies outside of dimension 0"),
-    ([0], [1], [-1], {"shrink": 1}, "takes a single element"),
+    ([0], [1], [-1], {"shrink": 1}, "selects a single element"),
     ([0, 3], [0, 0], [1, 1], {"new": 1, "shrink": 2}, "= 3 lies outside of dimension 0"),
     ([0, 5], [0, 0], [1, 1], {"ellipsis": 1, "shrink": 2}, "begin\\[1\\] = 5 lies outside of dimension 2"),
-    ([0, 0], [1, 1], [1, 1], {"ellipsis": 3}, "more than one entry"),
+    ([0, 0], [1, 1], [1, 1], {"ellipsis": 3}, "more than one bit"),
     ([0] * 4, [1] * 4, [1] * 4, {}, "the input has 3"),
     ([0, 1], [1], [1], {}, "one length"),
 ]

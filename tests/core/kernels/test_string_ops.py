@@ -100,7 +100,7 @@ def test_tensors_in_templates(value, want):
 
 def test_all_of_a_tensor():
     assert text("StringFormat", [np.arange(8)], template="{}", placeholder="{}", summarize=-1) == ["[0 1 2 3 4 5 6 7]"]
-    with pytest.raises(InvalidArgumentError, match="places"):
+    with pytest.raises(InvalidArgumentError, match="placeholders"):
         apply_op("StringFormat", [np.arange(8)], template="none")
 
 
@@ -124,7 +124,7 @@ def test_a_table():
         session.run(fill)
     assert session.run(found).tolist() == [[2], [-1]]
     assert int(session.run(size)) == 2
-    with pytest.raises(FailedPreconditionError, match="filled already"):
+    with pytest.raises(FailedPreconditionError, match="already filled"):
         session.run(other)
     with pytest.raises(InvalidArgumentError, match="the op is for"):
         session.run(wrong)

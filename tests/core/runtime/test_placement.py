@@ -166,7 +166,7 @@ def test_colocated_nodes_with_different_requests(ext):
             handle = apply_op("VarHandleOp", dtype="float", shape=[], name="v")
         with graph.device("/cpu:0"):
             apply_op("ReadVariableOp", handle, dtype="float", name="read")
-    with pytest.raises(InvalidArgumentError, match="node 'read' can be put on no device"):
+    with pytest.raises(InvalidArgumentError, match="node 'read' cannot be placed on any device"):
         place(graph.copy(), ext, ["CPU", "CPU"], soft=False)
     found = place(graph, ext, ["CPU", "CPU"])
     assert found["v"] == found["read"]
@@ -174,7 +174,7 @@ def test_colocated_nodes_with_different_requests(ext):
 
 @pytest.mark.parametrize("node, message", [
     (("Both", "a", "/device:GPU:0"),         r"'/device:GPU:0' was requested, but the devices are \[.*CPU:0"),
-    (("OnlyCpu", "a", "/device:Toy:0"),      "no device that '/device:Toy:0' covers has a kernel"),
+    (("OnlyCpu", "a", "/device:Toy:0"),      "no device that matches '/device:Toy:0' has kernels"),
     (("Jit", "a", "/device:XLA_CPU_JIT:0"),  "XLA_CPU_JIT devices serve compilers only"),
     (("Both", "a", "/job:other"),            "'/job:other' was requested"),
 ])  # fmt: skip

@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import Any
 
 from cyxla.core.framework.declarations.op import op
-from cyxla.core.framework.gradient import gradient  # at once: loaded later, the module would take its place
+from cyxla.core.framework.gradient import gradient  # eagerly: loaded later, the submodule would replace the function
 
 __all__ = ["gradient", "op"]
 
-_HOMES = {
+_EXPORTS = {
     "apply": ("apply_op",),
     "attr_value": ("AttrValue", "NameAttrList", "TensorValue"),
     "declarations.op": ("OpListOpRegistry", "OpRegistry", "register_op"),
@@ -36,16 +36,16 @@ _HOMES = {
     "types": ("DataType", "as_data_type"),
     "variable": ("Ref", "Var"),
 }  # fmt: skip
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: home for home, names in _EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value  # also in place of a module of this name
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value  # replaces a submodule of the same name, too
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted((*globals(), *_HOME_OF))
+    return sorted((*globals(), *_MODULE_OF))

@@ -64,7 +64,7 @@ def eager_sink() -> Sink:
 
 def current_sink() -> Sink:
     """The graph of the innermost ``with graph.as_default():``, or the eager runtime."""
-    sink = _current.get()  # an empty graph is false
+    sink = _current.get()  # compare with None: an empty graph is false
     return eager_sink() if sink is None else sink
 
 
@@ -123,7 +123,7 @@ def apply_op(op_name: str, *inputs: Any, name: str | None = None, **arguments: A
     call.infer_attrs()
     flat = call.convert_inputs(sink)
     node, outputs = sink.create_op(registration, flat, call.attrs, name)
-    return _structured(registration.op_def.output_arg, call.attrs, node, outputs)
+    return _group_outputs(registration.op_def.output_arg, call.attrs, node, outputs)
 
 
 def _sink_of(inputs: Sequence[Any], arguments: Mapping[str, Any]) -> Sink:
@@ -142,7 +142,7 @@ class _Call:
     def __init__(self, op_def: OpDef, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> None:
         self.op_def = op_def
         self.values = self._bind(inputs, arguments)
-        self.attrs = self._given_attrs(arguments)
+        self.attrs = self._explicit_attrs(arguments)
 
     def _fail(self, message: str, hint: str = "") -> InvalidArgumentError:
         return InvalidArgumentError(f"{self.op_def.name}: {message}", op=self.op_def.name, hint=hint)
@@ -157,24 +157,24 @@ class _Call:
                 if key in values:
                     raise self._fail(f"input '{key}' was given twice")
                 values[key] = arguments[key]
-        missing = [key for key in names if key not in values]
-        if missing:
-            raise self._fail(f"input '{missing[0]}' is missing", hint=f"inputs are {', '.join(names)}")
+        missing_names = [key for key in names if key not in values]
+        if missing_names:
+            raise self._fail(f"input '{missing_names[0]}' is missing", hint=f"inputs are {', '.join(names)}")
         return values
 
-    def _given_attrs(self, arguments: Mapping[str, Any]) -> dict[str, AttrValue]:
-        declared = {attr.name: attr for attr in self.op_def.attr}
+    def _explicit_attrs(self, arguments: Mapping[str, Any]) -> dict[str, AttrValue]:
+        attr_defs = {attr.name: attr for attr in self.op_def.attr}
         attrs = {}
         for key, value in arguments.items():
             if key in self.values or value is None:
                 continue
-            if key in declared:
-                attrs[key] = to_attr_value(declared[key].type, value, f"attr '{key}' of {self.op_def.name}")
+            if key in attr_defs:
+                attrs[key] = to_attr_value(attr_defs[key].type, value, f"attr '{key}' of {self.op_def.name}")
             elif key.startswith("_"):
                 attrs[key] = value if isinstance(value, AttrValue) else guess_attr_value(value, key)
             else:
                 raise self._fail(
-                    f"there is no input or attribute '{key}'", hint=f"attributes are {', '.join(declared)}"
+                    f"there is no input or attribute '{key}'", hint=f"attributes are {', '.join(attr_defs)}"
                 )
         return attrs
 
@@ -182,7 +182,7 @@ class _Call:
         """Infer attributes from the inputs, then apply defaults; raise for attributes that remain missing."""
         for arg in self.op_def.input_arg:
             self._infer_length(arg)
-        for literals in (False, True):  # typed values decide first, Python numbers only where nothing else does
+        for literals in (False, True):  # typed values determine attributes first, Python numbers only those that remain
             for arg in self.op_def.input_arg:
                 self._infer_types(arg, literals)
         for attr in self.op_def.attr:
@@ -200,12 +200,15 @@ class _Call:
         if not isinstance(value, (list, tuple)):
             raise self._fail(f"input '{arg.name}' takes a list", hint="wrap the single value in a list")
         if arg.number_attr:
-            self._settle(arg.number_attr, AttrValue("int", len(value)), arg)
+            self._set_attr(arg.number_attr, AttrValue("int", len(value)), arg)
 
-    def _settle(self, attr: str, value: AttrValue, arg: ArgDef) -> None:
-        old = self.attrs.setdefault(attr, value)
-        if old.value != value.value:
-            raise self._fail(f"input '{arg.name}' says {attr} = {_show(value)}, but it is {_show(old)} already")
+    def _set_attr(self, attr: str, value: AttrValue, arg: ArgDef) -> None:
+        existing = self.attrs.setdefault(attr, value)
+        if existing.value != value.value:
+            raise self._fail(
+                f"input '{arg.name}' implies {attr} = {_value_text(value)}, but another input implies "
+                f"{_value_text(existing)}"
+            )
 
     def _infer_types(self, arg: ArgDef, literals: bool) -> None:
         value = self.values[arg.name]
@@ -219,15 +222,15 @@ class _Call:
         for item in value if arg.number_attr else [value]:
             dtype = natural_type(item) if literals else _known_type(item)
             if dtype is not None:
-                self.attrs[arg.type_attr] = AttrValue("type", self._preferred(arg.type_attr, item, dtype))
+                self.attrs[arg.type_attr] = AttrValue("type", self._preferred_type(arg.type_attr, item, dtype))
                 return
 
-    def _preferred(self, name: str, item: Any, dtype: DataType) -> DataType:
+    def _preferred_type(self, name: str, item: Any, dtype: DataType) -> DataType:
         """A Python number takes the attribute's default type where that holds it, else its usual type."""
         attr = self.op_def.find_attr(name)
         if _known_type(item) is None and attr is not None and attr.default is not None:
             default: DataType = attr.default.value
-            return default if _holds(default, item) else dtype
+            return default if _can_represent(default, item) else dtype
         return dtype.base
 
     def convert_inputs(self, sink: Sink) -> list[Any]:
@@ -239,23 +242,25 @@ class _Call:
             types = arg_types(arg, self.attrs)
             if len(types) != len(items):
                 raise self._fail(f"input '{arg.name}' takes {len(types)} values, {len(items)} were given")
-            flat += [self._convert(sink, item, dtype, arg) for item, dtype in zip(items, types, strict=True)]
+            flat += [self._convert_input(sink, item, dtype, arg) for item, dtype in zip(items, types, strict=True)]
         return flat
 
-    def _convert(self, sink: Sink, value: Any, dtype: DataType, arg: ArgDef) -> Any:
-        known = data_type_of(value)
-        if known is None and _has_symbols(value):
+    def _convert_input(self, sink: Sink, value: Any, dtype: DataType, arg: ArgDef) -> Any:
+        found_type = data_type_of(value)
+        if found_type is None and _has_symbols(value):
             return apply_op("Pack", list(value), T=dtype.base)
         if isinstance(getattr(value, "dtype", None), DataType):
-            if known is not None and known.base != dtype.base:
-                raise self._fail(f"input '{arg.name}' takes {dtype.base}, but '{value.name}' is {known.base}")
+            if found_type is not None and found_type.base != dtype.base:
+                raise self._fail(f"input '{arg.name}' takes {dtype.base}, but '{value.name}' is {found_type.base}")
             return value
-        if known is not None and known.numpy != dtype.numpy:
-            raise self._fail(f"input '{arg.name}' takes {dtype}, but the array is {known}", hint="use Cast or astype")
+        if found_type is not None and found_type.numpy != dtype.numpy:
+            raise self._fail(
+                f"input '{arg.name}' takes {dtype}, but the array is {found_type}", hint="use Cast or astype"
+            )
         return sink.constant(to_array(value, dtype, f"input '{arg.name}' of {self.op_def.name}"), dtype.base)
 
 
-def _structured(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue], node: Any, outputs: Sequence[Any]) -> Any:
+def _group_outputs(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue], node: Any, outputs: Sequence[Any]) -> Any:
     """Outputs as the declaration groups them."""
     if not args:
         return node
@@ -283,7 +288,7 @@ _PYTHON_TYPES: tuple[tuple[Any, DataType], ...] = (
 )
 
 
-_NOTHING = object()
+_NO_LEAF = object()
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -300,15 +305,15 @@ def _has_symbols(value: Any) -> bool:
 
 def _known_type(value: Any) -> DataType | None:
     """Type that a value has beyond doubt."""
-    found = [data_type_of(leaf) for leaf in _leaves(value)]
-    return next((dtype for dtype in found if dtype is not None), None)
+    types = [data_type_of(leaf) for leaf in _leaves(value)]
+    return next((dtype for dtype in types if dtype is not None), None)
 
 
 def natural_type(value: Any) -> DataType:
     """Type of any value; Python numbers get TensorFlow's usual ones: int32, float32."""
-    known = _known_type(value)
-    if known is not None:
-        return known.base
+    known_type = _known_type(value)
+    if known_type is not None:
+        return known_type.base
     leaves = list(_leaves(value))
     ranks = [next((i for i, (kind, _) in enumerate(_PYTHON_TYPES) if isinstance(leaf, kind)), -1) for leaf in leaves]
     if -1 in ranks:
@@ -321,20 +326,20 @@ def natural_type(value: Any) -> DataType:
     return dtype
 
 
-def _holds(dtype: DataType, value: Any) -> bool:
+def _can_represent(dtype: DataType, value: Any) -> bool:
     """Return True if a Python value converts to a type without losing its kind."""
-    if next(_leaves(value), _NOTHING) is _NOTHING:
+    if next(_leaves(value), _NO_LEAF) is _NO_LEAF:
         return True
-    order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
-    want = natural_type(value)
-    if want == DataType.DT_STRING or dtype == DataType.DT_STRING:
-        return want == dtype
+    ranks = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+    natural = natural_type(value)
+    if natural == DataType.DT_STRING or dtype == DataType.DT_STRING:
+        return natural == dtype
     kind = "f" if dtype.numpy.kind == "V" else dtype.numpy.kind
-    need = order[want.numpy.kind]
-    return kind in order and (need == 0) == (order[kind] == 0) and order[kind] >= need
+    needed_rank = ranks[natural.numpy.kind]
+    return kind in ranks and (needed_rank == 0) == (ranks[kind] == 0) and ranks[kind] >= needed_rank
 
 
-def to_array(value: Any, dtype: DataType, what: str = "a value") -> Array:
+def to_array(value: Any, dtype: DataType, description: str = "a value") -> Array:
     """An array of a data type.
 
     Raises
@@ -343,39 +348,41 @@ def to_array(value: Any, dtype: DataType, what: str = "a value") -> Array:
         The value does not fit the type, or its parts do not form a box.
     """
     if dtype.base == DataType.DT_STRING:
-        return _string_array(value, what)
+        return _string_array(value, description)
     if isinstance(value, np.ndarray):
         return value if value.dtype == dtype.numpy else value.astype(dtype.numpy)
-    if not isinstance(value, np.generic) and not _holds(dtype.base, value):
-        raise InvalidArgumentError(f"{what}: {value!r} does not fit {dtype.base}")
+    if not isinstance(value, np.generic) and not _can_represent(dtype.base, value):
+        raise InvalidArgumentError(f"{description}: {value!r} does not fit {dtype.base}")
     try:
         return np.asarray(value, dtype.numpy)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(f"{what}: {value!r} does not become {dtype.base}: {error}") from None
+        raise InvalidArgumentError(f"{description}: {value!r} cannot be converted to {dtype.base}: {error}") from None
 
 
-def _string_array(value: Any, what: str) -> Array:
-    out = np.empty(value.shape if isinstance(value, (np.ndarray, np.generic)) else _box(value, what), object)
+def _string_array(value: Any, description: str) -> Array:
+    out = np.empty(
+        value.shape if isinstance(value, (np.ndarray, np.generic)) else _nested_shape(value, description), object
+    )
     flat = value.ravel() if isinstance(value, (np.ndarray, np.generic)) else _leaves(value)
     for i, item in enumerate(flat):
         if not isinstance(item, (str, bytes)):
-            raise InvalidArgumentError(f"{what}: {item!r} is no string", hint="give bytes or str")
+            raise InvalidArgumentError(f"{description}: {item!r} is not a string", hint="pass bytes or str")
         out.flat[i] = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else bytes(item)
     return out
 
 
-def _box(value: Any, what: str) -> tuple[int, ...]:
+def _nested_shape(value: Any, description: str) -> tuple[int, ...]:
     """Sizes of nested lists."""
     if not isinstance(value, (list, tuple)):
         return ()
-    inner = {_box(item, what) for item in value}
+    inner = {_nested_shape(item, description) for item in value}
     if len(inner) > 1:
-        raise InvalidArgumentError(f"{what}: lists of different sizes do not form a box")
+        raise InvalidArgumentError(f"{description}: nested lists must have equal sizes")
     return (len(value), *(inner.pop() if inner else ()))
 
 
 # Attributes ----------------------------------------------------------------------------------------------------------
-def _show(value: AttrValue) -> str:
+def _value_text(value: AttrValue) -> str:
     return str(value.value)
 
 
@@ -425,13 +432,13 @@ def _function(value: Any) -> NameAttrList:
     return NameAttrList(signature.name)
 
 
-_CONVERT = {
+_CONVERTERS = {
     "string": _string, "int": _integer, "float": _real, "bool": _boolean, "type": as_data_type, "shape": _shape,
     "tensor": _tensor, "func": _function,
 }  # fmt: skip
 
 
-def to_attr_value(kind: str, value: Any, what: str = "an attribute") -> AttrValue:
+def to_attr_value(kind: str, value: Any, description: str = "an attribute") -> AttrValue:
     """A Python value as an attribute of a kind such as ``"int"`` or ``"list(type)"``.
 
     Raises
@@ -445,22 +452,22 @@ def to_attr_value(kind: str, value: Any, what: str = "an attribute") -> AttrValu
         if kind.startswith("list("):
             if isinstance(value, (str, bytes)):
                 raise TypeError("not a list")
-            return AttrValue(kind, tuple(_CONVERT[kind[5:-1]](item) for item in value))
-        return AttrValue(kind, _CONVERT[kind](value))
+            return AttrValue(kind, tuple(_CONVERTERS[kind[5:-1]](item) for item in value))
+        return AttrValue(kind, _CONVERTERS[kind](value))
     except (TypeError, ValueError, AttributeError, OverflowError):
-        raise InvalidArgumentError(f"{what} must be {kind}, not {value!r}") from None
+        raise InvalidArgumentError(f"{description} must be {kind}, not {value!r}") from None
 
 
-def guess_attr_value(value: Any, what: str = "an attribute") -> AttrValue:
+def guess_attr_value(value: Any, description: str = "an attribute") -> AttrValue:
     """An attribute that no declaration knows, by the look of its value."""
     if isinstance(value, (list, tuple)):
-        kind = guess_attr_value(value[0], what).kind if value else "int"
-        return to_attr_value(f"list({kind})" if value else "list(int)", value, what)
+        kind = guess_attr_value(value[0], description).kind if value else "int"
+        return to_attr_value(f"list({kind})" if value else "list(int)", value, description)
     kinds = (
         (bool, "bool"), (DataType, "type"), (int, "int"), (float, "float"), ((str, bytes), "string"),
         (TensorShape, "shape"), (NameAttrList, "func"), ((TensorValue, np.ndarray), "tensor"),
     )  # fmt: skip
     for python, kind in kinds:
         if isinstance(value, python):
-            return to_attr_value(kind, value, what)
-    raise InvalidArgumentError(f"{what}: {value!r} is no value for an attribute")
+            return to_attr_value(kind, value, description)
+    raise InvalidArgumentError(f"{description}: {value!r} cannot be the value of an attribute")

@@ -26,7 +26,7 @@ import numpy as np
 from cyxla.core.framework.types import DataType
 
 KINDS = ("string", "int", "float", "bool", "type", "shape", "tensor", "func")
-PLACEHOLDER = "placeholder"  # stands for an attribute of the function around it
+PLACEHOLDER = "placeholder"  # kind of a placeholder for an attribute of the enclosing function
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,16 +43,16 @@ class DeviceName:
         """
         name, rest = cls(), text
         while rest and rest != "/":
-            found = next(((kind, m) for kind, pattern in _PART.items() if (m := pattern.match(rest))), None)
-            if found is None:
+            match_of_kind = next(((kind, m) for kind, pattern in _PART.items() if (m := pattern.match(rest))), None)
+            if match_of_kind is None:
                 raise InvalidArgumentError(
                     f"'{text}' is not the name of a device", hint="write it like /job:localhost/task:0/device:CPU:0"
                 )
-            name, rest = name._with(found[0], found[1].groups()), rest[found[1].end() :]
+            name, rest = name._with_part(match_of_kind[0], match_of_kind[1].groups()), rest[match_of_kind[1].end() :]
         return name
 
-    def _with(self, kind: str, found: tuple[str | None, ...]) -> DeviceName:
-        first, number = (None if text == "*" else text for text in (*found, None)[:2])
+    def _with_part(self, kind: str, groups: tuple[str | None, ...]) -> DeviceName:
+        first, number = (None if text == "*" else text for text in (*groups, None)[:2])
         if kind == "job":
             return replace(self, job=first)
         if kind == "replica":
@@ -77,7 +77,7 @@ class DeviceName:
 
     def matches(self, full: DeviceName) -> bool:
         """Return True if a full name matches all parts of this name."""
-        return all(mine is None or mine == theirs for mine, theirs in self._pairs(full))
+        return all(own is None or own == other_part for own, other_part in self._pairs(full))
 
     def merge(self, other: DeviceName, *, allow_soft: bool = False) -> DeviceName:
         """Merge two partial names.
@@ -94,13 +94,13 @@ class DeviceName:
         InvalidArgumentError
             They contradict each other.
         """
-        for part, (mine, theirs) in zip(fields(self), self._pairs(other), strict=True):
-            if mine is None or theirs is None or mine == theirs:
+        for part, (own, other_part) in zip(fields(self), self._pairs(other), strict=True):
+            if own is None or other_part is None or own == other_part:
                 continue
             if not allow_soft or part.name not in ("type", "id"):
                 raise InvalidArgumentError(
                     f"devices of different {part.name}s cannot be merged: '{self}' and '{other}'",
-                    hint="ask for one of them only",
+                    hint="request only one of them",
                 )
             soft = replace(self, id=None) if part.name == "id" else replace(self, type=None, id=None)
             rest = replace(other, id=None) if part.name == "id" else replace(other, type=None, id=None)
@@ -109,8 +109,8 @@ class DeviceName:
 
     def override(self, stronger: DeviceName) -> DeviceName:
         """The name with all that the stronger one says put in its place."""
-        said = {f.name: getattr(stronger, f.name) for f in fields(stronger)}
-        return replace(self, **{name: value for name, value in said.items() if value is not None})
+        stronger_parts = {f.name: getattr(stronger, f.name) for f in fields(stronger)}
+        return replace(self, **{name: value for name, value in stronger_parts.items() if value is not None})
 
     def _pairs(self, other: DeviceName) -> list[tuple[Any, Any]]:
         return [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]

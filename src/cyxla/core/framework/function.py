@@ -74,11 +74,9 @@ class FunctionLibraryDefinition:
         InvalidArgumentError
             Another function has that name.
         """
-        known = self._functions.get(function.name)
-        if known is not None and known is not function and known != function:
-            raise InvalidArgumentError(
-                f"there is another function '{function.name}' already", hint="give one of them another name"
-            )
+        existing = self._functions.get(function.name)
+        if existing is not None and existing is not function and existing != function:
+            raise InvalidArgumentError(f"another function '{function.name}' already exists", hint="rename one of them")
         self.replace(function)
 
     def replace(self, function: FunctionDef) -> None:
@@ -95,14 +93,14 @@ class FunctionLibraryDefinition:
             A function has that name.
         """
         if self.find(function.name) is not None:
-            raise AlreadyExistsError(f"there is a function '{function.name}' already")
+            raise AlreadyExistsError(f"function '{function.name}' already exists")
         self._derived[function.name] = function
         self._registrations[function.name] = OpRegistrationData(function.signature, _unknown_outputs)
 
     def remove(self, name: str) -> None:
         """Take a function out."""
         if name not in self._functions:
-            raise NotFoundError(f"there is no function '{name}' to remove")
+            raise NotFoundError(f"function '{name}' does not exist")
         del self._functions[name], self._registrations[name]
         self._gradients.pop(name, None)
 
@@ -118,9 +116,9 @@ class FunctionLibraryDefinition:
         NotFoundError
             Neither is there.
         """
-        found = self._registrations.get(name)
-        if found is not None:
-            return found
+        registration = self._registrations.get(name)
+        if registration is not None:
+            return registration
         data: OpRegistrationData = self.default_registry.look_up(name)
         return data
 
@@ -137,7 +135,7 @@ class FunctionLibraryDefinition:
             It has another gradient already.
         """
         if self._gradients.setdefault(name, gradient) != gradient:
-            raise InvalidArgumentError(f"function '{name}' has another gradient already: '{self._gradients[name]}'")
+            raise InvalidArgumentError(f"function '{name}' already has another gradient: '{self._gradients[name]}'")
 
     def gradient_of(self, name: str) -> str:
         """Name of a function's gradient function; empty where none was given."""

@@ -45,7 +45,7 @@ class GradientRegistry:
 
     def __init__(self, catalogue: Callable[[], None] | None = None) -> None:
         self._catalogue = catalogue
-        self.lock = new_lock()  # the thread that loads the catalogue registers what is in it
+        self.lock = new_lock()  # the thread that loads the catalogue also registers its entries
         self._gradients: dict[str, Gradient] = {}
 
     @staticmethod
@@ -65,7 +65,7 @@ class GradientRegistry:
         batch = current_batch()
         staged = self._gradients if batch is None else batch.stage(self, dict)
         if op_name in self._gradients or self._staged(op_name) or staged.setdefault(op_name, gradient) is not gradient:
-            raise AlreadyExistsError(f"op {op_name} has a gradient already", op=op_name)
+            raise AlreadyExistsError(f"op {op_name} already has a gradient", op=op_name)
 
     def _staged(self, op_name: str) -> Gradient | None:
         """A gradient that this thread has staged."""
@@ -75,7 +75,7 @@ class GradientRegistry:
         """Raise if a gradient that a batch brings is there by now."""
         for op_name in staged:
             if op_name in self._gradients:
-                raise AlreadyExistsError(f"op {op_name} has a gradient already", op=op_name)
+                raise AlreadyExistsError(f"op {op_name} already has a gradient", op=op_name)
 
     def publish(self, staged: dict[str, Gradient]) -> None:
         """Let in the gradients of a batch."""
@@ -87,7 +87,7 @@ class GradientRegistry:
                 if self._catalogue is not None:
                     with directly():
                         self._catalogue()
-                    self._catalogue = None  # only now: others wait until everything is there
+                    self._catalogue = None  # last, so that other threads wait until all entries are registered
 
     def find(self, op_name: str) -> Gradient | None:
         """Return the gradient function of an op, or None if it has none."""
@@ -102,14 +102,14 @@ class GradientRegistry:
         NotFoundError
             Nobody has said.
         """
-        found = self.find(op_name)
-        if found is None:
+        entry = self.find(op_name)
+        if entry is None:
             raise NotFoundError(
                 f"no gradient is registered for op {op_name}",
                 op=op_name,
-                hint="register one with @gradient, or no_gradient if nothing flows through it",
+                hint="register one with @gradient, or no_gradient if the op is not differentiable",
             )
-        return found
+        return entry
 
     def ops(self) -> list[str]:
         """All ops that were spoken of, sorted."""

@@ -70,17 +70,19 @@ def kernel(
                 target.is_expensive = True  # type: ignore[attr-defined]
             factory: Factory = target
         else:
-            factory = partial(_make, FunctionKernel, expensive, function=target)
+            factory = partial(_make_kernel, FunctionKernel, expensive, function=target)
         _register(op, device, types, host_memory, label, priority, factory, target.__name__, registry)
         return target
 
     return decorate
 
 
-def _make(cls: Callable[..., OpKernel], expensive: bool, construction: OpKernelConstruction, **kwargs: Any) -> OpKernel:
-    made = cls(construction, **kwargs)
-    made.is_expensive = expensive
-    return made
+def _make_kernel(
+    cls: Callable[..., OpKernel], expensive: bool, construction: OpKernelConstruction, **kwargs: Any
+) -> OpKernel:
+    kernel = cls(construction, **kwargs)
+    kernel.is_expensive = expensive
+    return kernel
 
 
 @overload
@@ -119,7 +121,7 @@ def array_kernel(  # type: ignore[misc]  # the overloads leave the options out
     """
 
     def decorate(function: F) -> F:
-        factory = partial(_make, ArrayKernel, expensive, function=function, attrs=tuple(attrs))
+        factory = partial(_make_kernel, ArrayKernel, expensive, function=function, attrs=tuple(attrs))
         class_name = getattr(function, "__name__", type(function).__name__)
         _register(op, device, types, (), label, priority, factory, class_name, registry)
         return function

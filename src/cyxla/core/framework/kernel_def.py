@@ -82,7 +82,7 @@ class Name:
     def type_constraint(self, attr: str, types: Any) -> Self:
         """Serve only these types (one or several, in any spelling) of a type attribute."""
         if attr in self._constraints:
-            raise InvalidArgumentError(f"kernel of {self.op}: attribute '{attr}' is constrained twice")
+            raise InvalidArgumentError(f"kernel of {self.op}: attribute '{attr}' has two constraints")
         self._constraints[attr] = as_types(types)
         return self
 
@@ -94,7 +94,9 @@ class Name:
     def label(self, label: str) -> Self:
         """Serve only nodes that ask for this label."""
         if self._label:
-            raise InvalidArgumentError(f"kernel of {self.op}: labels '{self._label}' and '{label}'; there is one only")
+            raise InvalidArgumentError(
+                f"kernel of {self.op}: labels '{self._label}' and '{label}'; only one is possible"
+            )
         self._label = label
         return self
 
@@ -112,8 +114,8 @@ class Name:
             No op or no device was named.
         """
         if not self.op or not self._device:
-            what = "device" if self.op else "op"
-            raise InvalidArgumentError(f"kernel of '{self.op}': no {what} is named", hint='add .device("CPU")')
+            missing_field = "device" if self.op else "op"
+            raise InvalidArgumentError(f"kernel of '{self.op}': no {missing_field} is named", hint='add .device("CPU")')
         return KernelDef(
             self.op, self._device, dict(self._constraints), tuple(self._host_memory), self._label, self._priority
         )

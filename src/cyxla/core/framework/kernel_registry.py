@@ -63,9 +63,9 @@ class KernelRegistry:
     def global_(cls) -> KernelRegistry:
         """Return the global registry, which loads cyxla's kernels at the first lookup."""
         if KernelRegistry._global is None:
-            made = KernelRegistry(_load_catalogue, loader("packages"))
-            OpRegistry.global_().add_validator(lambda ops: validate_kernel_registrations(ops, made))
-            KernelRegistry._global = made
+            registry = KernelRegistry(_load_catalogue, loader("packages"))
+            OpRegistry.global_().add_validator(lambda ops: validate_kernel_registrations(ops, registry))
+            KernelRegistry._global = registry
         return KernelRegistry._global
 
     # Registration
@@ -101,7 +101,7 @@ class KernelRegistry:
         """Remove the kernels that do not satisfy a predicate."""
         with self.lock:
             rows = list(self._order)
-        # Without the lock: the predicate may ask other registries
+        # without the lock: the predicate may query other registries
         refused = [row for row in rows if not predicate(row.kernel_def)]
         with self.lock:
             for row in refused:
@@ -158,12 +158,12 @@ class KernelRegistry:
         """
         self._loaded()
         label = attrs[LABEL_ATTR].value if LABEL_ATTR in attrs else ""
-        found, mismatch = self._best(self._rows(op, device_type, label), attrs, where)
+        registration, mismatch = self._best(self._rows(op, device_type, label), attrs, where)
         # Compilation devices have only the kernels registered for them
-        if found is None and not device_type.endswith("_JIT") and device_type != DEFAULT_DEVICE:
-            found, default_mismatch = self._best(self._rows(op, DEFAULT_DEVICE, label), attrs, where)
+        if registration is None and not device_type.endswith("_JIT") and device_type != DEFAULT_DEVICE:
+            registration, default_mismatch = self._best(self._rows(op, DEFAULT_DEVICE, label), attrs, where)
             mismatch = mismatch or default_mismatch
-        return found, mismatch and found is None
+        return registration, mismatch and registration is None
 
     def _best(
         self, rows: list[KernelRegistration], attrs: Mapping[str, AttrValue], where: str
@@ -173,11 +173,11 @@ class KernelRegistry:
             return None, bool(rows)
         matches.sort(key=lambda row: -row.kernel_def.priority)
         if len(matches) > 1 and matches[0].kernel_def.priority == matches[1].kernel_def.priority:
-            one, two = matches[0].kernel_def, matches[1].kernel_def
+            first, second = matches[0].kernel_def, matches[1].kernel_def
             raise InvalidArgumentError(
-                f"two kernels of one priority fit the node: '{one}' and '{two}'",
+                f"two kernels of the same priority match the node: '{first}' and '{second}'",
                 where=where,
-                hint="give one of them a priority or another constraint",
+                hint="give one of them a higher priority or a stricter constraint",
             )
         return matches[0], False
 
@@ -190,12 +190,12 @@ class KernelRegistry:
             There is no such kernel; the message lists the kernels of the op.
         """
         where = f"node '{node_def.name}' ({node_def.op})"
-        found, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
-        if found is None and self._on_miss.is_due:
+        registration, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
+        if registration is None and self._on_miss.is_due:
             self._on_miss()
-            found, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
-        if found is not None:
-            return found
+            registration, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
+        if registration is not None:
+            return registration
         raise NotFoundError(
             self._miss(device_type, node_def, mismatch), node=node_def.name, op=node_def.op, where=where
         )
@@ -214,8 +214,8 @@ class KernelRegistry:
 
     def find_kernel_def(self, device_type: str, node_def: NodeDef) -> tuple[KernelDef, str]:
         """Return the description and class name of the kernel of a node on a type of device; raises as `find` does."""
-        found = self.find(device_type, node_def)
-        return found.kernel_def, found.class_name
+        registration = self.find(device_type, node_def)
+        return registration.kernel_def, registration.class_name
 
     def kernel_def_available(self, device_type: str, node_def: NodeDef) -> bool:
         """Return True if a node has a kernel on a type of device."""
@@ -225,9 +225,9 @@ class KernelRegistry:
         """Types of devices, of those given, that have a kernel for the node, with its priority; highest first."""
         rows = []
         for device_type in device_types:
-            found, _ = self.find_kernel_registration(device_type, node_def.op, node_def.attr)
-            if found is not None:
-                rows.append((device_type, found.kernel_def.priority))
+            registration, _ = self.find_kernel_registration(device_type, node_def.op, node_def.attr)
+            if registration is not None:
+                rows.append((device_type, registration.kernel_def.priority))
         return sorted(rows, key=lambda row: -row[1])
 
     # Queries
@@ -278,7 +278,7 @@ def _text(value: Any) -> str:
 
 
 def _load_catalogue() -> None:
-    error = OpRegistry.global_().process_registrations()  # first: a choice of ops is one of kernels too
+    error = OpRegistry.global_().process_registrations()  # first: selecting ops also selects kernels
     if error is not None:
         raise error
     loader("kernels")()
@@ -306,7 +306,7 @@ def kernel_attrs_match(kernel_def: KernelDef, attrs: Mapping[str, AttrValue]) ->
     for name, allowed in kernel_def.constraints.items():
         if not allowed:
             raise UnimplementedError(
-                f"a kernel of {kernel_def.op} is for no type at all: its constraint on '{name}' is empty"
+                f"a kernel of {kernel_def.op} matches no type: its constraint on '{name}' is empty"
             )
         attr = attrs.get(name)
         if attr is None:
@@ -342,16 +342,16 @@ def memory_types_for_node(
     unknown = [name for name in kernel_def.host_memory if name not in inputs and name not in outputs]
     if unknown:
         raise InvalidArgumentError(
-            f"host memory is for arguments of {op_def.name}, which has no {unknown}",
-            hint="name inputs or outputs of the op",
+            f"host memory is requested for an argument that {op_def.name} does not have: {unknown}",
+            hint="use the names of the op's inputs and outputs",
         )
     host = frozenset(kernel_def.host_memory)
-    return _memory(inputs, host), _memory(outputs, host)
+    return _memory_types(inputs, host), _memory_types(outputs, host)
 
 
-def _memory(ranges: Ranges, host: frozenset[str]) -> tuple[MemoryType, ...]:
+def _memory_types(ranges: Ranges, host: frozenset[str]) -> tuple[MemoryType, ...]:
     return tuple(
-        MemoryType.HOST if name in host else MemoryType.DEVICE for name, places in ranges.items() for _ in places
+        MemoryType.HOST if name in host else MemoryType.DEVICE for name, indices in ranges.items() for _ in indices
     )
 
 
@@ -373,8 +373,8 @@ def validate_kernel_registrations(ops: OpRegistry, kernels: KernelRegistry | Non
         for arg in kernel_def.host_memory:
             if arg not in names:
                 raise InvalidArgumentError(
-                    f"host memory is for arguments of {op_def.name}, which has no '{arg}'",
-                    hint="name inputs or outputs of the op",
+                    f"host memory is requested for an argument that {op_def.name} does not have: '{arg}'",
+                    hint="use the names of the op's inputs and outputs",
                 )
 
 

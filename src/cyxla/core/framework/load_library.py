@@ -67,7 +67,7 @@ class OpLibrary:
     kernels: int
 
 
-# May it be loaded?
+# Compatibility checks
 
 
 @lru_cache(maxsize=1)
@@ -77,8 +77,8 @@ def cpu_features() -> frozenset[str]:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return frozenset()
-    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
+    match = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(match[1].split()) if match else frozenset()
 
 
 def why_unsafe(path: Path) -> str:
@@ -94,14 +94,14 @@ def why_unsafe(path: Path) -> str:
     except OSError as error:
         raise NotFoundError(f"{path} cannot be read: {error.strerror}") from None
     if stamp is None:
-        return "it has no stamp: it was not built with cyxla/kernel_plugin.h"
-    abi, machine, needs = int(stamp[1]), stamp[2].decode(), stamp[3].decode()
+        return "it has no version stamp: it was not built with cyxla/kernel_plugin.h"
+    abi, machine, features = int(stamp[1]), stamp[2].decode(), stamp[3].decode()
     if abi != ABI:
-        return f"it was built for version {abi} of the contract, this is {ABI}"
+        return f"it was built for version {abi} of the interface; this is version {ABI}"
     if machine != platform.machine():
         return f"it was built for {machine}, this is {platform.machine()}"
-    missing = [name for name in needs.split(",") if name and name not in cpu_features()]
-    return f"it needs {', '.join(missing)}, which this processor lacks" if missing else ""
+    missing_features = [name for name in features.split(",") if name and name not in cpu_features()]
+    return f"it needs {', '.join(missing_features)}, which this processor does not support" if missing_features else ""
 
 
 # Kernels in C
@@ -166,7 +166,7 @@ class _Host:
     def __init__(self, ctx: OpKernelContext) -> None:
         self.ctx = ctx
         self.error: Exception | None = None
-        self.arrays = [self._plain(i) for i in range(ctx.num_inputs)]
+        self.arrays = [self._contiguous_input(i) for i in range(ctx.num_inputs)]
         self.tensors = (_Tensor * len(self.arrays))(*(self._tensor(i, a) for i, a in enumerate(self.arrays)))
         self.call = _Call(
             self.tensors,
@@ -179,17 +179,17 @@ class _Host:
             None,
         )
 
-    def _plain(self, i: int) -> np.ndarray[Any, Any]:
+    def _contiguous_input(self, i: int) -> np.ndarray[Any, Any]:
         array = np.asarray(self.ctx.input(i), order="C")
         if array.dtype.hasobject:
-            raise UnimplementedError(f"input {i} is {self.ctx.input_dtype(i)}: kernels in C take plain data only")
+            raise UnimplementedError(f"input {i} is {self.ctx.input_dtype(i)}: C kernels support numeric data only")
         return array
 
     def _tensor(self, i: int, array: np.ndarray[Any, Any]) -> _Tensor:
         dims = (ctypes.c_int64 * array.ndim)(*array.shape)
         return _Tensor(array.ctypes.data, dims, array.ndim, int(self.ctx.input_dtype(i)))
 
-    def _keep(self, error: Exception) -> int:
+    def _record_error(self, error: Exception) -> int:
         self.error = self.error or error
         return _FAILED
 
@@ -197,29 +197,29 @@ class _Host:
         """Allocate the memory of an output."""
         try:
             if self.ctx.expected_output_dtype(index).numpy.hasobject:
-                raise UnimplementedError(f"output {index} is not plain data")
+                raise UnimplementedError(f"output {index} is not numeric")
             return self.ctx.allocate_output(index, dims[:rank]).ctypes.data
         except Exception as error:
-            self._keep(error)
+            self._record_error(error)
             return None
 
     def fail(self, _call: int, code: int, message: bytes | None) -> int:
         """Record an error."""
-        return self._keep(from_code(code, (message or b"").decode(errors="replace")))
+        return self._record_error(from_code(code, (message or b"").decode(errors="replace")))
 
     def attr_int(self, _call: int, name: bytes, value: Any) -> int:
         """Store the value of an integer attribute."""
-        return self._attr(name, int, value)
+        return self._store_attr(name, int, value)
 
     def attr_float(self, _call: int, name: bytes, value: Any) -> int:
         """Store the value of a float attribute."""
-        return self._attr(name, float, value)
+        return self._store_attr(name, float, value)
 
-    def _attr(self, name: bytes, kind: type, value: Any) -> int:
-        found = self.ctx.op_kernel.attrs.get(name.decode(errors="replace"))
-        if not isinstance(found, kind):  # bools and types are ints
-            return self._keep(InvalidArgumentError(f"there is no {kind.__name__} attribute '{name.decode()}'"))
-        value[0] = found
+    def _store_attr(self, name: bytes, kind: type, value: Any) -> int:
+        attr_value = self.ctx.op_kernel.attrs.get(name.decode(errors="replace"))
+        if not isinstance(attr_value, kind):  # bools and types are ints
+            return self._record_error(InvalidArgumentError(f"there is no {kind.__name__} attribute '{name.decode()}'"))
+        value[0] = attr_value
         return 0
 
 
@@ -261,7 +261,7 @@ def _load_native(path: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
         library = ctypes.CDLL(str(path))
         entry = library.cyxla_kernel_plugin
     except (OSError, AttributeError) as error:
-        raise InvalidArgumentError(f"{path} is no library of kernels: {error}") from None
+        raise InvalidArgumentError(f"{path} is not a kernel library: {error}") from None
     entry.restype = ctypes.POINTER(_Plugin)
     plugin = entry().contents
     for row in plugin.ops[: plugin.num_ops]:
@@ -335,7 +335,7 @@ def _load_checked(file: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
     reason = why_unsafe(file)
     if reason and not config.get(UNSAFE):
         raise FailedPreconditionError(
-            f"{file.name} is not loaded: {reason}", hint=f"build it anew, or set CYXLA_{UNSAFE}=1"
+            f"{file.name} is not loaded: {reason}", hint=f"rebuild it, or set CYXLA_{UNSAFE}=1"
         )
     if reason:
         _LOG.warning("%s is loaded although %s", file, reason)
@@ -345,7 +345,7 @@ def _load_checked(file: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
 def _load_python(file: Path, _ops: OpRegistry, _kernels: KernelRegistry) -> None:
     spec = util.spec_from_file_location(f"cyxla_op_library_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise InvalidArgumentError(f"{file} is no module of Python")
+        raise InvalidArgumentError(f"{file} is not a Python module")
     spec.loader.exec_module(util.module_from_spec(spec))
 
 
@@ -416,10 +416,10 @@ def load_dynamic_kernels(
     list of OpLibrary
         Libraries loaded by this call.
     """
-    chosen = config.get("KERNEL_PATH") if folders is None else folders
+    folder_list = config.get("KERNEL_PATH") if folders is None else folders
     libraries = []
     with LOADING:
-        for folder in (Path(f).resolve() for f in chosen):
+        for folder in (Path(f).resolve() for f in folder_list):
             if folder in _folders:
                 continue
             _folders.add(folder)
@@ -429,7 +429,7 @@ def load_dynamic_kernels(
 
 def _try_load(file: Path, ops: OpRegistry | None, kernels: KernelRegistry | None) -> OpLibrary | None:
     lock = _being_loaded.setdefault(file, new_lock())
-    if not lock.acquire(blocking=False):  # another thread loads it and may wait for this one
+    if not lock.acquire(blocking=False):  # another thread is loading it, and may be waiting for this one
         return None
     try:
         return load_op_library(file, ops=ops, kernels=kernels)

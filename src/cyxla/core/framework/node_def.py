@@ -100,11 +100,11 @@ def _node_fault(node_def: NodeDef, op_def: OpDef) -> str | None:
     if data and data[-1] >= len(data):
         return f"the data input {node_def.input[data[-1]]!r} comes after a control input"
     try:
-        want = len(input_types(node_def, op_def))
+        count = len(input_types(node_def, op_def))
     except InvalidArgumentError as e:
         return e.message
-    if len(data) != want:
-        return f"the node has {len(data)} data inputs, but its declaration asks for {want}"
+    if len(data) != count:
+        return f"the node has {len(data)} data inputs, but its declaration has {count}"
     return None
 
 
@@ -116,15 +116,15 @@ def _attrs_fault(node_def: NodeDef, op_def: OpDef) -> str | None:
             if fault:
                 return fault
         elif not name.startswith("_"):
-            return f"the node has the attr {name!r}, which {op_def} lacks"
-    missing = [name for name in declared if name not in node_def.attr]
-    return f"the node lacks the attrs {', '.join(map(repr, missing))} of {op_def}" if missing else None
+            return f"the node has the attr {name!r}, which is not declared in {op_def}"
+    missing_names = [name for name in declared if name not in node_def.attr]
+    return f"the node lacks the attrs {', '.join(map(repr, missing_names))} of {op_def}" if missing_names else None
 
 
 def _reference_fault(name: str, value: AttrValue) -> str | None:
     types = value.value if value.kind == "list(type)" else (value.value,) if value.kind == "type" else ()
     bad = next((t for t in types if t.is_ref), None)
-    return None if bad is None else f"attr {name!r} is the reference type {bad}, which attrs must not be"
+    return None if bad is None else f"attr {name!r} is the reference type {bad}, which attrs must not have"
 
 
 def add_defaults_to_node_def(node_def: NodeDef, op_def: OpDef) -> None:
@@ -161,26 +161,28 @@ def arg_types(arg: ArgDef, attrs: Mapping[str, AttrValue]) -> tuple[DataType, ..
     """
     types: tuple[DataType, ...]
     if arg.type_list_attr:
-        types = _need(arg.type_list_attr, attrs, "list(type)", "list")
+        types = _require_attr(arg.type_list_attr, attrs, "list(type)", "list")
     else:
-        one = arg.type or _need(arg.type_attr, attrs, "type")
-        types = (one,) * (_count(arg.number_attr, attrs) if arg.number_attr else 1)
+        dtype = arg.type or _require_attr(arg.type_attr, attrs, "type")
+        types = (dtype,) * (_count(arg.number_attr, attrs) if arg.number_attr else 1)
     return tuple(t.ref for t in types) if arg.is_ref else types
 
 
-def _need(name: str, attrs: Mapping[str, AttrValue], *kinds: str) -> Any:
+def _require_attr(name: str, attrs: Mapping[str, AttrValue], *kinds: str) -> Any:
     value = attrs.get(name)
     if value is None:
-        raise InvalidArgumentError(f"the attr {name!r} is missing, which tells the type or number of an argument")
+        raise InvalidArgumentError(
+            f"the attr {name!r} , which determines the type or number of an argument, is missing"
+        )
     if value.kind not in kinds:
-        raise InvalidArgumentError(f"the attr {name!r} is of type {value.kind}, but {kinds[0]} is needed")
+        raise InvalidArgumentError(f"the attr {name!r} is of type {value.kind}, but must be of type {kinds[0]}")
     return value.value
 
 
 def _count(name: str, attrs: Mapping[str, AttrValue]) -> int:
-    count: int = _need(name, attrs, "int")
+    count: int = _require_attr(name, attrs, "int")
     if not 0 <= count <= _MAX_ARGS:
-        raise InvalidArgumentError(f"the attr {name!r} is {count}, which is no number of arguments")
+        raise InvalidArgumentError(f"the attr {name!r} is {count}, which is not a valid number of arguments")
     return count
 
 

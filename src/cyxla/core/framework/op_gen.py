@@ -41,24 +41,24 @@ def make_function(api: ApiDef, renames: Mapping[str, str] | None = None) -> Call
     """
     op_def, public = api.op_def, _public_names(api)
     signature = _signature(api, public)
-    declared = {shown: name for name, shown in public.items()}
+    declared_names = {shown: name for name, shown in public.items()}
     inputs = [public[arg.name] for arg in op_def.input_arg]
     results = _result_type(api)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as e:
             raise InvalidArgumentError(
                 f"{api.names[0]}: {e}", op=op_def.name, hint=f"call {api.names[0]}{signature}"
             ) from None
-        values = {declared.get(key, key): value for key, value in given.arguments.items() if key != "name"}
+        values = {declared_names.get(key, key): value for key, value in bound.arguments.items() if key != "name"}
         for name, default in api.defaults.items():
             values.setdefault(name, default.value)
-        made = apply_op(
-            op_def.name, *(values.pop(declared[i]) for i in inputs), name=given.arguments.get("name"), **values
+        outputs = apply_op(
+            op_def.name, *(values.pop(declared_names[i]) for i in inputs), name=bound.arguments.get("name"), **values
         )
-        return results(*made) if results else made
+        return results(*outputs) if results else outputs
 
     function.__name__ = function.__qualname__ = api.names[0]
     function.__doc__ = _documentation(api, public, renames or {})
@@ -82,28 +82,28 @@ def inferred_attrs(op_def: OpDef) -> set[str]:
 
 
 def _signature(api: ApiDef, public: Mapping[str, str]) -> inspect.Signature:
-    told = inferred_attrs(api.op_def)
+    inferred = inferred_attrs(api.op_def)
     parameters = [inspect.Parameter(public[arg.name], _POSITIONAL) for arg in api.op_def.input_arg]
-    attrs = sorted(api.op_def.attr, key=lambda attr: _default_of(api, attr, told) is not _EMPTY)
+    attrs = sorted(api.op_def.attr, key=lambda attr: _default_of(api, attr, inferred) is not _EMPTY)
     for attr in attrs:
-        parameters.append(inspect.Parameter(public[attr.name], _KEYWORD, default=_default_of(api, attr, told)))
+        parameters.append(inspect.Parameter(public[attr.name], _KEYWORD, default=_default_of(api, attr, inferred)))
     return inspect.Signature([*parameters, inspect.Parameter("name", _KEYWORD, default=None)])
 
 
-def _default_of(api: ApiDef, attr: AttrDef, told: set[str]) -> Any:
-    if attr.name in told:
+def _default_of(api: ApiDef, attr: AttrDef, inferred: set[str]) -> Any:
+    if attr.name in inferred:
         return None
     default = api.defaults.get(attr.name, attr.default)
-    return _EMPTY if default is None else _shown(default)
+    return _EMPTY if default is None else _python_value(default)
 
 
-def _shown(value: AttrValue) -> Any:
+def _python_value(value: AttrValue) -> Any:
     if isinstance(value.value, tuple):
-        return [_plain(v) for v in value.value]
-    return _plain(value.value)
+        return [_python_scalar(v) for v in value.value]
+    return _python_scalar(value.value)
 
 
-def _plain(value: Any) -> Any:
+def _python_scalar(value: Any) -> Any:
     return value.numpy_name if isinstance(value, DataType) else value
 
 
@@ -125,9 +125,9 @@ def _documentation(api: ApiDef, public: Mapping[str, str], renames: Mapping[str,
     parts.append(_section("Parameters", [(public[a.name], _arg_text(a), a.description) for a in op_def.input_arg]
                           + [(public[a.name], _attr_text(a), a.description) for a in op_def.attr]))  # fmt: skip
     parts.append(_section("Returns", [(results[a.name], _arg_text(a), a.description) for a in op_def.output_arg]))
-    changed = {**renames, **{name: shown for name, shown in {**public, **results}.items() if name != shown}}
+    renamed_args = {**renames, **{name: shown for name, shown in {**public, **results}.items() if name != shown}}
     text = "\n\n".join(filter(None, parts)) + "\n"
-    return _CODE.sub(lambda match: f"`{changed.get(match[1], match[1])}`", text)
+    return _CODE.sub(lambda match: f"`{renamed_args.get(match[1], match[1])}`", text)
 
 
 def _section(title: str, rows: list[tuple[str, str, str]]) -> str:
@@ -172,7 +172,7 @@ class OpNamespace:
         self._apis: dict[str, ApiDef] | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
         self._lock = new_lock()
-        self._known = -1
+        self._num_ops = -1
 
     @property
     def internal(self) -> OpNamespace:
@@ -184,10 +184,10 @@ class OpNamespace:
         registry = OpRegistry.global_() if self._registry is None else self._registry
         ops = registry.get_registered_ops()
         with self._lock:
-            if self._apis is None or self._known != len(ops):
-                found = (self._overrides.apply_override(op_def) for op_def in ops)
-                apis = [api for api in found if api is not None and api.hidden == self._hidden]
-                self._apis, self._known = {name: api for api in apis for name in api.names}, len(ops)
+            if self._apis is None or self._num_ops != len(ops):
+                apis_and_nones = (self._overrides.apply_override(op_def) for op_def in ops)
+                apis = [api for api in apis_and_nones if api is not None and api.hidden == self._hidden]
+                self._apis, self._num_ops = {name: api for api in apis for name in api.names}, len(ops)
         return self._apis
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -195,11 +195,11 @@ class OpNamespace:
             return self._functions[name]
         api = None if name.startswith("__") else self._table().get(name)
         if api is None:
-            raise AttributeError(f"there is no function of an op named {name!r}")
-        made = make_function(api, self._overrides.renames)
+            raise AttributeError(f"there is no op named {name!r}")
+        function = make_function(api, self._overrides.renames)
         with self._lock:
-            for each in api.names:
-                self._functions.setdefault(each, made)
+            for api_name in api.names:
+                self._functions.setdefault(api_name, function)
         return self._functions[name]
 
     def __dir__(self) -> list[str]:

@@ -138,10 +138,10 @@ class OpKernelConstruction:
 
 def check_signature(props: NodeProperties, inputs: Sequence[Any], outputs: Sequence[Any], where: str) -> None:
     """Check the types of a node's inputs and outputs."""
-    want = tuple(map(as_data_type, inputs)), tuple(map(as_data_type, outputs))
-    have = props.input_types, props.output_types
-    if want != have:
-        texts = ["->".join(",".join(map(str, types)) for types in side) for side in (have, want)]
+    expected = tuple(map(as_data_type, inputs)), tuple(map(as_data_type, outputs))
+    found = props.input_types, props.output_types
+    if expected != found:
+        texts = ["->".join(",".join(map(str, types)) for types in signature) for signature in (found, expected)]
         raise InvalidArgumentError(f"the node is {texts[0]}, the kernel is for {texts[1]}", where=where)
 
 
@@ -176,7 +176,7 @@ class OpKernel:
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Compute the outputs from the inputs of the context. Must be thread-safe."""
-        raise UnimplementedError(f"{type(self).__name__} has no compute")
+        raise UnimplementedError(f"{type(self).__name__} does not implement compute")
 
     @property
     def node_def(self) -> Any:
@@ -218,13 +218,13 @@ class OpKernel:
         return f"<{type(self).__name__} {self.name} ({self.type_string})>"
 
 
-def _range(ranges: dict[str, range], name: str, what: str, kernel: OpKernel) -> range:
+def _range(ranges: dict[str, range], name: str, kind: str, kernel: OpKernel) -> range:
     try:
         return ranges[name]
     except KeyError:
         names = ", ".join(ranges) or "none"
         raise InvalidArgumentError(
-            f"unknown {what} name '{name}': {kernel.type_string} has {names}", where=f"node '{kernel.name}'"
+            f"unknown {kind} name '{name}': {kernel.type_string} has {names}", where=f"node '{kernel.name}'"
         ) from None
 
 
@@ -235,7 +235,7 @@ class AsyncOpKernel(OpKernel):
 
     def compute_async(self, ctx: OpKernelContext, done: Done) -> None:
         """Start the computation; on completion, set the outputs or the status and call `done`."""
-        raise UnimplementedError(f"{type(self).__name__} has no compute_async")
+        raise UnimplementedError(f"{type(self).__name__} does not implement compute_async")
 
     def start(self, ctx: OpKernelContext, done: Done) -> None:
         """Start with a `done` that can be called only once; an exception that escapes becomes the status."""
@@ -275,7 +275,10 @@ class _Once:
     def __call__(self) -> None:
         if next(self._calls):  # one bytecode step, hence atomic: a single thread is first
             raise InternalError(
-                "done was called twice", node=self._kernel.name, op=self._kernel.type_string, where=_where(self._kernel)
+                "done was called twice",
+                node=self._kernel.name,
+                op=self._kernel.type_string,
+                where=_node_text(self._kernel),
             )
         self._done()
 
@@ -300,37 +303,37 @@ def run_kernel(kernel: OpKernel, ctx: OpKernelContext) -> list[Any]:
 def located(error: BaseException, kernel: OpKernel) -> OpError:
     """Return an error with the node it came from; other exceptions are converted to the nearest `OpError`."""
     if not isinstance(error, OpError):
-        error = _converted(error, kernel)
+        error = _convert_error(error, kernel)
     if error.node is None:
         error.node, error.op = kernel.name, kernel.type_string
     if not error.where:
-        error.where = _where(kernel) + _line(error)
+        error.where = _node_text(kernel) + _source_line(error)
     return error
 
 
-def _converted(error: BaseException, kernel: OpKernel) -> OpError:
+def _convert_error(error: BaseException, kernel: OpKernel) -> OpError:
     if isinstance(error, MemoryError):
-        made: OpError = ResourceExhaustedError(f"{kernel.type_string}: out of memory: {error}")
+        converted: OpError = ResourceExhaustedError(f"{kernel.type_string}: out of memory: {error}")
     else:
-        made = InternalError(f"{kernel.type_string} failed with {type(error).__name__}: {error}")
-    made.__cause__, made.__traceback__ = error, error.__traceback__
-    return made
+        converted = InternalError(f"{kernel.type_string} failed with {type(error).__name__}: {error}")
+    converted.__cause__, converted.__traceback__ = error, error.__traceback__
+    return converted
 
 
-def _where(kernel: OpKernel) -> str:
+def _node_text(kernel: OpKernel) -> str:
     return f"node '{kernel.name}' ({kernel.type_string})"
 
 
 _PLUMBING = ("op_kernel.py", "op_kernel_context.py")
 
 
-def _line(error: BaseException) -> str:
+def _source_line(error: BaseException) -> str:
     """Return the line of the kernel's source that raised an error."""
     frames = traceback.extract_tb(error.__traceback__)
-    places = [
+    locations = [
         f"{name}:{frame.lineno}" for frame in frames if (name := frame.filename.rpartition("/")[2]) not in _PLUMBING
     ]
-    return f", {places[-1]}" if places else ""
+    return f", {locations[-1]}" if locations else ""
 
 
 def op_requires(cond: object, error: OpError) -> None:
@@ -365,12 +368,12 @@ class ArrayKernel(OpKernel):
     ) -> None:
         super().__init__(construction)
         props = construction.props
-        bound = partial(function, **{name: construction.get_attr(name) for name in attrs}) if attrs else function
+        array_fn = partial(function, **{name: construction.get_attr(name) for name in attrs}) if attrs else function
         if props.input_lists:
-            bound = partial(_grouped, bound, _groups(props.input_ranges, props.input_lists))
+            array_fn = partial(_call_with_groups, array_fn, _input_groups(props.input_ranges, props.input_lists))
         if props.output_lists:
-            bound = partial(_flattened, bound, props)
-        self.array_fn = bound
+            array_fn = partial(_call_flattened, array_fn, props)
+        self.array_fn = array_fn
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function and set its results."""
@@ -384,16 +387,16 @@ class ArrayKernel(OpKernel):
             ctx.set_output(i, value)
 
 
-def _groups(ranges: dict[str, range], lists: frozenset[str]) -> tuple[int | slice, ...]:
+def _input_groups(ranges: dict[str, range], lists: frozenset[str]) -> tuple[int | slice, ...]:
     return tuple(slice(r.start, r.stop) if name in lists else r.start for name, r in ranges.items())
 
 
-def _grouped(function: Callable[..., Any], groups: tuple[int | slice, ...], *inputs: Array) -> Any:
+def _call_with_groups(function: Callable[..., Any], groups: tuple[int | slice, ...], *inputs: Array) -> Any:
     """Call a function with list inputs grouped into lists."""
     return function(*(list(inputs[g]) if isinstance(g, slice) else inputs[g] for g in groups))
 
 
-def _flattened(function: Callable[..., Any], props: NodeProperties, *inputs: Array) -> Any:
+def _call_flattened(function: Callable[..., Any], props: NodeProperties, *inputs: Array) -> Any:
     """Call a function and flatten its outputs; a single output is returned as such."""
     results = function(*inputs)
     if len(props.output_ranges) > 1:

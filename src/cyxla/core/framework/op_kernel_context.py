@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 Key = int | str
 R = TypeVar("R", bound=ResourceBase)
 _HOLDERS = 3  # of an input that may be forwarded: the list of inputs, the executor, and getrefcount itself
-_FEW: tuple[bool, ...] = ()
+_FEW_REFERENCES: tuple[bool, ...] = ()
 
 
 class OpKernelContext:
@@ -80,8 +80,8 @@ class OpKernelContext:
         kernel: OpKernel,
         inputs: Sequence[Any],
         *,
-        last_use: Sequence[bool] = _FEW,
-        required: Sequence[bool] = _FEW,
+        last_use: Sequence[bool] = _FEW_REFERENCES,
+        required: Sequence[bool] = _FEW_REFERENCES,
         frame_iter: tuple[Any, int] = ("", 0),
         is_input_dead: bool = False,
         call_frame: Any = None,
@@ -138,14 +138,14 @@ class OpKernelContext:
     def input_index(self, key: Key) -> int:
         """Return the index of an input; a name must refer to a single tensor."""
         if isinstance(key, int):
-            return _inside(key, len(self._inputs), "input")
-        return _single(self.op_kernel.input_range(key), key, key in self.op_kernel.props.input_lists, "input")
+            return _check_index(key, len(self._inputs), "input")
+        return _single_index(self.op_kernel.input_range(key), key, key in self.op_kernel.props.input_lists, "input")
 
     def output_index(self, key: Key) -> int:
         """Return the index of an output; a name must refer to a single tensor."""
         if isinstance(key, int):
-            return _inside(key, len(self._outputs), "output")
-        return _single(self.op_kernel.output_range(key), key, key in self.op_kernel.props.output_lists, "output")
+            return _check_index(key, len(self._outputs), "output")
+        return _single_index(self.op_kernel.output_range(key), key, key in self.op_kernel.props.output_lists, "output")
 
     def file_path(self, path: str) -> str:
         """Check the path of a file, and return it; to be called before a file is opened, created or removed.
@@ -196,7 +196,7 @@ class OpKernelContext:
 
     def replace_ref_input(self, key: Key, value: Array) -> None:
         """Assign a value of any shape to the variable that an input refers to."""
-        self.mutable_input(key).assign(self._checked(value, self.input_dtype(key).base, key))
+        self.mutable_input(key).assign(self._check_value(value, self.input_dtype(key).base, key))
 
     def delete_ref_input(self, key: Key) -> None:
         """Make the variable that an input refers to uninitialised."""
@@ -240,14 +240,14 @@ class OpKernelContext:
         if type(value) is np.ndarray and (value.dtype is dtype or value.dtype == dtype):
             self._outputs[index] = value
         else:
-            self._outputs[index] = self._checked(value, self.op_kernel.output_types[index], key)
+            self._outputs[index] = self._check_value(value, self.op_kernel.output_types[index], key)
 
     def set_output_list(self, name: str, values: Iterable[Any]) -> None:
         """Set the values of a list output."""
-        places, given = self.op_kernel.output_range(name), list(values)
-        if len(places) != len(given):
-            raise InternalError(f"{len(given)} values for output '{name}', which has {len(places)}")
-        for index, value in zip(places, given, strict=True):
+        indices, value_list = self.op_kernel.output_range(name), list(values)
+        if len(indices) != len(value_list):
+            raise InternalError(f"{len(value_list)} values for output '{name}', which has {len(indices)}")
+        for index, value in zip(indices, value_list, strict=True):
             self.set_output(index, value)
 
     def set_output_ref(self, key: Key, ref: Ref) -> None:
@@ -319,21 +319,21 @@ class OpKernelContext:
 
     def _check_outputs(self) -> None:
         kernel = self.op_kernel
-        missing = [i for i, v in enumerate(self._outputs) if v is None and self.output_required(i)]
-        if missing and not self.is_input_dead and kernel.type_string not in _MAY_LEAVE_UNSET:
+        missing_outputs = [i for i, v in enumerate(self._outputs) if v is None and self.output_required(i)]
+        if missing_outputs and not self.is_input_dead and kernel.type_string not in _MAY_LEAVE_UNSET:
             raise InternalError(
-                f"Missing {missing[0]}-th output from {{{{node {kernel.name}}}}}: its kernel did not set it",
+                f"Missing {missing_outputs[0]}-th output from {{{{node {kernel.name}}}}}: its kernel did not set it",
                 node=kernel.name,
                 op=kernel.type_string,
                 where=f"node '{kernel.name}' ({kernel.type_string})",
             )
 
-    def _checked(self, value: Any, dtype: DataType, key: Key) -> Array:
+    def _check_value(self, value: Any, dtype: DataType, key: Key) -> Array:
         """Return a value as an array; raise if its type is not the declared one."""
         array = np.asarray(value) if isinstance(value, np.generic) else value
         if not isinstance(array, np.ndarray) or array.dtype != dtype.numpy:
-            got = array.dtype if isinstance(array, np.ndarray) else type(value).__name__
-            raise InternalError(f"{key!r} got a value of {got}, but {dtype} is declared")
+            found_type = array.dtype if isinstance(array, np.ndarray) else type(value).__name__
+            raise InternalError(f"{key!r} got a value of {found_type}, but {dtype} is declared")
         return array
 
     def _allocate(self, use: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
@@ -378,8 +378,8 @@ class OpKernelContext:
         value = self._inputs[source]
         if type(value) is not np.ndarray or not _is_sole_owner(value):
             return None
-        wanted = value.shape if shape is None else tuple(shape)
-        return value.reshape(wanted) if prod(wanted) == value.size else None
+        output_shape = value.shape if shape is None else tuple(shape)
+        return value.reshape(output_shape) if prod(output_shape) == value.size else None
 
     def forward_input_to_output_with_shape(self, input_key: Key, output_key: Key, shape: Sequence[int]) -> bool:
         """Set an output to an input with another shape; return False if the sizes differ."""
@@ -534,19 +534,19 @@ def _is_sole_owner(value: Array) -> bool:
     return value.base is None and value.flags.owndata and value.flags.writeable and value.flags.c_contiguous
 
 
-def _inside(index: int, size: int, what: str) -> int:
+def _check_index(index: int, size: int, kind: str) -> int:
     if not 0 <= index < size:
-        raise InvalidArgumentError(f"{what} {index} of a node that has {size}")
+        raise InvalidArgumentError(f"{kind} {index} of a node that has {size}")
     return index
 
 
-def _single(places: range, name: str, is_list: bool, what: str) -> int:
-    if is_list or len(places) != 1:
+def _single_index(indices: range, name: str, is_list: bool, kind: str) -> int:
+    if is_list or len(indices) != 1:
         raise InvalidArgumentError(
-            f"OpKernel used list-valued {what} name '{name}' when single-valued {what} was expected",
-            hint=f"use {what}_list",
+            f"OpKernel used list-valued {kind} name '{name}' when single-valued {kind} was expected",
+            hint=f"use {kind}_list",
         )
-    return places[0]
+    return indices[0]
 
 
 def as_value(element: Any) -> Array:

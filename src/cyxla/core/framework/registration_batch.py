@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from cyxla.forking import new_lock
 
-LOADING = new_lock()  # one for all registries: loading what one of them lacks may ask another
+LOADING = new_lock()  # shared by all registries, because loading the entries of one may query another
 
 
 class Staging(Protocol):
@@ -41,10 +41,10 @@ class Batch:
         """Registrations staged for a registry, or None."""
         return self._staged.get(registry)
 
-    def stage(self, registry: Staging, make: Callable[[], Any]) -> Any:
+    def stage(self, registry: Staging, create: Callable[[], Any]) -> Any:
         """Registrations staged for a registry; the container is made with the first."""
         if registry not in self._staged:
-            self._staged[registry] = make()
+            self._staged[registry] = create()
         return self._staged[registry]
 
     def commit(self) -> None:
@@ -79,19 +79,19 @@ def current_batch() -> Batch | None:
 
 def staged_for(registry: Staging) -> list[Any]:
     """Registrations that this thread has staged for a registry, the innermost batch last."""
-    return [found for batch in _open.batches if (found := batch.staged(registry)) is not None]
+    return [staged for batch in _open.batches if (staged := batch.staged(registry)) is not None]
 
 
 @contextmanager
 def batch() -> Iterator[Batch]:
     """Stage the registrations of this thread in the body, and publish them at the end."""
-    made, before = Batch(), _open.batches
-    _open.batches = (*before, made)
+    new_batch, outer_batches = Batch(), _open.batches
+    _open.batches = (*outer_batches, new_batch)
     try:
-        yield made
+        yield new_batch
     finally:
-        _open.batches = before
-    made.commit()
+        _open.batches = outer_batches
+    new_batch.commit()
 
 
 @contextmanager
@@ -117,7 +117,9 @@ class Once:
 
     def __init__(self, fn: Callable[[], object] | None) -> None:
         self._fn = fn
-        self._caller = 0  # identifier of the thread that runs it; in a forked child that of a lost thread is void
+        self._caller = (
+            0  # identifier of the running thread; after a fork, that of a thread that no longer exists is ignored
+        )
 
     @property
     def is_due(self) -> bool:

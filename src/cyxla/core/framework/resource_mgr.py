@@ -87,10 +87,10 @@ class ResourceMgr:
         """
         key = (type_name(type(resource)), name)
         with self._lock:
-            held = self._containers.setdefault(container or self.default_container, {})
-            if key in held:
-                raise AlreadyExistsError(f"there is a resource {self._text(container, *key)} already")
-            held[key] = resource
+            resources = self._containers.setdefault(container or self.default_container, {})
+            if key in resources:
+                raise AlreadyExistsError(f"resource {self._text(container, *key)} already exists")
+            resources[key] = resource
 
     def lookup(self, container: str, name: str, cls: type[R]) -> R:
         """Return the resource of a type and name.
@@ -100,30 +100,30 @@ class ResourceMgr:
         NotFoundError
             There is no such resource.
         """
-        found = self.find(container, name, cls)
-        if found is None:
+        resource = self.find(container, name, cls)
+        if resource is None:
             raise NotFoundError(
                 f"there is no resource {self._text(container, type_name(cls), name)}",
-                hint="run what creates it first; it may also have been deleted",
+                hint="run the op that creates it first; it may also have been deleted",
             )
-        return found
+        return resource
 
     def find(self, container: str, name: str, cls: type[R]) -> R | None:
         """Return the resource of a type and name, or None."""
-        held = self._containers.get(container or self.default_container)
-        return None if held is None else held.get((type_name(cls), name))  # type: ignore[return-value]
+        resources = self._containers.get(container or self.default_container)
+        return None if resources is None else resources.get((type_name(cls), name))  # type: ignore[return-value]
 
     def lookup_or_create(self, container: str, name: str, cls: type[R], make: Callable[[], R]) -> R:
         """Return the resource of a type and name, created by `make` if it does not exist."""
-        found = self.find(container, name, cls)
-        if found is not None:
-            return found
+        resource = self.find(container, name, cls)
+        if resource is not None:
+            return resource
         with self._lock:
-            found = self.find(container, name, cls)
-            if found is None:
-                found = make()
-                self.create(container, name, found)
-            return found
+            resource = self.find(container, name, cls)
+            if resource is None:
+                resource = make()
+                self.create(container, name, resource)
+            return resource
 
     def delete(self, container: str, name: str, kind: type[ResourceBase] | str) -> None:
         """Remove a resource; its type is given by class or by name.
@@ -135,8 +135,8 @@ class ResourceMgr:
         """
         kind_name = kind if isinstance(kind, str) else type_name(kind)
         with self._lock:
-            held = self._containers.get(container or self.default_container, {})
-            resource = held.pop((kind_name, name), None)
+            resources = self._containers.get(container or self.default_container, {})
+            resource = resources.pop((kind_name, name), None)
             self.removals += 1
         if resource is None:
             raise NotFoundError(f"there is no resource {self._text(container, kind_name, name)}")
@@ -145,9 +145,9 @@ class ResourceMgr:
     def cleanup(self, container: str) -> None:
         """Remove a container and its resources; a missing container is ignored."""
         with self._lock:
-            dropped = self._containers.pop(container or self.default_container, {})
+            resources = self._containers.pop(container or self.default_container, {})
             self.removals += 1
-        for resource in dropped.values():
+        for resource in resources.values():
             resource.close()
 
     def clear(self) -> None:
@@ -158,7 +158,7 @@ class ResourceMgr:
     def __iter__(self) -> Iterator[tuple[str, str, str, ResourceBase]]:
         """Iterate over (container, type, name, resource) in the order of creation."""
         with self._lock:
-            rows = [(c, t, n, r) for c, held in self._containers.items() for (t, n), r in held.items()]
+            rows = [(c, t, n, r) for c, resources in self._containers.items() for (t, n), r in resources.items()]
         return iter(rows)
 
     def __len__(self) -> int:

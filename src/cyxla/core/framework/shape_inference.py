@@ -66,7 +66,7 @@ class InferenceContext:
         self._outputs = [UNKNOWN] * self.num_outputs
         self.output_handles: list[HandleData | None] = []
 
-    # What is there
+    # Inputs
 
     @property
     def num_inputs(self) -> int:
@@ -121,7 +121,7 @@ class InferenceContext:
             raise InvalidArgumentError(f"op {self.op_def.name} has no value for the attr {name!r}")
         return value.value
 
-    # The answer
+    # Outputs
 
     def set_output(self, i: int | str, shape: ShapeLike) -> None:
         """Set the shape of an output."""
@@ -151,7 +151,7 @@ class InferenceContext:
     def unknown_shape_of_rank(self, rank: int) -> TensorShape:
         """Return a shape of known rank and unknown sizes."""
         if rank > MAX_RANK:
-            raise ShapeError(f"a rank of {rank}; {MAX_RANK} is the limit")
+            raise ShapeError(f"the rank {rank} exceeds the limit of {MAX_RANK}")
         return TensorShape([None] * rank)
 
     def scalar(self) -> TensorShape:
@@ -175,24 +175,26 @@ class InferenceContext:
             The input is not a vector, or holds a size below -1.
         """
         i = self._index(i)
-        held = self.with_rank_at_most(self.input(i), 1)
-        if held.rank == 1 and (held[0] or 0) > MAX_RANK:
-            raise ShapeError(f"{self.op_def.name}: a shape of {held[0]} dimensions; {MAX_RANK} is the limit")
+        shape = self.with_rank_at_most(self.input(i), 1)
+        if shape.rank == 1 and (shape[0] or 0) > MAX_RANK:
+            raise ShapeError(f"{self.op_def.name}: a shape has {shape[0]} dimensions; the limit is {MAX_RANK}")
         value = self.input_tensor(i)
         if value is not None:
             return self._shape_of_value(value)
-        known = self._as_shapes[i] if i < len(self._as_shapes) else None
-        if known is not None:
-            return known
-        return UNKNOWN if held.rank != 1 or held[0] is None else self.unknown_shape_of_rank(held[0])
+        partial = self._as_shapes[i] if i < len(self._as_shapes) else None
+        if partial is not None:
+            return partial
+        return UNKNOWN if shape.rank != 1 or shape[0] is None else self.unknown_shape_of_rank(shape[0])
 
     def _shape_of_value(self, value: Array) -> TensorShape:
         if value.ndim == 0:
             if value != -1:
-                raise ShapeError(f"the scalar {value} is no shape", hint="only -1 is: it stands for an unknown one")
+                raise ShapeError(
+                    f"the scalar {value} is not a shape", hint="only -1 is, which denotes an unknown shape"
+                )
             return UNKNOWN
         if value.ndim > 1:
-            raise ShapeError(f"a shape is a vector, but an array of the shape {list(value.shape)} is given")
+            raise ShapeError(f"a shape must be a vector, but has the shape {list(value.shape)}")
         if (value < -1).any():
             raise ShapeError(f"the shape {value.tolist()} has a size below -1")
         return TensorShape(None if d < 0 else d for d in value.tolist())
@@ -213,7 +215,7 @@ class InferenceContext:
             raise ShapeError(f"the size given by input {i} is {value}, which is negative")
         return int(value)
 
-    # Demands on shapes
+    # Requirements on shapes
 
     def with_rank(self, shape: TensorShape, rank: int) -> TensorShape:
         """Return the shape refined to a rank; raise ShapeError if it has another."""
@@ -284,7 +286,7 @@ class InferenceContext:
             return self._unknown_part(start, stop)
         for at in (start, stop):
             if at is not None and not -len(shape.dims) <= at <= len(shape.dims):
-                raise ShapeError(f"{self.op_def.name}: dimension {at} is not there in the shape {shape}")
+                raise ShapeError(f"{self.op_def.name}: dimension {at} is out of range for the shape {shape}")
         return shape[start:stop]
 
     def _unknown_part(self, start: int, stop: int | None) -> TensorShape:
@@ -308,18 +310,18 @@ class InferenceContext:
         """Return a non-negative axis of a shape of known rank; raise ShapeError if it is out of range."""
         rank = len(shape)
         if not -rank <= axis < rank:
-            raise ShapeError(f"{self.op_def.name}: dimension {axis} is not there in the shape {shape}")
+            raise ShapeError(f"{self.op_def.name}: dimension {axis} is out of range for the shape {shape}")
         return axis % rank
 
     # Arithmetic of sizes
 
-    def _known(self, result: int, what: str) -> int:
+    def _check_size(self, result: int, expression: str) -> int:
         if not 0 <= result < _LIMIT:
-            raise ShapeError(f"{self.op_def.name}: {what} is {result}, which is no size")
+            raise ShapeError(f"{self.op_def.name}: {expression} is {result}, which is not a valid size")
         return result
 
     def _arithmetic(self, sign: str, fn: Callable[[int, int], int], d: Dim, e: Dim) -> Dim:
-        return None if d is None or e is None else self._known(fn(d, e), f"{d} {sign} {e}")
+        return None if d is None or e is None else self._check_size(fn(d, e), f"{d} {sign} {e}")
 
     def add(self, d: Dim, e: Dim) -> Dim:
         """Add sizes."""
@@ -336,7 +338,7 @@ class InferenceContext:
     def divide(self, d: Dim, e: Dim, evenly: bool = True) -> Dim:
         """Divide sizes; raise ShapeError if `evenly` and there is a remainder, or if the divisor is not positive."""
         if e is not None and e <= 0:
-            raise ShapeError(f"{self.op_def.name}: a size is divided by {e}")
+            raise ShapeError(f"{self.op_def.name}: a size cannot be divided by {e}")
         if evenly and d is not None and e is not None and d % e:
             raise ShapeError(f"{self.op_def.name}: the size {d} is not a multiple of {e}")
         return d if e == 1 else self._arithmetic("//", int.__floordiv__, d, e)

@@ -32,9 +32,11 @@ class TensorShape:
     def __init__(self, dims: Iterable[SupportsIndex | None] | None = None) -> None:
         sizes = None if dims is None else tuple(None if d is None else d.__index__() for d in dims)
         if sizes is not None and any(d is not None and d < 0 for d in sizes):
-            raise InvalidArgumentError(f"a shape has a negative size: {list(sizes)}", hint="an unknown size is None")
+            raise InvalidArgumentError(
+                f"a shape must not have negative sizes: {list(sizes)}", hint="use None for an unknown size"
+            )
         if sizes is not None and len(sizes) > MAX_RANK:
-            raise InvalidArgumentError(f"a shape of {len(sizes)} dimensions; {MAX_RANK} is the limit")
+            raise InvalidArgumentError(f"a shape has {len(sizes)} dimensions; the limit is {MAX_RANK}")
         self.dims = sizes
 
     @property
@@ -61,7 +63,7 @@ class TensorShape:
             A size is unknown.
         """
         if self.dims is None or None in self.dims:
-            raise ShapeError(f"the shape {self} is not fully known")
+            raise ShapeError(f"the shape {self} is not fully defined")
         return [d for d in self.dims if d is not None]
 
     def is_compatible_with(self, other: TensorShape) -> bool:

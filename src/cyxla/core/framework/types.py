@@ -14,7 +14,7 @@ import numpy as np
 
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 
-_REF = 100  # added to a type's number: the type of a reference to a variable
+_REF = 100  # offset from a type to the type of a reference to a variable of it
 
 # number: (name in op declarations, name in NumPy, dtype of the arrays)
 _FACTS: dict[int, tuple[str, str, Any]] = {
@@ -158,19 +158,21 @@ class DataType(IntEnum):
         """Dtype of the arrays that hold values of the type."""
         if not self:
             raise InvalidArgumentError("DT_INVALID has no arrays")
-        return _NUMPY[self.base]
+        return _NUMPY_TYPES[self.base]
 
     def __str__(self) -> str:
         return self.text
 
 
-_NUMPY: dict[DataType, np.dtype[Any]] = {
+_NUMPY_TYPES: dict[DataType, np.dtype[Any]] = {
     DataType(number): np.dtype(scalar) for number, (_, _, scalar) in _FACTS.items()
 }
 # Object arrays convert to strings: resources and variants are never created from arrays.
-_OF_NUMPY = {dtype: t for t, dtype in reversed(_NUMPY.items()) if not t.text.startswith("q") and t.text != "variant"}
-_OF_NUMPY[np.dtype(np.object_)] = DataType.DT_STRING
-_OF_TEXT = {name: t for t in DataType if t for name in (t.text, t.numpy_name, t.name)}
+_TYPE_OF_NUMPY = {
+    dtype: t for t, dtype in reversed(_NUMPY_TYPES.items()) if not t.text.startswith("q") and t.text != "variant"
+}
+_TYPE_OF_NUMPY[np.dtype(np.object_)] = DataType.DT_STRING
+_TYPE_OF_TEXT = {name: t for t in DataType if t for name in (t.text, t.numpy_name, t.name)}
 
 
 def as_data_type(value: Any) -> DataType:
@@ -190,8 +192,8 @@ def as_data_type(value: Any) -> DataType:
     """
     if isinstance(value, DataType):
         return value
-    if isinstance(value, str) and value in _OF_TEXT:
-        return _OF_TEXT[value]
+    if isinstance(value, str) and value in _TYPE_OF_TEXT:
+        return _TYPE_OF_TEXT[value]
     if isinstance(value, int) and not isinstance(value, bool):
         try:
             return DataType(value)
@@ -203,16 +205,16 @@ def as_data_type(value: Any) -> DataType:
         raise InvalidArgumentError(f"{value!r} does not name a data type") from None
     if dtype.kind in "SU":
         return DataType.DT_STRING
-    if dtype not in _OF_NUMPY:
+    if dtype not in _TYPE_OF_NUMPY:
         raise UnimplementedError(f"there is no data type for arrays of {dtype}")
-    return _OF_NUMPY[dtype]
+    return _TYPE_OF_NUMPY[dtype]
 
 
 def _types(*names: str) -> tuple[DataType, ...]:
-    return tuple(_OF_TEXT[name] for name in names)
+    return tuple(_TYPE_OF_TEXT[name] for name in names)
 
 
-# Sets of types for kernels and declarations.
+# Sets of types for kernels and declarations
 FLOATING = _types("half", "bfloat16", "float", "double")
 COMPLEX = _types("complex64", "complex128")
 SIGNED = _types("int8", "int16", "int32", "int64")

@@ -202,8 +202,8 @@ def pad_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
     """Crop the padding off the gradient, and sum the rest for the padding value."""
     inside = _crop_padding(op, dy)
     total = apply_op("Sum", dy, apply_op("Range", 0, apply_op("Rank", dy), 1))
-    kept = apply_op("Sum", inside, apply_op("Range", 0, apply_op("Rank", inside), 1))
-    return inside, None, total - kept
+    unpadded_sum = apply_op("Sum", inside, apply_op("Range", 0, apply_op("Rank", inside), 1))
+    return inside, None, total - unpadded_sum
 
 
 @gradient("MirrorPad")
@@ -258,9 +258,9 @@ def gather_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
         ],
         0,
     )
-    full = apply_op("Reshape", sums, sizes)
+    grad = apply_op("Reshape", sums, sizes)
     # back to [batch, outer, axis, inner]
-    back = apply_op(
+    restored = apply_op(
         "ConcatV2",
         [
             front,
@@ -270,7 +270,7 @@ def gather_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
         ],
         0,
     )
-    return reshape_like(apply_op("Transpose", full, back), params), None, None
+    return reshape_like(apply_op("Transpose", grad, restored), params), None, None
 
 
 def _offset_by_batch(indices: Tensor, length: Tensor, batch: int, params: Tensor) -> tuple[Tensor, Tensor]:

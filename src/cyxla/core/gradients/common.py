@@ -42,10 +42,10 @@ def unbroadcast(x: Tensor, y: Tensor, gx: Tensor, gy: Tensor) -> tuple[Tensor, T
 
 def _broadcast_axes(shape: TensorShape, other: TensorShape) -> list[int]:
     """Return the dimensions of the broadcast shape along which an operand is repeated."""
-    mine, theirs = shape.as_list(), other.as_list()
-    rank = max(len(mine), len(theirs))
-    mine, theirs = [1] * (rank - len(mine)) + mine, [1] * (rank - len(theirs)) + theirs
-    return [i for i in range(rank) if (mine[i] == 1 and theirs[i] != 1) or i < rank - len(shape)]
+    sizes, other_sizes = shape.as_list(), other.as_list()
+    rank = max(len(sizes), len(other_sizes))
+    sizes, other_sizes = [1] * (rank - len(sizes)) + sizes, [1] * (rank - len(other_sizes)) + other_sizes
+    return [i for i in range(rank) if (sizes[i] == 1 and other_sizes[i] != 1) or i < rank - len(shape)]
 
 
 def _sum_to(grad: Tensor, x: Tensor, axes: Any) -> Tensor:
@@ -64,11 +64,11 @@ def binary_gradient(name: str | tuple[str, ...], fn: Callable[[Tensor, Tensor, T
     """Register the gradient of a broadcasting op: ``fn(x, y, z, dz)`` returns dx and dy before `unbroadcast`."""
     names = (name,) if isinstance(name, str) else name
 
-    def run(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
+    def gradient_fn(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
         x, y = op.inputs
         return unbroadcast(x, y, *fn(x, y, op.outputs[0], dz))
 
-    gradient(*names)(run)
+    gradient(*names)(gradient_fn)
 
 
 def cast_like(x: Tensor, like: Tensor) -> Tensor:

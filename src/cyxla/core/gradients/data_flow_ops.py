@@ -88,12 +88,14 @@ def dynamic_stitch_grad(op: Any, dy: Tensor) -> list[Tensor | None]:
     """Gather the gradient of each row; rows that were overwritten get zeros."""
     half = len(op.inputs) // 2
     indices, data = op.inputs[:half], op.inputs[half:]
-    kept_rows = _kept_rows(indices, dy)
+    stitched_rows = _stitched_rows(indices, dy)
     grads: list[Tensor | None] = [None] * half
     for positions, number, values in zip(indices, _row_numbers(indices), data, strict=True):
-        kept = apply_op("Cast", apply_op("Equal", apply_op("GatherV2", kept_rows, positions, 0), number), DstT=dy.dtype)
+        is_stitched = apply_op(
+            "Cast", apply_op("Equal", apply_op("GatherV2", stitched_rows, positions, 0), number), DstT=dy.dtype
+        )
         gathered = apply_op("GatherV2", dy, positions, 0)
-        grads.append(reshape_like(gathered * _broadcast_rows(kept, gathered), values))
+        grads.append(reshape_like(gathered * _broadcast_rows(is_stitched, gathered), values))
     return grads
 
 
@@ -108,7 +110,7 @@ def _row_numbers(indices: list[Tensor]) -> list[Tensor]:
     return numbers
 
 
-def _kept_rows(indices: list[Tensor], dy: Tensor) -> Tensor:
+def _stitched_rows(indices: list[Tensor], dy: Tensor) -> Tensor:
     """Return the number of the row that was kept at each index."""
     flat = [apply_op("Reshape", t, [-1]) for t in indices]
     rows = apply_op("StridedSlice", apply_op("Shape", dy), [0], [1], [1], shrink_axis_mask=1)
@@ -118,19 +120,21 @@ def _kept_rows(indices: list[Tensor], dy: Tensor) -> Tensor:
     return apply_op("UnsortedSegmentMax", apply_op("ConcatV2", numbers, 0), apply_op("ConcatV2", flat, 0), rows)
 
 
-def _broadcast_rows(kept: Tensor, like: Tensor) -> Tensor:
+def _broadcast_rows(row_values: Tensor, like: Tensor) -> Tensor:
     """Reshape one number per row so that it broadcasts over the row."""
-    ones = apply_op("Rank", like) - apply_op("Rank", kept)
-    shape = apply_op("ConcatV2", [apply_op("Shape", kept), apply_op("Fill", apply_op("Reshape", ones, [1]), 1)], 0)
-    return apply_op("Reshape", kept, shape)
+    ones = apply_op("Rank", like) - apply_op("Rank", row_values)
+    shape = apply_op(
+        "ConcatV2", [apply_op("Shape", row_values), apply_op("Fill", apply_op("Reshape", ones, [1]), 1)], 0
+    )
+    return apply_op("Reshape", row_values, shape)
 
 
 @gradient("OptionalFromValue", none_grads=True)
 def optional_from_value_grad(op: Any, dy: Tensor) -> Any:
     """Take the components of the gradient, an optional."""
     shapes = [t.shape for t in op.inputs]
-    found = apply_op("OptionalGetValue", dy, output_types=op.attr("Toutput_types"), output_shapes=shapes)
-    return found if isinstance(found, (list, tuple)) else [found]
+    components = apply_op("OptionalGetValue", dy, output_types=op.attr("Toutput_types"), output_shapes=shapes)
+    return components if isinstance(components, (list, tuple)) else [components]
 
 
 @gradient("OptionalGetValue")

@@ -106,8 +106,8 @@ class _SampleWeights:
         start, end = (apply_op("Slice", boxes, [0, d], [-1, 1]) for d in (corner, corner + 2))
         self.last = apply_op("Cast", pixels - 1, DstT="float")
         steps = apply_op("Cast", apply_op("Range", 0, count, 1), DstT="float")
-        ends = apply_op("Cast", apply_op("Maximum", count - 1, 1), DstT="float")
-        self.fraction = apply_op("SelectV2", apply_op("Equal", count, 1), 0.5, steps / ends)
+        last_pixel = apply_op("Cast", apply_op("Maximum", count - 1, 1), DstT="float")
+        self.fraction = apply_op("SelectV2", apply_op("Equal", count, 1), 0.5, steps / last_pixel)
         position = (start * (1.0 - self.fraction) + end * self.fraction) * self.last
         inside = apply_op(
             "LogicalAnd", apply_op("GreaterEqual", position, 0.0), apply_op("LessEqual", position, self.last)
@@ -132,8 +132,8 @@ def crop_and_resize_grad(op: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | N
     image, boxes, numbers, size = op.inputs
     nearest = op.attr("method") in ("nearest", b"nearest")
     batch, *pixels = apply_op("Unpack", apply_op("Slice", apply_op("Shape", image), [0], [3]), num=3)
-    sides = [_SampleWeights(boxes, d, pixels[d], apply_op("GatherV2", size, d, 0), nearest) for d in (0, 1)]
-    down, across = (side.weights for side in sides)
+    axes = [_SampleWeights(boxes, d, pixels[d], apply_op("GatherV2", size, d, 0), nearest) for d in (0, 1)]
+    down, across = (side.weights for side in axes)
     dimage = None
     if image.dtype.text in ("half", "float", "double"):
         parts = _einsum("nqj,niqc->nijc", across, _einsum("npi,npqc->niqc", down, dy))
@@ -143,7 +143,7 @@ def crop_and_resize_grad(op: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | N
     images = apply_op("Cast", apply_op("GatherV2", image, numbers, 0), DstT="float")
     ddown = _einsum("npqc,niqc->npi", dy, _einsum("nqj,nijc->niqc", across, images))
     dacross = _einsum("npqc,npjc->nqj", dy, _einsum("npi,nijc->npjc", down, images))
-    (top, bottom), (left, right) = sides[0].corners(ddown), sides[1].corners(dacross)
+    (top, bottom), (left, right) = axes[0].corners(ddown), axes[1].corners(dacross)
     return dimage, apply_op("Pack", [top, left, bottom, right], axis=1), None, None
 
 

@@ -87,8 +87,8 @@ def split_grad(op: Any, dlist: Tensor) -> tuple[Tensor, None, None]:
 def get_item_grad(op: Any, ditem: Tensor) -> tuple[Tensor, None, None]:
     """Make a list with the gradient of the item only."""
     handle, index = op.inputs[:2]
-    empty = apply_op("TensorListReserve", _element_shape(handle), _length(handle), element_dtype=ditem.dtype)
-    return apply_op("TensorListSetItem", empty, index, ditem), None, None
+    zero_list = apply_op("TensorListReserve", _element_shape(handle), _length(handle), element_dtype=ditem.dtype)
+    return apply_op("TensorListSetItem", zero_list, index, ditem), None, None
 
 
 @gradient("TensorListSetItem")

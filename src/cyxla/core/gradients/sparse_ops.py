@@ -55,19 +55,19 @@ def sparse_reduce_sum_grad(op: Any, dy: Tensor) -> tuple[None, Tensor, None, Non
     ones = apply_op("Fill", apply_op("Shape", axes), 1)
     reduced = apply_op("ScatterNd", apply_op("ExpandDims", axes, 1), ones, apply_op("Pack", [rank])) > 0
     reduced = apply_op("LogicalOr", reduced, apply_op("Equal", apply_op("Size", axes), 0))  # no axes mean all axes
-    kept = apply_op("SelectV2", reduced, 0, apply_op("OnesLike", numbers))
+    kept_coordinates = apply_op("SelectV2", reduced, 0, apply_op("OnesLike", numbers))
     shape32 = apply_op("Cast", shape, DstT="int32")
-    full = apply_op("Reshape", dy, apply_op("SelectV2", reduced, 1, shape32))
-    positions = indices * apply_op("Cast", kept, DstT=indices.dtype)
-    return None, apply_op("GatherNd", full, positions), None, None
+    expanded = apply_op("Reshape", dy, apply_op("SelectV2", reduced, 1, shape32))
+    positions = indices * apply_op("Cast", kept_coordinates, DstT=indices.dtype)
+    return None, apply_op("GatherNd", expanded, positions), None, None
 
 
 @gradient("SparseFillEmptyRows")
 def sparse_fill_empty_rows_grad(op: Any, *grads: Tensor) -> tuple[None, Tensor, None, Tensor]:
     """Gather the gradients of the original values; the default gets the sum of the rest."""
     dvalues, index_map = grads[1], op.outputs[3]
-    kept = apply_op("GatherV2", dvalues, index_map, 0)
-    return None, kept, None, _sum_all(dvalues) - _sum_all(kept)
+    values_grad = apply_op("GatherV2", dvalues, index_map, 0)
+    return None, values_grad, None, _sum_all(dvalues) - _sum_all(values_grad)
 
 
 no_gradient("EditDistance", "SparseReshape")

@@ -45,16 +45,16 @@ def constant_shape(tensor: Tensor, depth: int = _MAX_DEPTH) -> TensorShape | Non
         return TensorShape(None if d < 0 else int(d) for d in value)
     rule = _SHAPE_RULES.get(tensor.node.op)
     if rule is not None and depth > 0:
-        found = rule(tensor.node, tensor.index, depth - 1)
-        if found is not None:
-            return found
+        shape = rule(tensor.node, tensor.index, depth - 1)
+        if shape is not None:
+            return shape
     dims = tensor.shape.dims
     if dims is not None and len(dims) == 1 and dims[0] is not None and dims[0] <= MAX_RANK:
         return TensorShape([None] * dims[0])
     return None
 
 
-def _inputs(node: Node, depth: int) -> list[Array] | None:
+def _input_values(node: Node, depth: int) -> list[Array] | None:
     values = []
     for tensor in node.inputs:
         value = constant_value(tensor, depth)
@@ -64,33 +64,33 @@ def _inputs(node: Node, depth: int) -> list[Array] | None:
     return values
 
 
-def _shape_of(node: Node, index: int, depth: int) -> Array | None:
+def _shape_rule(node: Node, index: int, depth: int) -> Array | None:
     shape = node.inputs[index].shape
     return np.array(shape.as_list()) if shape.is_fully_defined else None
 
 
-def _size(node: Node, index: int, depth: int) -> Array | None:
+def _size_rule(node: Node, index: int, depth: int) -> Array | None:
     count = node.inputs[0].shape.num_elements
     return None if count is None else np.array(count)
 
 
-def _rank(node: Node, index: int, depth: int) -> Array | None:
+def _rank_rule(node: Node, index: int, depth: int) -> Array | None:
     rank = node.inputs[0].shape.rank
     return None if rank is None else np.array(rank)
 
 
-def _evaluated(compute: Callable[..., Any]) -> _Rule:
+def _rule_from(compute: Callable[..., Any]) -> _Rule:
     """Return a rule that computes a node from the values of all its inputs."""
 
     def rule(node: Node, index: int, depth: int) -> Array | None:
-        values = _inputs(node, depth)
+        values = _input_values(node, depth)
         if values is None:
             return None
         try:
             with np.errstate(all="ignore"):
                 result = compute(node, *values)
         except (ValueError, IndexError, ZeroDivisionError, TypeError, OverflowError):
-            return None  # the node fails when it runs, with a better message
+            return None  # the node itself raises a better error when it runs
         return None if result is None else np.asarray(result)
 
     return rule
@@ -101,7 +101,7 @@ def _reduce(ufunc: Any) -> _Rule:
         reduced: Array = ufunc(x, axis=tuple(int(a) for a in axes.ravel()), keepdims=bool(node.attr("keep_dims")))
         return reduced
 
-    return _evaluated(compute)
+    return _rule_from(compute)
 
 
 def _slice(node: Node, x: Array, begin: Array, size: Array) -> Array:
@@ -133,7 +133,7 @@ def _strided_slice(node: Node, x: Array, begin: Array, end: Array, strides: Arra
 
 def _strided_slice_rule(node: Node, index: int, depth: int) -> Array | None:
     """Return a slice of a known value, or of the known part of a shape."""
-    value = _evaluated(_strided_slice)(node, index, depth)
+    value = _rule_from(_strided_slice)(node, index, depth)
     if value is not None:
         return value
     if node.attr("shrink_axis_mask"):
@@ -170,41 +170,41 @@ def _gather(node: Node, x: Array, indices: Array, axis: Array | int = 0) -> Arra
 
 
 _RULES: dict[str, _Rule] = {
-    "Shape": _shape_of,
-    "ShapeN": _shape_of,
-    "Size": _size,
-    "Rank": _rank,
+    "Shape": _shape_rule,
+    "ShapeN": _shape_rule,
+    "Size": _size_rule,
+    "Rank": _rank_rule,
     "Identity": lambda node, index, depth: constant_value(node.inputs[0], depth),
     "IdentityN": lambda node, index, depth: constant_value(node.inputs[index], depth),
     "Snapshot": lambda node, index, depth: constant_value(node.inputs[0], depth),
-    "Cast": _evaluated(lambda node, x: x.astype(node.attr("DstT").numpy)),
-    "Pack": _evaluated(lambda node, *xs: np.stack(xs, node.attr("axis"))),
-    "ConcatV2": _evaluated(lambda node, *xs: np.concatenate(xs[:-1], int(xs[-1]))),
-    "Concat": _evaluated(lambda node, axis, *xs: np.concatenate(xs, int(axis))),
+    "Cast": _rule_from(lambda node, x: x.astype(node.attr("DstT").numpy)),
+    "Pack": _rule_from(lambda node, *xs: np.stack(xs, node.attr("axis"))),
+    "ConcatV2": _rule_from(lambda node, *xs: np.concatenate(xs[:-1], int(xs[-1]))),
+    "Concat": _rule_from(lambda node, axis, *xs: np.concatenate(xs, int(axis))),
     "StridedSlice": _strided_slice_rule,
-    "Slice": _evaluated(_slice),
-    "Reshape": _evaluated(lambda node, x, shape: x.reshape(tuple(shape))),
-    "ExpandDims": _evaluated(lambda node, x, axis: np.expand_dims(x, int(axis))),
-    "Squeeze": _evaluated(lambda node, x: np.squeeze(x, tuple(node.attr("squeeze_dims")) or None)),
-    "Fill": _evaluated(_fill),
-    "Range": _evaluated(_range),
-    "Gather": _evaluated(_gather),
-    "GatherV2": _evaluated(_gather),
-    "Add": _evaluated(lambda node, x, y: x + y),
-    "AddV2": _evaluated(lambda node, x, y: x + y),
-    "Sub": _evaluated(lambda node, x, y: x - y),
-    "Mul": _evaluated(lambda node, x, y: x * y),
-    "FloorDiv": _evaluated(_floor_div),
-    "FloorMod": _evaluated(_floor_mod),
-    "Maximum": _evaluated(lambda node, x, y: np.maximum(x, y)),
-    "Minimum": _evaluated(lambda node, x, y: np.minimum(x, y)),
-    "Neg": _evaluated(lambda node, x: -x),
+    "Slice": _rule_from(_slice),
+    "Reshape": _rule_from(lambda node, x, shape: x.reshape(tuple(shape))),
+    "ExpandDims": _rule_from(lambda node, x, axis: np.expand_dims(x, int(axis))),
+    "Squeeze": _rule_from(lambda node, x: np.squeeze(x, tuple(node.attr("squeeze_dims")) or None)),
+    "Fill": _rule_from(_fill),
+    "Range": _rule_from(_range),
+    "Gather": _rule_from(_gather),
+    "GatherV2": _rule_from(_gather),
+    "Add": _rule_from(lambda node, x, y: x + y),
+    "AddV2": _rule_from(lambda node, x, y: x + y),
+    "Sub": _rule_from(lambda node, x, y: x - y),
+    "Mul": _rule_from(lambda node, x, y: x * y),
+    "FloorDiv": _rule_from(_floor_div),
+    "FloorMod": _rule_from(_floor_mod),
+    "Maximum": _rule_from(lambda node, x, y: np.maximum(x, y)),
+    "Minimum": _rule_from(lambda node, x, y: np.minimum(x, y)),
+    "Neg": _rule_from(lambda node, x: -x),
     "Prod": _reduce(np.prod),
     "Sum": _reduce(np.sum),
     "Max": _reduce(np.max),
     "Min": _reduce(np.min),
-    "ZerosLike": _evaluated(lambda node, x: np.zeros_like(x)),
-    "OnesLike": _evaluated(lambda node, x: np.ones_like(x)),
+    "ZerosLike": _rule_from(lambda node, x: np.zeros_like(x)),
+    "OnesLike": _rule_from(lambda node, x: np.ones_like(x)),
 }
 
 
@@ -223,8 +223,8 @@ def _pack_shape(node: Node, index: int, depth: int) -> TensorShape | None:
 
 def _partial_scalar(tensor: Tensor, depth: int) -> int | None:
     """Return the value of a scalar size, which may be an element of a partial shape."""
-    known = _scalar(tensor, depth)
-    return _size_in_shape(tensor.node, depth) if known is None and tensor.node.op == "StridedSlice" else known
+    size = _scalar(tensor, depth)
+    return _size_in_shape(tensor.node, depth) if size is None and tensor.node.op == "StridedSlice" else size
 
 
 def _size_in_shape(node: Node, depth: int) -> int | None:
@@ -238,14 +238,14 @@ def _size_in_shape(node: Node, depth: int) -> int | None:
 
 
 def _concat_shape(node: Node, index: int, depth: int) -> TensorShape | None:
-    parts = node.inputs[1:] if node.op == "Concat" else node.inputs[:-1]
-    total = TensorShape(())
-    for part in parts:
-        shape = constant_shape(part, depth)
+    operands = node.inputs[1:] if node.op == "Concat" else node.inputs[:-1]
+    result = TensorShape(())
+    for operand in operands:
+        shape = constant_shape(operand, depth)
         if shape is None or shape.dims is None:
             return None
-        total = total + shape
-    return total
+        result = result + shape
+    return result
 
 
 def _sliced_shape(node: Node, index: int, depth: int) -> TensorShape | None:

@@ -112,8 +112,8 @@ class _Instantiation:
         self.args: list[str] = []
         self.rets: list[str] = []
 
-    def _complete_attrs(self, given: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
-        attrs = dict(given)
+    def _complete_attrs(self, attr_values: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
+        attrs = dict(attr_values)
         for attr in self.function.signature.attr:
             if attr.name not in attrs:
                 if attr.default is None:
@@ -122,34 +122,34 @@ class _Instantiation:
         return attrs
 
     def run(self) -> FunctionBody:
-        used = {node.name for node in self.function.node_def}
-        for number, arg in enumerate(self.function.signature.input_arg):
-            self._add_arg(number, arg, used)
+        used_names = {node.name for node in self.function.node_def}
+        for index, arg in enumerate(self.function.signature.input_arg):
+            self._add_arg(index, arg, used_names)
         body = [self._body_node(node) for node in self.function.node_def]
         for node in body:
-            node.input = [source for text in node.input for source in self._input(text)]
+            node.input = [source for text in node.input for source in self._resolve_input(text)]
         self.node_defs += body
         for arg in self.function.signature.output_arg:
-            self._add_rets(arg, used)
+            self._add_rets(arg, used_names)
         graph = Graph(self.library.default_registry)
         graph.library = self.library
         import_nodes(graph, self.node_defs)
-        controls = [self._control(graph, name) for name in self.function.control_ret.values()]
+        controls = [self._control_output(graph, name) for name in self.function.control_ret.values()]
         return FunctionBody(
             self.function, graph, [graph.nodes[n] for n in self.args], [graph.nodes[n] for n in self.rets], controls
         )
 
-    def _control(self, graph: Graph, name: str) -> Node:
+    def _control_output(self, graph: Graph, name: str) -> Node:
         if name not in graph.nodes:
-            raise InvalidArgumentError(f"control output '{name}' names no node of the body")
+            raise InvalidArgumentError(f"control output '{name}' is not a node of the body")
         return graph.nodes[name]
 
-    def _add_arg(self, number: int, arg: ArgDef, used: set[str]) -> None:
+    def _add_arg(self, arg_index: int, arg: ArgDef, used_names: set[str]) -> None:
         types = arg_types(arg, self.attrs)
-        extra = self.function.arg_attr.get(number, {})
+        extra = self.function.arg_attr.get(arg_index, {})
         nodes = []
         for i, dtype in enumerate(types):
-            name = _unused_name(f"{arg.name}_{i}" if arg.is_list else arg.name, used)
+            name = _unused_name(f"{arg.name}_{i}" if arg.is_list else arg.name, used_names)
             attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", len(self.args))}
             attrs |= {key: value for key, value in extra.items() if key.startswith("_")}
             if len(self.args) < len(self.arg_hints):
@@ -159,22 +159,24 @@ class _Instantiation:
             nodes.append(name)
         self.names[arg.name] = nodes
 
-    def _add_rets(self, arg: ArgDef, used: set[str]) -> None:
+    def _add_rets(self, arg: ArgDef, used_names: set[str]) -> None:
         types = arg_types(arg, self.attrs)
         text = self.function.ret.get(arg.name)
         if text is None:
-            raise InvalidArgumentError(f"output '{arg.name}' comes from nowhere: it is missing among the returns")
-        sources = self._sources(text)
+            raise InvalidArgumentError(
+                f"output '{arg.name}' has no source: it is missing in the returns of the function"
+            )
+        sources = self._resolve_source(text)
         if len(sources) != len(types):
             raise InvalidArgumentError(f"output '{arg.name}' is {len(types)} tensors, '{text}' is {len(sources)}")
         for i, (dtype, source) in enumerate(zip(types, sources, strict=True)):
-            name = _unused_name(f"{arg.name}_{i}_RetVal" if arg.is_list else f"{arg.name}_RetVal", used)
+            name = _unused_name(f"{arg.name}_{i}_RetVal" if arg.is_list else f"{arg.name}_RetVal", used_names)
             attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", len(self.rets))}
             self.node_defs.append(NodeDef(name, "_Retval", [source], attr=attrs))
             self.rets.append(name)
 
     def _body_node(self, template: NodeDef) -> NodeDef:
-        attrs = {name: self._substituted(value) for name, value in template.attr.items()}
+        attrs = {name: self._substitute(value) for name, value in template.attr.items()}
         node = replace(template, attr=attrs, input=list(template.input))
         try:
             op_def = self.library.look_up(node.op).op_def
@@ -191,48 +193,49 @@ class _Instantiation:
             raise
         return node
 
-    def _substituted(self, value: AttrValue) -> AttrValue:
+    def _substitute(self, value: AttrValue) -> AttrValue:
         """Replace the placeholders of the function's attributes in a value."""
         if value.kind == PLACEHOLDER:
             if value.value not in self.attrs:
-                raise InvalidArgumentError(f"the body asks for the attribute '{value.value}', which nobody gave")
+                raise InvalidArgumentError(f"the body uses the attribute '{value.value}', which has no value")
             return self.attrs[value.value]
         if value.kind == "func":
-            return AttrValue("func", self._substituted_function(value.value))
+            return AttrValue("func", self._substitute_function(value.value))
         if value.kind == "list(func)":
-            return AttrValue("list(func)", tuple(map(self._substituted_function, value.value)))
+            return AttrValue("list(func)", tuple(map(self._substitute_function, value.value)))
         return value
 
-    def _substituted_function(self, function: NameAttrList) -> NameAttrList:
-        return NameAttrList(function.name, {k: self._substituted(v) for k, v in function.attrs.items()})
+    def _substitute_function(self, function: NameAttrList) -> NameAttrList:
+        return NameAttrList(function.name, {k: self._substitute(v) for k, v in function.attrs.items()})
 
-    def _input(self, text: str) -> list[str]:
+    def _resolve_input(self, text: str) -> list[str]:
         """Return the tensors or control inputs of an input of a body node; several if it names a list."""
         if not text.startswith("^"):
-            return self._sources(text)
-        named = self.names.get(text[1:])
-        return [text] if named is None else [f"^{name}" for name in named]
+            return self._resolve_source(text)
+        names = self.names.get(text[1:])
+        return [text] if names is None else [f"^{name}" for name in names]
 
-    def _sources(self, text: str) -> list[str]:
+    def _resolve_source(self, text: str) -> list[str]:
         """Return the tensors, in the notation of a GraphDef, of an input in the notation of a function body."""
-        found = self.names.get(text)
-        if found is not None:
-            return found
+        names = self.names.get(text)
+        if names is not None:
+            return names
         head, _, index = text.rpartition(":")
-        found = self.names.get(head)
-        if found is None or not index.isdigit() or int(index) >= len(found):
+        names = self.names.get(head)
+        if names is None or not index.isdigit() or int(index) >= len(names):
             raise InvalidArgumentError(
-                f"'{text}' names no argument and no output of a node", hint="write 'argument' or 'node:output:index'"
+                f"'{text}' is neither an argument nor an output of a node",
+                hint="write 'argument' or 'node:output:index'",
             )
-        return [found[int(index)]]
+        return [names[int(index)]]
 
 
-def _unused_name(name: str, used: set[str]) -> str:
+def _unused_name(name: str, used_names: set[str]) -> str:
     candidate, number = name, 0
-    while candidate in used:
+    while candidate in used_names:
         number += 1
         candidate = f"{name}_{number}"
-    used.add(candidate)
+    used_names.add(candidate)
     return candidate
 
 
@@ -269,24 +272,24 @@ def graph_to_function(
         An input occurs twice.
     """
     controls = list(control_outputs)
-    cut = {tensor.node for tensor in inputs}
-    reached = reachable_backward([*(t.node for t in outputs), *controls])  # includes sources of loop back edges
-    nodes = [n for n in post_order(reached) if n not in cut]
-    used: set[str] = {node.name for node in nodes}
+    input_nodes = {tensor.node for tensor in inputs}
+    ancestors = reachable_backward([*(t.node for t in outputs), *controls])  # includes sources of loop back edges
+    nodes = [n for n in post_order(ancestors) if n not in input_nodes]
+    used_names: set[str] = {node.name for node in nodes}
     sources: dict[tuple[Node, int], str] = {}
     args = []
     for tensor in inputs:
         if (tensor.node, tensor.index) in sources:
             raise InvalidArgumentError(f"'{tensor.name}' is an input of function '{name}' twice")
-        arg = _unused_name(_argument_name(tensor.node.name), used)
+        arg = _unused_name(_argument_name(tensor.node.name), used_names)
         sources[tensor.node, tensor.index] = arg
         args.append(ArgDef(arg, tensor.dtype))
     for node in nodes:
         for key, text in _body_names(node).items():
             sources[node, key] = text
     signature_names = {arg.name for arg in args}
-    wanted = output_names or [_argument_name(t.node.name) for t in outputs]
-    rets = [_unused_name(text, signature_names) for text in wanted]
+    names = output_names or [_argument_name(t.node.name) for t in outputs]
+    rets = [_unused_name(text, signature_names) for text in names]
     signature = OpDef(
         name,
         tuple(args),
@@ -294,8 +297,8 @@ def graph_to_function(
         is_stateful=any(node.is_stateful for node in nodes),
         control_output=tuple(node.name for node in controls),
     )
-    body = [_body_def(node, sources, cut) for node in nodes]
-    ret = {key: _lookup(sources, t) for key, t in zip(rets, outputs, strict=True)}
+    body = [_body_node_def(node, sources, input_nodes) for node in nodes]
+    ret = {key: _source_name(sources, t) for key, t in zip(rets, outputs, strict=True)}
     return FunctionDef(signature, body, ret, {node.name: node.name for node in controls}, dict(attr or {}))
 
 
@@ -307,20 +310,20 @@ def graph_of_args_to_function(graph: Graph, name: str, *, control_outputs: Itera
     InvalidArgumentError
         The indices of these nodes are not 0, 1, 2 and so on, each once.
     """
-    args, rets = _numbered(graph, "_Arg"), _numbered(graph, "_Retval")
+    args, rets = _nodes_by_index(graph, "_Arg"), _nodes_by_index(graph, "_Retval")
     inputs = [node.outputs[0] for node in args]
     outputs = [node.inputs[0] for node in rets]
     names = [_argument_name(node.name) for node in rets]
     return graph_to_function(name, inputs, outputs, control_outputs=control_outputs, output_names=names)
 
 
-def _numbered(graph: Graph, op: str) -> list[Node]:
+def _nodes_by_index(graph: Graph, op: str) -> list[Node]:
     """Return the nodes of an op in the order of their ``index``."""
     nodes = sorted((n for n in graph.nodes.values() if n.op == op), key=lambda node: int(node.attr("index")))
     for expected, node in enumerate(nodes):
         if node.attr("index") != expected:
             raise InvalidArgumentError(
-                f"node '{node.name}' ({op}) has the index {node.attr('index')}, where {expected} is wanted",
+                f"node '{node.name}' ({op}) has the index {node.attr('index')}, but {expected} was expected",
                 node=node.name,
                 op=op,
                 hint="number them from 0, each number once",
@@ -344,16 +347,16 @@ def _body_names(node: Node) -> dict[int, str]:
     return names
 
 
-def _lookup(sources: Mapping[tuple[Node, int], str], tensor: Tensor) -> str:
+def _source_name(sources: Mapping[tuple[Node, int], str], tensor: Tensor) -> str:
     try:
         return sources[tensor.node, tensor.index]
     except KeyError:
         raise InvalidArgumentError(
-            f"'{tensor.name}' is needed, but another output of its node is an input", node=tensor.node.name
+            f"'{tensor.name}' is needed, but its node is replaced by an input of the function", node=tensor.node.name
         ) from None
 
 
-def _body_def(node: Node, sources: Mapping[tuple[Node, int], str], cut: set[Node]) -> NodeDef:
+def _body_node_def(node: Node, sources: Mapping[tuple[Node, int], str], input_nodes: set[Node]) -> NodeDef:
     node_def = node.node_def
-    controls: list[Any] = [f"^{c.name}" for c in node.control_inputs if c not in cut]
-    return replace(node_def, input=[_lookup(sources, t) for t in node.inputs] + controls)
+    controls: list[Any] = [f"^{c.name}" for c in node.control_inputs if c not in input_nodes]
+    return replace(node_def, input=[_source_name(sources, t) for t in node.inputs] + controls)

@@ -56,12 +56,12 @@ class Derived:
 
     def intermediates(self) -> list[Tensor]:
         """Return the values of the function that its gradient uses, apart from arguments and constants."""
-        found: dict[Tensor, None] = {}
+        tensors: dict[Tensor, None] = {}
         for node in self.body.graph.nodes.values():
             if node not in self.forward:
-                found.update(dict.fromkeys(t for t in node.inputs if self._is_computed(t)))
-        found.update(dict.fromkeys(t for t in self.dxs if t is not None and self._is_computed(t)))
-        return list(found)
+                tensors.update(dict.fromkeys(t for t in node.inputs if self._is_computed(t)))
+        tensors.update(dict.fromkeys(t for t in self.dxs if t is not None and self._is_computed(t)))
+        return list(tensors)
 
     def _is_computed(self, tensor: Tensor) -> bool:
         return tensor.node in self.forward and tensor.node.op not in ("Const", "_Arg")
@@ -70,7 +70,7 @@ class Derived:
 def derive(
     name: NameAttrList,
     library: FunctionLibraryDefinition,
-    wanted: Sequence[bool],
+    flows: Sequence[bool],
     hints: Sequence[dict[str, AttrValue]],
 ) -> Derived:
     """Extend a function body by the gradient of some of its results.
@@ -81,7 +81,7 @@ def derive(
         Function to differentiate.
     library : FunctionLibraryDefinition
         Library that holds the function.
-    wanted : sequence of bool
+    flows : sequence of bool
         True for each result that is differentiated.
     hints : sequence of dict
         Attributes for the node of each argument, such as its shape.
@@ -97,7 +97,7 @@ def derive(
     body = instantiate(function, name.attrs, library, hints)
     graph = body.graph
     forward = set(graph.nodes.values())
-    ys = [y for y, want in zip(body.results, wanted, strict=True) if want]
+    ys = [y for y, flow in zip(body.results, flows, strict=True) if flow]
     with graph.as_default():
         dys = [_argument(graph, f"grad_{i}", gradient_type(y), len(body.args) + i, y.shape) for i, y in enumerate(ys)]
     dxs = gradients(ys, [node.outputs[0] for node in body.args], dys) if ys else [None] * len(body.args)
@@ -118,10 +118,10 @@ def _hints(inputs: Sequence[Tensor], *, shapes: bool = True) -> list[dict[str, A
 
 
 def _argument(graph: Graph, name: str, dtype: DataType, index: int, shape: TensorShape | None = None) -> Tensor:
-    known: dict[str, Any] = (
+    shape_attrs: dict[str, Any] = (
         {} if shape is None or dtype == _VARIANT else {"_output_shapes": AttrValue("list(shape)", (shape,))}
     )
-    result: Tensor = apply_op("_Arg", T=dtype, index=index, name=name, **known)
+    result: Tensor = apply_op("_Arg", T=dtype, index=index, name=name, **shape_attrs)
     return result
 
 
@@ -138,24 +138,24 @@ def _extended_function(
         control_outputs=sorted(effects, key=lambda node: node.id),
         attr=body.function.attr,
     )
-    return _add(library, function)
+    return _add_function(library, function)
 
 
 def _has_effect(node: Node) -> bool:
     return node.op not in ("_Arg", "_Retval", "Placeholder")
 
 
-def _add(library: FunctionLibraryDefinition, function: FunctionDef) -> str:
+def _add_function(library: FunctionLibraryDefinition, function: FunctionDef) -> str:
     library.add(function)
     return function.name
 
 
 def _backward(derived: Derived, inputs: Sequence[Tensor], outputs: Sequence[Tensor], library: Any) -> str:
     name = library.unique_name(f"__backward_{derived.body.function.name}")
-    return _add(library, graph_to_function(name, inputs, outputs))
+    return _add_function(library, graph_to_function(name, inputs, outputs))
 
 
-def _function(name: str) -> AttrValue:
+def _function_attr(name: str) -> AttrValue:
     return AttrValue("func", NameAttrList(name))
 
 
@@ -164,10 +164,10 @@ def _function(name: str) -> AttrValue:
 def call_gradient(op: Node, *grads: Any) -> list[Any]:
     """Return the gradients of a call, computed by one call of the backward function."""
     library = op.graph.library
-    called: NameAttrList = op.attr("f")
-    if library.gradient_of(called.name):
-        return _given_gradient(op, library.gradient_of(called.name), grads)
-    derived = derive(called, library, [g is not None for g in grads], _hints(op.inputs))
+    callee: NameAttrList = op.attr("f")
+    if library.gradient_of(callee.name):
+        return _registered_gradient(op, library.gradient_of(callee.name), grads)
+    derived = derive(callee, library, [g is not None for g in grads], _hints(op.inputs))
     extra = derived.intermediates()
     count = len(op.outputs)
     outputs = [dx for dx in derived.dxs if dx is not None]
@@ -177,23 +177,25 @@ def call_gradient(op: Node, *grads: Any) -> list[Any]:
     if extra:
         forward = _extended_function(derived, extra, "with_intermediates", library)
         types = [*op.attr("Tout"), *(t.dtype for t in extra)]
-        op.graph.update_node(op, {"f": _function(forward), "Tout": AttrValue("list(type)", tuple(types))})
-        for tensor, inner in zip(op.outputs[count:], extra, strict=True):
-            op.output_shapes[tensor.index] = inner.shape
+        op.graph.update_node(op, {"f": _function_attr(forward), "Tout": AttrValue("list(type)", tuple(types))})
+        for tensor, intermediate in zip(op.outputs[count:], extra, strict=True):
+            op.output_shapes[tensor.index] = intermediate.shape
     inputs = [*op.inputs, *op.outputs[count:], *(g for g in grads if g is not None)]
-    found = iter(_call(op.op, inputs, outputs, backward))
-    return [None if dx is None else next(found) for dx in derived.dxs]
+    gradients = iter(_add_call(op.op, inputs, outputs, backward))
+    return [None if dx is None else next(gradients) for dx in derived.dxs]
 
 
-def _call(op_name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], function: str) -> list[Any]:
+def _add_call(op_name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], function: str) -> list[Any]:
     results: list[Any] = apply_op(op_name, list(inputs), Tout=[t.dtype for t in outputs], f=NameAttrList(function))
     return results
 
 
-def _given_gradient(op: Node, name: str, grads: Sequence[Any]) -> list[Any]:
+def _registered_gradient(op: Node, name: str, grads: Sequence[Any]) -> list[Any]:
     """Call the function that the library registers as the gradient."""
-    full = [apply_op("ZerosLike", t) if g is None else g for t, g in zip(op.outputs, grads, strict=True)]
-    results: list[Any] = apply_op(op.op, [*op.inputs, *full], Tout=[t.dtype for t in op.inputs], f=NameAttrList(name))
+    output_grads = [apply_op("ZerosLike", t) if g is None else g for t, g in zip(op.outputs, grads, strict=True)]
+    results: list[Any] = apply_op(
+        op.op, [*op.inputs, *output_grads], Tout=[t.dtype for t in op.inputs], f=NameAttrList(name)
+    )
     return results
 
 
@@ -203,8 +205,8 @@ def branch_gradient(op: Node, *grads: Any) -> list[Any]:
     """Return the gradients of a conditional: a conditional between the gradients of its branches."""
     library = op.graph.library
     names = op.attr("branches") if op.has_attr("branches") else (op.attr("then_branch"), op.attr("else_branch"))
-    wanted = [g is not None for g in grads]
-    branches = [derive(name, library, wanted, _hints(op.inputs[1:])) for name in names]
+    has_grad = [g is not None for g in grads]
+    branches = [derive(name, library, has_grad, _hints(op.inputs[1:])) for name in names]
     flows = [any(branch.dxs[i] is not None for branch in branches) for i in range(len(op.inputs) - 1)]
     if not any(flows):
         return [None] * len(op.inputs)
@@ -216,28 +218,28 @@ def branch_gradient(op: Node, *grads: Any) -> list[Any]:
     if flat:
         types = AttrValue("list(type)", (*op.attr("Tout"), *(t.dtype for t in flat)))
         shapes = op.attr("output_shapes")
-        more = AttrValue("list(shape)", (*shapes, *(t.shape for t in flat)) if shapes else ())
-        op.graph.update_node(op, {"Tout": types, "output_shapes": more, **_branch_attrs(op, forward)})
+        output_shapes = AttrValue("list(shape)", (*shapes, *(t.shape for t in flat)) if shapes else ())
+        op.graph.update_node(op, {"Tout": types, "output_shapes": output_shapes, **_branch_attrs(op, forward)})
     inputs = [*op.inputs[1:], *op.outputs[count:], *(g for g in grads if g is not None)]
     types_out = [gradient_type(t) for t, flow in zip(op.inputs[1:], flows, strict=True) if flow]
     results = apply_op(op.op, op.inputs[0], inputs, Tout=types_out, **_branch_attrs(op, backward))
-    found = iter(results)
-    return [None, *(next(found) if flow else None for flow in flows)]
+    gradients = iter(results)
+    return [None, *(next(gradients) if flow else None for flow in flows)]
 
 
 def _branch_attrs(op: Node, names: Sequence[str]) -> dict[str, Any]:
     if op.has_attr("branches"):
         return {"branches": AttrValue("list(func)", tuple(map(NameAttrList, names)))}
-    return {"then_branch": _function(names[0]), "else_branch": _function(names[1])}
+    return {"then_branch": _function_attr(names[0]), "else_branch": _function_attr(names[1])}
 
 
 def _padded_branch(
-    branch: Derived, extras: Sequence[Sequence[Tensor]], mine: int, library: FunctionLibraryDefinition
+    branch: Derived, extras: Sequence[Sequence[Tensor]], branch_index: int, library: FunctionLibraryDefinition
 ) -> str:
     """Add a branch that returns the intermediates of all branches: its own, and FakeParams for the others'."""
     with branch.body.graph.as_default():
         outputs = [
-            t if i == mine else apply_op("FakeParam", dtype=t.dtype, shape=t.shape)
+            t if i == branch_index else apply_op("FakeParam", dtype=t.dtype, shape=t.shape)
             for i, extra in enumerate(extras)
             for t in extra
         ]
@@ -247,7 +249,7 @@ def _padded_branch(
 def _backward_branch(
     branch: Derived,
     extras: Sequence[Sequence[Tensor]],
-    mine: int,
+    branch_index: int,
     flows: Sequence[bool],
     library: FunctionLibraryDefinition,
 ) -> str:
@@ -255,7 +257,7 @@ def _backward_branch(
     with graph.as_default():
         start = len(branch.args)
         intermediates = [
-            t if i == mine else _argument(graph, "unused", t.dtype, start, t.shape)
+            t if i == branch_index else _argument(graph, "unused", t.dtype, start, t.shape)
             for i, extra in enumerate(extras)
             for t in extra
         ]
@@ -285,15 +287,15 @@ class _WhileGradient:
         ]
         self.derived = derive(op.attr("body"), self.library, self.flows, _hints(op.inputs, shapes=False))
         self.invariant: dict[Tensor, Tensor] = {}  # the argument of each loop-invariant tensor
-        self.saved = self._saved()
+        self.saved = self._find_saved()
 
-    def _saved(self) -> list[Tensor]:
+    def _find_saved(self) -> list[Tensor]:
         """Return the values of each iteration that the reverse loop needs: intermediates, and arguments that vary."""
-        used = dict.fromkeys(t for node in self._backward_nodes() for t in node.inputs)
-        used.update(dict.fromkeys(dx for dx in self.derived.dxs if dx is not None))
+        read_backward = dict.fromkeys(t for node in self._backward_nodes() for t in node.inputs)
+        read_backward.update(dict.fromkeys(dx for dx in self.derived.dxs if dx is not None))
         changing = {x for x, y in zip(self.derived.args, self.derived.body.results, strict=True) if _root(y) is not x}
-        saved = []
-        for tensor in [*self.derived.intermediates(), *(x for x in self.derived.args if x in used)]:
+        tensors = []
+        for tensor in [*self.derived.intermediates(), *(x for x in self.derived.args if x in read_backward)]:
             root = _root(tensor)
             if root.node.op == "_Arg" and root not in changing:
                 self.invariant[tensor] = root
@@ -302,11 +304,11 @@ class _WhileGradient:
                     f"the gradient of loop '{self.op.name}' would need the handle '{tensor.name}' of each iteration",
                     node=self.op.name,
                     op=self.op.op,
-                    hint="make handles outside of the loop",
+                    hint="create handles outside of the loop",
                 )
             else:
-                saved.append(tensor)
-        return saved
+                tensors.append(tensor)
+        return tensors
 
     def _backward_nodes(self) -> list[Node]:
         return [n for n in self.derived.body.graph.nodes.values() if n not in self.derived.forward]
@@ -315,8 +317,8 @@ class _WhileGradient:
         count = len(self.op.inputs)
         self._extend()
         trip_count, stacks = self.op.outputs[count], self.op.outputs[count + 1 :]
-        going = [g for g in self.grads if g is not None]
-        variables = [trip_count, *going, *stacks, *self.op.inputs[:count]]
+        output_grads = [g for g in self.grads if g is not None]
+        variables = [trip_count, *output_grads, *stacks, *self.op.inputs[:count]]
         results = apply_op(
             self.op.op,
             variables,
@@ -324,8 +326,8 @@ class _WhileGradient:
             body=NameAttrList(self._reverse_body(variables)),
             parallel_iterations=self.op.attr("parallel_iterations"),
         )
-        found = iter(results[1 : 1 + len(going)])
-        return [next(found) if flow else None for flow in self.flows]
+        gradients = iter(results[1 : 1 + len(output_grads)])
+        return [next(gradients) if flow else None for flow in self.flows]
 
     def _extend(self) -> None:
         """Extend the loop by a trip count and by a stack for each value that the reverse loop needs."""
@@ -339,10 +341,10 @@ class _WhileGradient:
             )
         types = AttrValue("list(type)", (*op.attr("T"), *(t.dtype for t in extra)))
         shapes = op.attr("output_shapes")
-        more = AttrValue("list(shape)", (*shapes, *(TensorShape(()) for _ in extra)) if shapes else ())
+        output_shapes = AttrValue("list(shape)", (*shapes, *(TensorShape(()) for _ in extra)) if shapes else ())
         attrs: dict[str, AttrValue] = {
             "T": types,
-            "output_shapes": more,
+            "output_shapes": output_shapes,
             "body": self._forward_body(),
             "cond": self._forward_cond(extra),
         }
@@ -367,7 +369,7 @@ class _WhileGradient:
             outputs,
             control_outputs=[n for n in sorted(effects, key=lambda node: node.id) if _has_effect(n)],
         )
-        return _function(_add(self.library, function))
+        return _function_attr(_add_function(self.library, function))
 
     def _forward_cond(self, extra: Sequence[Tensor]) -> AttrValue:
         name: NameAttrList = self.op.attr("cond")
@@ -376,22 +378,22 @@ class _WhileGradient:
             raise NotFoundError(f"function '{name.name}' is not in the library", node=self.op.name, op=self.op.op)
         body = instantiate(condition, name.attrs, self.library)
         with body.graph.as_default():
-            more = [_argument(body.graph, "more", t.dtype, len(body.args) + i) for i, t in enumerate(extra)]
+            extra_args = [_argument(body.graph, "more", t.dtype, len(body.args) + i) for i, t in enumerate(extra)]
         function = graph_to_function(
             self.library.unique_name(f"{condition.name}_with_stacks"),
-            [*(node.outputs[0] for node in body.args), *more],
+            [*(node.outputs[0] for node in body.args), *extra_args],
             body.results,
             control_outputs=body.control_rets,
         )
-        return _function(_add(self.library, function))
+        return _function_attr(_add_function(self.library, function))
 
     def _reverse_cond(self, variables: Sequence[Tensor]) -> str:
         graph = Graph(self.library.default_registry)
         with graph.as_default():
             args = [_argument(graph, "arg", t.dtype, i) for i, t in enumerate(variables)]
-            more = args[0] > 0
+            has_trips = args[0] > 0
         name = self.library.unique_name(f"__backward_cond_{self.op.attr('cond').name}")
-        return _add(self.library, graph_to_function(name, args, [more]))
+        return _add_function(self.library, graph_to_function(name, args, [has_trips]))
 
     def _reverse_body(self, variables: Sequence[Tensor]) -> str:
         """Add the body of the reverse loop: pop the stacks, and propagate the gradients."""
@@ -404,18 +406,18 @@ class _WhileGradient:
                 apply_op("TensorListPopBack", stack, _shape_value(t.shape), element_dtype=t.dtype)
                 for stack, t in zip(stacks, self.saved, strict=True)
             ]
-            taken = {**self.invariant, **dict(zip(self.saved, (tensor for _, tensor in popped), strict=True))}
+            replacements = {**self.invariant, **dict(zip(self.saved, (tensor for _, tensor in popped), strict=True))}
             for node in self._backward_nodes():
-                node.inputs = [taken.get(t, t) for t in node.inputs]
+                node.inputs = [replacements.get(t, t) for t in node.inputs]
             dxs = [
-                (zeros_like(x) if dx is None else taken.get(dx, dx))
+                (zeros_like(x) if dx is None else replacements.get(dx, dx))
                 for x, dx, flow in zip(derived.args, derived.dxs, self.flows, strict=True)
                 if flow
             ]
             outputs = [trip_count - 1, *dxs, *(stack for stack, _ in popped), *derived.args]
         inputs = [trip_count, *derived.dys, *stacks, *derived.args]
         name = self.library.unique_name(f"__backward_{derived.body.function.name}")
-        return _add(self.library, graph_to_function(name, inputs, outputs))
+        return _add_function(self.library, graph_to_function(name, inputs, outputs))
 
 
 def _root(tensor: Tensor) -> Tensor:

@@ -80,13 +80,13 @@ def gradients(
         if tensor.graph is not graph:
             raise InvalidArgumentError(f"'{tensor.name}' belongs to another graph")
     with graph.as_default(), graph.name_scope("gradients"):
-        walk = _Backward(graph, ys, xs, stop_gradients, registry or GradientRegistry.global_())
-        walk.seed(ys, [None] * len(ys) if grad_ys is None else _as_list(grad_ys))
-        walk.run()
-        found = [walk.gradient_of(x) for x in xs]
+        backward = _Backward(graph, ys, xs, stop_gradients, registry or GradientRegistry.global_())
+        backward.seed(ys, [None] * len(ys) if grad_ys is None else _as_list(grad_ys))
+        backward.run()
+        grads = [backward.gradient_of(x) for x in xs]
         if unconnected == "zero":
-            found = [zeros_like(x) if g is None else g for x, g in zip(xs, found, strict=True)]
-    return found
+            grads = [zeros_like(x) if g is None else g for x, g in zip(xs, grads, strict=True)]
+    return grads
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -107,25 +107,25 @@ class _Backward:
         self.graph = graph
         self.registry = registry
         self.stop = set(stop)
-        self.wanted = set(xs)
+        self.xs = set(xs)
         self.sums: dict[Tensor, list[Any]] = {}
         self.between: set[Node] = set()
-        self.order = self._between(ys)
+        self.order = self._find_between(ys)
 
-    def _between(self, ys: Sequence[Tensor]) -> list[Node]:
+    def _find_between(self, ys: Sequence[Tensor]) -> list[Node]:
         """Return the nodes on paths from an x to a y, users before sources."""
         needed = reachable_backward(y.node for y in ys)  # includes nodes that only loop back edges lead to
         order = post_order(needed, needed)
-        before = -1
-        while before < len(self.between):  # iterate, because loop back edges point backward in the order
-            before = len(self.between)
+        count = -1
+        while count < len(self.between):  # iterate, because loop back edges point backward in the order
+            count = len(self.between)
             self.between.update(node for node in order if any(self._flows(t) for t in node.inputs))
         return [node for node in reversed(order) if node in self.between]
 
     def _flows(self, tensor: Tensor) -> bool:
         """Return True if the gradient of an input contributes to that of an x."""
         return is_continuous(tensor.dtype) and (
-            tensor in self.wanted or (tensor.node in self.between and tensor not in self.stop)
+            tensor in self.xs or (tensor.node in self.between and tensor not in self.stop)
         )
 
     def seed(self, ys: Sequence[Tensor], grad_ys: Sequence[Any]) -> None:
@@ -141,7 +141,7 @@ class _Backward:
     def _weight(self, y: Tensor, weight: Any) -> Any:
         if getattr(weight, "graph", None) is not self.graph:
             weight = self.graph.constant(weight, gradient_type(y))
-        if weight.dtype.base != gradient_type(y) or not _may_weigh(weight, y):
+        if weight.dtype.base != gradient_type(y) or not _is_valid_weight(weight, y):
             raise InvalidArgumentError(
                 f"the weight of '{y.name}' is {weight.dtype}{weight.shape}, but '{y.name}' is {y.dtype}{y.shape}"
             )
@@ -173,10 +173,10 @@ class _Backward:
                 raise
             for tensor, grad in zip(inputs, results, strict=True):
                 if grad is not None and self._flows(tensor):
-                    self._add(tensor, _checked(node, tensor, grad))
+                    self._add(tensor, _check_gradient(node, tensor, grad))
 
     def _differentiate(self, node: Node, grads: list[Any]) -> list[Any]:
-        entry, count = self._entry(node), len(node.inputs)
+        entry, count = self._gradient_entry(node), len(node.inputs)
         if entry.fn is None:
             return [None] * count
         if not entry.none_grads:
@@ -188,10 +188,12 @@ class _Backward:
             results = entry.fn(node, *grads)
         results = list(results) if isinstance(results, (list, tuple)) else [results]
         if len(results) != count:
-            raise InternalError(f"the gradient function of {node.op} gives {len(results)} gradients for {count} inputs")
+            raise InternalError(
+                f"the gradient function of {node.op} returned {len(results)} gradients for {count} inputs"
+            )
         return results
 
-    def _entry(self, node: Node) -> Gradient:
+    def _gradient_entry(self, node: Node) -> Gradient:
         if node.op in _LOOP_OPS:
             raise UnimplementedError(
                 f"node '{node.name}' ({node.op}) is part of a while loop of version 1, which is not differentiated",
@@ -217,12 +219,12 @@ def _make_partitioned_call(node: Node) -> None:
     node.graph.update_node(node, call, op_name="StatefulPartitionedCall")
 
 
-def _checked(node: Node, tensor: Tensor, grad: Any) -> Any:
+def _check_gradient(node: Node, tensor: Tensor, grad: Any) -> Any:
     """Return the gradient of an input, after a check of its type and shape."""
-    want = tensor.dtype.base
-    if want in (DataType.DT_RESOURCE, DataType.DT_VARIANT):
+    dtype = tensor.dtype.base
+    if dtype in (DataType.DT_RESOURCE, DataType.DT_VARIANT):
         return grad
-    if grad.dtype.base != want or not grad.shape.is_compatible_with(tensor.shape):
+    if grad.dtype.base != dtype or not grad.shape.is_compatible_with(tensor.shape):
         raise InternalError(
             f"the gradient of {node.op} for its input '{tensor.name}' is {grad.dtype}{grad.shape}, "
             f"but the input is {tensor.dtype}{tensor.shape}",
@@ -232,6 +234,6 @@ def _checked(node: Node, tensor: Tensor, grad: Any) -> Any:
     return grad
 
 
-def _may_weigh(weight: Tensor, y: Tensor) -> bool:
+def _is_valid_weight(weight: Tensor, y: Tensor) -> bool:
     """Return True if the shapes match; the shape of a handle is unrelated to that of its variable."""
     return y.dtype.base in (DataType.DT_RESOURCE, DataType.DT_VARIANT) or weight.shape.is_compatible_with(y.shape)

@@ -100,7 +100,10 @@ class Node:
         self.attrs = attrs
         self.device = ""
         self.assigned_device = ""
-        self.debug: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # names of original nodes, and their functions
+        self.debug: tuple[tuple[str, ...], tuple[str, ...]] = (
+            (),
+            (),
+        )  # names of the original nodes and of their functions
         self.inputs: list[Tensor] = []
         self.control_inputs: list[Node] = []
         self.input_types = _flat_types(registration.op_def.input_arg, attrs)
@@ -240,8 +243,8 @@ class Graph:
     ) -> tuple[Node, Sequence[Tensor]]:
         """Add a node with complete attributes, under a unique name and in the current scopes."""
         scope = self._scope
-        plain = name or registration.op_def.name.replace(">", "_")
-        node = Node(self, self._next_id, self.unique_name(f"{scope.prefix}{plain}"), registration, attrs)
+        base_name = name or registration.op_def.name.replace(">", "_")
+        node = Node(self, self._next_id, self.unique_name(f"{scope.prefix}{base_name}"), registration, attrs)
         for tensor in inputs:
             if tensor.node.graph is not self:
                 raise InvalidArgumentError(f"{tensor.name} belongs to another graph", node=node.name, op=node.op)
@@ -279,7 +282,7 @@ class Graph:
             The node violates its declaration, or an input is missing or has another type.
         """
         if node_def.name in self.nodes:
-            raise AlreadyExistsError(f"there is a node '{node_def.name}' already", node=node_def.name, op=node_def.op)
+            raise AlreadyExistsError(f"node '{node_def.name}' already exists", node=node_def.name, op=node_def.op)
         registration = registration or self.look_up(node_def.op)
         attrs = complete_attrs(node_def, registration.op_def)
         node = Node(self, self._next_id, node_def.name, registration, attrs)
@@ -471,17 +474,17 @@ class Graph:
         name : str, optional
             Name of the node.
         """
-        known = as_data_type(dtype) if dtype is not None else data_type_of(value) or natural_type(value)
-        value_attr = AttrValue("tensor", TensorValue(known, to_array(value, known, "a constant")))
+        data_type = as_data_type(dtype) if dtype is not None else data_type_of(value) or natural_type(value)
+        value_attr = AttrValue("tensor", TensorValue(data_type, to_array(value, data_type, "a constant")))
         with self.as_default():
-            result: Tensor = apply_op("Const", value=value_attr, dtype=known, name=name)
+            result: Tensor = apply_op("Const", value=value_attr, dtype=data_type, name=name)
         return result
 
     def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
         """Add a placeholder for a fed value; its rank is unknown if `shape` is None."""
         with self.as_default():
-            wanted = to_attr_value("shape", TensorShape() if shape is None else shape)
-            result: Tensor = apply_op("Placeholder", dtype=dtype, shape=wanted, name=name)
+            shape_attr = to_attr_value("shape", TensorShape() if shape is None else shape)
+            result: Tensor = apply_op("Placeholder", dtype=dtype, shape=shape_attr, name=name)
             return result
 
     # whole graphs -----------------------------------------------------------------------------------------------

@@ -59,9 +59,9 @@ def load_graph(source: str | bytes | os.PathLike[str], *, allow_file_access: boo
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a zero byte
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise NotFoundError(
-            f"cannot read the graph '{str(path)[:_MAX_PATH]}': {why}", hint="give the path of a file"
+            f"cannot read the graph '{str(path)[:_MAX_PATH]}': {reason}", hint="give the path of a file"
         ) from error
     return import_graph_def(data, allow_file_access=allow_file_access)
 
@@ -131,7 +131,7 @@ def _versions(message: Any) -> Versions:
     producer = versions.producer if message.HasField("versions") else message.version
     if versions.min_consumer > GRAPH_DEF_VERSION:
         raise InvalidArgumentError(
-            f"the graph (version {producer}) asks for readers of version {versions.min_consumer} or newer; this is "
+            f"the graph (version {producer}) requires readers of version {versions.min_consumer} or newer; this is "
             f"one of version {GRAPH_DEF_VERSION}"
         )
     if GRAPH_DEF_VERSION in versions.bad_consumers:
@@ -172,10 +172,12 @@ class _Importer:
             self._warn_ignored()
 
     def _warn_ignored(self) -> None:
-        listed = "; ".join(f"'{attr}' of node '{node.name}' ({node.op})" for node, attr in self.ignored[:_MAX_LISTED])
-        more = f" and {len(self.ignored) - _MAX_LISTED} more" if len(self.ignored) > _MAX_LISTED else ""
+        attrs_text = "; ".join(
+            f"'{attr}' of node '{node.name}' ({node.op})" for node, attr in self.ignored[:_MAX_LISTED]
+        )
+        rest_text = f" and {len(self.ignored) - _MAX_LISTED} more" if len(self.ignored) > _MAX_LISTED else ""
         warnings.warn(
-            f"attributes that no declaration knows are ignored: {listed}{more}; the nodes may mean something else to "
+            f"undeclared attributes are ignored: {attrs_text}{rest_text}; the nodes may mean something else to "
             "the newer version that wrote the graph",
             UnknownAttributeWarning,
             stacklevel=6,  # of load_graph
@@ -206,7 +208,9 @@ class _Importer:
             if source is None:
                 if name not in self.graph.nodes:
                     raise InvalidArgumentError(
-                        f"node '{node_def.name}': its input '{text}' names no node", node=node_def.name, op=node_def.op
+                        f"node '{node_def.name}': its input '{text}' is not a node of the graph",
+                        node=node_def.name,
+                        op=node_def.op,
                     )
                 source = ~self.graph.nodes[name].id
             edges.append((source, output))
@@ -227,22 +231,22 @@ class _Importer:
                 waits[user] += 1
                 users.setdefault(source, []).append(user)
                 in_order &= source < user
-        return range(len(self.edges)) if in_order else self._sorted(waits, users)
+        return range(len(self.edges)) if in_order else self._sort_nodes(waits, users)
 
-    def _sorted(self, waits: list[int], users: dict[int, list[int]]) -> list[int]:
-        ready = [i for i, count in enumerate(waits) if not count]
+    def _sort_nodes(self, pending: list[int], users: dict[int, list[int]]) -> list[int]:
+        ready = [i for i, count in enumerate(pending) if not count]
         order: list[int] = []
         while ready:
             i = heapq.heappop(ready)
             order.append(i)
             for user in users.get(i, ()):
-                waits[user] -= 1
-                if not waits[user]:
+                pending[user] -= 1
+                if not pending[user]:
                     heapq.heappush(ready, user)
-        if len(order) < len(waits):
-            stuck = [self.node_defs[i].name for i, count in enumerate(waits) if count]
+        if len(order) < len(pending):
+            stuck = [self.node_defs[i].name for i, count in enumerate(pending) if count]
             raise InvalidArgumentError(
-                f"{len(stuck)} nodes cannot be ordered: the graph has a cycle that passes no loop, among "
+                f"{len(stuck)} nodes cannot be ordered: the graph has a cycle outside of its loops, among "
                 f"{', '.join(repr(name) for name in stuck[:4])}",
                 node=stuck[0],
             )
@@ -288,7 +292,7 @@ class _Importer:
             for other in node.colocation:
                 if other not in self.graph.nodes:
                     raise InvalidArgumentError(
-                        f"node '{node.name}' must stand with the unknown node '{other}'", node=node.name, op=node.op
+                        f"node '{node.name}' is colocated with the unknown node '{other}'", node=node.name, op=node.op
                     )
 
 
@@ -301,6 +305,6 @@ def split_input(text: str, node_def: NodeDef) -> tuple[str, int]:
         return text, 0
     if not (number.isascii() and number.isdigit() and len(number) < 10):
         raise InvalidArgumentError(
-            f"node '{node_def.name}': '{text}' names no output of a node", node=node_def.name, op=node_def.op
+            f"node '{node_def.name}': '{text}' is not an output of a node", node=node_def.name, op=node_def.op
         )
     return name, int(number)

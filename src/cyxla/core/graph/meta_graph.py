@@ -36,10 +36,10 @@ def read_meta_graph(path: str | os.PathLike[str], tags: Collection[str] = SERVIN
     message = _read(Path(path))
     if len(message.meta_graphs) == 1:
         return message.meta_graphs[0]
-    found = [sorted(graph.meta_info_def.tags) for graph in message.meta_graphs]
-    if sorted(tags) not in found:
-        raise NotFoundError(f"the saved model '{path}' has no graph with the tags {sorted(tags)}, only {found}")
-    return message.meta_graphs[found.index(sorted(tags))]
+    tag_sets = [sorted(graph.meta_info_def.tags) for graph in message.meta_graphs]
+    if sorted(tags) not in tag_sets:
+        raise NotFoundError(f"the saved model '{path}' has no graph with the tags {sorted(tags)}, only {tag_sets}")
+    return message.meta_graphs[tag_sets.index(sorted(tags))]
 
 
 def _read(folder: Path) -> Any:

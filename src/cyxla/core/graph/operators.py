@@ -105,11 +105,13 @@ class Operators:
     def __iter__(self) -> Iterator[Any]:
         size = self.shape[0] if self.shape.rank else None
         if size is None:
-            raise InvalidArgumentError(f"{self.name} of shape {self.shape} has no known length to iterate over")
+            raise InvalidArgumentError(
+                f"{self.name} of shape {self.shape} has no known length, so it cannot be iterated over"
+            )
         return iter(apply_op("Unpack", self, num=size))
 
     def __bool__(self) -> bool:
-        raise InvalidArgumentError(f"{self.name} has no value while the graph is built", hint="use Select or If")
+        raise InvalidArgumentError(f"{self.name} has no value until the graph runs", hint="use Select or If")
 
 
 def _apply(op_name: str, *inputs: Any) -> Any:

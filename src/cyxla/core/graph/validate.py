@@ -58,10 +58,10 @@ def check_inputs(node: Node) -> None:
     InvalidArgumentError
         The number or a type of the inputs differs from the declaration.
     """
-    want = node.input_types
-    if len(node.inputs) != len(want):
+    input_types = node.input_types
+    if len(node.inputs) != len(input_types):
         raise InvalidArgumentError(
-            f"node '{node.name}' ({node.op}) has {len(node.inputs)} inputs, its declaration asks for {len(want)}",
+            f"node '{node.name}' ({node.op}) has {len(node.inputs)} inputs, but its declaration has {len(input_types)}",
             node=node.name,
             op=node.op,
         )
@@ -79,10 +79,11 @@ def check_input(node: Node, position: int, tensor: Tensor) -> None:
         The type differs from the declaration.
     """
     dtype = node.input_types[position]
-    have = tensor.node.output_types[tensor.index]
-    if have is not dtype and (dtype.is_ref or have.base != dtype):
+    found_type = tensor.node.output_types[tensor.index]
+    if found_type is not dtype and (dtype.is_ref or found_type.base != dtype):
         raise InvalidArgumentError(
-            f"input {position} of node '{node.name}' ({node.op}) is {have} from '{tensor.name}', but it takes {dtype}",
+            f"input {position} of node '{node.name}' ({node.op}) is {found_type} from '{tensor.name}', but "
+            f"it takes {dtype}",
             node=node.name,
             op=node.op,
             hint="put a Cast between them",
@@ -105,10 +106,10 @@ def complete_attrs(node_def: NodeDef, op_def: OpDef) -> dict[str, AttrValue]:
 
 def drop_undeclared(node_def: NodeDef, op_def: OpDef) -> list[str]:
     """Remove attributes that are not declared and do not begin with an underscore, and return their names."""
-    found = [n for n in node_def.attr if not n.startswith("_") and op_def.find_attr(n) is None]
-    for name in found:
+    names = [n for n in node_def.attr if not n.startswith("_") and op_def.find_attr(n) is None]
+    for name in names:
         del node_def.attr[name]
-    return found
+    return names
 
 
 def drop_new_defaults(node_defs: Iterable[NodeDef], library: Any, producer_ops: Mapping[str, OpDef]) -> None:
@@ -134,7 +135,7 @@ def drop_new_defaults(node_defs: Iterable[NodeDef], library: Any, producer_ops: 
                     node=node_def.name,
                     op=node_def.op,
                     where=f"node '{node_def.name}' ({node_def.op})",
-                    hint="write the graph with an older version, or without the attribute",
+                    hint="export the graph with an older version, or without the attribute",
                 )
             del node_def.attr[attr.name]
 

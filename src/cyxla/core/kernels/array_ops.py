@@ -139,7 +139,7 @@ def _one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *,
     if depth < 0:
         raise InvalidArgumentError(f"depth must not be negative; it is {depth}")
     if not -1 <= axis <= indices.ndim:
-        raise InvalidArgumentError(f"axis {axis} is not a place for a dimension in rank {indices.ndim}: [-1, rank] are")
+        raise InvalidArgumentError(f"axis {axis} is out of range [-1, {indices.ndim}]")
     hot = indices[..., None].astype(np.int64) == np.arange(int(depth))
     return np.where(np.moveaxis(hot, -1, axis), on_value, off_value).astype(on_value.dtype, copy=False)
 
@@ -233,7 +233,7 @@ def _select_v2(condition: Array, t: Array, e: Array) -> Array:
 
 
 @array_kernel("Where")
-def _where(x: Array) -> Array:
+def _coordinates_of_nonzero(x: Array) -> Array:
     """Return the coordinates of nonzero elements in row-major order."""
     return np.argwhere(x).astype(np.int64).reshape(-1, x.ndim) if x.ndim else _where_scalar(x)
 
@@ -250,16 +250,16 @@ def _check_vector(x: Array, name: str) -> None:
 def _unique_slices(x: Array) -> tuple[Array, Array]:
     """Return the first index of each distinct slice of dimension 0, in order of appearance, and each slice's number."""
     keys = x.reshape(len(x), prod(x.shape[1:]))
-    seen: dict[Any, int] = {}
+    index_of_slice: dict[Any, int] = {}
     inverse = np.empty(len(x), np.int64)
     first = []
     rows: Any = keys.tolist() if keys.dtype.hasobject else keys
     for k, row in enumerate(rows):
         key = tuple(row) if keys.dtype.hasobject else _key(row)
-        if key not in seen:
-            seen[key] = len(seen)
+        if key not in index_of_slice:
+            index_of_slice[key] = len(index_of_slice)
             first.append(k)
-        inverse[k] = seen[key]
+        inverse[k] = index_of_slice[key]
     return np.array(first, np.int64), inverse
 
 
@@ -298,9 +298,9 @@ def _list_diff(x: Array, y: Array, *, out_idx: DataType) -> tuple[Array, Array]:
     """Return the elements of x that are not in y, and their indices."""
     _check_vector(x, "x")
     _check_vector(y, "y")
-    others = set(y.tolist())
-    kept = np.array([k for k, value in enumerate(x.tolist()) if value not in others], np.int64)
-    return x[kept], kept.astype(out_idx.numpy)
+    excluded = set(y.tolist())
+    positions = np.array([k for k, value in enumerate(x.tolist()) if value not in excluded], np.int64)
+    return x[positions], positions.astype(out_idx.numpy)
 
 
 @array_kernel("InvertPermutation")
@@ -308,7 +308,7 @@ def _invert_permutation(x: Array) -> Array:
     _check_vector(x, "x")
     bad = (x < 0) | (x >= len(x))
     if bad.any():
-        raise InvalidArgumentError(f"{x[bad][0]} is not a place in a permutation of {len(x)}")
+        raise InvalidArgumentError(f"{x[bad][0]} is out of range for a permutation of {len(x)} elements")
     counts = np.bincount(x, minlength=len(x))
     if (counts > 1).any():
         raise InvalidArgumentError(f"{int(np.argmax(counts > 1))} stands twice in a permutation")
@@ -317,7 +317,7 @@ def _invert_permutation(x: Array) -> Array:
     return result
 
 
-def _bound(side: Any) -> Callable[..., Array]:
+def _bound_kernel(side: Any) -> Callable[..., Array]:
     def search(sorted_inputs: Array, values: Array, *, out_type: DataType) -> Array:
         """Return the insertion index of each value in its row."""
         for name, operand in (("sorted_inputs", sorted_inputs), ("values", values)):
@@ -331,27 +331,27 @@ def _bound(side: Any) -> Callable[..., Array]:
     return search
 
 
-array_kernel("LowerBound", _bound("left"), attrs=("out_type",))
-array_kernel("UpperBound", _bound("right"), attrs=("out_type",))
+array_kernel("LowerBound", _bound_kernel("left"), attrs=("out_type",))
+array_kernel("UpperBound", _bound_kernel("right"), attrs=("out_type",))
 
 
 # ------------------------------------------------------------------------------------------------ changes in place
 
 
-def _in_place(name: str, change: Callable[[Array, Any, Array], None], types: Sequence[DataType] | None) -> None:
+def _register_inplace(name: str, update: Callable[[Array, Any, Array], None], types: Sequence[DataType] | None) -> None:
     @array_kernel(name, types=None if types is None else {"T": types})
     def kernel(x: Array, i: Array, v: Array) -> Array:
         """Return a copy of x with some rows changed."""
         if i.ndim != 1 or v.shape != (len(i), *x.shape[1:]):
             raise ShapeError(f"rows {list(i.shape)} of {list(x.shape)} cannot become {list(v.shape)}")
         result = x.copy()
-        change(result, np.mod(i, max(len(x), 1)), v)
+        update(result, np.mod(i, max(len(x), 1)), v)
         return result
 
 
-_in_place("InplaceUpdate", lambda x, i, v: x.__setitem__(i, v), None)
-_in_place("InplaceAdd", np.add.at, NUMBER)
-_in_place("InplaceSub", np.subtract.at, NUMBER)
+_register_inplace("InplaceUpdate", lambda x, i, v: x.__setitem__(i, v), None)
+_register_inplace("InplaceAdd", np.add.at, NUMBER)
+_register_inplace("InplaceSub", np.subtract.at, NUMBER)
 
 
 @array_kernel("ParallelConcat", attrs=("shape",))
@@ -405,7 +405,7 @@ def _fill_band(diagonal: Array, band: Band, padding: Array) -> Array:
     if padding.ndim:
         raise ShapeError(f"padding_value must be a scalar; its shape is {list(padding.shape)}")
     batch = diagonal.shape[: -len(band.shape)]
-    return band.put(diagonal, np.full((*batch, band.rows, band.columns), padding, diagonal.dtype))
+    return band.insert(diagonal, np.full((*batch, band.rows, band.columns), padding, diagonal.dtype))
 
 
 @array_kernel(("MatrixDiag", "BatchMatrixDiag"))
@@ -424,13 +424,13 @@ def _matrix_diag_v3(
 
 @array_kernel("MatrixDiagPart")
 def _matrix_diag_part(x: Array) -> Array:
-    return band_of(x, _MAIN_DIAGONAL).taken(x)
+    return band_of(x, _MAIN_DIAGONAL).extract(x)
 
 
 @array_kernel("MatrixDiagPartV2")
 @array_kernel("MatrixDiagPartV3", attrs=("align",))
 def _matrix_diag_part_v3(x: Array, k: Array, padding_value: Array, *, align: str = "LEFT_LEFT") -> Array:
-    return band_of(x, k, align).taken(x, padding_value)
+    return band_of(x, k, align).extract(x, padding_value)
 
 
 @array_kernel(("MatrixSetDiag", "MatrixSetDiagV2"))
@@ -439,4 +439,4 @@ def _matrix_set_diag(x: Array, diagonal: Array, k: Array = _MAIN_DIAGONAL, *, al
     band = band_of(x, k, align)
     if diagonal.shape != (*x.shape[:-2], *band.shape):
         raise ShapeError(f"diagonals of {list(diagonal.shape)}; {[*x.shape[:-2], *band.shape]} are needed")
-    return band.put(diagonal, x)
+    return band.insert(diagonal, x)

@@ -13,7 +13,7 @@ from cyxla.core.framework.geometry.concat_split_tile import (
     check_joinable,
     concat_offsets,
     equal_parts,
-    given_parts,
+    split_v_sizes,
     tile_multiples,
 )
 from cyxla.core.framework.geometry.gather_scatter import check_policy
@@ -74,7 +74,7 @@ def _split(split_dim: Array, value: Array, *, num_split: int) -> list[Array]:
 @array_kernel("SplitV", attrs=("num_split",))
 def _split_v(value: Array, size_splits: Array, split_dim: Array, *, num_split: int) -> list[Array]:
     """Split into parts of given sizes; one size may be -1, for the rest."""
-    axis, sizes = given_parts(value.shape, size_splits, split_dim, num_split)
+    axis, sizes = split_v_sizes(value.shape, size_splits, split_dim, num_split)
     return np.split(value, np.cumsum(sizes[:-1]), axis=axis)
 
 
@@ -105,15 +105,15 @@ def _assign_slice(
 ) -> Array:
     index = strided_index(x.shape, begin, end, strides, masks)
     shape = x[index].shape
-    if shape != value.shape and (exact or not _broadcasts(value.shape, shape)):
+    if shape != value.shape and (exact or not _is_broadcastable(value.shape, shape)):
         raise ShapeError(f"a slice of {list(shape)} cannot be set to a value of {list(value.shape)}")
     x[index] = value
     return x
 
 
-def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+def _is_broadcastable(shape: Sequence[int], target: Sequence[int]) -> bool:
     try:
-        return np.broadcast_shapes(tuple(shape), tuple(to)) == tuple(to)
+        return np.broadcast_shapes(tuple(shape), tuple(target)) == tuple(target)
     except ValueError:
         return False
 
@@ -200,11 +200,11 @@ def _reverse_sequence(x: Array, seq_lengths: Array, *, seq_dim: int, batch_dim: 
         raise ShapeError(f"seq_lengths {list(seq_lengths.shape)}: {x.shape[batch]} lengths are needed")
     if ((seq_lengths < 0) | (seq_lengths > x.shape[along])).any():
         raise InvalidArgumentError(f"seq_lengths must lie in [0, {x.shape[along]}]: {seq_lengths.tolist()}")
-    moved = np.moveaxis(x, (batch, along), (0, 1))
-    place = np.arange(x.shape[along])
+    sequences = np.moveaxis(x, (batch, along), (0, 1))
+    positions = np.arange(x.shape[along])
     lengths = seq_lengths[:, None].astype(np.int64)
-    order = np.where(place < lengths, lengths - 1 - place, place)
-    result = moved[np.arange(len(moved))[:, None], order]
+    order = np.where(positions < lengths, lengths - 1 - positions, positions)
+    result = sequences[np.arange(len(sequences))[:, None], order]
     return np.ascontiguousarray(np.moveaxis(result, (0, 1), (batch, along)))
 
 
@@ -229,13 +229,13 @@ def _space_to_batch(x: Array, block: Sequence[int], pads: Sequence[tuple[int, in
     shape = [len(padded)]
     for d, (size, b) in enumerate(zip(padded.shape[1:], block, strict=False)):
         if size % b:
-            raise InvalidArgumentError(f"dimension {d + 1}, padded to {size}, does not fall into blocks of {b}")
+            raise InvalidArgumentError(f"dimension {d + 1}, padded to {size}, is not a multiple of the block size {b}")
         shape += [size // b, b]
     count = len(block)
     parts = padded.reshape(*shape, *padded.shape[1 + count :])
     inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
-    moved = parts.transpose(*inner, 0, *outer, *range(2 * count + 1, parts.ndim))
-    return moved.reshape(len(padded) * prod(block), *(parts.shape[d] for d in outer), *padded.shape[1 + count :])
+    transposed = parts.transpose(*inner, 0, *outer, *range(2 * count + 1, parts.ndim))
+    return transposed.reshape(len(padded) * prod(block), *(parts.shape[d] for d in outer), *padded.shape[1 + count :])
 
 
 def _batch_to_space(x: Array, block: Sequence[int], crops: Sequence[tuple[int, int]]) -> Array:
@@ -245,10 +245,10 @@ def _batch_to_space(x: Array, block: Sequence[int], crops: Sequence[tuple[int, i
     order = [count]
     for d in range(count):
         order += [count + 1 + d, d]
-    moved = parts.transpose(*order, *range(2 * count + 1, parts.ndim))
+    transposed = parts.transpose(*order, *range(2 * count + 1, parts.ndim))
     sizes = [size * b for size, b in zip(x.shape[1:], block, strict=False)]
-    whole = moved.reshape(len(x) // blocks, *sizes, *x.shape[1 + count :])
-    return whole[(slice(None), *(slice(*bounds) for bounds in inside))]
+    uncropped = transposed.reshape(len(x) // blocks, *sizes, *x.shape[1 + count :])
+    return uncropped[(slice(None), *(slice(*bounds) for bounds in inside))]
 
 
 @array_kernel("SpaceToBatchND")
@@ -293,7 +293,7 @@ def _with_depth_last(function: Callable[[Array, int], Array]) -> Callable[..., A
 def _space_to_depth(x: Array, block: int) -> Array:
     batch, height, width, depth = x.shape
     if height % block or width % block:
-        raise InvalidArgumentError(f"{height} x {width} does not fall into blocks of {block}")
+        raise InvalidArgumentError(f"{height} x {width} is not a multiple of the block size {block}")
     parts = x.reshape(batch, height // block, block, width // block, block, depth).transpose(0, 1, 3, 2, 4, 5)
     return parts.reshape(batch, height // block, width // block, block * block * depth)
 
@@ -301,7 +301,7 @@ def _space_to_depth(x: Array, block: int) -> Array:
 def _depth_to_space(x: Array, block: int) -> Array:
     batch, height, width, depth = x.shape
     if depth % (block * block):
-        raise InvalidArgumentError(f"a depth of {depth} does not fall into blocks of {block} x {block}")
+        raise InvalidArgumentError(f"a depth of {depth} is not a multiple of {block} x {block}")
     parts = x.reshape(batch, height, width, block, block, depth // block**2).transpose(0, 1, 3, 2, 4, 5)
     return parts.reshape(batch, height * block, width * block, depth // block**2)
 
@@ -316,8 +316,10 @@ array_kernel("DepthToSpace", _with_depth_last(_depth_to_space), attrs=("block_si
 def _check_indices(indices: Array, size: int) -> None:
     bad = (indices < 0) | (indices >= size)
     if bad.any():
-        place = np.argwhere(bad)[0].tolist()
-        raise InvalidArgumentError(f"indices{place or ''} = {indices[tuple(place)]} lies outside of [0, {size})")
+        coordinates = np.argwhere(bad)[0].tolist()
+        raise InvalidArgumentError(
+            f"indices{coordinates or ''} = {indices[tuple(coordinates)]} lies outside of [0, {size})"
+        )
 
 
 def _gather(params: Array, indices: Array, axis: int, batch: int) -> Array:
@@ -427,8 +429,8 @@ def _extract_patches(
         size = images.shape[d]
         out = -(-size // strides[d]) if padding == "SAME" else -(-(size - span + 1) // strides[d])
         out = max(out, 0)
-        missing = max((out - 1) * strides[d] + span - size, 0) if padding == "SAME" else 0
-        pads[d] = (missing // 2, missing - missing // 2)
+        padding_total = max((out - 1) * strides[d] + span - size, 0) if padding == "SAME" else 0
+        pads[d] = (padding_total // 2, padding_total - padding_total // 2)
         starts.append(np.arange(out) * strides[d])
         reach.append(np.arange(ksizes[d]) * rates[d])
     rows = starts[0][:, None, None, None] + reach[0][None, None, :, None]

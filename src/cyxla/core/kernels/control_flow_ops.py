@@ -73,5 +73,5 @@ def ref_select(ctx: OpKernelContext) -> None:
     index = ctx.input("index")
     ctx.require(index.ndim == 0, f"Index must be a scalar, but it has shape {list(index.shape)}")
     refs = ctx.mutable_input_list("inputs")
-    ctx.require(0 <= int(index) < len(refs), f"index {int(index)} names none of {len(refs)} inputs")
+    ctx.require(0 <= int(index) < len(refs), f"index {int(index)} is out of range for {len(refs)} inputs")
     ctx.set_output_ref(0, refs[int(index)])

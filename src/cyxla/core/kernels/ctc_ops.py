@@ -79,14 +79,14 @@ def _sequence_loss(logits: Array, targets: list[int], merge: bool) -> tuple[floa
     blank = logits.shape[1] - 1
     states = np.full(2 * len(targets) + 1, blank)
     states[1::2] = targets
-    stay = (states == blank) | merge
+    may_stay = (states == blank) | merge
     skip = states != blank
     skip[:2] = False
     skip[2:] &= ~(merge & (states[2:] == states[:-2]))
     shifted = logits - logits.max(axis=1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     emissions = logs[:, states]
-    forward, backward = _forward_variables(emissions, stay, skip), _backward_variables(emissions, stay, skip)
+    forward, backward = _forward_variables(emissions, may_stay, skip), _backward_variables(emissions, may_stay, skip)
     total = np.logaddexp.reduce(forward[-1, -2:])
     if total == -np.inf:
         return np.inf, np.zeros(logits.shape)
@@ -105,23 +105,23 @@ def _shift(x: Array, by: int) -> Array:
     return shifted
 
 
-def _forward_variables(emissions: Array, stay: Array, skip: Array) -> Array:
+def _forward_variables(emissions: Array, may_stay: Array, may_skip: Array) -> Array:
     """Return the log likelihoods of all paths to each state, including its emission (the forward variables)."""
     log_probs = np.full(emissions.shape, -np.inf)
     log_probs[0, :2] = emissions[0, :2]
     for t in range(1, len(emissions)):
         last = log_probs[t - 1]
-        paths = [np.where(stay, last, -np.inf), _shift(last, 1), np.where(skip, _shift(last, 2), -np.inf)]
+        paths = [np.where(may_stay, last, -np.inf), _shift(last, 1), np.where(may_skip, _shift(last, 2), -np.inf)]
         log_probs[t] = emissions[t] + np.logaddexp.reduce(paths)
     return log_probs
 
 
-def _backward_variables(emissions: Array, stay: Array, skip: Array) -> Array:
+def _backward_variables(emissions: Array, may_stay: Array, may_skip: Array) -> Array:
     """Return the log likelihoods of all paths from each state to an end, without its emission (backward variables)."""
     log_probs = np.full(emissions.shape, -np.inf)
     log_probs[-1, -2:] = 0
     for t in range(len(emissions) - 2, -1, -1):
         after = log_probs[t + 1] + emissions[t + 1]
-        paths = [np.where(stay, after, -np.inf), _shift(after, -1), _shift(np.where(skip, after, -np.inf), -2)]
+        paths = [np.where(may_stay, after, -np.inf), _shift(after, -1), _shift(np.where(may_skip, after, -np.inf), -2)]
         log_probs[t] = np.logaddexp.reduce(paths)
     return log_probs

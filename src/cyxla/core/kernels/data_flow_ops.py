@@ -51,7 +51,7 @@ class Stack(ResourceBase):
         """Pop the last value."""
         with self._lock:
             self._check_open()
-            _require(self.values, f"the stack {self.name} is empty: nothing can be popped")
+            _require(self.values, f"the stack {self.name} is empty, so that nothing can be popped")
             return self.values.pop()
 
     def finish(self) -> None:
@@ -83,16 +83,16 @@ def stack_v2(ctx: OpKernelContext) -> None:
 def stack_v1(ctx: OpKernelContext) -> None:
     """Create a stack and output a reference to its container and name."""
     stack = _new_stack(ctx, -1)
-    place = np.array([ctx.step_container.name.encode(), stack.name.encode()], np.object_)
-    ctx.set_output_ref(0, Ref(DataType.DT_STRING, place, ctx.op_kernel.name))
+    handle = np.array([ctx.step_container.name.encode(), stack.name.encode()], np.object_)
+    ctx.set_output_ref(0, Ref(DataType.DT_STRING, handle, ctx.op_kernel.name))
 
 
 def _stack(ctx: OpKernelContext) -> Stack:
     if not ctx.input_is_ref(0):
         return ctx.lookup_resource(0, Stack)
-    place = ctx.input(0)
-    ctx.require(place.shape == (2,), f"a stack's handle is two strings, not {list(place.shape)}")
-    container, name = place.tolist()
+    handle = ctx.input(0)
+    ctx.require(handle.shape == (2,), f"a stack's handle is two strings, not {list(handle.shape)}")
+    container, name = handle.tolist()
     return ctx.resource_manager.lookup(container.decode(), name.decode(), Stack)
 
 
@@ -100,7 +100,7 @@ def _stack(ctx: OpKernelContext) -> Stack:
 def stack_push(ctx: OpKernelContext) -> None:
     """Push the value and forward it."""
     stack, dtype = _stack(ctx), ctx.input_dtype(1)
-    ctx.require(stack.dtype == dtype, f"the stack holds {stack.dtype}, the op is for {dtype}")
+    ctx.require(stack.dtype == dtype, f"the stack holds {stack.dtype}, but the op is declared for {dtype}")
     stack.push(ctx.input(1))
     ctx.set_output(0, ctx.input(1))
 
@@ -109,7 +109,7 @@ def stack_push(ctx: OpKernelContext) -> None:
 def stack_pop(ctx: OpKernelContext) -> None:
     """Pop a value."""
     stack, dtype = _stack(ctx), ctx.expected_output_dtype(0)
-    ctx.require(stack.dtype == dtype, f"the stack holds {stack.dtype}, the op is for {dtype}")
+    ctx.require(stack.dtype == dtype, f"the stack holds {stack.dtype}, but the op is declared for {dtype}")
     ctx.set_output(0, stack.pop())
 
 
@@ -244,7 +244,7 @@ def tensor_array_split(ctx: OpKernelContext) -> None:
         array.check_dtype(ctx.attr("T"), "write")
         _require(
             len(array) == len(sizes) or (array.dynamic and len(sizes) > len(array)),
-            f"there are {len(sizes)} lengths for {len(array)} elements, whose number is fixed",
+            f"there are {len(sizes)} lengths for {len(array)} elements, and the size of the array is fixed",
         )
         start = 0
         for i, size in enumerate(sizes):
@@ -291,11 +291,11 @@ def tensor_array_concat(ctx: OpKernelContext) -> None:
     ctx.set_output(1, np.array([len(value) for value in values], np.int64))
 
 
-def _empty_result(array: TensorArray, shape: TensorShape, what: str) -> Array:
+def _empty_result(array: TensorArray, shape: TensorShape, op_name: str) -> Array:
     if not shape.is_fully_defined:
         raise UnimplementedError(
-            f"tensor array {array.name} has no elements to tell their shape, and {what} is {shape}",
-            hint=f"give the full {what}",
+            f"tensor array {array.name} has no elements to tell their shape, and {op_name} is {shape}",
+            hint=f"give the full {op_name}",
         )
     return zeros([0, *shape.as_list()], array.dtype)
 
@@ -333,10 +333,10 @@ def optional_none() -> Array:
 
 
 def _optional(handle: Array) -> Optional:
-    held = handle.item() if handle.ndim == 0 else None
-    if not isinstance(held, Optional):
-        raise InvalidArgumentError("the input is no optional, as OptionalFromValue makes them")
-    return held
+    value = handle.item() if handle.ndim == 0 else None
+    if not isinstance(value, Optional):
+        raise InvalidArgumentError("the input is not an optional, as OptionalFromValue returns")
+    return value
 
 
 @array_kernel("OptionalHasValue")
@@ -353,7 +353,9 @@ def optional_get_value(
     values = _optional(handle).values
     if values is None:
         raise InvalidArgumentError("the optional has no value")
-    _require(len(values) == len(output_types), f"{len(output_types)} values are asked for, but there are {len(values)}")
+    _require(
+        len(values) == len(output_types), f"{len(output_types)} values were requested, but there are {len(values)}"
+    )
     for i, (value, dtype, shape) in enumerate(zip(values, output_types, output_shapes, strict=False)):
         _require(value.dtype == dtype.numpy, f"component {i} is {value.dtype}, not {dtype}")
         _require(
@@ -375,10 +377,10 @@ def dynamic_partition(data: Array, partitions: Array, *, num_partitions: int) ->
     )
     bad = (partitions < 0) | (partitions >= num_partitions)
     if bad.any():
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
-        where = f"[{','.join(map(str, place))}]" if place else ""
+        coordinates = tuple(int(i) for i in np.argwhere(bad)[0])
+        index_text = f"[{','.join(map(str, coordinates))}]" if coordinates else ""
         raise InvalidArgumentError(
-            f"partitions{where} = {int(partitions[place])} lies outside of [0, {num_partitions})"
+            f"partitions{index_text} = {int(partitions[coordinates])} lies outside of [0, {num_partitions})"
         )
     return [data[partitions == i] for i in range(num_partitions)]
 
@@ -405,6 +407,6 @@ def _check_stitch(i: int, positions: Array, values: Array, rest: tuple[int, ...]
     )
     _require(
         values.shape[positions.ndim :] == rest,
-        f"behind the dimensions of their indices, data[0] has {list(rest)}, but data[{i}] "
+        f"after the dimensions of their indices, data[0] has {list(rest)}, but data[{i}] "
         f"{list(values.shape[positions.ndim :])}",
     )

@@ -20,8 +20,8 @@ def arg(ctx: OpKernelContext) -> None:
     ctx.require(frame is not None, "_Arg outside of a function call", error=InternalError)
     ctx.require(index < len(frame.args), f"argument {index} is missing: {len(frame.args)} were given")
     value = frame.args[index]
-    want = ctx.expected_output_dtype(0)
-    ctx.require(value.dtype == want.numpy, f"argument {index} is {value.dtype}, but the function takes {want}")
+    dtype = ctx.expected_output_dtype(0)
+    ctx.require(value.dtype == dtype.numpy, f"argument {index} is {value.dtype}, but the function takes {dtype}")
     ctx.set_output(0, value)
 
 

@@ -97,8 +97,8 @@ class CaseOp(_Functional):
         """Call the branch at the index, or the last one if the index is out of range."""
         index, branches = ctx.input(0), self.attrs["branches"]
         ctx.require(index.ndim == 0, f"branch_index must be a scalar, but its shape is {list(index.shape)}")
-        chosen = int(index) if 0 <= int(index) < len(branches) else len(branches) - 1
-        self.set_outputs(ctx, self.call(ctx, branches[chosen], _inputs(ctx, "input")))
+        branch = int(index) if 0 <= int(index) < len(branches) else len(branches) - 1
+        self.set_outputs(ctx, self.call(ctx, branches[branch], _inputs(ctx, "input")))
 
 
 @kernel(("While", "StatelessWhile", "_While"))

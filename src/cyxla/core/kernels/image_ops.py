@@ -52,17 +52,17 @@ def _hsv(images: Array) -> tuple[Array, Array, Array]:
     """Convert RGB to hue, saturation and value in [0, 1]; the hue of grey is 0."""
     red, green, blue = (images[..., k] for k in range(3))
     value = images.max(axis=-1)
-    spread = value - images.min(axis=-1)
+    chroma = value - images.min(axis=-1)
     sixth = images.dtype.type(1 / 6)
     with np.errstate(all="ignore"):
-        saturation = np.where(value > 0, spread / value, 0)
-        norm = sixth / spread
+        saturation = np.where(value > 0, chroma / value, 0)
+        norm = sixth / chroma
         hue = np.where(
             red == value,
             norm * (green - blue),
             np.where(green == value, norm * (blue - red) + 2 * sixth, norm * (red - green) + 4 * sixth),
         )
-    hue = np.where(spread > 0, hue, 0)
+    hue = np.where(chroma > 0, hue, 0)
     return np.where(hue < 0, hue + 1, hue), saturation, value
 
 
@@ -169,7 +169,9 @@ def _resize_bicubic_grad(grads: Array, original: Array, *, align_corners: bool, 
 def _resize_area(images: Array, size: Array, *, align_corners: bool) -> Array:
     rows, columns = grids(images.shape[1:3], checked_size(images, size), align_corners, False)
     if not rows.scale or not columns.scale:
-        raise InvalidArgumentError(f"an image {list(images.shape)} has a side of one pixel, whose corners are one")
+        raise InvalidArgumentError(
+            f"an image {list(images.shape)} has a side of one pixel, so its corners cannot be aligned"
+        )
     return _interpolate(images.astype(np.float32), rows.area(), columns.area())
 
 
@@ -225,19 +227,19 @@ def _combined_nms(
     if pad_per_class:
         count = min(count, options.max_boxes * classes)
     batch = len(boxes)
-    found = np.zeros((batch, count, 4), np.float32), np.zeros((batch, count), np.float32)
+    outputs = np.zeros((batch, count, 4), np.float32), np.zeros((batch, count), np.float32)
     numbers, valid = np.zeros((batch, count), np.float32), np.zeros(batch, np.int32)
     for b in range(batch):
-        kept = [
+        candidates = [
             (-score, c, k)
             for c in range(classes)
             for k, score in zip(*select_boxes(_class_boxes(boxes[b], c), scores[b, :, c], options), strict=True)
         ]
-        best = sorted(kept, key=lambda entry: entry[0])[:count]
+        best = sorted(candidates, key=lambda entry: entry[0])[:count]
         valid[b] = len(best)
         for i, (negated, c, k) in enumerate(best):
-            found[0][b, i], found[1][b, i], numbers[b, i] = _class_boxes(boxes[b], c)[k], -negated, c
-    return np.clip(found[0], 0, 1) if clip_boxes else found[0], found[1], numbers, valid
+            outputs[0][b, i], outputs[1][b, i], numbers[b, i] = _class_boxes(boxes[b], c)[k], -negated, c
+    return np.clip(outputs[0], 0, 1) if clip_boxes else outputs[0], outputs[1], numbers, valid
 
 
 def _class_boxes(boxes: Array, c: int) -> Array:
@@ -261,8 +263,8 @@ def _check_combined(boxes: Array, scores: Array, *scalars: Array) -> int:
     return int(scores.shape[2])
 
 
-def _indices(chosen: list[int]) -> Array:
-    return np.array(chosen, np.int32)
+def _indices(selected: list[int]) -> Array:
+    return np.array(selected, np.int32)
 
 
 @array_kernel("NonMaxSuppression", attrs=("iou_threshold",))
@@ -297,9 +299,9 @@ def _nms_v4(
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[Array, Array]:
-    found = _nms_v3(boxes, scores, max_output_size, iou_threshold, score_threshold)
-    valid = np.array(len(found), np.int32)
-    return (_padded(found, int(max_output_size)) if pad_to_max_output_size else found), valid
+    selected = _nms_v3(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    valid = np.array(len(selected), np.int32)
+    return (_padded(selected, int(max_output_size)) if pad_to_max_output_size else selected), valid
 
 
 @array_kernel("NonMaxSuppressionV5", attrs=("pad_to_max_output_size",), types={"T": _NARROW})
@@ -323,11 +325,11 @@ def _nms_v5(
     )
     if rest[-1] < 0:
         raise InvalidArgumentError(f"soft_nms_sigma must not be negative; it is {rest[-1]}")
-    chosen, kept = select_boxes(boxes, scores, NmsOptions(int(limit), *rest))
-    indices, best = _indices(chosen), np.array(kept, scores.dtype)
+    selected, scores_of_selected = select_boxes(boxes, scores, NmsOptions(int(limit), *rest))
+    indices, best = _indices(selected), np.array(scores_of_selected, scores.dtype)
     if pad_to_max_output_size:
         indices, best = _padded(indices, int(limit)), _padded(best, int(limit))
-    return indices, best, np.array(len(chosen), np.int32)
+    return indices, best, np.array(len(selected), np.int32)
 
 
 def _padded(values: Array, size: int) -> Array:
@@ -350,8 +352,8 @@ def _crop_and_resize(
         columns = _crop_coordinates(box[1], box[3], image.shape[2], width)
         inside = [(at >= 0) & (at <= size - 1) for at, size in ((rows, image.shape[1]), (columns, image.shape[2]))]
         sample = _nearest if method == "nearest" else _bilinear
-        found = sample(image[k].astype(np.float32), rows[inside[0]], columns[inside[1]])
-        out[np.ix_(*inside)] = found
+        crop = sample(image[k].astype(np.float32), rows[inside[0]], columns[inside[1]])
+        out[np.ix_(*inside)] = crop
     return result
 
 
@@ -366,7 +368,7 @@ def _checked_crop(image: Array, boxes: Array, box_ind: Array, crop_size: Array) 
         raise InvalidArgumentError(f"crop_size must be a positive height and width; it is {crop_size.tolist()}")
     bad = (box_ind < 0) | (box_ind >= image.shape[0])
     if bad.any():
-        raise InvalidArgumentError(f"box_ind holds {box_ind[bad][0]}; there are {image.shape[0]} images")
+        raise InvalidArgumentError(f"box_ind {box_ind[bad][0]} is out of range for {image.shape[0]} images")
     return int(crop_size[0]), int(crop_size[1])
 
 

@@ -48,7 +48,9 @@ def parse_shape_and_slice(text: str, name: str) -> tuple[tuple[int, ...], tuple[
         shape = tuple(int(size) for size in sizes)
         extents = tuple(_extent(part) for part in bounds.split(":"))
     except ValueError:
-        raise InvalidArgumentError(f"'{text}' for '{name}' is no shape and slice", hint="such as '4 3 0,2:-'") from None
+        raise InvalidArgumentError(
+            f"'{text}' for '{name}' is not a valid shape and slice", hint="such as '4 3 0,2:-'"
+        ) from None
     inside = all(
         start >= 0 and start + max(length, 0) <= size for (start, length), size in zip(extents, shape, strict=False)
     )
@@ -77,13 +79,14 @@ def restore_v2(ctx: OpKernelContext) -> None:
     values = []
     for name, text, dtype in zip(names, slices, types, strict=True):
         entry = reader.entry(name)
-        ctx.require(entry.dtype == dtype, f"'{name}' is {entry.dtype} in the checkpoint, but {dtype} is asked for")
-        piece = parse_shape_and_slice(text, name)
-        if piece is not None:
+        ctx.require(entry.dtype == dtype, f"'{name}' is {entry.dtype} in the checkpoint, but {dtype} was requested")
+        slice_spec = parse_shape_and_slice(text, name)
+        if slice_spec is not None:
             ctx.require(
-                piece[0] == entry.shape, f"'{name}' is {list(entry.shape)} in the checkpoint, not {list(piece[0])}"
+                slice_spec[0] == entry.shape,
+                f"'{name}' is {list(entry.shape)} in the checkpoint, not {list(slice_spec[0])}",
             )
-        values.append(reader.read(name) if piece is None else reader.read_slice(name, piece[1]))
+        values.append(reader.read(name) if slice_spec is None else reader.read_slice(name, slice_spec[1]))
     ctx.set_output_list("tensors", values)
 
 
@@ -108,10 +111,10 @@ def _piece(name: str, text: str, array: Array, dtype: Any) -> SavedPiece:
     if parsed is None:
         return SavedPiece(name, array, dtype)
     shape, extents = parsed
-    want = tuple(size if length < 0 else length for (_, length), size in zip(extents, shape, strict=True))
-    if want != array.shape:
+    slice_shape = tuple(size if length < 0 else length for (_, length), size in zip(extents, shape, strict=True))
+    if slice_shape != array.shape:
         raise InvalidArgumentError(
-            f"the slice '{text}' of '{name}' is {list(want)}, but the tensor {list(array.shape)}"
+            f"the slice '{text}' of '{name}' is {list(slice_shape)}, but the tensor {list(array.shape)}"
         )
     return SavedPiece(name, array, dtype, shape, extents)
 
@@ -122,7 +125,7 @@ def merge_v2_checkpoints(ctx: OpKernelContext) -> None:
     prefixes = _texts(ctx, "checkpoint_prefixes")
     destination = _scalar_text(ctx, "destination_prefix")
     pieces: list[SavedPiece] = []
-    found = []
+    prefixes_found = []
     for prefix in prefixes:
         try:
             reader = BundleReader(prefix, ctx.file_path)
@@ -130,13 +133,13 @@ def merge_v2_checkpoints(ctx: OpKernelContext) -> None:
             if not ctx.attr("allow_missing_files"):
                 raise
             continue
-        found.append(prefix)
+        prefixes_found.append(prefix)
         pieces += _all_pieces(reader)
     write_pieces(destination, pieces, ctx.file_path)
     if ctx.attr("delete_old_dirs"):
-        old = [Path(prefix) for prefix in found if Path(prefix) != Path(destination)]
-        keep = ctx.file_path(str(Path(destination).parent))
-        _delete([Path(ctx.file_path(str(path.parent))) / path.name for path in old], Path(keep))
+        old = [Path(prefix) for prefix in prefixes_found if Path(prefix) != Path(destination)]
+        kept_folder = ctx.file_path(str(Path(destination).parent))
+        _delete([Path(ctx.file_path(str(path.parent))) / path.name for path in old], Path(kept_folder))
 
 
 def _all_pieces(reader: BundleReader) -> list[SavedPiece]:
@@ -149,11 +152,11 @@ def _all_pieces(reader: BundleReader) -> list[SavedPiece]:
     return pieces
 
 
-def _delete(prefixes: Sequence[Path], keep: Path) -> None:
+def _delete(prefixes: Sequence[Path], kept_folder: Path) -> None:
     for path in prefixes:
         for file in path.parent.glob(f"{escape(path.name)}.*"):
             file.unlink()
-        if path.parent != keep and not any(path.parent.iterdir()):
+        if path.parent != kept_folder and not any(path.parent.iterdir()):
             path.parent.rmdir()
 
 

@@ -50,9 +50,7 @@ class IteratorResource(ResourceBase):
         """
         with self._lock:
             if self._elements is None:
-                raise FailedPreconditionError(
-                    "the iterator has nothing to take elements from yet", hint="give it an iterable"
-                )
+                raise FailedPreconditionError("the iterator has no dataset yet", hint="give it an iterable")
             try:
                 element = next(self._elements)
             except StopIteration:

@@ -124,15 +124,15 @@ def _svd(x: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, Arr
     return s.astype(x.dtype), u.astype(x.dtype, copy=False), _adjoint(vh).astype(x.dtype, copy=False)
 
 
-def _empty_svd(x: Array, compute_uv: bool, full: bool) -> tuple[Array, Array, Array]:
+def _empty_svd(x: Array, compute_uv: bool, full_matrices: bool) -> tuple[Array, Array, Array]:
     rows, columns = x.shape[-2:]
     rank = min(rows, columns)
     s, nothing = np.zeros((*x.shape[:-2], rank), x.dtype), np.zeros((0,), x.dtype)
     if not compute_uv:
         return s, nothing, nothing
-    u, v = (np.zeros((*x.shape[:-2], n, n if full else rank), x.dtype) for n in (rows, columns))
-    for side in (u, v):
-        side[...] = np.eye(*side.shape[-2:])
+    u, v = (np.zeros((*x.shape[:-2], n, n if full_matrices else rank), x.dtype) for n in (rows, columns))
+    for vectors in (u, v):
+        vectors[...] = np.eye(*vectors.shape[-2:])
     return s, u, v
 
 
@@ -287,12 +287,12 @@ def _matrix_function(op: str, name: str) -> None:
         result = np.empty_like(x)
         for index in np.ndindex(x.shape[:-2]):
             if x.shape[-1]:
-                found = np.asarray(getattr(scipy.linalg, name)(x[index].astype(double)))
-                if found.dtype.kind == "c" and x.dtype.kind != "c":
-                    if np.abs(found.imag).max() > 1e-6 * np.abs(found).max():
+                value = np.asarray(getattr(scipy.linalg, name)(x[index].astype(double)))
+                if value.dtype.kind == "c" and x.dtype.kind != "c":
+                    if np.abs(value.imag).max() > 1e-6 * np.abs(value).max():
                         raise InvalidArgumentError(f"{op} of this real matrix is complex", hint="cast it to complex")
-                    found = found.real
-                result[index] = found
+                    value = value.real
+                result[index] = value
         return result
 
 

@@ -22,7 +22,7 @@ from cyxla.core.kernels.lib.tensor_list import (
 )
 from cyxla.errors import InvalidArgumentError
 
-_UNSET = "the element was never set, and its shape is not known, so there are no zeros"
+_UNSET = "the element was not set, and zeros cannot be created because its shape is unknown"
 
 
 def _require(cond: object, message: str) -> None:
@@ -60,7 +60,7 @@ def reserve(shape: Array, num_elements: Array, *, element_dtype: DataType) -> Ar
 @array_kernel("TensorListFromTensor", attrs=("element_dtype",))
 def from_tensor(tensor: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """Make a list of the rows of a tensor."""
-    _require(tensor.ndim, "the tensor is a scalar, which has no rows to make elements of")
+    _require(tensor.ndim, "the tensor is a scalar, which has no rows to split into elements")
     expected = shape_from(shape)
     _check_rows(tensor, expected)
     return as_handle(TensorList(element_dtype, expected, _rows(tensor)))
@@ -81,7 +81,7 @@ def _check_rows(tensor: Array, expected: TensorShape) -> None:
 def split(tensor: Array, shape: Array, lengths: Array, *, element_dtype: DataType) -> Array:
     """Make a list of consecutive slices of a tensor."""
     expected = shape_from(shape)
-    _require(tensor.ndim, "the tensor is a scalar, which has no rows to make elements of")
+    _require(tensor.ndim, "the tensor is a scalar, which has no rows to split into elements")
     _require(lengths.ndim == 1, f"lengths must be a vector; its shape is {list(lengths.shape)}")
     if expected.dims is not None:
         _require(expected.rank, "element_shape is that of scalars, but pieces have a first dimension")
@@ -90,10 +90,10 @@ def split(tensor: Array, shape: Array, lengths: Array, *, element_dtype: DataTyp
         rest.is_compatible_with(TensorShape(tensor.shape[1:])),
         f"pieces of a tensor {list(tensor.shape)} do not have the element_shape {expected}",
     )
-    return as_handle(TensorList(element_dtype, expected, _pieces(tensor, lengths.tolist())))
+    return as_handle(TensorList(element_dtype, expected, _split_items(tensor, lengths.tolist())))
 
 
-def _pieces(tensor: Array, lengths: Sequence[int]) -> list[Item]:
+def _split_items(tensor: Array, lengths: Sequence[int]) -> list[Item]:
     pieces: list[Item] = []
     start = 0
     for length in lengths:
@@ -133,7 +133,7 @@ def scatter_into_existing(handle: Array, tensor: Array, indices: Array, *, eleme
 
 
 def _scatter(tensors: TensorList, tensor: Array, indices: Array, count: int) -> Array:
-    _require(tensor.ndim, "the tensor is a scalar, which has no rows to make elements of")
+    _require(tensor.ndim, "the tensor is a scalar, which has no rows to split into elements")
     _require(indices.ndim == 1, f"indices must be a vector; its shape is {list(indices.shape)}")
     _check_rows(tensor, tensors.element_shape)
     _require(
@@ -179,7 +179,7 @@ def _push(tensors: TensorList, tensor: Array) -> TensorList:
 def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -> Array:
     """Append one element to each list."""
     _require(
-        tensor.ndim >= handles.ndim, f"a tensor {list(tensor.shape)} is not for {handles.ndim} dimensions of lists"
+        tensor.ndim >= handles.ndim, f"a tensor {list(tensor.shape)} does not match {handles.ndim} dimensions of lists"
     )
     _require(
         tensor.shape[: handles.ndim] == handles.shape,
@@ -195,16 +195,16 @@ def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -
 def pop_back(handle: Array, shape: Array, *, element_dtype: DataType) -> tuple[Array, Array]:
     """Return the list without its last element, and that element."""
     tensors = unwrap_typed_list(handle, element_dtype)
-    _require(tensors.size, "the list is empty: nothing can be popped")
-    item = _read(tensors, tensors.size - 1, shape, ())  # the shapes of other elements are not used here
+    _require(tensors.size, "the list is empty, so that nothing can be popped")
+    item = _read_item(tensors, tensors.size - 1, shape, ())  # the shapes of other elements are not used here
     return as_handle(tensors.pop()), item
 
 
-def _read(tensors: TensorList, index: int, shape: Array, others: Sequence[Item]) -> Array:
+def _read_item(tensors: TensorList, index: int, shape: Array, other_items: Sequence[Item]) -> Array:
     item = tensors.at(index)
     if item is not None:
         return item
-    return zeros(element_shape(tensors, shape_from(shape), others, _UNSET), tensors.dtype)
+    return zeros(element_shape(tensors, shape_from(shape), other_items, _UNSET), tensors.dtype)
 
 
 @array_kernel("TensorListResize")
@@ -294,15 +294,15 @@ def shape_of_elements(handle: Array, *, shape_type: DataType) -> Array:
 def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """Return the element at an index; zeros if it is not set."""
     tensors, position = unwrap_typed_list(handle, element_dtype), _scalar(index, "index")
-    _require(0 <= position < tensors.size, f"there is no element {position}: the list has {tensors.size} elements")
-    return _read(tensors, position, shape, tensors.items)
+    _require(0 <= position < tensors.size, f"index {position} is out of range for a list of {tensors.size} elements")
+    return _read_item(tensors, position, shape, tensors.items)
 
 
 @array_kernel("TensorListStack", attrs=("element_dtype", "num_elements"))
 def stack(handle: Array, shape: Array, *, element_dtype: DataType, num_elements: int) -> Array:
     """Stack all elements."""
-    tensors, given = unwrap_typed_list(handle, element_dtype), shape_from(shape)
-    merged = tensors.element_shape.merge_with(given)
+    tensors, given_shape = unwrap_typed_list(handle, element_dtype), shape_from(shape)
+    merged = tensors.element_shape.merge_with(given_shape)
     _require(
         tensors.size or merged.is_fully_defined,
         f"an empty list can be stacked only if the shape of its elements is known; it is {merged}",
@@ -311,12 +311,12 @@ def stack(handle: Array, shape: Array, *, element_dtype: DataType, num_elements:
         num_elements in (-1, tensors.size),
         f"num_elements is {num_elements}, but the list has {tensors.size} elements",
     )
-    why = "no element was ever set, and the shape of elements is not known, so there are no zeros"
-    return _stack(tensors, tensors.items, given, why)
+    unknown_reason = "no element was set, and zeros cannot be created because the shape of elements is unknown"
+    return _stack(tensors, tensors.items, given_shape, unknown_reason)
 
 
-def _stack(tensors: TensorList, items: Sequence[Item], given: TensorShape, why: str) -> Array:
-    shape = element_shape(tensors, given, items, why)
+def _stack(tensors: TensorList, items: Sequence[Item], given_shape: TensorShape, unknown_reason: str) -> Array:
+    shape = element_shape(tensors, given_shape, items, unknown_reason)
     result = zeros([len(items), *shape], tensors.dtype)
     for i, item in enumerate(items):
         if item is not None:
@@ -331,11 +331,11 @@ def _stack(tensors: TensorList, items: Sequence[Item], given: TensorShape, why: 
 @array_kernel("TensorListGather", attrs=("element_dtype",))
 def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """Stack the elements at the given indices."""
-    tensors, given = unwrap_typed_list(handle, element_dtype), shape_from(shape)
-    merged = tensors.element_shape.merge_with(given)
+    tensors, given_shape = unwrap_typed_list(handle, element_dtype), shape_from(shape)
+    merged = tensors.element_shape.merge_with(given_shape)
     _require(
         indices.size or merged.is_fully_defined,
-        f"no elements can be gathered only if the shape of elements is known; it is {merged}",
+        f"an empty gather needs a known shape of elements; it is {merged}",
     )
     positions = indices.reshape(-1).tolist()
     for position in positions:
@@ -343,8 +343,8 @@ def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataTy
             0 <= position < tensors.size,
             f"index {position} lies outside of the list, which has {tensors.size} elements",
         )
-    why = "no gathered element was ever set, and the shape of elements is not known, so there are no zeros"
-    return _stack(tensors, [tensors.at(position) for position in positions], given, why)
+    unknown_reason = "no gathered element was set, and zeros cannot be created because the shape of elements is unknown"
+    return _stack(tensors, [tensors.at(position) for position in positions], given_shape, unknown_reason)
 
 
 @array_kernel("TensorListConcat", attrs=("element_dtype", "element_shape"))
@@ -359,9 +359,9 @@ def concat_v2(handle: Array, shape: Array, leading_dims: Array, *, element_dtype
     return _concat(unwrap_typed_list(handle, element_dtype), shape_from(shape), leading_dims.reshape(-1).tolist())
 
 
-def _concat(tensors: TensorList, given: TensorShape, leading: Sequence[int]) -> tuple[Array, Array]:
+def _concat(tensors: TensorList, given_shape: TensorShape, leading: Sequence[int]) -> tuple[Array, Array]:
     items = tensors.items
-    shape = tensors.element_shape.merge_with(given)
+    shape = tensors.element_shape.merge_with(given_shape)
     _require(shape.rank != 0, "elements are scalars: only elements with a first dimension can be joined")
     for item in items:
         if item is not None:

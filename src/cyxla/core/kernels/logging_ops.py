@@ -34,8 +34,8 @@ def _check_numerics(x: Array, *, message: str) -> Array:
     wide = x.astype(wide_type(x.dtype), copy=False)
     if np.isfinite(wide).all():
         return x
-    found = [name for name, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(wide).any()]
-    raise InvalidArgumentError(f"{message} : the tensor had {' and '.join(found)} values")
+    kinds = [name for name, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(wide).any()]
+    raise InvalidArgumentError(f"{message} : the tensor had {' and '.join(kinds)} values")
 
 
 @kernel("Print")
@@ -44,14 +44,14 @@ class Print(OpKernel):
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
-        self._left = construction.get_attr("first_n")
+        self._num_prints_left = construction.get_attr("first_n")
         self._lock = new_lock()
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Print to standard error."""
         with self._lock:
-            enabled = self._left != 0
-            self._left -= self._left > 0
+            enabled = self._num_prints_left != 0
+            self._num_prints_left -= self._num_prints_left > 0
         if enabled:
             text = "".join(summary(x, ctx.attr("summarize")) for x in ctx.input_list("data"))
             print(ctx.attr("message") + text, file=sys.stderr)

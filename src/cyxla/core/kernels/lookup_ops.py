@@ -54,7 +54,7 @@ class LookupTable(ResourceBase):
         with self._lock:
             if self._entries is not None and self._entries != entries:
                 raise FailedPreconditionError(
-                    "the table is filled already, with other entries", hint="make another table"
+                    "the table is already filled, with other entries", hint="make another table"
                 )
             self._entries = entries
 
@@ -68,11 +68,11 @@ class LookupTable(ResourceBase):
         """
         if self._entries is None:
             raise FailedPreconditionError("the table has no entries yet", hint="import keys and values first")
-        missing = default.item()
-        found = np.empty(keys.size, default.dtype)
+        default_value = default.item()
+        values = np.empty(keys.size, default.dtype)
         for i, key in enumerate(keys.reshape(-1).tolist()):
-            found[i] = self._entries.get(key, missing)
-        return found.reshape(keys.shape)
+            values[i] = self._entries.get(key, default_value)
+        return values.reshape(keys.shape)
 
 
 @kernel("HashTableV2")

@@ -65,8 +65,8 @@ def _cross(a: Array, b: Array) -> Array:
 def _product(a: Array, b: Array) -> Array:
     wide = wide_type(a.dtype)
     with np.errstate(all="ignore"):
-        found = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
-    return np.asarray(found).astype(a.dtype, copy=False)
+        product = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
+    return np.asarray(product).astype(a.dtype, copy=False)
 
 
 def _check_inner(a: Array, b: Array) -> None:
@@ -153,13 +153,13 @@ def _cast(x: Array, *, DstT: DataType, Truncate: bool) -> Array:
         return x.astype(DstT.numpy)
 
 
-def _truncate_float(x: Array, to: DataType) -> Array:
+def _truncate_float(x: Array, target: DataType) -> Array:
     """Round to a narrower float towards zero."""
-    rounded = x.astype(to.numpy)
+    rounded = x.astype(target.numpy)
     wide = x.astype(np.float64)
     too_large = np.abs(rounded.astype(np.float64)) > np.abs(wide)
     bits = rounded.view(np.uint16)
-    return np.asarray(np.where(too_large, bits - np.uint16(1), bits), np.uint16).view(to.numpy)
+    return np.asarray(np.where(too_large, bits - np.uint16(1), bits), np.uint16).view(target.numpy)
 
 
 @array_kernel("Bucketize", attrs=("boundaries",))
@@ -180,12 +180,12 @@ array_kernel("Range", stepped_range, types={"Tidx": tuple(t for t in REAL)})
 def _count(values: Array, size: int, weights: Array, binary: bool) -> Array:
     """Count the occurrences of each number below `size`, or sum their weights; larger numbers are ignored."""
     inside = values < size
-    chosen = values[inside]
+    selected = values[inside]
     result = np.zeros(size, weights.dtype)
     if binary:
-        result[chosen] = 1
+        result[selected] = 1
     else:
-        np.add.at(result, chosen, weights[inside] if weights.size else np.ones((), weights.dtype))
+        np.add.at(result, selected, weights[inside] if weights.size else np.ones((), weights.dtype))
     return result
 
 
@@ -231,8 +231,10 @@ def _ragged_bincount(splits: Array, values: Array, size: Array, weights: Array, 
     ):
         raise InvalidArgumentError(f"splits must ascend from 0 to {len(values)}, the number of values")
     rows = [slice(a, b) for a, b in zip(splits[:-1].tolist(), splits[1:].tolist(), strict=True)]
-    found = [_count(values[row], count, weights[row] if weights.size else weights, binary_output) for row in rows]
-    return np.array(found, weights.dtype).reshape(len(rows), count)
+    rows_of_counts = [
+        _count(values[row], count, weights[row] if weights.size else weights, binary_output) for row in rows
+    ]
+    return np.array(rows_of_counts, weights.dtype).reshape(len(rows), count)
 
 
 @array_kernel("SparseBincount", attrs=("binary_output",))
@@ -249,11 +251,11 @@ def _sparse_bincount(
     count = _check_bincount(values, size, weights)
     if len(shape) == 1:
         return _count(values, count, weights, binary_output)
-    found = np.zeros((int(shape[0]), count), weights.dtype)
+    counts = np.zeros((int(shape[0]), count), weights.dtype)
     for row in np.unique(indices[:, 0]).tolist():
-        here = indices[:, 0] == row
-        found[row] = _count(values[here], count, weights[here] if weights.size else weights, binary_output)
-    return found
+        in_row = indices[:, 0] == row
+        counts[row] = _count(values[in_row], count, weights[in_row] if weights.size else weights, binary_output)
+    return counts
 
 
 @array_kernel("HistogramFixedWidth", attrs=("dtype",))

@@ -20,18 +20,18 @@ Reduce = Callable[[Array, tuple[int, ...], bool], Array]
 _BOOL = as_data_type("bool")
 
 
-def _sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return x.sum(axis=axes, keepdims=keep, dtype=wide_type(x.dtype))
+def _sum(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Array:
+    return x.sum(axis=axes, keepdims=keep_dims, dtype=wide_type(x.dtype))
 
 
-def _product(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return x.prod(axis=axes, keepdims=keep, dtype=wide_type(x.dtype))
+def _product(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Array:
+    return x.prod(axis=axes, keepdims=keep_dims, dtype=wide_type(x.dtype))
 
 
-def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+def _mean(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Array:
     """Return the mean; integer means are rounded towards zero, and are 0 without elements."""
     count = prod(x.shape[d] for d in axes)
-    total = _sum(x, axes, keep)
+    total = _sum(x, axes, keep_dims)
     if not is_integer(x.dtype):
         return np.asarray(total / np.asarray(count, total.dtype))
     if not count:
@@ -40,32 +40,32 @@ def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return np.asarray(np.where(total < 0, -quotient, quotient)) if x.dtype.kind == "i" else quotient
 
 
-def _extreme(method: str, empty: float) -> Reduce:
+def _extremum(method: str, empty: float) -> Reduce:
     """Make a NaN-propagating maximum or minimum; without elements it is infinite, or the limit of the integer type."""
 
-    def reduce(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    def reduce(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Array:
         wide = x if is_integer(x.dtype) or x.dtype.kind == "f" else x.astype(wide_type(x.dtype))
         start: Any = empty
         if is_integer(x.dtype):
             start = np.iinfo(x.dtype).max if empty > 0 else np.iinfo(x.dtype).min
-        result = getattr(wide, method)(axis=axes, keepdims=keep, initial=start)
+        result = getattr(wide, method)(axis=axes, keepdims=keep_dims, initial=start)
         return np.asarray(result)
 
     return reduce
 
 
-def _norm(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+def _norm(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Array:
     wide = x.astype(wide_type(x.dtype))
     squares = (wide * wide.conj()).real if wide.dtype.kind == "c" else wide * wide
-    return np.sqrt(squares.sum(axis=axes, keepdims=keep, dtype=squares.dtype))
+    return np.sqrt(squares.sum(axis=axes, keepdims=keep_dims, dtype=squares.dtype))
 
 
-def _all(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.asarray(x.all(axis=axes, keepdims=keep))
+def _all(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Array:
+    return np.asarray(x.all(axis=axes, keepdims=keep_dims))
 
 
-def _any(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.asarray(x.any(axis=axes, keepdims=keep))
+def _any(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Array:
+    return np.asarray(x.any(axis=axes, keepdims=keep_dims))
 
 
 # fmt: off
@@ -73,8 +73,8 @@ _REDUCTIONS: tuple[tuple[str, Reduce, tuple[DataType, ...] | None], ...] = (
     ("Sum",           _sum,                    NUMBER),
     ("Prod",          _product,                NUMBER),
     ("Mean",          _mean,                   NUMBER),
-    ("Max",           _extreme("max", -np.inf), REAL + QUANTIZED),
-    ("Min",           _extreme("min", np.inf), REAL + QUANTIZED),
+    ("Max",           _extremum("max", -np.inf), REAL + QUANTIZED),
+    ("Min",           _extremum("min", np.inf), REAL + QUANTIZED),
     ("EuclideanNorm", _norm,                   NUMBER),
     ("All",           _all,                    None),
     ("Any",           _any,                    None),
@@ -133,10 +133,10 @@ def _register_scan(name: str, scan: Callable[[Array, int], Array], start: float,
         along = _axis_of(axis, x.ndim, "axis")
         if not x.size:
             return x
-        moved = np.moveaxis(x.astype(wide_type(x.dtype)), along, 0)
-        moved = moved[::-1] if reverse else moved
+        scanned = np.moveaxis(x.astype(wide_type(x.dtype)), along, 0)
+        scanned = scanned[::-1] if reverse else scanned
         with np.errstate(all="ignore"):
-            total = scan(moved, 0)
+            total = scan(scanned, 0)
         if exclusive:
             total = np.concatenate([np.full_like(total[:1], start), total[:-1]])
         total = total[::-1] if reverse else total

@@ -54,7 +54,9 @@ def _groups(channels: int, kernel: Numbers) -> int:
         raise InvalidArgumentError(f"{channels} channels are not a multiple of the {inputs} of a kernel {list(kernel)}")
     groups = channels // inputs
     if groups and results % groups:
-        raise InvalidArgumentError(f"{results} results do not fall into {groups} groups; the kernel is {list(kernel)}")
+        raise InvalidArgumentError(
+            f"{results} results cannot be divided into {groups} groups; the kernel is {list(kernel)}"
+        )
     return groups
 
 
@@ -65,9 +67,11 @@ def _sizes_of(operand: Array, rank: int, name: str) -> list[int]:
 
 
 def _check_grad(grad: Array, batch: int, out: Numbers, results: int) -> None:
-    want = (batch, *out, results)
-    if grad.shape != want:
-        raise ShapeError(f"out_backprop, channels last, is {list(grad.shape)}; the sizes and strides give {list(want)}")
+    expected = (batch, *out, results)
+    if grad.shape != expected:
+        raise ShapeError(
+            f"out_backprop, channels last, is {list(grad.shape)}; the sizes and strides give {list(expected)}"
+        )
 
 
 def _forward(rank: int, error: type[OpError]) -> Callable[..., Array]:
@@ -118,8 +122,12 @@ def _input_gradient(rank: int) -> Callable[..., Array]:
 
 def _input_shape(sizes: Array, rank: int, kernel: Array, data_format: str) -> list[int]:
     """Return the input's channels-last shape; `input_sizes` may omit batch and channels."""
-    given = _sizes_of(sizes, rank, "input_sizes")
-    return [given[0], *spatial(given, data_format), given[-1] if data_format[1] != "C" else given[1]]
+    given_sizes = _sizes_of(sizes, rank, "input_sizes")
+    return [
+        given_sizes[0],
+        *spatial(given_sizes, data_format),
+        given_sizes[-1] if data_format[1] != "C" else given_sizes[1],
+    ]
 
 
 def _kernel_gradient(rank: int) -> Callable[..., Array]:
@@ -137,11 +145,11 @@ def _kernel_gradient(rank: int) -> Callable[..., Array]:
         check_rank(x, rank, "input")
         check_rank(grad, rank, "out_backprop")
         shape = _sizes_of(sizes, rank, "filter_sizes")
-        last, back = channels_last(x, data_format), channels_last(grad, data_format)
-        windows = _windows(last.shape[1:-1], shape[:-2], strides, padding, explicit_paddings, data_format, dilations)
-        groups = _groups(last.shape[-1], shape)
-        _check_grad(back, last.shape[0], windows.out, shape[-1])
-        return gradient_of_kernel(last, back, windows, groups)
+        images, grads = channels_last(x, data_format), channels_last(grad, data_format)
+        windows = _windows(images.shape[1:-1], shape[:-2], strides, padding, explicit_paddings, data_format, dilations)
+        groups = _groups(images.shape[-1], shape)
+        _check_grad(grads, images.shape[0], windows.out, shape[-1])
+        return gradient_of_kernel(images, grads, windows, groups)
 
     return gradient
 
@@ -277,11 +285,11 @@ def _depthwise_kernel_gradient(
     check_rank(x, 4, "input")
     check_rank(grad, 4, "out_backprop")
     shape = _sizes_of(sizes, 4, "filter_sizes")
-    last, back = channels_last(x, data_format), channels_last(grad, data_format)
+    images, grads = channels_last(x, data_format), channels_last(grad, data_format)
     geometry = (strides, padding, explicit_paddings, data_format, dilations)
-    windows = _depthwise_geometry(last.shape, shape, *geometry)
-    _check_grad(back, last.shape[0], windows.out, shape[2] * shape[3])
-    return gradient_of_kernel(last, back, windows, last.shape[-1]).reshape(shape)
+    windows = _depthwise_geometry(images.shape, shape, *geometry)
+    _check_grad(grads, images.shape[0], windows.out, shape[2] * shape[3])
+    return gradient_of_kernel(images, grads, windows, images.shape[-1]).reshape(shape)
 
 
 # ------------------------------------------------------------------------------------------------------------ fused
@@ -342,7 +350,7 @@ def _dilation(x: Array, kernel: Array, *, strides: Numbers, rates: Numbers, padd
     check_rank(x, 4, "input")
     check_rank(kernel, 3, "filter")
     if kernel.shape[2] != x.shape[3]:
-        raise InvalidArgumentError(f"the filter {list(kernel.shape)} is not for the input's {x.shape[3]} channels")
+        raise InvalidArgumentError(f"the filter {list(kernel.shape)} does not match the input's {x.shape[3]} channels")
     windows = _windows(x.shape[1:3], kernel.shape[:2], strides, padding, (), "NHWC", rates)
     least = lowest(x.dtype)
     padded = windows.padded(x, least)
@@ -350,6 +358,6 @@ def _dilation(x: Array, kernel: Array, *, strides: Numbers, rates: Numbers, padd
     result = np.full((x.shape[0], *windows.out, x.shape[3]), least, x.dtype)
     for tap, at in windows.taps():
         with np.errstate(over="ignore"):
-            seen = np.where(inside[at], padded[at] + kernel[tap], least)
-        result = np.maximum(result, seen)
+            window = np.where(inside[at], padded[at] + kernel[tap], least)
+        result = np.maximum(result, window)
     return result

@@ -215,8 +215,8 @@ def _lrn_grad(
     wide, dy = x.astype(np.float32), grads.astype(np.float32)
     norm = _F32(bias) + _F32(alpha) * _sum_neighbours(wide * wide, depth_radius)
     with np.errstate(all="ignore"):
-        shared = _sum_neighbours(dy * output.astype(np.float32) / norm, depth_radius)
-        return (dy * norm ** _F32(-beta) - _F32(2 * alpha * beta) * wide * shared).astype(x.dtype)
+        neighbour_sums = _sum_neighbours(dy * output.astype(np.float32) / norm, depth_radius)
+        return (dy * norm ** _F32(-beta) - _F32(2 * alpha * beta) * wide * neighbour_sums).astype(x.dtype)
 
 
 def _check_radius(radius: int) -> None:

@@ -134,9 +134,9 @@ def _in_top(predictions: Array, targets: Array, k: Array) -> Array:
         raise ShapeError(f"targets {list(targets.shape)} must hold a class for each of {len(predictions)} rows")
     inside = (targets >= 0) & (targets < predictions.shape[1])
     rows = np.arange(len(predictions))
-    chosen = predictions[rows, np.where(inside, targets, 0)] if predictions.size else np.zeros(len(predictions))
-    known = inside & np.isfinite(predictions).all(axis=1)
-    return known & ((predictions > chosen[:, None]).sum(axis=1) < k)
+    target_scores = predictions[rows, np.where(inside, targets, 0)] if predictions.size else np.zeros(len(predictions))
+    is_comparable = inside & np.isfinite(predictions).all(axis=1)
+    return is_comparable & ((predictions > target_scores[:, None]).sum(axis=1) < k)
 
 
 @array_kernel("InTopKV2")

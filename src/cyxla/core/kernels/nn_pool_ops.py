@@ -10,12 +10,12 @@ import numpy as np
 
 from cyxla.core.framework.geometry.windows import (
     Windows,
+    batch_and_channels,
     channels_back,
     channels_last,
     check_explicit,
     check_rank,
     check_steps,
-    others,
 )
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import FLOATING, REAL, DataType
@@ -46,7 +46,7 @@ def _windows(
     pairs = check_explicit(padding, explicit_paddings, rank, data_format)
     for pair, size in zip(pairs, sizes, strict=False):
         if max(pair) >= size:
-            raise InvalidArgumentError(f"with padding of {pair}, some window of {size} would see nothing else")
+            raise InvalidArgumentError(f"with padding of {pair}, some window of size {size} would contain only padding")
     return Windows.of(shape[1:-1], sizes, steps, (), padding, pairs)
 
 
@@ -71,12 +71,12 @@ def _max_pool(rank: int) -> Callable[..., Array]:
 
 
 def _over_channels(ksize: Numbers, data_format: str, rank: int) -> bool:
-    return len(ksize) == rank and others(ksize, data_format)[1] != 1
+    return len(ksize) == rank and batch_and_channels(ksize, data_format)[1] != 1
 
 
 def _pool_channels(x: Array, *, data_format: str, ksize: Numbers, strides: Numbers, **_: Any) -> Array:
     """Pool windows of neighbouring channels, which must not overlap."""
-    size, step = others(ksize, data_format)[1], others(strides, data_format)[1]
+    size, step = batch_and_channels(ksize, data_format)[1], batch_and_channels(strides, data_format)[1]
     if prod(ksize) != size:
         raise UnimplementedError(f"pooling over channels and space at once; ksize is {list(ksize)}")
     if size != step or x.shape[-1] % size:
@@ -88,22 +88,22 @@ def _pool_channels(x: Array, *, data_format: str, ksize: Numbers, strides: Numbe
 
 def _max_pool_grad(rank: int) -> Callable[..., Array]:
     def gradient(x: Array, output: Array, grad: Array, *, data_format: str, **geometry: Any) -> Array:
-        taps, windows, back = _argmax(rank, x, output, data_format, geometry)
+        taps, windows, grads = _argmax(rank, x, output, data_format, geometry)
         last = channels_last(grad, data_format)
         check_rank(grad, rank, "grad")
         _check_equal("grad", last, taps.shape)
-        return back(pooling.scatter_to_taps(last, taps, windows))
+        return grads(pooling.scatter_to_taps(last, taps, windows))
 
     return gradient
 
 
 def _max_pool_grad_grad(rank: int) -> Callable[..., Array]:
     def gradient(x: Array, output: Array, grad: Array, *, data_format: str, **geometry: Any) -> Array:
-        taps, windows, back = _argmax(rank, x, output, data_format, geometry)
+        taps, windows, grads = _argmax(rank, x, output, data_format, geometry)
         last = channels_last(grad, data_format)
         check_rank(grad, rank, "grad")
         _check_equal("grad", last, channels_last(x, data_format).shape)
-        return back(pooling.gather_from_taps(last, taps, windows))
+        return grads(pooling.gather_from_taps(last, taps, windows))
 
     return gradient
 
@@ -172,7 +172,7 @@ def _max_pool_with_argmax(
 def _check_argmax(x: Array, indices: Array, offsets: Array) -> Array:
     flat = (indices - offsets).astype(np.int64)
     if ((flat < 0) | (flat >= prod(x.shape[1:]))).any():
-        raise InvalidArgumentError(f"argmax holds a number that is not of an element of the input {list(x.shape)}")
+        raise InvalidArgumentError(f"argmax holds an index that is out of range for the input {list(x.shape)}")
     return flat.reshape(x.shape[0], prod(flat.shape[1:]))
 
 

@@ -50,10 +50,10 @@ def _fake_gradient(grads: Array, inputs: Array, low: Array, high: Array, bits: i
     if grads.shape != inputs.shape:
         raise ShapeError(f"gradients {list(grads.shape)} and inputs {list(inputs.shape)} must have one shape")
     least, most, _ = _nudge_range(low, high, bits, narrow)
-    empty = (low == 0) & (high == 0)
-    inside = (inputs >= least) & (inputs <= most) | empty
-    below, above = (inputs < least) & ~empty, (inputs > most) & ~empty
-    return tuple(np.where(where, grads, _F32(0)) for where in (inside, below, above))
+    is_empty = (low == 0) & (high == 0)
+    inside = (inputs >= least) & (inputs <= most) | is_empty
+    below, above = (inputs < least) & ~is_empty, (inputs > most) & ~is_empty
+    return tuple(np.where(mask, grads, _F32(0)) for mask in (inside, below, above))
 
 
 def _check_attr_range(low: float, high: float, num_bits: int) -> tuple[Array, Array]:
@@ -72,8 +72,8 @@ def _fake_quant_args(inputs: Array, *, min: float, max: float, num_bits: int, na
 def _fake_quant_args_gradient(
     gradients: Array, inputs: Array, *, min: float, max: float, num_bits: int, narrow_range: bool
 ) -> Array:
-    ends = _check_attr_range(min, max, num_bits)
-    return _fake_gradient(gradients, inputs, *ends, num_bits, narrow_range)[0]
+    limits = _check_attr_range(min, max, num_bits)
+    return _fake_gradient(gradients, inputs, *limits, num_bits, narrow_range)[0]
 
 
 def _check_scalars(low: Array, high: Array, num_bits: int) -> None:
@@ -129,7 +129,15 @@ def _fake_quant_channels_gradient(
 
 
 def _quantize_dequantize(
-    x: Array, low: Array, high: Array, bits: int, signed: bool, given: bool, half_up: bool, narrow: bool, axis: int
+    x: Array,
+    low: Array,
+    high: Array,
+    bits: int,
+    signed: bool,
+    range_given: bool,
+    half_up: bool,
+    narrow: bool,
+    axis: int,
 ) -> Array:
     """Round each number to the nearest value that an integer of `bits` bits represents.
 
@@ -137,15 +145,15 @@ def _quantize_dequantize(
     """
     least, most = _integer_limits(bits, signed, narrow)
     wide = np.float64 if x.dtype == np.float64 else np.float32
-    ends = [_range_end(x, end, axis, wide) for end in (low, high)]
-    if not given:
+    limits = [_range_end(x, end, axis, wide) for end in (low, high)]
+    if not range_given:
         rest = None if axis < 0 else tuple(d for d in range(x.ndim) if d != axis)
-        ends = [_extreme(x, which, rest, wide) for which in ("min", "max")]
-    elif (ends[0] > ends[1]).any():
-        raise InvalidArgumentError(f"input_min must not exceed input_max: {ends[0].min()} and {ends[1].max()}")
-    inverse, bottom, top = _scale(ends[0], ends[1], wide(least), wide(most))
+        limits = [_range_limit(x, name, rest, wide) for name in ("min", "max")]
+    elif (limits[0] > limits[1]).any():
+        raise InvalidArgumentError(f"input_min must not exceed input_max: {limits[0].min()} and {limits[1].max()}")
+    inverse, bottom, top = _scale(limits[0], limits[1], wide(least), wide(most))
     numbers = x.astype(wide)
-    if given:
+    if range_given:
         numbers = np.clip(numbers, bottom, top)
     with np.errstate(all="ignore"):
         scaled = np.multiply(numbers, 1 / inverse)
@@ -174,10 +182,10 @@ def _range_end(x: Array, end: Array, axis: int, wide: Any) -> Array:
     return np.asarray(end.reshape([end.size if d == axis else 1 for d in range(x.ndim)]), wide)
 
 
-def _extreme(x: Array, which: str, axes: tuple[int, ...] | None, wide: Any) -> Array:
+def _range_limit(x: Array, name: str, axes: tuple[int, ...] | None, wide: Any) -> Array:
     if not x.size:
         return np.zeros((), wide)
-    return np.asarray(getattr(x, which)(axis=axes, keepdims=axes is not None), wide)
+    return np.asarray(getattr(x, name)(axis=axes, keepdims=axes is not None), wide)
 
 
 def _scale(low: Array, high: Array, least: Any, most: Any) -> tuple[Array, Array, Array]:
@@ -355,8 +363,8 @@ def _quantize(
         numbers, bottom, top = _quantize_scaled(x, bottom, top, T, narrow_range, even)
     else:
         numbers = (_quantize_min_first if mode == "MIN_FIRST" else _quantize_min_combined)(x, bottom, top, T)
-    ends = [np.asarray(end, np.float32).reshape(-1 if axis >= 0 else ()) for end in (bottom, top)]
-    return _clamp(numbers, T), ends[0], ends[1]
+    limits = [np.asarray(end, np.float32).reshape(-1 if axis >= 0 else ()) for end in (bottom, top)]
+    return _clamp(numbers, T), limits[0], limits[1]
 
 
 # ----------------------------------------------------------------------------- arithmetic of integers that are floats
@@ -383,14 +391,14 @@ def _step_count(t: DataType) -> float:
     return 2.0 ** (8 * t.numpy.itemsize)
 
 
-def _product_range(ends: list[float], types: tuple[DataType, DataType]) -> tuple[Array, Array]:
+def _product_range(limits: list[float], types: tuple[DataType, DataType]) -> tuple[Array, Array]:
     """Return the values represented by the limits of the product's integer type."""
-    one = 1.0
-    for (least, most), t in zip((ends[:2], ends[2:]), types, strict=True):
+    steps = 1.0
+    for (least, most), t in zip((limits[:2], limits[2:]), types, strict=True):
         bottom, top = _limits(t)
-        one *= float(_F32(_F32(most) - _F32(least)) / _F32(top - bottom))
+        steps *= float(_F32(_F32(most) - _F32(least)) / _F32(top - bottom))
     first, last = _limits(_QINT32)
-    return np.asarray(one * first, np.float32), np.asarray(one * last, np.float32)
+    return np.asarray(steps * first, np.float32), np.asarray(steps * last, np.float32)
 
 
 def _operands(
@@ -398,12 +406,14 @@ def _operands(
 ) -> tuple[Array, Array, tuple[Array, Array]]:
     """Subtract the zero points of both operands, and return the range of their products."""
     names = ("the least of a", "the greatest of a", "the least of b", "the greatest of b")
-    ends = [_number(x, name) for x, name in zip(ranges, names, strict=True)]
-    if ends[0] >= ends[1] or ends[2] >= ends[3]:
-        raise InvalidArgumentError(f"a range must not be empty: [{ends[0]}, {ends[1]}] and [{ends[2]}, {ends[3]}]")
-    left = a.astype(np.int64) - _zero_point(ends[0], ends[1], types[0])
-    right = b.astype(np.int64) - _zero_point(ends[2], ends[3], types[1])
-    return left, right, _product_range(ends, types)
+    limits = [_number(x, name) for x, name in zip(ranges, names, strict=True)]
+    if limits[0] >= limits[1] or limits[2] >= limits[3]:
+        raise InvalidArgumentError(
+            f"a range must not be empty: [{limits[0]}, {limits[1]}] and [{limits[2]}, {limits[3]}]"
+        )
+    a_offset = a.astype(np.int64) - _zero_point(limits[0], limits[1], types[0])
+    right = b.astype(np.int64) - _zero_point(limits[2], limits[3], types[1])
+    return a_offset, right, _product_range(limits, types)
 
 
 @array_kernel(
@@ -443,7 +453,7 @@ def _quantized_conv(
     if x.shape[3] != kernel.shape[2]:
         raise ShapeError(f"the input has {x.shape[3]} channels, the filter is for {kernel.shape[2]}")
     left, right, (least, most) = _operands(x, kernel, ranges, (Tinput, Tfilter))
-    steps, rates = (check_steps(n, what, 4, "NHWC") for n, what in ((strides, "strides"), (dilations, "dilations")))
+    steps, rates = (check_steps(n, name, 4, "NHWC") for n, name in ((strides, "strides"), (dilations, "dilations")))
     windows = Windows.of(x.shape[1:3], kernel.shape[:2], steps, rates, padding)
     return convolve(left, right, windows).astype(np.int32), least, most
 
@@ -452,13 +462,15 @@ _FIXED_POINT_ONE = 1 << 16  # 1.0 in the fixed-point arithmetic of Requantize
 
 
 @array_kernel("Requantize", types={"Tinput": (_QINT32,), "out_type": (_QUINT8,)})
-def _requantize(x: Array, low: Array, high: Array, wanted_low: Array, wanted_high: Array) -> tuple[Array, ...]:
+def _requantize(x: Array, low: Array, high: Array, requested_low: Array, requested_high: Array) -> tuple[Array, ...]:
     """Convert from 32 bits to 8 bits and another range, in 64-bit integer arithmetic."""
     names = ("input_min", "input_max", "requested_output_min", "requested_output_max")
-    ends = [_F32(_number(e, name)) for e, name in zip((low, high, wanted_low, wanted_high), names, strict=True)]
-    least, most, bottom, top = ends
+    limits = [_F32(_number(e, name)) for e, name in zip((low, high, requested_low, requested_high), names, strict=True)]
+    least, most, bottom, top = limits
     if bottom > 0 or top < bottom:
-        raise InvalidArgumentError(f"the wanted range [{bottom}, {top}] must begin at 0 or below, and not be reversed")
+        raise InvalidArgumentError(
+            f"the requested range [{bottom}, {top}] must begin at 0 or below, and not be reversed"
+        )
     width = top - bottom
     if width == 0:
         numbers = np.zeros(x.shape, np.int64)

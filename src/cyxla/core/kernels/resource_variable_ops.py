@@ -135,10 +135,10 @@ def assign_update(ctx: OpKernelContext) -> None:
 def var_is_initialized(ctx: OpKernelContext) -> None:
     """Return whether the variable exists and has a value."""
     try:
-        found = ctx.lookup_resource(0, Var).is_initialized
+        is_initialized = ctx.lookup_resource(0, Var).is_initialized
     except NotFoundError:
-        found = False
-    ctx.set_output(0, np.array(found))
+        is_initialized = False
+    ctx.set_output(0, np.array(is_initialized))
 
 
 @kernel("VariableShape")
@@ -186,8 +186,8 @@ def resource_gather(ctx: OpKernelContext) -> None:
         heads[0] == heads[1], f"the batch dimensions of params {list(heads[0])} and indices {list(heads[1])} differ"
     )
     check_indices(indices, params.shape[batch])
-    places = np.ogrid[tuple(slice(n) for n in heads[0])] if batch else ()
-    columns = tuple(p.reshape(p.shape + (1,) * (rank - batch)) for p in places)
+    batch_indices = np.ogrid[tuple(slice(n) for n in heads[0])] if batch else ()
+    columns = tuple(p.reshape(p.shape + (1,) * (rank - batch)) for p in batch_indices)
     ctx.set_output(0, params[(*columns, indices)])
 
 
@@ -195,9 +195,9 @@ def resource_gather(ctx: OpKernelContext) -> None:
 def resource_gather_nd(ctx: OpKernelContext) -> None:
     """Gather slices of the variable at the given indices."""
     params, indices = _gather_operand(ctx), ctx.input("indices")
-    ctx.require(indices.ndim >= 1, "indices are a scalar; their last dimension must name a place")
+    ctx.require(indices.ndim >= 1, "indices must have at least one dimension: the last one holds the coordinates")
     depth = indices.shape[-1]
-    ctx.require(depth <= params.ndim, f"rows of {depth} indices name no place in a variable of rank {params.ndim}")
+    ctx.require(depth <= params.ndim, f"{depth} coordinates are too many for a variable of rank {params.ndim}")
     bad = ((indices < 0) | (indices >= np.array(params.shape[:depth], np.int64))).any(axis=-1)
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])

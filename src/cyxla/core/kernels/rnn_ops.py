@@ -21,9 +21,9 @@ def _sigmoid(x: Array) -> Array:
         return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def _check_shape(name: str, x: Array, *want: int) -> None:
-    if x.shape != want:
-        raise ShapeError(f"{name} must have the shape {list(want)}; it has {list(x.shape)}")
+def _check_shape(name: str, x: Array, *expected: int) -> None:
+    if x.shape != expected:
+        raise ShapeError(f"{name} must have the shape {list(expected)}; it has {list(x.shape)}")
 
 
 class _Lstm:
@@ -80,10 +80,10 @@ def _run_steps(cell: _Lstm, length: Array, x: Array, cs: Array, h: Array) -> tup
     _check_shape("cs_prev", cs, *h.shape)
     results = tuple(np.zeros((x.shape[0], *h.shape), x.dtype) for _ in range(7))
     for t in range(min(int(length), x.shape[0])):
-        found = cell.step(x[t], cs, h)
-        for result, part in zip(results, found, strict=True):
+        outputs = cell.step(x[t], cs, h)
+        for result, part in zip(results, outputs, strict=True):
             result[t] = part
-        cs, h = found[1], found[6]
+        cs, h = outputs[1], outputs[6]
     return results
 
 

@@ -75,7 +75,7 @@ def _register_sorted(name: str, reduction: Reduction, gap: int) -> None:
         return result
 
     @array_kernel(name + "V2", types={"T": reduction.types})
-    def counted(data: Array, segment_ids: Array, num_segments: Array) -> Array:
+    def kernel_with_count(data: Array, segment_ids: Array, num_segments: Array) -> Array:
         _check_sorted(data, segment_ids)
         count = _count(num_segments)
         if len(segment_ids) and segment_ids[-1] >= count:
@@ -155,8 +155,8 @@ def _register_unsorted(name: str, reduction: Reduction) -> None:
         if (ids >= count).any():
             raise InvalidArgumentError(f"segment {ids.max()} of {count}")
         rows = data.reshape(prod(data.shape[:rank]), *data.shape[rank:])
-        kept = ids >= 0
-        return _reduce(reduction, rows[kept], ids[kept], count)
+        is_valid = ids >= 0
+        return _reduce(reduction, rows[is_valid], ids[is_valid], count)
 
 
 for _name, _reduction in (

@@ -58,8 +58,8 @@ def _check_ascending(rows: Array) -> None:
     order = [tuple(row) for row in rows.tolist()]
     for k in range(1, len(order)):
         if order[k] <= order[k - 1]:
-            what = "repeated" if order[k] == order[k - 1] else "out of order"
-            raise InvalidArgumentError(f"indices[{k}] = {list(order[k])} is {what}")
+            fault = "repeated" if order[k] == order[k - 1] else "out of order"
+            raise InvalidArgumentError(f"indices[{k}] = {list(order[k])} is {fault}")
 
 
 @array_kernel("SparseTensorDenseMatMul", attrs=("adjoint_a", "adjoint_b"), types={"T": NUMBER})
@@ -83,10 +83,10 @@ def _sparse_matmul(indices: Array, values: Array, shape: Array, b: Array, *, adj
 def _sparse_reduce_sum(indices: Array, values: Array, shape: Array, axes: Array, *, keep_dims: bool) -> Array:
     _check_sparse(indices, values, shape)
     reduced = set(axes_of(axes, len(shape))) if axes.size else set(range(len(shape)))
-    kept = [d for d in range(len(shape)) if d not in reduced]
-    sizes = [int(shape[d]) for d in kept]
+    kept_dims = [d for d in range(len(shape)) if d not in reduced]
+    sizes = [int(shape[d]) for d in kept_dims]
     result = np.zeros(sizes, values.dtype)
-    np.add.at(result, tuple(indices[:, d] for d in kept), values)
+    np.add.at(result, tuple(indices[:, d] for d in kept_dims), values)
     return result.reshape([1 if d in reduced else int(shape[d]) for d in range(len(shape))]) if keep_dims else result
 
 
@@ -106,23 +106,23 @@ def _edit_distance(
     _check_sparse(truth_indices, truth, truth_shape)
     if len(shape) != len(truth_shape) or not len(shape):
         raise ShapeError(f"hypothesis {shape.tolist()} and truth {truth_shape.tolist()} must have one rank, 1 or more")
-    found = _sequences(indices, values), _sequences(truth_indices, truth)
+    sequences = _sequences(indices, values), _sequences(truth_indices, truth)
     sizes = np.maximum(shape, truth_shape)[:-1].tolist()
     distances = np.zeros(sizes, np.float32)
-    for place in {*found[0], *found[1]}:
-        guess, true = (side.get(place, []) for side in found)
+    for position in {*sequences[0], *sequences[1]}:
+        guess, true = (side.get(position, []) for side in sequences)
         changes = float(_levenshtein(guess, true))
         if normalize:
             changes = changes / len(true) if true else np.inf
-        distances[place] = changes
+        distances[position] = changes
     return distances
 
 
 def _sequences(indices: Array, values: Array) -> dict[tuple[int, ...], list[Any]]:
-    found: dict[tuple[int, ...], list[Any]] = {}
-    for place, value in zip(indices[:, :-1].tolist(), values.tolist(), strict=True):
-        found.setdefault(tuple(place), []).append(value)
-    return found
+    sequences: dict[tuple[int, ...], list[Any]] = {}
+    for position, value in zip(indices[:, :-1].tolist(), values.tolist(), strict=True):
+        sequences.setdefault(tuple(position), []).append(value)
+    return sequences
 
 
 def _levenshtein(a: list[Any], b: list[Any]) -> int:
@@ -142,7 +142,7 @@ def _sparse_reshape(indices: Array, shape: Array, new_shape: Array) -> tuple[Arr
         raise ShapeError(f"indices {list(indices.shape)} do not belong to the shape {shape.tolist()}")
     sizes, total = new_shape.tolist(), prod(shape.tolist())
     if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
-        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
+        raise InvalidArgumentError(f"at most one size may be -1, and no size less than -1: {sizes}")
     if -1 in sizes:
         rest = prod(n for n in sizes if n != -1)
         sizes[sizes.index(-1)] = total // rest if rest else 0
@@ -151,8 +151,8 @@ def _sparse_reshape(indices: Array, shape: Array, new_shape: Array) -> tuple[Arr
     if not len(indices):
         return np.zeros((0, len(sizes)), np.int64), np.array(sizes, np.int64)
     flat = np.ravel_multi_index(tuple(indices.T), tuple(shape.tolist()))
-    moved = np.stack(np.unravel_index(flat, tuple(sizes)), axis=1)
-    return moved.astype(np.int64).reshape(len(indices), len(sizes)), np.array(sizes, np.int64)
+    new_indices = np.stack(np.unravel_index(flat, tuple(sizes)), axis=1)
+    return new_indices.astype(np.int64).reshape(len(indices), len(sizes)), np.array(sizes, np.int64)
 
 
 @array_kernel("SparseFillEmptyRows")
@@ -162,13 +162,13 @@ def _fill_empty_rows(indices: Array, values: Array, shape: Array, default: Array
     if default.ndim:
         raise ShapeError(f"default_value must be a scalar; its shape is {list(default.shape)}")
     rows = int(shape[0])
-    empty = np.ones(rows, bool)
-    empty[indices[:, 0]] = False
-    added = np.zeros((int(empty.sum()), len(shape)), np.int64)
-    added[:, 0] = np.flatnonzero(empty)
+    is_empty = np.ones(rows, bool)
+    is_empty[indices[:, 0]] = False
+    added = np.zeros((int(is_empty.sum()), len(shape)), np.int64)
+    added[:, 0] = np.flatnonzero(is_empty)
     all_indices = np.concatenate([indices, added])
     all_values = np.concatenate([values, np.full(len(added), default, values.dtype)])
     order = np.argsort(all_indices[:, 0], kind="stable")
     reverse = np.empty(len(order), np.int64)
     reverse[order] = np.arange(len(order))
-    return all_indices[order], all_values[order], empty, reverse[: len(indices)]
+    return all_indices[order], all_values[order], is_empty, reverse[: len(indices)]

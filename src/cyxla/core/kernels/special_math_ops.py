@@ -49,14 +49,14 @@ def _zeta(x: Array, q: Array) -> Array:
 
     x, q = np.broadcast_arrays(x.astype(np.float64), q.astype(np.float64))
     below = q <= 0
-    whole = below & (q == np.floor(q))
+    is_pole = below & (q == np.floor(q))
     # For q <= 0 the first terms are added one by one, which needs an integer exponent.
     steps = np.where(below, np.floor(-q) + 1, 0)
     result = scipy.special.zeta(x, np.where(below, q + steps, q))
     for k in range(int(min(steps.max(initial=0), 1e6))):
         result = result + np.where(k < steps, np.where(below, (q + k), 1.0) ** -x, 0)
-    result = np.where(whole, np.inf, result)
-    result = np.where(below & ~whole & (x != np.floor(x)), np.nan, result)
+    result = np.where(is_pole, np.inf, result)
+    result = np.where(below & ~is_pole & (x != np.floor(x)), np.nan, result)
     return np.where(x < 1, np.nan, np.where(x == 1, np.inf, result))
 
 

@@ -57,10 +57,11 @@ def _lengths(fft_length: Array, rank: int) -> tuple[int, ...]:
 
 def _check_lengths(x: Array, axes: tuple[int, ...], needed: tuple[int, ...]) -> None:
     """Raise if a dimension is too short: inputs are not padded, but may be empty."""
-    for axis, need in zip(axes, needed, strict=True):
-        if x.size and x.shape[axis] < need:
+    for axis, needed_size in zip(axes, needed, strict=True):
+        if x.size and x.shape[axis] < needed_size:
             raise InvalidArgumentError(
-                f"dimension {axis % x.ndim} of the input {list(x.shape)} must be at least {need} for these lengths"
+                f"dimension {axis % x.ndim} of the input {list(x.shape)} must be at least {needed_size} for "
+                "these lengths"
             )
 
 
@@ -141,8 +142,8 @@ def _any_complex(name: str) -> Callable[[Array, Array, Array], Array]:
     def transform(x: Array, fft_length: Array, axes: Array) -> Array:
         along, lengths = _axes(x, axes, fft_length)
         _check_lengths(x, along, lengths)
-        cut = _crop(x, along, lengths)
-        return _transform(name, cut, along) if cut.size else np.ascontiguousarray(cut)
+        cropped = _crop(x, along, lengths)
+        return _transform(name, cropped, along) if cropped.size else np.ascontiguousarray(cropped)
 
     return transform
 

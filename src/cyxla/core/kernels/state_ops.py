@@ -34,10 +34,10 @@ class Variable(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Output the reference."""
-        made = ctx.resource_manager.lookup_or_create(
+        variable = ctx.resource_manager.lookup_or_create(
             self._container, self._name, LegacyVar, lambda: LegacyVar(self._dtype, name=self.name)
         )
-        ctx.set_output_ref(0, made)
+        ctx.set_output_ref(0, variable)
 
 
 class TemporaryVar(LegacyVar):
@@ -49,10 +49,10 @@ def temporary_variable(ctx: OpKernelContext) -> None:
     """Create a variable of one step, with unspecified contents, and output a reference to it."""
     name = f"{ctx.attr('var_name') or ctx.op_kernel.name}"
     dtype, shape = ctx.attr("dtype"), ctx.attr("shape")
-    ctx.require(shape.is_fully_defined, f"the shape {shape} of temporary variable '{name}' is not fully known")
-    made = TemporaryVar(dtype, np.zeros(shape.as_list(), dtype.numpy), name)
-    ctx.resource_manager.create(ctx.step_container.name, name, made)
-    ctx.set_output_ref(0, made)
+    ctx.require(shape.is_fully_defined, f"the shape {shape} of temporary variable '{name}' is not fully defined")
+    variable = TemporaryVar(dtype, np.zeros(shape.as_list(), dtype.numpy), name)
+    ctx.resource_manager.create(ctx.step_container.name, name, variable)
+    ctx.set_output_ref(0, variable)
 
 
 @kernel("DestroyTemporaryVariable")

@@ -31,7 +31,7 @@ def _scalar(operand: Array, name: str) -> int:
     return int(operand)
 
 
-def _take(ctx: OpKernelContext, algorithm: int, elements: int) -> tuple[Philox, Array]:
+def _advance(ctx: OpKernelContext, algorithm: int, elements: int) -> tuple[Philox, Array]:
     """Return the variable's generator and state, and advance the variable by `elements` elements."""
     check_algorithm(algorithm)
     var = ctx.lookup_resource(0, Var)
@@ -46,9 +46,9 @@ def _take(ctx: OpKernelContext, algorithm: int, elements: int) -> tuple[Philox, 
         low, high, key = (int(n) & _MASK64 for n in state[:_STATE_SIZE])
         generator = Philox(key, low | high << 64)
         after = generator.skip(elements * RESERVED)
-        moved = state.copy()
-        moved.view(np.uint64)[:2] = after.counter & _MASK64, after.counter >> 64
-        var.assign(moved)
+        new_state = state.copy()
+        new_state.view(np.uint64)[:2] = after.counter & _MASK64, after.counter >> 64
+        var.assign(new_state)
     return generator, state
 
 
@@ -57,7 +57,7 @@ def _fill(name: str, draw: Draw, types: tuple[Any, ...]) -> None:
     def fill(ctx: OpKernelContext) -> None:
         algorithm = _scalar(ctx.input("algorithm"), "algorithm")
         shape, count = shape_of(ctx.input("shape"))
-        generator, _ = _take(ctx, algorithm, count)
+        generator, _ = _advance(ctx, algorithm, count)
         ctx.set_output(0, draw(generator, count, ctx.attr("dtype").numpy).reshape(shape))
 
 
@@ -72,18 +72,18 @@ def _uniform_int(ctx: OpKernelContext) -> None:
     low, high = int_range(ctx.input("minval"), ctx.input("maxval"))
     algorithm = _scalar(ctx.input("algorithm"), "algorithm")
     shape, count = shape_of(ctx.input("shape"))
-    generator, _ = _take(ctx, algorithm, count)
+    generator, _ = _advance(ctx, algorithm, count)
     ctx.set_output(0, philox.uniform_int(generator, count, low, high).reshape(shape))
 
 
 @kernel("RngReadAndSkip", device="CPU")
 def _read_and_skip(ctx: OpKernelContext) -> None:
     delta = _scalar(ctx.input("delta"), "delta")
-    _, state = _take(ctx, _scalar(ctx.input("alg"), "alg"), delta)
+    _, state = _advance(ctx, _scalar(ctx.input("alg"), "alg"), delta)
     ctx.set_output(0, state)
 
 
 @kernel("RngSkip", device="CPU")
 def _skip(ctx: OpKernelContext) -> None:
     delta = _scalar(ctx.input("delta"), "delta")
-    _take(ctx, _scalar(ctx.input("algorithm"), "algorithm"), delta & _MASK64)
+    _advance(ctx, _scalar(ctx.input("algorithm"), "algorithm"), delta & _MASK64)

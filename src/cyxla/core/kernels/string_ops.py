@@ -16,9 +16,9 @@ Array = np.ndarray[Any, Any]
 
 
 def _strings(values: list[bytes], shape: tuple[int, ...]) -> Array:
-    found = np.empty(len(values), np.object_)
-    found[:] = values
-    return found.reshape(shape)
+    array = np.empty(len(values), np.object_)
+    array[:] = values
+    return array.reshape(shape)
 
 
 @array_kernel("StringJoin", attrs=("separator",))
@@ -41,7 +41,7 @@ def _format(inputs: list[Array], *, template: str, placeholder: str, summarize: 
         raise InvalidArgumentError("the placeholder is an empty string", hint='name what stands for a tensor, as "{}"')
     first, *rest = template.split(placeholder)
     if len(rest) != len(inputs):
-        raise InvalidArgumentError(f"the template {template!r} has {len(rest)} places for {len(inputs)} inputs")
+        raise InvalidArgumentError(f"the template {template!r} has {len(rest)} placeholders for {len(inputs)} inputs")
     text = first + "".join(nested_text(x, summarize) + part for x, part in zip(inputs, rest, strict=True))
     return _strings([text.encode()], ())
 
@@ -54,12 +54,12 @@ def _reduce_join(x: Array, axes: Array, *, keep_dims: bool, separator: str) -> A
         raise InvalidArgumentError(f"reduction_indices {order} are not all dimensions of inputs of rank {x.ndim}")
     joined_axes = [d % x.ndim for d in order]
     if len(set(joined_axes)) < len(joined_axes):
-        raise InvalidArgumentError(f"reduction_indices {order} name a dimension twice")
+        raise InvalidArgumentError(f"reduction_indices {order} contain a dimension twice")
     if not joined_axes:
         return x
-    kept = [d for d in range(x.ndim) if d not in joined_axes]
-    moved = x.transpose([*kept, *reversed(joined_axes)])
-    rows = moved.reshape([int(np.prod([x.shape[d] for d in kept])), -1] if x.size else [0, 0])
+    kept_dims = [d for d in range(x.ndim) if d not in joined_axes]
+    transposed = x.transpose([*kept_dims, *reversed(joined_axes)])
+    rows = transposed.reshape([int(np.prod([x.shape[d] for d in kept_dims])), -1] if x.size else [0, 0])
     shape = tuple(1 if d in joined_axes else n for d, n in enumerate(x.shape) if keep_dims or d not in joined_axes)
     joined = [separator.encode().join(row) for row in rows.tolist()] if x.size else [b""] * int(np.prod(shape))
     return _strings(joined, shape)
@@ -85,19 +85,19 @@ def _as_string(
     if fill not in _FLAGS:
         raise InvalidArgumentError(f"fill is {fill!r}", hint="use one of ' ', '+', '-', '0' and '#', or nothing")
     letter = _LETTERS.get(kind) or ("g" if shortest else "e" if scientific else "f")
-    form = f"%{fill if letter != 's' else fill.strip('0+#')}{width if width > -1 else ''}"
-    form += (f".{precision}" if precision > -1 else "") + letter
-    return _strings([_format_element(v, form, kind) for v in x.reshape(-1).tolist()], x.shape)
+    text_format = f"%{fill if letter != 's' else fill.strip('0+#')}{width if width > -1 else ''}"
+    text_format += (f".{precision}" if precision > -1 else "") + letter
+    return _strings([_format_element(v, text_format, kind) for v in x.reshape(-1).tolist()], x.shape)
 
 
-def _format_element(value: Any, form: str, kind: str) -> bytes:
+def _format_element(value: Any, text_format: str, kind: str) -> bytes:
     if kind == "O":
-        return bytes(form.encode() % value)
+        return bytes(text_format.encode() % value)
     if kind == "b":
         value = "true" if value else "false"
     if kind == "c":
-        return f"({form % value.real},{form % value.imag})".encode()
-    return (form % value).encode()
+        return f"({text_format % value.real},{text_format % value.imag})".encode()
+    return (text_format % value).encode()
 
 
 # Regular expressions. Text is UTF-8; invalid bytes pass unchanged.
@@ -118,8 +118,8 @@ def _regex_replace(x: Array, pattern: Array, rewrite: Array, *, replace_global: 
             raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
     regex = compile_regex(_text(pattern[()]))
     pieces = regex.parse_rewrite(_text(rewrite[()]))
-    found = [_bytes(regex.replace(_text(v), pieces, replace_global)) for v in x.reshape(-1).tolist()]
-    return _strings(found, x.shape)
+    replaced = [_bytes(regex.replace(_text(v), pieces, replace_global)) for v in x.reshape(-1).tolist()]
+    return _strings(replaced, x.shape)
 
 
 @array_kernel("StaticRegexFullMatch", attrs=("pattern",))

@@ -233,13 +233,13 @@ def _ftrl(
 ) -> Slots:
     """Update by McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1."""
     unit = lr if multiply_linear_by_lr else var.dtype.type(1)  # unit of the linear term
-    grown = accum + grad * grad
-    power, before = grown**-lr_power, accum**-lr_power
+    new_accum = accum + grad * grad
+    power, before = new_accum**-lr_power, accum**-lr_power
     shrunk = grad + 2 * l2_shrinkage * var
     linear = linear + shrunk * unit - (power - before) / lr * unit * var
     bound = l1 * unit
     solved = (bound * np.sign(linear) - linear) / (power / lr * unit + 2 * l2 * unit)
-    return np.where(np.abs(linear) > bound, solved, 0), grown, linear
+    return np.where(np.abs(linear) > bound, solved, 0), new_accum, linear
 
 
 _RULES = (
@@ -298,15 +298,15 @@ def _values(cells: list[Ref], rule: Rule) -> list[Array]:
     return values
 
 
-def _others(ctx: OpKernelContext, rule: Rule, shape: tuple[int, ...]) -> dict[str, Array]:
+def _other_operands(ctx: OpKernelContext, rule: Rule, shape: tuple[int, ...]) -> dict[str, Array]:
     """Return the gradient, of the variable's shape, and the scalars."""
     names = list(ctx.op_kernel.props.input_ranges)[len(rule.slots) :]
-    others = {name: ctx.input(name) for name in names}
-    for name, value in others.items():
-        want = shape if name in _GRADIENTS else ()
-        if value.shape != want:
-            raise ShapeError(f"{name} must have the shape {list(want)}; it has {list(value.shape)}")
-    return others
+    values = {name: ctx.input(name) for name in names}
+    for name, value in values.items():
+        expected_shape = shape if name in _GRADIENTS else ()
+        if value.shape != expected_shape:
+            raise ShapeError(f"{name} must have the shape {list(expected_shape)}; it has {list(value.shape)}")
+    return values
 
 
 def _lock_all(cells: list[Ref]) -> ExitStack:
@@ -325,12 +325,12 @@ def _register(rule: Rule, op: str, by_reference: bool) -> None:
             before = _values(cells, rule)
             dtype = before[0].dtype
             wide = wide_type(dtype)
-            others = {
+            operands = {
                 name: value if value.dtype != dtype else value.astype(wide, copy=False)
-                for name, value in _others(ctx, rule, before[0].shape).items()
+                for name, value in _other_operands(ctx, rule, before[0].shape).items()
             }
             attrs = {name: ctx.attr(name) for name in rule.attrs}
-            after = rule.update(*(value.astype(wide, copy=False) for value in before), **others, **attrs)
+            after = rule.update(*(value.astype(wide, copy=False) for value in before), **operands, **attrs)
             for cell, value in zip(cells, after, strict=True):
                 cell.assign(np.asarray(value).astype(dtype, copy=False))
         if by_reference:

@@ -38,14 +38,14 @@ def _all_unchanged_shape(c: InferenceContext) -> None:
 
 def _bitcast_shape(c: InferenceContext) -> None:
     """Append a dimension if the new elements are smaller, or remove the last one if they are larger."""
-    have, want = c.attr("T").numpy.itemsize, c.attr("type").numpy.itemsize
+    input_size, output_size = c.attr("T").numpy.itemsize, c.attr("type").numpy.itemsize
     x = c.input(0)
     if x.rank is None:
         return
-    if have > want:
-        x = c.concatenate(x, (have // want,))
-    elif have < want:
-        c.with_value(c.with_rank_at_least(x, 1)[-1], want // have)
+    if input_size > output_size:
+        x = c.concatenate(x, (input_size // output_size,))
+    elif input_size < output_size:
+        c.with_value(c.with_rank_at_least(x, 1)[-1], output_size // input_size)
         x = c.sub_shape(x, 0, -1)
     c.set_output(0, x)
 
@@ -87,11 +87,11 @@ def _reshape_shape(c: InferenceContext) -> None:
     if shape.dims is None:
         return
     unknown = [i for i, d in enumerate(shape.dims) if d is None]
-    known = TensorShape(d for d in shape.dims if d is not None).num_elements or 0
-    if count is not None and not unknown and known != count:
-        raise ShapeError(f"Reshape: {x} has {count} elements, {shape} has {known}")
-    if count is not None and len(unknown) == 1 and known:
-        shape = c.replace_dim(shape, unknown[0], c.divide(count, known))
+    known_elements = TensorShape(d for d in shape.dims if d is not None).num_elements or 0
+    if count is not None and not unknown and known_elements != count:
+        raise ShapeError(f"Reshape: {x} has {count} elements, {shape} has {known_elements}")
+    if count is not None and len(unknown) == 1 and known_elements:
+        shape = c.replace_dim(shape, unknown[0], c.divide(count, known_elements))
     c.set_output(0, shape)
 
 
@@ -106,7 +106,7 @@ def _expand_dims_shape(c: InferenceContext) -> None:
         raise ShapeError(f"ExpandDims: dim must be one number, but has {value.size}")
     at = int(value.ravel()[0])
     if not -x.rank - 1 <= at <= x.rank:
-        raise ShapeError(f"ExpandDims: dim {at} is not within [{-x.rank - 1}, {x.rank}]")
+        raise ShapeError(f"ExpandDims: dim {at} is out of range [{-x.rank - 1}, {x.rank}]")
     at += x.rank + 1 if at < 0 else 0
     c.set_output(0, (*x[:at], 1, *x[at:]))
 
@@ -116,12 +116,12 @@ def _squeeze_shape(c: InferenceContext) -> None:
     x = c.input(0)
     if x.dims is None:
         return
-    named = {c.axis(at, x) for at in c.attr("squeeze_dims")}
-    for at in named:
+    squeezed_axes = {c.axis(at, x) for at in c.attr("squeeze_dims")}
+    for at in squeezed_axes:
         c.with_value(x[at], 1)
-    if not named and None in x.dims:
+    if not squeezed_axes and None in x.dims:
         return
-    c.set_output(0, [d for i, d in enumerate(x.dims) if (i not in named if named else d != 1)])
+    c.set_output(0, [d for i, d in enumerate(x.dims) if (i not in squeezed_axes if squeezed_axes else d != 1)])
 
 
 # Filling ---------------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def _one_hot_shape(c: InferenceContext) -> None:
     if indices.rank is None:
         return
     if axis > indices.rank:
-        raise ShapeError(f"OneHot: axis {axis} lies behind the dimensions of indices, which are {indices}")
+        raise ShapeError(f"OneHot: axis {axis} is out of range for indices of shape {indices}")
     at = indices.rank if axis == -1 else axis
     c.set_output(0, (*indices[:at], depth, *indices[at:]))
 
@@ -284,7 +284,7 @@ def _band_part_shape(c: InferenceContext) -> None:
     lower, upper = band
     rows, columns = x[-2], x[-1]
     if (rows is not None and lower <= -max(rows, 1)) or (columns is not None and upper >= max(columns, 1)):
-        raise ShapeError(f"{c.op_def.name}: the diagonals {lower} to {upper} are not there in {x}")
+        raise ShapeError(f"{c.op_def.name}: the diagonals {lower} to {upper} are out of range for {x}")
     length: Dim = None
     if rows is not None and columns is not None:
         length = max(0, min(rows + min(upper, 0), columns - max(lower, 0)))

@@ -58,14 +58,14 @@ def _slice_size(c: InferenceContext, dim: Dim, begin: int | None, size: int) -> 
     if size == -1:
         return None if begin is None else c.subtract(dim, begin)
     if dim is not None and (begin or 0) + size > dim:
-        raise ShapeError(f"Slice: {size} elements from {begin} on are not there in a dimension of {dim}")
+        raise ShapeError(f"Slice: {size} elements from index {begin} are out of range for a dimension of size {dim}")
     return size
 
 
 def _strided_slice_shape(c: InferenceContext) -> None:
-    places = c.with_rank(c.input(1), 1)
+    bounds_shape = c.with_rank(c.input(1), 1)
     for i in (2, 3):
-        places = c.merge(places, c.with_rank(c.input(i), 1))
+        bounds_shape = c.merge(bounds_shape, c.with_rank(c.input(i), 1))
     bounds = (c.input_tensor(i) for i in (1, 2, 3))
     c.set_output(0, strided_slice_shape(c, c.input(0), *bounds))
 
@@ -133,10 +133,10 @@ def _split_sizes(c: InferenceContext, total: Dim, sizes: list[int] | None) -> Se
         return [total]
     if sizes is None:
         return [None] * c.num_outputs
-    given = sum(s for s in sizes if s != -1)
-    if total is not None and (given > total or (-1 not in sizes and given != total)):
+    known_total = sum(s for s in sizes if s != -1)
+    if total is not None and (known_total > total or (-1 not in sizes and known_total != total)):
         raise ShapeError(f"SplitV: the sizes {sizes} do not add up to {total}")
-    return [(None if total is None else total - given) if s == -1 else s for s in sizes]
+    return [(None if total is None else total - known_total) if s == -1 else s for s in sizes]
 
 
 # Padding and tiling ----------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _transpose_shape(c: InferenceContext) -> None:
         return
     axes = [c.axis(p, x) for p in perm]
     if len(set(axes)) != rank:
-        raise ShapeError(f"{c.op_def.name}: {perm} is no permutation of the dimensions of {x}")
+        raise ShapeError(f"{c.op_def.name}: {perm} is not a permutation of the dimensions of {x}")
     c.set_output(0, [x[axis] for axis in axes])
 
 
@@ -206,9 +206,9 @@ def _reverse_axes_shape(c: InferenceContext) -> None:
     x, axes = c.with_rank_at_most(c.input(0), 8), _numbers(c, 1)
     c.with_rank(c.input(1), 1)
     if x.rank is not None and axes is not None:
-        found = [c.axis(axis, x) for axis in axes]
-        if len(set(found)) != len(found):
-            raise ShapeError(f"ReverseV2: axes {axes} name a dimension twice")
+        reversed_axes = [c.axis(axis, x) for axis in axes]
+        if len(set(reversed_axes)) != len(reversed_axes):
+            raise ShapeError(f"ReverseV2: axes {axes} contain a dimension twice")
     c.set_output(0, x)
 
 
@@ -277,13 +277,13 @@ def _space_shape(c: InferenceContext, to_batch: bool) -> None:
     c.with_rank_at_least(x, len(block) + 1)
     if min(block, default=1) < 1:
         raise ShapeError(f"{c.op_def.name}: the block {block} has a size below 1")
-    known: Sequence[Sequence[int] | None] = [None] * len(block)
+    known_edges: Sequence[Sequence[int] | None] = [None] * len(block)
     if edges is not None:
-        known = np.reshape(edges, (-1, 2)).tolist()
-        if len(known) != len(block) or (edges < 0).any():
+        known_edges = np.reshape(edges, (-1, 2)).tolist()
+        if len(known_edges) != len(block) or (edges < 0).any():
             raise ShapeError(f"{c.op_def.name}: {edges.tolist()} are no edges of {len(block)} dimensions")
     change = _to_batch_size if to_batch else _from_batch_size
-    sizes = [change(c, d, b, e) for d, b, e in zip(x[1 : len(block) + 1], block, known, strict=True)]
+    sizes = [change(c, d, b, e) for d, b, e in zip(x[1 : len(block) + 1], block, known_edges, strict=True)]
     batch = c.multiply(x[0], prod(block)) if to_batch else c.divide(x[0], prod(block))
     c.set_output(0, (batch, *sizes, *x[len(block) + 1 :]))
 

@@ -26,16 +26,16 @@ def _partition_shape(c: InferenceContext) -> None:
 
 def _stitch_shape(c: InferenceContext) -> None:
     """Set the number of rows to the largest index plus one."""
-    rest, rows, known = UNKNOWN, 0, True
+    rest, rows, all_known = UNKNOWN, 0, True
     for i, (indices, data) in enumerate(zip(c.inputs("indices"), c.inputs("data"), strict=True)):
         value = c.input_tensor(i)
-        known = known and value is not None
+        all_known = all_known and value is not None
         if value is not None and value.size:
             rows = max(rows, int(value.max()) + 1)
         if indices.rank is not None:
             data, indices = c.merge_prefix(data, indices)
             rest = c.merge(rest, c.sub_shape(data, indices.rank or 0))
-    c.set_output(0, c.concatenate(c.vector(rows if known else None), rest))
+    c.set_output(0, c.concatenate(c.vector(rows if all_known else None), rest))
 
 
 def _optional_values_shape(c: InferenceContext) -> None:

@@ -10,9 +10,9 @@ def _argument_shape(c: InferenceContext) -> None:
     shapes = c.attrs.get("_output_shapes")
     if shapes is not None and shapes.kind == "list(shape)" and len(shapes.value) == 1:
         c.set_output(0, shapes.value[0])
-    held, types = c.attrs.get("_handle_shapes"), c.attrs.get("_handle_dtypes")
-    if held is not None and types is not None and len(held.value) == len(types.value):
-        c.set_output_handle(0, tuple(zip(held.value, types.value, strict=True)))
+    handle_shapes, types = c.attrs.get("_handle_shapes"), c.attrs.get("_handle_dtypes")
+    if handle_shapes is not None and types is not None and len(handle_shapes.value) == len(types.value):
+        c.set_output_handle(0, tuple(zip(handle_shapes.value, types.value, strict=True)))
 
 
 def _same_shapes(c: InferenceContext) -> None:

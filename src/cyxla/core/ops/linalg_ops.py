@@ -68,10 +68,10 @@ def _eigh_shape(c: InferenceContext) -> None:
 def _svd_shape(c: InferenceContext) -> None:
     x = c.with_rank_at_least(c.input(0), 2)
     batch, m, n = c.sub_shape(x, 0, -2), x[-2], x[-1]
-    rank, full = c.min(m, n), c.attr("full_matrices")
+    rank, full_matrices = c.min(m, n), c.attr("full_matrices")
     c.set_output(0, c.concatenate(batch, (rank,)))
     for i, size in ((1, m), (2, n)):
-        shape = c.concatenate(batch, (size, size if full else rank))
+        shape = c.concatenate(batch, (size, size if full_matrices else rank))
         c.set_output(i, shape if c.attr("compute_uv") else (0,))
 
 
@@ -100,10 +100,10 @@ def _tridiagonal_solve_shape(c: InferenceContext) -> None:
 def _einsum_shape(c: InferenceContext) -> None:
     """Look up each output label's size among the inputs; ellipses broadcast."""
     equation = c.attr("equation").replace(" ", "")
-    left, arrow, result = equation.partition("->")
-    terms = left.split(",")
+    inputs_text, arrow, result = equation.partition("->")
+    terms = inputs_text.split(",")
     if not arrow or len(terms) != c.num_inputs:
-        raise ShapeError(f"Einsum: the equation {equation!r} does not say what becomes of {c.num_inputs} inputs")
+        raise ShapeError(f"Einsum: the equation {equation!r} has no terms for {c.num_inputs} inputs")
     sizes: dict[str, Dim] = {}
     dots: TensorShape = c.scalar()
     for term, shape in zip(terms, c.inputs("inputs"), strict=True):

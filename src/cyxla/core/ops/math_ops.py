@@ -90,7 +90,7 @@ def _range_shape(c: InferenceContext) -> None:
     if delta == 0:
         raise ShapeError("Range: delta must not be 0")
     if (limit - start) * delta < 0:
-        raise ShapeError(f"Range: {limit} is not reached from {start} in steps of {delta}")
+        raise ShapeError(f"Range: {limit} cannot be reached from {start} in steps of {delta}")
     exact = isinstance(delta, int)
     c.set_output(0, (-(-(limit - start) // delta) if exact else math.ceil(abs((limit - start) / delta)),))
 

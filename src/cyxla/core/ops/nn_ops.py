@@ -14,7 +14,7 @@ def _top_k(c: InferenceContext, k: Dim) -> None:
         return
     last = x[-1]
     if k is not None and last is not None and last < k:
-        raise ShapeError(f"{c.op_def.name}: the last dimension is {last}, fewer than the {k} asked for")
+        raise ShapeError(f"{c.op_def.name}: the last dimension is {last}, fewer than the {k} requested")
     for i in range(2):
         c.set_output(i, c.replace_dim(x, -1, k))
 

@@ -18,9 +18,9 @@ def _handles_shape(c: InferenceContext) -> None:
     shapes, dtypes = c.attr("shapes"), c.attr("dtypes")
     if not len(shapes) == len(dtypes) == c.num_outputs:
         raise ShapeError(f"{c.op_def.name}: {len(shapes)} shapes, {len(dtypes)} dtypes for {c.num_outputs} handles")
-    for i, held in enumerate(zip(shapes, dtypes, strict=True)):
+    for i, handle_data in enumerate(zip(shapes, dtypes, strict=True)):
         c.set_output(i, SCALAR)
-        c.set_output_handle(i, (held,))
+        c.set_output_handle(i, (handle_data,))
 
 
 def _read_shape(c: InferenceContext) -> None:

@@ -19,7 +19,7 @@ def _format_shape(c: InferenceContext) -> None:
     count = template.count(placeholder) if placeholder else 0
     if count != c.num_inputs:
         raise InvalidArgumentError(
-            f"StringFormat: the template {template!r} has {count} places for {c.num_inputs} inputs",
+            f"StringFormat: the template {template!r} has {count} placeholders for {c.num_inputs} inputs",
             hint=f"write {placeholder!r} once for each input",
         )
     c.set_output(0, SCALAR)

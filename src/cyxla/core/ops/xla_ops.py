@@ -111,8 +111,8 @@ def _dynamic_slice_shape(c: InferenceContext) -> None:
 
 def _einsum_shape(c: InferenceContext) -> None:
     """Look up each output letter's size among the operands."""
-    left, arrow, result = c.attr("equation").partition("->")
-    terms = left.split(",")
+    inputs_text, arrow, result = c.attr("equation").partition("->")
+    terms = inputs_text.split(",")
     if not arrow or len(terms) != 2:
         raise ShapeError(f"XlaEinsum: the equation {c.attr('equation')!r} is not of the form 'a,b->c'")
     sizes: dict[str, Dim] = {}
@@ -126,12 +126,12 @@ def _einsum_shape(c: InferenceContext) -> None:
 
 def _pad_shape(c: InferenceContext) -> None:
     """Apply low, high and interior padding; negative padding crops."""
-    x, known = c.input(0), [_numbers(c, i) for i in (2, 3, 4)]
+    x, paddings = c.input(0), [_numbers(c, i) for i in (2, 3, 4)]
     c.with_rank(c.input(1), 0)
-    if x.rank is None or any(k is None for k in known):
+    if x.rank is None or any(k is None for k in paddings):
         _keep_rank(c)
         return
-    low, high, inner = (k for k in known if k is not None)
+    low, high, inner = (k for k in paddings if k is not None)
     if not len(low) == len(high) == len(inner) == x.rank:
         raise ShapeError(f"XlaPad: the paddings must have {x.rank} numbers each")
     sizes = [

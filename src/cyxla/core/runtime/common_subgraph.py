@@ -10,7 +10,7 @@ from cyxla.core.runtime.schedule import topological_order
 
 PHASE = 20
 MAX_CONSTANT = 4096  # bytes; larger constants are not compared
-_IGNORED_ATTRS = frozenset({"_class", "_output_shapes"})  # do not affect the result
+_IGNORED_ATTRS = frozenset({"_class", "_output_shapes"})  # attributes that do not affect the result
 _EXCLUDED_OPS = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Select")
 ) | {"_Arg", "_Retval", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "NoOp"}
@@ -32,26 +32,26 @@ def common_subgraph_elimination(options: OptimizationPassOptions) -> int:
 
 def eliminate(graph: Graph) -> int:
     """Merge equal nodes of a graph in place, and return the number of removed nodes."""
-    first: dict[Any, Node] = {}
-    gone: dict[Node, Node] = {}
+    node_of_key: dict[Any, Node] = {}
+    replacements: dict[Node, Node] = {}
     for node in topological_order(graph.nodes.values()):
-        _redirect(node, gone)
+        _redirect(node, replacements)
         if _may_merge(node):
-            known = first.setdefault(_key(node), node)
-            if known is not node:
-                gone[node] = known
-    for node in graph.nodes.values():  # again, for the loop back edges of merges
-        _redirect(node, gone)
-    for node in gone:
+            representative = node_of_key.setdefault(_key(node), node)
+            if representative is not node:
+                replacements[node] = representative
+    for node in graph.nodes.values():  # once more, for the loop back edges of merges
+        _redirect(node, replacements)
+    for node in replacements:
         del graph.nodes[node.name]
-    return len(gone)
+    return len(replacements)
 
 
-def _redirect(node: Node, gone: dict[Node, Node]) -> None:
-    if any(t.node in gone for t in node.inputs):
-        node.inputs = [gone[t.node].outputs[t.index] if t.node in gone else t for t in node.inputs]
-    if any(c in gone for c in node.control_inputs):
-        node.control_inputs = list(dict.fromkeys(gone.get(c, c) for c in node.control_inputs))
+def _redirect(node: Node, replacements: dict[Node, Node]) -> None:
+    if any(t.node in replacements for t in node.inputs):
+        node.inputs = [replacements[t.node].outputs[t.index] if t.node in replacements else t for t in node.inputs]
+    if any(c in replacements for c in node.control_inputs):
+        node.control_inputs = list(dict.fromkeys(replacements.get(c, c) for c in node.control_inputs))
 
 
 def _may_merge(node: Node) -> bool:

@@ -41,7 +41,7 @@ class _Folding:
     def __init__(self, graph: Graph, engine: Engine) -> None:
         self.graph, self.engine = graph, engine
         self.values: dict[Tensor, Any] = {}
-        self.made: dict[Tensor, Tensor] = {}
+        self.constants: dict[Tensor, Tensor] = {}
         self.step = StepContext(engine.resource_manager, file_access=engine.file_access)
 
     def run(self) -> int:
@@ -91,27 +91,27 @@ class _Folding:
         """Replace the computed values by constants, and remove the nodes that have no users any more."""
         for node in list(self.graph.nodes.values()):
             if node not in folded:
-                node.inputs = [self._constant(t) if t.node in folded else t for t in node.inputs]
+                node.inputs = [self._constant_for(t) if t.node in folded else t for t in node.inputs]
                 node.control_inputs = [c for c in node.control_inputs if c not in folded]
         for node in folded:
             del self.graph.nodes[node.name]
         self._drop_unused_constants()
 
-    def _constant(self, tensor: Tensor) -> Tensor:
-        known = self.made.get(tensor)
-        if known is None:
+    def _constant_for(self, tensor: Tensor) -> Tensor:
+        constant = self.constants.get(tensor)
+        if constant is None:
             value = TensorValue(
                 tensor.dtype, np.ascontiguousarray(self.values[tensor]).reshape(self.values[tensor].shape)
             )
             attrs = {"dtype": AttrValue("type", tensor.dtype), "value": AttrValue("tensor", value)}
             node = insert_node(self.graph, f"{tensor.node.name}/folded_{tensor.index}", "Const", attrs)
             node.assigned_device, node.output_shapes = tensor.node.assigned_device, [tensor.shape]
-            known = self.made[tensor] = node.outputs[0]
-        return known
+            constant = self.constants[tensor] = node.outputs[0]
+        return constant
 
     def _drop_unused_constants(self) -> None:
         nodes = self.graph.nodes
-        used = {t.node for node in nodes.values() for t in node.inputs}
-        used.update(control for node in nodes.values() for control in node.control_inputs)
-        for node in [n for n in nodes.values() if n.op == "Const" and n not in used]:
+        read_nodes = {t.node for node in nodes.values() for t in node.inputs}
+        read_nodes.update(control for node in nodes.values() for control in node.control_inputs)
+        for node in [n for n in nodes.values() if n.op == "Const" and n not in read_nodes]:
             del nodes[node.name]

@@ -30,7 +30,7 @@ class Device(DeviceBase):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.incarnation = random.getrandbits(63)  # tells the device from earlier ones of the same name
+        self.incarnation = random.getrandbits(63)  # distinguishes the device from earlier ones of the same name
 
     @property
     def is_compilation_device(self) -> bool:
@@ -64,7 +64,7 @@ class DeviceSet:
         self._devices = sorted(devices, key=lambda d: self._rank(d))
         self._by_name = {device.name: device for device in self._devices}
         if len(self._by_name) < len(self._devices):
-            raise InvalidArgumentError("two devices have one name", hint="number them differently")
+            raise InvalidArgumentError("two devices have the same name", hint="give them different numbers")
 
     def _rank(self, device: DeviceBase) -> tuple[int, str, int]:
         name = device.parsed_name
@@ -101,14 +101,14 @@ class DeviceSet:
         InvalidArgumentError
             No device matches.
         """
-        known = self._by_name.get(name)
-        if known is not None:
-            return known
-        wanted = DeviceName.parse(name)
-        found = next((device for device in self._devices if wanted.matches(device.parsed_name)), None)
-        if found is None:
+        exact = self._by_name.get(name)
+        if exact is not None:
+            return exact
+        requested = DeviceName.parse(name)
+        match = next((device for device in self._devices if requested.matches(device.parsed_name)), None)
+        if match is None:
             raise InvalidArgumentError(f"there is no device '{name}'", hint=f"devices are {', '.join(self._by_name)}")
-        return found
+        return match
 
     def names(self) -> list[str]:
         """Return the full names of all devices, by descending priority."""

@@ -84,12 +84,16 @@ class DeviceFactoryRegistry:
             A factory of this type and priority is already registered.
         """
         if priority < 0:
-            raise InvalidArgumentError(f"the priority of device type '{device_type}' is {priority}; 0 is the least")
+            raise InvalidArgumentError(
+                f"the priority of device type '{device_type}' is {priority}; it must be at least 0"
+            )
         with self._lock:
-            known = self._entries.get(device_type)
-            if known is not None and known.priority == priority:
-                raise AlreadyExistsError(f"there is a factory for '{device_type}' with priority {priority} already")
-            if known is None or known.priority < priority:
+            existing = self._entries.get(device_type)
+            if existing is not None and existing.priority == priority:
+                raise AlreadyExistsError(
+                    f"a factory for '{device_type}' with priority {priority} is already registered"
+                )
+            if existing is None or existing.priority < priority:
                 self._entries[device_type] = FactoryEntry(device_type, factory, priority)
 
     def add_loader(self, loader: Callable[[], object]) -> None:
@@ -132,7 +136,10 @@ class DeviceFactoryRegistry:
                     f"there is no factory for devices of type '{device_type}'", hint=f"types are {', '.join(entries)}"
                 )
             if not 0 <= count <= MAX_DEVICES:
-                raise InvalidArgumentError(f"{count} devices of type '{device_type}'; 0 to {MAX_DEVICES} are possible")
+                raise InvalidArgumentError(
+                    f"{count} devices of type '{device_type}' were requested; the number must be from 0 to "
+                    f"{MAX_DEVICES}"
+                )
         devices = []
         for device_type, entry in entries.items():
             count = (counts or {}).get(device_type, len(entry.factory.list_physical_devices()))

@@ -62,8 +62,8 @@ class EagerContext:
     def constant(self, value: Any, dtype: DataType | None = None, name: str | None = None) -> Array:
         """Convert a value to an array."""
         del name
-        known = dtype or as_data_type(np.asarray(value).dtype)
-        return to_array(value, known)
+        data_type = dtype or as_data_type(np.asarray(value).dtype)
+        return to_array(value, data_type)
 
     def create_op(
         self, registration: OpRegistrationData, inputs: list[Any], attrs: dict[str, AttrValue], name: str | None
@@ -87,11 +87,11 @@ class EagerContext:
         OpError
             The kernel failed.
         """
-        call = self._call(registration, attrs, name or registration.op_def.name)
+        call = self._kernel_call(registration, attrs, name or registration.op_def.name)
         with np.errstate(all="ignore"):
             return call(self._step, list(inputs))
 
-    def _call(self, registration: OpRegistrationData, attrs: dict[str, AttrValue], name: str) -> KernelCall:
+    def _kernel_call(self, registration: OpRegistrationData, attrs: dict[str, AttrValue], name: str) -> KernelCall:
         """Return the cached kernel of an op and its attributes; stateful kernels are cached by name."""
         key = (registration.op_def.name, name if registration.op_def.is_stateful else "", frozenset(attrs.items()))
         call = self._calls.get(key)
@@ -125,9 +125,9 @@ _LOCK = new_lock()
 
 def eager_context() -> EagerContext:
     """Return the current context: that of the innermost `use_context`, or that of the process."""
-    chosen = _current.get()
-    if chosen is not None:
-        return chosen
+    context = _current.get()
+    if context is not None:
+        return context
     with _LOCK:
         if not _default:
             _default.append(EagerContext())

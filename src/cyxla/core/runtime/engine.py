@@ -98,11 +98,11 @@ class Engine:
 
     def functions(self, library: FunctionLibraryDefinition) -> FunctionRuntime:
         """Return the runtime for the functions of a library."""
-        known = self._functions.get(id(library))  # the runtime keeps the library alive, so its id is unique
-        if known is None:
+        runtime = self._functions.get(id(library))  # the runtime keeps the library alive, so its id is unique
+        if runtime is None:
             with self._lock:
-                known = self._functions.setdefault(id(library), FunctionRuntime(self, library))
-        return known
+                runtime = self._functions.setdefault(id(library), FunctionRuntime(self, library))
+        return runtime
 
     def kernel(self, node: Node, *, keep: bool) -> OpKernel:
         """Return the kernel of a node; with `keep`, a stateful kernel is cached, so that its state persists.
@@ -118,12 +118,12 @@ class Engine:
         if not (keep and node.is_stateful):
             return self._make_kernel(node, device)
         key = (device.name, node.name)
-        known = self._stateful.get(key)
-        if known is None or known.type_string != node.op:
-            made = self._make_kernel(node, device)
+        kernel = self._stateful.get(key)
+        if kernel is None or kernel.type_string != node.op:
+            new_kernel = self._make_kernel(node, device)
             with self._lock:
-                known = self._stateful[key] = made
-        return known
+                kernel = self._stateful[key] = new_kernel
+        return kernel
 
     def _make_kernel(self, node: Node, device: DeviceBase) -> OpKernel:
         node_def, library = node.node_def, node.graph.library
@@ -179,23 +179,23 @@ class Engine:
         check_indices(graph)
         options = OptimizationPassOptions(graph, self, settings=self.settings)
         graph = self.passes.run(Grouping.POST_REWRITE_FOR_EXEC, options)
-        split = partition(graph, self.devices)
-        names, parts = list(split), [self._optimized(part, name) for name, part in split.items()]
-        composed = [self._composed(part, name) for part, name in zip(parts, names, strict=True)]
-        kernels = [self._kernels(part, keep_kernels) for part in composed]
+        partitions = partition(graph, self.devices)
+        names, parts = list(partitions), [self._optimize_part(part, name) for name, part in partitions.items()]
+        composed = [self._compose_part(part, name) for part, name in zip(parts, names, strict=True)]
+        kernels = [self._make_kernels(part, keep_kernels) for part in composed]
         if len(parts) == 1 and is_flat(composed[0], kernels[0]):
             return Runner(parts, FlatExecutor(composed[0], kernels[0]))
         return Runner(parts, FrameExecutor(list(zip(composed, kernels, strict=True))))
 
-    def _optimized(self, graph: Graph, device: str) -> Graph:
+    def _optimize_part(self, graph: Graph, device: str) -> Graph:
         options = OptimizationPassOptions(graph, self, device, self.settings)
         return self.passes.run(Grouping.POST_PARTITIONING, options) if self.optimize else graph
 
-    def _composed(self, graph: Graph, device: str) -> Graph:
+    def _compose_part(self, graph: Graph, device: str) -> Graph:
         options = OptimizationPassOptions(graph, self, device, self.settings)
         return self.passes.run(Grouping.COMPOSITION, options) if self.optimize else graph
 
-    def _kernels(self, graph: Graph, keep: bool) -> dict[Node, OpKernel]:
+    def _make_kernels(self, graph: Graph, keep: bool) -> dict[Node, OpKernel]:
         nodes = [node for node in graph.nodes.values() if node.op not in _WITHOUT_KERNEL]
         return {node: self.kernel(node, keep=keep) for node in nodes}
 
@@ -208,7 +208,7 @@ class Engine:
             with self._lock:
                 if self._closed:
                     raise FailedPreconditionError("the session is closed")
-                self._pool = self._pool or ThreadPoolExecutor(self.threads, "cyxla", _mark_inside)
+                self._pool = self._pool or ThreadPoolExecutor(self.threads, "cyxla", _mark_pool_thread)
         self._pool.submit(work)
 
     def _forget_threads(self) -> None:
@@ -225,7 +225,7 @@ class Engine:
         self.resource_manager.clear()
 
 
-def _mark_inside() -> None:
+def _mark_pool_thread() -> None:
     _INSIDE.pool = True
 
 
@@ -238,9 +238,9 @@ def check_indices(graph: Graph) -> None:
         The indices differ.
     """
     for op in ("_Arg", "_Retval"):
-        found = sorted(node.attr("index") for node in graph.nodes.values() if node.op == op)
-        if found != list(range(len(found))):
-            raise InvalidArgumentError(f"the {op} nodes of a graph are numbered {found}", hint="count from 0")
+        indices = sorted(node.attr("index") for node in graph.nodes.values() if node.op == op)
+        if indices != list(range(len(indices))):
+            raise InvalidArgumentError(f"the {op} nodes of a graph are numbered {indices}", hint="count from 0")
 
 
 class Runner:

@@ -58,7 +58,7 @@ class FlatExecutor:
         self._template: list[Any] = [None] * len(slots)
         self._args: list[tuple[int, int]] = []
         self._results: dict[int, int] = {}
-        kept: set[int] = set()
+        result_slots: set[int] = set()
         computed: list[Node] = []
         for node in order:
             if node.op in ("_Arg", "_DeviceArg"):
@@ -66,27 +66,27 @@ class FlatExecutor:
             elif node.op in _SINKS:
                 slot = slots[node.inputs[0].node, node.inputs[0].index]
                 self._results[node.attr("index")] = slot
-                kept.add(slot)
+                result_slots.add(slot)
             elif kernels[node].const_tensor is not None:
                 self._template[slots[node, 0]] = kernels[node].const_tensor
-                kept.add(slots[node, 0])
+                result_slots.add(slots[node, 0])
             else:
                 computed.append(node)
-        drops = _last_uses(computed, slots, kept)
+        freed_after = _last_uses(computed, slots, result_slots)
         required = required_outputs(order)
         self._calls = [
             (
                 KernelCall(
                     node,
                     kernels[node],
-                    [slots[t.node, t.index] in drop for t in node.inputs],
+                    [slots[t.node, t.index] in freed for t in node.inputs],
                     required.get(node, ()),
                 ),
                 [slots[t.node, t.index] for t in node.inputs],
                 [slots[node, k] for k in range(len(node.outputs))],
-                drop,
+                freed,
             )
-            for node, drop in zip(computed, drops, strict=True)
+            for node, freed in zip(computed, freed_after, strict=True)
         ]
         self._steps = [_quick_step(*entry) for entry in self._calls]
 
@@ -95,7 +95,7 @@ class FlatExecutor:
         values = self._template.copy()
         for slot, index in self._args:
             if index >= len(args):
-                raise InvalidArgumentError(f"argument {index} is missing: {len(args)} were given")
+                raise InvalidArgumentError(f"argument {index} is missing: but {len(args)} were given")
             values[slot] = args[index]
         with np.errstate(all="ignore"):
             if step.stats_collector is None:
@@ -153,15 +153,15 @@ def _quick_step(call: KernelCall, inputs: list[int], outputs: list[int], drop: t
 
 
 def _last_uses(
-    computed: Sequence[Node], slots: Mapping[tuple[Node, int], int], kept: set[int]
+    computed: Sequence[Node], slots: Mapping[tuple[Node, int], int], result_slots: set[int]
 ) -> list[tuple[int, ...]]:
     """Return the slots that are dead after each node: inputs that it reads last, and outputs without readers."""
-    seen = set(kept)
-    drops: list[tuple[int, ...]] = []
+    live = set(result_slots)
+    freed_after: list[tuple[int, ...]] = []
     for node in reversed(computed):
-        own = [slots[node, k] for k in range(len(node.outputs))]
-        used = [slots[t.node, t.index] for t in node.inputs] + own
-        drop = tuple(slot for slot in dict.fromkeys(used) if slot not in seen)
-        seen.update(used)
-        drops.append(drop)
-    return drops[::-1]
+        output_slots = [slots[node, k] for k in range(len(node.outputs))]
+        node_slots = [slots[t.node, t.index] for t in node.inputs] + output_slots
+        freed = tuple(slot for slot in dict.fromkeys(node_slots) if slot not in live)
+        live.update(node_slots)
+        freed_after.append(freed)
+    return freed_after[::-1]

@@ -156,7 +156,7 @@ def _exits_by_frame(items: Sequence[_NodeItem], roots: Sequence[_NodeItem]) -> d
                 )
     for item in exits.get("", ()):
         raise InvalidArgumentError(
-            f"node '{item.node.name}' ({item.node.op}) leaves a loop, but it is in none", node=item.node.name
+            f"node '{item.node.name}' ({item.node.op}) leaves a loop, but is not in one", node=item.node.name
         )
     for item in items:
         if item.kind == RETVAL and frames_of.get(item):
@@ -231,10 +231,10 @@ class _Run:
     def activate(self, item: _NodeItem, outputs: Values | None, frame: _Frame, number: int) -> None:
         """Deliver outputs to consumers in one iteration; those with all inputs become ready."""
         iteration = frame.iterations[number]
-        for index, user, place in item.edges:
-            self._deliver(user, place, None if outputs is None else outputs[index], frame, number, iteration)
+        for index, user, input_index in item.edges:
+            self._deliver(user, input_index, None if outputs is None else outputs[index], frame, number, iteration)
         for user in item.controls:
-            self._control(user, outputs is None, frame, number, iteration)
+            self._deliver_control(user, outputs is None, frame, number, iteration)
 
     def _state(self, item: _NodeItem, iteration: _Iteration) -> list[Any]:
         state = iteration.state.get(item)
@@ -242,14 +242,16 @@ class _Run:
             state = iteration.state[item] = [item.start, 0, [None] * item.inputs]
         return state
 
-    def _deliver(self, item: _NodeItem, place: int, value: Any, frame: _Frame, number: int, it: _Iteration) -> None:
+    def _deliver(
+        self, item: _NodeItem, input_index: int, value: Any, frame: _Frame, number: int, it: _Iteration
+    ) -> None:
         state = self._state(item, it)
         if item.kind != MERGE:
             state[0] -= 1
             if value is None:
                 state[1] += 1
             else:
-                state[2][place] = value
+                state[2][input_index] = value
             if not state[0]:
                 self._make_ready(item, state, frame, number, it)
         elif value is None:
@@ -258,11 +260,11 @@ class _Run:
                 self._make_ready(item, state, frame, number, it)
         elif state[0] & 1:  # the first live input; later ones are ignored
             state[0] -= 1
-            state[2][place] = value
+            state[2][input_index] = value
             if not state[0]:
                 self._make_ready(item, state, frame, number, it)
 
-    def _control(self, item: _NodeItem, dead: bool, frame: _Frame, number: int, iteration: _Iteration) -> None:
+    def _deliver_control(self, item: _NodeItem, dead: bool, frame: _Frame, number: int, iteration: _Iteration) -> None:
         state = self._state(item, iteration)
         if item.kind != MERGE:
             state[0] -= 1
@@ -288,7 +290,7 @@ class _Run:
 
     # frames ---------------------------------------------------------------------------------------------------
     def _enter(self, item: _NodeItem, outputs: Values | None, frame: _Frame, number: int) -> None:
-        child = self._child(item, frame, number)
+        child = self._child_frame(item, frame, number)
         if item.is_constant:
             child.invariants.append((item, outputs or [], outputs is None))
             for k in sorted(child.iterations):
@@ -296,11 +298,11 @@ class _Run:
         else:
             self.activate(item, outputs, child, 0)
         child.waits -= 1
-        first = child.iterations.get(0)
-        if first is not None and not first.ops:
+        is_first = child.iterations.get(0)
+        if is_first is not None and not is_first.ops:
             self._close(child, 0)
 
-    def _child(self, item: _NodeItem, frame: _Frame, number: int) -> _Frame:
+    def _child_frame(self, item: _NodeItem, frame: _Frame, number: int) -> _Frame:
         children = frame.iterations[number].frames
         child = children.get(item.frame)
         if child is None:
@@ -405,16 +407,16 @@ class _EventLoop:
             raise self.error
 
     def _process(self, entry: _Ready) -> None:
-        run, item, frame, number, inputs, dead = entry
+        graph_run, item, frame, number, inputs, dead = entry
         if dead and not item.transfers:
-            run.finish(item, None, frame, number)
+            graph_run.finish(item, None, frame, number)
             return
         try:
             self.deadline.check()
             if item.call is None or item.kind not in (PLAIN, ASYNC):
                 if item.call is not None and item.call.derefs:
                     inputs = item.call.dereference(inputs)
-                outputs: Values | None = run.move(item, inputs)
+                outputs: Values | None = graph_run.move(item, inputs)
             elif item.kind == ASYNC:
                 self._start(entry)
                 return
@@ -426,16 +428,16 @@ class _EventLoop:
         except Exception as error:
             self.fail(error, item.node)
             return
-        run.finish(item, outputs, frame, number)
+        graph_run.finish(item, outputs, frame, number)
 
     def _start(self, entry: _Ready) -> None:
         """Start an asynchronous kernel."""
         _, item, frame, number, inputs, dead = entry
         assert item.call is not None
         self.outstanding += 1
-        put = self.done.put
+        report = self.done.put
         item.call.start(
-            self.step, inputs, ((frame.name, number), dead), lambda outputs, error: put((entry, outputs, error))
+            self.step, inputs, ((frame.name, number), dead), lambda outputs, error: report((entry, outputs, error))
         )
 
     def _schedule(self, entry: _Ready) -> None:
@@ -465,11 +467,11 @@ class _EventLoop:
                 self._expire()
             return
         self.outstanding -= 1
-        run, item, frame, number, _, _ = entry
+        graph_run, item, frame, number, _, _ = entry
         if error is not None:
             self.fail(error, item.node)
         elif self.error is None:
-            run.finish(item, outputs, frame, number)
+            graph_run.finish(item, outputs, frame, number)
 
     def _expire(self) -> None:
         if self.deadline.failed:

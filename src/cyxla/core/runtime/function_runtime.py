@@ -26,7 +26,7 @@ from cyxla.forking import new_lock
 if TYPE_CHECKING:
     from cyxla.core.runtime.engine import Engine, Runner
 
-_ENDS = frozenset({"_Arg", "_Retval"})
+_ARGS_AND_RETVALS = frozenset({"_Arg", "_Retval"})
 
 
 class FunctionHandle:
@@ -74,7 +74,7 @@ class FunctionRuntime:
         InvalidArgumentError
             An attribute is missing, or the body is malformed.
         """
-        return self._cached(function, self._make_function)
+        return self._cached_handle(function, self._make_function)
 
     def instantiate_gradient(self, function: NameAttrList) -> FunctionHandle:
         """Return the cached handle of a function's gradient.
@@ -87,12 +87,12 @@ class FunctionRuntime:
         NotFoundError
             The function is not in the library, or an op of the body has no gradient.
         """
-        named = self.library.gradient_of(function.name)
-        if named:
-            return self.instantiate(NameAttrList(named, function.attrs))
-        return self._cached(function, self._make_gradient, "gradient")
+        gradient_name = self.library.gradient_of(function.name)
+        if gradient_name:
+            return self.instantiate(NameAttrList(gradient_name, function.attrs))
+        return self._cached_handle(function, self._make_gradient, "gradient")
 
-    def _cached(
+    def _cached_handle(
         self, function: NameAttrList, make: Callable[[NameAttrList], FunctionHandle], kind: str = ""
     ) -> FunctionHandle:
         key = (kind, function.name, frozenset(function.attrs.items()))
@@ -103,28 +103,28 @@ class FunctionRuntime:
                 self._handles[key] = handle
         return handle
 
-    def _body(self, function: NameAttrList) -> FunctionBody:
+    def _instantiate_body(self, function: NameAttrList) -> FunctionBody:
         definition = self.library.find(function.name)
         if definition is None:
             raise NotFoundError(f"Function '{function.name}' is not defined", hint="add it to the library of the graph")
         return instantiate(definition, function.attrs, self.library)
 
     def _make_function(self, function: NameAttrList) -> FunctionHandle:
-        body = self._body(function)
+        body = self._instantiate_body(function)
         args = [node.outputs[0] for node in body.args]
-        effects = [node for node in body.graph.nodes.values() if node.is_stateful and node.op not in _ENDS]
-        return self._handle(function.name, body.graph, args, body.results, [*body.control_rets, *effects])
+        effects = [node for node in body.graph.nodes.values() if node.is_stateful and node.op not in _ARGS_AND_RETVALS]
+        return self._prepare_handle(function.name, body.graph, args, body.results, [*body.control_rets, *effects])
 
     def _make_gradient(self, function: NameAttrList) -> FunctionHandle:
-        body = self._body(function)
+        body = self._instantiate_body(function)
         args = [node.outputs[0] for node in body.args]
         weights = [body.graph.placeholder(t.dtype, t.shape, name="weight") for t in body.results]
         with body.graph.as_default():
-            found = gradients(body.results, args, weights)
-            results = [apply_op("ZerosLike", x) if dx is None else dx for x, dx in zip(args, found, strict=True)]
-        return self._handle(f"gradient of {function.name}", body.graph, [*args, *weights], results, [])
+            dxs = gradients(body.results, args, weights)
+            results = [apply_op("ZerosLike", x) if dx is None else dx for x, dx in zip(args, dxs, strict=True)]
+        return self._prepare_handle(f"gradient of {function.name}", body.graph, [*args, *weights], results, [])
 
-    def _handle(
+    def _prepare_handle(
         self, name: str, graph: Graph, args: Sequence[Tensor], rets: Sequence[Tensor], targets: Sequence[Node]
     ) -> FunctionHandle:
         """Prepare the part of a graph that computes the results and targets."""
@@ -141,7 +141,7 @@ class FunctionRuntime:
         """
         if len(args) != len(handle.arg_types):
             raise InvalidArgumentError(
-                f"function '{handle.name}' takes {len(handle.arg_types)} arguments, {len(args)} were given"
+                f"function '{handle.name}' takes {len(handle.arg_types)} arguments, but {len(args)} were given"
             )
         for k, (arg, dtype) in enumerate(zip(args, handle.arg_types, strict=True)):
             if isinstance(arg, np.ndarray) and arg.dtype != dtype.numpy:

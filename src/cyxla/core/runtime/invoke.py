@@ -71,10 +71,10 @@ class KernelCall:
     ) -> list[Any]:
         """Run the node, and return its outputs; None for an output that is dead or not required."""
         if step.stats_collector is not None:
-            return self._measured(step, inputs, position, scheduled)
+            return self._run_measured(step, inputs, position, scheduled)
         return self._run(step, inputs, position)[0]
 
-    def _measured(self, step: StepContext, inputs: list[Any], position: Position, scheduled: bool) -> list[Any]:
+    def _run_measured(self, step: StepContext, inputs: list[Any], position: Position, scheduled: bool) -> list[Any]:
         began = perf_counter()
         outputs, allocations = self._run(step, inputs, position)
         step.stats_collector.record(
@@ -162,13 +162,13 @@ def as_output(value: Any, dtype: np.dtype[Any] | None) -> Any:
     if dtype is None:
         return value
     if type(value) is not np.ndarray:
-        value = _wrapped(value, dtype)
+        value = _as_array(value, dtype)
     if value.dtype != dtype:
-        raise InternalError(f"the kernel gave {value.dtype}, but its output is declared {dtype}")
+        raise InternalError(f"the kernel returned {value.dtype}, but its output is declared as {dtype}")
     return value
 
 
-def _wrapped(value: Any, dtype: np.dtype[Any]) -> Array:
+def _as_array(value: Any, dtype: np.dtype[Any]) -> Array:
     if dtype.hasobject:
         array = np.empty((), object)
         array[()] = value
@@ -178,7 +178,7 @@ def _wrapped(value: Any, dtype: np.dtype[Any]) -> Array:
 
 def annotate(error: BaseException, node: Node | None) -> OpError:
     """Add the name of its node to an error; convert errors of other classes to `OpError`."""
-    annotated = error if isinstance(error, OpError) else _converted(error, node)
+    annotated = error if isinstance(error, OpError) else _convert_error(error, node)
     if node is not None and annotated.node is None:
         annotated.node, annotated.op = node.name, node.op
     if node is not None and not annotated.where:
@@ -186,12 +186,12 @@ def annotate(error: BaseException, node: Node | None) -> OpError:
     return annotated
 
 
-def _converted(error: BaseException, node: Node | None) -> OpError:
-    what = "the step failed" if node is None else f"{node.op} failed"
+def _convert_error(error: BaseException, node: Node | None) -> OpError:
+    failure = "the step failed" if node is None else f"{node.op} failed"
     kind = ResourceExhaustedError if isinstance(error, (MemoryError, RecursionError)) else InternalError
-    made: OpError = kind(f"{what} with {type(error).__name__}: {error}")
-    made.__cause__ = error
-    return made
+    converted: OpError = kind(f"{failure} with {type(error).__name__}: {error}")
+    converted.__cause__ = error
+    return converted
 
 
 class StepDeadline:

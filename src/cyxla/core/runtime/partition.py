@@ -52,26 +52,26 @@ class _Partitioning:
         for node in self.graph.nodes.values():
             self.copies[node] = self.parts[node.assigned_device].shallow_node(node)
         for node, copy in self.copies.items():
-            copy.inputs = [self._input(t, node) for t in node.inputs]
-            copy.control_inputs = [self._control(c, node) for c in node.control_inputs]
+            copy.inputs = [self._local_input(t, node) for t in node.inputs]
+            copy.control_inputs = [self._local_control(c, node) for c in node.control_inputs]
         return self.parts
 
-    def _input(self, tensor: Tensor, user: Node) -> Tensor:
+    def _local_input(self, tensor: Tensor, user: Node) -> Tensor:
         if tensor.node.assigned_device == user.assigned_device:
             return self.copies[tensor.node].outputs[tensor.index]
-        return self._receive(tensor.node, tensor.index, user).outputs[0]
+        return self._receive_node(tensor.node, tensor.index, user).outputs[0]
 
-    def _control(self, node: Node, user: Node) -> Node:
+    def _local_control(self, node: Node, user: Node) -> Node:
         if node.assigned_device == user.assigned_device:
             return self.copies[node]
-        return self._receive(node, -1, user)
+        return self._receive_node(node, -1, user)
 
-    def _receive(self, node: Node, index: int, user: Node) -> Node:
+    def _receive_node(self, node: Node, index: int, user: Node) -> Node:
         """Return the node that receives an output on another device; index -1 stands for a control edge."""
         target = user.assigned_device
-        known = self.received.get((node, index, target))
-        if known is not None:
-            return known
+        receive_node = self.received.get((node, index, target))
+        if receive_node is not None:
+            return receive_node
         if self.levels.get(node, 0):
             raise UnimplementedError(
                 f"the edge from '{node.name}' on {node.assigned_device} to '{user.name}' on {target} is in a loop, "
@@ -80,20 +80,20 @@ class _Partitioning:
                 op=user.op,
                 hint="request one device for all nodes of the loop",
             )
-        source = self.copies[node].outputs[index] if index >= 0 else self._token(node)
-        receive = self._pair(source, node, index, target)
+        source = self.copies[node].outputs[index] if index >= 0 else self._add_token(node)
+        receive = self._add_transfer(source, node, index, target)
         if index < 0:  # an Identity propagates deadness, which a control edge from the receive would not
-            receive = self._identity(receive)
+            receive = self._add_identity(receive)
         self.received[node, index, target] = receive
         return receive
 
-    def _identity(self, receive: Node) -> Node:
+    def _add_identity(self, receive: Node) -> Node:
         attrs = {"T": AttrValue("type", receive.output_types[0])}
         identity = insert_node(receive.graph, f"{receive.name}/identity", "Identity", attrs, receive.outputs)
         identity.assigned_device = receive.assigned_device
         return identity
 
-    def _token(self, node: Node) -> Tensor:
+    def _add_token(self, node: Node) -> Tensor:
         """Return a constant that is available once the node has run."""
         value = TensorValue(DataType.DT_FLOAT, np.zeros((0,), np.float32))
         attrs = {"dtype": AttrValue("type", DataType.DT_FLOAT), "value": AttrValue("tensor", value)}
@@ -101,7 +101,7 @@ class _Partitioning:
         token.control_inputs, token.assigned_device = [self.copies[node]], node.assigned_device
         return token.outputs[0]
 
-    def _pair(self, source: Tensor, node: Node, index: int, target: str) -> Node:
+    def _add_transfer(self, source: Tensor, node: Node, index: int, target: str) -> Node:
         dtype, send_device = source.dtype.base, node.assigned_device
         edge = f"edge_{node.id}_{node.name}" if index < 0 else f"edge_{node.id}_{node.name}:{index}"
         common = {

@@ -85,7 +85,7 @@ class Placer:
                 print(f"{node.name}: ({node.op}): {node.assigned_device}", file=sys.stderr)
 
     def _place(self, nodes: list[Node]) -> None:
-        groups = self._groups(nodes)
+        groups = self._form_groups(nodes)
         later: list[_Group] = []
         for group in groups:
             if len(group.nodes) == 1 and _is_placed_last(group.nodes[0]) and group.device is None:
@@ -97,13 +97,13 @@ class Placer:
             self._assign(group, self._preferred_device(group.nodes[0], users))
 
     # groups ---------------------------------------------------------------------------------------------------
-    def _groups(self, nodes: list[Node]) -> list[_Group]:
+    def _form_groups(self, nodes: list[Node]) -> list[_Group]:
         parent: dict[object, object] = {}
 
         def root(key: object) -> object:
-            while (up := parent.get(key, key)) is not key:
-                parent[key] = parent.get(up, up)
-                key = up
+            while (parent_key := parent.get(key, key)) is not key:
+                parent[key] = parent.get(parent_key, parent_key)
+                key = parent_key
             return key
 
         for node in nodes:
@@ -111,12 +111,12 @@ class Placer:
                 a, b = root(node.name), root(other)
                 if a != b:
                     parent[a] = b
-        found: dict[object, _Group] = {}
+        groups: dict[object, _Group] = {}
         for node in nodes:
-            found.setdefault(root(node.name), _Group()).nodes.append(node)
-        for group in found.values():
-            self._describe(group)
-        return list(found.values())
+            groups.setdefault(root(node.name), _Group()).nodes.append(node)
+        for group in groups.values():
+            self._set_requirements(group)
+        return list(groups.values())
 
     def _colocated_names(self, node: Node) -> Iterable[str]:
         """Yield the names of nodes and groups with which a node is colocated."""
@@ -127,14 +127,14 @@ class Placer:
             if node.input_types[k].is_ref or tensor.dtype.base == DataType.DT_RESOURCE:
                 yield tensor.node.name
 
-    def _describe(self, group: _Group) -> None:
+    def _set_requirements(self, group: _Group) -> None:
         """Merge the requests of a group's nodes, and intersect the device types that have kernels for them."""
         for node in group.nodes:
             if node.assigned_device:
                 self._assign_group(group, node)
             if node.device:
-                group.request = self._merged(group, node)
-            types = self._types(node)
+                group.request = self._merge_request(group, node)
+            types = self._supported_types(node)
             if types is not None:
                 common = (
                     types
@@ -146,17 +146,19 @@ class Placer:
     def _assign_group(self, group: _Group, node: Node) -> None:
         device = self.devices.find(node.assigned_device)
         if group.device is not None and group.device is not device:
-            raise _placement_error(node, f"it must stand with nodes on {group.device.name}, but is on {device.name}")
+            raise _placement_error(
+                node, f"it is colocated with nodes on {group.device.name}, but assigned to {device.name}"
+            )
         group.device = device
 
-    def _merged(self, group: _Group, node: Node) -> DeviceName:
+    def _merge_request(self, group: _Group, node: Node) -> DeviceName:
         try:
-            wanted = DeviceName.parse(node.device)
-            return group.request.merge(wanted, allow_soft=self.soft)
+            request = DeviceName.parse(node.device)
+            return group.request.merge(request, allow_soft=self.soft)
         except OpError as error:
             raise _placement_error(node, f"request '{node.device}': {error.message}") from None
 
-    def _types(self, node: Node) -> dict[str, int] | None:
+    def _supported_types(self, node: Node) -> dict[str, int] | None:
         """Return the device types with a kernel for a node; None if they are unknown, so that the run reports it."""
         if node.op in _PLACED_ANYWHERE or self.graph.library.find(node.op) is not None:
             return None
@@ -164,8 +166,8 @@ class Placer:
         key = (node.op, *(attrs[k].value for k in sorted(attrs) if attrs[k].kind in ("type", "list(type)")),
                attrs["_kernel"].value if "_kernel" in attrs else "")  # fmt: skip
         if key not in self._supported:
-            found = self.kernels.supported_device_types_for_node(self.devices.types, node.node_def)
-            self._supported[key] = dict(found) or None
+            device_types = self.kernels.supported_device_types_for_node(self.devices.types, node.node_def)
+            self._supported[key] = dict(device_types) or None
         return self._supported[key]
 
     # devices --------------------------------------------------------------------------------------------------
@@ -179,36 +181,39 @@ class Placer:
 
     def _candidates(self, group: _Group) -> list[DeviceBase]:
         """Return the devices on which a group can be placed, the best first; there is at least one."""
-        found = self._with_kernels(group, self.devices.matching(group.request))
-        if not found and self.soft:
+        devices = self._with_kernels(group, self.devices.matching(group.request))
+        if not devices and self.soft:
             relaxed = DeviceName(group.request.job, group.request.replica, group.request.task)
-            found = self._with_kernels(group, self.devices.matching(relaxed))
-            if found:
-                _LOG.info("'%s' runs on %s, not on %s", group.nodes[0].name, found[0].name, group.request)
-        if not found:
-            raise self._refusal(group)
-        return found
+            devices = self._with_kernels(group, self.devices.matching(relaxed))
+            if devices:
+                _LOG.info("'%s' runs on %s, not on %s", group.nodes[0].name, devices[0].name, group.request)
+        if not devices:
+            raise self._unplaceable_error(group)
+        return devices
 
     def _with_kernels(self, group: _Group, devices: list[DeviceBase]) -> list[DeviceBase]:
         types = group.types
         if types is None:
             return sorted(devices, key=lambda d: d is not self.default)
-        able = [device for device in devices if device.device_type in types]
-        return sorted(able, key=lambda d: -types[d.device_type])
+        supporting = [device for device in devices if device.device_type in types]
+        return sorted(supporting, key=lambda d: -types[d.device_type])
 
-    def _refusal(self, group: _Group) -> InvalidArgumentError:
+    def _unplaceable_error(self, group: _Group) -> InvalidArgumentError:
         node = next((n for n in group.nodes if n.device), group.nodes[0])
-        wanted = group.request
-        if wanted.type is not None and is_compilation_type(wanted.type):
-            why = f"{wanted.type} devices serve compilers only"
-        elif self.devices.matching(wanted):
+        request = group.request
+        if request.type is not None and is_compilation_type(request.type):
+            reason = f"{request.type} devices serve compilers only"
+        elif self.devices.matching(request):
             kernels = self.kernels.kernels_registered_for_op(node.op)
-            why = f"no device that '{wanted}' covers has a kernel for all of it. Kernels of {node.op}:\n{kernels}"
+            reason = (
+                f"no device that matches '{request}' has kernels for all colocated nodes. Kernels of "
+                f"{node.op}:\n{kernels}"
+            )
         else:
-            why = f"'{wanted}' was requested, but the devices are [{', '.join(self.devices.names())}]"
+            reason = f"'{request}' was requested, but the devices are [{', '.join(self.devices.names())}]"
         names = [n.name for n in group.nodes if n is not node][:5]
-        together = f" It must stand with {', '.join(names)}." if names else ""
-        return _placement_error(node, f"{why}.{together}")
+        colocation = f" It is colocated with {', '.join(names)}." if names else ""
+        return _placement_error(node, f"{reason}.{colocation}")
 
     def _preferred_device(self, node: Node, users: dict[Node, list[Node]]) -> DeviceBase | None:
         """Return the preferred device of a node that is placed last."""
@@ -233,11 +238,11 @@ def _users(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
     return users
 
 
-def _placement_error(node: Node, why: str) -> InvalidArgumentError:
+def _placement_error(node: Node, reason: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"node '{node.name}' can be put on no device: {why}",
+        f"node '{node.name}' cannot be placed on any device: {reason}",
         node=node.name,
         op=node.op,
         where=f"node '{node.name}' ({node.op})",
-        hint="ask for another device, or use soft_placement=True",
+        hint="request another device, or use soft_placement=True",
     )

@@ -47,14 +47,14 @@ class Signature:
         InvalidArgumentError
             An input is missing or unknown, or has the wrong type or shape.
         """
-        given = {**self._defaults, **feeds}
-        for key in self.inputs.keys() - given.keys():
+        inputs = {**self._defaults, **feeds}
+        for key in self.inputs.keys() - inputs.keys():
             raise InvalidArgumentError(f"signature '{self.name}' needs the input '{key}'", hint=f"pass {key}=...")
-        for key in given.keys() - self.inputs.keys():
+        for key in inputs.keys() - self.inputs.keys():
             raise InvalidArgumentError(
                 f"signature '{self.name}' has no input '{key}'", hint=f"its inputs are {', '.join(self.inputs)}"
             )
-        results = self._session.run(list(self.outputs.values()), {self.inputs[k]: v for k, v in given.items()})
+        results = self._session.run(list(self.outputs.values()), {self.inputs[k]: v for k, v in inputs.items()})
         return dict(zip(self.outputs, results, strict=True))
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class Signature:
 
 def _tensor_name(info: Any, signature: str, key: str) -> str:
     if info.WhichOneof("encoding") != "name":
-        raise UnimplementedError(f"'{key}' of signature '{signature}' is no plain tensor")
+        raise UnimplementedError(f"'{key}' of signature '{signature}' is not a dense tensor")
     name: str = info.name
     return name
 

@@ -118,7 +118,7 @@ class Session:
     ) -> None:
         if jit != "off" and jit not in _JIT_MODES:
             raise UnimplementedError(
-                f"jit={jit!r}: nothing is registered that compiles graphs so",
+                f"jit={jit!r}: no compiler is registered for this mode",
                 hint=f'use jit="off"{", " + ", ".join(_JIT_MODES) if _JIT_MODES else ""}',
             )
         if not isinstance(devices, DeviceSet):
@@ -135,7 +135,7 @@ class Session:
             settings={"jit": jit, "platform": platform},
         )
         self._allow_file_access = allow_file_access
-        self._placed: Graph | None = None
+        self._placed_graph: Graph | None = None
         self._programs: dict[Any, _Program] = {}
         self._runners: dict[Any, Runner] = {}
         self._size = (-1, -1)
@@ -181,13 +181,13 @@ class Session:
             A kernel failed; the error names the node.
         """
         if self._closed:
-            raise FailedPreconditionError("the session is closed", hint="make another one")
+            raise FailedPreconditionError("the session is closed", hint="create another session")
         single = isinstance(fetches, (str, Tensor, Node))
         feeds = feeds or {}
         program = self._program((fetches,) if single else tuple(fetches), tuple(feeds))
-        given = program.take(feeds.values())
-        values = self._execute(program.runner, [given[k] for k in program.order], options or _DEFAULT, metadata)
-        results = program.collect(values, given)
+        args = program.convert_feeds(feeds.values())
+        values = self._execute(program.runner, [args[k] for k in program.order], options or _DEFAULT, metadata)
+        results = program.collect_results(values, args)
         return results[0] if single else results
 
     def _execute(
@@ -235,24 +235,28 @@ class Session:
             if size != self._size:
                 self._programs.clear()
                 self._runners.clear()
-                self._placed, self._size = None, size
+                self._placed_graph, self._size = None, size
             program = self._programs[fetches, feeds] = self._prepare(fetches, feeds)
         return program
 
     def _prepare(self, fetches: tuple[Any, ...], feeds: tuple[Any, ...]) -> _Program:
         self.engine.file_access = self._file_access()
-        wanted = [resolve(self.graph, f) for f in fetches]
+        resolved = [resolve(self.graph, f) for f in fetches]
         fed = [resolve_tensor(self.graph, f) for f in feeds]
-        given = {t.name: k for k, t in enumerate(fed)}
-        if len(given) < len(fed):
-            raise InvalidArgumentError("a tensor is fed twice", hint="name it once")
-        computed = sorted({w.name for w in wanted if isinstance(w, Tensor)} - given.keys())
-        targets = sorted({w.name for w in wanted if isinstance(w, Node)})
-        runner = self._runner(tuple(sorted(given)), tuple(computed), tuple(targets))
+        feed_indices = {t.name: k for k, t in enumerate(fed)}
+        if len(feed_indices) < len(fed):
+            raise InvalidArgumentError("a tensor is fed twice", hint="feed it once")
+        computed = sorted({w.name for w in resolved if isinstance(w, Tensor)} - feed_indices.keys())
+        targets = sorted({w.name for w in resolved if isinstance(w, Node)})
+        runner = self._runner(tuple(sorted(feed_indices)), tuple(computed), tuple(targets))
         position = {name: k for k, name in enumerate(computed)}
         sources = [
-            None if isinstance(w, Node) else (True, given[w.name]) if w.name in given else (False, position[w.name])
-            for w in wanted
+            None
+            if isinstance(w, Node)
+            else (True, feed_indices[w.name])
+            if w.name in feed_indices
+            else (False, position[w.name])
+            for w in resolved
         ]
         return _Program(runner, fed, sorted(range(len(fed)), key=lambda k: fed[k].name), sources, [()] * len(fed))
 
@@ -260,9 +264,9 @@ class Session:
         """Return the cached runner for sorted names, which does not depend on their order in a call."""
         key = (feeds, fetches, targets)
         if key not in self._runners:
-            if self._placed is None:
-                self._placed = self.engine.place(shallow_copy(self.graph))
-            graph = self._placed
+            if self._placed_graph is None:
+                self._placed_graph = self.engine.place(shallow_copy(self.graph))
+            graph = self._placed_graph
             part = executable_graph(
                 graph,
                 [graph.tensor(n) for n in feeds],
@@ -336,17 +340,17 @@ class _Program:
     sources: list[tuple[bool, int] | None]  # for each result, True if it is fed, and its index in the feeds or values
     kinds: list[tuple[Any, ...]]  # for each feed, dtype and shape of the last array that was checked
 
-    def take(self, values: Collection[Any]) -> list[Array]:
+    def convert_feeds(self, values: Collection[Any]) -> list[Array]:
         """Convert fed values to arrays; arrays of the same dtype and shape as in the last run are not checked again."""
-        given: list[Array] = []
+        args: list[Array] = []
         for k, value in enumerate(values):
             if value.__class__ is not np.ndarray or (value.dtype, value.shape) != self.kinds[k]:
                 value = fed_value(self.feeds[k], value)
                 self.kinds[k] = () if value.dtype.hasobject else (value.dtype, value.shape)
-            given.append(value)
-        return given
+            args.append(value)
+        return args
 
-    def collect(self, values: list[Any], given: list[Array]) -> list[Array | None]:
+    def collect_results(self, values: list[Any], args: list[Array]) -> list[Array | None]:
         """Return the results; arrays that others may hold or modify are copied."""
         results: list[Array | None] = []
         for source in self.sources:
@@ -354,5 +358,5 @@ class _Program:
                 results.append(None)
             else:
                 is_fed, index = source
-                results.append(given[index].copy() if is_fed else take_ownership(values, index))
+                results.append(args[index].copy() if is_fed else take_ownership(values, index))
         return results

@@ -14,7 +14,9 @@ from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import DTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError, ShapeError
 
 Array = np.ndarray[Any, Any]
-_OWN_REFERENCES = 3  # to an unshared array: the list of values, the local variable, the argument of getrefcount
+_OWN_REFERENCES = (
+    3  # references to an unshared array: the list of values, the local variable, the argument of getrefcount
+)
 
 
 def take_ownership(values: list[Any], index: int) -> Array:
@@ -35,14 +37,14 @@ def resolve(graph: Graph, fetch: Any) -> Tensor | Node:
     if isinstance(fetch, str) and ":" not in fetch:
         return graph.node(fetch.removeprefix("^"))
     if isinstance(fetch, Node):
-        return _inside(graph, fetch)
+        return _check_graph(graph, fetch)
     return resolve_tensor(graph, fetch)
 
 
 def resolve_tensor(graph: Graph, name: Any) -> Tensor:
     """Return the tensor of a feed or fetch."""
     if isinstance(name, Tensor):
-        _inside(graph, name.node)
+        _check_graph(graph, name.node)
         return name
     if not isinstance(name, str):
         raise InvalidArgumentError(f"{name!r} is neither a tensor nor the name of one")
@@ -52,7 +54,7 @@ def resolve_tensor(graph: Graph, name: Any) -> Tensor:
         raise NotFoundError(f"'{name}' is not a tensor of the graph", hint="names look like 'node:0'") from None
 
 
-def _inside(graph: Graph, node: Node) -> Node:
+def _check_graph(graph: Graph, node: Node) -> Node:
     if node.graph is not graph:
         raise InvalidArgumentError(f"'{node.name}' belongs to another graph", node=node.name, op=node.op)
     return node

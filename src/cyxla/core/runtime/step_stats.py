@@ -75,16 +75,27 @@ class StepStats:
         allocations: Iterable[tuple[str, int]] = (),
     ) -> None:
         """Add the run of a node."""
-        used: dict[str, int] = {}
-        for use, size in allocations:
-            used[use] = used.get(use, 0) + size
-        made = sum(value.nbytes for value in outputs if isinstance(value, np.ndarray))
+        allocated: dict[str, int] = {}
+        for purpose, size in allocations:
+            allocated[purpose] = allocated.get(purpose, 0) + size
+        output_bytes = sum(value.nbytes for value in outputs if isinstance(value, np.ndarray))
         shapes = ";".join(_shape_text(value) for value in inputs)
         label = f"{node.name}:{node.op}#shape=({shapes})#"
         with self._lock:
             thread = self._threads.setdefault(get_ident(), len(self._threads))
             self.nodes.append(
-                NodeStats(node.name, node.op, node.assigned_device, label, start, end, thread, scheduled, made, used)
+                NodeStats(
+                    node.name,
+                    node.op,
+                    node.assigned_device,
+                    label,
+                    start,
+                    end,
+                    thread,
+                    scheduled,
+                    output_bytes,
+                    allocated,
+                )
             )
 
     def by_op(self) -> dict[str, tuple[int, float]]:

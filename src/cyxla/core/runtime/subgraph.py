@@ -17,20 +17,20 @@ _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 
 def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Iterable[Tensor] = ()) -> set[Node]:
     """Return the nodes on which fetches and targets depend, given the fed tensors."""
-    cut = {(t.node, t.index) for t in fed}
-    replaced = {t.node for t in fed if t.node.op in _PLACEHOLDERS}
-    stack = [t.node for t in fetches if (t.node, t.index) not in cut]
-    stack += [node for node in targets if node not in replaced]
-    seen = set(stack)
+    fed_keys = {(t.node, t.index) for t in fed}
+    fed_placeholders = {t.node for t in fed if t.node.op in _PLACEHOLDERS}
+    stack = [t.node for t in fetches if (t.node, t.index) not in fed_keys]
+    stack += [node for node in targets if node not in fed_placeholders]
+    needed = set(stack)
     while stack:
         node = stack.pop()
-        before = [t.node for t in node.inputs if (t.node, t.index) not in cut]
-        before += [c for c in node.control_inputs if c not in replaced]
-        for other in before:
-            if other not in seen:
-                seen.add(other)
-                stack.append(other)
-    return seen
+        sources = [t.node for t in node.inputs if (t.node, t.index) not in fed_keys]
+        sources += [c for c in node.control_inputs if c not in fed_placeholders]
+        for source in sources:
+            if source not in needed:
+                needed.add(source)
+                stack.append(source)
+    return needed
 
 
 def executable_graph(
@@ -77,27 +77,27 @@ class _Copy:
 
     def run(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Graph:
         needed = needed_nodes(fetches, targets, self.feeds)
-        kept = [node for node in self.source.nodes.values() if node in needed]
+        nodes = [node for node in self.source.nodes.values() if node in needed]
         for k, tensor in enumerate(self.feeds):
             self._add_arg(k, tensor)
-        for node in kept:
+        for node in nodes:
             self.copies[node] = self.graph.shallow_node(node)
-        for node in kept:
-            self._connect(node)
+        for node in nodes:
+            self._copy_inputs(node)
         for k, tensor in enumerate(fetches):
             self._add_retval(k, tensor)
         return self.graph
 
-    def _connect(self, node: Node) -> None:
+    def _copy_inputs(self, node: Node) -> None:
         copy = self.copies[node]
-        copy.inputs = [self._tensor(t) for t in node.inputs]
-        copy.control_inputs = [c for c in map(self._control, node.control_inputs) if c is not None]
+        copy.inputs = [self._copied_tensor(t) for t in node.inputs]
+        copy.control_inputs = [c for c in map(self._copied_control, node.control_inputs) if c is not None]
 
-    def _tensor(self, tensor: Tensor) -> Tensor:
+    def _copied_tensor(self, tensor: Tensor) -> Tensor:
         arg = self.args.get((tensor.node, tensor.index))
         return arg if arg is not None else self.copies[tensor.node].outputs[tensor.index]
 
-    def _control(self, node: Node) -> Node | None:
+    def _copied_control(self, node: Node) -> Node | None:
         """Return the copy of a control input; None for a fed placeholder, which is dropped."""
         return self.copies.get(node)
 
@@ -111,7 +111,7 @@ class _Copy:
     def _add_retval(self, index: int, tensor: Tensor) -> None:
         attrs = {"T": AttrValue("type", tensor.dtype.base), "index": AttrValue("int", index)}
         name = f"_retval_{tensor.node.name}_{tensor.index}_{index}"
-        node = insert_node(self.graph, name, "_Retval", attrs, [self._tensor(tensor)])
+        node = insert_node(self.graph, name, "_Retval", attrs, [self._copied_tensor(tensor)])
         node.assigned_device = tensor.node.assigned_device
 
 

@@ -380,7 +380,7 @@ def _band_part(x: XlaOp, num_lower: XlaOp, num_upper: XlaOp) -> XlaOp:
 
 def _gather_diagonals(x: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
     """Gather the diagonals of matrices, one per row, with constant indices."""
-    i, j, row, column = band.places()
+    i, j, row, column = band.element_indices()
     numbers = np.full((band.upper - band.lower + 1, band.longest), -1, np.int64)
     numbers[row, column] = i * band.columns + j
     return _gather_flat(x, 2, numbers.reshape(band.shape), padding)
@@ -388,7 +388,7 @@ def _gather_diagonals(x: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
 
 def _set_diagonals(diagonals: XlaOp, band: Band, x: XlaOp) -> XlaOp:
     """Replace diagonals of matrices."""
-    i, j, row, column = band.places()
+    i, j, row, column = band.element_indices()
     numbers = np.full((band.rows, band.columns), -1, np.int64)
     numbers[i, j] = row * band.longest + column
     batch = sizes_of(x)[:-2]

@@ -14,7 +14,7 @@ from cyxla.core.framework.geometry.concat_split_tile import (
     check_joinable,
     concat_offsets,
     equal_parts,
-    given_parts,
+    split_v_sizes,
     tile_multiples,
 )
 from cyxla.core.framework.geometry.gather_scatter import check_policy
@@ -109,7 +109,7 @@ def _split(split_dim: Array, value: XlaOp, *, num_split: int) -> list[XlaOp]:
 
 @lowering("SplitV", attrs=("num_split",), const=("size_splits", "split_dim"))
 def _split_v(value: XlaOp, size_splits: Array, split_dim: Array, *, num_split: int) -> list[XlaOp]:
-    axis, sizes = given_parts(sizes_of(value), size_splits, split_dim, num_split)
+    axis, sizes = split_v_sizes(sizes_of(value), size_splits, split_dim, num_split)
     return _parts(value, sizes, axis)
 
 
@@ -339,7 +339,7 @@ def _space_to_batch(x: XlaOp, block: Sequence[int], pads: Sequence[tuple[int, in
     for d, b in enumerate(block):
         size = sizes_of(padded)[d + 1]
         if size % b:
-            raise InvalidArgumentError(f"dimension {d + 1}, padded to {size}, does not fall into blocks of {b}")
+            raise InvalidArgumentError(f"dimension {d + 1}, padded to {size}, is not a multiple of the block size {b}")
         shape += [size // b, b]
     parts = xla.reshape(padded, (*shape, *sizes_of(padded)[1 + count :]))
     inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
@@ -397,7 +397,7 @@ def _space_to_depth(x: XlaOp, block: int) -> XlaOp:
 def _depth_to_space(x: XlaOp, block: int) -> XlaOp:
     b, h, w, c = sizes_of(x)
     if c % (block * block):
-        raise InvalidArgumentError(f"a depth of {c} does not fall into blocks of {block} x {block}")
+        raise InvalidArgumentError(f"a depth of {c} is not a multiple of {block} x {block}")
     parts = xla.reshape(x, (b, h, w, block, block, c // block**2))
     return xla.reshape(xla.transpose(parts, [0, 1, 3, 2, 4, 5]), (b, h * block, w * block, c // block**2))
 

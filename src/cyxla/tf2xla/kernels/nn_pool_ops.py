@@ -9,10 +9,10 @@ import numpy as np
 
 from cyxla.core.framework.geometry.windows import (
     Windows,
+    batch_and_channels,
     check_explicit,
     check_steps,
     is_channels_first,
-    others,
     spatial,
 )
 from cyxla.core.framework.types import DataType
@@ -60,7 +60,9 @@ class Pool:
         pairs = check_explicit(padding, explicit_paddings, rank, data_format)
         for pair, size in zip(pairs, sizes, strict=False):
             if max(pair) >= size:
-                raise InvalidArgumentError(f"with padding of {pair}, some window of {size} would see nothing else")
+                raise InvalidArgumentError(
+                    f"with padding of {pair}, some window of size {size} would contain only padding"
+                )
         self.shape = tuple(shape)
         self.windows = Windows.of(spatial(shape, data_format), sizes, steps, (), padding, pairs)
         first = 2 if is_channels_first(data_format) else 1
@@ -117,7 +119,7 @@ def _max_pool(rank: int) -> Callable[..., XlaOp]:
     def pool(x: XlaOp, *, data_format: str, **geometry: Any) -> XlaOp:
         """Emit a reduce-window of maximum."""
         _check_rank(x, rank, "the input")
-        if len(geometry["ksize"]) == rank and others(geometry["ksize"], data_format)[1] != 1:
+        if len(geometry["ksize"]) == rank and batch_and_channels(geometry["ksize"], data_format)[1] != 1:
             return _over_channels(x, data_format, geometry)
         return Pool(sizes_of(x), data_format=data_format, **geometry).reduce(x, min_value(x), "maximum")
 
@@ -127,7 +129,7 @@ def _max_pool(rank: int) -> Callable[..., XlaOp]:
 def _over_channels(x: XlaOp, data_format: str, geometry: dict[str, Any]) -> XlaOp:
     """Reduce non-overlapping windows of channels."""
     axis = 1 if is_channels_first(data_format) else rank_of(x) - 1
-    size, step = (others(geometry[name], data_format)[1] for name in ("ksize", "strides"))
+    size, step = (batch_and_channels(geometry[name], data_format)[1] for name in ("ksize", "strides"))
     channels = sizes_of(x)[axis]
     if np.prod(geometry["ksize"]) != size or size != step or channels % size:
         raise UnimplementedError(f"{channels} channels in windows of {size}, every {step}: they must tile")

@@ -28,7 +28,7 @@ def evaluates(*opcodes: str) -> Callable[[Handler], Handler]:
     Raises
     ------
     AlreadyExistsError
-        An opcode is registered already.
+        An opcode is already registered.
     """
 
     def register(handler: Handler) -> Handler:

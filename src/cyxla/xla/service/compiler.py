@@ -133,7 +133,7 @@ def register_compiler(platform: str, factory: Factory) -> None:
         The platform is already registered.
     """
     if platform in _FACTORIES:
-        raise AlreadyExistsError(f"platform {platform!r} is registered already")
+        raise AlreadyExistsError(f"platform {platform!r} is already registered")
     _FACTORIES[platform] = factory
 
 

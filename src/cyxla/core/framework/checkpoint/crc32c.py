@@ -10,7 +10,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 _POLYNOMIAL = 0x82F63B78  # bit-reversed
 _MASK_DELTA = 0xA282EAD8
-_LANES = 1024  # parts of long data that are worked on side by side
+_LANES = 1024  # number of parts of long data that are processed in parallel
 _LONG = 1 << 14
 
 
@@ -61,7 +61,9 @@ def _extend_long(crc: int, data: bytes) -> int:
     crcs[0] = crc
     for column in np.ascontiguousarray(lanes):
         crcs = table[(crcs ^ column) & np.uint32(0xFF)] ^ (crcs >> np.uint32(8))
-    while len(crcs) > 1:  # neighbours become one: the left register passes over as many bytes as the right one read
+    while (
+        len(crcs) > 1
+    ):  # merge neighbours: advance the left register by the number of bytes that the right one has read
         crcs = _times(_zeros_matrix(width), crcs[0::2]) ^ crcs[1::2]
         width *= 2
     return _extend(int(crcs[0]), data[_LANES * (len(data) // _LANES) :])

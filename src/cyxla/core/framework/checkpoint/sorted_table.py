@@ -28,7 +28,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise DataLossError("a number in a table runs over its end")
+            raise DataLossError("a number in a table extends beyond its end")
         byte = data[at]
         value |= (byte & 0x7F) << shift
         at += 1
@@ -65,25 +65,25 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
         number, at = read_varint(footer, at)
         numbers.append(number)
     table: dict[bytes, bytes] = {}
-    for _, handle in _entries(_block(data, numbers[2], numbers[3])):
+    for _, handle in _entries(_read_block(data, numbers[2], numbers[3])):
         offset, at = read_varint(handle, 0)
         size, _ = read_varint(handle, at)
-        table.update(_entries(_block(data, offset, size)))
+        table.update(_entries(_read_block(data, offset, size)))
     return table
 
 
-def _block(data: bytes, offset: int, size: int) -> bytes:
+def _read_block(data: bytes, offset: int, size: int) -> bytes:
     if offset + size + _TRAILER > len(data):
         raise DataLossError("a block of a table lies outside the file")
     raw = data[offset : offset + size]
-    kind, stored = struct.unpack_from("<BI", data, offset + size)
-    if mask(crc32c(data[offset : offset + size + 1])) != stored:
+    kind, checksum = struct.unpack_from("<BI", data, offset + size)
+    if mask(crc32c(data[offset : offset + size + 1])) != checksum:
         raise DataLossError(f"the block of a table at byte {offset} is damaged: its checksum is wrong")
     if kind == 0:
         return raw
     if kind == 1:
         return unpack_snappy(raw)
-    raise UnimplementedError(f"a block of a table is compressed in a way (number {kind}) that is not supported")
+    raise UnimplementedError(f"a block of a table has the unsupported compression type {kind}")
 
 
 def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -95,13 +95,13 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         raise DataLossError("a block of a table has more restart points than bytes")
     at, key = 0, b""
     while at < end:
-        shared, at = read_varint(block, at)
-        fresh, at = read_varint(block, at)
+        shared_size, at = read_varint(block, at)
+        suffix_size, at = read_varint(block, at)
         size, at = read_varint(block, at)
-        if shared > len(key) or at + fresh + size > end:
-            raise DataLossError("an entry of a table runs over its block")
-        key = key[:shared] + block[at : at + fresh]
-        at += fresh
+        if shared_size > len(key) or at + suffix_size + size > end:
+            raise DataLossError("an entry of a table extends beyond its block")
+        key = key[:shared_size] + block[at : at + suffix_size]
+        at += suffix_size
         yield key, block[at : at + size]
         at += size
 
@@ -110,7 +110,7 @@ def unpack_snappy(data: bytes) -> bytes:
     """Decompress Snappy data, which consists of literals and copies of preceding output."""
     length, at = read_varint(data, 0)
     if length > _MAX_UNPACKED:
-        raise DataLossError(f"a packed block claims {length} bytes")
+        raise DataLossError(f"a compressed block declares {length} bytes")
     out = bytearray()
     while at < len(data) and len(out) <= length:
         tag = data[at]
@@ -133,16 +133,16 @@ def unpack_snappy(data: bytes) -> bytes:
         at += wide
         _copy(out, offset, count)
     if len(out) != length:
-        raise DataLossError("a packed block does not unpack to the length it claims")
+        raise DataLossError("a compressed block does not have its declared length")
     return bytes(out)
 
 
 def _copy(out: bytearray, offset: int, count: int) -> None:
     if not 0 < offset <= len(out):
-        raise DataLossError("a packed block copies from before its beginning")
+        raise DataLossError("a compressed block copies from before its beginning")
     start = len(out) - offset
-    piece = bytes(out[start : start + count])
-    out += (piece * (count // len(piece) + 1))[:count]  # a copy may overlap itself: then it repeats
+    chunk = bytes(out[start : start + count])
+    out += (chunk * (count // len(chunk) + 1))[:count]  # the ranges may overlap, in which case the pattern repeats
 
 
 # Writing -----------------------------------------------------------------------------------------------------------
@@ -156,38 +156,38 @@ def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
         chunk.append((key, value))
         size += len(key) + len(value)
         if size >= _BLOCK_SIZE:
-            index.append((key, _append(out, chunk)))
+            index.append((key, _append_block(out, chunk)))
             chunk, size = [], 0
     if chunk or not index:
-        index.append((chunk[-1][0] if chunk else b"", _append(out, chunk)))
-    metaindex = _append(out, [])
-    handle = _append(out, index)
+        index.append((chunk[-1][0] if chunk else b"", _append_block(out, chunk)))
+    metaindex = _append_block(out, [])
+    handle = _append_block(out, index)
     footer = metaindex + handle
     return bytes(out) + footer.ljust(_FOOTER - 8, b"\0") + struct.pack("<Q", _MAGIC)
 
 
-def _append(out: bytearray, entries: list[tuple[bytes, bytes]]) -> bytes:
+def _append_block(out: bytearray, entries: list[tuple[bytes, bytes]]) -> bytes:
     """Write a block; return its handle as the index stores it."""
-    block = _packed(entries)
+    block = _pack_block(entries)
     handle = write_varint(len(out)) + write_varint(len(block))
     out += block + b"\0"
     out += struct.pack("<I", mask(crc32c(block + b"\0")))
     return handle
 
 
-def _packed(entries: list[tuple[bytes, bytes]]) -> bytes:
+def _pack_block(entries: list[tuple[bytes, bytes]]) -> bytes:
     out = bytearray()
     restarts = [0]
     last = b""
     for number, (key, value) in enumerate(entries):
-        shared = 0
+        shared_size = 0
         if number % _RESTART_EVERY:
             limit = min(len(key), len(last))
-            while shared < limit and key[shared] == last[shared]:
-                shared += 1
+            while shared_size < limit and key[shared_size] == last[shared_size]:
+                shared_size += 1
         elif number:
             restarts.append(len(out))
-        out += write_varint(shared) + write_varint(len(key) - shared) + write_varint(len(value))
-        out += key[shared:] + value
+        out += write_varint(shared_size) + write_varint(len(key) - shared_size) + write_varint(len(value))
+        out += key[shared_size:] + value
         last = key
     return bytes(out) + struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))

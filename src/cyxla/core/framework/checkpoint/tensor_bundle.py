@@ -25,7 +25,7 @@ from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 
 Array = np.ndarray[Any, Any]
-Extent = tuple[int, int]  # start and length along one dimension; the length -1 means all
+Extent = tuple[int, int]  # start and length along one dimension; a length of -1 extends to the end
 _HEADER = b""
 _BIG = 1
 _HAS_NO_BYTES = (DataType.DT_VARIANT, DataType.DT_RESOURCE)
@@ -111,7 +111,7 @@ class BundleReader:
             The bytes of the tensor are corrupt.
         """
         entry = self.entry(name)
-        return self._assembled(name, entry, [(0, -1)] * len(entry.shape)) if entry.slices else self._load(name, entry)
+        return self._assemble(name, entry, [(0, -1)] * len(entry.shape)) if entry.slices else self._load(name, entry)
 
     def read_slice(self, name: str, extents: Sequence[Extent]) -> Array:
         """Read a slice of a tensor."""
@@ -121,35 +121,37 @@ class BundleReader:
                 f"a slice of {len(extents)} dimensions of '{name}', which has {len(entry.shape)}"
             )
         if entry.slices:
-            return self._assembled(name, entry, extents)
+            return self._assemble(name, entry, extents)
         return self._load(name, entry)[_subscripts(extents, entry.shape, name)]
 
-    def _assembled(self, name: str, entry: BundleEntry, extents: Sequence[Extent]) -> Array:
+    def _assemble(self, name: str, entry: BundleEntry, extents: Sequence[Extent]) -> Array:
         """Assemble a tensor or a slice of it from saved slices."""
-        wanted = _subscripts(extents, entry.shape, name)
-        places = [_subscripts(piece, entry.shape, name) for piece in entry.slices]
-        if _volume(wanted) > sum(map(_volume, places)):  # before memory is asked for
+        requested = _subscripts(extents, entry.shape, name)
+        regions = [_subscripts(extents_of_slice, entry.shape, name) for extents_of_slice in entry.slices]
+        if _volume(requested) > sum(map(_volume, regions)):  # before memory is allocated
             raise DataLossError(f"the checkpoint '{self.prefix}' lacks slices of '{name}'")
-        result = np.zeros([s.stop - s.start for s in wanted], entry.dtype.numpy)
-        covered = np.zeros(result.shape, bool)
-        for piece, place in zip(entry.slices, places, strict=True):
-            both = [slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(wanted, place, strict=True)]
-            if all(s.start < s.stop for s in both):
-                part = self._load(name, self._entry(slice_key(name, piece), name))
-                target = _moved(both, wanted)
-                result[target] = part[_moved(both, place)]
-                covered[target] = True
-        if not covered.all():
+        result = np.zeros([s.stop - s.start for s in requested], entry.dtype.numpy)
+        is_filled = np.zeros(result.shape, bool)
+        for extents_of_slice, region in zip(entry.slices, regions, strict=True):
+            overlap = [
+                slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(requested, region, strict=True)
+            ]
+            if all(s.start < s.stop for s in overlap):
+                values = self._load(name, self._entry(slice_key(name, extents_of_slice), name))
+                target = _relative_to(overlap, requested)
+                result[target] = values[_relative_to(overlap, region)]
+                is_filled[target] = True
+        if not is_filled.all():
             raise DataLossError(f"the checkpoint '{self.prefix}' lacks slices of '{name}'")
         return result
 
     def _load(self, name: str, entry: BundleEntry) -> Array:
         if entry.dtype in _HAS_NO_BYTES:
-            raise UnimplementedError(f"'{name}' is {entry.dtype}, which is not read from checkpoints")
+            raise UnimplementedError(f"'{name}' is {entry.dtype}, which cannot be read from checkpoints")
         file = self._resolve(f"{self.prefix}.data-{entry.shard:05d}-of-{self.num_shards:05d}")
         data = _read_file(file, entry.offset, entry.size)
         if len(data) != entry.size:
-            raise DataLossError(f"the data of '{name}' run over the end of the checkpoint '{self.prefix}'")
+            raise DataLossError(f"the data of '{name}' extend beyond the end of the checkpoint '{self.prefix}'")
         if entry.dtype == DataType.DT_STRING:
             return _strings(name, data, entry)
         if mask(crc32c(data)) != entry.checksum:
@@ -180,13 +182,13 @@ def _subscripts(extents: Sequence[Extent], shape: Sequence[int], name: str) -> t
     return tuple(result)
 
 
-def _volume(place: Sequence[slice]) -> int:
-    return prod(s.stop - s.start for s in place)
+def _volume(region: Sequence[slice]) -> int:
+    return prod(s.stop - s.start for s in region)
 
 
-def _moved(place: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
+def _relative_to(region: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
     """Return slices relative to an origin."""
-    return tuple(slice(s.start - o.start, s.stop - o.start) for s, o in zip(place, origin, strict=True))
+    return tuple(slice(s.start - o.start, s.stop - o.start) for s, o in zip(region, origin, strict=True))
 
 
 def _read_file(path: str, offset: int = 0, size: int = -1) -> bytes:
@@ -195,7 +197,9 @@ def _read_file(path: str, offset: int = 0, size: int = -1) -> bytes:
             file.seek(offset)
             return file.read(size)
     except OSError as error:
-        raise NotFoundError(f"cannot read '{path}': {error.strerror}", hint="give the checkpoint's prefix") from error
+        raise NotFoundError(
+            f"cannot read '{path}': {error.strerror}", hint="pass the prefix of the checkpoint"
+        ) from error
 
 
 def _strings(name: str, data: bytes, entry: BundleEntry) -> Array:
@@ -262,28 +266,28 @@ def write_pieces(
     header = proto.message("BundleHeaderProto")(num_shards=1)
     header.version.producer = 1
     table = {_HEADER: header.SerializeToString()}
-    wholes: dict[str, Any] = {}
+    sliced_entries: dict[str, Any] = {}
     offset = 0
     with data_file.open("wb") as file:
         for piece in pieces:
-            entry, data = _described(piece, offset)
+            entry, data = _make_entry(piece, offset)
             key = _key(piece.name)
             if piece.extents is not None:
-                _note_slice(wholes, piece, entry)
+                _record_slice(sliced_entries, piece, entry)
                 key = slice_key(piece.name, piece.extents)
             if key in table:
                 raise InvalidArgumentError(f"'{piece.name}' is saved twice")
             table[key] = entry.SerializeToString()
             file.write(data)
             offset += len(data)
-    table.update({_key(name): entry.SerializeToString() for name, entry in wholes.items()})
+    table.update({_key(name): entry.SerializeToString() for name, entry in sliced_entries.items()})
     index_file.write_bytes(write_table(table.items()))
 
 
-def _described(piece: SavedPiece, offset: int) -> tuple[Any, bytes]:
+def _make_entry(piece: SavedPiece, offset: int) -> tuple[Any, bytes]:
     dtype = piece.dtype or as_data_type(piece.array.dtype)
     if dtype in _HAS_NO_BYTES:
-        raise UnimplementedError(f"'{piece.name}' is {dtype}, which is not written to checkpoints")
+        raise UnimplementedError(f"'{piece.name}' is {dtype}, which cannot be written to checkpoints")
     if dtype == DataType.DT_STRING:
         data, crc = _string_bytes(piece.array)
     else:
@@ -304,14 +308,14 @@ def _string_bytes(array: Array) -> tuple[bytes, int]:
     return b"".join(map(write_varint, lengths)) + rest, crc32c(rest, crc)
 
 
-def _note_slice(wholes: dict[str, Any], piece: SavedPiece, entry: Any) -> None:
-    whole = wholes.get(piece.name)
-    if whole is None:
-        whole = wholes[piece.name] = proto.message("BundleEntryProto")(dtype=entry.dtype)
-        whole.shape.SetInParent()
+def _record_slice(sliced_entries: dict[str, Any], piece: SavedPiece, entry: Any) -> None:
+    sliced_entry = sliced_entries.get(piece.name)
+    if sliced_entry is None:
+        sliced_entry = sliced_entries[piece.name] = proto.message("BundleEntryProto")(dtype=entry.dtype)
+        sliced_entry.shape.SetInParent()
         for size in piece.full_shape or ():
-            whole.shape.dim.add(size=size)
-    bounds = whole.slices.add()
+            sliced_entry.shape.dim.add(size=size)
+    bounds = sliced_entry.slices.add()
     for start, length in piece.extents or ():
         extent = bounds.extent.add(start=start)
         if length >= 0:

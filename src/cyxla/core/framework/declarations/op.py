@@ -139,10 +139,10 @@ class OpRegistry:
         data: OpRegistrationData | None = None
         try:
             data = factory()
-            if not isinstance(getattr(factory, "__self__", None), OpDefBuilder):  # its own `finalize` has checked
+            if not isinstance(getattr(factory, "__self__", None), OpDefBuilder):  # checked by its own `finalize`
                 validate_op_def(data.op_def)
             if data.op_def.name in self._ops or data.op_def.name in staged or self._staged(data.op_def.name):
-                raise AlreadyExistsError(f"op {data.op_def.name} is registered already")
+                raise AlreadyExistsError(f"op {data.op_def.name} is already registered")
         except OpError as e:
             error = e
         if self._watcher is not None:
@@ -160,7 +160,9 @@ class OpRegistry:
         """Raise if a staged op was registered by another thread in the meantime."""
         for name in staged:
             if name in self._ops:
-                raise AlreadyExistsError(f"op {name} is registered already", hint="another thread has just done so")
+                raise AlreadyExistsError(
+                    f"op {name} is already registered", hint="another thread has just registered it"
+                )
 
     def publish(self, staged: dict[str, OpRegistrationData]) -> None:
         """Add the ops of a batch."""
@@ -178,7 +180,7 @@ class OpRegistry:
         """
         with self.lock:
             if watcher is not None and self._watcher is not None:
-                raise AlreadyExistsError("the registry has a watcher already", hint="call set_watcher(None) first")
+                raise AlreadyExistsError("the registry already has a watcher", hint="call set_watcher(None) first")
             self._watcher = watcher
 
     def add_validator(self, validator: Callable[[OpRegistry], None]) -> None:
@@ -208,7 +210,7 @@ class OpRegistry:
         """
         with self.lock:
             if self.initialized:
-                raise FailedPreconditionError("ops are selected before the first query of the registry")
+                raise FailedPreconditionError("ops must be selected before the first query of the registry")
             self._selection = None if names is None else frozenset(names)
 
     def selects(self, name: str) -> bool:
@@ -371,9 +373,9 @@ def op(
     builder = OpDefBuilder(name)
     builder._attrs += attrs
     _read_signature(builder, signature)
-    chosen = (commutative, aggregate, stateful, allows_uninitialized_input, distributed)
-    for flag, on in zip(FLAGS, chosen, strict=True):
-        if on:
+    flag_values = (commutative, aggregate, stateful, allows_uninitialized_input, distributed)
+    for flag, is_set in zip(FLAGS, flag_values, strict=True):
+        if is_set:
             builder.set_flag(flag)
     if deprecated:
         builder.deprecated(*deprecated)

@@ -117,12 +117,12 @@ FLAGS = ("is_commutative", "is_aggregate", "is_stateful", "allows_uninitialized_
 
 def summarize_attr_value(value: AttrValue | None) -> str:
     """Return the value of an attribute on one line, as in the text format."""
-    return "" if value is None else _spell(value.value)
+    return "" if value is None else _quote(value.value)
 
 
-def _spell(value: Any) -> str:
+def _quote(value: Any) -> str:
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(_spell, value)) + "]"
+        return "[" + ", ".join(map(_quote, value)) + "]"
     if isinstance(value, DataType):
         return value.name
     if isinstance(value, bool):
@@ -138,7 +138,7 @@ def _summarize_attr(attr: AttrDef) -> str:
     text = f"{attr.name}:{attr.type}"
     text += f",default={summarize_attr_value(attr.default)}" if attr.default is not None else ""
     text += f",min={attr.minimum}" if attr.minimum is not None else ""
-    return text + (f",allowed={_spell(attr.allowed)}" if attr.allowed is not None else "")
+    return text + (f",allowed={_quote(attr.allowed)}" if attr.allowed is not None else "")
 
 
 def summarize_op_def(op_def: OpDef) -> str:
@@ -180,17 +180,17 @@ def attr_value_fault(value: AttrValue, attr: AttrDef) -> str | None:
     if value.kind != attr.type and not (value.kind == "list" and attr.is_list and not value.value):
         return f"attr {attr.name!r} has a value of type {value.kind}, but its declared type is {attr.type}"
     if attr.minimum is not None:
-        size, what = (len(value.value), "length") if attr.is_list else (value.value, "value")
+        size, quantity = (len(value.value), "length") if attr.is_list else (value.value, "value")
         if size < attr.minimum:
-            return f"attr {attr.name!r} has {what} {size}, which is less than the minimum {attr.minimum}"
+            return f"attr {attr.name!r} has {quantity} {size}, which is less than the minimum {attr.minimum}"
     if attr.allowed is None:
         return None
     bad = next((v for v in (value.value if attr.is_list else (value.value,)) if v not in attr.allowed), None)
     if bad is None:
         return None
-    listed = ", ".join(v.text if isinstance(v, DataType) else repr(v) for v in attr.allowed)
-    shown = bad.text if isinstance(bad, DataType) else repr(bad)
-    return f"attr {attr.name!r} is {shown}, which is not in the list of allowed values: {listed}"
+    allowed_text = ", ".join(v.text if isinstance(v, DataType) else repr(v) for v in attr.allowed)
+    value_text = bad.text if isinstance(bad, DataType) else repr(bad)
+    return f"attr {attr.name!r} is {value_text}, which is not in the list of allowed values: {allowed_text}"
 
 
 def op_def_faults(op_def: OpDef) -> list[str]:
@@ -244,7 +244,7 @@ def _attr_faults(attr: AttrDef) -> Iterator[str]:
 
 def _arg_faults(arg: ArgDef, attrs: dict[str, AttrDef]) -> Iterator[str]:
     if sum(map(bool, (arg.type, arg.type_attr, arg.type_list_attr))) != 1:
-        yield f"argument {arg.name!r} must say its type in exactly one way"
+        yield f"argument {arg.name!r} must declare its type in exactly one way"
     if arg.number_attr and arg.type_list_attr:
         yield f"argument {arg.name!r} has both a number_attr and a type_list_attr"
     references = ((arg.number_attr, "int"), (arg.type_attr, "type"), (arg.type_list_attr, "list(type)"))
@@ -270,14 +270,16 @@ def check_op_deprecation(op_def: OpDef, graph_version: int) -> None:
     UnimplementedError
         The graph's version is that of the deprecation or a later one.
     """
-    gone = op_def.deprecation
-    if gone is None:
+    deprecation = op_def.deprecation
+    if deprecation is None:
         return
-    if graph_version >= gone.version:
+    if graph_version >= deprecation.version:
         raise UnimplementedError(
             f"op {op_def.name} is not available in GraphDef version {graph_version}: it has been removed in version "
-            f"{gone.version}. {gone.explanation}"
+            f"{deprecation.version}. {deprecation.explanation}"
         )
     if op_def.name not in _warned:
         _warned.add(op_def.name)
-        _log.warning("op %s ends with GraphDef version %d: %s", op_def.name, gone.version, gone.explanation)
+        _log.warning(
+            "op %s is removed in GraphDef version %d: %s", op_def.name, deprecation.version, deprecation.explanation
+        )

@@ -78,7 +78,7 @@ class OpDefBuilder:
     def doc(self, text: str) -> OpDefBuilder:
         """Set the documentation: summary line, description, then ``name: text`` for arguments and attributes."""
         if self._doc:
-            self._errors.append(f"extra call of doc() for op {self.name}")
+            self._errors.append(f"doc() called twice for op {self.name}")
         self._doc = text
         return self
 
@@ -144,7 +144,7 @@ class OpDefBuilder:
             control_output=tuple(self._control), **self._flags,
         )  # fmt: skip
         if notes:
-            op_def = _noted(op_def, notes, errors)
+            op_def = _add_notes(op_def, notes, errors)
         errors = errors or op_def_faults(op_def)
         if errors:
             raise InvalidArgumentError("\n".join(errors), where=f"the declaration of op {self.name!r}")
@@ -167,23 +167,28 @@ def _read_doc(text: str) -> tuple[str, str, dict[str, str]]:
     lines = [line.rstrip() for line in text.split("\n")]
     starts = [i for i, line in enumerate(lines) if i and _DOC_NAME.match(line)]
     head = lines[: starts[0]] if starts else lines
-    notes = dict(_note(lines[i:j]) for i, j in zip(starts, [*starts[1:], len(lines)], strict=False))
+    notes = dict(_split_note(lines[i:j]) for i, j in zip(starts, [*starts[1:], len(lines)], strict=False))
     return head[0].strip(), "\n".join(head[1:]).strip("\n"), notes
 
 
-def _note(lines: list[str]) -> tuple[str, str]:
+def _split_note(lines: list[str]) -> tuple[str, str]:
     """Split a note into a name and its text, whose lines may be indented."""
     name, _, first = lines[0].partition(":")
     indent = min((len(line) - len(line.lstrip()) for line in lines[1:] if line), default=0)
     return name.strip(), "\n".join([first, *(line[indent:] for line in lines[1:])]).strip()
 
 
-def _noted(op_def: OpDef, notes: Mapping[str, str], errors: list[str]) -> OpDef:
+def _add_notes(op_def: OpDef, notes: Mapping[str, str], errors: list[str]) -> OpDef:
     """Return the declaration with notes added to its arguments and attributes."""
 
-    def put(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    def add_notes(items: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(replace(i, description=notes[i.name]) if i.name in notes else i for i in items)
 
-    known = {arg.name for arg in (*op_def.input_arg, *op_def.output_arg)} | {attr.name for attr in op_def.attr}
-    errors += [f"no input, output or attr matches the doc of {name!r}" for name in notes if name not in known]
-    return replace(op_def, input_arg=put(op_def.input_arg), output_arg=put(op_def.output_arg), attr=put(op_def.attr))
+    names = {arg.name for arg in (*op_def.input_arg, *op_def.output_arg)} | {attr.name for attr in op_def.attr}
+    errors += [f"no input, output or attr matches the doc of {name!r}" for name in notes if name not in names]
+    return replace(
+        op_def,
+        input_arg=add_notes(op_def.input_arg),
+        output_arg=add_notes(op_def.output_arg),
+        attr=add_notes(op_def.attr),
+    )

@@ -21,7 +21,7 @@ def op_def_from_proto(proto: Any) -> OpDef:
     InvalidArgumentError
         A type, default or allowed value is invalid.
     """
-    gone = OpDeprecation(proto.deprecation.version, proto.deprecation.explanation)
+    deprecation = OpDeprecation(proto.deprecation.version, proto.deprecation.explanation)
     return OpDef(
         proto.name,
         tuple(map(_arg_from_proto, proto.input_arg)),
@@ -29,7 +29,7 @@ def op_def_from_proto(proto: Any) -> OpDef:
         tuple(map(_attr_from_proto, proto.attr)),
         proto.summary,
         proto.description,
-        gone if proto.HasField("deprecation") else None,
+        deprecation if proto.HasField("deprecation") else None,
         control_output=tuple(proto.control_output),
         **{flag: getattr(proto, flag) for flag in FLAGS},
     )

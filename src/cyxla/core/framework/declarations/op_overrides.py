@@ -99,7 +99,7 @@ class OpGenOverrideMap:
             try:
                 text = Path(path).read_text()
             except OSError as e:
-                raise NotFoundError(f"overrides of ops cannot be read: {e}") from None
+                raise NotFoundError(f"cannot read op overrides: {e}") from None
             try:
                 self.load_text(text)
             except InvalidArgumentError as e:
@@ -150,19 +150,19 @@ class OpGenOverrideMap:
 
 
 def _check_names(op_def: OpDef, override: OpGenOverride) -> None:
-    have = {
+    declared = {
         "attr": {a.name for a in op_def.attr},
         "input": {a.name for a in op_def.input_arg},
         "output": {a.name for a in op_def.output_arg},
     }
-    used = [("attr", override.attr_default), ("attr", override.attr_rename), ("input", override.input_rename),
+    overridden = [("attr", override.attr_default), ("attr", override.attr_rename), ("input", override.input_rename),
             ("output", override.output_rename)]  # fmt: skip
-    for kind, names in used:
-        unknown = [name for name in names if name not in have[kind]]
+    for kind, names in overridden:
+        unknown = [name for name in names if name not in declared[kind]]
         if unknown:
             raise InvalidArgumentError(
-                f"the override of op {op_def.name} names the {kind} {unknown[0]!r}, which it lacks",
-                hint=f"it has {', '.join(sorted(have[kind])) or 'none'}",
+                f"the override of op {op_def.name} names the {kind} {unknown[0]!r}, which does not exist",
+                hint=f"it has {', '.join(sorted(declared[kind])) or 'none'}",
             )
 
 
@@ -172,5 +172,5 @@ def _default(op_def: OpDef, name: str, value: AttrValue) -> AttrValue:
     value = replace(value, kind=attr.type) if value.kind == "list" else value
     fault = attr_value_fault(value, attr)
     if fault:
-        raise InvalidArgumentError(f"the override of op {op_def.name} has a wrong default: {fault}")
+        raise InvalidArgumentError(f"the override of op {op_def.name} has an invalid default: {fault}")
     return value

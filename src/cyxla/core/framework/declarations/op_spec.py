@@ -64,14 +64,14 @@ class _Scanner:
     def sign(self, sign: str) -> bool:
         return self.take(_SIGN[sign]) is not None
 
-    def need(self, pattern: re.Pattern[str], what: str) -> str:
+    def expect(self, pattern: re.Pattern[str], description: str) -> str:
         match = self.take(pattern)
         if not match:
-            raise self.fault(f"expected {what}")
+            raise self.error(f"expected {description}")
         return match[1]
 
-    def fault(self, why: str) -> InvalidArgumentError:
-        return InvalidArgumentError(f"{why} at {self.rest!r} in the spec {self.text!r}")
+    def error(self, reason: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"{reason} at {self.rest!r} in the spec {self.text!r}")
 
     def end(self) -> None:
         if self.at != len(self.text):
@@ -93,11 +93,11 @@ def parse_attr(spec: str) -> AttrDef:
         The text cannot be parsed; the message quotes the position.
     """
     scanner = _Scanner(spec)
-    name = scanner.need(_NAME, "a name and ':'")
+    name = scanner.expect(_NAME, "a name and ':'")
     is_list = scanner.take(_LIST) is not None
     base, allowed = _attr_type(scanner)
     if is_list and not scanner.sign(")"):
-        raise scanner.fault("expected ')' to close 'list('")
+        raise scanner.error("expected ')' to close 'list('")
     kind = f"list({base})" if is_list else base
     minimum = scanner.take(_MINIMUM)
     default = _value(scanner, base, is_list) if scanner.sign("=") else None
@@ -124,7 +124,7 @@ def parse_value(kind: str, text: str) -> AttrValue:
 def _attr_type(scanner: _Scanner) -> tuple[str, tuple[DataType | str, ...] | None]:
     if scanner.sign("{"):
         return _restriction(scanner)
-    word = scanner.need(_WORD, "a type")
+    word = scanner.expect(_WORD, "a type")
     group = GROUPS.get(_GROUP_ALIASES.get(word, word))
     if group is not None:
         return "type", group
@@ -138,20 +138,20 @@ def _restriction(scanner: _Scanner) -> tuple[str, tuple[DataType | str, ...]]:
     values: list[DataType | str] = []
     while not scanner.sign("}"):
         if strings:
-            values.append(_unquote(scanner.need(_STRING, "a quoted string")))
+            values.append(_unquote(scanner.expect(_STRING, "a quoted string")))
         else:
             values += _types_named(scanner)
         if not scanner.sign(","):
             if not scanner.sign("}"):
-                raise scanner.fault("expected ',' or '}'")
+                raise scanner.error("expected ',' or '}'")
             break
     if not values:
-        raise scanner.fault("a restriction allows nothing")
+        raise scanner.error("a restriction that allows no value")
     return ("string" if strings else "type"), tuple(values)
 
 
 def _types_named(scanner: _Scanner) -> Iterable[DataType]:
-    word = scanner.need(_WORD, "a data type")
+    word = scanner.expect(_WORD, "a data type")
     group = GROUPS.get(_GROUP_ALIASES.get(word, word))
     if group is None and word not in DATA_TYPES:
         raise InvalidArgumentError(f"unrecognised data type {word!r} in the spec {scanner.text!r}")
@@ -160,7 +160,7 @@ def _types_named(scanner: _Scanner) -> Iterable[DataType]:
 
 def _unquote(text: str) -> str:
     """Return the string of a literal with C escapes; bytes that are not UTF-8 become surrogates."""
-    # A bytes literal of Python knows the escapes of C; anything beyond ASCII goes in as escaped bytes.
+    # Python's bytes literals have the escapes of C; characters beyond ASCII are inserted as escaped bytes.
     body = "".join(c if ord(c) < 128 else "".join(f"\\x{b:02x}" for b in c.encode()) for c in text)
     value: bytes = ast.literal_eval("b" + body)
     return value.decode("utf-8", "surrogateescape")
@@ -174,24 +174,24 @@ def _value(scanner: _Scanner, kind: str, is_list: bool) -> tuple[Any]:
     if not is_list:
         return (read(scanner),)
     if not scanner.sign("["):
-        raise scanner.fault("expected '[' before the default of a list")
+        raise scanner.error("expected '[' before the default of a list")
     values = []
     while not scanner.sign("]"):
         values.append(read(scanner))
         if not scanner.sign(",") and not scanner.text.startswith("]", scanner.at):
-            raise scanner.fault("expected ',' or ']'")
+            raise scanner.error("expected ',' or ']'")
     return (tuple(values),)
 
 
 def _read_int(scanner: _Scanner) -> int:
-    value = int(scanner.need(_INT, "an integer"), 0)
+    value = int(scanner.expect(_INT, "an integer"), 0)
     if not -(2**63) <= value < 2**63:
-        raise InvalidArgumentError(f"{value} does not fit 64 bits in the spec {scanner.text!r}")
+        raise InvalidArgumentError(f"{value} does not fit in 64 bits in the spec {scanner.text!r}")
     return value
 
 
 def _read_type(scanner: _Scanner) -> DataType:
-    word = scanner.need(_ENUM, "a data type such as DT_FLOAT")
+    word = scanner.expect(_ENUM, "a data type such as DT_FLOAT")
     try:
         return DataType(int(word)) if word.isdigit() else DataType[word]
     except (KeyError, ValueError):
@@ -216,13 +216,13 @@ def _braces(scanner: _Scanner) -> str:
             break
     text = scanner.text[start : scanner.at].strip()
     if not text.startswith("{") or not text.endswith("}"):
-        raise scanner.fault("expected a message in braces")
+        raise scanner.error("expected a message in braces")
     scanner.take(_BLANKS)
     return text
 
 
 def _read_message(kind: str, text: str, scanner: _Scanner) -> Any:
-    # Few declarations have such a default, and the protobuf runtime takes its time to load.
+    # Imported lazily: few declarations have such a default, and the protobuf runtime loads slowly.
     from cyxla.core.framework.protos.attrs import attr_from_text
 
     try:
@@ -234,8 +234,8 @@ def _read_message(kind: str, text: str, scanner: _Scanner) -> Any:
 _READERS: Mapping[str, Callable[[_Scanner], Any]] = {
     "string": lambda s: "".join(_unquote(t) for t in _strings(s)),
     "int": _read_int,
-    "float": lambda s: float(np.float32(s.need(_FLOAT, "a number"))),  # messages hold 32 bits
-    "bool": lambda s: s.need(_BOOL, "true or false") == "true",
+    "float": lambda s: float(np.float32(s.expect(_FLOAT, "a number"))),  # protobuf stores 32 bits
+    "bool": lambda s: s.expect(_BOOL, "true or false") == "true",
     "type": _read_type,
     "shape": _read_shape,
     "tensor": lambda s: _read_message("tensor", _braces(s), s),
@@ -244,7 +244,7 @@ _READERS: Mapping[str, Callable[[_Scanner], Any]] = {
 
 
 def _strings(scanner: _Scanner) -> Iterable[str]:
-    yield scanner.need(_STRING, "a quoted string")
+    yield scanner.expect(_STRING, "a quoted string")
     while match := scanner.take(_STRING):
         yield match[1]
 
@@ -281,17 +281,17 @@ def parse_arg(spec: str, attrs: dict[str, AttrDef]) -> ArgDef:
     """
     name, is_ref, number, word = _split_arg(spec)
     if number:
-        _use(number, ("int",), attrs, spec)
+        _referenced_attr(number, ("int",), attrs, spec)
         _imply_minimum(number, attrs)
     if word in DATA_TYPES:
         return ArgDef(name, DATA_TYPES[word], number_attr=number, is_ref=is_ref)
-    if _use(word, ("type", "list(type)"), attrs, spec) == "type":
+    if _referenced_attr(word, ("type", "list(type)"), attrs, spec) == "type":
         return ArgDef(name, type_attr=word, number_attr=number, is_ref=is_ref)
     _imply_minimum(word, attrs)
     return ArgDef(name, type_list_attr=word, number_attr=number, is_ref=is_ref)
 
 
-def _use(name: str, kinds: tuple[str, ...], attrs: dict[str, AttrDef], spec: str) -> str:
+def _referenced_attr(name: str, kinds: tuple[str, ...], attrs: dict[str, AttrDef], spec: str) -> str:
     attr = attrs.get(name)
     if attr is None:
         raise InvalidArgumentError(f"reference to the unknown attr {name!r} in the argument {spec!r}")

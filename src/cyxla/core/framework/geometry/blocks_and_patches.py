@@ -29,7 +29,7 @@ def blocks_of(
         raise ShapeError(f"block_shape must be a vector; its shape is {list(block_shape.shape)}")
     block = block_shape.tolist()
     if len(shape) < 1 + len(block):
-        raise ShapeError(f"an input of rank {len(shape)} has no {len(block)} dimensions besides the batch")
+        raise ShapeError(f"an input of rank {len(shape)} does not have {len(block)} dimensions besides the batch")
     if pairs.shape != (len(block), 2):
         raise ShapeError(f"{name} must be pairs, one for each block size; its shape is {list(pairs.shape)}")
     if min(block, default=1) < 1:
@@ -50,7 +50,7 @@ def cropped_bounds(
         The batch size is not a multiple of the block size, or crops exceed the dimension.
     """
     if shape[0] % prod(block):
-        raise InvalidArgumentError(f"a batch of {shape[0]} does not fall into blocks of {prod(block)}")
+        raise InvalidArgumentError(f"a batch of {shape[0]} is not a multiple of the block size {prod(block)}")
     bounds = []
     for d, ((low, high), size, b) in enumerate(zip(crops, shape[1:], block, strict=False)):
         if low + high > size * b:

@@ -66,11 +66,11 @@ def equal_parts(shape: Sequence[int], split_dim: Array, num_split: int) -> tuple
     """
     axis = axis_of(split_dim, len(shape), "split_dim")
     if shape[axis] % num_split:
-        raise InvalidArgumentError(f"dimension {axis} of {list(shape)} does not fall into {num_split} equal parts")
+        raise InvalidArgumentError(f"dimension {axis} of {list(shape)} cannot be split into {num_split} equal parts")
     return axis, [shape[axis] // num_split] * num_split
 
 
-def given_parts(shape: Sequence[int], size_splits: Array, split_dim: Array, num_split: int) -> tuple[int, list[int]]:
+def split_v_sizes(shape: Sequence[int], size_splits: Array, split_dim: Array, num_split: int) -> tuple[int, list[int]]:
     """Return the dimension that is split and the sizes of its parts; a size of -1 takes the remainder.
 
     Raises
@@ -85,11 +85,13 @@ def given_parts(shape: Sequence[int], size_splits: Array, split_dim: Array, num_
         raise ShapeError(f"size_splits must hold {num_split} sizes; its shape is {list(size_splits.shape)}")
     sizes, total = size_splits.tolist(), shape[axis]
     if sizes.count(-1) > 1 or min(sizes) < -1:
-        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
+        raise InvalidArgumentError(f"at most one size may be -1, and no size less than -1: {sizes}")
     if -1 in sizes:
         sizes[sizes.index(-1)] = total - sum(sizes) - 1
     if sum(sizes) != total or min(sizes) < 0:
-        raise InvalidArgumentError(f"parts of {size_splits.tolist()} do not make up the {total} of dimension {axis}")
+        raise InvalidArgumentError(
+            f"parts of {size_splits.tolist()} do not add up to the size {total} of dimension {axis}"
+        )
     return axis, sizes
 
 

@@ -43,7 +43,7 @@ class Band:
         """Shape of the packed form of one matrix, uppermost diagonal first; a vector for a single diagonal."""
         return (self.longest,) if self.lower == self.upper else (self.upper - self.lower + 1, self.longest)
 
-    def places(self) -> tuple[Array, Array, Array, Array]:
+    def element_indices(self) -> tuple[Array, Array, Array, Array]:
         """Return s64[n] arrays: row and column of each element in the matrix, and row and column in the packed form."""
         i, j = np.indices((self.rows, self.columns)).reshape(2, self.rows * self.columns)
         d = j - i
@@ -54,20 +54,20 @@ class Band:
         right = np.where(d >= 0, above == "RIGHT", below == "RIGHT")
         return i, j, self.upper - d, j - np.maximum(d, 0) + np.where(right, self.longest - lengths, 0)
 
-    def taken(self, matrices: Array, padding: Any = 0) -> Array:
+    def extract(self, matrices: Array, padding: Any = 0) -> Array:
         """Return the diagonals of matrices [.., rows, columns]."""
-        i, j, row, column = self.places()
+        i, j, row, column = self.element_indices()
         batch = matrices.shape[:-2]
         result = np.full((*batch, self.upper - self.lower + 1, self.longest), padding, matrices.dtype)
         result[..., row, column] = matrices[..., i, j]
         return result.reshape(*batch, *self.shape)
 
-    def put(self, diagonals: Array, matrices: Array) -> Array:
+    def insert(self, diagonals: Array, matrices: Array) -> Array:
         """Return matrices [.., rows, columns] with diagonals replaced."""
-        i, j, row, column = self.places()
+        i, j, row, column = self.element_indices()
         result = matrices.copy()
-        held = diagonals.reshape(*matrices.shape[:-2], self.upper - self.lower + 1, self.longest)
-        result[..., i, j] = held[..., row, column]
+        packed = diagonals.reshape(*matrices.shape[:-2], self.upper - self.lower + 1, self.longest)
+        result[..., i, j] = packed[..., row, column]
         return result
 
 

@@ -14,16 +14,16 @@ Array = np.ndarray[Any, Any]
 def check_nd_shapes(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
     """Check the shapes of indices and updates against that of the target."""
     if indices.ndim < 1:
-        raise InvalidArgumentError("indices are a scalar; their last dimension must name a place")
+        raise InvalidArgumentError("indices must have at least one dimension: the last one holds the coordinates")
     depth = indices.shape[-1]
     if depth > len(shape):
-        raise InvalidArgumentError(f"rows of {depth} indices name no place in a target of rank {len(shape)}")
-    want = indices.shape[:-1] + shape[depth:]
-    if updates.shape != want:
+        raise InvalidArgumentError(f"{depth} coordinates are too many for a target of rank {len(shape)}")
+    expected = indices.shape[:-1] + shape[depth:]
+    if updates.shape != expected:
         raise InvalidArgumentError(
             f"updates {list(updates.shape)} are not one slice of the target {list(shape)} for each row of the indices "
             f"{list(indices.shape)}",
-            hint=f"give them the shape {list(want)}",
+            hint=f"their shape must be {list(expected)}",
         )
 
 

@@ -38,36 +38,36 @@ class Grid:
             return np.float32(self.size - 1) / np.float32(self.out - 1)
         return np.float32(self.size) / np.float32(self.out)
 
-    def places(self) -> Array:
+    def positions(self) -> Array:
         """Return f32[out]: position of each output pixel in the input."""
-        at = np.arange(self.out, dtype=np.float32)
+        pixel = np.arange(self.out, dtype=np.float32)
         if self.half_pixel_centers:
-            return (at + np.float32(0.5)) * self.scale - np.float32(0.5)
-        return at * self.scale
+            return (pixel + np.float32(0.5)) * self.scale - np.float32(0.5)
+        return pixel * self.scale
 
     def nearest(self) -> Array:
         """Return s64[out]: index of the nearest input pixel."""
-        at = np.arange(self.out, dtype=np.float32)
-        place = (at + np.float32(0.5) if self.half_pixel_centers else at) * self.scale
-        # Halves go up: places are never negative here.
-        index = np.floor(place + np.float32(0.5)) if self.align_corners else np.floor(place)
+        pixel = np.arange(self.out, dtype=np.float32)
+        position = (pixel + np.float32(0.5) if self.half_pixel_centers else pixel) * self.scale
+        # rounds half up: positions are not negative here
+        index = np.floor(position + np.float32(0.5)) if self.align_corners else np.floor(position)
         clipped: Array = np.clip(index.astype(np.int64), 0, self.size - 1)
         return clipped
 
     def linear(self) -> tuple[Array, Array, Array]:
         """Return the indices s64[out] of the input pixels below and above each position, and the fraction f32[out]."""
-        place = self.places()
-        floor = np.floor(place)
+        position = self.positions()
+        floor = np.floor(position)
         below = np.maximum(floor.astype(np.int64), 0)
-        above = np.minimum(np.ceil(place).astype(np.int64), self.size - 1)
-        return below, above, (place - floor).astype(np.float32)
+        above = np.minimum(np.ceil(position).astype(np.int64), self.size - 1)
+        return below, above, (position - floor).astype(np.float32)
 
     def weights(self) -> Array:
         """Return f32[out, size]: weights of linear interpolation."""
-        below, above, part = self.linear()
+        below, above, fraction = self.linear()
         matrix, rows = np.zeros((self.out, self.size), np.float32), np.arange(self.out)
-        np.add.at(matrix, (rows, below), 1 - part)
-        np.add.at(matrix, (rows, above), part)
+        np.add.at(matrix, (rows, below), 1 - fraction)
+        np.add.at(matrix, (rows, above), fraction)
         return matrix
 
     def cubic(self) -> Array:
@@ -75,19 +75,22 @@ class Grid:
 
         With half-pixel centres, weights beyond the edges are dropped; otherwise they are added to the edge pixels.
         """
-        place = self.places()
-        first = np.floor(place).astype(np.int64)
-        offset = np.rint((place - first.astype(np.float32)) * np.float32(_STEPS)).astype(np.int64)
-        near, far = _spline(-0.5 if self.half_pixel_centers else -0.75)
-        taken = np.stack([far[offset], near[offset], near[_STEPS - offset], far[_STEPS - offset]], axis=1)
-        wanted = first[:, None] + np.arange(-1, 3)
-        pixels = np.clip(wanted, 0, self.size - 1)
+        position = self.positions()
+        first = np.floor(position).astype(np.int64)
+        offset = np.rint((position - first.astype(np.float32)) * np.float32(_STEPS)).astype(np.int64)
+        near_weights, far_weights = _spline(-0.5 if self.half_pixel_centers else -0.75)
+        weights = np.stack(
+            [far_weights[offset], near_weights[offset], near_weights[_STEPS - offset], far_weights[_STEPS - offset]],
+            axis=1,
+        )
+        neighbours = first[:, None] + np.arange(-1, 3)
+        pixels = np.clip(neighbours, 0, self.size - 1)
         if self.half_pixel_centers:
-            taken = np.where(pixels == wanted, taken, np.float32(0))
-            total = taken.sum(axis=1, keepdims=True)
-            taken = np.where(np.abs(total) >= 1000 * np.finfo(np.float32).tiny, taken / total, taken)
+            weights = np.where(pixels == neighbours, weights, np.float32(0))
+            total = weights.sum(axis=1, keepdims=True)
+            weights = np.where(np.abs(total) >= 1000 * np.finfo(np.float32).tiny, weights / total, weights)
         matrix = np.zeros((self.out, self.size), np.float32)
-        np.add.at(matrix, (np.arange(self.out)[:, None], pixels), taken)
+        np.add.at(matrix, (np.arange(self.out)[:, None], pixels), weights)
         return matrix
 
     def area(self) -> Array:
@@ -98,8 +101,8 @@ class Grid:
         matrix = np.zeros((self.out, self.size), np.float32)
         for row, (low, high) in enumerate(zip(start, end, strict=True)):
             for i in range(int(np.floor(low)), int(np.ceil(high))):
-                covered = min(np.float32(i + 1), high) - max(np.float32(i), low)
-                matrix[row, min(max(i, 0), self.size - 1)] += covered
+                overlap = min(np.float32(i + 1), high) - max(np.float32(i), low)
+                matrix[row, min(max(i, 0), self.size - 1)] += overlap
         return matrix / scale
 
 
@@ -109,10 +112,10 @@ _STEPS = 1024  # between two pixels; the spline is known at these places only
 def _spline(a: float) -> tuple[Array, Array]:
     """Return two f32[steps + 1] arrays: Keys' cubic kernel at distances of 0 .. 1 and 1 .. 2 pixels."""
     x = np.arange(_STEPS + 1, dtype=np.float32) / np.float32(_STEPS)
-    near = ((a + 2) * x.astype(np.float64) - (a + 3)) * x * x + 1
+    near_weights = ((a + 2) * x.astype(np.float64) - (a + 3)) * x * x + 1
     y = x.astype(np.float64) + 1
-    far = ((a * y - 5 * a) * y + 8 * a) * y - 4 * a
-    return near.astype(np.float32), far.astype(np.float32)
+    far_weights = ((a * y - 5 * a) * y + 8 * a) * y - 4 * a
+    return near_weights.astype(np.float32), far_weights.astype(np.float32)
 
 
 def grids(before: tuple[int, int], after: tuple[int, int], align: bool, half: bool) -> tuple[Grid, Grid]:

@@ -39,15 +39,15 @@ def mirrored(paddings: Array, mode: str, shape: Sequence[int]) -> list[Array]:
         There are not enough elements to mirror.
     """
     edge = 0 if mode == "SYMMETRIC" else 1
-    found = []
+    indices = []
     for d, ((low, high), size) in enumerate(zip(paddings.tolist(), shape, strict=True)):
         most = size - edge
         if low > most or high > most:
-            raise InvalidArgumentError(f"dimension {d} of {size} cannot be mirrored by {low} and {high}")
+            raise InvalidArgumentError(f"dimension {d} of {size} cannot be mirror-padded by {low} and {high}")
         below = np.arange(low, 0, -1) - (1 - edge)
         above = size - 1 - edge - np.arange(high)
-        found.append(np.concatenate([below, np.arange(size), above]).astype(np.intp))
-    return found
+        indices.append(np.concatenate([below, np.arange(size), above]).astype(np.intp))
+    return indices
 
 
 def permutation(rank: int, perm: Array) -> tuple[int, ...]:
@@ -64,7 +64,7 @@ def permutation(rank: int, perm: Array) -> tuple[int, ...]:
         raise ShapeError(f"perm must hold {rank} dimensions; its shape is {list(perm.shape)}")
     axes = [axis + rank if axis < 0 else axis for axis in perm.tolist()]
     if sorted(axes) != list(range(rank)):
-        raise InvalidArgumentError(f"{perm.tolist()} does not hold every dimension of rank {rank} once")
+        raise InvalidArgumentError(f"{perm.tolist()} is not a permutation of the {rank} dimensions")
     return tuple(axes)
 
 

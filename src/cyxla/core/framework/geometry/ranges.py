@@ -26,9 +26,9 @@ def stepped_range(start: Array, limit: Array, delta: Array) -> Array:
         if operand.ndim:
             raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
     if delta == 0:
-        raise InvalidArgumentError("a range needs a delta that is not 0")
+        raise InvalidArgumentError("the delta of a range must not be 0")
     if (delta > 0 and start > limit) or (delta < 0 and start < limit):
-        raise InvalidArgumentError(f"from {start} to {limit} by {delta} leads the wrong way")
+        raise InvalidArgumentError(f"delta {delta} has the wrong sign for a range from {start} to {limit}")
     return _stepped(start, limit, delta)
 
 

@@ -28,7 +28,7 @@ def reshaped(size: int, shape: Array) -> tuple[int, ...]:
         raise ShapeError(f"shape must be a vector of sizes; its shape is {list(shape.shape)}")
     sizes = shape.tolist()
     if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
-        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
+        raise InvalidArgumentError(f"at most one size may be -1, and no size less than -1: {sizes}")
     if -1 in sizes:
         rest = prod(n for n in sizes if n != -1)
         if not rest and size:
@@ -94,10 +94,12 @@ def broadcast_gradient_args(s0: Array, s1: Array) -> tuple[Array, Array]:
     """
     a, b, _ = _broadcast_sizes(s0, s1)
     rank = len(a)
-    found: list[list[int]] = []
-    for mine, other, given in ((a, b, len(s0)), (b, a, len(s1))):
+    axes: list[list[int]] = []
+    for sizes, other, own_rank in ((a, b, len(s0)), (b, a, len(s1))):
         if a == b and len(s0) == len(s1):
-            found.append([])
+            axes.append([])
             continue
-        found.append([d for d in range(rank) if mine[d] == 1 and (other[d] != 1 or d < rank - given or a[d] == b[d])])
-    return np.array(found[0], s0.dtype), np.array(found[1], s0.dtype)
+        axes.append(
+            [d for d in range(rank) if sizes[d] == 1 and (other[d] != 1 or d < rank - own_rank or a[d] == b[d])]
+        )
+    return np.array(axes[0], s0.dtype), np.array(axes[1], s0.dtype)

@@ -59,7 +59,7 @@ def axis_of(operand: Array, rank: int, name: str = "axis") -> int:
         raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
     axis = int(operand.reshape(()))
     if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"{name} {axis} is not a dimension: [{-rank}, {rank}) are")
+        raise InvalidArgumentError(f"{name} {axis} is out of range [{-rank}, {rank})")
     return axis % rank
 
 
@@ -94,7 +94,7 @@ def axes_of(operand: Array, rank: int) -> tuple[int, ...]:
     for axis in operand.reshape(-1).tolist():
         if not -rank <= axis < rank:
             raise InvalidArgumentError(
-                f"reduction dimension {axis} of an input of rank {rank}: [{-rank}, {rank}) exist"
+                f"reduction dimension {axis} is out of range [{-rank}, {rank}) for an input of rank {rank}"
             )
         axes.append(axis % rank)
     if len(set(axes)) != len(axes):
@@ -135,13 +135,15 @@ def shape_from(tensor: Array) -> TensorShape:
     """
     if tensor.ndim == 0:
         if int(tensor) != -1:
-            raise InvalidArgumentError(f"as a scalar a shape is -1, the unknown shape, not {int(tensor)}")
+            raise InvalidArgumentError(f"a scalar shape must be -1, which denotes an unknown shape, not {int(tensor)}")
         return UNKNOWN
     if tensor.ndim != 1:
-        raise InvalidArgumentError(f"a shape is a vector of sizes, or the scalar -1; here it has rank {tensor.ndim}")
+        raise InvalidArgumentError(f"a shape must be a vector of sizes, or the scalar -1; its rank is {tensor.ndim}")
     sizes = tensor.tolist()
     if any(size < -1 for size in sizes):
-        raise InvalidArgumentError(f"a shape has sizes of -1 or more, not {sizes}", hint="-1 stands for any size")
+        raise InvalidArgumentError(
+            f"sizes of a shape must be at least -1, not {sizes}", hint="-1 denotes an unknown size"
+        )
     return TensorShape(None if size == -1 else size for size in sizes)
 
 

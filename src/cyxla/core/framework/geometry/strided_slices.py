@@ -30,7 +30,9 @@ def slice_index(shape: Sequence[int], begin: Array, size: Array) -> tuple[slice,
     for d, (start, count, total) in enumerate(zip(begin.tolist(), size.tolist(), shape, strict=True)):
         stop = total if count == -1 else start + count
         if not 0 <= start <= stop <= total:
-            raise InvalidArgumentError(f"{count} elements from {start} on are not in dimension {d}, which has {total}")
+            raise InvalidArgumentError(
+                f"{count} elements from index {start} exceed dimension {d}, whose size is {total}"
+            )
         at.append(slice(start, stop))
     return tuple(at)
 
@@ -53,25 +55,25 @@ def strided_index(
         )
     ellipsis, new_axis = masks["ellipsis_mask"], masks["new_axis_mask"]
     if bin(ellipsis & ((1 << len(begin)) - 1)).count("1") > 1:
-        raise InvalidArgumentError("ellipsis_mask names more than one entry")
-    taken = [i for i in range(len(begin)) if not (ellipsis >> i & 1 or new_axis >> i & 1)]
-    if len(taken) > len(shape):
-        raise InvalidArgumentError(f"{len(taken)} dimensions are indexed, but the input has {len(shape)}")
-    after = _dims_after_ellipsis(taken, ellipsis, len(shape))
+        raise InvalidArgumentError("ellipsis_mask has more than one bit set")
+    indexed = [i for i in range(len(begin)) if not (ellipsis >> i & 1 or new_axis >> i & 1)]
+    if len(indexed) > len(shape):
+        raise InvalidArgumentError(f"{len(indexed)} dimensions are indexed, but the input has {len(shape)}")
+    dim_of_entry = _entry_dims(indexed, ellipsis, len(shape))
     parts = zip(begin.tolist(), end.tolist(), strides.tolist(), strict=True)
-    index: list[Any] = [_entry(i, *part, masks, shape, after) for i, part in enumerate(parts)]
+    index: list[Any] = [_subscript(i, *part, masks, shape, dim_of_entry) for i, part in enumerate(parts)]
     return tuple(index)
 
 
-def _dims_after_ellipsis(taken: list[int], ellipsis: int, rank: int) -> dict[int, int]:
+def _entry_dims(indexed: list[int], ellipsis: int, rank: int) -> dict[int, int]:
     """Return the dimension of each entry; entries behind an ellipsis count from the end."""
-    place = ellipsis.bit_length() - 1
-    before = [i for i in taken if not ellipsis or i < place]
-    behind = [i for i in taken if ellipsis and i > place]
-    return {i: k for k, i in enumerate(before)} | {i: rank - len(behind) + k for k, i in enumerate(behind)}
+    ellipsis_index = ellipsis.bit_length() - 1
+    before = [i for i in indexed if not ellipsis or i < ellipsis_index]
+    after = [i for i in indexed if ellipsis and i > ellipsis_index]
+    return {i: k for k, i in enumerate(before)} | {i: rank - len(after) + k for k, i in enumerate(after)}
 
 
-def _entry(
+def _subscript(
     i: int, begin: int, end: int, stride: int, masks: Mapping[str, int], shape: Sequence[int], dims: Mapping[int, int]
 ) -> Any:
     bit = {name: masks[name] >> i & 1 for name in MASKS}
@@ -80,14 +82,16 @@ def _entry(
     if bit["new_axis_mask"]:
         return np.newaxis
     if stride == 0:
-        raise InvalidArgumentError(f"strides[{i}] is 0, which leads nowhere")
+        raise InvalidArgumentError(f"strides[{i}] must not be 0")
     if not bit["shrink_axis_mask"]:
         return slice(None if bit["begin_mask"] else begin, None if bit["end_mask"] else end, stride)
     if stride < 0:
-        raise InvalidArgumentError(f"strides[{i}] is {stride}, but shrink_axis_mask takes a single element there")
+        raise InvalidArgumentError(
+            f"strides[{i}] is {stride}, but must be positive where shrink_axis_mask selects a single element"
+        )
     size = shape[dims[i]]
-    # A begin mask beats the index: it then is the first element
-    place = 0 if bit["begin_mask"] else begin
-    if not -size <= place < size:
-        raise InvalidArgumentError(f"begin[{i}] = {place} lies outside of dimension {dims[i]}, whose size is {size}")
-    return place
+    # begin_mask takes precedence over the index, and selects the first element
+    index = 0 if bit["begin_mask"] else begin
+    if not -size <= index < size:
+        raise InvalidArgumentError(f"begin[{i}] = {index} lies outside of dimension {dims[i]}, whose size is {size}")
+    return index

@@ -53,13 +53,13 @@ def spatial(numbers: Sequence[Any], data_format: str) -> list[Any]:
     return list(numbers[2:] if is_channels_first(data_format) else numbers[1:-1])
 
 
-def others(numbers: Sequence[Any], data_format: str) -> list[Any]:
+def batch_and_channels(numbers: Sequence[Any], data_format: str) -> list[Any]:
     """Return the entries of the batch and the channels."""
     return [numbers[0], numbers[1] if is_channels_first(data_format) else numbers[-1]]
 
 
 def check_steps(
-    numbers: Sequence[int], what: str, rank: int, data_format: str, outside: type[OpError] = InvalidArgumentError
+    numbers: Sequence[int], name: str, rank: int, data_format: str, outside: type[OpError] = InvalidArgumentError
 ) -> list[int]:
     """Check strides, dilations or window sizes, and return their spatial entries.
 
@@ -74,13 +74,13 @@ def check_steps(
         There is not one entry for each dimension, or one is not positive.
     """
     if len(numbers) != rank:
-        raise InvalidArgumentError(f"{what} needs {rank} numbers, one for each dimension; it is {list(numbers)}")
-    if others(numbers, data_format) != [1, 1]:
-        raise outside(f"{what} must be 1 in the batch and the channels; it is {list(numbers)} for {data_format}")
-    found = spatial(numbers, data_format)
-    if min(found) < 1:
-        raise InvalidArgumentError(f"{what} must be positive; it is {list(numbers)}")
-    return found
+        raise InvalidArgumentError(f"{name} needs {rank} numbers, one for each dimension; it is {list(numbers)}")
+    if batch_and_channels(numbers, data_format) != [1, 1]:
+        raise outside(f"{name} must be 1 in the batch and the channels; it is {list(numbers)} for {data_format}")
+    steps = spatial(numbers, data_format)
+    if min(steps) < 1:
+        raise InvalidArgumentError(f"{name} must be positive; it is {list(numbers)}")
+    return steps
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,16 @@ class Windows:
         for d, (size, k, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
             span = (k - 1) * dilation + 1
             if padding == "SAME":
-                places = -(-size // stride)
-                missing = max((places - 1) * stride + span - size, 0)
-                pad = (missing // 2, missing - missing // 2)
+                out_size = -(-size // stride)
+                padding_total = max((out_size - 1) * stride + span - size, 0)
+                pad = (padding_total // 2, padding_total - padding_total // 2)
             else:
                 pad = explicit[d] if padding == "EXPLICIT" else (0, 0)
-                places = (size + sum(pad) - span + stride) // stride
-            if places < 0 or (places == 0 and size + sum(pad) < span and size):
+                out_size = (size + sum(pad) - span + stride) // stride
+            if out_size < 0 or (out_size == 0 and size + sum(pad) < span and size):
                 raise InvalidArgumentError(f"a window that spans {span} does not fit in {size} + {sum(pad)} of padding")
             pads.append(pad)
-            out.append(max(places, 0))
+            out.append(max(out_size, 0))
         return cls(tuple(sizes), tuple(kernel), tuple(strides), dilations, tuple(pads), tuple(out))
 
     def padded(self, x: Array, value: Any = 0) -> Array:
@@ -180,7 +180,7 @@ def check_explicit(padding: str, explicit: Sequence[int], rank: int, data_format
     pairs = [(int(explicit[2 * d]), int(explicit[2 * d + 1])) for d in range(rank)]
     if min(explicit) < 0:
         raise InvalidArgumentError(f"explicit_paddings must not be negative: {list(explicit)}")
-    if others(pairs, data_format) != [(0, 0), (0, 0)]:
+    if batch_and_channels(pairs, data_format) != [(0, 0), (0, 0)]:
         raise InvalidArgumentError(f"explicit_paddings must be 0 in the batch and the channels: {list(explicit)}")
     return spatial(pairs, data_format)
 

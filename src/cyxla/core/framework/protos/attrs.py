@@ -102,7 +102,7 @@ def tensor_from_proto(proto: Any) -> TensorValue:
         raise InvalidArgumentError(f"a tensor of the shape {sizes} has too many elements")
     flat = _from_content(dtype, proto.tensor_content) if proto.tensor_content else None
     if flat is None:
-        return TensorValue(dtype, _fill(_typed(dtype, proto), sizes))
+        return TensorValue(dtype, _fill_shape(_from_typed_fields(dtype, proto), sizes))
     if flat.size != prod(sizes):
         raise InvalidArgumentError(f"a tensor of {dtype}{sizes} has {len(proto.tensor_content)} bytes of content")
     return TensorValue(dtype, flat.reshape(sizes))
@@ -126,7 +126,7 @@ def _from_content(dtype: DataType, content: bytes) -> Array:
     return np.frombuffer(content, dtype.numpy)
 
 
-def _typed(dtype: DataType, proto: Any) -> Array:
+def _from_typed_fields(dtype: DataType, proto: Any) -> Array:
     """The elements of the typed field, as many as there are."""
     values = getattr(proto, _FIELDS[dtype])
     if dtype in (DataType.DT_RESOURCE, DataType.DT_VARIANT):
@@ -149,18 +149,18 @@ def _typed(dtype: DataType, proto: Any) -> Array:
     return np.array(values, dtype.numpy)
 
 
-def _fill(given: Array, sizes: list[int]) -> Array:
+def _fill_shape(values: Array, sizes: list[int]) -> Array:
     """An array of these sizes: the elements given, and the last one (or zero) for the rest."""
     count = prod(sizes)
-    if len(given) >= count:
-        return given[:count].reshape(sizes)
-    if len(given) <= 1:
-        one = given.reshape(()) if len(given) else _zero(given.dtype)
-        splat = np.broadcast_to(one, sizes)
+    if len(values) >= count:
+        return values[:count].reshape(sizes)
+    if len(values) <= 1:
+        last = values.reshape(()) if len(values) else _zero(values.dtype)
+        splat = np.broadcast_to(last, sizes)
         return splat if count > _DENSE else splat.copy()
-    if count * given.dtype.itemsize > _MAX_PADDED:
-        raise ResourceExhaustedError(f"a tensor of the shape {sizes} is given by its first {len(given)} elements")
-    return np.concatenate([given, np.broadcast_to(given[-1], [count - len(given)])]).reshape(sizes)
+    if count * values.dtype.itemsize > _MAX_PADDED:
+        raise ResourceExhaustedError(f"a tensor of the shape {sizes} is given by its first {len(values)} elements")
+    return np.concatenate([values, np.broadcast_to(values[-1], [count - len(values)])]).reshape(sizes)
 
 
 def _zero(dtype: np.dtype[Any]) -> Array:
@@ -185,24 +185,24 @@ def tensor_to_proto(value: TensorValue) -> Any:
     if dtype is DataType.DT_STRING:
         proto.string_val.extend(array.ravel().tolist())
     elif array.size and (array.size == 1 or not any(array.strides)):
-        _put_one(proto, dtype, array.reshape(-1)[:1] if array.size == 1 else array[(0,) * array.ndim].reshape(1))
+        _put_single(proto, dtype, array.reshape(-1)[:1] if array.size == 1 else array[(0,) * array.ndim].reshape(1))
     else:
         proto.tensor_content = np.ascontiguousarray(array).tobytes()
     return proto
 
 
-def _put_one(proto: Any, dtype: DataType, one: Array) -> None:
+def _put_single(proto: Any, dtype: DataType, value: Array) -> None:
     field = _FIELDS[dtype]
     if field == "float8_val":
-        proto.float8_val = one.tobytes()
+        proto.float8_val = value.tobytes()
         return
     if dtype in _PATTERNS:
-        one = one.view(np.uint16)
-    elif one.dtype.kind == "c":
-        one = one.view(one.real.dtype)
+        value = value.view(np.uint16)
+    elif value.dtype.kind == "c":
+        value = value.view(value.real.dtype)
     elif field == "int_val":
-        one = one.astype(np.int32)
-    getattr(proto, field).extend(one.tolist())
+        value = value.astype(np.int32)
+    getattr(proto, field).extend(value.tolist())
 
 
 # Attributes ------------------------------------------------------------------------------------------------------

@@ -301,7 +301,7 @@ def message(name: str) -> Any:
     """
     classes = _load()[1]
     if name not in classes:
-        raise InvalidArgumentError(f"there is no message {name!r}")
+        raise InvalidArgumentError(f"unknown message {name!r}")
     return classes[name]
 
 
@@ -319,7 +319,7 @@ def parse_binary(name: str, data: bytes | bytearray | memoryview) -> Any:
     try:
         proto.ParseFromString(bytes(data))
     except (DecodeError, UnicodeDecodeError, ValueError) as e:
-        raise InvalidArgumentError(f"the bytes are no {name}: {e}") from None
+        raise InvalidArgumentError(f"the bytes are not a valid {name}: {e}") from None
     return proto
 
 
@@ -339,11 +339,11 @@ def parse_text(name: str, text: str) -> Any:
     except text_format.ParseError as e:
         at = (e.GetLine(), e.GetColumn())
         where = "" if at[0] is None else f"line {at[0]}, column {at[1]}"
-        raise InvalidArgumentError(f"the text is no {name}: {str(e)[:300]}", where=where) from None
+        raise InvalidArgumentError(f"the text is not a valid {name}: {str(e)[:300]}", where=where) from None
     except RecursionError:
-        raise InvalidArgumentError(f"the text is no {name}: it is nested too deep") from None
+        raise InvalidArgumentError(f"the text is not a valid {name}: it is nested too deeply") from None
     except (ValueError, TypeError) as e:
-        raise InvalidArgumentError(f"the text is no {name}: {e}") from None
+        raise InvalidArgumentError(f"the text is not a valid {name}: {e}") from None
     return proto
 
 

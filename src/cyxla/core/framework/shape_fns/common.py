@@ -228,17 +228,17 @@ def reduced_shape(c: InferenceContext, shape: TensorShape, axes: np.ndarray | No
         return UNKNOWN
     if axes is None:
         return c.unknown_shape_of_rank(len(shape.dims)) if keep_dims else UNKNOWN
-    gone = {c.axis(int(axis), shape) for axis in axes.ravel()}
-    kept = [1 if i in gone else d for i, d in enumerate(shape.dims) if keep_dims or i not in gone]
-    return TensorShape(kept)
+    reduced = {c.axis(int(axis), shape) for axis in axes.ravel()}
+    sizes = [1 if i in reduced else d for i, d in enumerate(shape.dims) if keep_dims or i not in reduced]
+    return TensorShape(sizes)
 
 
 def reduction_shape(c: InferenceContext) -> None:
     """The second input holds the axes; the attr ``keep_dims`` says whether they stay, with size 1."""
     c.with_rank_at_most(c.input(1), 1)
-    keep = any(a.name == "keep_dims" for a in c.op_def.attr) and c.attr("keep_dims")
+    keep_dims = any(a.name == "keep_dims" for a in c.op_def.attr) and c.attr("keep_dims")
     axes = c.input_tensor(1)
     shape = c.input(0)
-    if axes is None and not keep and c.input(1).num_elements == 0:
+    if axes is None and not keep_dims and c.input(1).num_elements == 0:
         axes = np.empty(0, np.int32)
-    c.set_output(0, reduced_shape(c, shape, axes, keep))
+    c.set_output(0, reduced_shape(c, shape, axes, keep_dims))

@@ -22,9 +22,11 @@ def variable_shape(c: InferenceContext, i: int = 0, dtype: DataType | None = Non
     handle = c.input_handle(i)
     if not handle:
         return UNKNOWN
-    shape, held = handle[0]
-    if dtype is not None and held and held != dtype:
-        raise InvalidArgumentError(f"{c.op_def.name}: the variable is of type {held}, but the node says {dtype}")
+    shape, variable_type = handle[0]
+    if dtype is not None and variable_type and variable_type != dtype:
+        raise InvalidArgumentError(
+            f"{c.op_def.name}: the variable is of type {variable_type}, but the node says {dtype}"
+        )
     return shape
 
 
@@ -39,12 +41,12 @@ def gather_shape(
         return UNKNOWN
     batch_dims += (indices.rank or 0) if batch_dims < 0 else 0
     if batch_dims < 0:
-        raise ShapeError(f"{c.op_def.name}: batch_dims lies before the dimensions of indices, which are {indices}")
+        raise ShapeError(f"{c.op_def.name}: batch_dims is out of range for indices of shape {indices}")
     c.with_rank_at_least(indices, batch_dims)
     c.with_rank_at_least(params, batch_dims + 1)
     if axis is None:
-        known = params.rank is not None and indices.rank is not None
-        return c.unknown_shape_of_rank(len(params) - 1 + len(indices) - batch_dims) if known else UNKNOWN
+        ranks_known = params.rank is not None and indices.rank is not None
+        return c.unknown_shape_of_rank(len(params) - 1 + len(indices) - batch_dims) if ranks_known else UNKNOWN
     if params.rank is not None:
         axis = c.axis(axis, params)
         if axis < batch_dims:
@@ -65,7 +67,7 @@ def gather_nd_shape(c: InferenceContext, params: TensorShape, indices: TensorSha
     if depth is None or params.rank is None:
         return UNKNOWN
     if depth > params.rank:
-        raise ShapeError(f"{c.op_def.name}: indices of depth {depth} into a shape of rank {params.rank}")
+        raise ShapeError(f"{c.op_def.name}: indices have {depth} coordinates, but the shape has rank {params.rank}")
     return c.concatenate(c.sub_shape(indices, 0, -1), c.sub_shape(params, depth))
 
 
@@ -79,14 +81,14 @@ def check_scatter(c: InferenceContext, shape: TensorShape, indices: TensorShape,
 def check_scatter_nd(c: InferenceContext, shape: TensorShape, indices: TensorShape, updates: TensorShape) -> None:
     """Check that updates are one slice of the shape for each index vector."""
     if shape.num_elements == 0 and (indices.num_elements or updates.num_elements):
-        raise ShapeError(f"{c.op_def.name}: indices and updates for the empty shape {shape}")
+        raise ShapeError(f"{c.op_def.name}: indices and updates must be empty for the empty shape {shape}")
     if not indices.rank or not updates.rank:
         return
     outer, depth = indices.rank - 1, indices[-1]
     c.merge(c.sub_shape(indices, 0, outer), c.sub_shape(c.with_rank_at_least(updates, outer), 0, outer))
     if shape.rank is not None and depth is not None:
         if depth > shape.rank:
-            raise ShapeError(f"{c.op_def.name}: indices of depth {depth} into the shape {shape}")
+            raise ShapeError(f"{c.op_def.name}: indices have {depth} coordinates, but the shape is {shape}")
         c.merge(c.sub_shape(updates, outer), c.sub_shape(shape, depth))
 
 
@@ -95,7 +97,9 @@ def tiles(c: InferenceContext, name: str, count: int) -> tuple[Sequence[int], Se
     counts: Sequence[int] = c.attr(name)
     paddings: Sequence[int] = c.attr("paddings") or [0] * len(counts)
     if min(counts, default=1) <= 0 or prod(counts) != count or len(paddings) != len(counts):
-        raise ShapeError(f"{c.op_def.name}: {list(counts)} tiles padded by {list(paddings)} are not {count} tiles")
+        raise ShapeError(
+            f"{c.op_def.name}: {list(counts)} tiles with the paddings {list(paddings)} do not match {count} tiles"
+        )
     return counts, paddings
 
 

@@ -39,29 +39,29 @@ def strided_slice_shape(
         There are more entries than dimensions, a stride of 0, several ellipses, or an index out of bounds.
     """
     masks = {name: int(c.attr(name)) for name in _MASKS}
-    count = _places(c, begin, end, strides)
+    count = _num_entries(c, begin, end, strides)
     if count is None or x.rank is None or masks["ellipsis_mask"].bit_count() > 1:
         if masks["ellipsis_mask"].bit_count() > 1:
             raise ShapeError(f"{c.op_def.name}: there is more than one ellipsis")
         return UNKNOWN
     dims: list[Dim] = []
     at = 0
-    used = sum(not (masks["new_axis_mask"] | masks["ellipsis_mask"]) >> i & 1 for i in range(count))
-    if used > x.rank:
-        raise ShapeError(f"{c.op_def.name}: {used} dimensions are sliced of {x}")
+    num_indexed = sum(not (masks["new_axis_mask"] | masks["ellipsis_mask"]) >> i & 1 for i in range(count))
+    if num_indexed > x.rank:
+        raise ShapeError(f"{c.op_def.name}: {num_indexed} dimensions are sliced, but the shape is {x}")
     for i in range(count):
         if masks["ellipsis_mask"] >> i & 1:
-            dims += x[at : at + x.rank - used]
-            at += x.rank - used
+            dims += x[at : at + x.rank - num_indexed]
+            at += x.rank - num_indexed
         elif masks["new_axis_mask"] >> i & 1:
             dims.append(1)
         else:
-            dims += _sliced(c, x[at], _key(i, begin, end, strides, masks))
+            dims += _sliced_dims(c, x[at], _key(i, begin, end, strides, masks))
             at += 1
     return TensorShape([*dims, *x[at:]])
 
 
-def _places(c: InferenceContext, *bounds: Array | None) -> int | None:
+def _num_entries(c: InferenceContext, *bounds: Array | None) -> int | None:
     """Return the number of entries of the bounds, None if unknown."""
     for bound in bounds:
         if bound is not None:
@@ -76,7 +76,7 @@ def _key(i: int, begin: Array | None, end: Array | None, strides: Array | None, 
                 bool(masks["shrink_axis_mask"] >> i & 1))  # fmt: skip
 
 
-def _sliced(c: InferenceContext, size: Dim, key: _Key) -> Sequence[Dim]:
+def _sliced_dims(c: InferenceContext, size: Dim, key: _Key) -> Sequence[Dim]:
     """Return the size of a sliced dimension; empty if an index removes it."""
     if key.stride == 0:
         raise ShapeError(f"{c.op_def.name}: a stride is 0")
@@ -96,9 +96,11 @@ def _sliced(c: InferenceContext, size: Dim, key: _Key) -> Sequence[Dim]:
 
 def _check_index(c: InferenceContext, size: Dim, key: _Key) -> None:
     if key.stride is not None and key.stride < 0:
-        raise ShapeError(f"{c.op_def.name}: an index that picks one element has the stride {key.stride}")
+        raise ShapeError(
+            f"{c.op_def.name}: an index that selects one element must have a positive stride, not {key.stride}"
+        )
     if key.begin is not None and size is not None and not key.from_start and not -size <= key.begin < size:
-        raise ShapeError(f"{c.op_def.name}: index {key.begin} is not within a dimension of {size}")
+        raise ShapeError(f"{c.op_def.name}: index {key.begin} is out of range for a dimension of size {size}")
 
 
 def _size_of_unknown(key: _Key) -> Dim:
@@ -106,5 +108,5 @@ def _size_of_unknown(key: _Key) -> Dim:
     if key.from_start or key.to_end or key.begin is None or key.end is None or key.stride is None:
         return None
     same_side = (key.begin < 0) == (key.end < 0)
-    empty = key.begin >= key.end if key.stride > 0 else key.begin <= key.end
-    return 0 if same_side and empty else None
+    is_empty = key.begin >= key.end if key.stride > 0 else key.begin <= key.end
+    return 0 if same_side and is_empty else None

@@ -9,7 +9,7 @@ from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import Dim, TensorShape
 from cyxla.errors import InvalidArgumentError, ShapeError
 
-# What the dimensions are, in order: batch, channels, and the spatial ones as digits.
+# The dimensions in order: N for the batch, C for channels, and digits for spatial dimensions.
 _LAYOUTS = {
     "NHWC": "N01C", "NCHW": "NC01", "NDHWC": "N012C", "NCDHW": "NC012", "NWC": "N0C", "NCW": "NC0",
     "CHANNELS_LAST": "N01C", "CHANNELS_FIRST": "NC01", "NCHW_VECT_C": "NC01V",
@@ -63,7 +63,7 @@ def windowed_output_size(
         No window fits without padding, or a stride or dilation is not positive.
     """
     if stride <= 0 or dilation <= 0:
-        raise ShapeError(f"a stride of {stride} with dilation {dilation}: both must be positive")
+        raise ShapeError(f"the stride {stride} and the dilation {dilation} must be positive")
     if size is None or (window is None and padding != "SAME"):
         return None
     if padding == "SAME":
@@ -76,15 +76,15 @@ def windowed_output_size(
 
 
 def _data_format(c: InferenceContext, default: str) -> str:
-    has = any(a.name == "data_format" for a in c.op_def.attr)
-    return (c.attr("data_format") or default) if has else default
+    has_attr = any(a.name == "data_format" for a in c.op_def.attr)
+    return (c.attr("data_format") or default) if has_attr else default
 
 
-def _has(c: InferenceContext, name: str) -> bool:
+def _has_attr(c: InferenceContext, name: str) -> bool:
     return any(a.name == name for a in c.op_def.attr)
 
 
-def _numbers(c: InferenceContext, name: str, rank: int) -> Sequence[int]:
+def _int_list(c: InferenceContext, name: str, rank: int) -> Sequence[int]:
     """Return a list attribute with one number for each dimension."""
     values: Sequence[int] = c.attr(name)
     if len(values) != rank:
@@ -94,18 +94,18 @@ def _numbers(c: InferenceContext, name: str, rank: int) -> Sequence[int]:
 
 def _explicit_paddings(c: InferenceContext, layout: Layout) -> list[tuple[int, int]]:
     """Return the low and high padding of each spatial dimension."""
-    given: Sequence[int] = c.attr("explicit_paddings") if _has(c, "explicit_paddings") else ()
+    paddings: Sequence[int] = c.attr("explicit_paddings") if _has_attr(c, "explicit_paddings") else ()
     if c.attr("padding") != "EXPLICIT":
-        if given:
+        if paddings:
             raise ShapeError(f"{c.op_def.name}: explicit_paddings must be empty unless padding is EXPLICIT")
         return [(0, 0)] * len(layout.spatial)
-    if len(given) != 2 * layout.rank:
-        raise ShapeError(f"{c.op_def.name}: explicit_paddings must have {2 * layout.rank} numbers, not {len(given)}")
-    if min(given) < 0:
-        raise ShapeError(f"{c.op_def.name}: explicit_paddings has a negative number: {list(given)}")
-    if any(given[2 * at] or given[2 * at + 1] for at in (layout.batch, layout.channels)):
+    if len(paddings) != 2 * layout.rank:
+        raise ShapeError(f"{c.op_def.name}: explicit_paddings must have {2 * layout.rank} numbers, not {len(paddings)}")
+    if min(paddings) < 0:
+        raise ShapeError(f"{c.op_def.name}: explicit_paddings has a negative number: {list(paddings)}")
+    if any(paddings[2 * at] or paddings[2 * at + 1] for at in (layout.batch, layout.channels)):
         raise ShapeError(f"{c.op_def.name}: neither batch nor channels may be padded")
-    return [(given[2 * at], given[2 * at + 1]) for at in layout.spatial]
+    return [(paddings[2 * at], paddings[2 * at + 1]) for at in layout.spatial]
 
 
 def _spatial_sizes(
@@ -124,8 +124,8 @@ def _spatial_sizes(
 
 def _conv(c: InferenceContext, layout: Layout, filter_layout: str) -> None:
     x, kernel = c.with_rank(c.input(0), layout.rank), c.with_rank(c.input(1), len(filter_layout))
-    strides = _numbers(c, "strides", layout.rank)
-    dilations = _numbers(c, "dilations", layout.rank) if _has(c, "dilations") and c.attr("dilations") else None
+    strides = _int_list(c, "strides", layout.rank)
+    dilations = _int_list(c, "dilations", layout.rank) if _has_attr(c, "dilations") and c.attr("dilations") else None
     window = [kernel[filter_layout.index(str(i))] for i in range(len(layout.spatial))]
     channels, per_group = x[layout.channels], kernel[filter_layout.index("I")]
     _check_groups(c, channels, per_group, kernel[filter_layout.index("O")])
@@ -137,7 +137,7 @@ def _check_groups(c: InferenceContext, channels: Dim, per_group: Dim, out: Dim) 
     if channels is None or per_group is None:
         return
     if per_group == 0:
-        raise ShapeError(f"{c.op_def.name}: the filter takes 0 channels")
+        raise ShapeError(f"{c.op_def.name}: the filter has 0 input channels")
     if channels % per_group:
         raise ShapeError(f"{c.op_def.name}: {channels} input channels are no multiple of the filter's {per_group}")
     groups = channels // per_group
@@ -147,7 +147,7 @@ def _check_groups(c: InferenceContext, channels: Dim, per_group: Dim, out: Dim) 
 
 def conv2d_shape(c: InferenceContext) -> None:
     """Two spatial dimensions; the filter is ``[height, width, in, out]`` unless ``filter_format`` says otherwise."""
-    filter_layout = _FILTERS[c.attr("filter_format")] if _has(c, "filter_format") else "01IO"
+    filter_layout = _FILTERS[c.attr("filter_format")] if _has_attr(c, "filter_format") else "01IO"
     _conv(c, Layout.of(_data_format(c, "NHWC"), 2), filter_layout)
 
 
@@ -168,13 +168,13 @@ def conv_shape(c: InferenceContext) -> None:
     last = c.attr("data_format") == "CHANNELS_LAST"
     first = batch_dims + (0 if last else 1)
     layout = Layout(x.rank or 0, 0, -1 if last else batch_dims, tuple(range(first, first + spatial)))
-    strides = _numbers(c, "strides", spatial + 2)
-    dilations = _numbers(c, "dilations", spatial + 2) if c.attr("dilations") else (1,) * (spatial + 2)
+    strides = _int_list(c, "strides", spatial + 2)
+    dilations = _int_list(c, "dilations", spatial + 2) if c.attr("dilations") else (1,) * (spatial + 2)
     kernel = c.input(1)
     _check_groups(c, x[layout.channels], kernel[spatial], kernel[spatial + 1])
     offset = 1 if last else 2
     explicit = c.attr("padding") == "EXPLICIT"
-    paddings = _numbers(c, "explicit_paddings", 2 * spatial + 4) if explicit else (0,) * (2 * spatial + 4)
+    paddings = _int_list(c, "explicit_paddings", 2 * spatial + 4) if explicit else (0,) * (2 * spatial + 4)
     sizes = [
         windowed_output_size(
             x[at], kernel[i], strides[offset + i], c.attr("padding"), dilations[offset + i],
@@ -191,8 +191,8 @@ def depthwise_conv2d_shape(c: InferenceContext) -> None:
     """A filter ``[height, width, channels, multiplier]`` on each channel."""
     layout = Layout.of(_data_format(c, "NHWC"), 2)
     x, kernel = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 4)
-    strides = _numbers(c, "strides", 4)
-    dilations = _numbers(c, "dilations", 4) if c.attr("dilations") else (1,) * 4
+    strides = _int_list(c, "strides", 4)
+    dilations = _int_list(c, "dilations", 4) if c.attr("dilations") else (1,) * 4
     channels = c.merge_dim(x[layout.channels], kernel[2])
     sizes = _spatial_sizes(c, layout, x, [kernel[0], kernel[1]], strides, dilations)
     c.set_output(0, layout.shape(x[layout.batch], c.multiply(channels, kernel[3]), sizes))
@@ -212,7 +212,7 @@ def _pool(c: InferenceContext, layout: Layout, window: Sequence[Dim], strides: S
 def avg_pool_shape(c: InferenceContext) -> None:
     """Two spatial dimensions; window and strides are attributes."""
     layout = Layout.of(_data_format(c, "NHWC"), 2)
-    c.set_output(0, _pool(c, layout, _numbers(c, "ksize", 4), _numbers(c, "strides", 4)))
+    c.set_output(0, _pool(c, layout, _int_list(c, "ksize", 4), _int_list(c, "strides", 4)))
 
 
 max_pool_shape = avg_pool_shape
@@ -241,7 +241,7 @@ def avg_pool_grad_shape(c: InferenceContext) -> None:
 def pool3d_shape(c: InferenceContext) -> None:
     """Three spatial dimensions; window and strides are attributes."""
     layout = Layout.of(_data_format(c, "NDHWC"), 3)
-    c.set_output(0, _pool(c, layout, _numbers(c, "ksize", 5), _numbers(c, "strides", 5)))
+    c.set_output(0, _pool(c, layout, _int_list(c, "ksize", 5), _int_list(c, "strides", 5)))
 
 
 # Channels --------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def fused_batch_norm_shape(c: InferenceContext) -> None:
     axis = _channel_axis(name, len(x))
     channels = x[axis]
     training = c.attr("is_training")
-    exponential = _has(c, "exponential_avg_factor") and c.attr("exponential_avg_factor") != 1.0
+    exponential = _has_attr(c, "exponential_avg_factor") and c.attr("exponential_avg_factor") != 1.0
     for i in range(1, 5 if not training or exponential else 3):
         channels = c.merge_dim(channels, c.with_rank(c.input(i), 1)[0])
     c.set_output(0, c.replace_dim(x, axis, channels))

@@ -53,20 +53,21 @@ class FileAccess:
             The path contains a zero byte.
         """
         if "\0" in path:
-            raise InvalidArgumentError(f"{path!r} is no path: it holds a zero byte")
+            raise InvalidArgumentError(f"{path!r} is not a valid path: it contains a zero byte")
         if not self.is_limited:
             return path
         if self.folder is None:
             raise PermissionDeniedError(
-                f"{user or 'the graph'} may not touch the file '{path}': a graph that was loaded from a file or from "
+                f"{user or 'the graph'} may not access the file '{path}': a graph that was loaded from a file or from "
                 "bytes has no folder of its own",
                 hint=HINT,
             )
         real = os.path.realpath(path)
         if os.path.commonpath([real, self.folder]) != self.folder:
-            to = f", which is '{real}'" if real != os.path.abspath(path) else ""
+            target_text = f", which is '{real}'" if real != os.path.abspath(path) else ""
             raise PermissionDeniedError(
-                f"{user or 'the graph'} may not touch the file '{path}'{to}: it lies outside of the model's folder "
+                f"{user or 'the graph'} may not access the file '{path}'{target_text}: it lies outside of "
+                "the model's folder "
                 f"'{self.folder}'",
                 hint=HINT,
             )

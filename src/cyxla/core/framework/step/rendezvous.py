@@ -45,14 +45,14 @@ def parse_key(key: str) -> ParsedKey:
         The key does not have the form of `create_key`.
     """
     try:
-        source, incarnation, target, edge, place = key.split(";")
-        frame, iteration = place.split(":")
+        source, incarnation, target, edge, iteration_text = key.split(";")
+        frame, iteration = iteration_text.split(":")
         for name in (source, target):
             DeviceName.parse(name)
         return ParsedKey(source, int(incarnation, 16), target, edge, (int(frame), int(iteration)))
     except ValueError:  # an InvalidArgumentError is one
         raise InvalidArgumentError(
-            f"'{key}' is no key of a rendezvous", hint="source;incarnation;target;edge;frame:iteration"
+            f"'{key}' is not a valid rendezvous key", hint="source;incarnation;target;edge;frame:iteration"
         ) from None
 
 
@@ -83,7 +83,7 @@ class Rendezvous:
             if queue is None:
                 self._values.setdefault(key, deque()).append((value, is_dead))
                 return
-            receiver = _take(self._waiting, key, queue)
+            receiver = _pop_first(self._waiting, key, queue)
         receiver(None, value, is_dead)
 
     def recv_async(self, key: str, done: Received, cancellation: CancellationManager | None = None) -> None:
@@ -98,9 +98,9 @@ class Rendezvous:
         cancellation : CancellationManager, optional
             Manager whose cancellation ends the wait with `CancelledError`.
         """
-        self._ask(key, done, cancellation)
+        self._request(key, done, cancellation)
 
-    def _ask(self, key: str, done: Received, cancellation: CancellationManager | None) -> Received:
+    def _request(self, key: str, done: Received, cancellation: CancellationManager | None) -> Received:
         """Pass the next value to a receiver, queued if there is none yet; return the callback used."""
         receiver = done
         if cancellation is not None:
@@ -109,13 +109,13 @@ class Rendezvous:
             cancellation.register_callback(token, lambda: self._cancel(key, receiver))
         with self._lock:
             error, queue = self._error, self._values.get(key)
-            found = _take(self._values, key, queue) if error is None and queue else None
-            if error is None and found is None:
+            received = _pop_first(self._values, key, queue) if error is None and queue else None
+            if error is None and received is None:
                 self._waiting.setdefault(key, deque()).append(receiver)
-        if error is not None or found is not None:
-            receiver(error, *(found or (None, False)))
+        if error is not None or received is not None:
+            receiver(error, *(received or (None, False)))
         elif cancellation is not None and (cancellation.is_cancelling or cancellation.is_cancelled):
-            self._cancel(key, receiver)  # its callback may have run before there was anything to end
+            self._cancel(key, receiver)  # the callback may have run before the receiver was queued
         return receiver
 
     def recv(
@@ -133,18 +133,18 @@ class Rendezvous:
         OpError
             The rendezvous was aborted, or the wait was cancelled or exceeded `timeout` seconds.
         """
-        arrived: list[tuple[OpError | None, Any, bool]] = []
+        results: list[tuple[OpError | None, Any, bool]] = []
         event = Event()
 
         def receive(error: OpError | None, value: Any, is_dead: bool) -> None:
-            arrived.append((error, value, is_dead))
+            results.append((error, value, is_dead))
             event.set()
 
-        receiver = self._ask(key, receive, cancellation)
+        receiver = self._request(key, receive, cancellation)
         if not event.wait(timeout) and self._forget(key, receiver):
-            receiver(DeadlineExceededError(f"no value came within {timeout} s for {key}"), None, False)
+            receiver(DeadlineExceededError(f"no value arrived within {timeout} s for {key}"), None, False)
         event.wait()
-        error, value, is_dead = arrived[0]
+        error, value, is_dead = results[0]
         if error is not None:
             raise error
         return value, is_dead
@@ -181,7 +181,7 @@ class Rendezvous:
             return True
 
 
-def _take(table: dict[str, deque[Any]], key: str, queue: deque[Any]) -> Any:
+def _pop_first(table: dict[str, deque[Any]], key: str, queue: deque[Any]) -> Any:
     """Pop the first item of a queue; empty queues are removed from the table."""
     first = queue.popleft()
     if not queue:

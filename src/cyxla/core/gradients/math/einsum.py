@@ -28,32 +28,32 @@ def einsum_grad(op: Any, dz: Tensor) -> list[Tensor]:
 
 
 def _operand_grad(op: Any, dz: Tensor, labels: list[str], output: str, k: int) -> Tensor:
-    own_labels, others = labels[k], labels[:k] + labels[k + 1 :]
+    own_labels, other_labels = labels[k], labels[:k] + labels[k + 1 :]
     x = op.inputs[k]
-    known = set("".join((output, *others))) - {"."}
+    available = set("".join((output, *other_labels))) - {"."}
     letters = "".join(dict.fromkeys(own_labels.replace(_DOTS, "")))
-    kept = "".join(label for label in letters if label in known)
+    summed_labels = "".join(label for label in letters if label in available)
     dots = _DOTS if _DOTS in output else ""
     factors = [conj(t) for i, t in enumerate(op.inputs) if i != k]
     grad = (
         dz
-        if not others and output == dots + kept
-        else _einsum(f"{','.join([output, *others])}->{dots}{kept}", dz, *factors)
+        if not other_labels and output == dots + summed_labels
+        else _einsum(f"{','.join([output, *other_labels])}->{dots}{summed_labels}", dz, *factors)
     )
     if dots:
-        grad = _sum_broadcast(grad, x, own_labels, len(kept))
+        grad = _sum_broadcast(grad, x, own_labels, len(summed_labels))
         dots = _DOTS if _DOTS in own_labels else ""
-    return _restore_labels(grad, x, dots + kept, own_labels)
+    return _restore_labels(grad, x, dots + summed_labels, own_labels)
 
 
-def _sum_broadcast(grad: Tensor, x: Tensor, own_labels: str, named: int) -> Tensor:
+def _sum_broadcast(grad: Tensor, x: Tensor, own_labels: str, num_labels: int) -> Tensor:
     """Sum over the dimensions that the leading ``...`` broadcast."""
-    have = apply_op("Shape", grad)
-    inner = apply_op("StridedSlice", have, [-named], [0], [1], end_mask=1) if named else []
-    outer = apply_op("StridedSlice", have, [0], [-named], [1], begin_mask=1) if named else have
-    own: Any = _dots_shape(x, own_labels) if _DOTS in own_labels else apply_op("Slice", have, [0], [0])
-    axes, _ = apply_op("BroadcastGradientArgs", own, outer)
-    target = apply_op("ConcatV2", [own, inner], 0) if named else own
+    shape = apply_op("Shape", grad)
+    inner = apply_op("StridedSlice", shape, [-num_labels], [0], [1], end_mask=1) if num_labels else []
+    outer = apply_op("StridedSlice", shape, [0], [-num_labels], [1], begin_mask=1) if num_labels else shape
+    own_dots: Any = _dots_shape(x, own_labels) if _DOTS in own_labels else apply_op("Slice", shape, [0], [0])
+    axes, _ = apply_op("BroadcastGradientArgs", own_dots, outer)
+    target = apply_op("ConcatV2", [own_dots, inner], 0) if num_labels else own_dots
     return apply_op("Reshape", apply_op("Sum", grad, axes), target)
 
 
@@ -63,24 +63,30 @@ def _dots_shape(x: Tensor, own_labels: str) -> Tensor:
     return apply_op("StridedSlice", shape, [before], [-after], [1], end_mask=0 if after else 1)
 
 
-def _restore_labels(grad: Tensor, x: Tensor, have: str, own_labels: str) -> Tensor:
+def _restore_labels(grad: Tensor, x: Tensor, current_labels: str, own_labels: str) -> Tensor:
     """Restore summed and repeated labels one by one, then transpose to the operand's order."""
     result, unused = "", iter(c for c in _LETTERS if c not in own_labels)
     for label in own_labels.replace(_DOTS, "."):
         if label == ".":
             result += _DOTS
         elif label not in result:
-            if label not in have:
-                grad, have = _einsum(f"{have},{label}->{have}{label}", grad, _ones(x, own_labels, label)), have + label
+            if label not in current_labels:
+                grad, current_labels = (
+                    _einsum(f"{current_labels},{label}->{current_labels}{label}", grad, _ones(x, own_labels, label)),
+                    current_labels + label,
+                )
             result += label
         else:
             duplicate = next(unused, None)
             if duplicate is None:
                 raise UnimplementedError(f"the gradient of an equation with all letters, as {own_labels!r}")
             diagonal = apply_op("MatrixDiag", _ones(x, own_labels, label))
-            grad, have = _einsum(f"{have},{label}{duplicate}->{have}{duplicate}", grad, diagonal), have + duplicate
+            grad, current_labels = (
+                _einsum(f"{current_labels},{label}{duplicate}->{current_labels}{duplicate}", grad, diagonal),
+                current_labels + duplicate,
+            )
             result += duplicate
-    return grad if have == result else _einsum(f"{have}->{result}", grad)
+    return grad if current_labels == result else _einsum(f"{current_labels}->{result}", grad)
 
 
 def _ones(x: Tensor, own_labels: str, label: str) -> Tensor:

@@ -52,8 +52,8 @@ def cholesky_grad(op: Any, dl: Tensor) -> Tensor:
     diagonal = apply_op("MatrixDiagPart", inner)
     middle = apply_op("MatrixSetDiag", _band(inner, -1, 0), diagonal * 0.5)
     left = apply_op("MatrixTriangularSolve", low, middle, adjoint=True)
-    both = _adjoint(apply_op("MatrixTriangularSolve", low, _adjoint(left), adjoint=True))
-    return (both + _adjoint(both)) * 0.5
+    symmetric = _adjoint(apply_op("MatrixTriangularSolve", low, _adjoint(left), adjoint=True))
+    return (symmetric + _adjoint(symmetric)) * 0.5
 
 
 @gradient("MatrixInverse")
@@ -126,9 +126,9 @@ def eigh_grad(op: Any, de: Tensor, dv: Tensor) -> Tensor:
         divisor = apply_op("SelectV2", distinct, gaps, apply_op("OnesLike", gaps))
         inverse_gaps = apply_op("SelectV2", distinct, apply_op("OnesLike", gaps) / divisor, zero)
         inner = _diagonal(de) + inverse_gaps * _product(v, dv, adj_a=True)
-    full = _product(v, _product(inner, v, adj_b=True))
-    both = _band(full + _adjoint(full), -1, 0)
-    return apply_op("MatrixSetDiag", both, apply_op("MatrixDiagPart", both) * 0.5)
+    dense = _product(v, _product(inner, v, adj_b=True))
+    symmetric = _band(dense + _adjoint(dense), -1, 0)
+    return apply_op("MatrixSetDiag", symmetric, apply_op("MatrixDiagPart", symmetric) * 0.5)
 
 
 # Tridiagonal matrices -------------------------------------------------------------------------------------------------
@@ -196,8 +196,8 @@ def _check_svd(op: Any, x: Tensor) -> None:
             "gradients through the singular vectors of complex matrices, which are fixed up to a phase only",
             hint="differentiate through the singular values alone",
         )
-    sides = x.shape.dims[-2:] if x.shape.dims is not None else (None, None)
-    if op.attr("full_matrices") and (None in sides or sides[0] != sides[1]):
+    matrix_dims = x.shape.dims[-2:] if x.shape.dims is not None else (None, None)
+    if op.attr("full_matrices") and (None in matrix_dims or matrix_dims[0] != matrix_dims[1]):
         raise UnimplementedError(
             f"gradients through full_matrices=True of a matrix {x.shape}: what completes the bases is arbitrary",
             hint="use full_matrices=False",
@@ -220,8 +220,8 @@ def _svd_vectors(s: Tensor, u: Tensor, v: Tensor, ds: Any, du: Any, dv: Any) -> 
         skew = _product(v, dv, adj_a=True)
         inner = inner + column * inverse_gaps * (skew - _adjoint(skew))
         rest = apply_op("DivNoNan", dv - _product(v, _product(v, dv, adj_a=True)), row)
-        more = _product(u, rest, adj_b=True)
-        outside = more if outside is None else outside + more
+        correction = _product(u, rest, adj_b=True)
+        outside = correction if outside is None else outside + correction
     return _product(u, _product(inner, v, adj_b=True)) + outside
 
 
@@ -234,10 +234,10 @@ def lu_grad(op: Any, dlu: Tensor, _: Any) -> Tensor:
     above = _product(_band(dlu, 0, -1), _band(lu, 0, -1), adj_b=True)
     middle = below - _band(below, 0, -1) + _band(above, 0, -1)
     left = apply_op("MatrixTriangularSolve", low, middle, adjoint=True)
-    both = _adjoint(apply_op("MatrixTriangularSolve", _band(lu, 0, -1), _adjoint(left), lower=False))
+    solved = _adjoint(apply_op("MatrixTriangularSolve", _band(lu, 0, -1), _adjoint(left), lower=False))
     size = apply_op("StridedSlice", apply_op("Shape", lu), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
     one, zero = (apply_op("Cast", n, DstT=lu.dtype) for n in (1.0, 0.0))
-    return _product(apply_op("OneHot", order, size, one, zero), both, adj_a=True)
+    return _product(apply_op("OneHot", order, size, one, zero), solved, adj_a=True)
 
 
 @gradient("MatrixExponential", "MatrixLogarithm", "MatrixSquareRoot")

@@ -109,10 +109,10 @@ def clip_by_value_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     below, above = apply_op("Less", x, low), apply_op("Greater", x, high)
     inside = apply_op("LogicalNot", apply_op("LogicalOr", below, above))
 
-    def part(where: Tensor, like: Tensor) -> Tensor:
-        return unbroadcast(like, op.outputs[0], apply_op("SelectV2", where, dz, zeros), None)[0]
+    def masked_sum(mask: Tensor, like: Tensor) -> Tensor:
+        return unbroadcast(like, op.outputs[0], apply_op("SelectV2", mask, dz, zeros), None)[0]
 
-    return part(inside, x), part(below, low), part(above, high)
+    return masked_sum(inside, x), masked_sum(below, low), masked_sum(above, high)
 
 
 @gradient("NthElement")

@@ -14,7 +14,7 @@ def _normalise_axes(axes: Any, rank: Any) -> Any:
     return apply_op("FloorMod", apply_op("Cast", axes, DstT="int32") + rank, apply_op("Maximum", rank, 1))
 
 
-def _kept_shape(op: Any) -> Any:
+def _shape_with_ones(op: Any) -> Any:
     """Return the input's shape with reduced dimensions set to 1."""
     x, axes = op.inputs
     shape, rank = apply_op("Shape", x), apply_op("Rank", x)
@@ -26,7 +26,7 @@ def _kept_shape(op: Any) -> Any:
 
 def _keep_dims(op: Any, value: Tensor) -> Tensor:
     """Reshape a reduction's result to the rank of the input, for broadcasting."""
-    return value if op.attr("keep_dims") else apply_op("Reshape", value, _kept_shape(op))
+    return value if op.attr("keep_dims") else apply_op("Reshape", value, _shape_with_ones(op))
 
 
 def _broadcast_to_input(op: Any, value: Tensor) -> Tensor:
@@ -62,18 +62,18 @@ def prod_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
     x, axes = op.inputs
     rank = apply_op("Rank", x)
     reduced = _normalise_axes(apply_op("Reshape", axes, [-1]), rank)
-    kept = apply_op("ListDiff", apply_op("Range", 0, rank, 1), reduced)[0]
-    perm = apply_op("ConcatV2", [reduced, kept], 0)
+    kept_axes = apply_op("ListDiff", apply_op("Range", 0, rank, 1), reduced)[0]
+    perm = apply_op("ConcatV2", [reduced, kept_axes], 0)
     shape = apply_op("Shape", x)
     rows = apply_op("Prod", apply_op("GatherV2", shape, reduced, 0), [0])
-    columns = apply_op("Prod", apply_op("GatherV2", shape, kept, 0), [0])
+    columns = apply_op("Prod", apply_op("GatherV2", shape, kept_axes, 0), [0])
     transposed = apply_op("Transpose", x, perm)
     flat = apply_op("Reshape", transposed, [rows, columns])
     before = apply_op("Cumprod", flat, 0, exclusive=True)
     after = apply_op("Cumprod", flat, 0, exclusive=True, reverse=True)
-    others = apply_op("Reshape", conj(before) * conj(after), apply_op("Shape", transposed))
-    back = apply_op("Transpose", others, apply_op("InvertPermutation", perm))
-    return apply_op("Reshape", back * _keep_dims(op, dy), shape), None
+    other_products = apply_op("Reshape", conj(before) * conj(after), apply_op("Shape", transposed))
+    grads = apply_op("Transpose", other_products, apply_op("InvertPermutation", perm))
+    return apply_op("Reshape", grads * _keep_dims(op, dy), shape), None
 
 
 @gradient("EuclideanNorm")

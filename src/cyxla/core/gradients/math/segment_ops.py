@@ -18,8 +18,8 @@ def _rows_or_zeros(of: Tensor, ids: Tensor) -> Tensor:
     zero = apply_op("ZerosLike", ids)
     rows = _rows(of, apply_op("Maximum", ids, zero))
     valid = apply_op("GreaterEqual", ids, zero)
-    missing = apply_op("Sub", apply_op("Rank", rows), apply_op("Rank", ids))
-    ones = apply_op("Fill", apply_op("ExpandDims", missing, 0), 1)
+    extra_dims = apply_op("Sub", apply_op("Rank", rows), apply_op("Rank", ids))
+    ones = apply_op("Fill", apply_op("ExpandDims", extra_dims, 0), 1)
     shape = apply_op("ConcatV2", [apply_op("Shape", ids), ones], 0)
     return apply_op("SelectV2", apply_op("Reshape", valid, shape), rows, apply_op("ZerosLike", rows))
 
@@ -96,11 +96,11 @@ def _product_grad(data: Tensor, ids: Tensor, count: Tensor, dy: Tensor) -> Tenso
     zeros = apply_op("UnsortedSegmentSum", apply_op("Cast", is_zero, DstT="int32"), ids, count)
     nonzero = apply_op("SelectV2", is_zero, apply_op("OnesLike", data), data)
     product = apply_op("UnsortedSegmentProd", nonzero, ids, count)  # of nonzero rows
-    whole, zeros = _rows_or_zeros(dy * conj(product), ids), _rows_or_zeros(zeros, ids)
+    grad_rows, zeros = _rows_or_zeros(dy * conj(product), ids), _rows_or_zeros(zeros, ids)
     zeros_like = apply_op("ZerosLike", data)
-    product_of_others = apply_op("SelectV2", apply_op("Equal", zeros, 0), whole / conj(nonzero), zeros_like)
+    product_of_others = apply_op("SelectV2", apply_op("Equal", zeros, 0), grad_rows / conj(nonzero), zeros_like)
     single_zero = apply_op("LogicalAnd", is_zero, apply_op("Equal", zeros, 1))
-    return apply_op("SelectV2", single_zero, whole, product_of_others)
+    return apply_op("SelectV2", single_zero, grad_rows, product_of_others)
 
 
 @gradient("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")

@@ -42,8 +42,8 @@ def _register(rank: int, suffix: str) -> None:
     def _real_gradient(dy: Tensor, lengths: Tensor, rank: int, dtype: Any) -> Tensor:
         """Return the real part of the full transform of a half spectrum padded with zeros."""
         rest = apply_op("Sub", lengths, _sizes(dy, rank))
-        full = _pad_end(dy, rest, rank)
-        return apply_op("Real", apply_op(backward, full) * _count(full, rank), Tout=dtype)
+        padded = _pad_end(dy, rest, rank)
+        return apply_op("Real", apply_op(backward, padded) * _count(padded, rank), Tout=dtype)
 
     def _half_gradient(dy: Tensor, lengths: Tensor, rank: int, x: Tensor) -> Tensor:
         """Divide the half spectrum by the count, weighting elements that have a mirror image by two."""
@@ -63,8 +63,8 @@ def _mirror_weights(length: Tensor) -> Tensor:
 def _pad_end(x: Tensor, rest: Tensor, rank: int) -> Tensor:
     """Pad the last dimensions with zeros up to the given sizes."""
     rest = apply_op("Maximum", rest, 0)
-    kept = apply_op("Fill", apply_op("ExpandDims", apply_op("Sub", apply_op("Rank", x), rank), 0), 0)
-    after = apply_op("ConcatV2", [kept, rest], 0)
+    unpadded = apply_op("Fill", apply_op("ExpandDims", apply_op("Sub", apply_op("Rank", x), rank), 0), 0)
+    after = apply_op("ConcatV2", [unpadded, rest], 0)
     return apply_op("Pad", x, apply_op("Pack", [apply_op("ZerosLike", after), after], axis=1))
 
 
@@ -124,11 +124,11 @@ def ifftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
 def rfftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     """Return the real part of the inverse transform of the zero-padded half, times the number of elements."""
     x, lengths, axes = op.inputs
-    missing = _last_length(lengths) - apply_op("FloorDiv", _last_length(lengths), 2) - 1
-    rest = apply_op("SelectV2", _is_last_axis(axes, dy), missing, 0)
-    whole = apply_op("Pad", dy, apply_op("Pack", [apply_op("ZerosLike", rest), rest], axis=1))
-    full = apply_op("IFFTND", whole, lengths, axes) * _total(lengths, dy)
-    return _padded(apply_op("Real", full, Tout=x.dtype), x), None, None
+    num_mirrored = _last_length(lengths) - apply_op("FloorDiv", _last_length(lengths), 2) - 1
+    rest = apply_op("SelectV2", _is_last_axis(axes, dy), num_mirrored, 0)
+    padded = apply_op("Pad", dy, apply_op("Pack", [apply_op("ZerosLike", rest), rest], axis=1))
+    transformed = apply_op("IFFTND", padded, lengths, axes) * _total(lengths, dy)
+    return _padded(apply_op("Real", transformed, Tout=x.dtype), x), None, None
 
 
 @gradient("IRFFTND")

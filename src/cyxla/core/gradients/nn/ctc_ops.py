@@ -12,8 +12,6 @@ from cyxla.core.gradients.common import Tensor
 @gradient("CTCLoss")
 def ctc_loss_grad(op: Any, dloss: Tensor, _: Any) -> tuple[Tensor, None, None, None]:
     """Scale the second output, which is itself not differentiable."""
-    dlogits = apply_op(
-        "PreventGradient", op.outputs[1], message="slopes of CTCLoss are known of first order only; use StopGradient"
-    )
+    dlogits = apply_op("PreventGradient", op.outputs[1], message="CTCLoss has no second derivative; use StopGradient")
     weight = apply_op("ExpandDims", apply_op("ExpandDims", dloss, 0), -1)
     return dlogits * weight, None, None, None

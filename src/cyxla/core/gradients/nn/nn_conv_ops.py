@@ -60,11 +60,11 @@ def conv_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
     """Use the ops for two or three spatial dimensions, with batch dimensions flattened."""
     x, w = op.inputs
     spatial = len(w.shape) - 2
-    form = ("Conv2DBackpropInput", "Conv2DBackpropFilter") if spatial == 2 else _CONV_3D
+    backprop_ops = ("Conv2DBackpropInput", "Conv2DBackpropFilter") if spatial == 2 else _CONV_3D
     flat, flat_dy = (_flatten_batch(t, op.attr("batch_dims"), spatial) for t in (x, dy))
     geometry = _conv_geometry(op, spatial)
-    dx = apply_op(form[0], apply_op("Shape", flat), w, flat_dy, **geometry)
-    return reshape_like(dx, x), apply_op(form[1], flat, apply_op("Shape", w), flat_dy, **geometry)
+    dx = apply_op(backprop_ops[0], apply_op("Shape", flat), w, flat_dy, **geometry)
+    return reshape_like(dx, x), apply_op(backprop_ops[1], flat, apply_op("Shape", w), flat_dy, **geometry)
 
 
 _CONV_3D = ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
@@ -108,8 +108,8 @@ def dilation_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
     sums = apply_op("Reshape", patches, sizes) + apply_op("Reshape", w, [height * width, channels])
     sums = apply_op("SelectV2", apply_op("Greater", inside, 0.0), sums, apply_op("Cast", -inf, DstT=x.dtype))
     one, zero = (apply_op("Cast", n, DstT=x.dtype) for n in (1.0, 0.0))
-    chosen = apply_op("OneHot", apply_op("ArgMax", sums, 3), height * width, one, zero, axis=3) * inside
-    grads = chosen * apply_op("ExpandDims", dy, 3)
+    selected = apply_op("OneHot", apply_op("ArgMax", sums, 3), height * width, one, zero, axis=3) * inside
+    grads = selected * apply_op("ExpandDims", dy, 3)
     dw = apply_op("Reshape", apply_op("Sum", grads, [0, 1, 2]), [height, width, channels])
     return patches_gradient(patches.node, apply_op("Reshape", grads, apply_op("Shape", patches))), dw
 

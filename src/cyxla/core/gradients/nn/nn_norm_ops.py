@@ -22,11 +22,11 @@ def batch_norm_grad(op: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Te
     training = op.attr("is_training")
     if training:
         mean, variance = op.outputs[3], op.outputs[4]
-    more = (op.outputs[5],) if op.op == "FusedBatchNormV3" else ()
+    extra_inputs = (op.outputs[5],) if op.op == "FusedBatchNormV3" else ()
     attrs = {name: op.attr(name) for name in ("epsilon", "data_format")}
     backward = _BACKWARD[op.op]
-    found = apply_op(backward, dy, x, scale, mean, variance, *more, is_training=training, **attrs)
-    return found[0], found[1], found[2], None, None
+    grads = apply_op(backward, dy, x, scale, mean, variance, *extra_inputs, is_training=training, **attrs)
+    return grads[0], grads[1], grads[2], None, None
 
 
 # Second derivatives ---------------------------------------------------------------------------------------------------
@@ -36,11 +36,11 @@ class _Channels:
     def __init__(self, data_format: str) -> None:
         channel = data_format.index("C")
         self.axes = [d for d in range(len(data_format)) if d != channel]
-        self._spread = [-1 if d == channel else 1 for d in range(len(data_format))]
+        self._broadcast_dims = [-1 if d == channel else 1 for d in range(len(data_format))]
 
     def broadcast(self, vector: Tensor) -> Tensor:
         """Reshape a vector of channels to broadcast over the batch."""
-        return apply_op("Reshape", vector, self._spread)
+        return apply_op("Reshape", vector, self._broadcast_dims)
 
     def sum(self, x: Tensor) -> Tensor:
         """Sum over all dimensions except the channels."""
@@ -64,8 +64,8 @@ def batch_norm_grad_grad(op: Any, g: Tensor, g_scale: Tensor, g_offset: Tensor, 
     r = of.broadcast(apply_op("Rsqrt", variance + op.attr("epsilon")))
     n = (wide - of.broadcast(mean)) * r
     a, b, gamma = of.broadcast(g_scale), of.broadcast(g_offset), of.broadcast(scale)
-    form = _training_gradients if op.attr("is_training") else _inference_gradients
-    to_dy, to_x, to_scale = form(of, u, g, n, r, gamma, a)
+    gradients_of = _training_gradients if op.attr("is_training") else _inference_gradients
+    to_dy, to_x, to_scale = gradients_of(of, u, g, n, r, gamma, a)
     grads = [cast_like(to_dy + b, dy), cast_like(to_x, x), to_scale]
     return grads + [None] * (len(op.inputs) - 3)
 

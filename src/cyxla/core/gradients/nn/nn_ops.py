@@ -52,7 +52,7 @@ def approximate_top_k_grad(op: Any, dy: Tensor, _: Any) -> Tensor:
     if axis == rank - 1:
         return _scatter_to_indices(x, indices, dy)
     order = list(range(rank))
-    order[axis], order[-1] = order[-1], order[axis]  # an involution
+    order[axis], order[-1] = order[-1], order[axis]  # its own inverse
     x, indices, dy = (apply_op("Transpose", t, order) for t in (x, indices, dy))
     return apply_op("Transpose", _scatter_to_indices(x, indices, dy), order)
 

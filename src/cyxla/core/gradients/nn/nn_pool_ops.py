@@ -11,8 +11,8 @@ from cyxla.core.gradients.common import Tensor
 _ATTRS = ("ksize", "strides", "padding", "data_format")
 
 
-def _geometry(op: Any, *more: str) -> dict[str, Any]:
-    return {name: op.attr(name) for name in (*_ATTRS, *more)}
+def _geometry(op: Any, *extra_attrs: str) -> dict[str, Any]:
+    return {name: op.attr(name) for name in (*_ATTRS, *extra_attrs)}
 
 
 def _zeros(x: Tensor) -> Tensor:
@@ -33,10 +33,10 @@ _register_mean("AvgPool", "AvgPoolGrad")
 _register_mean("AvgPool3D", "AvgPool3DGrad")
 
 
-def _register_max(forward: str, backward: str, twice: str, *more: str) -> None:
+def _register_max(forward: str, backward: str, twice: str, *extra_attrs: str) -> None:
     @gradient(forward)
     def of_max(op: Any, dy: Tensor) -> Tensor:
-        return apply_op(backward, op.inputs[0], op.outputs[0], dy, **_geometry(op, *more))
+        return apply_op(backward, op.inputs[0], op.outputs[0], dy, **_geometry(op, *extra_attrs))
 
     @gradient(backward)
     def of_its_gradient(op: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:

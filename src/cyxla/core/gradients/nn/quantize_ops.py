@@ -20,8 +20,8 @@ def fake_quant_args_grad(op: Any, dy: Tensor) -> Tensor:
 def fake_quant_vars_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Pass the gradient within the range; the bounds get the gradient of values beyond them."""
     attrs = {name: op.attr(name) for name in ("num_bits", "narrow_range")}
-    found: tuple[Tensor, Tensor, Tensor] = apply_op(op.op + "Gradient", dy, *op.inputs, **attrs)
-    return found
+    grads: tuple[Tensor, Tensor, Tensor] = apply_op(op.op + "Gradient", dy, *op.inputs, **attrs)
+    return grads
 
 
 @gradient("FakeQuantWithMinMaxArgsGradient")

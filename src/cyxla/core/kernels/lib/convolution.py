@@ -58,9 +58,9 @@ def gradient_of_kernel(x: Array, grad: Array, windows: Windows, groups: int = 1)
     results, inputs = grad.shape[-1], x.shape[-1] // groups
     kernel = np.zeros((*windows.kernel, inputs, results), wide)
     for tap, at in windows.taps():
-        seen = _split_channels(padded[at], groups)
-        found = [_as_matrix(seen[..., g, :]).T @ _as_matrix(parts[..., g, :]) for g in range(groups)]
-        kernel[tap] = np.concatenate(found, axis=1)
+        window = _split_channels(padded[at], groups)
+        products = [_as_matrix(window[..., g, :]).T @ _as_matrix(parts[..., g, :]) for g in range(groups)]
+        kernel[tap] = np.concatenate(products, axis=1)
     return kernel.astype(x.dtype, copy=False)
 
 

@@ -35,12 +35,12 @@ def contract(equation: str, operands: Sequence[Array]) -> Array:
     wide = wide_type(dtype)
     try:
         with np.errstate(all="ignore"):
-            found = np.einsum(
+            contracted = np.einsum(
                 f"{','.join(inputs)}->{once}", *(x.astype(wide, copy=False) for x in operands), optimize=True
             )
     except ValueError as error:
         raise ShapeError(f"the operands do not fit {equation!r}: {error}") from None
-    result = np.asarray(found).astype(dtype, copy=False)
+    result = np.asarray(contracted).astype(dtype, copy=False)
     return result if once == output else _on_diagonals(result, once, output)
 
 
@@ -60,18 +60,18 @@ def _on_diagonals(values: Array, once: str, output: str) -> Array:
     rest = values.shape[len(head) : values.ndim - len(tail)]
     before, _, after = output.partition("...")
     shape = [*(sizes[c] for c in before), *(rest if dots else ()), *(sizes[c] for c in after)]
-    full = np.zeros(shape, values.dtype)
-    np.einsum(f"{output}->{once}", full)[...] = values  # a view of the diagonals
-    return full
+    result = np.zeros(shape, values.dtype)
+    np.einsum(f"{output}->{once}", result)[...] = values  # a view of the diagonals
+    return result
 
 
 def _check_operand(labels: str, x: Array, sizes: dict[str, int], equation: str) -> None:
-    named = labels.replace("...", "")
-    if len(named) > x.ndim or ("..." not in labels and len(named) != x.ndim):
+    letters = labels.replace("...", "")
+    if len(letters) > x.ndim or ("..." not in labels and len(letters) != x.ndim):
         raise ShapeError(f"the labels {labels!r} of {equation!r} do not fit an operand of rank {x.ndim}")
     before = labels.split("...")[0]
-    after = named[len(before) :]
-    where = [*enumerate(before), *((x.ndim - len(after) + k, label) for k, label in enumerate(after))]
-    for d, label in where:
+    after = letters[len(before) :]
+    labelled_dims = [*enumerate(before), *((x.ndim - len(after) + k, label) for k, label in enumerate(after))]
+    for d, label in labelled_dims:
         if sizes.setdefault(label, x.shape[d]) != x.shape[d]:
             raise ShapeError(f"the label {label!r} of {equation!r} is {sizes[label]} and {x.shape[d]} at once")

@@ -28,8 +28,8 @@ def unary(name: str | Sequence[str], function: Unary, types: Sequence[DataType] 
     @wraps(function)
     def kernel(x: Array) -> Any:
         wide = wide_type(x.dtype)
-        found = function(x if wide is x.dtype else x.astype(wide))
-        return found if found.dtype is x.dtype else found.astype(x.dtype)
+        computed = function(x if wide is x.dtype else x.astype(wide))
+        return computed if computed.dtype is x.dtype else computed.astype(x.dtype)
 
     array_kernel(name, kernel, types=None if types is None else {"T": types})
 
@@ -54,9 +54,9 @@ def binary(
         if x.shape != y.shape:
             check_same_shape(x, y) if same_shape else check_broadcast(x, y)
         wide = wide_type(x.dtype)
-        found = function(x, y) if wide is x.dtype else function(x.astype(wide), y.astype(wide))
+        computed = function(x, y) if wide is x.dtype else function(x.astype(wide), y.astype(wide))
         dtype = x.dtype if result is None else result
-        return found if found.dtype == dtype else found.astype(dtype)
+        return computed if computed.dtype == dtype else computed.astype(dtype)
 
     array_kernel(name, kernel, types=None if types is None else {"T": types})
 
@@ -91,6 +91,6 @@ def log1p(x: Array) -> Array:
     if x.dtype.kind != "c":
         return np.asarray(np.log1p(x))
     shifted = 1 + x
-    plain = np.log(shifted)
-    corrected = x * (plain / (shifted - 1))
-    return np.asarray(np.where(shifted == 1, x, np.where(np.isfinite(corrected), corrected, plain)))
+    log_shifted = np.log(shifted)
+    corrected = x * (log_shifted / (shifted - 1))
+    return np.asarray(np.where(shifted == 1, x, np.where(np.isfinite(corrected), corrected, log_shifted)))

@@ -52,16 +52,16 @@ def apply_fused_ops(
     """
     if not fused_ops:
         raise InvalidArgumentError("fused_ops is empty", hint="use the op that is not fused")
-    x, left = result.astype(wide_type(result.dtype), copy=False), list(args)
+    x, remaining = result.astype(wide_type(result.dtype), copy=False), list(args)
     with np.errstate(all="ignore"):
         for name in fused_ops:
             count = _EXTRA_INPUTS.get(name, 0)
-            if len(left) < count:
+            if len(remaining) < count:
                 raise InvalidArgumentError(f"{list(fused_ops)} takes more inputs than the {len(args)} given")
-            extra, left = [a.astype(x.dtype, copy=False) for a in left[:count]], left[count:]
+            extra, remaining = [a.astype(x.dtype, copy=False) for a in remaining[:count]], remaining[count:]
             x = _apply(name, x, extra, epsilon, leakyrelu_alpha)
-    if left:
-        raise InvalidArgumentError(f"{list(fused_ops)} leaves {len(left)} of {len(args)} further inputs over")
+    if remaining:
+        raise InvalidArgumentError(f"{list(fused_ops)} leaves {len(remaining)} of {len(args)} further inputs over")
     return np.asarray(x).astype(result.dtype, copy=False)
 
 

@@ -36,9 +36,9 @@ def _by_region(a: Array, x: Array, finish: Any, at_zero: float) -> Array:
     valid = (x >= 0) & (a > 0)
     result[valid & (x == 0)] = at_zero
     low = valid & (x > 0) & ((x <= 1) | (x <= a))
-    for where, method in ((low, _power_series), (valid & (x > 0) & ~low, _continued_fraction)):
-        if where.any():
-            result[where] = finish(a[where], x[where], method(a[where], x[where]))
+    for region, method in ((low, _power_series), (valid & (x > 0) & ~low, _continued_fraction)):
+        if region.any():
+            result[region] = finish(a[region], x[region], method(a[region], x[region]))
     return result
 
 

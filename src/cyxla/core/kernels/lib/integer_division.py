@@ -52,5 +52,5 @@ def floor_mod(x: Array, y: Array) -> Array:
     check_divisor(y)
     if is_integer(x.dtype):
         return np.asarray(np.mod(x, y))
-    left = np.fmod(x, y)
-    return np.asarray(np.where((left != 0) & ((left < 0) != (y < 0)), left + y, left))
+    remainder = np.fmod(x, y)
+    return np.asarray(np.where((remainder != 0) & ((remainder < 0) != (y < 0)), remainder + y, remainder))

@@ -39,15 +39,15 @@ class NmsOptions:
     sigma: float = 0.0
 
 
-def _intersection_over_union(boxes: Array, k: int, others: Array) -> Array:
+def _intersection_over_union(boxes: Array, k: int, candidates: Array) -> Array:
     """Return the intersection over union of box k with others; 0 for boxes without area."""
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
-    sides = np.maximum(np.minimum(high[k], high[others]) - np.maximum(low[k], low[others]), 0)
+    overlap = np.maximum(np.minimum(high[k], high[candidates]) - np.maximum(low[k], low[candidates]), 0)
     areas = (high - low).prod(axis=1)
-    shared = sides.prod(axis=1)
+    intersection = overlap.prod(axis=1)
     with np.errstate(all="ignore"):
-        ratio = shared / (areas[k] + areas[others] - shared)
-    return np.where((areas[k] <= 0) | (areas[others] <= 0), 0, ratio)
+        ratio = intersection / (areas[k] + areas[candidates] - intersection)
+    return np.where((areas[k] <= 0) | (areas[candidates] <= 0), 0, ratio)
 
 
 def select_boxes(boxes: Array, scores: Array, options: NmsOptions) -> tuple[list[int], list[float]]:
@@ -56,21 +56,21 @@ def select_boxes(boxes: Array, scores: Array, options: NmsOptions) -> tuple[list
     # (negated score, index, score, number of selected boxes that have lowered it)
     queue = [(-s, k, s, 0) for k, s in enumerate(scores.astype(np.float32).tolist()) if s > options.score_threshold]
     heapq.heapify(queue)
-    chosen: list[int] = []
-    kept: list[float] = []
-    while queue and len(chosen) < options.max_boxes:
-        _, k, score, seen = heapq.heappop(queue)
-        lowered, dropped = _suppress(
-            _intersection_over_union(wide, k, np.array(chosen[seen:], np.intp)), score, options
+    selected: list[int] = []
+    selected_scores: list[float] = []
+    while queue and len(selected) < options.max_boxes:
+        _, k, score, num_compared = heapq.heappop(queue)
+        lowered, is_suppressed = _suppress(
+            _intersection_over_union(wide, k, np.array(selected[num_compared:], np.intp)), score, options
         )
-        if dropped:
+        if is_suppressed:
             continue
         if lowered == score:
-            chosen.append(k)
-            kept.append(score)
+            selected.append(k)
+            selected_scores.append(score)
         elif lowered > options.score_threshold:
-            heapq.heappush(queue, (-lowered, k, lowered, len(chosen)))
-    return chosen, kept
+            heapq.heappush(queue, (-lowered, k, lowered, len(selected)))
+    return selected, selected_scores
 
 
 def _suppress(overlaps: Array, score: float, options: NmsOptions) -> tuple[float, bool]:

@@ -161,8 +161,8 @@ def truncated_normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Arr
     filled = np.zeros(groups, dtype=np.intp)
     todo, round_ = np.arange(groups), 0
     while todo.size:
-        drawn = draw(generator.blocks_at(start[todo] + np.uint64(round_)))
-        for number in drawn.T:
+        samples = draw(generator.blocks_at(start[todo] + np.uint64(round_)))
+        for number in samples.T:
             fits = (np.abs(number) < 2) & (filled[todo] < size)
             rows = todo[fits]
             out[rows, filled[rows]] = number[fits]

@@ -21,8 +21,8 @@ def max_pool(x: Array, windows: Windows) -> Array:
     padded = windows.padded(x, least)
     result = np.full((x.shape[0], *windows.out, x.shape[-1]), least, x.dtype)
     for _, at in windows.taps():
-        seen = padded[at]
-        np.copyto(result, seen, where=seen > result)
+        window = padded[at]
+        np.copyto(result, window, where=window > result)
     return result
 
 
@@ -35,9 +35,9 @@ def argmax_taps(x: Array, windows: Windows) -> Array:
     tap = np.full((x.shape[0], *windows.out, x.shape[-1]), NO_TAP, np.int64)
     best = np.zeros(tap.shape, x.dtype)
     for k, (_, at) in enumerate(windows.taps()):
-        seen = padded[at]
-        better = ((tap == NO_TAP) | (seen > best)) & inside[at]
-        np.copyto(best, seen, where=better)
+        window = padded[at]
+        better = ((tap == NO_TAP) | (window > best)) & inside[at]
+        np.copyto(best, window, where=better)
         tap[better] = k
     return tap
 

@@ -87,14 +87,14 @@ class Regex:
         self._append("save", 2 * number + 1)
 
     def _emit_alternation(self, *choices: Node) -> None:
-        ends = []
+        jumps = []
         for choice in choices[:-1]:
             fork = self._append("fork", 0, 0)
             self._emit(choice)
-            ends.append(self._append("jump", 0))
+            jumps.append(self._append("jump", 0))
             self._program[fork] = ("fork", fork + 1, len(self._program))
         self._emit(choices[-1])
-        for end in ends:
+        for end in jumps:
             self._program[end] = ("jump", len(self._program))
 
     def _emit_repeat(self, body: Node, minimum: int, maximum: int | None, greedy: bool) -> None:
@@ -114,48 +114,48 @@ class Regex:
 
     def search(self, text: str, start: int = 0) -> Captures | None:
         """Return begin and end offsets of the first match from `start` on and of its groups; None without a match."""
-        return self._run(text, start, whole=False)
+        return self._run_threads(text, start, to_end=False)
 
     def matches(self, text: str) -> bool:
         """Return whether all of a text matches."""
-        return self._run(text, 0, whole=True) is not None
+        return self._run_threads(text, 0, to_end=True) is not None
 
-    def _run(self, text: str, start: int, whole: bool) -> Captures | None:
+    def _run_threads(self, text: str, start: int, to_end: bool) -> Captures | None:
         """Run the threads in lockstep; of leftmost matches, return that of the highest priority."""
         nothing: Captures = (None,) * (2 * self.groups + 2)
-        found: Captures | None = None
+        best: Captures | None = None
         threads: list[tuple[int, Captures]] = []
         for at in range(start, len(text) + 1):
             ready: list[tuple[int, Captures]] = []
-            seen: set[int] = set()
+            visited: set[int] = set()
             for pc, captures in threads:
-                self._add_threads(pc, captures, text, at, ready, seen)
-            if found is None and (not whole or at == start):
-                self._add_threads(0, nothing, text, at, ready, seen)
+                self._add_threads(pc, captures, text, at, ready, visited)
+            if best is None and (not to_end or at == start):
+                self._add_threads(0, nothing, text, at, ready, visited)
             threads = []
             for pc, captures in ready:
                 instruction = self._program[pc]
                 if instruction[0] == "match":
-                    if whole and at < len(text):
+                    if to_end and at < len(text):
                         continue
-                    found = captures
+                    best = captures
                     break  # threads of lower priority are cut off
                 if at < len(text) and instruction[1](text[at]):
                     threads.append((pc + 1, captures))
-            if not threads and (found is not None or whole):
+            if not threads and (best is not None or to_end):
                 break
-        return found
+        return best
 
     def _add_threads(
-        self, pc: int, captures: Captures, text: str, at: int, ready: list[tuple[int, Captures]], seen: set[int]
+        self, pc: int, captures: Captures, text: str, at: int, ready: list[tuple[int, Captures]], visited: set[int]
     ) -> None:
         """Add all threads reachable without consuming a character, highest priority first."""
         stack = [(pc, captures)]
         while stack:
             pc, captures = stack.pop()
-            if pc in seen:
+            if pc in visited:
                 continue
-            seen.add(pc)
+            visited.add(pc)
             kind, *args = self._program[pc]
             if kind == "jump":
                 stack.append((args[0], captures))
@@ -175,16 +175,16 @@ class Regex:
         """Replace the first match or all of them by a rewrite: literal text and group numbers."""
         out, at, last = [], 0, -1
         while at <= len(text):
-            found = self.search(text, at)
-            if found is None:
+            captures = self.search(text, at)
+            if captures is None:
                 break
-            begin, end = found[0] or 0, found[1] or 0
+            begin, end = captures[0] or 0, captures[1] or 0
             out.append(text[at:begin])
             if begin == end == last:  # an empty match directly after another match does not count
                 out.append(text[begin : begin + 1])
                 at = begin + 1
                 continue
-            out += [piece if isinstance(piece, str) else _group(text, found, piece) for piece in rewrite]
+            out += [piece if isinstance(piece, str) else _group(text, captures, piece) for piece in rewrite]
             at = last = end
             if not every:
                 break
@@ -213,8 +213,8 @@ class Regex:
         return pieces
 
 
-def _group(text: str, found: Captures, number: int) -> str:
-    begin, end = found[2 * number], found[2 * number + 1]
+def _group(text: str, captures: Captures, number: int) -> str:
+    begin, end = captures[2 * number], captures[2 * number + 1]
     return "" if begin is None or end is None else text[begin:end]
 
 

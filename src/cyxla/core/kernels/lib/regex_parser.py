@@ -56,7 +56,7 @@ def parse(pattern: str) -> tuple[Node, int]:
     parser = _Parser(pattern)
     root = parser.alternatives(frozenset())
     if parser.rest:
-        parser.fail("a ')' closes nothing")
+        parser.fail("unmatched ')'")
     return root, parser.groups
 
 
@@ -75,12 +75,12 @@ def _char_test(ranges: Sequence[Range], negated: bool, fold: bool) -> Test:
 
 
 def _complement(ranges: Sequence[Range]) -> list[Range]:
-    found, start = [], 0
+    complement, start = [], 0
     for low, high in sorted(ranges):
         if start < low:
-            found.append((start, low - 1))
+            complement.append((start, low - 1))
         start = max(start, high + 1)
-    return [*found, (start, _MAX_CODE_POINT)]
+    return [*complement, (start, _MAX_CODE_POINT)]
 
 
 class _Parser:
@@ -93,8 +93,8 @@ class _Parser:
     def rest(self) -> str:
         return self.pattern[self.at :]
 
-    def fail(self, why: str) -> NoReturn:
-        raise InvalidArgumentError(f"the pattern {self.pattern!r} is wrong at {self.at}: {why}")
+    def fail(self, reason: str) -> NoReturn:
+        raise InvalidArgumentError(f"the pattern {self.pattern!r} is wrong at {self.at}: {reason}")
 
     def take(self, text: str) -> bool:
         """Consume a text if it is next."""
@@ -113,17 +113,17 @@ class _Parser:
 
     def alternatives(self, flags: frozenset[str]) -> Node:
         """Parse alternatives up to a closing parenthesis; flags are scoped to them."""
-        found: list[Node] = []
+        alternatives: list[Node] = []
         parts: list[Node] = []
         while self.rest and not self.rest.startswith(")"):
             if self.take("|"):
-                found.append(("concatenation", *parts))
+                alternatives.append(("concatenation", *parts))
                 parts = []
                 continue
             flags, part = self.atom(flags)
             parts.append(self.repetition(part, flags))
-        found.append(("concatenation", *parts))
-        return found[0] if len(found) == 1 else ("alternation", *found)
+        alternatives.append(("concatenation", *parts))
+        return alternatives[0] if len(alternatives) == 1 else ("alternation", *alternatives)
 
     def repetition(self, part: Node, flags: frozenset[str]) -> Node:
         before = self.at
@@ -189,22 +189,22 @@ class _Parser:
             self.at = end + 1
             return flags, self.group_body(self.next_group(), flags)
         new = set(flags)
-        keep = True
+        is_capturing = True
         while (c := self.next()) not in ":)":
-            if c == "-" and keep:
-                keep = False
+            if c == "-" and is_capturing:
+                is_capturing = False
             elif c in "imsU":
-                (new.add if keep else new.discard)(c)
+                (new.add if is_capturing else new.discard)(c)
             else:
-                self.fail(f"'(?{c}' is not known")
+                self.fail(f"'(?{c}' is not supported")
         if c == ")":
-            return frozenset(new), ("concatenation",) if not self.repetition_ahead() else ("flags",)
+            return frozenset(new), ("concatenation",) if not self.is_repetition_next() else ("flags",)
         return flags, self.group_body(None, frozenset(new))
 
-    def repetition_ahead(self) -> bool:
-        before, found = self.at, self.repetition_bounds()
-        self.at = before
-        return found is not None
+    def is_repetition_next(self) -> bool:
+        position, is_repetition = self.at, self.repetition_bounds()
+        self.at = position
+        return is_repetition is not None
 
     def next_group(self) -> int:
         self.groups += 1
@@ -240,8 +240,8 @@ class _Parser:
         """Parse the rest of an escape: ranges, or a test for a Unicode category."""
         c = self.next()
         if c.lower() in _CLASSES:
-            found = _CLASSES[c.lower()]
-            return found if c.islower() else _complement(found)
+            ranges = _CLASSES[c.lower()]
+            return ranges if c.islower() else _complement(ranges)
         if c in "pP":
             return self.category(c == "P")
         if c == "C":
@@ -261,7 +261,7 @@ class _Parser:
                 digits += self.next()
             return int(digits, 8)
         if c.isalnum() and c.isascii():
-            self.fail(f"'\\{c}' is not known")
+            self.fail(f"'\\{c}' is not supported")
         return ord(c)
 
     def hexadecimal(self) -> int:
@@ -274,9 +274,9 @@ class _Parser:
         try:
             number = int(text, 16)
         except ValueError:
-            self.fail(f"{text!r} is no hexadecimal number")
+            self.fail(f"{text!r} is not a hexadecimal number")
         if not 0 <= number <= _MAX_CODE_POINT:
-            self.fail(f"there is no character {text}")
+            self.fail(f"unknown character {text}")
         return number
 
     def category(self, negated: bool) -> Test:
@@ -297,17 +297,17 @@ class _Parser:
         tests: list[Test] = []
         while first or not self.rest.startswith("]"):
             first = False
-            found = self.bracket_item()
-            if callable(found):
-                tests.append(found)
-            elif len(found) == 1 and found[0][0] == found[0][1] and self.at_range():
+            item = self.bracket_item()
+            if callable(item):
+                tests.append(item)
+            elif len(item) == 1 and item[0][0] == item[0][1] and self.at_range():
                 self.next()
                 end = self.bracket_item()
-                if callable(end) or len(end) != 1 or end[0][0] != end[0][1] or end[0][0] < found[0][0]:
+                if callable(end) or len(end) != 1 or end[0][0] != end[0][1] or end[0][0] < item[0][0]:
                     self.fail("a range in brackets goes from one character up to another")
-                ranges.append((found[0][0], end[0][0]))
+                ranges.append((item[0][0], end[0][0]))
             else:
-                ranges += found
+                ranges += item
         self.next()
         inside = _char_test(ranges, False, fold)
         return lambda c: (inside(c) or any(test(c) for test in tests)) != negated
@@ -321,7 +321,7 @@ class _Parser:
             self.at += len(name) + len(end)
             ranges = _NAMED.get(name.removeprefix("^"))
             if ranges is None or not end:
-                self.fail(f"there is no class [:{name}:]")
+                self.fail(f"unknown character class [:{name}:]")
             return _complement(ranges) if name.startswith("^") else ranges
         c = self.next()
         return self.ranges() if c == "\\" else [(ord(c), ord(c))]

@@ -32,27 +32,27 @@ class Streams:
     def __init__(self, generator: Philox, count: int) -> None:
         self._generator = generator
         self._next = np.arange(count, dtype=np.uint64) * np.uint64(RESERVED)
-        self._held = {name: np.zeros((count, 2)) for name in ("uniform", "normal")}
-        self._left = {name: np.zeros(count, np.int64) for name in self._held}
+        self._buffers = {name: np.zeros((count, 2)) for name in ("uniform", "normal")}
+        self._num_buffered = {name: np.zeros(count, np.int64) for name in self._buffers}
 
     def uniform(self, rows: Array) -> Array:
         """Draw a number in [0, 1) for each of the given elements."""
-        return self._take("uniform", rows, lambda words: float64_of(words.reshape(-1, 2, 2)))
+        return self._next_number("uniform", rows, lambda words: float64_of(words.reshape(-1, 2, 2)))
 
     def normal(self, rows: Array) -> Array:
         """Draw a normal number for each of the given elements."""
-        return self._take("normal", rows, normal_pairs)
+        return self._next_number("normal", rows, normal_pairs)
 
-    def _take(self, name: str, rows: Array, of: Callable[[Array], Array]) -> Array:
+    def _next_number(self, name: str, rows: Array, of: Callable[[Array], Array]) -> Array:
         """Take a number from each stream; a block yields two, the second of which is taken first."""
-        held, left = self._held[name], self._left[name]
-        empty = rows[left[rows] == 0]
-        if empty.size:
-            held[empty] = of(self._generator.blocks_at(self._next[empty]))
-            self._next[empty] += np.uint64(1)
-            left[empty] = 2
-        left[rows] -= 1
-        return np.asarray(held[rows, left[rows]])
+        buffers, num_buffered = self._buffers[name], self._num_buffered[name]
+        exhausted = rows[num_buffered[rows] == 0]
+        if exhausted.size:
+            buffers[exhausted] = of(self._generator.blocks_at(self._next[exhausted]))
+            self._next[exhausted] += np.uint64(1)
+            num_buffered[exhausted] = 2
+        num_buffered[rows] -= 1
+        return np.asarray(buffers[rows, num_buffered[rows]])
 
 
 def _sample_until_accepted(count: int, draw: Callable[[Array], tuple[Array, Array]]) -> Array:
@@ -60,35 +60,35 @@ def _sample_until_accepted(count: int, draw: Callable[[Array], tuple[Array, Arra
 
     The function `draw` maps indices of elements to values and acceptances.
     """
-    found, todo = np.zeros(count), np.arange(count)
-    while todo.size:
+    samples, pending = np.zeros(count), np.arange(count)
+    while pending.size:
         with np.errstate(all="ignore"):
-            values, accepted = draw(todo)
-        found[todo[accepted]] = values[accepted]
-        todo = todo[~accepted]
-    return found
+            values, accepted = draw(pending)
+        samples[pending[accepted]] = values[accepted]
+        pending = pending[~accepted]
+    return samples
 
 
 def gamma(generator: Philox, alpha: Array) -> Array:
     """Draw f64[n] of gamma distributions with shapes `alpha`, f64[n]; NaN where a shape is not positive and finite."""
     streams = Streams(generator, len(alpha))
-    small, one = alpha < 1, alpha == 1
-    d = alpha + np.where(small, 2 / 3, -1 / 3)
+    is_small, is_one = alpha < 1, alpha == 1
+    d = alpha + np.where(is_small, 2 / 3, -1 / 3)
     c = 1 / 3 / np.sqrt(np.maximum(d, 1e-300))
     valid = (alpha > 0) & np.isfinite(alpha)
 
     def draw(rows: Array) -> tuple[Array, Array]:
         values, accepted = np.full(len(rows), np.nan), ~valid[rows]
-        simple = rows[valid[rows] & one[rows]]
-        values[valid[rows] & one[rows]] = -np.log1p(-streams.uniform(simple))
-        others = valid[rows] & ~one[rows]
-        values[others], accepted[others] = _marsaglia_tsang(streams, rows[others], d, c)
-        return values, accepted | one[rows]
+        simple = rows[valid[rows] & is_one[rows]]
+        values[valid[rows] & is_one[rows]] = -np.log1p(-streams.uniform(simple))
+        regular = valid[rows] & ~is_one[rows]
+        values[regular], accepted[regular] = _marsaglia_tsang(streams, rows[regular], d, c)
+        return values, accepted | is_one[rows]
 
-    found = _sample_until_accepted(len(alpha), draw)
-    rows = np.flatnonzero(valid & small)
-    found[rows] *= streams.uniform(rows) ** (1 / alpha[rows])
-    return found
+    samples = _sample_until_accepted(len(alpha), draw)
+    rows = np.flatnonzero(valid & is_small)
+    samples[rows] *= streams.uniform(rows) ** (1 / alpha[rows])
+    return samples
 
 
 def _marsaglia_tsang(streams: Streams, rows: Array, d: Array, c: Array) -> tuple[Array, Array]:
@@ -96,23 +96,25 @@ def _marsaglia_tsang(streams: Streams, rows: Array, d: Array, c: Array) -> tuple
     x = streams.normal(rows)
     v = 1 + c[rows] * x
     accepted = v > 0
-    v, kept = v**3, np.flatnonzero(accepted)
+    v, accepted_rows = v**3, np.flatnonzero(accepted)
     u = np.ones(len(rows))
-    u[kept] = streams.uniform(rows[kept])  # no draws for proposals that are rejected already
-    here = d[rows]
-    accepted &= (u < 1 - 0.0331 * x**4) | (np.log(u) < 0.5 * x * x + here * (1 - v + np.log(v)))
-    return here * v, accepted
+    u[accepted_rows] = streams.uniform(rows[accepted_rows])  # no draws for proposals that are rejected already
+    d_here = d[rows]
+    accepted &= (u < 1 - 0.0331 * x**4) | (np.log(u) < 0.5 * x * x + d_here * (1 - v + np.log(v)))
+    return d_here * v, accepted
 
 
 def poisson(generator: Philox, rate: Array) -> Array:
     """Draw f64[n] of Poisson distributions with means `rate`, f64[n]; NaN where a mean is negative or not finite."""
     streams = Streams(generator, len(rate))
     valid = (rate >= 0) & np.isfinite(rate)
-    few, many = np.flatnonzero(valid & (rate < 10)), np.flatnonzero(valid & (rate >= 10))
-    found = np.full(len(rate), np.nan)
-    found[few] = _poisson_by_products(streams, few, rate)
-    found[many] = _sample_until_accepted(len(many), lambda rows: _poisson_by_rejection(streams, many[rows], rate))
-    return found
+    small_rates, large_rates = np.flatnonzero(valid & (rate < 10)), np.flatnonzero(valid & (rate >= 10))
+    samples = np.full(len(rate), np.nan)
+    samples[small_rates] = _poisson_by_products(streams, small_rates, rate)
+    samples[large_rates] = _sample_until_accepted(
+        len(large_rates), lambda rows: _poisson_by_rejection(streams, large_rates[rows], rate)
+    )
+    return samples
 
 
 def _poisson_by_products(streams: Streams, rows: Array, rate: Array) -> Array:
@@ -148,24 +150,29 @@ def binomial(generator: Philox, counts: Array, probs: Array) -> Array:
     total = np.floor(counts)
     swapped = probs > 0.5
     p = np.where(swapped, 1 - probs, probs)
-    found = np.full(len(counts), np.nan)
-    found[valid] = 0
-    some = valid & (p > 0) & (total > 0)
-    few, many = np.flatnonzero(some & (total * p < 10)), np.flatnonzero(some & (total * p >= 10))
-    found[few] = _binomial_by_gaps(streams, few, total, p)
-    found[many] = _sample_until_accepted(len(many), lambda rows: _binomial_by_rejection(streams, many[rows], total, p))
-    return np.asarray(np.where(swapped, total - found, found))
+    samples = np.full(len(counts), np.nan)
+    samples[valid] = 0
+    is_random = valid & (p > 0) & (total > 0)
+    small_counts, large_counts = (
+        np.flatnonzero(is_random & (total * p < 10)),
+        np.flatnonzero(is_random & (total * p >= 10)),
+    )
+    samples[small_counts] = _binomial_by_gaps(streams, small_counts, total, p)
+    samples[large_counts] = _sample_until_accepted(
+        len(large_counts), lambda rows: _binomial_by_rejection(streams, large_counts[rows], total, p)
+    )
+    return np.asarray(np.where(swapped, total - samples, samples))
 
 
 def _binomial_by_gaps(streams: Streams, rows: Array, total: Array, p: Array) -> Array:
     """Count the geometric gaps between successes that fit into the trials."""
-    reached, steps = np.zeros(len(rows)), np.zeros(len(rows))
+    position, steps = np.zeros(len(rows)), np.zeros(len(rows))
     todo = np.arange(len(rows))
     while todo.size:
         with np.errstate(divide="ignore"):
             gap = np.ceil(np.log(streams.uniform(rows[todo])) / np.log1p(-p[rows[todo]]))
-        reached[todo] += gap
-        todo = todo[reached[todo] <= total[rows[todo]]]
+        position[todo] += gap
+        todo = todo[position[todo] <= total[rows[todo]]]
         steps[todo] += 1
     return steps
 
@@ -179,15 +186,15 @@ def _stirling(k: Array) -> Array:
 
 def _binomial_by_rejection(streams: Streams, rows: Array, total: Array, probs: Array) -> tuple[Array, Array]:
     n, p = total[rows], probs[rows]
-    spread = np.sqrt(n * p * (1 - p))
-    b = 1.15 + 2.53 * spread
+    deviation = np.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
     r, m = p / (1 - p), np.floor((n + 1) * p)
     u, v = streams.uniform(rows) - 0.5, streams.uniform(rows)
     inner = 0.5 - np.abs(u)
     k = np.floor((2 * a / inner + b) * u + n * p + 0.5)
     at_once = (inner >= 0.07) & (v <= 0.92 - 4.2 / b)
-    hat = np.log(v * (2.83 + 5.1 / b) * spread / (a / inner**2 + b))
+    hat = np.log(v * (2.83 + 5.1 / b) * deviation / (a / inner**2 + b))
     bound = (m + 0.5) * np.log((m + 1) / (r * (n - m + 1))) + (n + 1) * np.log((n - m + 1) / (n - k + 1))
     bound += (
         (k + 0.5) * np.log(r * (n - k + 1) / (k + 1))
@@ -199,7 +206,7 @@ def _binomial_by_rejection(streams: Streams, rows: Array, total: Array, probs: A
     return k, at_once | ((k >= 0) & (k <= n) & (hat <= bound))
 
 
-def truncated_normal(generator: Philox, mean: Array, spread: Array, low: Array, high: Array) -> Array:
+def truncated_normal(generator: Philox, mean: Array, deviation: Array, low: Array, high: Array) -> Array:
     """Draw f64[n] of normal distributions truncated to [low, high), by inverting the distribution function.
 
     NaN where a spread is not positive or an interval is empty.
@@ -208,12 +215,12 @@ def truncated_normal(generator: Philox, mean: Array, spread: Array, low: Array, 
 
     streams = Streams(generator, len(mean))
     with np.errstate(all="ignore"):
-        first, last = (low - mean) / spread, (high - mean) / spread
+        first, last = (low - mean) / deviation, (high - mean) / deviation
         flipped = first > 0  # the lower tail is the accurate one
         near, far = np.where(flipped, -last, first), np.where(flipped, -first, last)
         bottom, top = ndtr(near), ndtr(far)
         z = ndtri(bottom + streams.uniform(np.arange(len(mean))) * (top - bottom))
         z = np.clip(z, near, far)
-        result = mean + spread * np.where(flipped, -z, z)
-    valid = (spread > 0) & (low < high) & np.isfinite(mean)
+        result = mean + deviation * np.where(flipped, -z, z)
+    valid = (deviation > 0) & (low < high) & np.isfinite(mean)
     return np.asarray(np.where(valid, np.clip(result, low, high), np.nan))

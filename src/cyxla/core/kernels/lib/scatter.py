@@ -40,9 +40,9 @@ def _one_by_one(target: Array, index: Any, updates: Array, fn: Callable[[Array, 
     index = index if isinstance(index, tuple) else (index,)
     count = index[0].shape if index else ()
     slices = np.broadcast_to(updates, count + target.shape[len(index) :])
-    for place in np.ndindex(count):
-        where = tuple(int(part[place]) for part in index)
-        target[where] = fn(target[where], slices[place])
+    for row in np.ndindex(count):
+        coordinates = tuple(int(part[row]) for part in index)
+        target[coordinates] = fn(target[coordinates], slices[row])
 
 
 def _at(ufunc: np.ufunc) -> Update:
@@ -70,10 +70,10 @@ def check_indices(indices: Array, size: int) -> None:
     """Raise unless all indices are in [0, size)."""
     bad = (indices < 0) | (indices >= size)
     if bad.any():
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
-        where = f"[{','.join(map(str, place))}]" if place else ""
+        coordinates = tuple(int(i) for i in np.argwhere(bad)[0])
+        index_text = f"[{','.join(map(str, coordinates))}]" if coordinates else ""
         raise InvalidArgumentError(
-            f"indices{where} = {int(indices[place])} lies outside of [0, {size})",
+            f"indices{index_text} = {int(indices[coordinates])} lies outside of [0, {size})",
             hint="keep indices inside the first dimension",
         )
 
@@ -137,8 +137,8 @@ def _apply_rows(target: Array, rows: Array, slices: Array, op: str) -> None:
 
 def raise_bad_row(indices: Array, rows: Array, row: int, shape: tuple[int, ...]) -> None:
     """Raise the error for a row of indices outside the target."""
-    where = [int(i) for i in np.unravel_index(row, indices.shape[:-1])] if indices.ndim > 1 else []
+    coordinates = [int(i) for i in np.unravel_index(row, indices.shape[:-1])] if indices.ndim > 1 else []
     raise InvalidArgumentError(
-        f"indices{where or ''} = {rows[row].tolist()} lies outside of the shape {list(shape)}",
+        f"indices{coordinates or ''} = {rows[row].tolist()} lies outside of the shape {list(shape)}",
         hint="keep every index inside its dimension",
     )

@@ -193,10 +193,10 @@ class TensorArray(ResourceBase):
             self.check_open()
             self.dynamic = False
             shape = self.element_shape if prefix is None else TensorShape(prefix) + self.element_shape
-            made = TensorArray(
+            gradient = TensorArray(
                 name, self.dtype, len(self), shape, identical=self.identical, aggregates=True, clear_after_read=True
             )
-            for mine, theirs in zip(self.elements, made.elements, strict=True):
-                if mine.shape is not None:
-                    theirs.shape, theirs.written = (prefix or ()) + mine.shape, mine.written
-            return made
+            for element, gradient_element in zip(self.elements, gradient.elements, strict=True):
+                if element.shape is not None:
+                    gradient_element.shape, gradient_element.written = (prefix or ()) + element.shape, element.written
+            return gradient

@@ -71,7 +71,7 @@ class TensorList:
     def push(self, item: Item) -> TensorList:
         """Return the list with one more element."""
         with self._lock:
-            if len(self._buffer) != self._length:  # another push onto this list went before: copy
+            if len(self._buffer) != self._length:  # another push has extended this list: copy
                 return self.with_items([*self.items, item])
             self._buffer.append(item)
             return self._prefix(self._length + 1)
@@ -142,10 +142,10 @@ def unwrap_list(handle: Array) -> TensorList:
     """
     if handle.ndim:
         raise InvalidArgumentError(f"the handle of a list must be a scalar; its shape is {list(handle.shape)}")
-    held = handle.item()
-    if not isinstance(held, TensorList):
-        raise InvalidArgumentError(f"the variant holds no list but '{type(held).__name__}'")
-    return held
+    value = handle.item()
+    if not isinstance(value, TensorList):
+        raise InvalidArgumentError(f"the variant is not a list, but holds '{type(value).__name__}'")
+    return value
 
 
 def unwrap_typed_list(handle: Array, dtype: DataType) -> TensorList:
@@ -162,7 +162,9 @@ def unwrap_typed_list(handle: Array, dtype: DataType) -> TensorList:
     return tensors
 
 
-def element_shape(tensors: TensorList, given: TensorShape, items: Iterable[Item], why: str) -> list[int]:
+def element_shape(
+    tensors: TensorList, given_shape: TensorShape, items: Iterable[Item], unknown_reason: str
+) -> list[int]:
     """Return the shape for elements that are not set, merged from all that is known.
 
     Raises
@@ -170,11 +172,11 @@ def element_shape(tensors: TensorList, given: TensorShape, items: Iterable[Item]
     InvalidArgumentError
         The merged shape is not fully defined, or elements differ.
     """
-    shape = tensors.element_shape.merge_with(given)
+    shape = tensors.element_shape.merge_with(given_shape)
     if not shape.is_fully_defined:
         for item in items:
             if item is not None:
                 shape = shape.merge_with(TensorShape(item.shape))
     if not shape.is_fully_defined:
-        raise InvalidArgumentError(f"{why}: {shape}", hint="give an element_shape, or set an element first")
+        raise InvalidArgumentError(f"{unknown_reason}: {shape}", hint="give an element_shape, or set an element first")
     return shape.as_list()

@@ -14,8 +14,8 @@ _ESCAPES = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
 
 def number_text(value: float, digits: tuple[int, int], dtype: Any) -> str:
     """Format a float with few digits if they round-trip, else with more."""
-    short = f"{value:.{digits[0]}g}"
-    return short if value != value or dtype(short) == dtype(value) else f"{value:.{digits[1]}g}"
+    text = f"{value:.{digits[0]}g}"
+    return text if value != value or dtype(text) == dtype(value) else f"{value:.{digits[1]}g}"
 
 
 def _float_text(value: Any, dtype: np.dtype[Any]) -> str:

@@ -209,20 +209,26 @@ def convolution(*headers: str, rank: int, dilated: int = 0, **sizes: int) -> lis
     return ["\n".join([*types, ""]), *(part for header in headers for part in parts[header])]
 
 
-def convolution_rows(positions: int, depthwise: int) -> list[str | Instance]:
-    """Return a convolution in rows with prefix p and one tile."""
-    arguments = "const p_numbers *, const p_e *, const p_e *, p_e *restrict, int64_t, const int64_t *"
+def convolution_tile(positions: int, **parameters: int) -> list[str | Instance]:
+    """Return a tile of a convolution in rows, with prefix p."""
+    sizes = {"depth": 1000, "size0": 3} if parameters.get("CONSTANT") else None
+    text = RowConvolution("p", "float", 16, rank=parameters.get("RANK", 3), sizes=sizes)
+    made = {
+        "NAME": "tile", "PREFIX": "p", "ELEMENT": "float", "POSITIONS": positions, "VECTORS": 2, "LANES": 4,
+        "DEPTHWISE": 0, "RANK": 3, "CONSTANT": 0, "AFTER": "after", "DILATED": 0, "CHAIN": 0, **parameters,
+    }  # fmt: skip
+    after = "void after(void *const *, int64_t, int64_t, int64_t, const float *, int64_t);\n" if sizes else ""
+    prototype = text.tile("tile", positions, 2, False).partition("\n")[0]
     return [
-        "\n".join([*RowConvolution("p", "float", 16).types, f"static void tile({arguments});\n"]),
-        ("convolution_row_tile.h", {
-            "TILE_NAME": "tile", "TILE_PREFIX": "p", "TILE_ELEMENT": "float", "TILE_POSITIONS": positions,
-            "TILE_VECTORS": 2, "TILE_LANES": 4, "TILE_DEPTHWISE": depthwise,
-        }),
-        "static const p_tile p_tiles[] = {tile};\n",
-        ("convolution_rows.h", {"ROWS_PREFIX": "p", "ROWS_ELEMENT": "float", "ROWS_SUMS": 112}),
-    ]  # fmt: skip
+        "\n".join([*text.types, after, prototype, ""]),
+        ("convolution_row_tile.h", {f"TILE_{key}": value for key, value in made.items()}),
+    ]
 
 
+ROWS: list[str | Instance] = [
+    "static const p_tile p_tiles[] = {tile};\n",
+    ("convolution_rows.h", {"ROWS_PREFIX": "p", "ROWS_ELEMENT": "float", "ROWS_SUMS": 112}),
+]
 VECTORS = "\n".join(templates.types("p", "float", 16)) + "\n"
 RECORDS = """
 typedef struct { float key; int64_t index; } KIND_record;
@@ -359,9 +365,11 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         convolution("tile", "window", "whole", rank=2, chunk=12, rows=7, width=16, blocks=1, depth=4, block_depth=4),
         ("p_run",),
     ),
-    "convolution_row_tile.h": (convolution_rows(14, depthwise=0), ("p_run",)),
-    "convolution_row_tile.h, depthwise": (convolution_rows(1, depthwise=1), ("p_run",)),
-    "convolution_rows.h": (convolution_rows(1, depthwise=0), ("p_run",)),
+    "convolution_row_tile.h": (convolution_tile(14), ("tile",)),
+    "convolution_row_tile.h, depthwise": (convolution_tile(1, DEPTHWISE=1), ("tile",)),
+    "convolution_row_tile.h, constant": (convolution_tile(2, CONSTANT=1, RANK=8, CHAIN=512), ("tile",)),
+    "convolution_row_tile.h, dilated": (convolution_tile(1, CONSTANT=1, RANK=1, DILATED=1), ("tile",)),
+    "convolution_rows.h": (convolution_tile(1) + ROWS, ("p_run",)),
     "dot.h, streamed": ([VECTORS, *dot(templates.STREAMED_UNITS, templates.NO_PACK)], ("p_run",)),
 }  # fmt: skip
 

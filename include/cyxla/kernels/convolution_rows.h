@@ -43,7 +43,7 @@ static void ROWS(unit)(const ROWS(numbers) * s, void *const *bufs, int64_t u, co
   for (int64_t p = 0, count; p < s->space2; p += count) {
     const int64_t inside = positions > 1 && p >= s->first_inside && p + positions <= s->last_inside;
     count = inside ? positions : 1;
-    (inside ? tile : single)(s, input, weights, finished ? (ROWS_E *)sums : out + p * s->features, sums_stride, origin);
+    (inside ? tile : single)(s, input, weights, origin, finished ? (ROWS_E *)sums : out + p * s->features, sums_stride);
     if (finished) finished(bufs, first + p, feature, count, sums, columns);
     origin[2] += count * s->stride2;
     input += count * s->position_stride;

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from math import ceil, gcd, prod
 
+from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tiles import Panel, panels
-from cyxla.xla.cpu.dot import accumulators
+from cyxla.xla.cpu.dot.templates import vector_types
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, linear_index, strides
@@ -85,7 +86,8 @@ class _Filter:
 
     def kernel(self) -> Kernel:
         n, epilogue = self.n, self.epilogue
-        c = accumulators.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
+        c = KernelWriter(epilogue.reads, epilogue.writes)
+        c.lines(vector_types("KERNEL", scalar.storage_type(n.dtype), vector_bytes()))
         c.line("typedef struct { const KERNEL_e *x, *w; int64_t count; } KERNEL_run;")
         rest = n.batch % self.rows
         for rows in (self.rows, rest) if rest else (self.rows,):

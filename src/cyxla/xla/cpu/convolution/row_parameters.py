@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from cyxla.xla.cpu.c.parameter_struct import ParameterStruct
 from cyxla.xla.cpu.convolution.tile_parameters import each
 
-RANK = 3  # of all; before dimensions that are there come those of one position
+RANK = 3  # of prebuilt kernels; before dimensions that are there come those of one position
 WIDTHS = 2  # of blocks of features, at most
 #: Positions of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 POSITIONS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6, 3: 4, 4: 4}}
@@ -18,18 +20,21 @@ def tile_shapes(registers: int) -> list[tuple[int, int, bool]]:
     return dense + [(1, vectors, True) for vectors, _ in tiles]
 
 
-_OF_DIMENSIONS = (
-    "space", "stride", "padding",  # the result's size, and its windows
-    "input_stride", "extent",
-    "size", "dilation", "tap_stride", "weights_stride",  # the last two between taps, in the input and in the weights
-)  # fmt: skip
-#: Parameters of ``convolution_rows.h``; strides are in elements.
-CONVOLUTION_ROWS = ParameterStruct((
-    "input", "weights", "result",  # indices of the buffers
-    *(name for dimension in _OF_DIMENSIONS for name in each(dimension, RANK)),
-    "rows", "image_stride", "group_stride", "position_stride",  # the last between adjacent positions
-    "first_tap", "depth", "features", "group_features", "depthwise", "per_group",
-    "first_inside", "last_inside",  # positions of a row whose windows lie inside
-    *(name for block in ("first", "count", "columns", "positions", "tile", "single") for name in each(block, WIDTHS)),
-    "units", "tasks",
-))  # fmt: skip
+@cache
+def convolution_rows(rank: int) -> ParameterStruct:
+    """Return the parameters of ``convolution_rows.h`` for `rank` dimensions; strides are in elements."""
+    of_dimensions = (
+        "space", "stride", "padding",  # the result's size, and its windows
+        "input_stride", "extent", "base_dilation",  # the input, whose extent counts what base dilation inserts
+        "size", "dilation", "tap_stride", "weights_stride",  # the last two between taps, in the input and the weights
+    )  # fmt: skip
+    of_blocks = ("first", "count", "columns", "positions", "tile", "single")
+    return ParameterStruct((
+        "input", "weights", "result",  # indices of the buffers
+        *(name for dimension in of_dimensions for name in each(dimension, rank)),
+        "rows", "image_stride", "group_stride", "position_stride",  # the last between adjacent positions
+        "first_tap", "depth", "features", "group_features", "depthwise", "per_group",
+        "first_inside", "last_inside",  # positions of a row whose windows lie inside
+        *(name for block in of_blocks for name in each(block, WIDTHS)),
+        "units", "tasks",
+    ))  # fmt: skip

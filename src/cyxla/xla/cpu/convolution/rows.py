@@ -5,16 +5,23 @@ whose weights stay in the cache. Adjacent positions whose window is inside the i
 each weight is loaded once for all of them.
 
 Positions of the window in the padding or, with base dilation, between elements of the input are skipped.
+
+Blocks of whole vectors are tiles of ``include/cyxla/kernels/convolution_row_tile.h``, prebuilt or with the sizes as
+constants. Features that are left over, and other types, have text of their own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.convolution.row_parameters import CONVOLUTION_ROWS, POSITIONS, RANK, WIDTHS, tile_shapes
+from cyxla.xla.cpu.convolution.row_parameters import POSITIONS, RANK, WIDTHS, convolution_rows, tile_shapes
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
+from cyxla.xla.cpu.convolution.templates import RowConvolution
+from cyxla.xla.cpu.convolution.tile_parameters import MAX_RANK
 from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
@@ -37,8 +44,8 @@ class _Block:
     number: int
     first: int
     pieces: int
-    row: accumulators.Sums
-    together: int  # places done at once, where the window lies inside
+    row: accumulators.VectorSums | accumulators.PlainSums
+    positions: int  # of a tile, where windows lie inside along the last dimension
 
 
 class _Rows:
@@ -54,9 +61,17 @@ class _Rows:
         self.groups = 1 if self.n.is_depthwise else self.n.groups
         self.inside = self._inside()
         width = self.n.features if self.n.is_depthwise else self.n.group_features
-        cut = accumulators.cut(width, self.dtype, self.types, self.vector_bytes)
-        self.blocks = [_Block(k, first, pieces, row, self._together(row)) for k, (first, pieces, row) in enumerate(cut)]
+        cut = enumerate(self._cut(width))
+        self.blocks = [_Block(k, first, pieces, row, self._tile_positions(row)) for k, (first, pieces, row) in cut]
+        self.dilated = any(w.base_dilation != 1 for w in self.window)
         self.long = prod(w.size for w in self.window) * self.n.depth > CHAIN
+
+    def _cut(self, width: int) -> Sequence[tuple[int, int, accumulators.VectorSums | accumulators.PlainSums]]:
+        """Split features into blocks."""
+        if self.n.is_float and self.rank <= MAX_RANK:
+            lanes = self.vector_bytes // self.dtype.itemsize
+            return accumulators.cut_in_vectors(width, self.dtype, self.types, lanes)
+        return accumulators.cut(width, self.dtype, self.types)
 
     def _inside(self) -> tuple[int, int]:
         """Return the range of positions of a row whose window is inside the input, along the last dimension."""
@@ -68,7 +83,7 @@ class _Rows:
         high = (size - 1 - reach + w.padding_low) // w.stride + 1
         return low, max(low, min(high, self.places))
 
-    def _together(self, row: accumulators.Sums) -> int:
+    def _tile_positions(self, row: accumulators.VectorSums | accumulators.PlainSums) -> int:
         """Return the number of positions in a tile; a tile costs about its positions, a single position about 3."""
         if not isinstance(row, accumulators.VectorSums) or self.n.is_depthwise:
             return 1
@@ -88,49 +103,54 @@ class _Rows:
 
     def _prebuilt(self, ns: float, units: int, count: int) -> Kernel | None:
         whole = all(isinstance(b.row, accumulators.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= WIDTHS
-        spread = any(w.base_dilation != 1 for w in self.window)
-        if self.long or spread or not (whole and 0 < self.rank <= RANK):
+        if self.long or self.dilated or not (whole and 0 < self.rank <= RANK):
             return None
         if self.n.is_depthwise and not self.epilogue.is_empty:
             return None  # so little is done for each place that another call shows
-        values = self._values() | {"units": units, "tasks": count}
+        values = self._values(RANK) | self._block_values() | {"units": units, "tasks": count}
         made = Kernel(describe("convolution", self.ins.shape), count, ns, kind=KernelKind.CONVOLUTION)
         name, widths = f"convolution_rows{{}}_{self.dtype.text}", [b.row.columns for b in self.blocks]
-        return self.epilogue.prebuilt(name, CONVOLUTION_ROWS.numbers(values), made, widths)
+        return self.epilogue.prebuilt(name, convolution_rows(RANK).numbers(values), made, widths)
 
-    def _values(self) -> dict[str, int]:
-        """Return the parameters of the prebuilt kernel but for its units and tasks."""
+    def _values(self, rank: int) -> dict[str, int]:
+        """Return the parameters for `rank` dimensions, without those of blocks, units and tasks."""
         n, x, w = self.n, *(o.shape.dims for o in self.ins.operands)
         steps, weights = strides(x), strides(w)
         turned = [(dim.size - 1) * weights[at] for at, dim in enumerate(self.window) if dim.window_reversal]
         values = {
             "rows": max(self.rows, 1), "image_stride": steps[0],
             "group_stride": n.batch * steps[0] if n.by_batch else n.depth,
-            "position_stride": self.window[-1].stride * steps[self.rank], "first_tap": sum(turned),
+            "position_stride": self.window[-1].stride * steps[self.rank] if self.rank else 0, "first_tap": sum(turned),
             "depth": n.depth, "features": n.features, "group_features": n.group_features,
             "depthwise": int(n.is_depthwise), "first_inside": self.inside[0], "last_inside": self.inside[1],
             "per_group": max(1, sum(b.pieces for b in self.blocks)),
         }  # fmt: skip
         buffers = (*self.epilogue.operands, len(self.epilogue.reads))
         values |= zip(("input", "weights", "result"), buffers, strict=True)
-        for d in range(RANK - self.rank):
-            values |= {f"{name}{d}": 1 for name in ("space", "extent", "size")}
+        for d in range(rank - self.rank):
+            values |= {f"{name}{d}": 1 for name in ("space", "extent", "base_dilation", "size")}
         for at, dim in enumerate(self.window):
-            d = at + RANK - self.rank
+            d = at + rank - self.rank
             values |= {
                 f"space{d}": self.space[at], f"stride{d}": dim.stride, f"padding{d}": dim.padding_low,
-                f"input_stride{d}": steps[at + 1], f"extent{d}": reach(dim, x[at + 1]), f"size{d}": dim.size,
+                f"input_stride{d}": steps[at + 1], f"extent{d}": reach(dim, x[at + 1]),
+                f"base_dilation{d}": dim.base_dilation, f"size{d}": dim.size,
                 f"dilation{d}": dim.window_dilation, f"tap_stride{d}": dim.window_dilation * steps[at + 1],
                 f"weights_stride{d}": -weights[at] if dim.window_reversal else weights[at],
             }  # fmt: skip
+        return values
+
+    def _block_values(self) -> dict[str, int]:
+        """Return the parameters of blocks, for the prebuilt kernel."""
+        values: dict[str, int] = {}
         shapes = tile_shapes(self.registers)
         for b in self.blocks:
             assert isinstance(b.row, accumulators.VectorSums)
             k, vectors = b.number, b.row.vectors
             values |= {
-                f"first{k}": b.first, f"count{k}": b.pieces, f"columns{k}": b.row.columns, f"positions{k}": b.together,
-                f"tile{k}": shapes.index((b.together, vectors, False)),
-                f"single{k}": shapes.index((1, vectors, n.is_depthwise)),
+                f"first{k}": b.first, f"count{k}": b.pieces, f"columns{k}": b.row.columns, f"positions{k}": b.positions,
+                f"tile{k}": shapes.index((b.positions, vectors, False)),
+                f"single{k}": shapes.index((1, vectors, self.n.is_depthwise)),
             }  # fmt: skip
         return values
 
@@ -138,17 +158,7 @@ class _Rows:
         """Return the kernel with generated C."""
         ins, epilogue = self.ins, self.epilogue
         c = KernelWriter(epilogue.reads, epilogue.writes)
-        if self.n.is_float:
-            c.lines(accumulators.VectorSums.types(self.dtype, self.vector_bytes // self.dtype.itemsize))
-        left, right = (memory_type(t) for t in self.types)
-        self.arguments = f"void *const *bufs, const {left} *a, const {right} *b, int64_t n"
-        self.arguments += "".join(f", int64_t s{d}" for d in range(self.rank)) + ", int64_t g, int64_t f"
-        for block in self.blocks:
-            self._function(c, f"KERNEL_one{block.number}", block.row, 1)
-            if block.together > 1:
-                assert isinstance(block.row, accumulators.VectorSums)
-                tile = accumulators.VectorSums(block.row.vectors, block.row.lanes, block.together)
-                self._function(c, f"KERNEL_tile{block.number}", tile, block.together)
+        self._functions(c)
         with c.kernel(units, count, describe("convolution", ins.shape)):
             c.line(f"const int64_t row = u % {max(self.rows, 1)}, block = u / {max(self.rows, 1)};")
             c.unravel("row", ["n", *(f"s{d}" for d in range(self.rank - 1))], [self.n.batch, *self.space[:-1]])
@@ -158,47 +168,96 @@ class _Rows:
             for block in self.blocks:
                 with c.block(f"if (j >= {start} && j < {start + block.pieces})"):
                     c.line(f"const int64_t f = {block.first} + (j - {start}) * {block.row.columns};")
-                    self._row(c, block)
+                    if isinstance(block.row, accumulators.VectorSums):
+                        self._vector_row(c, block)
+                    else:
+                        self._plain_row(c, block)
                 start += block.pieces
         return Kernel(c.text(), count, ns, 0, KernelKind.CONVOLUTION)
 
-    def _row(self, c: KernelWriter, block: _Block) -> None:
+    def _functions(self, c: KernelWriter) -> None:
+        """Write the functions of all blocks."""
+        text, is_depthwise = self._templates, self.n.is_depthwise
+        if any(isinstance(block.row, accumulators.VectorSums) for block in self.blocks):
+            c.lines(text.types)
+        for block in self.blocks:
+            name, row = f"KERNEL_one{block.number}", block.row
+            if isinstance(row, accumulators.PlainSums):
+                self._function(c, name, row)
+                continue
+            after = self.epilogue.function(c, row.columns)
+            c.lines(text.tile(name, 1, row.vectors, is_depthwise, after).splitlines())
+            if block.positions > 1:
+                tile = text.tile(f"KERNEL_tile{block.number}", block.positions, row.vectors, False, after)
+                c.lines(tile.splitlines())
+
+    @cached_property
+    def _templates(self) -> RowConvolution:
+        """Templates of the tiles, with the sizes of the convolution."""
+        rank, chain = max(self.rank, 1), CHAIN if self.long else 0
+        element = scalar.storage_type(self.dtype)
+        return RowConvolution("KERNEL", element, self.vector_bytes, rank, self._values(rank), self.dilated, chain)
+
+    # --- blocks of vectors ------------------------------------------------------------------------------------------
+
+    def _vector_row(self, c: KernelWriter, block: _Block) -> None:
         """Write the loop over the positions of a row; those near the border are processed one by one."""
+        x, w = (f"(const KERNEL_e *)p{k}" for k in self.epilogue.operands)
+        values, dims = self._values(max(self.rank, 1)), range(self.rank)
+        starts = [f"s{d} * {values[f'stride{d}']}" for d in dims[:-1]] + ["0"] * (self.rank > 0)
+        origin = [f"{start} - ({values[f'padding{d}']})" for d, start in enumerate(starts)]
+        c.line(f"int64_t origin[] = {{{', '.join(origin) or 0}}}, s = 0;")
+        places = [f"n * {values['image_stride']}", f"g * {values['group_stride']}"]
+        if self.n.is_depthwise:
+            places.append("f")
+        if not self.dilated:
+            places += [f"origin[{d}] * {values[f'input_stride{d}']}" for d in dims]
+        c.line(f"const KERNEL_e *x = {x} + {' + '.join(places)};")
+        first = f"g * {self.n.group_features} + f"
+        c.line(f"const KERNEL_e *const w = {w} + {values['first_tap']} + {first};")
+        call = f"(bufs, x, w, origin, row * {self.places} + s, {first});"
+        (low, high), k, count = self.inside, block.number, block.positions
+        step = "s += {0}"
+        if self.rank:
+            step += f", origin[{self.rank - 1}] += {{0}} * {self.window[-1].stride}"
+            step += "" if self.dilated else f", x += {{0}} * {values['position_stride']}"
+        if count > 1:
+            c.line(f"for (; s < {low}; {step.format(1)}) KERNEL_one{k}{call}")
+            c.line(f"for (; s + {count} <= {high}; {step.format(count)}) KERNEL_tile{k}{call}")
+        c.line(f"for (; s < {self.places}; {step.format(1)}) KERNEL_one{k}{call}")
+
+    # --- other blocks -----------------------------------------------------------------------------------------------
+
+    def _plain_row(self, c: KernelWriter, block: _Block) -> None:
+        """Write the loop over the positions of a row."""
         x, w = self.epilogue.operands
         call = f"(bufs, p{x}, p{w}, " + ", ".join(["n", *(f"s{d}" for d in range(self.rank))]) + ", g, f);"
-        if not self.rank:
-            c.line(f"KERNEL_one{block.number}{call}")
-            return
-        s, (low, high) = f"s{self.rank - 1}", self.inside
-        c.line(f"int64_t {s} = 0;")
-        if block.together > 1:
-            c.line(f"for (; {s} < {low}; ++{s}) KERNEL_one{block.number}{call}")
-            c.line(f"for (; {s} + {block.together} <= {high}; {s} += {block.together}) KERNEL_tile{block.number}{call}")
-        c.line(f"for (; {s} < {self.places}; ++{s}) KERNEL_one{block.number}{call}")
+        last = f"s{self.rank - 1}"
+        loop = f"for (int64_t {last} = 0; {last} < {self.places}; ++{last}) " if self.rank else ""
+        c.line(f"{loop}KERNEL_one{block.number}{call}")
 
-    def _function(self, c: KernelWriter, name: str, row: accumulators.Sums, together: int) -> None:
-        """Some places side by side, for one block of features."""
+    def _function(self, c: KernelWriter, name: str, row: accumulators.PlainSums) -> None:
+        """Write the function of one position, for one block of features."""
         window, n = self.window, self.n
         after = self.epilogue.function(c, row.columns)
         outer, inner = range(self.rank)[:1], range(self.rank)[1:]
-        with c.block(f"static CYX_FUSED __attribute__((noinline)) void {name}({self.arguments})"):
+        left, right = (memory_type(t) for t in self.types)
+        arguments = f"void *const *bufs, const {left} *a, const {right} *b, int64_t n"
+        arguments += "".join(f", int64_t s{d}" for d in range(self.rank)) + ", int64_t g, int64_t f"
+        with c.block(f"static CYX_FUSED __attribute__((noinline)) void {name}({arguments})"):
             c.line("CYX_FUSE")
             row.define(c)
             with c.loops([f"w{d}" for d in outer], [window[d].size for d in outer]):
                 if self.long:
                     row.settle(c)
                 with c.loops([f"w{d}" for d in inner], [window[d].size for d in inner]):
-                    self._place(c, row, together)
-            size = together * row.columns
-            c.line(f"{scalar.storage_type(self.dtype)} sums[{size}] __attribute__((aligned(64)));")
-            if isinstance(row, accumulators.VectorSums):
-                row.store(c, "sums", row.columns)
-            else:
-                row.store(c, "sums")
+                    self._tap(c, row)
+            c.line(f"{scalar.storage_type(self.dtype)} sums[{row.columns}] __attribute__((aligned(64)));")
+            row.store(c, "sums")
             at = linear_index(["n", *(f"s{d}" for d in range(self.rank))], strides([n.batch, *self.space]))
-            c.line(f"{after}(bufs, {at}, g * {n.group_features} + f, {together}, sums, {row.columns});")
+            c.line(f"{after}(bufs, {at}, g * {n.group_features} + f, 1, sums, {row.columns});")
 
-    def _place(self, c: KernelWriter, row: accumulators.Sums, together: int) -> None:
+    def _tap(self, c: KernelWriter, row: accumulators.PlainSums) -> None:
         """Write the contribution of one position of the window."""
         x, w = (o.shape for o in self.ins.operands)
         window, n = self.window, self.n
@@ -209,8 +268,7 @@ class _Rows:
             if dim.base_dilation != 1:
                 c.line(f"if (e{d} < 0 || e{d} % {dim.base_dilation}) continue;")
             c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
-            if together == 1 or d < self.rank - 1:  # a tile is inside along the last dimension
-                c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
+            c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
         if not self.dtype.is_float:  # gcc 12 makes wrong vectors of the loop over places with two guarded sums
             c.line('__asm__ volatile("");')
         turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
@@ -223,11 +281,9 @@ class _Rows:
         if n.is_depthwise:
             row.add_pairs(c, "x", "w")
             return
-        apart = x_steps[-2] * window[-1].stride if window else 0
         with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
-            for r in range(together):
-                c.line(f"const {scalar.register_type(x.dtype)} a{r} = {scalar.load(x.dtype, f'x[k + {r * apart}]')};")
-            row.add(c, ", ".join(f"a{r}" for r in range(together)), f"w + k * {n.features}", 1)
+            c.line(f"const {scalar.register_type(x.dtype)} a0 = {scalar.load(x.dtype, 'x[k]')};")
+            row.add(c, "a0", f"w + k * {n.features}", 1)
             if n.depth > CHAIN:
                 with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
                     row.settle(c)

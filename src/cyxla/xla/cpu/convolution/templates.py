@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
-from cyxla.xla.cpu.convolution.row_parameters import CONVOLUTION_ROWS
+from cyxla.xla.cpu.convolution.row_parameters import RANK, convolution_rows
 from cyxla.xla.cpu.convolution.tile_parameters import BLOCK, convolution
 from cyxla.xla.cpu.dot.templates import ITEM_BYTES, after_type, vector_types
 
 _TILE_ARGUMENTS = (
     "const {p}_numbers *, const {p}_block *, const {p}_e *const *, const {p}_e *, {p}_e *restrict, const {p}_e *"
 )
-_ROW_TILE_ARGUMENTS = "const {p}_numbers *, const {p}_e *, const {p}_e *, {p}_e *restrict, int64_t, const int64_t *"
+_ROW_TILE_ARGUMENTS = "const {p}_numbers *, const {p}_e *, const {p}_e *, const int64_t *, {p}_e *restrict, int64_t"
+_CONSTANT_ROW_TILE_ARGUMENTS = "void *const *, const {p}_e *, const {p}_e *, const int64_t *, int64_t, int64_t"
 _WINDOW_TYPE = """typedef struct {{
   void (*origins)(const {p}_numbers *, const {p}_e *, int64_t, int64_t, const {p}_e **, int32_t *const *);
   void (*addresses)(const {p}_numbers *, const {p}_e *const *, int32_t *const *, int64_t, int64_t, const {p}_e **);
@@ -147,40 +148,59 @@ class RowConvolution:
         Prefix of all names, and C type of an element.
     vector_bytes : int
         Size of a vector in bytes.
+    rank : int
+        Number of spatial dimensions.
+    sizes : mapping of str to int or None
+        The parameters if they are constants; None if they arrive at run time.
+    dilated : bool
+        True if the input has a base dilation.
+    chain : int
+        Number of products after which sums are added to totals; 0 if sums are not that long.
     """
 
     prefix: str
     element: str
     vector_bytes: int
+    rank: int = RANK
+    sizes: Mapping[str, int] | None = None
+    dilated: bool = False
+    chain: int = 0
 
     @property
     def types(self) -> list[str]:
-        """Definitions of the types."""
-        prefix = self.prefix
+        """Definitions of the types, and of the sizes if they are constants."""
+        prefix, numbers, struct = self.prefix, f"{self.prefix}_numbers", convolution_rows(self.rank)
         return [
             *vector_types(prefix, self.element, self.vector_bytes),
-            CONVOLUTION_ROWS.typedef(f"{prefix}_numbers"),
-            f"typedef void (*{prefix}_tile)({_ROW_TILE_ARGUMENTS.format(p=prefix)});",
+            struct.typedef(numbers),
+            f"typedef void (*{prefix}_tile)({self._arguments});",
             after_type(prefix, self.element),
+            *([] if self.sizes is None else [struct.constant(numbers, f"{prefix}_sizes", self.sizes)]),
         ]
 
+    def tile(self, name: str, positions: int, vectors: int, depthwise: bool, after: str = "0") -> str:
+        """Return the function of a tile; if sizes are constants, it passes its sums to the function `after`."""
+        prototype = f"static __attribute__((noinline)) void {name}({self._arguments});\n"
+        return prototype + instantiate(
+            "convolution_row_tile.h",
+            TILE_NAME=name,
+            TILE_PREFIX=self.prefix,
+            TILE_ELEMENT=self.element,
+            TILE_POSITIONS=positions,
+            TILE_VECTORS=vectors,
+            TILE_LANES=self._lanes,
+            TILE_DEPTHWISE=int(depthwise),
+            TILE_RANK=self.rank,
+            TILE_CONSTANT=int(self.sizes is not None),
+            TILE_AFTER=after,
+            TILE_DILATED=int(self.dilated),
+            TILE_CHAIN=self.chain,
+        )
+
     def tiles(self, shapes: Sequence[tuple[int, int, bool]]) -> str:
-        """Return the functions of tiles, given their positions and vectors and whether they are depthwise."""
-        text, names = "", []
-        for positions, vectors, depthwise in shapes:
-            name = f"{self.prefix}_{'depthwise' if depthwise else 'tile'}{positions}x{vectors}"
-            names.append(name)
-            text += f"static __attribute__((noinline)) void {name}({_ROW_TILE_ARGUMENTS.format(p=self.prefix)});\n"
-            text += instantiate(
-                "convolution_row_tile.h",
-                TILE_NAME=name,
-                TILE_PREFIX=self.prefix,
-                TILE_ELEMENT=self.element,
-                TILE_POSITIONS=positions,
-                TILE_VECTORS=vectors,
-                TILE_LANES=self._lanes,
-                TILE_DEPTHWISE=int(depthwise),
-            )
+        """Return the functions of tiles, of positions by vectors, depthwise or not, and their table."""
+        names = [f"{self.prefix}_{'depthwise' if shape[2] else 'tile'}{shape[0]}x{shape[1]}" for shape in shapes]
+        text = "".join(self.tile(name, *shape) for name, shape in zip(names, shapes, strict=True))
         return f"{text}static const {self.prefix}_tile {self.prefix}_tiles[] = {{{', '.join(names)}}};\n"
 
     def run(self, most_vectors: int) -> str:
@@ -191,6 +211,12 @@ class RowConvolution:
             ROWS_ELEMENT=self.element,
             ROWS_SUMS=most_vectors * self._lanes,
         )
+
+    @property
+    def _arguments(self) -> str:
+        """Types of the arguments of a tile."""
+        arguments = _ROW_TILE_ARGUMENTS if self.sizes is None else _CONSTANT_ROW_TILE_ARGUMENTS
+        return arguments.format(p=self.prefix)
 
     @property
     def _lanes(self) -> int:

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter
 
 VECTORS = 4
 COLUMNS = 64
-
-
-def vector_kernel(reads: Sequence[Value], writes: Sequence[Value], dtype: ElementType, lanes: int) -> KernelWriter:
-    """Return the writer of a kernel on vectors of floats, with contraction allowed and unaligned loads."""
-    c = KernelWriter(reads, writes)
-    c.lines(VectorSums.types(dtype, lanes))
-    c.line(f"typedef {scalar.storage_type(dtype)} KERNEL_e __attribute__((aligned(1), may_alias));")
-    return c
 
 
 def supports(types: Sequence[ElementType]) -> bool:
@@ -31,72 +21,23 @@ def supports(types: Sequence[ElementType]) -> bool:
     return len(distinct) == 1 and distinct <= {ElementType.F32, ElementType.F64, ElementType.C64, ElementType.C128}
 
 
-class Sums(Protocol):
-    """Accumulators of `columns` adjacent results."""
-
-    columns: int
-
-    def define(self, c: CWriter) -> None:
-        """Declare the accumulators, initialised to zero."""
-
-    def add(self, c: CWriter, x: str, right: str, step: int) -> None:
-        """Add ``x * right[j * step]`` to accumulator j; `x` is a local of the accumulator type."""
-
-    def settle(self, c: CWriter) -> None:
-        """Add the accumulators to totals and reset them to zero: shorter sums have smaller errors."""
-
-    def add_pairs(self, c: CWriter, left: str, right: str) -> None:
-        """Add ``left[j] * right[j]`` to accumulator j."""
-
-    def store(self, c: CWriter, out: str) -> None:
-        """Store the totals in ``out[j]``."""
-
-
+@dataclass(frozen=True)
 class VectorSums:
-    """Accumulators in vector registers: one row of results, or several that share the right operand."""
+    """Accumulators of adjacent results in vector registers; `convolution_row_tile.h` has their C.
 
-    def __init__(self, vectors: int, lanes: int, rows: int = 1) -> None:
-        self.vectors, self.lanes, self.rows, self.columns = vectors, lanes, rows, vectors * lanes
+    Attributes
+    ----------
+    vectors, lanes : int
+        Number of vectors, and of elements of each.
+    """
+
+    vectors: int
+    lanes: int
 
     @property
-    def _names(self) -> list[str]:
-        return [f"{r}_{v}" for r in range(self.rows) for v in range(self.vectors)]
-
-    def define(self, c: CWriter) -> None:
-        """Declare the accumulators, initialised to zero."""
-        c.line("KERNEL_v " + ", ".join(f"sum{n} = {{0}}, all{n} = {{0}}" for n in self._names) + ";")
-
-    def add(self, c: CWriter, x: str, right: str, step: int) -> None:
-        """Add products; `step` is 1, and `x` names one local for each row, separated by commas."""
-        loads = ", ".join(f"b{v} = *(const KERNEL_u *)({right} + {v * self.lanes})" for v in range(self.vectors))
-        c.line(f"const KERNEL_v {loads};")
-        for r, left in enumerate(x.split(", ")):
-            c.line(" ".join(f"sum{r}_{v} += {left} * b{v};" for v in range(self.vectors)))
-
-    def settle(self, c: CWriter) -> None:
-        """Add to the totals."""
-        c.line(" ".join(f"all{n} += sum{n}; sum{n} = (KERNEL_v){{0}};" for n in self._names))
-
-    def store(self, c: CWriter, out: str, apart: int = 0) -> None:
-        """Store the totals, with a stride of `apart` elements between rows."""
-        for r in range(self.rows):
-            for v in range(self.vectors):
-                c.line(f"*(KERNEL_u *)({out} + {r * apart + v * self.lanes}) = all{r}_{v} + sum{r}_{v};")
-
-    def add_pairs(self, c: CWriter, left: str, right: str) -> None:
-        """Add ``left[j] * right[j]`` to accumulator j of a single row."""
-        for v in range(self.vectors):
-            at = f" + {v * self.lanes}"
-            c.line(f"sum0_{v} += *(const KERNEL_u *)({left}{at}) * *(const KERNEL_u *)({right}{at});")
-
-    @staticmethod
-    def types(dtype: ElementType, lanes: int) -> list[str]:
-        """Return the definitions of the vector types."""
-        base, size = scalar.storage_type(dtype), lanes * dtype.itemsize
-        return [
-            f"typedef {base} KERNEL_v __attribute__((vector_size({size})));",
-            f"typedef {base} KERNEL_u __attribute__((vector_size({size}), aligned(1), may_alias));",
-        ]
+    def columns(self) -> int:
+        """Number of results."""
+        return self.vectors * self.lanes
 
 
 class PlainSums:
@@ -183,20 +124,21 @@ class PlainSums:
         c.line(f"for (int j = 0; j < {self.columns}; ++j) ({out})[j] = {value};")
 
 
-def cut(
-    columns: int, dtype: ElementType, operands: Sequence[ElementType], vector_bytes: int
-) -> list[tuple[int, int, Sums]]:
+def cut(columns: int, dtype: ElementType, operands: Sequence[ElementType]) -> list[tuple[int, int, PlainSums]]:
     """Split a row of results into runs of equal pieces: (first column, number of pieces, accumulators of a piece)."""
-    runs: list[tuple[int, int, Sums]] = []
+    count, rest = divmod(columns, COLUMNS)
+    runs = [(0, count, PlainSums(COLUMNS, dtype, *operands)), (columns - rest, 1, PlainSums(rest, dtype, *operands))]
+    return [(first, pieces, sums) for first, pieces, sums in runs if pieces * sums.columns]
+
+
+def cut_in_vectors(
+    columns: int, dtype: ElementType, operands: Sequence[ElementType], lanes: int
+) -> list[tuple[int, int, VectorSums | PlainSums]]:
+    """Split a row of floats as `cut` does, into whole vectors, and columns that are left."""
+    runs: list[tuple[int, int, VectorSums | PlainSums]] = []
     at = 0
-    sizes: list[Sums] = []
-    if dtype in (ElementType.F32, ElementType.F64):
-        lanes = vector_bytes // dtype.itemsize
-        sizes = [VectorSums(v, lanes) for v in range(VECTORS, 0, -1)]
-    plain = [n for n in (COLUMNS, columns % COLUMNS) if n]
-    for kind in (*sizes, *(PlainSums(n, dtype, *operands) for n in plain if not sizes)):
-        pieces = (columns - at) // kind.columns
-        if pieces:
+    for kind in (VectorSums(v, lanes) for v in range(VECTORS, 0, -1)):
+        if pieces := (columns - at) // kind.columns:
             runs.append((at, pieces, kind))
             at += pieces * kind.columns
     if at < columns:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.dot.inner_products import RowsOfDots, runs_along_k
-from cyxla.xla.cpu.dot.micro_kernel import ROWS
+from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.dot.plain import check_plain, plain_dot
 from cyxla.xla.cpu.dot.product import Output, Product, panel_width
 from cyxla.xla.cpu.dot.row_combination import SumOfRows, is_sum_of_rows

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.few_rows import ByColumns
+from cyxla.xla.cpu.dot.parameters import INNER_FORMS
 from cyxla.xla.cpu.dot.product import Output, Product
 from cyxla.xla.cpu.dot.templates import FewRows
 from cyxla.xla.cpu.kernel import machine
 
 FEW_ROWS = 4
-CACHED_BYTES = 4 * machine.L2_BYTES, 3 * machine.L3_BYTES  # operands above come in another of `dot.micro_kernel.WAYS`
-UNITS = 16, 64, 64  # dot products of one unit of work, each way
+CACHED_BYTES = 4 * machine.L2_BYTES, 3 * machine.L3_BYTES  # operands above come in another of `INNER_FORMS`
+UNITS = 16, 64, 64  # inner products of one unit of work, by form
 
 
 def runs_along_k(p: Product) -> bool:
@@ -24,14 +24,14 @@ class RowsOfDots(ByColumns):
     name, inner = "dot_rows", True
 
     def __init__(self, p: Product, output: Output) -> None:
-        self.way = sum(p.n * p.k * p.dtype.itemsize > most for most in CACHED_BYTES)
-        super().__init__(p, output, min(p.n, UNITS[self.way]), vector_bytes=64)
+        self.number = sum(p.n * p.k * p.dtype.itemsize > most for most in CACHED_BYTES)
+        super().__init__(p, output, min(p.n, UNITS[self.number]), vector_bytes=64)
 
     @property
     def _form(self) -> dict[str, int]:
-        return {"form": self.way, "columns": micro_kernel.WAYS[self.way][0]}
+        return {"form": self.number, "columns": INNER_FORMS[self.number][0]}
 
     def _functions(self, few: FewRows) -> dict[str, str]:
-        columns, prefetches = micro_kernel.WAYS[self.way]
+        columns, prefetches = INNER_FORMS[self.number]
         forms = {f"KERNEL_inner{columns}": (columns, prefetches), "KERNEL_inner1": (1, False)}
         return {name: few.inner_products(name, *form) for name, form in forms.items()}

@@ -1,8 +1,18 @@
-"""Parameters of the kernels of products, as structs that C and Python share."""
+"""Parameters of the kernels of products, as structs that C and Python share, and the forms of micro-kernels."""
 
 from __future__ import annotations
 
 from cyxla.xla.cpu.c.parameter_struct import ParameterStruct
+from cyxla.xla.cpu.kernel import machine
+
+#: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
+ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
+MAX_VECTORS = 8  # vectors of a tile of one row, at most
+#: Inner products at once, and whether their operand is prefetched: from the caches, from beyond, from far beyond.
+INNER_FORMS = ((4, False), (2, True), (4, True))
+PREFETCH_BYTES = 32 * machine.LINE_BYTES  # distance of the prefetch of inner products
+LOCALITIES = 2, 3  # cache that rows of a combination are prefetched to: L2 from beyond it, else L1
+COMBINATION_BYTES = machine.L1_BYTES // 8  # sums of a combination of rows, at most
 
 #: Parameters of ``dot.h``. Strides are in elements, but those of the prefetch in bytes.
 DOT = ParameterStruct((

@@ -49,7 +49,7 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
     c = KernelWriter(epilogue.reads, epilogue.writes)
     rows = max(m, 1)
     left, right = epilogue.operands
-    pieces_of = accumulators.cut(n, result, types, 0)
+    pieces_of = accumulators.cut(n, result, types)
     if not epilogue.is_empty:
         for _, _, row in pieces_of:
             epilogue.function(c, row.columns)

@@ -9,7 +9,7 @@ from math import prod
 from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
 from cyxla.xla.cpu.c.target import isa_level
-from cyxla.xla.cpu.dot.micro_kernel import ROWS
+from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.kernel import cost, machine, prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.loops.epilogue import Epilogue

@@ -6,8 +6,8 @@ element is the sum of chains of eight fused multiply-adds, in the order of the c
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.few_rows import ByColumns
+from cyxla.xla.cpu.dot.parameters import COMBINATION_BYTES, LOCALITIES
 from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
 from cyxla.xla.cpu.dot.templates import FewRows
 from cyxla.xla.cpu.kernel import machine
@@ -39,13 +39,13 @@ class SumOfRows(ByColumns):
         return {"form": int(self.near)}
 
     def _functions(self, few: FewRows) -> dict[str, str]:
-        return {"KERNEL_sums": few.row_combination("KERNEL_sums", micro_kernel.LOCALITIES[self.near])}
+        return {"KERNEL_sums": few.row_combination("KERNEL_sums", LOCALITIES[self.near])}
 
 
 def _width(p: Product, near: bool) -> int:
     """Return the width of a block: whole vectors of any ISA level, with at least one vector in the last block."""
     row, lanes = p.n * p.dtype.itemsize, VECTOR_BYTES // p.dtype.itemsize
     half = -(-row // (2 * VECTOR_BYTES)) * VECTOR_BYTES
-    blocks = -(-row // min(max(half, LEAST_NEAR if near else LEAST_FAR), micro_kernel.SUMS_BYTES))
+    blocks = -(-row // min(max(half, LEAST_NEAR if near else LEAST_FAR), COMBINATION_BYTES))
     wanted = -(-p.n // (blocks * lanes))
     return next(w * lanes for w in range(wanted, 0, -1) if (p.n - 1) % (w * lanes) + 1 >= lanes)

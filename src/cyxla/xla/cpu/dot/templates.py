@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
-from cyxla.xla.cpu.dot.micro_kernel import FETCHED, SUMS_BYTES
-from cyxla.xla.cpu.dot.parameters import DOT, FEW_ROWS, TILE
+from cyxla.xla.cpu.dot.parameters import COMBINATION_BYTES, DOT, FEW_ROWS, PREFETCH_BYTES, TILE
 
 ITEM_BYTES = {"float": 4, "double": 8}  # by C type
 PANEL_UNITS, STREAMED_UNITS, ANY_UNITS = range(3)  # DOT_UNITS
@@ -196,12 +195,12 @@ class FewRows:
     def inner_products(self, name: str, columns: int, prefetches: bool) -> str:
         """Return a function of ``inner_products.h``."""
         return self._micro_kernel(
-            "inner_products.h", "INNER", name, COLUMNS=columns, PREFETCH=FETCHED if prefetches else 0
+            "inner_products.h", "INNER", name, COLUMNS=columns, PREFETCH=PREFETCH_BYTES if prefetches else 0
         )
 
     def row_combination(self, name: str, locality: int) -> str:
         """Return a function of ``row_combination.h``."""
-        vectors = SUMS_BYTES // self.vector_bytes + 1
+        vectors = COMBINATION_BYTES // self.vector_bytes + 1
         return self._micro_kernel("row_combination.h", "COMBINE", name, VECTORS=vectors, LOCALITY=locality)
 
     def run(self, functions: Sequence[str], sums: int = 0) -> str:

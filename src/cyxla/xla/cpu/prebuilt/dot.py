@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.dot import micro_kernel, templates
+from cyxla.xla.cpu.dot import parameters, templates
 from cyxla.xla.cpu.prebuilt.library import KERNEL
 
 TYPES = {"f32": "float", "f64": "double"}
@@ -45,19 +45,19 @@ def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
 
 
 def _inner_products(c: CWriter, name: str, element: str) -> None:
-    """Write ``dot_rows``: functions in the order of `micro_kernel.WAYS`, then the one of the columns that are left."""
+    """Write ``dot_rows``: functions in the order of `INNER_FORMS`, then the one of the columns that are left."""
     few = templates.FewRows(f"{name}_inner", element, 64, inner=True)
-    forms = (*micro_kernel.WAYS, (1, False))
+    forms = (*parameters.INNER_FORMS, (1, False))
     names = [f"{few.prefix}{form}" for form in range(len(forms))]
     functions = [few.inner_products(function, *form) for function, form in zip(names, forms, strict=True)]
     _few_rows(c, few, f"dot_rows_{name}", dict(zip(names, functions, strict=True)))
 
 
 def _row_combinations(c: CWriter, name: str, element: str, level: Level) -> None:
-    """Write ``dot_sums``: functions in the order of `micro_kernel.LOCALITIES`."""
+    """Write ``dot_sums``: functions in the order of `parameters.LOCALITIES`."""
     few = templates.FewRows(f"{name}_combination", element, level.vector_bytes, inner=False)
-    names = [f"{few.prefix}_l{4 - locality}" for locality in micro_kernel.LOCALITIES]
-    functions = map(few.row_combination, names, micro_kernel.LOCALITIES)
+    names = [f"{few.prefix}_l{4 - locality}" for locality in parameters.LOCALITIES]
+    functions = map(few.row_combination, names, parameters.LOCALITIES)
     _few_rows(c, few, f"dot_sums_{name}", dict(zip(names, functions, strict=True)))
 
 
@@ -71,8 +71,8 @@ def _few_rows(c: CWriter, few: templates.FewRows, kernel: str, functions: dict[s
 def _tiles(c: CWriter, name: str, element: str, level: Level) -> None:
     """Write ``dot_tiles`` with all tiles that there are registers for."""
     lanes = level.vector_bytes // templates.ITEM_BYTES[element]
-    rows = micro_kernel.ROWS[level.registers]
-    heights = {v: rows.get(v, 1) for v in range(1, micro_kernel.ROW_OF_VECTORS + 1)}
+    rows = parameters.ROWS[level.registers]
+    heights = {v: rows.get(v, 1) for v in range(1, parameters.MAX_VECTORS + 1)}
     table = []
     for form, (columns, prefetch) in _FORMS.items():
         of_form = []

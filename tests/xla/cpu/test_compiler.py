@@ -278,7 +278,7 @@ ENTRY e { x = f32[4] parameter(0) ROOT r = f32[4] call(x), to_apply=f }"""
         ]
         assert folder.name.startswith("m.")
         assert "call" not in (folder / "02_simplify.dce.hlo").read_text()
-        assert "negate f32 %0" in (folder / "k0.loops.txt").read_text()
+        assert "negate f32 $0" in (folder / "k0.loops.txt").read_text()
         assert {"inline", "emit", "compile", "unit0.c"} <= set(json.loads((folder / "seconds.json").read_text()))
         for path in folder.iterdir():
             path.unlink()

@@ -36,7 +36,7 @@ class Sum:
 
 
 def body():
-    """A body over 4 x 6 points with two nodes: %0 and %1."""
+    """A body over 4 x 6 points with two nodes: $0 and $1."""
     made = Body(Space((4, 6)), set(), Reads())
     made.load(S32, 0, made.space.loop(1))
     made.constant(F32, np.float32(2))
@@ -51,13 +51,13 @@ NODES = {
     ),
     nodes.Constant: (lambda b, x, y: b.constant(S32, 5), "constant s32 5"),
     nodes.IndexValue: (lambda b, x, y: b.index_value(F32, b.space.loop(1).shift(-2)), "index f32 i1 - 2"),
-    nodes.Apply: (lambda b, x, y: b.apply(BY_NAME["less"], (x, y)), "compare pred %0, %1, direction=LT, type=FLOAT"),
-    nodes.Map: (lambda b, x, y: b.map(BY_NAME["both"], (x, y)), "map f32 %0, %1, to_apply=%f"),
+    nodes.Apply: (lambda b, x, y: b.apply(BY_NAME["less"], (x, y)), "compare pred $0, $1, direction=LT, type=FLOAT"),
+    nodes.Map: (lambda b, x, y: b.map(BY_NAME["both"], (x, y)), "map f32 $0, $1, to_apply=f"),
     nodes.Guard: (
         lambda b, x, y: b.guard((Condition(b.space.loop(0), 1, 9), Condition(b.space.loop(1), 0, 3)), x, y),
-        "guard s32 %0 if 1 <= i0 and i1 <= 3 else %1",
+        "guard s32 $0 if 1 <= i0 and i1 <= 3 else $1",
     ),
-    nodes.Call: (lambda b, x, y: b.call(F32, (y, y), Sum()), "call f32 %1, %1, writer=Sum"),
+    nodes.Call: (lambda b, x, y: b.call(F32, (y, y), Sum()), "call f32 $1, $1, writer=Sum"),
     nodes.External: (lambda b, x, y: b.external(F32, "part"), "external f32 part"),
 }
 
@@ -83,7 +83,7 @@ ATOMS = {
     index_map.Loop: (lambda b: b.space.loop(1), None, "i1"),
     index_map.Quotient: (lambda b: b.space.quotient(b.space.loop(1).shift(1), 4), "(i1 + 1) / 4", "n3"),
     index_map.Remainder: (lambda b: b.space.remainder(b.space.loop(1).shift(1), 4), "(i1 + 1) % 4", "n3"),
-    index_map.Runtime: (lambda b: b.space.runtime(b.nodes[0], 9), "clamp(%0, 0, 9)", "n3"),
+    index_map.Runtime: (lambda b: b.space.runtime(b.nodes[0], 9), "clamp($0, 0, 9)", "n3"),
     index_map.Choice: (
         lambda b: b.space.choice((Condition(b.space.loop(0), 2, 8),), b.space.loop(0).shift(-2), 1),
         "i0 - 2 if 2 <= i0 else 0",
@@ -101,7 +101,7 @@ def test_atoms(kind):
     assert form_text(form) == name
     made.load(F32, 1, form.scale(-3).shift(-7))
     lines = loop_text({}, made).splitlines()
-    assert lines[-1] == f"%2 = load f32 p1[-3*{name} - 7]"
+    assert lines[-1] == f"$2 = load f32 p1[-3*{name} - 7]"
     assert definition is None or lines[-2] == f"n3 = {definition}"
 
 
@@ -119,17 +119,17 @@ PROGRAMS = {
           ROOT r = f32[64] reduce(square, zero), dimensions={1}, to_apply=add
         }""",
         """
-        p0 = s32[64] %i
-        p1 = f32[100,256] %x
+        p0 = s32[64] i
+        p1 = f32[100,256] x
         loops i0 < 64, i1 < 256
-        %0 = external f32 0
-        %1 = load s32 p0[i0]
-        n3 = clamp(%1, 0, 99)
-        %2 = load f32 p1[i1 + 256*n3]
-        %3 = multiply f32 %2, %2                      # %square
-        %4 = constant f32 0x0.0p+0f
-        fold %0 = %3 from %4
-        store f32 r0[i0] = %0
+        $0 = external f32 0
+        $1 = load s32 p0[i0]
+        n3 = clamp($1, 0, 99)
+        $2 = load f32 p1[i1 + 256*n3]
+        $3 = multiply f32 $2, $2                      # %1 square
+        $4 = constant f32 0x0.0p+0f
+        fold $0 = $3 from $4
+        store f32 r0[i0] = $0
         """,
     ),
     "two results": (
@@ -141,13 +141,13 @@ PROGRAMS = {
           ROOT r = (f32[8], f32[8]) tuple(up, down)
         }""",
         """
-        p0 = f32[8] %x
+        p0 = f32[8] x
         loops i0 < 8
-        %0 = load f32 p0[i0]
-        %1 = ceil f32 %0                              # %up
-        %2 = subtract f32 %0, %1                      # %down
-        store f32 r0[i0] = %2
-        store f32 r1[i0] = %1
+        $0 = load f32 p0[i0]
+        $1 = ceil f32 $0                              # %0 up
+        $2 = subtract f32 $0, $1                      # %1 down
+        store f32 r0[i0] = $2
+        store f32 r1[i0] = $1
         """,
     ),
     "loop with a small state": (
@@ -159,15 +159,15 @@ PROGRAMS = {
         ENTRY e { i = s32[] parameter(0) s = (s32[]) tuple(i) ROOT w = (s32[]) while(s), condition=more, body=next }
         """,
         """
-        p0 = s32[] %i.2
-        %0 = load s32 p0[0]
-        p0 = s32[] %i.2
-        %0 = external s32 %s.1.0[0]
-        %1 = constant s32 9
-        %2 = compare pred %0, %1, direction=LT, type=SIGNED  # %r.1
-        p0 = s32[] %i.2
-        %0 = external s32 %s.0[0]
-        %1 = multiply s32 %0, %0                      # %j
+        p0 = s32[] i.2
+        $0 = load s32 p0[0]
+        p0 = s32[] i.2
+        $0 = external s32 s.1.0[0]
+        $1 = constant s32 9
+        $2 = compare pred $0, $1, direction=LT, type=SIGNED  # %2 r.1
+        p0 = s32[] i.2
+        $0 = external s32 s.0[0]
+        $1 = multiply s32 $0, $0                      # %1 j
         """,
     ),
 }

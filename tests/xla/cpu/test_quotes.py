@@ -17,6 +17,7 @@ from cyxla.xla.hlo import parse_module
 COMPUTATIONS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
 less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }
+near { a = f32[] parameter(0) b = f32[] parameter(1) n = f32[] abs(a) m = f32[] multiply(b, b) ROOT c = pred[] compare(n, m), direction=LT }
 small { s = (s32[], f32[4]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(9) ROOT c = pred[] compare(i, n), direction=LT }
 turned { s = (s32[], f32[4]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[4] get-tuple-element(s), index=1 one = s32[] constant(1) j = s32[] add(i, one) y = f32[4] reverse(x), dimensions={0} z = f32[4] add(x, y) ROOT t = (s32[], f32[4]) tuple(j, z) }
 straight { s = (s32[], f32[4]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[4] get-tuple-element(s), index=1 one = s32[] constant(1) j = s32[] add(i, one) z = f32[4] add(x, x) ROOT t = (s32[], f32[4]) tuple(j, z) }
@@ -64,12 +65,42 @@ QUOTES = {
     "a dot": (
         X + "ROOT d = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
         ["reads p0 f32[64,256]", "%0 = f32[64,64] dot(p0, p0), lhs_contracting_dims={1}, rhs_contracting_dims={1}"],
-        [],
+        ["%0 = f32[64,64] dot(p0, p0)"],
     ),
     "an epilogue": (
         X + "y = f32[256,128] parameter(1) d = f32[64,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} ROOT t = f32[64,128] tanh(d)",
         ["%0 = f32[64,128] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "%1 = f32[64,128] tanh(%0)"],
-        ["%1 = f32[64,128] tanh(%0)"],
+        ["%0 = f32[64,128] dot(p0, p1)", "%1 = f32[64,128] tanh(%0)", "%0 in sums"],
+    ),
+    "complex numbers": (
+        "x = c64[9,7] parameter(0) y = c64[7,5] parameter(1) ROOT d = c64[9,5] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        ["reads p0 c64[9,7], p1 c64[7,5]"],
+        ["%0 = c64[9,5] dot(p0, p1)", "%0: operand 0, c64[9,7]", "%0: operand 1, c64[7,5]"],
+    ),
+    "a convolution": (
+        "x = f32[2,8,3] parameter(0) w = f32[2,3,5] parameter(1) c = f32[2,7,5] convolution(x, w), window={size=2}, dim_labels=b0f_0io->b0f ROOT r = f32[2,7,5] tanh(c)",
+        ["%1 = f32[2,7,5] tanh(%0)"],
+        ["%1 = f32[2,7,5] tanh(%0)", "%0 in sums", "%0 = f32[2,7,5] convolution(p0, p1)", "%0: operand 0, f32[2,8,3]", "%0: operand 1, f32[2,3,5]"],
+    ),
+    "a transform": (
+        "x = c64[64] parameter(0) ROOT r = c64[64] fft(x), fft_type=FFT, fft_length={64}",
+        [],
+        ["%0 = c64[64] fft(p0)"],
+    ),
+    "a sort": (
+        X + "ROOT s = f32[64,256] sort(x), dimensions={1}, to_apply=near",
+        ["reads p0 f32[64,256]"],
+        ["%0 = f32[64,256] sort(p0)", "%0: operand 0, f32[64,256]"],
+    ),
+    "a factor": (
+        "x = f32[8,8] parameter(0) ROOT r = f32[8,8] cholesky(x)",
+        ["reads p0 f32[8,8]"],
+        ["%0 = f32[8,8] cholesky(p0)"],
+    ),
+    "one array twice": (
+        "x = c64[9,9] parameter(0) ROOT d = c64[9,9] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        ["reads p0 c64[9,9]"],
+        ["%0 = c64[9,9] dot(p0, p0)", "%0: operands 0, 1, c64[9,9]"],
     ),
     "a loop in locals": (
         WHILE + "turned",

@@ -10,7 +10,7 @@ from cyxla.xla.cpu.entry.control_flow import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.entry.meter import Meter
 from cyxla.xla.cpu.entry.recipe import recipe
 from cyxla.xla.cpu.kernel.kernel import Kernel
-from cyxla.xla.cpu.kernel.quote import head
+from cyxla.xla.cpu.kernel.quote import head, with_quotes
 from cyxla.xla.cpu.memory.buffers import Buffers
 from cyxla.xla.cpu.native import split_units
 from cyxla.xla.cpu.plan.nodes import Plan
@@ -64,7 +64,7 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
         if step.kernel.code not in names:
             name = names[step.kernel.code] = f"k{len(names)}"
             kernels[name] = step.kernel
-            definitions[name] = head(step) + outline_functions(step.kernel.text).replace("KERNEL", name)
+            definitions[name] = head(step) + outline_functions(with_quotes(step)).replace("KERNEL", name)
     functions = plan.functions()
     meter = Meter(list(plan.steps()), len(functions)) if profile else None
     control = ControlWriter(buffers, lambda kernel: names[kernel.code], functions, seed, meter)

@@ -4,8 +4,10 @@ A kernel begins with a list of its instructions; a statement that computes one e
 
     const float v3 = (v1 + v2);  /* %1 = f32[64,256] add(p0, %0) */
 
-``p0`` is an array that the kernel reads, ``%0`` an instruction of the kernel. Equal kernels have equal quotes, and
-kernels that differ by their quotes alone are one (`c.quotes.without_quotes`).
+``p0`` is an array that the kernel reads, ``r0`` one that it writes, ``%0`` an instruction of the kernel; the text of
+the loop IR (`loops.loop_text`) has the same names. Kernels of one heavy instruction have quotes where they begin, and
+where their arrays are declared (`with_quotes`). Equal kernels have equal quotes, and kernels that differ by their
+quotes alone are one (`c.quotes.without_quotes`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.temporaries import is_temporary
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, is_forwarding, leaves, resolve
 from cyxla.xla.hlo import Instruction
@@ -23,6 +25,9 @@ MAX_LINES = 60  # instructions in the list of a kernel
 MAX_ARRAYS = 16  # arrays in a list
 _LEAVES = frozenset({"parameter", "constant"})
 _COMMENT = re.compile(r"/\*.*?\*/")
+_DEFINITION = "static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {"
+_LOOPS = frozenset({KernelKind.SMALL_LOOP, KernelKind.LANE_LOOP})
+_HEAVY = frozenset({"dot", "convolution", "single"})  # kinds of groups; their module imports this one
 _NONE: Mapping[Any, int] = {}
 
 
@@ -74,6 +79,32 @@ def head(step: Step) -> str:
         lines.insert(0, "last part: combines the results of the first")
     first, last = _arrays("reads", "p", step.reads), _arrays("writes", "r", step.writes)
     return "/* HLO\n" + "".join(f" * {line}\n" for line in [first, *lines, last]) + " */\n"
+
+
+def with_quotes(step: Step) -> str:
+    """Return the C of a kernel, with quotes where that of a heavy instruction begins and declares its arrays.
+
+    Loops quote their instructions statement by statement, and are returned as they are.
+    """
+    text, group = step.kernel.text, step.groups[0] if len(step.groups) == 1 else None
+    if group is None or group.kind not in _HEAVY or step.kernel.kind in _LOOPS:
+        return text
+    root, slots = group.root, {v: n for n, v in enumerate(step.reads)}
+    text = text.replace(_DEFINITION, f"{_DEFINITION}  /* {quote(root, group.numbers, slots)} */")
+    for n, value in enumerate(step.reads):
+        positions = [k for k, o in enumerate(root.operands) if value in leaves(o)]
+        if positions:
+            operand = f"operand{'s' if len(positions) > 1 else ''} {', '.join(map(str, positions))}"
+            text = _quoted(text, f"p{n} = bufs[{n}];", f"%{group.numbers[root]}: {operand}, {value.shape}")
+    for n, value in enumerate(step.writes):
+        if value.instruction in group.numbers:
+            stored = quote(value.instruction, group.numbers, slots)
+            text = _quoted(text, f"r{n} = bufs[{len(step.reads) + n}];", stored)
+    return text
+
+
+def _quoted(text: str, declaration: str, note: str) -> str:
+    return text.replace(declaration, f"{declaration}  /* {note} */")
 
 
 def _arrays(title: str, letter: str, values: Sequence[Value]) -> str:

@@ -158,7 +158,7 @@ class Epilogue:
         arguments = f"int64_t row, int64_t column, int64_t rows, const {element} *restrict sums, int64_t apart"
         with c.block(f"static __attribute__((noinline)) void {name}(void *const *bufs, {arguments})"):
             self._frame.pointers(c, slots(self.box), [s.slot for s in self.box.stores])
-            c.line("const int64_t b = column; (void)b;")
+            c.line("const int64_t b = column; (void)b;", f"%{self.group.numbers[self.root]} in sums")
             c.lines(nest.writers[0].written)
             i = nest.counter(0)
             with c.block(f"for (int64_t {i} = row; {i} < row + rows; ++{i}, sums += apart)"):

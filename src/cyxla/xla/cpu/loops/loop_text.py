@@ -1,21 +1,22 @@
 """Text of the loop IR, for a dump.
 
-A line is a node, named ``%`` and its number, or an index derived from others, named ``n`` and its number. ``p0`` is an
-array that the kernel reads, ``r0`` one that it writes, as in the C; behind ``#`` stands the instruction::
+A line is a node, named ``$`` and its number, or an index derived from others, named ``n`` and its number. ``p0`` is an
+array that the kernel reads, ``r0`` one that it writes, and behind ``#`` stands the instruction, ``%`` and its number in
+the kernel, all as in the C (`kernel.quote`); names of the module stand beside them, without a mark::
 
-    p0 = s32[64] %i
-    p1 = f32[100,256] %x
+    p0 = s32[64] i
+    p1 = f32[100,256] x
     loops i0 < 64, i1 < 259
-    %0 = external f32 0
-    %1 = load s32 p0[i0]
+    $0 = external f32 0
+    $1 = load s32 p0[i0]
     n3 = i1 - 3 if 0 <= i1 - 3 else 0
-    n4 = clamp(%1, 0, 99)
-    %2 = load f32 p1[n3 + 256*n4]
-    %3 = multiply f32 %2, %2                      # %square.1
-    %4 = constant f32 0x0.0p+0f
-    %5 = guard f32 %3 if 0 <= i1 - 3 else %4
-    fold %0 = %5 from %4
-    store f32 r0[i0] = %0
+    n4 = clamp($1, 0, 99)
+    $2 = load f32 p1[n3 + 256*n4]
+    $3 = multiply f32 $2, $2                      # %0 square.1
+    $4 = constant f32 0x0.0p+0f
+    $5 = guard f32 $3 if 0 <= i1 - 3 else $4
+    fold $0 = $5 from $4
+    store f32 r0[i0] = $0
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def loop_text(names: Names, body: Body, stores: Sequence[Store] = (), folds: Seq
     known: set[Atom] = set(body.space.loops)
     for node in body.nodes:
         lines += _definitions(node.forms, known)
-        lines.append(_commented(f"{_ref(node)} = {node_text(node, names)}", _origin(node, names)))
+        lines.append(_commented(f"{_ref(node)} = {node_text(node, names)}", _origin(node, body, names)))
     for fold in folds:
         start = f" from {_ref(fold.init)}" if fold.init is not None else ""
         lines.append(f"fold {_ref(fold.result)} = {_ref(fold.element)}{start}")
@@ -190,8 +191,12 @@ def _attributes(ins: Instruction) -> list[str]:
     return [f"{a.name}={ins.attrs[a.name]}" for a in ins.row.attrs if ins.attrs[a.name] not in (None, a.default)]
 
 
-def _origin(node: Node, names: Names) -> str:
-    return _named(node.instruction, names) if isinstance(node, Apply) else ""
+def _origin(node: Node, body: Body, names: Names) -> str:
+    """Return the number in the kernel, if it has one, and the name of the instruction of a node."""
+    if not isinstance(node, Apply):
+        return ""
+    ins = node.instruction
+    return " ".join([*([f"%{body.fused[ins]}"] if ins in body.fused else []), _named(ins, names)])
 
 
 def _key(key: Hashable, names: Names) -> str:
@@ -207,7 +212,7 @@ def _array(value: Value, names: Names) -> str:
 
 
 def _named(value: Instruction | Computation, names: Names) -> str:
-    return f"%{names.get(value) or value.name or 'unnamed'}"
+    return names.get(value) or value.name or "unnamed"
 
 
 def _commented(line: str, comment: str) -> str:
@@ -215,4 +220,4 @@ def _commented(line: str, comment: str) -> str:
 
 
 def _ref(node: Node) -> str:
-    return f"%{node.number}"
+    return f"${node.number}"

@@ -129,7 +129,7 @@ LARGE = ["softmax and its largest", "layer norm", "gradient of softmax", "root m
 def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, dims, monkeypatch):
     args, text = arguments(name, *dims), program(name, *dims)
     near = plain(text)
-    monkeypatch.setattr(prefetch, "_NEAR_BYTES", 0)
+    monkeypatch.setattr(prefetch, "_CACHED_BYTES", 0)
     monkeypatch.setattr(cost, "STREAMING_BYTES", 0)
     far = build(text)
     assert "cyx_ahead(" in far.text
@@ -160,7 +160,7 @@ SINGLE_ROWS = [("softmax", 2048, "f32"), ("layer norm", 272, "f32")]
 def test_results_of_large_arrays_are_written_one_row_behind(name, columns, dtype, rows, monkeypatch):
     args, text = arguments(name, rows, columns, dtype), program(name, rows, columns, dtype)
     near = build(text)
-    monkeypatch.setattr(prefetch, "_NEAR_BYTES", 0)
+    monkeypatch.setattr(prefetch, "_CACHED_BYTES", 0)
     monkeypatch.setattr(cost, "STREAMING_BYTES", 0)
     monkeypatch.setattr(cost, "TASK_NS", 2000.0)
     far = build(text)
@@ -197,7 +197,7 @@ def test_rows_that_are_not_written_behind(columns, monkeypatch):
 
 
 def test_rows_read_backwards_are_asked_for_ahead(monkeypatch):
-    monkeypatch.setattr(prefetch, "_NEAR_BYTES", 0)
+    monkeypatch.setattr(prefetch, "_CACHED_BYTES", 0)
     text = program("gradient of softmax", 6, 700)
     text = text.replace("m = f32[6,700] multiply(p, w)", "m = f32[6,700] multiply(p, v)")
     text = text.replace("\n z = ", "\n v = f32[6,700] reverse(w), dimensions={1}\n z = ", 1)
@@ -288,7 +288,7 @@ def test_long_rows_stay_apart_if_there_is_no_room(name, dtype):
     assert all(np.isfinite(out.astype(np.float32)).all() for out in compiled(*arguments(name, 3, 20_000, dtype)))
     assert len(compiled.steps) > 1
     (group,) = (g for g in compiled.groups if g.kind == "row")
-    assert any("to keep" in str(r) for r in group.reasons)
+    assert any("more bytes of buffers" in str(r) for r in group.reasons)
 
 
 def test_integers():

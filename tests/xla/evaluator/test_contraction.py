@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cyxla.types import ElementType, element_type
-from cyxla.xla.evaluator.ops import contraction
-from cyxla.xla.evaluator.ops.contraction import DotDims, batched_product, contract
+from cyxla.xla.evaluator.numerics import products
+from cyxla.xla.evaluator.numerics.products import accumulator, batched_product
+from cyxla.xla.evaluator.ops.contraction import DotDims, contract
 
 RNG = np.random.default_rng(0)
 
@@ -91,11 +92,11 @@ def test_integers_wrap(pairs):
 
 
 def test_large_products_stay_in_single_precision(monkeypatch):
-    monkeypatch.setattr(contraction, "WIDE_LIMIT", 10)
+    monkeypatch.setattr(products, "WIDE_LIMIT", 10)
     x = np.ones((1, 4, 4), np.float32)
-    assert contraction.accumulator(x, x, ElementType.F32, 64) is ElementType.F32
-    assert contraction.accumulator(x, x, ElementType.F32, 10) is ElementType.F64
-    assert contraction.accumulator(x.astype(np.float64), x, ElementType.F64, 64) is ElementType.F64
+    assert accumulator(x, x, ElementType.F32, 64) is ElementType.F32
+    assert accumulator(x, x, ElementType.F32, 10) is ElementType.F64
+    assert accumulator(x.astype(np.float64), x, ElementType.F64, 64) is ElementType.F64
     np.testing.assert_array_equal(batched_product(x, x, ElementType.F32), 4 * x)
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cyxla.types import ElementType, Shape
-from cyxla.xla.evaluator.ops.convert import convert_array, round_float
+from cyxla.xla.evaluator.numerics.conversion import convert_array, round_float
 
 inf, nan = np.inf, np.nan
 

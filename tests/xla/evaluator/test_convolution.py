@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cyxla.types import ElementType, element_type
+from cyxla.xla.evaluator.numerics.window_views import window_count
 from cyxla.xla.evaluator.ops import convolution
 from cyxla.xla.evaluator.ops.convolution import convolve
-from cyxla.xla.evaluator.ops.windows import window_count
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
 
 PLAIN = ConvDims(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))  # bf01_oi01->bf01

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.evaluator import EVALUATORS, Options, evaluate_computation, evaluate_instruction
-from cyxla.xla.evaluator.ops.elementwise import apply_named
+from cyxla.xla.evaluator.numerics.apply_elementwise import apply_named
 from cyxla.xla.hlo import OPCODES, Computation
 
 inf, nan = np.inf, np.nan

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cyxla.types import Shape
 from cyxla.xla.evaluator import evaluate_instruction
+from cyxla.xla.evaluator.numerics.window_views import pad_window, window_count
 from cyxla.xla.evaluator.ops import windows
-from cyxla.xla.evaluator.ops.windows import pad_window, window_count
 from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import WindowDim
 

@@ -280,7 +280,7 @@ def test_what_would_change_bits_stays(line):
 def test_lossless_is_so(narrow, wide):
     if not lossless(narrow, wide):
         return
-    from cyxla.xla.evaluator.ops.convert import convert_array
+    from cyxla.xla.evaluator.numerics.conversion import convert_array
 
     bits = np.arange(2 ** min(narrow.bits, 16), dtype=np.uint32).astype(f"u{narrow.itemsize}")
     values = (bits % 2 if narrow is E.PRED else bits).view(narrow.numpy_dtype)

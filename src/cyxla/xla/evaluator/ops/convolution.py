@@ -9,9 +9,9 @@ import numpy as np
 
 from cyxla.types import ElementType
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.ops.contraction import accumulator, batched_product
-from cyxla.xla.evaluator.ops.convert import convert_array
-from cyxla.xla.evaluator.ops.windows import is_unpadded, pad_window, patches, window_count
+from cyxla.xla.evaluator.numerics.conversion import convert_array
+from cyxla.xla.evaluator.numerics.products import accumulator, batched_product
+from cyxla.xla.evaluator.numerics.window_views import is_unpadded, pad_window, patches, window_count
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of
 from cyxla.xla.hlo.attributes import ConvDims, Window, WindowDim

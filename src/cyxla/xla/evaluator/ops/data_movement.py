@@ -12,7 +12,7 @@ import numpy as np
 from cyxla.errors import ShapeError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.ops.convert import bitcast_array, convert_array
+from cyxla.xla.evaluator.numerics.conversion import bitcast_array, convert_array
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of
 from cyxla.xla.hlo.attributes import PaddingDim

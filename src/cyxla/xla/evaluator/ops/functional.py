@@ -10,11 +10,11 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Kind, from_numpy
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.ops.convert import round_float, widen_integer, wrap_integer
-from cyxla.xla.evaluator.ops.elementwise import apply_named
+from cyxla.xla.evaluator.numerics.apply_elementwise import apply_named
+from cyxla.xla.evaluator.numerics.combiners import combining_opcode
+from cyxla.xla.evaluator.numerics.conversion import round_float, widen_integer, wrap_integer
 from cyxla.xla.evaluator.registry import Steps, evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype, tuple_of
-from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 
@@ -67,11 +67,6 @@ def reduce_arrays(
         element = from_numpy(arrays[0].dtype)
         return [np.broadcast_to(reducer(name, element, rows[0], inits[0]), kept)]
     return _reduce_any(ev, computation, rows, inits)
-
-
-def combining_opcode(ev: Evaluation, computation: Computation) -> str | None:
-    """Return the opcode of a reduction of one array; a combiner in a wider float type, between converts, counts."""
-    return ev.scalar_function(computation) or combiner(computation)
 
 
 def _rows(x: Array, dims: Sequence[int]) -> Array:

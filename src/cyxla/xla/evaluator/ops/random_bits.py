@@ -15,7 +15,7 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.ops.convert import convert_array
+from cyxla.xla.evaluator.numerics.conversion import convert_array
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype
 from cyxla.xla.hlo.instruction import Instruction

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.ops.elementwise import comparable, total_order_key
+from cyxla.xla.evaluator.numerics.ordering import comparable, total_order_key
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.scalar_computations import vectorises
 from cyxla.xla.evaluator.values import Array, Value, array_of

@@ -1,4 +1,4 @@
-"""Sliding windows: reduce-window and select-and-scatter, and views of windows, which convolution uses too."""
+"""Sliding windows: reduce-window and select-and-scatter."""
 
 from __future__ import annotations
 
@@ -9,68 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, from_numpy
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.ops.convert import convert_array
-from cyxla.xla.evaluator.ops.elementwise import apply_named
-from cyxla.xla.evaluator.ops.functional import combining_opcode
-from cyxla.xla.evaluator.ops.gather_scatter import combine_at
+from cyxla.xla.evaluator.numerics.apply_elementwise import apply_named
+from cyxla.xla.evaluator.numerics.combiners import combine_at, combining_opcode
+from cyxla.xla.evaluator.numerics.conversion import convert_array
+from cyxla.xla.evaluator.numerics.window_views import dilated, is_unpadded, pad_window, patches, window_count
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of, is_narrow_float
 from cyxla.xla.hlo.attributes import Window, WindowDim
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
-from cyxla.xla.hlo.limits import MAX_RANK
 
 # Windows of more elements than this may be reduced by doubling: log2(n) steps instead of n.
 DOUBLING_FROM = 16
-
-
-def dilated(size: int, dilation: int) -> int:
-    """Return the extent of `size` elements at distance `dilation`."""
-    return (size - 1) * dilation + 1 if size > 0 else 0
-
-
-def window_count(size: int, w: WindowDim) -> int:
-    """Return the number of positions of a window along a dimension of `size` elements."""
-    room = dilated(size, w.base_dilation) + w.padding_low + w.padding_high - dilated(w.size, w.window_dilation)
-    return max(room // w.stride + 1, 0) if room >= 0 else 0
-
-
-def pad_window(x: Array, window: Window, fill: Any) -> Array:
-    """Return an array with base dilation and padding filled in, and negative padding removed."""
-    sizes, source, target = [], [], []
-    for n, w in zip(x.shape, window, strict=True):
-        low, step = w.padding_low, w.base_dilation
-        size = max(dilated(n, step) + low + w.padding_high, 0)
-        first = max(-(low // step), 0) if low < 0 else 0  # the first element that is not removed: i * step + low >= 0
-        last = min(n, max((size - 1 - low) // step + 1, first)) if size else first
-        sizes.append(size)
-        source.append(slice(first, last))
-        start = first * step + low
-        target.append(slice(start, start + dilated(last - first, step), step) if last > first else slice(0, 0))
-    out = np.full(sizes, fill, x.dtype)
-    out[tuple(target)] = x[tuple(source)]
-    return out
-
-
-def is_unpadded(window: Window) -> bool:
-    """Return True if `pad_window` has no effect."""
-    return all(w.base_dilation == 1 and w.padding_low == 0 and w.padding_high == 0 for w in window)
-
-
-def patches(x: Array, window: Window, positions: Sequence[int]) -> Array:
-    """Return a view ``[positions.., window..]`` of an array that `pad_window` returned."""
-    strides = [s * w.stride for s, w in zip(x.strides, window, strict=True)]
-    inner = [s * w.window_dilation for s, w in zip(x.strides, window, strict=True)]
-    shape = (*positions, *(w.size for w in window))
-    if len(shape) > MAX_RANK:
-        raise UnimplementedError(f"windows over {x.ndim} dimensions", hint=f"{MAX_RANK // 2} is the limit")
-    if 0 in shape:
-        return np.empty(shape, x.dtype)
-    bits = x.view(np.uint8) if x.dtype.itemsize == 1 else x  # NumPy would look for its own 8-bit floats
-    return np.lib.stride_tricks.as_strided(bits, shape, (*strides, *inner), writeable=False).view(x.dtype)
 
 
 def window_indices(window: Window) -> Iterator[tuple[int, ...]]:

@@ -10,9 +10,9 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.xla.evaluator.custom_calls import options_of, register_custom_call
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.ops.contraction import accumulator
-from cyxla.xla.evaluator.ops.convert import convert_array
-from cyxla.xla.evaluator.ops.elementwise import apply_named
+from cyxla.xla.evaluator.numerics.apply_elementwise import apply_named
+from cyxla.xla.evaluator.numerics.conversion import convert_array
+from cyxla.xla.evaluator.numerics.products import accumulator
 from cyxla.xla.evaluator.ops.sorting import top
 from cyxla.xla.evaluator.targets import lapack as _lapack  # registers the LAPACK targets
 from cyxla.xla.evaluator.values import Array, Value, array_of

@@ -199,6 +199,14 @@ REFUSALS = {
         "x = f32[64] parameter(0) i = s32[9,1] parameter(1) u = f32[9] parameter(2) ROOT r = f32[64] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add", {},
         [Refusal("vectorisation", "scatter f32[64]", "updates are combined one at a time, since several may have the same index")],
     ),
+    "words that are stored apart": (
+        "s = u64[2] parameter(0) ROOT r = (u64[2], u32[4096]) rng-bit-generator(s), algorithm=rng_three_fry", {},
+        [Refusal("vectorisation", "rng-bit-generator (u64[2], u32[4096])", "the two words of a block are stored apart, at indices that take divisions")],
+    ),
+    "random numbers": (
+        "a = f32[] constant(0) b = f32[] constant(1) ROOT r = f32[64] rng(a, b), distribution=rng_uniform", {},
+        [Refusal("vectorisation", "rng f32[64]", "each element takes the rounds of the generator, in a loop of their own")],
+    ),
     "a comparator of its own": (
         X + "ROOT s = f32[64,256] sort(x), dimensions={1}, to_apply=close", {},
         [Refusal("vectorisation", "sort f32[64,256]", "its comparator takes two records at a time, and follows no keys")],
@@ -266,6 +274,7 @@ VECTORS = {
     "a scan of columns": X + "ROOT r = f32[64,256] reduce-window(x, zero), window={size=64x1 pad=63_0x0_0}, to_apply=add",
     "transposed in tiles": X + "ROOT t = f32[256,64] transpose(x), dimensions={1,0}",
     "gathered rows": X + "i = s32[9] parameter(1) ROOT r = f32[9,256] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,256}",
+    "random bits": "s = u64[3] parameter(0) ROOT r = (u64[3], u32[4096]) rng-bit-generator(s), algorithm=rng_philox",
     "rows": KERNELS["rows"][0],
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.service.refusal import Refusal
 
 # Measured 9.6 and 5.5 (SPR, see `kernel.machine`).
 BLOCK_NS = {"three_fry": 6.0, "philox": 10.0}  # ns of a block of each algorithm
@@ -68,7 +69,15 @@ def rng_bit_generator(ins: Instruction) -> Step:
         else:
             with c.block(f"for (int64_t b = u * {BLOCKS_PER_UNIT}; b < stop; ++b)"):
                 _threefry_block(c, shape)
-    return Step(Kernel(c.text(), tasks, ns, 0, KernelKind.RNG), tuple(reads), tuple(writes))
+    kernel = Kernel(c.text(), tasks, ns, 0, KernelKind.RNG, refusals=_refusals(ins, algorithm, shape))
+    return Step(kernel, tuple(reads), tuple(writes))
+
+
+def _refusals(ins: Instruction, algorithm: str, shape: Shape) -> tuple[Refusal, ...]:
+    if algorithm == "philox" or shape.dtype.bits == 64:
+        return ()
+    reason = "the two words of a block are stored apart, at indices that take divisions"
+    return (Refusal.of("vectorisation", ins, reason),)
 
 
 def _stack_dim(shape: Shape) -> tuple[tuple[int, ...], int]:

@@ -14,6 +14,7 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.rng.bit_generator import BLOCK_NS, generator_lines
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.service.refusal import Refusal
 
 
 def _check_rng(ins: Instruction) -> str | None:
@@ -40,7 +41,9 @@ def rng(ins: Instruction) -> Step:
         c.line(f"s[3] += {shape.size};")
     # ns of a normal deviate, with a logarithm and a cosine of f64, and of a uniform one; assumed. It is one task.
     ns = shape.size * (BLOCK_NS["philox"] + (20.0 if normal else 1.0))
-    return Step(Kernel(c.text(), 1, ns, 0, KernelKind.RNG), tuple(reads), tuple(writes), state=True)
+    refusal = Refusal.of("vectorisation", ins, "each element takes the rounds of the generator, in a loop of their own")
+    kernel = Kernel(c.text(), 1, ns, 0, KernelKind.RNG, refusals=(refusal,))
+    return Step(kernel, tuple(reads), tuple(writes), state=True)
 
 
 def _normal(c: KernelWriter, dtype: ElementType, mean: str, deviation: str) -> str:

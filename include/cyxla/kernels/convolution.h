@@ -11,9 +11,9 @@
  * A template: define the parameters and include it, as often as wanted; it undefines them.
  *   CONVOLUTION_PREFIX    prefix of all names; `prefix_run(numbers, bufs, begin, end, after)` is for others. Before it
  *                         are defined `prefix_v`, a vector; `prefix_u`, a vector at any address; `prefix_e`, an element
- *                         at any address; the structs `prefix_numbers` and `prefix_block`, `prefix_after_function`,
- * `prefix_zeros`; the table `prefix_windows` of functions of convolution_window.h, and the table `prefix_tiles` of
- *                         functions of convolution_tile.h
+ *                         at any address; the structs `prefix_numbers` and `prefix_block`; `prefix_after_function`;
+ *                         `prefix_zeros`; and tables of functions: `prefix_windows` of convolution_window.h, and
+ *                         `prefix_tiles` of convolution_tile.h
  *   CONVOLUTION_ELEMENT   C type of an element
  *   CONVOLUTION_LANES     elements of a vector
  *   CONVOLUTION_PREFETCH  1 if tiles prefetch the weights of the next block

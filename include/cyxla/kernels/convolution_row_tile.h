@@ -1,5 +1,4 @@
-/* A tile of a convolution in rows: some adjacent positions of a row by some vectors of features, summed up in
- * registers.
+/* A tile of a convolution in rows: adjacent positions of a row by some vectors of features, summed up in registers.
  *
  * A tile runs over the whole window and all input features; taps outside of the input are skipped. Tiles of several
  * positions are for those whose windows lie inside along the last dimension. A depthwise convolution multiplies

@@ -13,12 +13,13 @@
  *   DOT_LANES      elements of a vector
  *   DOT_CONSTANT   1 if the numbers are the constants `prefix_constants`, defined before; 0 if they arrive at run time
  *   DOT_UNITS      0 if units are ranges of tiles of one panel, which needs constants; 1 if panels are streamed; 2 if
- * the numbers tell at run time DOT_TILES      table of tiles. With constants: those of a panel, then those of the last
- * one, of `height` rows and of one more. Else: by form (rows, columns, prefetching, streaming), by vectors and by rows,
- * from 1 on DOT_TILE_ROOM  most elements of a tile DOT_PACK       0 if no panel is packed; 1 if columns are neighbours
- * in those that are; 2 for any DOT_TRANSPOSE  function that packs a panel whose rows are neighbours, cyx_tile_4 or
- * cyx_tile_8; for DOT_PACK 2 DOT_STORE      elements of packed panels, and DOT_SUMS       elements of sums on the stack
- * of a task; with constants
+ *                  the numbers tell at run time
+ *   DOT_TILES      table of tiles. With constants: those of a panel, then those of the last one, of `height` rows and
+ * of one more. Else: by form (rows, columns, prefetching, streaming), by vectors and by rows, from 1 on DOT_TILE_ROOM
+ * most elements of a tile DOT_PACK       0 if no panel is packed; 1 if columns are neighbours in those that are; 2 for
+ * any DOT_TRANSPOSE  function that packs a panel whose rows are neighbours, cyx_tile_4 or cyx_tile_8; for DOT_PACK 2
+ *   DOT_STORE      elements of packed panels; with constants
+ *   DOT_SUMS       elements of sums on the stack of a task; with constants
  *
  * With an epilogue, `after` has its function for a panel and for the last one. It takes the sums of a tile, or those of
  * all links of a unit.

@@ -394,7 +394,7 @@ def test_static_varargs_and_keywords():
 
 BAD_OPTIONS = {
     "position": ({"static": 5}, "no argument 5"), "name": ({"static": "z"}, "no argument 'z'"),
-    "kind": ({"static": 1.5}, "static is 1.5"), "part": ({"static": (1.5,)}, "1.5 is neither"),
+    "kind": ({"static": 1.5}, "static=1.5 does not name arguments"), "part": ({"static": (1.5,)}, "1.5 is neither"),
     "donate": ({"donate": "z"}, "no argument 'z'"),
     "bounds": ({"bounds": "maybe"}, "one of raise"),
 }  # fmt: skip

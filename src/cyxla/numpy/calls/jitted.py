@@ -135,7 +135,7 @@ class Jitted(Dispatcher):
             v if a.static else map_leaves(_copy_argument, v) for a, v in zip(binding.arguments, values, strict=True)
         ]
         pairs = list(zip(binding.arguments, arguments, strict=True))
-        with require_current().program.bounded(self.bounds):
+        with require_current().program.bounds_mode(self.bounds):
             result = self.function(
                 *[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword}
             )

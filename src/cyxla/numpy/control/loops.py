@@ -22,7 +22,7 @@ from cyxla.numpy.control.carry import (
 )
 from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import INDEX, emit_while
-from cyxla.numpy.gradient.api import compiled
+from cyxla.numpy.gradient.api import compile_wrapper
 from cyxla.numpy.indexing.ranges import declare_range
 from cyxla.numpy.tracing.bodies import TracedFunction, inline, record, record_body
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
@@ -173,7 +173,7 @@ def scan(
     if current() is None and count:
         return _scan_eagerly(f, init, xs, count, reverse)
     if current() is None:  # without an iteration, only tracing tells the types of the results
-        result: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
+        result: tuple[Any, Any] = compile_wrapper(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
         return result
     return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, count, reverse, unroll)
 

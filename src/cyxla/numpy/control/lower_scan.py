@@ -59,7 +59,7 @@ class Scan:
         a, b = self.constant_count, self.constant_count + self.carry_count
         return list(values[:a]), list(values[a:b]), list(values[b:])
 
-    def stacked(self, shape: Shape) -> Shape:
+    def stacked_shape(self, shape: Shape) -> Shape:
         """Return the shape of the slices of all iterations."""
         return shape.with_dims((self.length, *shape.dims))
 
@@ -136,7 +136,7 @@ def _drop_unused(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
 
 def _emit_iterations(scan: Scan, inputs: Ops) -> Ops:
     constants, carry, arrays = scan.split(inputs)
-    buffers = [zeros(scan.stacked(r.shape)) for r in scan.body.results[scan.carry_count :]]
+    buffers = [zeros(scan.stacked_shape(r.shape)) for r in scan.body.results[scan.carry_count :]]
     full_iterations = scan.length // scan.unroll
     state = [*carry, *buffers]
     if full_iterations:

@@ -21,11 +21,11 @@ from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufunc_methods.cumulative import cumulative
 from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,
-    axes_of,
     flag,
-    kept_sizes,
+    keepdims_shape,
     known_values,
     reduce_op,
+    reduction_axes,
     reduction_to_out,
 )
 from cyxla.numpy.ufuncs.apply import broadcast_to, broadcast_together, to_outputs
@@ -64,16 +64,15 @@ class SortedLines:
     @staticmethod
     def of(array: TracedArray, axis: Any, weights: XlaOp | None = None) -> SortedLines:
         """Return the sorted lines along axes."""
-        axes = axes_of(tuple(axis) if isinstance(axis, list) else axis, array.ndim, of_scalars=False)
+        axes = reduction_axes(tuple(axis) if isinstance(axis, list) else axis, array.ndim, of_scalars=False)
         others = [d for d in range(array.ndim) if d not in axes]
         batch_shape = tuple(array.shape[d] for d in others)
         size = prod(array.shape[d] for d in axes)
         operands = [value_of(array)] if weights is None else [value_of(array), weights]
         ops = [xla.reshape(xla.transpose(op, (*others, *axes)), (prod(batch_shape), size)) for op in operands]
         sorted_ops = sort_together(ops, 1)
-        return SortedLines(
-            sorted_ops[0], batch_shape, kept_sizes(array.shape, axes), sorted_ops[1] if len(sorted_ops) > 1 else None
-        )
+        sorted_weights = sorted_ops[1] if len(sorted_ops) > 1 else None
+        return SortedLines(sorted_ops[0], batch_shape, keepdims_shape(array.shape, axes), sorted_weights)
 
     @property
     def count(self) -> int:

@@ -21,19 +21,19 @@ from cyxla.numpy.ufunc_methods.cumulative import cumulative
 from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,
     REDUCTIONS,
-    axes_of,
-    axis_of,
     flag,
     has_start,
     initial_of,
-    kept_sizes,
+    keepdims_shape,
     mask_of,
     not_less,
     reduce,
     reduce_op,
+    reduction_axes,
+    reduction_dtype,
     reduction_to_out,
     selects_all,
-    type_of,
+    single_axis,
 )  # fmt: skip
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType, Shape
@@ -129,10 +129,10 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIV
 def _arg_extreme(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: str) -> Any:
     op, sizes = value_of(array), array.shape
     if axis is None or not sizes:
-        axes_of(axis if axis is None else index(axis), len(sizes))
+        reduction_axes(axis if axis is None else index(axis), len(sizes))
         op, dimension = xla.reshape(op, (prod(sizes),)), 0
     else:
-        dimension = axis_of(axis, len(sizes))
+        dimension = single_axis(axis, len(sizes))
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and not np.can_cast(target.dtype, np.int64):
         raise DTypeError(f"Cannot cast array data from {target.dtype!r} to dtype('int64') according to the rule 'safe'")
@@ -140,7 +140,7 @@ def _arg_extreme(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: 
         raise ShapeError(f"attempt to get {name} of an empty sequence")
     result = emit_arg_extreme(op, dimension, name)
     if keepdims:
-        result = xla.reshape(result, kept_sizes(sizes, range(len(sizes)) if axis is None else [dimension]))
+        result = xla.reshape(result, keepdims_shape(sizes, range(len(sizes)) if axis is None else [dimension]))
     return reduction_to_out(result, out, name)
 
 
@@ -245,12 +245,12 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
 def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out: Any) -> Any:
     op = value_of(array)
     if axis is None or not array.ndim:
-        axes_of(axis if axis is None else index(axis), array.ndim)
+        reduction_axes(axis if axis is None else index(axis), array.ndim)
         op, axis = xla.reshape(op, (array.size,)), 0
-    op = convert(op, type_of(ufunc, array, dtype, out))
+    op = convert(op, reduction_dtype(ufunc, array, dtype, out))
     row = REDUCTIONS[ufunc]
     opcode = row.pred_opcode if op.shape.dtype is ElementType.PRED else row.opcode
-    result = cumulative(op, opcode, axis_of(axis, len(op.shape.dims)))
+    result = cumulative(op, opcode, single_axis(axis, len(op.shape.dims)))
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and tuple(target.shape) != result.shape.dims:
         raise ShapeError("provided out is the wrong size for the accumulation.")
@@ -282,7 +282,7 @@ def _array_api_cumulative(
         raise ShapeError(f"{ufunc.__name__}: axis= must be given for an array of more than one dimension")
     if isinstance(axis, tuple) and len(axis) != 1:
         raise ValueError(f"{ufunc.__name__}: axis= must be a single axis")
-    axis = 0 if axis is None else axis_of(axis[0] if isinstance(axis, tuple) else axis, array.ndim)
+    axis = 0 if axis is None else single_axis(axis[0] if isinstance(axis, tuple) else axis, array.ndim)
     result = value_of(_cumulative(ufunc, array, axis, dtype, None))
     if include_initial:
         first = REDUCTIONS[ufunc].start(result)
@@ -352,7 +352,7 @@ def _nan_extreme(
     extreme = convert(
         value_of(reduce(ufunc, filled, axis, None, None, keepdims, start, where)), _result_dtype(ufunc, array, out)
     )
-    axes, keepdims_flag = axes_of(axis, array.ndim), flag(keepdims)
+    axes, keepdims_flag = reduction_axes(axis, array.ndim), flag(keepdims)
     if selects_all(where) and array.size >= _MIN_LONG and values.is_float(extreme):
         all_nan = _all_nan(array, extreme, row.start(extreme), axes, keepdims_flag)
     else:
@@ -376,7 +376,7 @@ def _all_nan(array: TracedArray, extreme: XlaOp, start: XlaOp, axes: Sequence[in
 
 
 def _result_dtype(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:
-    return type_of(ufunc, array, None, out[0] if isinstance(out, tuple) else out)
+    return reduction_dtype(ufunc, array, None, out[0] if isinstance(out, tuple) else out)
 
 
 @implements(np.nanargmax)
@@ -394,7 +394,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_
 def _nan_arg_extreme(ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdims: Any, name: str) -> Any:
     filled, is_nan = replace_nan(array, REDUCTIONS[ufunc].start)
     if is_nan is not None:
-        axes = axes_of(axis, array.ndim)
+        axes = reduction_axes(axis, array.ndim)
         all_nan = reduce_op(np.logical_and, is_nan, axes)
         any_all_nan = reduce_op(np.logical_or, all_nan, range(len(all_nan.shape.dims)))
         zero = require_current().constant(0, np.dtype(np.int64))

@@ -16,7 +16,7 @@ from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufunc_methods.reduce import axes_of, axis_of, known_values, reduce_op
+from cyxla.numpy.ufunc_methods.reduce import known_values, reduce_op, reduction_axes, single_axis
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -32,7 +32,7 @@ def _elements_and_dimension(array: TracedArray, axis: Any) -> tuple[XlaOp, int]:
     op = value_of(array)
     if axis is None:
         return xla.reshape(op, (array.size,)), 0
-    return op, axis_of(axis, array.ndim)
+    return op, single_axis(axis, array.ndim)
 
 
 def _check_kind(kind: Any, order: Any, stable: Any) -> None:
@@ -109,9 +109,9 @@ def lexsort(keys: Any, axis: Any = -1) -> TracedArray:
     if len({k.shape for k in arrays}) > 1:
         raise ShapeError("all keys need to be the same shape")
     if arrays[0].ndim == 0:
-        axes_of(index(axis), 0)
+        reduction_axes(index(axis), 0)
         return TracedArray(xla.constant(require_current().builder, np.int64(0)))
-    return _lexsort(arrays, axis_of(axis, arrays[0].ndim))
+    return _lexsort(arrays, single_axis(axis, arrays[0].ndim))
 
 
 def _lexsort(keys: Sequence[Any], axis: int) -> TracedArray:

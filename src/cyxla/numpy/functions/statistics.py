@@ -17,14 +17,14 @@ from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,
-    axes_of,
     flag,
     known_values,
     mask_of,
     reduce_op,
+    reduction_axes,
+    reduction_dtype,
     reduction_to_out,
     selects_all,
-    type_of,
 )  # fmt: skip
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
@@ -37,7 +37,7 @@ from cyxla.xla.lib import values
 
 def _axes(axis: Any, array: TracedArray, where: Any) -> tuple[int, ...]:
     """Return the axes of a mean: those of a scalar count only with ``where=``, as in NumPy."""
-    return axes_of(axis, array.ndim, of_scalars=not selects_all(where))
+    return reduction_axes(axis, array.ndim, of_scalars=not selects_all(where))
 
 
 def _count(where: Any, sizes: Sequence[int], axes: Sequence[int], keepdims: bool) -> Any:
@@ -102,7 +102,7 @@ def mean(
     requested = _requested_dtype(dtype, array)
     if requested is None and array.itemsize == 2:
         requested = np.dtype(np.float32)
-    sums = _convert_like_out(_sum(array, type_of(np.add, array, requested, out), axes, keep, where), out)
+    sums = _convert_like_out(_sum(array, reduction_dtype(np.add, array, requested, out), axes, keep, where), out)
     result = _divide(sums, _count(where, array.shape, axes, keep))
     if dtype is None and out is None and array.itemsize == 2 and array.dtype.kind in "fV":
         result = convert(result, array.dtype)
@@ -153,11 +153,13 @@ def _variance(
     axes, requested = _axes(axis, array, where), _requested_dtype(dtype, array)
     center = given_mean
     if given_mean is NOT_GIVEN:
-        sums = _sum(array, type_of(np.add, array, requested, None), axes, True, where)
+        sums = _sum(array, reduction_dtype(np.add, array, requested, None), axes, True, where)
         center = TracedArray(_divide(sums, _count(where, array.shape, axes, True)))
     deviations: Any = np.subtract(TracedArray(value_of(array)), center)
     squares = as_traced(np.square(deviations) if array.dtype.kind in "iuf" else _squared_magnitudes(deviations))
-    result = _convert_like_out(_sum(squares, type_of(np.add, squares, requested, out), axes, keepdims, where), out)
+    result = _convert_like_out(
+        _sum(squares, reduction_dtype(np.add, squares, requested, out), axes, keepdims, where), out
+    )
     count: Any = np.maximum(_count(where, array.shape, axes, keepdims) - ddof, 0)
     return _divide(result, count)
 
@@ -201,9 +203,9 @@ def nanmean(
     if array.dtype.kind not in "fcV":
         return mean(array, axis, dtype, out, keepdims, where=where)
     _check_inexact(dtype, out)
-    axes, keep = axes_of(axis, array.ndim), flag(keepdims)
+    axes, keep = reduction_axes(axis, array.ndim), flag(keepdims)
     filled, present = _mask_nan(array, where)
-    sums = _convert_like_out(_sum(filled, type_of(np.add, array, dtype, out), axes, keep, NOT_GIVEN), out)
+    sums = _convert_like_out(_sum(filled, reduction_dtype(np.add, array, dtype, out), axes, keep, NOT_GIVEN), out)
     return reduction_to_out(_divide(sums, _count_true(present, axes, keep)), out, "nanmean")
 
 
@@ -239,15 +241,17 @@ def _nan_variance(
     array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, given_mean: Any
 ) -> XlaOp:
     """Compute variances as NumPy does: deviations are kept in the array's dtype."""
-    axes = axes_of(axis, array.ndim)
+    axes = reduction_axes(axis, array.ndim)
     filled, present = _mask_nan(array, where)
     center = given_mean
     if given_mean is NOT_GIVEN:
-        sums = _sum(filled, type_of(np.add, array, dtype, None), axes, True, NOT_GIVEN)
+        sums = _sum(filled, reduction_dtype(np.add, array, dtype, None), axes, True, NOT_GIVEN)
         center = TracedArray(_divide(sums, _count_true(present, axes, True)))
     deviations = convert(value_of(np.subtract(filled, center)), array.dtype)
     squares = _squared_magnitudes(TracedArray(xla.select(present, deviations, values.zeros_like(deviations))))
-    result = _convert_like_out(_sum(squares, type_of(np.add, squares, dtype, out), axes, keepdims, NOT_GIVEN), out)
+    result = _convert_like_out(
+        _sum(squares, reduction_dtype(np.add, squares, dtype, out), axes, keepdims, NOT_GIVEN), out
+    )
     degrees: Any = _count_true(present, axes, keepdims) - ddof
     return xla.select(value_of(degrees > 0), _divide(result, degrees), values.full_like(result, np.nan))
 
@@ -268,7 +272,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 
 def _weighted_mean(array: TracedArray, axis: Any, weights: Any, keepdims: bool) -> tuple[TracedArray, TracedArray]:
-    axes = axes_of(axis, array.ndim, of_scalars=False)
+    axes = reduction_axes(axis, array.ndim, of_scalars=False)
     weights_array = as_traced(weights)
     extra = [np.dtype(np.float64)] if array.dtype.kind in "iub" else []
     common = result_type(array.dtype, weights_array.dtype, *extra)

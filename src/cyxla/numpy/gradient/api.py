@@ -98,7 +98,7 @@ class _ValueAndGradient:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current() is None:
             if self._compiled is None:
-                self._compiled = compiled(self._traced, self.fun)
+                self._compiled = compile_wrapper(self._traced, self.fun)
             return self._compiled(*args, **kwargs)
         return self._traced(*args, **kwargs)
 
@@ -145,12 +145,12 @@ def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any
     def compute_pullback(cotangent: Any, *arguments: Any) -> Any:
         return vjp(fun, *arguments, has_aux=has_aux)[1](cotangent)
 
-    value, compiled_pullback = compiled(run, fun)(*args), compiled(compute_pullback, fun)
+    value, compiled_pullback = compile_wrapper(run, fun)(*args), compile_wrapper(compute_pullback, fun)
     pullback = lambda cotangent: compiled_pullback(cotangent, *args)  # noqa: E731
     return (value[0], pullback, value[1]) if has_aux else (value, pullback)
 
 
-def compiled(function: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:
+def compile_wrapper(function: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a wrapper of a user's function for calls outside of traces."""
 
     def run(*args: Any, **kwargs: Any) -> Any:

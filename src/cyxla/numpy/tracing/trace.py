@@ -112,7 +112,7 @@ class Program:
     gradients: int = 0
 
     @contextlib.contextmanager
-    def bounded(self, bounds: str) -> Iterator[None]:
+    def bounds_mode(self, bounds: str) -> Iterator[None]:
         """Set the mode of indices out of range within a context."""
         previous, self.bounds = self.bounds, bounds
         try:

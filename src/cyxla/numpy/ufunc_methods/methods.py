@@ -18,7 +18,15 @@ from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.trace import Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufunc_methods.cumulative import cumulative
-from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, axes_of, flag, kept_sizes, mask_of, reduce_op
+from cyxla.numpy.ufunc_methods.reduce import (
+    NOT_GIVEN,
+    REDUCTIONS,
+    flag,
+    keepdims_shape,
+    mask_of,
+    reduce_op,
+    reduction_axes,
+)
 from cyxla.numpy.ufunc_methods.reduce import reduce as reduce_by_opcode
 from cyxla.numpy.ufuncs.apply import broadcast_to, call, convert_checked, emitter_of, to_outputs
 from cyxla.numpy.ufuncs.loop_helpers import Emit
@@ -84,7 +92,7 @@ def reduce(
     if ufunc in REDUCTIONS:
         return reduce_by_opcode(ufunc, array, axis, dtype, out, keepdims, initial, where)
     source = as_traced(array)
-    axes = axes_of(axis, source.ndim)
+    axes = reduction_axes(axis, source.ndim)
     element_dtype = _element_type(ufunc, source, dtype, _single(out))
     _check_reduction(ufunc, source, axes, initial, where)
     op = _merge_axes(convert(value_of(source), element_dtype), axes)
@@ -97,7 +105,7 @@ def reduce(
     remaining = [n for d, n in enumerate(source.shape) if d not in axes]
     result = broadcast_to(result, remaining)
     if flag(keepdims):
-        result = xla.reshape(result, kept_sizes(source.shape, axes))
+        result = xla.reshape(result, keepdims_shape(source.shape, axes))
     return to_outputs([TracedArray(result)], _single(out), True, "unsafe", ufunc.__name__)
 
 
@@ -212,7 +220,7 @@ def _one_axis(axis: Any, source: TracedArray, method: str) -> int:
     ValueError
         Several axes are given.
     """
-    axes = axes_of(axis, source.ndim)
+    axes = reduction_axes(axis, source.ndim)
     if source.ndim == 0:
         raise TypeError(f"cannot {method} on a scalar")
     if len(axes) != 1:
@@ -318,7 +326,7 @@ def _reduce_keepdims(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp
     if ufunc in REDUCTIONS:
         return reduce_op(ufunc, op, (axis,), True, has_initial=True)  # starting from its first element
     combined = _reduce_rows(ufunc, emit, _merge_axes(op, (axis,)), [])
-    return xla.reshape(combined, kept_sizes(op.shape.dims, (axis,)))
+    return xla.reshape(combined, keepdims_shape(op.shape.dims, (axis,)))
 
 
 # -- outer and at

@@ -17,7 +17,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Dtype, result_type
 from cyxla.numpy.tracing.result_layout import set_reduced_layout
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked, mask_from, to_outputs
+from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked, to_mask, to_outputs
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
@@ -108,7 +108,7 @@ def known_values(value: Any) -> Any:
 # -- axes and keywords
 
 
-def axes_of(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]:
+def reduction_axes(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]:
     """Return the dimensions that ``axis=`` of a reduction names; all for None.
 
     Parameters
@@ -139,12 +139,12 @@ def axes_of(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]
     return tuple(sorted(normalize_axis_tuple(axes, rank)))
 
 
-def axis_of(axis: Any, rank: int) -> int:
+def single_axis(axis: Any, rank: int) -> int:
     """Return the single dimension that ``axis=`` names."""
     return int(normalize_axis_index(index(axis), rank))
 
 
-def kept_sizes(sizes: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+def keepdims_shape(sizes: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of a result with ``keepdims=True``."""
     return tuple(1 if d in axes else n for d, n in enumerate(sizes))
 
@@ -171,7 +171,7 @@ def reduce_op(
     start = identity_of(ufunc, accumulated) if has_initial else row.start(accumulated)
     result = xla.reduce(accumulated, start, combiner_of(ufunc, accumulated.shape.dtype), tuple(axes))
     if keepdims:
-        result = xla.reshape(result, kept_sizes(op.shape.dims, axes))
+        result = xla.reshape(result, keepdims_shape(op.shape.dims, axes))
     return result if accumulated is op else xla.convert(result, op.shape.dtype)
 
 
@@ -235,10 +235,10 @@ def reduce(
             hint="use np.add, np.maximum or another reduction with an identity",
         )
     source = as_traced(array)
-    mask = None if selects_all(where) else mask_from(where)
-    axes = axes_of(axis, source.ndim)
+    mask = None if selects_all(where) else to_mask(where)
+    axes = reduction_axes(axis, source.ndim)
     target = out[0] if isinstance(out, tuple) else out
-    op = _convert_elements(ufunc, source, type_of(ufunc, source, dtype, target), dtype)
+    op = _convert_elements(ufunc, source, reduction_dtype(ufunc, source, dtype, target), dtype)
     if not has_start(row, initial):
         _check_not_empty(op, axes, mask is not None, ufunc)
     has_initial = initial is not NOT_GIVEN and initial is not None
@@ -317,7 +317,7 @@ def _convert_elements(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, request
     return convert(value_of(array), dtype)
 
 
-def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
+def reduction_dtype(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
     """Return NumPy's dtype of a reduction: the requested one, that of ``out=``, or the array's, promoted."""
     if dtype is not None:
         requested: Dtype = np.dtype(dtype)
@@ -338,7 +338,7 @@ def selects_all(where: Any) -> bool:
 
 def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
     """Broadcast ``where=`` to the shape of the array as bools."""
-    mask = value_of(mask_from(where))
+    mask = value_of(to_mask(where))
     if len(mask.shape.dims) > len(sizes) or np.broadcast_shapes(mask.shape.dims, sizes) != tuple(sizes):
         raise ShapeError(
             f"where= of shape {mask.shape.dims} cannot be broadcast to the shape {tuple(sizes)} of the array"

@@ -403,7 +403,7 @@ def _copy_output(target: np.ndarray[Any, Any], name: str) -> TracedArray:
     return as_traced(target.copy())
 
 
-def mask_from(where: Any) -> TracedArray:
+def to_mask(where: Any) -> TracedArray:
     """Convert a ``where=`` to bools; numbers in a list are converted, arrays of numbers are refused.
 
     Raises
@@ -420,7 +420,5 @@ def mask_from(where: Any) -> TracedArray:
 
 
 def _select_where(result: TracedArray, other: TracedArray, where: Any) -> TracedArray:
-    mask, if_true, if_false = broadcast_together(
-        [value_of(mask_from(where)), value_of(result), value_of(other)], "where"
-    )
+    mask, if_true, if_false = broadcast_together([value_of(to_mask(where)), value_of(result), value_of(other)], "where")
     return TracedArray(xla.select(mask, if_true, if_false))

@@ -178,7 +178,7 @@ def anchors(path):
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_links_lead_somewhere(path):
+def test_links_resolve(path):
     prose = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^):]+)\)", prose):
         target, _, anchor = link.partition("#")

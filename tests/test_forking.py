@@ -134,7 +134,7 @@ def test_a_lock_of_the_forking_thread_stays_its_own():
     assert lock.acquire(blocking=False)
 
 
-def test_nobody_waits_for_a_condition_in_the_child():
+def test_conditions_have_no_waiters_in_the_child():
     condition = new_condition()
     waiting = threading.Event()
 
@@ -176,7 +176,7 @@ def use_everything():
     np.testing.assert_array_equal(np.asarray(cyxla.raw_ops.AddV2(x=X, y=X)), X + X)
 
 
-def test_a_child_works_whatever_locks_other_threads_held():
+def test_a_child_works_with_locks_held_by_other_threads():
     use_everything()
 
     def hold(wait):

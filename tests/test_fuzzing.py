@@ -96,7 +96,7 @@ WANTED = {
 
 
 @pytest.mark.slow
-def test_what_is_planted_is_reported():
+def test_planted_faults_are_reported():
     run = subprocess.run(
         [sys.executable, "-c", PLANTED, *WANTED],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},

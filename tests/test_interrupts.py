@@ -39,7 +39,7 @@ def quiet():
 # --- calls of libraries ---
 
 
-def test_what_is_called_gives_its_result_and_its_error():
+def test_calls_return_results_and_errors():
     assert interruptible(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
         interruptible(lambda: 1 / 0)

@@ -102,6 +102,6 @@ def test_programs_without_memory(function, platform):
 
 
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_what_is_never_stored_needs_no_memory(platform):
+def test_fused_values_need_no_memory(platform):
     call = cyxla.jit(lambda x: np.broadcast_to(x, (SIZE,))[5:8], platform=platform)
     np.testing.assert_array_equal(call(2.0), [2.0, 2.0, 2.0])

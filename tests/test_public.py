@@ -73,7 +73,7 @@ LINES = "\n".join(["begin", *(f"line {n}" for n in range(50)), "end"])
 @pytest.mark.parametrize("message", ["short", LONG, LINES, LINES + LONG])
 @pytest.mark.parametrize("where", ["", "%x", LONG, LINES])
 @pytest.mark.parametrize("hint", ["", "reshape one", LONG, LINES])
-def test_errors_leave_out_the_middle_of_what_is_long(message, where, hint):
+def test_errors_shorten_long_texts(message, where, hint):
     error = errors.InvalidArgumentError(message, where=where, hint=hint)
     text = str(error)
     assert len(text) <= 900
@@ -100,7 +100,7 @@ def test_long_names_do_not_make_long_errors(text):
     assert len(str(caught.value)) <= 900
 
 
-def test_errors_say_what_where_and_how_to_mend():
+def test_errors_have_a_fault_a_location_and_a_remedy():
     error = errors.ShapeError("sizes differ", rule="add C1", where="%x", hint="reshape one")
     assert str(error) == "sizes differ  [add C1]\n  at:   %x\n  mend: reshape one"
     assert isinstance(error, ValueError)

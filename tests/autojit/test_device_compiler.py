@@ -128,7 +128,7 @@ def test_compilation_in_the_background():
     assert cache(session).compile_count == 1
 
 
-def test_a_forked_child_compiles_what_was_under_way(monkeypatch):
+def test_a_forked_child_continues_compilations(monkeypatch):
     """Once, whoever was about it before."""
     monkeypatch.setattr(background, "FORK_TIMEOUT", 0.05)
     found, begun, go_on, parent = XlaCompilationCache("interpreter"), Event(), Event(), os.getpid()
@@ -161,7 +161,7 @@ def test_a_forked_child_compiles_what_was_under_way(monkeypatch):
     assert found.compile_count == 1
 
 
-def test_what_the_compiler_lacks_is_run(monkeypatch, caplog):
+def test_unsupported_clusters_run_their_fallback(monkeypatch, caplog):
     """Once and for all, with one warning."""
     asked = []
 

@@ -369,7 +369,7 @@ def softmax_graph():
         return m, softmax_of(m)
 
 
-def test_softmax_of_what_is_moved_along_another_axis():
+def test_softmax_along_another_axis():
     """The largest composition that is there is found: here without the maximum, which is of another axis."""
     m = Maker()
     with m.graph.as_default():

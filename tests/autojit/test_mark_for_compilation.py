@@ -35,7 +35,7 @@ def test_four_nodes_make_a_cluster(length, count):
         assert [len(nodes) for nodes in clusters(session).values()] == [length] * count
 
 
-def test_what_computes_nothing_does_not_count():
+def test_nodes_without_computation_do_not_count():
     """Const and Identity count 0."""
     graph = Graph()
     x = graph.placeholder("float", name="x")
@@ -66,7 +66,7 @@ def test_the_flag_turns_clustering_off():
     assert not clusters(session)
 
 
-def test_processors_need_a_flag_and_are_told_once(caplog, monkeypatch):
+def test_clustering_for_cpus_needs_a_flag_and_warns_once(caplog, monkeypatch):
     monkeypatch.setattr(mark_for_compilation, "_warned", False)
     with flags("--tf_xla_auto_jit=1"), caplog.at_level(logging.WARNING, "cyxla.autojit"):
         for _ in range(2):
@@ -245,7 +245,7 @@ def test_graphs_are_written_down(tmp_path):
     assert "cluster_0/Exp" in after.read_text()
 
 
-def test_what_cannot_be_compiled_is_named():
+def test_nodes_that_cannot_be_compiled_are_named():
     """The node and why, where everything must be compiled and where not."""
     graph = Graph()
     x = graph.placeholder("complex64", [2, 2], name="x")

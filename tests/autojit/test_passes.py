@@ -173,7 +173,7 @@ def test_only_sizes_of_open_slices_are_constants():
     assert slices[0].inputs[2].node.op == "SelectV2"
 
 
-def test_what_must_be_known_is_worked_out_outside():
+def test_compile_time_constants_are_computed_outside():
     """A shape that depends on data from outside leaves its cluster."""
     graph, x, y = chain(4, shape=[None])
     n = graph.placeholder("int32", [1], name="n")
@@ -196,7 +196,7 @@ def test_shapes_at_the_border_leave():
     assert "nothing in its cluster" in session.clusters()["shape"].reason
 
 
-def test_listeners_are_told():
+def test_listeners_are_called():
     """How many nodes of which ops are in each cluster."""
     told = []
 

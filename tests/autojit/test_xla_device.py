@@ -41,7 +41,7 @@ def test_devices_are_there_when_asked_for():
 
 @pytest.mark.parametrize("device", PLATFORM)
 @pytest.mark.parametrize("count, clustered", [(2, 0), (4, 1)])
-def test_what_is_placed_there_is_compiled(device, count, clustered):
+def test_nodes_on_the_device_are_compiled(device, count, clustered):
     """The size rule applies, and nodes of clusters that are too small are compiled op by op."""
     graph, x, y = placed((device, count))
     plain = cyxla.Session(graph).run(y, {x: ones(3)})

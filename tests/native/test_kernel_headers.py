@@ -392,13 +392,18 @@ def test_every_header_has_a_case():
     assert {path.name for path in KERNELS.iterdir()} == {name.split(",")[0] for name in CASES}
 
 
+LOWEST, *_, HIGHEST = ISA_FEATURES
+
+
 @pytest.mark.parametrize("isa", [*ISA_FEATURES])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("header", CASES)
 def test_headers_compile_alone(header, compiler, isa, tmp_path):
     if shutil.which(compiler) is None:
         pytest.skip(f"needs {compiler}")
-    command = [compiler, *STRICT, *isa_flags(isa), f"-I{INCLUDE}", "-c", "-x", "c", "-", "-o", str(tmp_path / "made.o")]
+    # Levels in between differ only in features of these, so their machine code is not needed.
+    output = ["-c", "-o", str(tmp_path / "made.o")] if isa in (LOWEST, HIGHEST) else ["-fsyntax-only"]
+    command = [compiler, *STRICT, *isa_flags(isa), f"-I{INCLUDE}", *output, "-x", "c", "-"]
     made = subprocess.run(command, input=source(*CASES[header]), text=True, capture_output=True, check=False)
     assert made.returncode == 0, made.stderr
 

@@ -115,7 +115,7 @@ def interrupted(call, flag):
 
 
 @pytest.mark.usefixtures("interrupting")
-def test_what_does_not_stop_is_abandoned_and_kept_alive(abandonable, flag):
+def test_programs_that_do_not_stop_are_abandoned_and_kept_alive(abandonable, flag):
     before = native.pool_stats()["in_use_bytes"]
     given = [X.copy()]
     gone = weakref.ref(given[0])
@@ -176,7 +176,7 @@ def test_donated_memory_is_waited_for(program, flag):
 
 
 @pytest.mark.usefixtures("interrupting")
-def test_what_polls_stops_by_itself(program):
+def test_programs_that_poll_stop_by_themselves(program):
     begun = np.zeros(1, np.int64)
     polling = program(POLLING, [("i8", (1,))], [], (), bound={0: begun}, watched=True)
     interrupted(polling, begun)

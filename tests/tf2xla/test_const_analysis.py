@@ -52,7 +52,7 @@ def test_marks_run_backwards(name):
     assert needed(make, *types) == want
 
 
-def test_a_node_may_say_what_it_needs():
+def test_nodes_may_declare_constants():
     def make(x, s):
         made = apply_op("AddV2", x, s)
         made.node.attrs["_XlaCompileTimeConstantInputs"] = AttrValue("list(string)", ("y",))
@@ -71,7 +71,7 @@ def graph():
     return made
 
 
-def test_a_call_needs_what_its_function_needs(graph):
+def test_calls_need_the_constants_of_their_function(graph):
 
     def call(x, s):
         return apply_op("PartitionedCall", [x, s], Tout=[F], f=function("shape"))[0]
@@ -103,11 +103,11 @@ def loop(graph, next_shape):
     return lambda x, s: apply_op("While", [np.int32(0), x, s], cond=function("cond"), body=function("body"))[1]
 
 
-def test_a_loop_needs_what_no_turn_changes(graph):
+def test_loops_need_loop_invariants(graph):
     assert needed(loop(graph, lambda s: apply_op("Identity", s)), "float", "int32", graph=graph) == [1]
 
 
-def test_what_a_turn_changes_cannot_be_known(graph):
+def test_loop_variant_values_are_not_constant(graph):
     """So the loop needs no constants, and compiling the body names the missing one."""
     make = loop(graph, lambda s: s + s)
     assert needed(make, "float", "int32", graph=graph) == []

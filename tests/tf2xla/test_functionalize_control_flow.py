@@ -104,7 +104,7 @@ def test_a_loop(turns):
     np.testing.assert_array_equal(y, X * 2**turns)
 
 
-def test_a_condition_may_use_what_the_body_uses():
+def test_conditions_may_use_values_of_the_body():
     def build(x):
         def small(y, limit):
             return apply_op("Less", apply_op("Sum", y * y, constant(0, np.int32)), limit)

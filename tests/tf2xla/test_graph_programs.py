@@ -34,7 +34,7 @@ def test_compiled_graphs_give_the_same(start):
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=f"seed {seed}, jit={mode}")
 
 
-def test_what_only_computes_is_named():
+def test_ops_that_never_compile_are_named():
     seed = next(s for s in range(0, 100, 3) if any(n.op == "BesselI0" for n in random_graph(s).graph.nodes.values()))
     program = random_graph(seed)
     with pytest.raises(cyxla.errors.InvalidArgumentError, match=r"\(BesselI0\)"):

@@ -124,7 +124,7 @@ def test_few_opcodes_suffice(installed):
     assert refused == "the toy has no erf, sine"
 
 
-def test_what_it_leaves_out_is_refused_by_name(installed):
+def test_excluded_ops_are_refused_by_name(installed):
     code = """
 import cyxla
 from cyxla.core.framework.apply import apply_op

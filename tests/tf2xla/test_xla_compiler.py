@@ -321,7 +321,7 @@ def test_the_text_is_the_same_for_every_hash_seed():
         assert word in texts[0]
 
 
-def test_the_text_does_not_depend_on_what_was_compiled_before():
+def test_the_text_does_not_depend_on_earlier_compilations():
     graph = graph_of(lambda x: apply_op("Softmax", x), "float")
     first = compiled(graph, parameter("float", 2, 3)).computation.to_text()
     compiled(graph, parameter("float", 4, 5))

@@ -147,7 +147,7 @@ def test_outputs_are_of_the_declared_type():
         emitted(lambda ctx: ctx.set_output(0, ctx.input(0)))
 
 
-def test_what_is_compiled_has_the_declared_shape(monkeypatch):
+def test_compiled_shapes_are_the_declared_ones(monkeypatch):
     """Checked where programs are verified."""
     args = (("float", 2),)
     emitted(lambda ctx: ctx.input(0), name="BridgeWrong", args=args)

@@ -159,7 +159,7 @@ def test_backends_have_names_types_and_filters(registry, kernels):
         registry.device_kernels("XLA_C_JIT", kernels)
 
 
-def test_types_are_what_backend_op_and_constraint_share(registry, kernels):
+def test_types_are_the_intersection_of_backend_op_and_constraint(registry, kernels):
     """In the order of the enumeration; a constraint beyond the backend does nothing."""
     register_xla_op(Chain("Relu").type_constraint("T", (I64, I32, H, F)), Kernel, registry)
     register_xla_op("Tanh", Kernel, registry)
@@ -269,7 +269,7 @@ def test_threads_may_be_the_first_to_ask():
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
-def test_what_comes_with_cyxla():
+def test_built_in_backends():
     """Names are sorted, and every registration is a kernel of both platforms."""
     registry = XlaOpRegistry.global_()
     ops = registry.get_all_registered_ops()

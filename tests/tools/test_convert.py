@@ -40,7 +40,7 @@ def test_graphs_become_programs(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("output, message", [("a.xyz", "unknown suffix"), ("a.pbtxt", "is not a graph")])
-def test_what_cannot_be_written(output, message, tmp_path, capsys):
+def test_programs_that_cannot_be_written(output, message, tmp_path, capsys):
     first = tmp_path / "first.hlo"
     first.write_text(PROGRAM)
     assert run("convert", first, tmp_path / output) == command.PROGRAM_ERROR
@@ -48,7 +48,7 @@ def test_what_cannot_be_written(output, message, tmp_path, capsys):
     assert not (tmp_path / output).exists()
 
 
-def test_the_list_of_functions_does_not_depend_on_what_was_used(capsys):
+def test_the_list_of_functions_does_not_depend_on_earlier_use(capsys):
     from scipy import special
 
     def listed():

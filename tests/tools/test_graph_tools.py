@@ -67,14 +67,14 @@ def test_kernels_lists_registrations(cyxla):
     assert cyxla("kernels", "NoSuchOp")[0] == 1
 
 
-def test_kernels_lists_what_compiles(cyxla):
+def test_kernels_lists_compilation_kernels(cyxla):
     """The kernels of compilation devices are in the same registry."""
     lines = {line.split("'")[1]: line for line in cyxla("kernels", "Relu")[1].splitlines()}
     assert lines.keys() >= {"CPU", "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"}
     assert cyxla("kernels", "Relu", "--device", "XLA_CPU_JIT")[1] == lines["XLA_CPU_JIT"] + "\n"
 
 
-def test_xla_ops_lists_what_compiles(cyxla):
+def test_xla_ops_lists_ops_that_compile(cyxla):
     lines = cyxla("xla-ops")[1].splitlines()
     names = sorted({line.split()[0] for line in lines})
     assert int(cyxla("xla-ops", "--count")[1]) == len(names) >= 410

@@ -70,7 +70,7 @@ def test_run_reads_and_writes_archives(cyxla, file, tmp_path):
         np.testing.assert_array_equal(written["arr_1"], X)
 
 
-def test_run_makes_up_what_is_not_given(cyxla, file):
+def test_run_draws_missing_arguments(cyxla, file):
     outputs = [cyxla("run", file, "--seed", seed)[1].rpartition("cpu:")[0] for seed in (1, 1, 2)]
     assert outputs[0] == outputs[1] != outputs[2]
 
@@ -137,7 +137,7 @@ def test_run_shows_and_leaves_out_tokens(cyxla, tmp_path):
 
 
 # --- opt --------------------------------------------------------------------------------------------------------------
-def test_opt_prints_what_reads_back(cyxla, file):
+def test_the_output_of_opt_parses_again(cyxla, file):
     status, out, _ = cyxla("opt", file)
     assert status == 0
     assert HloModule.from_text(out).fingerprint() == HloModule.from_text(PROGRAM).fingerprint()

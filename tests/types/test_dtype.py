@@ -34,7 +34,7 @@ def test_facts(name, number, bits, kind, twin):
 
 
 @pytest.mark.parametrize("name", ["tuple", "token", "opaque", "buffer"])
-def test_what_is_no_array_element(name):
+def test_types_that_are_no_array_element(name):
     dtype = element_type(name)
     assert not dtype.is_array
     assert (dtype.bits, dtype.itemsize, dtype.numpy_dtype) == (0, 0, None)

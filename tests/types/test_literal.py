@@ -35,7 +35,7 @@ def test_equal_means_the_same_bits(a, b):
     (np.float32(0.0), np.float32(-0.0)), (np.float32(0), np.int32(0)), (np.zeros(4, "f4"), np.zeros((2, 2), "f4")),
     (np.zeros(4, "f4"), (np.zeros(4, "f4"),)), ((np.int8(1), np.int8(2)), (np.int8(2), np.int8(1))), (((),), ()),
 ])  # fmt: skip
-def test_what_differs_has_another_digest(one, other):
+def test_different_literals_have_different_digests(one, other):
     assert Literal(one) != Literal(other)
     assert Literal(one).digest() != Literal(other).digest()
     assert len(Literal(one).digest()) == 16

@@ -31,7 +31,7 @@ def test_interpreter(case, form):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_cpu_is_right_or_says_what_it_lacks(case):
+def test_cpu_is_right_or_names_the_unsupported_opcode(case):
     try:
         executable = cyxla.compile(FORMS["text"](case), platform="cpu")
     except UnimplementedError as error:
@@ -53,7 +53,7 @@ def test_printing_is_a_fixed_point(case):
 
 
 @pytest.mark.parametrize("case", xla_cases.grammar()["malformed"], ids=lambda c: c["id"])
-def test_malformed_text_says_where(case):
+def test_errors_of_malformed_text_name_the_position(case):
     with pytest.raises(HloParseError) as caught:
         parse_module(case["text"])
     if case["lines"]:

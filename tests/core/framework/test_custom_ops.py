@@ -66,7 +66,7 @@ except cyxla.errors.InvalidArgumentError as error:
 '''
 
 
-def test_an_op_of_ones_own():
+def test_a_user_defined_op():
     """Nothing but the public names is needed."""
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=600)
     assert done.stderr == ""

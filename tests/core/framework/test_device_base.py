@@ -51,7 +51,7 @@ def test_names_are_read_as_written(name):
 
 
 @given(names, names)
-def test_a_merge_says_what_both_say(one, two):
+def test_merged_names_have_the_parts_of_both(one, two):
     try:
         merged = one.merge(two)
     except InvalidArgumentError:

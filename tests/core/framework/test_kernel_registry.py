@@ -167,7 +167,7 @@ def test_available_is_a_yes_or_no(world):
     assert not world.kernels.kernel_def_available("GPU", world.node("Probe", T="float"))
 
 
-def test_a_miss_tells_why_and_what_there_is(world):
+def test_a_miss_names_the_reason_and_the_existing_kernels(world):
     """Attributes as the reason, the kernels there are; no list for devices of the compiler."""
     kernel("Probe", types={"T": F32}, registry=world.kernels)(Probe)
     with pytest.raises(NotFoundError) as attrs:

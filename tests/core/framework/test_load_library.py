@@ -188,12 +188,12 @@ def test_stamps(world, tmp_path, stamp, reason):
         load(world, path)
 
 
-def test_what_the_processor_has(plugin):
+def test_instruction_sets_of_the_processor(plugin):
     assert why_unsafe(plugin) == ""
     assert isinstance(cpu_features(), frozenset)
 
 
-def test_what_is_no_library(world, tmp_path, monkeypatch):
+def test_files_that_are_no_library(world, tmp_path, monkeypatch):
     with pytest.raises(NotFoundError):
         load(world, tmp_path / "absent.so")
     path = tmp_path / "text.so"

@@ -151,7 +151,7 @@ def test_doc_lands_in_the_right_fields():
     lambda: OpDefBuilder("A").deprecated(1, "a").deprecated(2, "b"),
     lambda: OpDefBuilder("A").set_shape_fn(lambda c: None).set_shape_fn(lambda c: None),
 ])  # fmt: skip
-def test_what_is_said_twice_or_of_nobody(build):
+def test_duplicate_or_unknown_descriptions(build):
     """An unknown name in the doc is code 3."""
     with pytest.raises(InvalidArgumentError):
         build().finalize()

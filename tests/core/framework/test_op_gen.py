@@ -226,7 +226,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("fields", WRONG)
-def test_overrides_of_what_is_not_there(fields):
+def test_overrides_of_missing_names(fields):
     """An unknown attr is code 3."""
     with pytest.raises(InvalidArgumentError, match="MatMul"):
         overrides(f'op {{ name: "MatMul" {fields} }}').apply_override(OpRegistry.global_().look_up_op_def("MatMul"))

@@ -70,7 +70,7 @@ class Looks(OpKernel):
         self.scratch = construction.allocate_temp(np.float32, (4,))
 
 
-def test_what_a_constructor_sees(world):
+def test_the_context_of_constructors(world):
     seen = registered(world, Looks).seen
     assert (seen.device_type, seen.props.node_def.name, seen.graph_def_version) == ("CPU", "probe", 0)
     assert seen.resource_manager is seen.device.resource_manager
@@ -135,7 +135,7 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("raised, error, text", ESCAPES, ids=lambda v: type(v).__name__)
-def test_what_escapes_a_kernel(world, raised, error, text):
+def test_exceptions_of_kernels(world, raised, error, text):
     """One check stops the kernel, whose error is that of the step."""
 
     @kernel("Probe", registry=world.kernels)
@@ -256,7 +256,7 @@ def test_done_is_called_once(world):
 
 
 @pytest.mark.parametrize("first_done", [False, True])
-def test_what_escapes_an_asynchronous_kernel(world, first_done):
+def test_exceptions_of_asynchronous_kernels(world, first_done):
     """The exception becomes the status, and done is called exactly once."""
     calls = []
 

@@ -230,7 +230,7 @@ def test_lists_of_references(world):
     assert context(world.make("RefList", N=2), *refs).mutable_input_list("rs") == refs
 
 
-def test_readers_keep_what_they_read():
+def test_readers_keep_their_values():
     variable = Var(F32)
     variable.assign(np.ones(3, np.float32), owned=True)
     variable.writable()[0] = 5  # nobody has seen it yet: in place

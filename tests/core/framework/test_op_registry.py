@@ -37,7 +37,7 @@ TRIGGERS = {
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=TRIGGERS)
-def test_what_leaves_deferred_mode(trigger):
+def test_leaving_deferred_mode(trigger):
     registry = OpRegistry()
     registry.register(good())
     assert not registry.initialized

@@ -150,7 +150,7 @@ def test_bad_arg(spec, message):
         parse_arg(spec, dict(ARG_ATTRS))
 
 
-def test_lengths_are_at_least_one_unless_said_otherwise():
+def test_lengths_are_at_least_one_by_default():
     attrs = {"N": parse_attr("N: int"), "M": parse_attr("M: int >= 0"), "L": parse_attr("L: list(type)")}
     for spec in ("x: N * float", "y: M * float", "z: L"):
         parse_arg(spec, attrs)

@@ -80,7 +80,7 @@ BAD_TEXTS = [
 
 
 @pytest.mark.parametrize("text, where", BAD_TEXTS)
-def test_bad_text_says_where(text, where):
+def test_errors_of_bad_text_name_the_line(text, where):
     with pytest.raises(InvalidArgumentError) as caught:
         parse_text("GraphDef", text)
     assert where in str(caught.value)

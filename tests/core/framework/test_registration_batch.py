@@ -114,7 +114,7 @@ MEANWHILE = {
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE.values(), ids=MEANWHILE)
-def test_a_failed_load_leaves_nothing_whatever_others_do(library, meanwhile):
+def test_a_failed_load_leaves_nothing_beside_other_threads(library, meanwhile):
     library.start(FIRST_HALF + MEET + BAD)
     meanwhile()
     assert remains() == []  # nobody else sees half a library
@@ -122,7 +122,7 @@ def test_a_failed_load_leaves_nothing_whatever_others_do(library, meanwhile):
     assert remains() == []
 
 
-def test_what_others_register_meanwhile_stays(library):
+def test_concurrent_registrations_stay(library):
     library.start(FIRST_HALF + MEET + BAD)
     register_other()
     assert isinstance(library.end(), InvalidArgumentError)

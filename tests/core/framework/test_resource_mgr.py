@@ -53,7 +53,7 @@ def test_a_container_is_dropped_as_a_whole():
     assert len(manager) == 0
 
 
-def test_one_is_made_whatever_the_threads():
+def test_threads_create_one_resource():
     manager, made = ResourceMgr(), []
 
     def make():

@@ -30,7 +30,7 @@ TENSORS = {
 }
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_checkpoints_survive_a_round_trip(tmp_path):
     prefix = tmp_path / "deep" / "model"
     write_bundle(prefix, TENSORS)
     reader = BundleReader(prefix)
@@ -106,7 +106,7 @@ def read_all(prefix, changed):
 
 
 @given(st.dictionaries(st.binary(max_size=40), st.binary(max_size=3000), max_size=60))
-def test_tables_give_back_what_they_got(entries):
+def test_tables_survive_a_round_trip(entries):
     assert read_table(write_table(entries.items())) == entries
 
 

@@ -80,7 +80,7 @@ def test_tensor_arrays(fn):
 
 
 @pytest.mark.parametrize("op", ["StackPopV2", "TensorArraySizeV3", "Assign", "ResourceScatterAdd"])
-def test_what_nothing_flows_through(op):
+def test_ops_without_a_gradient_flow(op):
     from cyxla.core.framework.gradient import GradientRegistry
 
     assert GradientRegistry.global_().look_up(op).fn is None

@@ -110,7 +110,7 @@ def test_boxes_of_crops():
     np.testing.assert_allclose(got, [[3 * 5 * 3, 2 * 4 * 3, 3 * 5 * 3, 2 * 4 * 3]], rtol=1e-4)
 
 
-def test_what_is_no_number_in_a_gradient_is_seen():
+def test_nan_in_gradients_is_seen():
     graph = Graph()
     with graph.as_default():
         x = graph.constant([1.0, 0.0])

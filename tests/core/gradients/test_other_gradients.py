@@ -28,7 +28,7 @@ def test_samples_move_with_their_distribution(op):
     np.testing.assert_allclose(found / [500, 1500], 1.0, atol=0.2)
 
 
-def test_what_is_printed_passes(capfd):
+def test_gradients_pass_through_prints(capfd):
     graph = Graph()
     with graph.as_default():
         x = graph.placeholder("double", [2])

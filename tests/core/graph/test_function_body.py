@@ -70,7 +70,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text, attrs, error, says", [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
-def test_what_is_wrong_with_a_body_is_said(text, attrs, error, says):
+def test_errors_of_function_bodies(text, attrs, error, says):
     with pytest.raises(error, match=says):
         instantiate(affine(text), attrs, Graph().library)
 
@@ -115,7 +115,7 @@ def test_arguments_and_results_of_a_graph_are_numbered_through():
         apply_op("_Retval", graph.tensor("arg_0"), index=1, T="int32")
 
 
-def test_library_knows_what_it_has():
+def test_contents_of_the_library():
     graph = Graph()
     library = graph.library
     library.add(affine())

@@ -139,7 +139,7 @@ def test_while(op, turns):
     np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-9)
 
 
-def test_while_gives_what_it_gave_before_it_was_differentiated():
+def test_differentiation_keeps_the_results_of_while():
     graph, x, n, y = while_graph("While")
     feeds = {x: X, n: np.array(4, np.int32)}
     before = Session(graph).run(y, feeds)
@@ -222,7 +222,7 @@ def test_loop_of_version_1_is_refused_by_name():
             gradients(y, x)
 
 
-def test_what_a_loop_of_version_1_carries_around_is_refused_too():
+def test_version_1_loops_are_refused_too():
     """The only path from x to y goes around the loop."""
     graph = Graph()
     with graph.as_default():

@@ -23,7 +23,7 @@ def run(graph, fetches, feeds):
     return Session(graph).run(fetches, feeds)
 
 
-def test_what_flows_along_several_paths_is_summed():
+def test_gradients_of_several_paths_are_summed():
     graph, x = build()
     y = x * x + x
     [dx] = gradients([y, x * 3.0], x)

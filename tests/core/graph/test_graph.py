@@ -37,7 +37,7 @@ def test_arrays_meet_tensors_on_either_side():
     np.testing.assert_array_equal(Session(graph).run(B + a, {a: A}), B + A)
 
 
-def test_names_are_made_unique_whatever_their_case():
+def test_names_are_unique_regardless_of_case():
     graph = Graph()
     with graph.as_default():
         names = [apply_op("NoOp", name=name).name for name in ("n", "n", "N", "n_1")]
@@ -98,7 +98,7 @@ WRONG_CALLS = [
 
 
 @pytest.mark.parametrize("call, attrs, says", WRONG_CALLS, ids=[f"{c[0][0]}-{c[2]}" for c in WRONG_CALLS])
-def test_wrong_calls_say_what_is_wrong(call, attrs, says):
+def test_errors_of_wrong_calls(call, attrs, says):
     graph = Graph()
     with graph.as_default(), pytest.raises(OpError, match=says):
         apply_op(*call, **attrs)

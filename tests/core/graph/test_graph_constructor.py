@@ -68,7 +68,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("text, error, says", [case[1:] for case in BAD], ids=[case[0] for case in BAD])
-def test_what_is_wrong_is_said(text, error, says):
+def test_errors_of_graphs(text, error, says):
     with pytest.raises(error, match=says):
         load_graph((X + text).encode())
 
@@ -81,7 +81,7 @@ def test_text_and_binary_give_the_same_graph():
     assert [n.name for n in by_text.node("z").control_inputs] == ["x"]
 
 
-def test_text_with_an_error_tells_the_line():
+def test_errors_in_text_name_the_line():
     with pytest.raises(InvalidArgumentError) as caught:
         load_graph(b'node { name: "x"\n  op: "Placeholder"\n  nope: 3 }')
     assert "line 3" in str(caught.value)
@@ -117,7 +117,7 @@ PLACES = pytest.mark.parametrize("place, fetch", [(str, "y:0"), (in_function, "c
 
 
 @PLACES
-def test_attributes_that_nobody_declares_are_ignored_with_a_warning(place, fetch):
+def test_undeclared_attributes_are_ignored_with_a_warning(place, fetch):
     """As TensorFlow does; of a function when it is called."""
     text = X + place(unary("y", "Softplus", "x", more=NEW))
     with pytest.warns(UnknownAttributeWarning, match="'from_the_future' of node 'y'"):
@@ -202,7 +202,7 @@ def test_loops_may_close_a_cycle():
 
 @pytest.mark.parametrize("path", ["x" * 300, "a/" * 3000, "a\0b"], ids=["name", "path", "zero byte"])
 @pytest.mark.parametrize("load", [load_graph, load_saved_model])
-def test_what_is_no_path_is_not_found(load, path):
+def test_missing_paths(load, path):
     with pytest.raises(NotFoundError) as caught:
         load(path)
     assert len(str(caught.value)) < 1000

@@ -57,7 +57,7 @@ def test_inputs_are_checked_by_name(tmp_path):
         call(x=np.zeros((1, 3), np.float32), z=1)
 
 
-def test_what_is_missing_is_said(tmp_path):
+def test_missing_parts_are_named(tmp_path):
     with pytest.raises(NotFoundError, match=r"saved_model\.pb"):
         load_saved_model(tmp_path)
     with pytest.raises(NotFoundError, match=r"variables\.index"):

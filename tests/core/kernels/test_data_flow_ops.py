@@ -141,7 +141,7 @@ def test_written_and_read(script):
     ]  # fmt: skip
 
 
-def test_arrays_grow_if_told_to(script):
+def test_dynamic_arrays_grow(script):
     h, flow = array(script, 0, dynamic_size=True, element_shape=[2])
     flow = write(script, h, flow, 3, F32([1, 2]))
     script.fetch(script("TensorArraySizeV3", h, flow), read(script, h, flow, 1))

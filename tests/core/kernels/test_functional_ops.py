@@ -48,7 +48,7 @@ def run(build, feeds=None, **options):
     (np.array(2 - 1j), True), (np.array(b"", object), False), (np.array(b"0", object), True),
     (np.zeros(3), True), (np.ones((2, 0)), False), (np.array([], object), False),
 ])  # fmt: skip
-def test_what_is_true(value, truth):
+def test_truth_of_predicates(value, truth):
     assert to_bool(value) is truth
 
 

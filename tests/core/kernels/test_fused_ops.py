@@ -51,6 +51,6 @@ def test_sums_and_depthwise_convolutions():
     "ops, error",
     [([], InvalidArgumentError), (["BiasAdd", "Add"], InvalidArgumentError), (["Sin"], UnimplementedError)],
 )
-def test_what_cannot_be_fused(ops, error):
+def test_compositions_that_cannot_be_fused(ops, error):
     with pytest.raises(error):
         apply_op("_FusedMatMul", A, B, [draw(4)], fused_ops=ops)

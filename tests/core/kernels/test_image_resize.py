@@ -10,7 +10,7 @@ RNG = np.random.default_rng(11)
 
 
 @pytest.mark.parametrize("attrs", [{}, {"half_pixel_centers": True}, {"align_corners": True}])
-def test_splines_keep_what_they_can(attrs):
+def test_splines_keep_polynomials(attrs):
     """An image of one size is itself, and a flat one stays flat, at any size."""
     image = RNG.random((2, 5, 4, 3)).astype(np.float32)
     np.testing.assert_allclose(apply_op("ResizeBicubic", image, [5, 4], **attrs), image, rtol=1e-5)

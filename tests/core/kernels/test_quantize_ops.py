@@ -69,7 +69,7 @@ def test_products_of_matrices():
     np.testing.assert_allclose(real, _as_floats(a, -1, 2) @ _as_floats(b, -3, 1).T, atol=0.15)
 
 
-def test_convolutions_pad_with_what_stands_for_0():
+def test_convolutions_pad_with_the_quantised_zero():
     x, w = np.full((1, 2, 2, 1), 255, np.uint8), np.full((2, 2, 1, 1), 255, np.uint8)
     facts = {"strides": [1, 1, 1, 1], "padding": "SAME", "Tinput": "quint8", "Tfilter": "quint8"}
     got, low, high = apply_op("QuantizedConv2D", x, w, F32(-1), F32(1), F32(0), F32(1), **facts)

@@ -91,7 +91,7 @@ def test_no_patterns(pattern):
         apply_op("StaticRegexFullMatch", np.array([b"a"], object), pattern=pattern)
 
 
-def test_what_is_not_there():
+def test_missing_groups():
     for pattern in ("\\C", "\\p{Greek}"):
         with pytest.raises(UnimplementedError):
             Regex(pattern)

@@ -66,12 +66,12 @@ def test_shapes_end_with_those_of_parameters():
         apply_op("StatelessRandomGammaV2", [2, 3], SEED, alpha)
 
 
-def test_equal_seeds_give_equal_numbers_whatever_the_shape():
+def test_equal_seeds_give_equal_numbers_for_any_shape():
     few, many = (apply_op("StatelessRandomGammaV2", [n], SEED, np.float64(2)) for n in (3, 9))
     np.testing.assert_array_equal(few, many[:3])
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
-def test_what_is_no_distribution_gives_no_number(bad):
+def test_invalid_distributions_give_nan(bad):
     assert np.isnan(apply_op("RandomGamma", [2], np.float64(bad))).all()
     assert np.isnan(apply_op("RandomPoissonV2", [2], np.float64(bad), dtype="double")).all()

@@ -152,7 +152,7 @@ def test_bad_slices(begin, end, strides, bits, text):
         strided_index((3, 4, 5), *parts, masks(**bits))
 
 
-def test_updates_copy_what_somebody_holds():
+def test_updates_copy_shared_buffers():
     variable = Var(as_data_type("float"))
     variable.assign(np.zeros(3, np.float32))
     seen = variable.read()

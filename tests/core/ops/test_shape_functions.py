@@ -314,7 +314,7 @@ VARIABLES = [
 
 
 @pytest.mark.parametrize("op, inputs, attrs, want", VARIABLES)
-def test_what_lies_behind_a_handle(op, inputs, attrs, want):
+def test_shapes_behind_handles(op, inputs, attrs, want):
     """Shapes of variables."""
     if re.search("[a-z]", want):
         with pytest.raises(InvalidArgumentError, match=want):
@@ -323,7 +323,7 @@ def test_what_lies_behind_a_handle(op, inputs, attrs, want):
         assert infer(op, shapes(inputs), None, HELD, **attrs)[0] == shapes(want)
 
 
-def test_handles_tell_what_they_stand_for():
+def test_handles_have_shapes_and_types():
     made, handles = infer("VarHandleOp", [], dtype="float", shape=[5, 3])
     assert (made, handles) == ([TensorShape([])], [HELD[0]])
     assert infer("Identity", [TensorShape([])], None, HELD, T="resource")[1] == [HELD[0]]

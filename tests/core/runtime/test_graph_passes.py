@@ -172,7 +172,7 @@ def test_operands_of_commutative_ops_may_be_exchanged(op, left):
     assert sum(node.op == op for node in graph.nodes.values()) == left
 
 
-def test_what_differs_stays():
+def test_different_nodes_are_kept():
     """Other attributes, constants, control inputs, devices; and stateful nodes always."""
     graph = Graph()
     with graph.as_default():

@@ -189,7 +189,7 @@ def test_nothing_is_placed_on_a_compilation_device(ext):
     assert set(found.values()) == {"CPU:0"}
 
 
-def test_what_is_assigned_stays(ext):
+def test_assigned_devices_stay(ext):
     graph = build(ext, ("Both", "a", "/cpu:0"))
     graph.node("a").assigned_device = CPU1
     assert place(graph, ext, ["CPU", "CPU"])["a"] == "CPU:1"

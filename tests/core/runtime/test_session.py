@@ -327,7 +327,7 @@ UNREAD = [
 
 
 @pytest.mark.parametrize("fetch, feed, wanted, required", UNREAD, ids=["y", "of y", "node", "control", "fed over"])
-def test_outputs_that_nobody_reads_may_stay_unset(half, fetch, feed, wanted, required):
+def test_unused_outputs_may_stay_unset(half, fetch, feed, wanted, required):
     session, seen = half
     for metadata in (None, RunMetadata()):
         assert session.run(fetch, {"x:0": np.float32(1), **feed}, metadata=metadata) == wanted

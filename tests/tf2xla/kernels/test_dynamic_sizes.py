@@ -130,7 +130,7 @@ TABLE = np.arange(8, dtype=np.float32).reshape(4, 2) * 1.5
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name", READERS)
-def test_what_reads_them(name: str, platform: str) -> None:
+def test_users_of_dynamic_sizes(name: str, platform: str) -> None:
     make, expected = READERS[name]
     session, (x, y) = _session(make, platform)
     for values in ([0, 1, 0, 2], [1, 1, 1, 1], [0, 0, 0, 0]):

@@ -114,7 +114,7 @@ def test_bits_of_quantisation() -> None:
         np.testing.assert_allclose(got[0], wanted[0], rtol=1e-6, atol=1e-6)
 
 
-def test_what_follows_gets_what_was_cut() -> None:
+def test_users_get_the_sliced_values() -> None:
     graph = Graph()
     with graph.as_default():
         k, init = from_variable(graph, 2, "k")

@@ -44,7 +44,7 @@ def fused(x: Any, kernel: Any, bias: Any, side: Any, platform: str = "interprete
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("side", [False, True])
-def test_what_follows_a_convolution(relu: bool, side: bool, platform: str) -> None:
+def test_epilogues_of_convolutions(relu: bool, side: bool, platform: str) -> None:
     after = ["BiasAdd", "Relu"] if relu else ["BiasAdd"]
     other = SIDE if side else np.zeros((0,), np.int8)
     found = fused(X, KERNEL, BIAS, other, platform, fused_ops=after)
@@ -75,6 +75,6 @@ def test_layouts() -> None:
         ({"strides": [1, 0, 1, 1]}, BIAS, SIDE, InvalidArgumentError),
     ],
 )
-def test_what_does_not_fit(attrs: dict[str, Any], bias: Any, side: Any, error: type[Exception]) -> None:
+def test_wrong_shapes_and_types(attrs: dict[str, Any], bias: Any, side: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         fused(X, KERNEL, bias, side, **attrs)

@@ -46,7 +46,7 @@ def test_cholesky_of_small_matrices(n: int) -> None:
     check("Cholesky", _hermitian((2,), n, np.float32))
 
 
-def test_cholesky_of_what_is_not_positive_definite() -> None:
+def test_cholesky_of_indefinite_matrices() -> None:
     """Where the eager kernel raises, compiled code gives nan."""
     bad = np.array([[1, 2], [2, 1]], np.float32)
     for platform in PLATFORMS:

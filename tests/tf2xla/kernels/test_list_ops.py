@@ -235,7 +235,7 @@ REFUSED: list[tuple[str, Build]] = [
 
 
 @pytest.mark.parametrize("text, make", REFUSED)
-def test_what_is_refused(text: str, make: Build) -> None:
+def test_errors(text: str, make: Build) -> None:
     def build(x: Any) -> Any:
         made = make()
         if made.dtype != DataType.DT_VARIANT:

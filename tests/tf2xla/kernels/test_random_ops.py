@@ -89,7 +89,7 @@ def test_classes(dtype: Any) -> None:
         check("StatelessMultinomial", np.array([[0, -np.inf, 1]], dtype), np.array(20, np.int32), SEEDS[0])
 
 
-def test_what_is_refused() -> None:
+def test_errors() -> None:
     shape, seed, uniform = _shape((2,)), SEEDS[0], "StatelessRandomUniform"
     with pytest.raises(ShapeError, match="sizes 3 and 2"):
         run(uniform, shape, np.zeros(3, np.int32))

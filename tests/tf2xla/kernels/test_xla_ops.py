@@ -359,7 +359,7 @@ def test_packed_bytes(transposed: bool, platform: str) -> None:
     np.testing.assert_allclose(got.astype(np.float32), wanted.T if transposed else wanted, rtol=1e-2)
 
 
-def test_what_is_sent_and_received_has_a_channel() -> None:
+def test_send_and_receive_have_channels() -> None:
     """One program on one device has nobody to send to: it says so, and names the instruction."""
     for op, operands, attrs in (
         ("XlaSend", [np.float32(1)], {}), ("XlaRecv", [], {"dtype": F32, "shape": [2]}),

@@ -43,7 +43,7 @@ def test_forms(make):
 @pytest.mark.parametrize("program, match", [
     (b"ML\xefR\x01StableHLO_v1", "MLIR bytecode"), (lambda x: x + x, "Python functions"),
 ])  # fmt: skip
-def test_what_is_not_read_yet_says_so(program, match):
+def test_unsupported_formats_raise_errors(program, match):
     with pytest.raises(UnimplementedError, match=match) as caught:
         compile_program(program)
     assert (caught.value.code, bool(caught.value.hint)) == ("UNIMPLEMENTED", True)
@@ -53,7 +53,7 @@ def test_what_is_not_read_yet_says_so(program, match):
     (3, InvalidArgumentError), (None, InvalidArgumentError), ("nonsense", HloParseError), ("", HloParseError),
     (b"\xff\xff\xff", DataLossError), (TEXT.replace("add", "stablehlo.add"), HloParseError),
 ])  # fmt: skip
-def test_what_is_no_program(program, error):
+def test_objects_that_are_no_program(program, error):
     with pytest.raises(error):
         read_program(program)
 
@@ -65,7 +65,7 @@ def test_specs_are_for_functions():
         compile_program(lambda x: x, cyxla.Shape.array("f32", (3,)))
 
 
-def test_what_reads_stablehlo_is_imported_when_needed():
+def test_the_stablehlo_reader_is_imported_when_needed():
     code = f"import cyxla, sys; cyxla.compile({TEXT!r}, platform='interpreter'); print(sys.modules.keys())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "cyxla.xla.stablehlo.detect" in found

@@ -83,7 +83,7 @@ def test_element_types(value, place):
     (picks("f32", "s32", "GT").replace("select(stay, i, j)", "select(stay, j, i)"), False),
     (picks("f32", "s32", "GT").replace("select(keep, a, b)", "add(a, b)"), False),
 ])  # fmt: skip
-def test_what_picks(combiner, wanted):
+def test_arg_reductions_are_recognised(combiner, wanted):
     module = cyxla.hlo.parse_module(
         program(combiner, *(("s32" if "a = s32" in combiner else "f32"), "s32"), (5,), 0, "0")
     )

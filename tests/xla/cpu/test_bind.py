@@ -150,7 +150,7 @@ def test_by_name():
     ({2: "no"},                      InvalidArgumentError, r"bound argument 2 \(scale\)"),
     ({2: (np.ones(6, "f4"),)},       InvalidArgumentError, r"bound argument 2 \(scale\)"),
 ])  # fmt: skip
-def test_what_does_not_fit_is_refused(platform, fixed, error, says):
+def test_wrong_arguments_are_refused(platform, fixed, error, says):
     with pytest.raises(error, match=says):
         cyxla.compile(LAYER, platform=platform).bind(fixed)
 

@@ -56,7 +56,7 @@ BODIES = {
 
 @pytest.mark.parametrize("dims", ["200,3", "1024", "35", "129", "3,7,11"])
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_blocks_do_what_the_oracle_does(body, dims):
+def test_blocks_agree_with_the_interpreter(body, dims):
     executable = agree(loop("f32", dims, *body), ulp=4)
     assert "lane loop" in executable.explain()
 
@@ -67,7 +67,7 @@ def test_every_type(dtype):
     assert "lane loop" in executable.explain()
 
 
-def test_only_what_is_read_is_written():
+def test_only_used_values_are_stored():
     executable = agree(loop("f32", "300", *BODIES["sums"], last="ROOT o = f32[300] negate(y)"))
     assert "-> f32[300] */" in executable.c_source
 

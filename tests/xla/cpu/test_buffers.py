@@ -217,7 +217,7 @@ class Memory:
 )
 @pytest.mark.parametrize("swapped_from", [1, 1024])
 @pytest.mark.parametrize("seed", range(40))
-def test_places_keep_what_is_needed(seed, swapped_from, donated, monkeypatch):
+def test_shared_buffers_keep_live_values(seed, swapped_from, donated, monkeypatch):
     monkeypatch.setattr("cyxla.xla.cpu.memory.buffers.MIN_SWAP_BYTES", swapped_from)
     make = Maker(seed)
     parameters = [make.value() for _ in range(3)]

@@ -171,7 +171,7 @@ KILLED = {
 
 
 @pytest.mark.parametrize("texts, kind, says", KILLED.values(), ids=KILLED)
-def test_a_program_that_a_signal_ends_says_so(texts, kind, says, place):
+def test_programs_killed_by_a_signal_are_reported(texts, kind, says, place):
     with pytest.raises(kind, match=f"(?s){says}") as caught:
         build.compile_units(chain(place, **texts), [Unit(TEXT)])
     (kept,) = (place / "tmp").iterdir()

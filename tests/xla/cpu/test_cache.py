@@ -139,7 +139,7 @@ def test_a_directory_that_others_can_write_is_refused(mode, who, tmp_path, monke
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_directories_are_made_private_whatever_the_umask(inside, tmp_path):
+def test_directories_are_private_under_any_umask(inside, tmp_path):
     before = os.umask(0)
     try:
         disk = DiskCache(tmp_path / "new" / "cache" if inside else tmp_path / "cache")
@@ -201,7 +201,7 @@ def test_a_directory_put_in_the_place_of_ours_has_no_code_for_us(disk, monkeypat
     assert cache.FactFile("notes.json").get("cc") is None
 
 
-def test_what_dead_writers_left_is_swept(disk):
+def test_leftovers_of_dead_writers_are_removed(disk):
     path = disk.put(KEY, b"x")
     left = [disk.directory / ".0123.tmp", path.with_name(".4567.tmp"), path.with_suffix(".lock")]
     new = [path.with_name(".89ab.tmp"), path.with_name("cdef.lock")]
@@ -300,7 +300,7 @@ def test_one_builder_at_a_time(disk):
     assert built == [1]
 
 
-def test_a_stuck_builder_holds_nobody_for_ever(disk, monkeypatch):
+def test_a_stuck_builder_does_not_block_others(disk, monkeypatch):
     monkeypatch.setattr(cache, "LOCK_TIMEOUT", 0.05)
     with disk.building(KEY):
         assert disk.get_or_build(KEY, lambda: b"x") is not None

@@ -156,7 +156,7 @@ def test_a_damaged_name_is_a_miss(cache_directory):
     assert not disk.verify()
 
 
-def test_what_can_be_asked():
+def test_properties_of_executables():
     executable = agree(PROGRAM)
     assert str(executable.outputs) == "(f32[100], (f32[100], f32[100]))"
     assert [str(s) for s in executable.inputs] == ["f32[100]"]

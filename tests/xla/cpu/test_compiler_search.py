@@ -93,7 +93,7 @@ def test_the_level_can_be_lowered_but_not_raised(monkeypatch):
     "said",
     ["", "nothing", " cc1 a.c -o a.s\n as a.s -o a.o\n", " 'unbalanced", " cc1 - -o - |\n as -o elsewhere.o\n"],
 )
-def test_a_driver_that_says_something_else_is_run_whole(said, fresh_search, tmp_path):
+def test_an_unknown_driver_is_run_as_a_whole(said, fresh_search, tmp_path):
     real = compiler_search.require().compiler.command[0]
     (tmp_path / "said").write_text(said)
     text = f'case "$*" in *-###*) cat {tmp_path}/said >&2;; *) exec {real} "$@";; esac'

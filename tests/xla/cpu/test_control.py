@@ -70,7 +70,7 @@ def test_an_update_in_a_loop_is_in_place():
     assert "memcpy" not in inside  # not even of the counter
 
 
-def test_what_a_loop_hands_on_is_not_copied():
+def test_loop_states_are_not_copied():
     body = """
   a = f32[1000] get-tuple-element(s), index=1
   x = f32[] get-tuple-element(s), index=2

@@ -154,9 +154,9 @@ CASES = {
 TYPES = [ElementType.F32, ElementType.F64]
 
 
-@pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize("after", [False, True], ids=["alone", "followed"])
+@pytest.mark.parametrize("after, dtype", [(False, TYPES[1]), (True, TYPES[0])], ids=["alone", "with an epilogue"])
 def test_forms(after, dtype):
+    """The other types are compared in test_prebuilt_or_not."""
     cases = [Convolution(**{**_fields(c), "after": after, "dtype": dtype}) for c in CASES.values()]
     check(cases)
 
@@ -168,7 +168,7 @@ LEAVING = (  # forms whose windows leave the input
 
 
 @pytest.mark.parametrize("prebuilt, after, dtype", [("0", False, TYPES[0]), ("1", True, TYPES[1])])
-def test_padding_adds_nothing_whatever_the_weights(prebuilt, after, dtype, monkeypatch):
+def test_padding_adds_nothing_for_any_weights(prebuilt, after, dtype, monkeypatch):
     monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)
     cases = [Convolution(**{**_fields(CASES[n]), "after": after, "dtype": dtype}) for n in LEAVING]
     check(cases, poison=(np.nan, np.inf, -np.inf))
@@ -190,11 +190,15 @@ def test_prebuilt_or_not(isa, after, dtype, names, monkeypatch):
     assert made[1].c_source.count("return ((cyx_status") >= (12 if len(names) == len(CASES) else 4)
     generator = np.random.default_rng(3)  # no NaN, whose sign is up to the compiler
     arguments = [generator.standard_normal(s.dims).astype(s.dtype.numpy_dtype) for s in made[0].inputs]
-    for one, other in zip(made[0](*arguments), made[1](*arguments), strict=True):
+    results = [run(*arguments) for run in made]
+    for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+    if not isa:
+        for got, want in zip(results[0], evaluate(cyxla.hlo.parse_module(text), arguments), strict=True):
+            assert_same(got, want, dtype, 256, 1.0)
 
 
-def test_what_follows_is_computed_with_them():
+def test_epilogues_are_fused():
     cases = [Convolution(**{**_fields(c), "after": True}) for n, c in CASES.items() if n != "channels first"]
     kernels = cyxla.compile(module_of(cases).to_text()).explanation().kernels
     assert {k.kind for k in kernels} <= {"convolution", "bundle"}  # small ones are bundled: one call of several kernels

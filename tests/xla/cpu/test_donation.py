@@ -155,7 +155,7 @@ def test_nested_arguments():
     lambda: [0.0] * 64, lambda: np.zeros(128, np.float32)[::2], lambda: np.zeros(64, ">f4"),
     lambda: np.zeros(257, np.uint8)[1:].view(np.float32), lambda: np.zeros(64, np.float32).view(np.recarray),
 ], ids=["list", "strided", "big endian", "misaligned", "subclass"])  # fmt: skip
-def test_what_cannot_be_taken_is_copied(make):
+def test_unsuitable_donations_are_copied(make):
     exe = cyxla.compile(INCREMENT, donate=(0,))
     assert (exe(make()) == 1).all()
 
@@ -220,7 +220,7 @@ def test_bound_and_donated():
     np.testing.assert_array_equal(got, np.arange(1024).reshape(32, 32))
 
 
-def test_cached_programs_know_what_is_donated(tmp_path, monkeypatch):
+def test_cached_programs_know_their_donations(tmp_path, monkeypatch):
     monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("CYXLA_CACHE", "1")
     store._open.cache_clear()

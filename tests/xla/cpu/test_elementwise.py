@@ -77,7 +77,7 @@ def dims_of(dtype, part, is_last):
     """Return the dimensions of a program.
 
     Floats of at most 8 bits are computed as f32 and rounded by the same C as in conversions, so that only their
-    conversions need vector loops; test_what_does_not_fit_is_rounded_before_it_is_widened has loops over all values.
+    conversions need vector loops; test_narrow_results_are_rounded_before_they_are_widened has loops over all values.
     """
     if dtype.is_float and dtype.bits <= 8 and part[len(part) // 2][0] != "convert":
         return FEW
@@ -136,7 +136,7 @@ def test_compiled_agrees_with_interpreter(dtype, cases, dims):
 @pytest.mark.parametrize("name, operands, attrs, result", [
     pytest.param(*case, id=f"{case[0]}-{case[1][-1]}") for case in {(c[0], c[1][-1]): c for c in LACKING}.values()
 ])  # fmt: skip
-def test_what_has_no_native_code_says_so(name, operands, attrs, result):
+def test_unsupported_types_are_refused_by_name(name, operands, attrs, result):
     with pytest.raises(UnimplementedError, match=name):
         cyxla.compile(
             single(name, [Shape.array(t, (3,)) for t in operands], attrs, Shape.array(result, (3,))), cache=False
@@ -191,7 +191,7 @@ NARROW = [e for e in ElementType if scalar.is_narrow(e)]
 
 
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
-def test_what_does_not_fit_is_rounded_before_it_is_widened(dtype):
+def test_narrow_results_are_rounded_before_they_are_widened(dtype):
     dims = (min(1 << dtype.bits, 1 << 12),)
     module = HloModule("widened")
     module.entry = entry = module.new_computation("main")

@@ -22,7 +22,7 @@ def node(reads: list[Value], writes: list[Value], text: str = "static int KERNEL
     return KernelNode(Step(kernel, tuple(reads), tuple(writes), **rest))
 
 
-def test_what_depends_stays_behind():
+def test_dependent_kernels_keep_their_order():
     x, a, b, c, d = (value() for _ in range(5))
     nodes = [node([x], [a]), node([x], [b]), node([a], [c]), node([b, x], [d])]
     reasons = []
@@ -33,7 +33,7 @@ def test_what_depends_stays_behind():
     assert [r.reason for r in reasons] == ["it depends on the small kernels before it"]
 
 
-def test_one_goes_past_what_it_does_not_need():
+def test_kernels_pass_independent_ones():
     x, a, big, b = value(), value(), value(5000), value()
     found = fuse_small_kernels([node([x], [a]), node([a], [big]), node([x], [b])], [])
     assert [n.step.writes for n in found] == [(a, b), (big,)]

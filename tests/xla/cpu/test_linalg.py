@@ -148,7 +148,7 @@ def test_cholesky(n, dtype, lower):
 
 @pytest.mark.parametrize("size", [3, 100, 700])
 @pytest.mark.parametrize("lower", ["true", "false"])
-def test_what_is_not_positive_definite_is_nan(size, lower):
+def test_indefinite_matrices_give_nan(size, lower):
     rng = np.random.default_rng(0)
     a = positive(rng, size, np.float32, (2,))
     a[1, size // 2, size // 2] = -1
@@ -208,7 +208,7 @@ def test_qr(m, n, dtype):
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
-def test_qr_of_what_has_no_squares(scale):
+def test_qr_of_numbers_whose_squares_overflow(scale):
     a = np.random.default_rng(0).standard_normal((70, 60))
     r, tau, *_ = qr(a * scale)
     plain, plain_tau, *_ = qr(a)

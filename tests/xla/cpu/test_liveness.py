@@ -39,7 +39,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
-def test_what_interferes_lies_apart(text):
+def test_interfering_values_have_separate_memory(text):
     module = run_passes(
         parse_module("HloModule m\n" + text), CompileOptions(), Dump(parse_module("HloModule m\n" + text))
     )

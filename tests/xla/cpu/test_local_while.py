@@ -115,7 +115,7 @@ DTYPES = ["bf16", "f16", "f8e4m3fn", "f64", "c64", "c128", "s4", "u2", "s8", "u1
 
 
 @pytest.mark.parametrize("text", SMALL.values(), ids=SMALL)
-def test_one_kernel_does_what_the_oracle_does(text):
+def test_one_kernel_agrees_with_the_interpreter(text):
     executable = agree(text, ulp=64)
     assert executable.explain().count("small loop") == 1
 
@@ -161,7 +161,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("text", LARGE.values(), ids=LARGE)
-def test_what_does_not_fit_runs_in_kernels(text):
+def test_loops_that_do_not_fit_run_in_kernels(text):
     executable = agree(text)
     assert "small loop" not in executable.explain().split("while")[0]
 

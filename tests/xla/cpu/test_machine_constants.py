@@ -82,5 +82,5 @@ def test_sizes_and_times_have_a_name_or_a_comment(path):
         ("SIZE = 2 * machine.L2_BYTES", 0), ("SIZE_BYTES = 2 * machine.L2_BYTES", 0), ("POINT_NS = OTHER / 4", 0),
     ],
 )  # fmt: skip
-def test_what_counts(source, count):
+def test_lines_that_count(source, count):
     assert len(unexplained(source)) == count

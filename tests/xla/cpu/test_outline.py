@@ -28,7 +28,7 @@ def test_many_uses_are_called():
 @pytest.mark.parametrize(
     "name", ["cyx_abs_f32", "cyx_is_finite_f32", "cyx_sine_f32_needs_slow", "cyx_unknown", "cyx_f32_from_bf16"]
 )
-def test_what_is_short_or_of_mixed_types_stays(name):
+def test_short_or_mixed_functions_are_not_outlined(name):
     assert outline_functions(kernel(name, 50)) == kernel(name, 50)
 
 

@@ -13,7 +13,7 @@ def test_c_and_numbers_have_one_order():
 
 
 @pytest.mark.parametrize("values, members", [({"step": -3, "m": 0}, ".step = -3"), ({}, "0")])
-def test_constants_show_what_is_not_zero(values, members):
+def test_constants_show_nonzero_fields(values, members):
     assert SIZES.constant("k_sizes", "k_known", values) == f"static const k_sizes k_known = {{{members}}};"
 
 

@@ -9,7 +9,7 @@ def test_nothing_but_the_contract():
     assert prelude("int f(void) { return 0; }") == abi()
 
 
-def test_what_is_named_comes_with_what_it_needs():
+def test_the_prelude_includes_dependencies():
     text = prelude("x = cyx_maximum_f32(a, b);")
     assert "cyx_maximum_f32" in text
     assert "cyx_erf_f32" not in text
@@ -20,7 +20,7 @@ def test_names_in_comments_do_not_count():
     assert prelude("/* cyx_maximum_f32 */") == abi()
 
 
-def test_every_block_compiles_with_what_it_brings():
+def test_every_block_compiles_with_its_dependencies():
     for name in (
         "cyx_exponential_f32",
         "cyx_sine_f64_slow",
@@ -47,7 +47,7 @@ def test_every_block_compiles_with_what_it_brings():
         assert result.returncode == 0, result.stderr
 
 
-def test_a_name_stands_for_its_code_and_what_that_names():
+def test_names_include_their_code_and_dependencies():
     (plain,) = {expanded_size(text) for text in ("", "x = 1;", "cyx_status s;")}
     assert plain == 0
     once = expanded_size("cyx_exponential_f32(x)")

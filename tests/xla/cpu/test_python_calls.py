@@ -48,7 +48,7 @@ def test_a_registered_function():
         cyxla.compile(TEXT)
 
 
-def test_what_it_raises_comes_out_on_the_thread_that_called():
+def test_exceptions_reach_the_calling_thread():
     def split(ev, ins, x, y):
         if y < 0:
             raise KeyError(int(y))
@@ -76,7 +76,7 @@ def test_a_wrong_shape_is_refused():
         compiled(lambda ev, ins, x, y: (x[:2], y))(np.ones(4, "f4"), 0)
 
 
-def test_effects_happen_even_if_nobody_reads_them():
+def test_calls_with_effects_run_even_if_unused():
     seen = []
     text = """ENTRY e {
       x = f32[2] parameter(0)

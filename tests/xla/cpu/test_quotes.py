@@ -193,7 +193,7 @@ def test_quotes_change_no_machine_code(name):
     assert [split_units.compile_cost(t) for t in units] == [split_units.compile_cost(t) for t in plain]
 
 
-def test_the_c_of_an_executable_is_what_was_compiled(tmp_path, monkeypatch):
+def test_the_c_of_an_executable_is_the_compiled_text(tmp_path, monkeypatch):
     monkeypatch.setenv("CYXLA_DUMP", str(tmp_path))
     executable = cyxla.compile(program(QUOTES["rows"][0]))
     units = [path.read_text() for path in sorted(tmp_path.glob("*/unit*.c"))]

@@ -257,7 +257,7 @@ def test_a_result_of_several_feeds_another():
     check(module(lines, ARGMAX), values("f32", [30, 70]))
 
 
-def test_order_of_what_does_not_commute():
+def test_order_of_noncommutative_reductions():
     lines = (
         "p = f32[5,40] parameter(0); z = f32[] constant(100); ROOT r = f32[5] reduce(p, z), dimensions={1}, to_apply=f"
     )

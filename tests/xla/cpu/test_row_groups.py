@@ -140,7 +140,7 @@ def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, di
 
 
 @pytest.mark.parametrize("rows, columns, ahead", [(2048, 1024, 1), (16384, 1024, 4), (65536, 256, 16), (4096, 4096, 1)])
-def test_of_what_no_cache_holds_short_rows_are_asked_for_several_ahead(rows, columns, ahead):
+def test_short_rows_of_large_arrays_are_prefetched_several_at_a_time(rows, columns, ahead):
     asked = re.findall(r"cyx_ahead\(\(const char \*\)p0 .*?\((\d+)ll\)", build(program("softmax", rows, columns)).text)
     assert set(asked) == {str(ahead * columns)}
 
@@ -267,7 +267,7 @@ APART = {
 
 
 @pytest.mark.parametrize("name", APART)
-def test_what_stays_apart(name):
+def test_groups_that_are_not_merged(name):
     compiled = check(module(APART[name]), RNG.normal(size=(20, 20)).astype(np.float32), ulp=512)
     assert len(compiled.steps) > 1
 

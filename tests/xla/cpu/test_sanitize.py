@@ -58,13 +58,13 @@ def run(names: Iterable[str], length: int) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_what_stays_inside_passes():
+def test_accesses_within_bounds_pass():
     found = run(PROGRAMS, 333)
     assert found.returncode == 0, found.stderr
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_goes_too_far_is_caught(name):
+def test_accesses_out_of_bounds_are_caught(name):
     found = run([name], 334)
     assert found.returncode != 0
     assert "AddressSanitizer" in found.stderr

@@ -22,7 +22,7 @@ def node(reads: list[Value], writes: list[Value], in_place: tuple = ()) -> Kerne
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_every_node_once_and_after_what_it_reads(seed):
+def test_every_node_runs_once_after_its_operands(seed):
     rng = random.Random(seed)
     pool = [value() for _ in range(3)]
     given, nodes = set(pool), []
@@ -38,7 +38,7 @@ def test_every_node_once_and_after_what_it_reads(seed):
         given.update(n.step.writes)
 
 
-def test_what_can_overwrite_waits_for_the_other_readers():
+def test_in_place_kernels_wait_for_other_readers():
     x, new, other, last = (value() for _ in range(4))
     counter, reader, late = node([x], [new], ((0, 0),)), node([x], [other]), node([other, x], [last])
     assert defer_overwriters([counter, reader, late]) == [reader, late, counter]

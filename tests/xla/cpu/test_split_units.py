@@ -108,7 +108,7 @@ def test_an_instance_of_a_template_stands_apart_if_its_function_is_declared():
     assert "TILE_NAME" not in whole.text
 
 
-def test_an_instance_costs_the_same_whatever_its_length():
+def test_instances_cost_the_same_for_any_length():
     longer = INSTANCE.replace("void) {\n", "void) {\n  for (;;) continue;\n")
     for cost in (split_units.code_size, split_units.compile_cost):
         assert cost(longer) == cost(INSTANCE) > 2 * split_units.INSTANCE_COST
@@ -130,7 +130,7 @@ def test_a_function_costs_something_however_short(monkeypatch):
     assert [[len(p.text) for p in unit] for unit in split_units.distribute(0, pieces, 2)] == [[10, 10], [50, 10]]
 
 
-def test_loops_and_what_is_expanded_count_more_than_their_length():
+def test_loops_and_expanded_functions_count_more_than_their_length():
     plain = split_units.compile_cost("x = y + z;")
     assert plain == len("x = y + z;")
     assert split_units.compile_cost("for (;;) y;") > plain + split_units.LOOP_COST - 1

@@ -47,7 +47,7 @@ def test_a_token_alone():
     assert run(TOKEN_VALUE) is TOKEN_VALUE
 
 
-def test_what_does_not_fit_is_refused():
+def test_wrong_arguments_are_refused():
     run = cyxla.compile(TEXT)
     for wrong in [(TOKEN_VALUE,), (TOKEN_VALUE, X), (TOKEN_VALUE, (np.ones(4, "f4"), TOKEN_VALUE))]:
         with pytest.raises(InvalidArgumentError):

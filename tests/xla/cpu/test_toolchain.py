@@ -50,7 +50,7 @@ EXPORT float root(float x) { return __builtin_sqrtf(x); }
 
 
 @pytest.mark.parametrize("isa", SUPPORTED)
-def test_what_the_compiler_itself_calls_is_there_at_every_level(isa, tmp_path):
+def test_runtime_helpers_exist_at_every_level(isa, tmp_path):
     chain = Toolchain(compiler_search.require().compiler, isa)
     library = load_image(build.compile_units(chain, [Unit(NEEDS_LIBC.replace("EXPORT", EXPORT))]), tmp_path)
     source, target = ctypes.create_string_buffer(b"x" * 5000, 5000), ctypes.create_string_buffer(5000)
@@ -134,7 +134,7 @@ def test_units_are_linked_and_their_objects_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_an_error_keeps_the_text_and_says_what_the_compiler_said(count, monkeypatch, tmp_path):
+def test_errors_keep_the_text_and_the_message_of_the_compiler(count, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     good = "int x{};\n"
@@ -206,7 +206,7 @@ PLACES = r" *\b[0-9a-f]+(?=:| <)|0x[0-9a-f]+(?=\(%rip\))|# .*"  # of instruction
 
 @pytest.mark.skipif("gcc" not in str(compiler_search.find()), reason="of gcc alone the steps are known")
 @pytest.mark.parametrize("units", TEXTS.values(), ids=TEXTS.keys())
-def test_steps_make_what_the_driver_makes(units, tmp_path):
+def test_steps_give_the_output_of_the_driver(units, tmp_path):
     compiler = compiler_search.require().compiler
     if compiler.steps is None:
         pytest.skip("this driver does not say what it runs")

@@ -89,7 +89,7 @@ def test_calls_follow_the_same_rules(no_compiler):
         run(np.ones(3), np.ones(3, "f4"))
 
 
-def test_what_is_evaluated_follows_the_same_rules(no_compiler):
+def test_evaluated_programs_follow_the_same_rules(no_compiler):
     run = cyxla.compile(ROUNDED)
     out = np.empty(3, "f4")
     assert run([1, 2, 3], [1, 1, 1], out=out) is out
@@ -119,14 +119,14 @@ def test_prebuilt_kernels_need_none(no_compiler):
 @pytest.mark.parametrize(
     "text", [DOT.replace("f32", "s32"), DOT.replace("f32", "bf16"), DOT.replace("70", "3"), ROUNDED]
 )
-def test_what_is_not_prebuilt_is_evaluated(no_compiler, text):
+def test_instructions_without_prebuilt_kernels_are_evaluated(no_compiler, text):
     run = cyxla.compile(text)
     assert isinstance(run, uncompiled.UncompiledExecutable)
     run(*(np.ones(s.dims, s.dtype.numpy_dtype) for s in run.inputs))
 
 
 @pytest.mark.parametrize("text", [ADD, ROUNDED])
-def test_what_there_is_not(no_compiler, text):
+def test_missing_properties(no_compiler, text):
     with pytest.raises(UnimplementedError, match="C compiler") as caught:
         _ = cyxla.compile(text).c_source
     assert "gcc" in caught.value.hint

@@ -101,7 +101,7 @@ def test_nans_show_and_infinities_stay():
         same(program("pool over edges", "f32", opcode, init), x)
 
 
-def test_windows_over_what_is_padded_with_gaps():
+def test_windows_over_dilated_padding():
     text = f"""HloModule m
 {body("f32", "add")}ENTRY e {{ p = f32[3,9,11,20] parameter(0) z = f32[] constant(0) s = f32[3,9,11,20] multiply(p, p)
  w = f32[3,18,23,20] pad(s, z), padding=0_0_0x1_0_1x1_1_1x0_0_0
@@ -140,7 +140,7 @@ def test_select_and_scatter_of_nans():
 
 
 @pytest.mark.parametrize("pad", ["-inf", "0"])
-def test_select_and_scatter_of_what_is_padded(pad):
+def test_select_and_scatter_with_padding(pad):
     """The gradient of a maximum over windows, as it comes from differentiation: padded before and cut after."""
     text = f"""HloModule m
 pick {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE }}

@@ -66,7 +66,7 @@ def test_devices_that_do_not_exist(hlo, attrs):
         hlo(program(f"f32[4] all-reduce(x), {attrs}, to_apply=add"), X)
 
 
-def test_without_a_rendezvous_nobody_meets(hlo):
+def test_collectives_need_a_rendezvous(hlo):
     with pytest.raises(UnimplementedError, match="over 2 devices"):
         hlo(program(ALONE[0]), X, options=Options(replica_count=2))
 

@@ -71,7 +71,7 @@ def test_convolution_is_its_definition(problem, dtype, seed):
 
 @settings(max_examples=150, deadline=None)
 @given(problems(), st.sampled_from(["f32", "c64"]), st.integers(0, 99))
-def test_padding_adds_nothing_whatever_the_weights(problem, dtype, seed):
+def test_padding_adds_nothing_for_any_weights(problem, dtype, seed):
     x_shape, k_shape, window, feature, batch = problem
     rng, kind = np.random.default_rng(seed), element_type(dtype)
     x = rng.integers(1, 6, x_shape).astype(kind.numpy_dtype)

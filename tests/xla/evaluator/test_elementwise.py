@@ -206,7 +206,7 @@ floats64 = st.floats(-50, 50, allow_nan=False)
 @pytest.mark.parametrize("name", SMOOTH)
 @settings(max_examples=25, deadline=None)
 @given(x=arrays(np.float64, 8, elements=floats64))
-def test_narrow_functions_round_what_f64_gives(name, x):
+def test_narrow_functions_round_results_of_f64(name, x):
     x32 = x.astype(np.float32)
     with np.errstate(all="ignore"):
         wide = apply_named(name, ElementType.F64, x32.astype(np.float64))

@@ -32,7 +32,7 @@ def test_an_empty_queue_is_named(hlo):
         hlo(FEEDS)
 
 
-def test_what_comes_in_must_fit(hlo):
+def test_transferred_values_must_fit(hlo):
     with pytest.raises(InvalidArgumentError, match=r"expected f32\[2\]"):
         hlo(FEEDS, options=Options(infeed=[(np.zeros(3, np.float32), np.int32(0))]))
 

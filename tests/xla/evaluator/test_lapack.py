@@ -99,7 +99,7 @@ def q_name(letter, routine):
 
 
 @pytest.mark.parametrize("m, n", [(4, 4), (5, 3)])
-def test_geqrf_and_what_follows(call, matrix, letter, m, n):
+def test_geqrf_and_its_users(call, matrix, letter, m, n):
     a = matrix(m, n)
     packed, tau = call("geqrf", [("T", m, n), ("T", n)], a)
     q = call(q_name(letter, "gqr"), [("T", m, n)], packed, tau)
@@ -229,7 +229,7 @@ def test_a_singular_tridiagonal_system_has_a_finite_solution(hlo):
     assert x[1, 0] == pytest.approx(1 / (3 * np.finfo(np.float64).eps))
 
 
-def test_what_is_not_finite_is_refused(hlo):
+def test_matrices_with_nan_or_infinity_are_refused(hlo):
     a = np.full((2, 2), np.nan, np.float32)
     text = '(f32[2,2], f32[2], s32[]) custom-call(p0), custom_call_target="lapack_ssyevd_ffi"'
     vectors, _, info = hlo(text + ", backend_config={mode = 86 : ui8, uplo = 76 : ui8}", a)

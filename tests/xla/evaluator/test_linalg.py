@@ -66,7 +66,7 @@ def test_cholesky(run, dtype, lower, shape):
     np.testing.assert_array_equal(np.triu(factor, 1) if lower else np.tril(factor, -1), 0)
 
 
-def test_cholesky_of_what_is_not_positive_definite_is_nan(run):
+def test_cholesky_of_indefinite_matrices_is_nan(run):
     both = np.stack([-np.eye(2), 4 * np.eye(2)]).astype(np.float32)
     factor = run("cholesky", both, lower=True)
     assert np.isnan(factor[0]).all()

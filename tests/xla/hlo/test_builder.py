@@ -302,7 +302,7 @@ def test_the_first_error_waits_for_build_and_names_its_place():
     assert builder.first_error is error.value
 
 
-def test_the_shape_of_what_does_not_exist_raises_the_first_error():
+def test_shapes_of_invalid_ops_raise_the_first_error():
     _, (x,) = given("f32[2]")
     bad = f.reshape(x, [3])
     with pytest.raises(ShapeError) as error:

@@ -143,7 +143,7 @@ def full(name):
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name, operands, results, options, error, said", MISFITS)
-def test_what_does_not_fit(platform, name, operands, results, options, error, said):
+def test_wrong_shapes_and_types(platform, name, operands, results, options, error, said):
     results = results if not results.startswith("((") else results.replace(", ", " ")[1:-1]
     with pytest.raises(OpError) as caught:
         cyxla.compile(program(full(name), operands, results, options), platform=platform)
@@ -158,7 +158,7 @@ def test_what_does_not_fit(platform, name, operands, results, options, error, sa
     assert str(caught.value).count("\n") < 15
 
 
-def test_an_error_says_how_to_mend_it():
+def test_errors_have_a_remedy():
     with pytest.raises(ShapeError) as caught:
         cyxla.compile(program("lapack_sgetrf_ffi", "f32[2,9,5]", "f32[2,9,5] s32[2,1] s32[2]", {}))
     assert str(caught.value) == (
@@ -311,7 +311,7 @@ def test_a_tridiagonal_system_that_overflows_ends(platform):
     run(np.zeros(6), np.ones(6), np.full(6, 1e308), np.full((6, 2), 1e308))
 
 
-def test_what_lapack_cannot_count():
+def test_workspaces_beyond_32_bits_are_refused():
     """The workspace of blocked routines has a size too."""
     text = program("lapack_cgeqrf_ffi", "c64[1,40000000]", "c64[1,40000000] c64[1]", {})
     with pytest.raises(UnimplementedError, match="needs the number 2560000000, but LAPACK counts with 32 bits"):

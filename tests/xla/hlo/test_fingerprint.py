@@ -71,12 +71,12 @@ def changed(old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_what_does_not_matter_does_not_change_it(what):
+def test_irrelevant_changes_keep_the_fingerprint(what):
     assert fingerprint(parse_module(changed(*SAME[what]))) == fingerprint(parse_module(BASE))
 
 
 @pytest.mark.parametrize("what", OTHER)
-def test_what_matters_changes_it(what):
+def test_relevant_changes_alter_the_fingerprint(what):
     assert fingerprint(parse_module(changed(*OTHER[what]))) != fingerprint(parse_module(BASE))
 
 
@@ -85,7 +85,7 @@ def test_no_two_changes_give_the_same():
     assert len({fingerprint(parse_module(t)) for t in texts}) == len(texts)
 
 
-def test_computations_that_nobody_reaches_have_no_part():
+def test_unreachable_computations_do_not_count():
     text = BASE.replace("sum {", "lonely {\n  ROOT x = f32[] parameter(0)\n}\n\nsum {", 1)
     assert fingerprint(parse_module(text)) == fingerprint(parse_module(BASE))
 

@@ -126,7 +126,7 @@ def test_replacements_have_the_same_shape_but_for_layouts():
     assert y.operands == (twin, x)
 
 
-def test_what_the_primitives_touch_is_noted():
+def test_primitives_record_changes():
     computation = Computation("c")
     x = parameter(computation)
     y = add(computation, x, x)
@@ -156,7 +156,7 @@ def test_post_order_is_not_deep():
     assert computation.post_order() == list(computation.instructions)
 
 
-def test_post_order_starts_with_what_the_root_needs():
+def test_post_order_starts_with_the_operands_of_the_root():
     computation = Computation("c")
     x = parameter(computation)
     unused = add(computation, x, x)

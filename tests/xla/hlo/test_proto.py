@@ -256,7 +256,7 @@ def test_strings_are_utf8():
         from_proto(broken(set_field("add", "name", b"\xff")))
 
 
-def test_what_is_no_bytes_is_refused():
+def test_protos_must_be_bytes():
     with pytest.raises(InvalidArgumentError):
         from_proto("text")
 

@@ -594,7 +594,7 @@ def test_elementwise_opcodes_take_exactly_the_types_of_their_row(name):
         ("rng-bit-generator", ["u64[2]"], {"algorithm": "rng_default"}, "rng-bit-generator C3"),
     ],
 )
-def test_what_is_missing_is_named(name, operands, attrs, rule):
+def test_missing_attributes_are_named(name, operands, attrs, rule):
     shapes = [TOKEN if s == "token[]" else Shape.array(*_array(s)) for s in operands]
     with pytest.raises(ShapeError) as error:
         infer_from_shapes(name, shapes, attrs)

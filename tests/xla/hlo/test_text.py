@@ -74,7 +74,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("lines, place, message", ERRORS, ids=[e[2] + str(e[1]) for e in ERRORS])
-def test_errors_say_what_and_where(lines, place, message):
+def test_errors_have_a_fault_and_a_location(lines, place, message):
     with pytest.raises(HloParseError) as caught:
         parse_module(entry(*lines))
     assert (caught.value.line, caught.value.column) == place
@@ -240,7 +240,7 @@ def test_computations_in_place_inside_others():
     "ROOT r = f32[2] collective-broadcast(x), replica_groups={{0}}, has_dynamic_root=true",
     "ROOT r = f32[2] convolution(x, x), dim_labels=bf_io->bf, convolution_kind=dgrad",
 ])  # fmt: skip
-def test_what_attributes_say_that_is_not_read(line):
+def test_ignored_attributes(line):
     with pytest.raises(UnimplementedError, match="is not read"):
         parse_module(entry("x = f32[2] parameter(0)", line))
 

@@ -71,7 +71,7 @@ def test_no_computation_calls_itself():
     assert "calls itself" in refused(module, "module V3").message
 
 
-def test_what_is_called_belongs_to_the_module():
+def test_called_computations_belong_to_the_module():
     module, stranger = chain(1), chain(1).entry
     comp = module.entry
     comp.root = comp.add("call", [comp.parameters[0]], shape=F, called=[stranger])
@@ -184,7 +184,7 @@ def test_wrong_result_is_named_with_its_place():
     assert "f32[3]" in error.message
 
 
-def test_computations_that_nobody_reaches_are_checked():
+def test_unreachable_computations_are_checked():
     module = chain(1)
     other = module.new_computation("unused")
     other.root = other.add("iota", (), {"iota_dimension": 1}, shape=F)
@@ -226,7 +226,7 @@ def test_entry_layout_has_the_shapes_of_the_entry(layout, message):
         ([], [BufferDonor(0, ()), BufferDonor(0, ())], "module V13"),
     ],
 )
-def test_aliases_and_donors_name_what_there_is_once(aliases, donors, rule):
+def test_aliases_and_donors_name_existing_buffers_once(aliases, donors, rule):
     module = chain(1)
     module.config.input_output_alias, module.config.buffer_donor = tuple(aliases), tuple(donors)
     if rule:
@@ -235,7 +235,7 @@ def test_aliases_and_donors_name_what_there_is_once(aliases, donors, rule):
         verify(module)
 
 
-def test_what_shares_memory_has_the_same_size():
+def test_aliased_buffers_have_the_same_size():
     module = chain(1)
     comp = module.entry
     comp.root = comp.add("concatenate", [comp.root, comp.root], {"dimensions": (0,)}, shape=Shape.array("f32", (4,)))

@@ -105,7 +105,7 @@ def test_tuples_go_in_and_out():
     assert (j, i, x.tolist()) == (7, 3, [1, 2])
 
 
-def test_what_follows_a_tuple_in_a_tuple():
+def test_users_of_nested_tuples():
     run = interpret("""
         ENTRY e {
           t = ((s8[], s8[]), f32[2]) parameter(0)
@@ -134,7 +134,7 @@ def test_opaque_arguments_are_not_there():
 PAIR = "ENTRY e { x = f32[3] parameter(0) y = f32[3] negate(x) ROOT r = (f32[3], f32[3]) tuple(x, y) }"
 
 
-def test_results_go_where_they_are_told():
+def test_results_go_to_out():
     run, x = interpret(PAIR), np.arange(3, dtype="f4")
     strided = np.zeros((3, 2), "f4")
     same, negative = run(x, out=(None, strided[:, 0]))

@@ -268,7 +268,7 @@ x = f32[2,3,4] parameter(0) z = f32[] constant(1) a = f32[2,4] reduce(x, z), dim
 
 
 @pytest.mark.parametrize("line", KEPT)
-def test_what_would_change_bits_stays(line):
+def test_rewrites_that_would_change_bits_are_left_out(line):
     module = parse_module(f"HloModule kept\n{FUNCTIONS}ENTRY e {{ {line} }}")
     assert not algebra.run(module)
 

@@ -69,6 +69,6 @@ def test_compiled_agrees_with_interpreter(name):
     "one = f32[] constant(1) ROOT r = f32[] reduce(d, one), dimensions={0,1}, to_apply=add",
     "ROOT r = f32[<=6,4] negate(d)",
 ])  # fmt: skip
-def test_what_stays_without_native_code(body):
+def test_dynamic_sizes_without_native_code(body):
     with pytest.raises(UnimplementedError):
         cyxla.compile(program("", body))

@@ -51,11 +51,25 @@ CASES = [  # dims, out, window, does it change
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("opcode", UNITS)
 @pytest.mark.parametrize("dims, out, window, changes", CASES)
-def test_float_windows(dims, out, window, changes, opcode):
+def test_float_windows(dims, out, window, changes):
+    functions, lines = "HloModule m\n", []
+    for opcode, unit in UNITS.items():
+        functions += f"{opcode} {{ x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] {opcode}(x, y) }}\n"
+        windows = f"reduce-window(p, z_{opcode}), window={{{window}}}, to_apply={opcode}"
+        lines.append(f"z_{opcode} = f32[] constant({unit}) r_{opcode} = f32[{out}] {windows}")
+    root = f"ROOT t = ({', '.join([f'f32[{out}]'] * len(UNITS))}) tuple({', '.join(f'r_{name}' for name in UNITS)})"
+    program = "\n".join([f"{functions}ENTRY e {{ p = f32[{dims}] parameter(0)", *lines, root, "}"])
     x = np.random.default_rng(0).uniform(0.9, 1.1, [int(d) for d in dims.split(",")]).astype(np.float32)
-    assert compare(text("f32", dims, out, window, opcode, UNITS[opcode]), x, "f32", 200) == changes
+    module = parse_module(program)
+    wanted = cyxla.compile(module, platform="interpreter")(x)
+    assert expand_window.run(module) == changes
+    module.verify()
+    for opcode, unit in UNITS.items():
+        assert expand_window.run(parse_module(text("f32", dims, out, window, opcode, unit))) == changes, opcode
+    for platform in ("interpreter", "cpu"):
+        for got, want in zip(cyxla.compile(module, platform=platform, cache=False)(x), wanted, strict=True):
+            assert_same(got, want, element_type("f32"), 200, floor=1.0)
 
 
 @pytest.mark.parametrize("dtype, opcode, init", [

@@ -85,7 +85,7 @@ def test_rules_are_named_with_the_text_before_and_after(name, tmp_path, monkeypa
     parse_module(path.with_name(path.name.replace(".rewrites.txt", ".hlo")).read_text()).verify()
 
 
-def test_a_dump_follows_what_a_rewrite_made(tmp_path):
+def test_a_dump_follows_rewritten_instructions(tmp_path):
     body = "x = f32[4] parameter(0) a = f32[2,2] reshape(x) b = f32[4,1] reshape(a) ROOT c = f32[4] reshape(b)"
     files = watched(parse_module(program(body)), tmp_path)
     (text,) = (text for name, text in files.items() if name.endswith("algebra.rewrites.txt"))

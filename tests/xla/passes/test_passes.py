@@ -221,7 +221,7 @@ def test_branches_that_explode_are_refused(few):
         flatten_call_graph.run(module)
 
 
-def test_what_is_inlined_has_its_effects_once():
+def test_inlining_keeps_effects_once():
     module = parse_module("""
 HloModule m
 f { x = f32[] parameter(0) ROOT y = f32[] custom-call(x), custom_call_target="t", custom_call_has_side_effect=true }

@@ -97,7 +97,7 @@ def test_settings_come_from_the_environment(monkeypatch, tmp_path):
     assert Settings.from_environment(("algebra",)).disabled == ("algebra",)
 
 
-def test_what_changed_the_program_is_dumped(tmp_path):
+def test_passes_that_change_the_program_are_dumped(tmp_path):
     pipeline = HloPassPipeline("p", Settings(dump=str(tmp_path)))
     for name, n in (("a", 1), ("b", 0), ("c", 1)):
         pipeline.add(times(n, name=name))

@@ -95,7 +95,7 @@ def test_rules_that_undo_each_other_are_named_and_stopped(caplog):
     assert str(back) in caplog.text
 
 
-def test_a_rule_that_fits_what_it_writes_is_stopped(caplog):
+def test_a_rule_that_matches_its_own_result_is_stopped(caplog):
     grows = rule(
         op("negate", x),
         lambda m: m.root.computation.add("abs", [m.root.computation.add("negate", [m.x], shape=F32)], shape=F32),
@@ -104,7 +104,7 @@ def test_a_rule_that_fits_what_it_writes_is_stopped(caplog):
     assert "undo each other" in caplog.text
 
 
-def test_a_rule_sees_what_another_wrote():
+def test_rules_match_results_of_other_rules():
     m = chain("negate", 6, F32)
     assert RewritePass("p", [rule(op("negate", -x), x)]).run(m)
     assert opcodes(m) == ["parameter"]

@@ -265,7 +265,7 @@ def same(got, want):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_each_pass_does_what_it_says(case):
+def test_each_pass_rewrites_as_documented(case):
     run, gone, there, text = case
     before = parse_module(text)
     after = clone(before)
@@ -334,7 +334,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", KEPT.values(), ids=KEPT)
-def test_what_does_not_pay_stays(case):
+def test_unprofitable_rewrites_are_left_out(case):
     run, text = case
     module = parse_module(text)
     assert not run.run(module)
@@ -368,7 +368,7 @@ def test_loops_without_a_count(start, bound, step, way):
     assert "backend_config" not in ins.extras
 
 
-def test_a_loop_carries_only_what_it_needs():
+def test_loops_carry_only_used_values():
     module = parse_module(
         loop(
             state="s32[], f32[4], f32[4], f32[4]",

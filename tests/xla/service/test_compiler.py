@@ -100,7 +100,7 @@ class TestBackend:
         assert (run.platform, [str(s) for s in run.inputs], str(run.outputs)) == (platform, ["f32[8]"] * 2, "f32[8]")
         np.testing.assert_array_equal(run(X, Y), WANT)
 
-    def test_writes_where_it_is_told(self, platform):
+    def test_out_receives_the_result(self, platform):
         out = np.empty(8, np.float32)
         assert cyxla.compile(PROGRAM, platform=platform)(X, Y, out=out) is out
         np.testing.assert_array_equal(out, WANT)
@@ -116,7 +116,7 @@ class TestBackend:
         run = cyxla.compile(module, platform=platform)
         assert module.to_text() == before == run.hlo("input")
 
-    def test_tells_about_itself(self, platform):
+    def test_properties_of_compilers(self, platform):
         run = cyxla.compile(PROGRAM, platform=platform)
         assert run.explain()
         assert HloModule.from_text(run.hlo()).entry.root.shape.logical is run.outputs

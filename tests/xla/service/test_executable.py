@@ -48,18 +48,18 @@ def test_binding(run, fixed, free):
     assert run.platform != "interpreter" or bound.explain() == run.explain()
 
 
-def test_binding_what_is_left(run):
+def test_binding_remaining_arguments(run):
     result, _ = run.bind({1: (B0, B1)}).bind({1: C})(A)
     np.testing.assert_array_equal(result, WANT)
 
 
 @pytest.mark.parametrize("number", [-1, 3])
-def test_binding_what_is_not_there(run, number):
+def test_binding_missing_arguments(run, number):
     with pytest.raises(InvalidArgumentError, match=f"no argument {number}"):
         run.bind({number: A})
 
 
-def test_bound_programs_count_what_is_left(run):
+def test_bound_programs_count_remaining_arguments(run):
     with pytest.raises(InvalidArgumentError, match="takes 1 argument, got 2"):
         run.bind({0: A, 2: C})((B0, B1), C)
 

@@ -163,7 +163,7 @@ def test_deep_nesting_is_refused(name):
         "dense<[[0]]> : tensor<1x0xi64>", "dense<[[], [0]]> : tensor<2x0xi64>", "dense<[0]> : tensor<0xi64>", "1 : tuple<>",
     )),
 ])  # fmt: skip
-def test_what_is_too_large_or_senseless_is_refused(text):
+def test_too_large_or_invalid_programs_are_refused(text):
     with at_most(lines=5_000_000):
         attempt(text)
 
@@ -205,7 +205,7 @@ def test_work_grows_with_the_length_of_a_text():
 
 
 @pytest.mark.parametrize("types", ["i16", "f64", "f32, num_primitive_operations = 7"])
-def test_algorithms_that_nobody_knows_are_refused(types):
+def test_unknown_algorithms_are_refused(types):
     algorithm = f"<lhs_precision_type = f32, rhs_precision_type = f32, accumulation_type = {types}>"
     text = f"""func.func @main(%a: tensor<2xf32>) -> tensor<f32> {{
       %0 = stablehlo.dot_general %a, %a, contracting_dims = [0] x [0], algorithm = {algorithm}

@@ -111,7 +111,7 @@ def reducing(body, before=""):
     }}"""
 
 
-def test_reductions_repeat_what_is_known():
+def test_reductions_of_known_values():
     before = "%two = stablehlo.constant dense<2.0> : tensor<f32> %four = stablehlo.multiply %two, %two : tensor<f32>"
     body = "%c = stablehlo.maximum %a, %b : tensor<f32> %d = stablehlo.minimum %c, %four : tensor<f32> stablehlo.return %d : tensor<f32>"
     assert cyxla.compile(reducing(body, before), platform="interpreter")(3 * X, np.float32(0)) == 4
@@ -200,7 +200,7 @@ def test_open_sizes_are_settled_by_the_arguments(platform, rows):
 @pytest.mark.parametrize("spec", [
     cyxla.spec((3, 3), np.float32), ((3, 3), np.float32), ([3, 3], "f4"), cyxla.Shape.array("f32", (3, 3)),
 ])  # fmt: skip
-def test_open_sizes_are_settled_by_what_describes_an_array(spec):
+def test_open_sizes_are_set_by_specs(spec):
     x = np.ones((3, 3), np.float32)
     np.testing.assert_array_equal(cyxla.compile(OPEN, spec, platform="interpreter")(x), np.arange(9) + 1)
 
@@ -251,7 +251,7 @@ def test_functions_of_open_sizes_are_shared():
     assert sum(len(c.instructions) for c in module.computations.values()) < 100
 
 
-def test_functions_of_open_sizes_give_what_they_gave_in_place():
+def test_functions_of_open_sizes_agree_with_inlined_ones():
     text = doubling(5, "same")
     x = want = np.float32([0.5, 1, 2])
     for _ in range(32):
@@ -382,7 +382,7 @@ func.func private @f(%x: tensor<3xf32>) -> tensor<3xf32> {
 
 @PLATFORMS
 @pytest.mark.parametrize("location", ["", 'loc("a.py":30:4)'])
-def test_custom_calls_that_nobody_knows_say_where_they_stand_and_how_to_mend(platform, location):
+def test_errors_of_unknown_custom_calls_have_a_location_and_a_remedy(platform, location):
     text = FOREIGN.replace("LOC", location)
     with pytest.raises(UnimplementedError, match="'my_target' is not registered") as caught:
         cyxla.compile(text, platform=platform)

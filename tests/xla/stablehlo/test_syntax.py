@@ -51,7 +51,7 @@ def test_forms(text):
 @pytest.mark.parametrize(
     "text", ["", "HloModule m", "module_x { a = f32[] parameter(0) }", "f32[2] add(a, b)", "ENTRY e {}", "modules"]
 )
-def test_what_is_hlo_or_nothing(text):
+def test_texts_that_are_not_stablehlo(text):
     assert not is_stablehlo(text)
 
 
@@ -199,7 +199,7 @@ def test_errors_name_the_operation_and_its_line(lines, error, match):
     (PLAIN.replace("    return", "    return %0 : tensor<3xf32>\n ^bb1:\n return"), "several blocks"), (PLAIN.replace("tensor<3xf32>", "!foo.bar"), "!foo.bar"),
     ('"func.func"() <{function_type = () -> (), sym_name = "main"}> ({ "cf.br"()[^bb1] : () -> () }) : () -> ()', "control flow"),
 ])  # fmt: skip
-def test_what_is_not_read_says_so(text, match):
+def test_unsupported_syntax_raises_errors(text, match):
     with pytest.raises(OpError, match=match) as caught:
         read_stablehlo(text)
     assert isinstance(caught.value, (UnimplementedError, HloParseError))

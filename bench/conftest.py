@@ -1,4 +1,4 @@
-"""Claims: each benchmark file measures some; the summary prints them beside their bounds."""
+"""Claims about speed: each benchmark file measures some, and the summary prints them with their bounds."""
 
 import sys
 import time
@@ -28,17 +28,17 @@ def claim(request):
 
 @pytest.fixture(scope="session")
 def machine():
-    """The limits of this machine."""
+    """Return the limits of this machine."""
     return Machine()
 
 
 @pytest.fixture
 def against(claim, best_time):
-    """Claim a part of a limit: against("what", "GFLOP/s", limit, work, run, args, at_least=0.8).
+    """Claim a fraction of a limit: against("what", "GFLOP/s", limit, work, run, args, at_least=0.8).
 
-    `limit` gives the machine's rate a second, `work` is how much of it a call does. Both are measured in turns, since a
-    machine's rates change with its neighbours; the turn with the middle part counts, as the best of each would be of
-    different times.
+    `limit` returns the machine's rate per second, `work` is the work of one call. Limit and call are measured in
+    alternation, since the rates of a machine change with the load of its neighbours; the pair with the median fraction
+    counts, because the best of each would be measured at different times.
     """
 
     def measure(what, unit, limit, work, run, args, at_least=None, rounds=15):
@@ -52,7 +52,7 @@ def against(claim, best_time):
 
 @pytest.fixture
 def best_time():
-    """The shortest of several timings of a call, in seconds; calls that take microseconds are timed in bundles."""
+    """Return the shortest of several timings of a call in seconds; calls of microseconds are timed in batches."""
 
     def measure(call, seconds=0.5, least=1):
         call()

@@ -1,4 +1,4 @@
-"""The limits of the machine, measured beside what is held against them: multiply-adds, bytes read, bytes copied."""
+"""Limits of the machine, measured beside the programs: multiply-adds, bytes read, bytes copied."""
 
 import ctypes
 import subprocess
@@ -22,7 +22,7 @@ TRIES = 6  # of each rate; the best counts
 
 @cache
 def library():
-    """The compiled limits.c."""
+    """Compile limits.c and return the library."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "limits.so"
         flags = ["-O2", "-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast", "-shared", "-fPIC"]
@@ -31,21 +31,21 @@ def library():
 
 
 def aligned(nbytes):
-    """Floats that begin at a cache line and have their memory already."""
+    """Return floats that begin at a cache line, in memory that the system has mapped already."""
     store = np.ones(nbytes + 64, np.uint8)
     start = -store.ctypes.data % 64
     return store[start : start + nbytes].view(np.float32)
 
 
 class Machine:
-    """Rates with all threads that programs run on; the best of several tries."""
+    """Rates with as many threads as programs use, each the best of several tries."""
 
     def __init__(self):
         self.threads = native.threads()
         self.pool = ThreadPoolExecutor(self.threads)
 
     def fastest(self, work):
-        """Seconds of the quickest run of `work(thread)` by all threads at once."""
+        """Return the seconds of the fastest concurrent run of `work(thread)` on all threads."""
         best = float("inf")
         for _ in range(TRIES):
             started = time.perf_counter()
@@ -54,19 +54,19 @@ class Machine:
         return best
 
     def flops(self, dtype):
-        """Floating-point operations a second, two for each multiply-add."""
+        """Return floating-point operations per second, two for each multiply-add."""
         run = getattr(library(), f"peak_{dtype}")
         seconds = self.fastest(lambda _: run(ctypes.c_int64(TURNS)))
         return 2 * SUMS * LANES[dtype] * TURNS * self.threads / seconds
 
     def read(self):
-        """Bytes a second read from main memory."""
+        """Return bytes per second read from main memory."""
         source = self._parts()[0]
         seconds = self.fastest(lambda t: library().read_all(*self._part(t, source)))
         return BYTES / seconds
 
     def copy(self):
-        """Bytes a second moved by a copy from main memory to main memory, read and written counted."""
+        """Return bytes per second, read and written, of a copy within main memory."""
         source, target = self._parts()
         best = float("inf")
         for function in (library().copy_cached, library().copy_streamed):

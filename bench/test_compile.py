@@ -1,8 +1,8 @@
 """Claim: a small function's first call takes at most 60 ms, 5 ms from the disk cache in a new process (imports aside).
 
-With everything imported, a program of one element-wise kernel is compiled in 40 ms, and one of prebuilt functions
-alone, which needs no compiler, in 5 ms. Found on disk by a new process, a large program is ready 30 ms after its text
-is given, imports included. The Python side of compiling GPT-2 small (1,749 instructions) takes at most 300 ms.
+With everything imported, a program of one element-wise kernel compiles in 40 ms, and one of prebuilt kernels alone,
+which needs no compiler, in 5 ms. In a new process, a large program loads from the disk cache in 30 ms, imports
+included. The Python part of compiling GPT-2 small (1,749 instructions) takes at most 300 ms.
 """
 
 import json
@@ -30,7 +30,7 @@ print(json.dumps(time.perf_counter() - started))
 
 
 def in_new_process(program, folder, *args):
-    """Milliseconds that a new process prints; it finds Python's bytecode, as of an installed package."""
+    """Return the milliseconds that a new process prints; it finds bytecode, like that of an installed package."""
     environment = {
         **os.environ, "CYXLA_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder,
     }  # fmt: skip
@@ -39,7 +39,7 @@ def in_new_process(program, folder, *args):
 
 
 def first_call(folder, opcode):
-    """Milliseconds of compiling a small program and calling it."""
+    """Return the milliseconds of compiling a small program and calling it."""
     return in_new_process(FIRST_CALL, folder, opcode)
 
 
@@ -84,7 +84,7 @@ print(json.dumps(time.perf_counter() - started))
 
 
 def from_disk(folder, path):
-    """Milliseconds of compiling a program that is in the cache, with what that imports."""
+    """Return the milliseconds of loading a program from the disk cache, imports included."""
     return in_new_process(FROM_DISK, folder, str(path))
 
 

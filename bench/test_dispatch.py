@@ -1,4 +1,4 @@
-"""Claim: a warm call of `a + 1` on 8 floats takes at most 0.3 us in all; with three arrays 0.35, with ten 0.5."""
+"""Claims: a warm call of `a + 1` on 8 floats takes at most 0.3 us, with three arguments 0.35 us, with ten 0.5 us."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_add_one(benchmark, claim, best_time):
 
 @pytest.mark.parametrize("count, at_most", [(1, 0.3), (3, 0.35), (10, 0.5)])
 def test_arrays(benchmark, claim, best_time, count, at_most):
-    """Arrays that come in; one goes out."""
+    """Several arguments, one result."""
     text = "ENTRY e { " + " ".join(f"p{k} = f32[16] parameter({k})" for k in range(count)) + " s0 = f32[16] negate(p0)"
     text += "".join(f" s{k} = f32[16] add(s{k - 1}, p{k})" for k in range(1, count))
     text += f" ROOT r = f32[16] negate(s{count - 1}) }}"

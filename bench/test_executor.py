@@ -1,4 +1,4 @@
-"""Claim: a chain of 10,000 cheap nodes runs in at most 2 us a node, a loop's nodes in 8; a run adds at most 20 us."""
+"""Claims: a node of a chain of 10,000 takes at most 2 us, one of a loop 8 us; a run of one node takes at most 20 us."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ X = np.ones(4, np.float32)
 
 
 def chain(op, length):
-    """A chain of one op on four floats."""
+    """Return a session and the last tensor of a chain of one op on four floats."""
     graph = Graph()
     with graph.as_default():
         t = graph.placeholder("float", [4], name="x")
@@ -27,7 +27,7 @@ def chain(op, length):
 
 
 def per_node(best_time, session, last):
-    """Microseconds of a node of a chain."""
+    """Return the microseconds per node of a chain."""
     return best_time(lambda: session.run(last, {"x:0": X})) / LENGTH * 1e6
 
 
@@ -55,7 +55,7 @@ def test_run(benchmark, claim, best_time):
 
 
 def test_loop(benchmark, claim, best_time):
-    """A loop of frames; constants are computed in every iteration."""
+    """A loop of control-flow nodes, which computes its constants in every iteration."""
     graph = Graph()
     with graph.as_default():
         [out] = while_loop(

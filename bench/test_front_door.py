@@ -1,8 +1,8 @@
-"""Claims: a warm call of a traced function costs at most 1.5 us above its kernel, the first 2 ms behind its tracing.
+"""Claims: a warm call of a traced function takes at most 1.5 us; the first result follows tracing within 2 ms.
 
-That one comes from prebuilt kernels; native code is there within 300 ms of the call, and from the disk cache it answers
-within 3 ms. A call is timed in turns with that of the same executable, which holds the kernel: the difference is what
-`cyxla.jit` adds. First answers are of a function of a hundred operations.
+Prebuilt kernels compute the first result; native code is ready within 300 ms of the call, and within 3 ms from the disk
+cache. A call is timed in alternation with a call of the same executable: the difference is the overhead of `cyxla.jit`.
+First results are those of a function of a hundred operations.
 """
 
 import os
@@ -37,7 +37,7 @@ CALLS = {
 
 
 def beside(best_time, call, other, rounds=5):
-    """What one call takes longer than another, both timed in turns."""
+    """Return the difference in time between two calls, timed in alternation."""
     return median(best_time(call, 0.1) - best_time(other, 0.1) for _ in range(rounds))
 
 
@@ -79,7 +79,7 @@ def test_tracing(benchmark, claim, best_time):
 
 
 def first_answer(a):
-    """Seconds of tracing a new function, of its first answer behind that, and until native code runs it."""
+    """Return the seconds of tracing a new function, until its first result, and until native code runs it."""
     f = cyxla.jit(hundred)
     started = perf_counter()
     f.trace(a, a)
@@ -94,7 +94,7 @@ def first_answer(a):
 def test_first_answers(benchmark, claim, monkeypatch):
     a = np.ones(64)
     monkeypatch.setenv("CYXLA_CACHE", "0")
-    first_answer(a)  # which imports the compiler
+    first_answer(a)  # imports the compiler
     traced, behind, native = (median(times) * 1e3 for times in zip(*(first_answer(a) for _ in range(9)), strict=True))
     claim("first answer of a hundred operations: traced", traced, "ms", at_most=15)
     claim("  answered behind that, by prebuilt kernels", behind, "ms", at_most=2)

@@ -9,7 +9,7 @@ LAYERS = 10_000
 
 
 def serialized():
-    """A chain of additions, each of a constant of 4 KiB."""
+    """Return a GraphDef with a chain of additions of constants of 4 KiB."""
     graph = cyxla.Graph()
     with graph.as_default():
         t = graph.placeholder("float", [64], name="x")

@@ -1,4 +1,4 @@
-"""Claims: reductions, softmax and layer norm of what lies in main memory run at 80 % of its bandwidth."""
+"""Claims: reductions, softmax and layer norm of arrays in main memory run at 80 % of its bandwidth."""
 
 import numpy as np
 import pytest

@@ -29,11 +29,11 @@ from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
 from cyxla.numpy.substitutes.patched_numpy import substituted_in
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
-from cyxla.numpy.tracing.frames import trim_traceback
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.user_frames import trim_traceback
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
 

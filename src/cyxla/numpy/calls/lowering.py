@@ -11,10 +11,10 @@ import numpy as np
 from cyxla.errors import DTypeError, OpError, TraceError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.tracing.containers import Tree, flatten, paths
+from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
-from cyxla.numpy.tracing.spectrum import real_if_zero
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0

@@ -13,11 +13,11 @@ from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.frames import user_operation
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshape_view, row_major
 from cyxla.numpy.tracing.promotion import Dtype, Kind
 from cyxla.numpy.tracing.trace import Trace
+from cyxla.numpy.tracing.user_frames import user_operation
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp

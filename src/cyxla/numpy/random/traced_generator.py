@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.random import keys
 from cyxla.numpy.random.multivariate import Multivariate
-from cyxla.numpy.random.selection import Selection
+from cyxla.numpy.random.permutations_and_choice import Selection
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray
 

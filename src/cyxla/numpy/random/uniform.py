@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.random.source import Array, Source, as_float64, float_type, require, sizes_of, to_out
+from cyxla.numpy.random.random_words import Array, Source, as_float64, float_type, require, sizes_of, to_out
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 _U64 = np.dtype(np.uint64)

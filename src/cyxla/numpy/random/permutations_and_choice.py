@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from cyxla.numpy.random.source import Array, as_float64, require, sizes_of, to_out
+from cyxla.numpy.random.random_words import Array, as_float64, require, sizes_of, to_out
 from cyxla.numpy.random.uniform import Uniform
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 

@@ -59,7 +59,7 @@ def test_objects_that_are_no_program(program, error):
 
 
 def test_specs_are_for_functions():
-    with pytest.raises(InvalidArgumentError, match="states its own shapes"):
+    with pytest.raises(InvalidArgumentError, match="has its own shapes"):
         cyxla.compile(TEXT, cyxla.Shape.array("f32", (3,)))
     with pytest.raises(UnimplementedError, match="Python functions"):
         compile_program(lambda x: x, cyxla.Shape.array("f32", (3,)))

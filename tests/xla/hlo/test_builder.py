@@ -313,10 +313,10 @@ def test_shapes_of_invalid_ops_raise_the_first_error():
 def test_mixing_builders_is_an_error_at_once():
     _, (x,) = given("f32[2]")
     _, (y,) = given("f32[2]")
-    with pytest.raises(InvalidArgumentError, match="two builders") as error:
+    with pytest.raises(InvalidArgumentError, match="different builders") as error:
         x + y
     assert error.value.number == 3
-    with pytest.raises(InvalidArgumentError, match="two builders"):
+    with pytest.raises(InvalidArgumentError, match="different builders"):
         f.concatenate([x, y], 0)
     other = XlaBuilder("other")
     with pytest.raises(InvalidArgumentError):

@@ -132,8 +132,8 @@ MISFITS = [
     ("LuDecomposition", "f32[5,3]", "f32[5,3] s32[3] s32[3]", {}, ShapeError, r"result 2 .* must be s32\[5\]"),
     ("Eigh", "f32[5,3]", "f32[5,3] f32[3]", {}, ShapeError, "operand 0"),
     ("Eigh", "f32[5,5]", "f32[5,5] f32[1]", {}, ShapeError, "result 1"),
-    ("spotrf", "f32[<=2,3,3]", "f32[<=2,3,3] s32[<=2]", {}, UnimplementedError, "only when it runs"),
-    ("spotrf", "f32[?,3,3]", "f32[?,3,3] s32[?]", {}, UnimplementedError, "only when it runs"),
+    ("spotrf", "f32[<=2,3,3]", "f32[<=2,3,3] s32[<=2]", {}, UnimplementedError, "only at run time"),
+    ("spotrf", "f32[?,3,3]", "f32[?,3,3] s32[?]", {}, UnimplementedError, "only at run time"),
 ]  # fmt: skip
 
 
@@ -164,7 +164,8 @@ def test_errors_have_a_remedy():
     assert str(caught.value) == (
         "lapack_sgetrf_ffi: result 1 is s32[2,1], but must be s32[2,5]  [custom-call C4]\n"
         "  at:   %r = (f32[2,9,5], s32[2,1], s32[2]) custom-call(%p0) of computation e\n"
-        "  mend: it takes f32[m,n] and gives f32[m,n], s32[min(m,n)], s32[], all after the same sizes of a batch"
+        "  mend: it takes f32[m,n] and returns f32[m,n], s32[min(m,n)], s32[], "
+        "all with the same leading batch dimensions"
     )
 
 

@@ -75,7 +75,7 @@ def test_execute_on_stream(run):
 def test_stages(run):
     assert cyxla.hlo.parse_module(run.hlo("input")).entry.root.opcode == "tuple"
     assert cyxla.hlo.parse_module(run.hlo()).entry.root.shape.logical is run.outputs
-    with pytest.raises(InvalidArgumentError, match="no stage 'c'"):
+    with pytest.raises(InvalidArgumentError, match="unknown stage 'c'"):
         run.hlo("c")
 
 

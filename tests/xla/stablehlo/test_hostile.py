@@ -212,5 +212,5 @@ def test_unknown_algorithms_are_refused(types):
         : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>
       return %0 : tensor<f32>
     }}"""
-    with pytest.raises(UnimplementedError, match="knows no algorithm dot_f32_f32_"):
+    with pytest.raises(UnimplementedError, match="does not support the algorithm dot_f32_f32_"):
         read_stablehlo(text)

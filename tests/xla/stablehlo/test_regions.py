@@ -208,9 +208,9 @@ def test_open_sizes_are_set_by_specs(spec):
 @pytest.mark.parametrize("specs, error, match", [
     ([((3, 4), np.float32)], ShapeError, r"argument 0 of @main is f32\[\?,3\], not f32\[3,4\]"),
     ([((3, 3), float)], ShapeError, r"not f64\[3,3\]"),
-    ([((3, 3), "f32")], DTypeError, "'f32' is no dtype"),
-    ([((-1, 3), "f4")], ShapeError, "are no sizes"),
-    ([((3, None), "f4")], UnimplementedError, "None standing for any size"),
+    ([((3, 3), "f32")], DTypeError, "'f32' is not a dtype"),
+    ([((-1, 3), "f4")], ShapeError, "is not a shape"),
+    ([((3, None), "f4")], UnimplementedError, "has sizes of None"),
     ([[[1.0], [2.0, 3.0]]], InvalidArgumentError, "argument 0 is described by"),
     ([None], DTypeError, "argument 0 is described by None"),
     ([((3, 3), "f4")] * 2, InvalidArgumentError, "takes 1 arguments, not 2"),

@@ -77,7 +77,7 @@ def test_types(type_, shape):
     (PLAIN.replace("%0 = stablehlo", "%0:2 = stablehlo"), 2, 5, "1 results, but 2 names"), (PLAIN + " }", 4, 3, "an operation"),
     (PLAIN.replace("add %arg0,", "constant dense<[1, 2> : tensor<2xf32> //"), 2, 29, "brackets do not fit"),
     (PLAIN.replace("add %arg0,", 'constant dense<"0x00"> : tensor<2xf32> //'), 2, 29, "1 bytes"),
-    (PLAIN.replace("add %arg0,", "constant dense<[1, x]> : tensor<2xi32> //"), 2, 29, "no s32"),
+    (PLAIN.replace("add %arg0,", "constant dense<[1, x]> : tensor<2xi32> //"), 2, 29, "not of type s32"),
     (PLAIN.replace("add %arg0,", "constant dense<300> : tensor<i8> //"), 2, 29, "out of the range"),
     (PLAIN.replace("add %arg0,", "negate {a = 1, a = 2} %arg0 //"), 2, 35, "twice"), (PLAIN.replace("add %arg0,", "negate #nothing //"), 2, 27, "expected ':'"),
     (PLAIN.replace("add %arg0, %arg0", "negate %arg0 {a = #nothing}"), 2, 38, "not defined"), ("func.func", 1, 10, "name of a function"),
@@ -97,7 +97,7 @@ def test_errors_say_where(text, line, column, match):
     "1.5 : i32", "0x10000 : f16", "99999999999999999999",
 ])  # fmt: skip
 def test_numbers_that_their_type_does_not_hold(attribute):
-    with pytest.raises(HloParseError, match=r"out of the range of|no integer") as caught:
+    with pytest.raises(HloParseError, match=r"out of the range of|not an integer") as caught:
         read_stablehlo(PLAIN.replace("@main(%arg0: tensor<3xf32>)", f"@main(%arg0: tensor<3xf32> {{a = {attribute}}})"))
     assert (caught.value.line, caught.value.column) == (1, 43)
 

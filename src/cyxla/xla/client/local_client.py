@@ -82,9 +82,9 @@ class LocalClient:
         return LocalExecutable(self.service.build_executable(module, CompileOptions.of(options)))
 
 
-def _check_layouts(parameters: Sequence[Shape], given: Sequence[Shape]) -> None:
-    if len(parameters) != len(given):
-        raise ShapeError(f"the computation takes {len(parameters)} arguments, got {len(given)} argument layouts")
-    for k, (want, got) in enumerate(zip(parameters, given, strict=True)):
-        if not want.compatible(got):
-            raise ShapeError(f"argument layout {k} is {got}, parameter {k} is {want}")
+def _check_layouts(parameters: Sequence[Shape], layouts: Sequence[Shape]) -> None:
+    if len(parameters) != len(layouts):
+        raise ShapeError(f"the computation takes {len(parameters)} arguments, got {len(layouts)} argument layouts")
+    for k, (parameter, layout) in enumerate(zip(parameters, layouts, strict=True)):
+        if not parameter.compatible(layout):
+            raise ShapeError(f"argument layout {k} is {layout}, parameter {k} is {parameter}")

@@ -13,12 +13,12 @@ _BUILT_IN = {
 
 
 def _register(platform: str, path: str) -> None:
-    def make() -> Compiler:
+    def make_compiler() -> Compiler:
         module, name = path.split(":")
         compiler: Compiler = getattr(import_module(module), name)()
         return compiler
 
-    register_compiler(platform, make)
+    register_compiler(platform, make_compiler)
 
 
 for _platform, _path in _BUILT_IN.items():

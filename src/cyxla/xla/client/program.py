@@ -113,7 +113,7 @@ def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options:
         module = read_stablehlo(program, [_shape_of(s, k) for k, s in enumerate(specs)])
         return LocalService(platform).build_executable(module, CompileOptions.of(options))
     if specs and not callable(program):
-        raise InvalidArgumentError("argument specs belong to Python functions; this program states its own shapes")
+        raise InvalidArgumentError("argument specs are for Python functions; this program has its own shapes")
     service, compile_options = LocalService(platform), CompileOptions.of(options)
     if isinstance(program, (str, bytes)) and not _is_elided(program):
         return service.build_from_source(program, lambda: read_program(program), compile_options)

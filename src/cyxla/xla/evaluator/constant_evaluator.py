@@ -37,15 +37,15 @@ class ConstantEvaluator:
             if ins in self._values:
                 stack.pop()
                 continue
-            missing = [x for x in ins.operands if x not in self._values]
+            unknown = [x for x in ins.operands if x not in self._values]
             if ins.opcode in _NOT_CONSTANT or any(self._values.get(x, 0) is None for x in ins.operands):
                 self._values[ins] = None
-            elif missing:
-                stack.extend(missing)
+            elif unknown:
+                stack.extend(unknown)
             else:
                 self._values[ins] = self._evaluate(ins)
-        found = self._values[op.instruction]
-        return found if isinstance(found, np.ndarray) else None
+        value = self._values[op.instruction]
+        return value if isinstance(value, np.ndarray) else None
 
     def _evaluate(self, ins: Instruction) -> Any:
         if ins.shape.is_array and ins.shape.size > _MAX_ELEMENTS:

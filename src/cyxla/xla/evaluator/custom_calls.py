@@ -92,13 +92,13 @@ def find_custom_call(target: str, extra: Mapping[str, CustomCall] | None = None)
         The target is not registered.
     """
     _load_built_in()
-    found = (extra or {}).get(target) or _TARGETS.get(target)
-    if found is None:
+    implementation = (extra or {}).get(target) or _TARGETS.get(target)
+    if implementation is None:
         hint = "register it by cyxla.register_custom_call"
         if _PYTHON_CALLBACKS.search(target):
             hint = f"the Python function lives in the process that wrote the program; {hint}"
         raise UnimplementedError(f"custom-call target {target!r} is not registered", hint=hint)
-    return found
+    return implementation
 
 
 def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
@@ -116,10 +116,10 @@ def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
     UnimplementedError
         A target is not registered; the message names it.
     """
-    known = set(extra)
+    targets = set(extra)
     for computation in module.post_order():
         for ins in computation.instructions:
-            if ins.opcode == "custom-call" and ins.attrs["custom_call_target"] not in known:
+            if ins.opcode == "custom-call" and ins.attrs["custom_call_target"] not in targets:
                 try:
                     find_custom_call(ins.attrs["custom_call_target"])
                 except UnimplementedError as error:

@@ -152,10 +152,10 @@ class Evaluation:
     def plan(self, computation: Computation, root: Instruction | None = None) -> Plan:
         """Return the evaluation order for the root (or another instruction), cached during the run."""
         goal = root or computation.root
-        found = self._plans.get(goal)
-        if found is None:
-            found = self._plans[goal] = self._make_plan(computation, goal)
-        return found
+        plan = self._plans.get(goal)
+        if plan is None:
+            plan = self._plans[goal] = self._make_plan(computation, goal)
+        return plan
 
     def _make_plan(self, computation: Computation, root: Instruction) -> Plan:
         live = self._live(computation, root)
@@ -323,21 +323,24 @@ def _arrays(shape: Shape) -> list[Shape]:
 def _is_built_in(ins: Instruction) -> bool:
     """Return True unless a custom call is a user's, which may have to be called on the main thread."""
     try:
-        found = find_custom_call(ins.attrs["custom_call_target"])
+        implementation = find_custom_call(ins.attrs["custom_call_target"])
     except UnimplementedError:
         return False
-    return found.__module__.startswith(_EVALUATOR) and found.__module__ != f"{_EVALUATOR}.targets.c_calls"
+    return (
+        implementation.__module__.startswith(_EVALUATOR)
+        and implementation.__module__ != f"{_EVALUATOR}.targets.c_calls"
+    )
 
 
 def _on_thread(handler: Handler) -> Handler:
     """Run a handler on another thread, so that Ctrl-C is handled while it works."""
 
-    def run(ev: Evaluation, ins: Instruction, *operands: Value) -> Any:
+    def run_inline(ev: Evaluation, ins: Instruction, *operands: Value) -> Any:
         if ins.attrs.get("custom_call_target") in ev.options.custom_calls:
             return handler(ev, ins, *operands)
         return interruptible(lambda: handler(ev, ins, *operands))
 
-    return run
+    return run_inline
 
 
 def _with_memory(handler: Handler, size: int) -> Handler:
@@ -361,12 +364,12 @@ def _empty_result(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
 
 
 def _cut_to_common_size(handler: Handler) -> Handler:
-    def cut(ev: Evaluation, ins: Instruction, *operands: Array) -> Any:
+    def evaluate_cut(ev: Evaluation, ins: Instruction, *operands: Array) -> Any:
         sizes = [min(n) for n in zip(*(x.shape for x in operands if x.ndim), strict=True)]
         common = tuple(map(slice, sizes))
         return handler(ev, ins, *(x[common] if x.ndim else x for x in operands))
 
-    return cut
+    return evaluate_cut
 
 
 def _locate(error: Exception, ins: Instruction) -> None:
@@ -414,9 +417,9 @@ def evaluate(module: HloModule, args: Sequence[Any], *, options: Options | None 
         An opcode or custom-call target has no implementation, or the program is for more devices than the options
         state.
     """
-    chosen, config = options or Options(), module.config
-    if config.replica_count > chosen.replica_count or config.num_partitions > chosen.num_partitions:
-        check_devices(module, chosen.replica_count, chosen.num_partitions)
+    options_in_force, config = options or Options(), module.config
+    if config.replica_count > options_in_force.replica_count or config.num_partitions > options_in_force.num_partitions:
+        check_devices(module, options_in_force.replica_count, options_in_force.num_partitions)
     return evaluate_computation(module.entry, args, options=options)
 
 

@@ -34,11 +34,11 @@ def apply_elementwise(ev: Evaluation, computation: Computation, arrays: Sequence
 
 def vectorises(ev: Evaluation, computation: Computation) -> bool:
     """Return True if every instruction, in callees too, is a scalar operation that NumPy can vectorise."""
-    known = ev.vectorises
-    if computation not in known:
+    cache = ev.vectorises
+    if computation not in cache:
         for comp in computations_post_order(computation):
-            known.setdefault(comp, all(_is_batchable(i) and all(known[c] for c in i.called) for i in comp.instructions))
-    return known[computation]
+            cache.setdefault(comp, all(_is_batchable(i) and all(cache[c] for c in i.called) for i in comp.instructions))
+    return cache[computation]
 
 
 def _is_batchable(ins: Instruction) -> bool:

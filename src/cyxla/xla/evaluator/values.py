@@ -91,8 +91,8 @@ def fits(dims: tuple[int, ...], shape: Shape) -> bool:
     if len(dims) != shape.rank:
         return False
     return all(
-        d == want or (moving and (want < 0 or d < want))
-        for d, want, moving in zip(dims, shape.dims, shape.dynamic, strict=True)
+        d == expected or (is_dynamic and (expected < 0 or d < expected))
+        for d, expected, is_dynamic in zip(dims, shape.dims, shape.dynamic, strict=True)
     )
 
 

@@ -11,24 +11,29 @@ def same_key(left: Instruction, right: Instruction) -> int | None:
     The left side must read parameters 2 n, the right side parameters 2 n + 1, both through the same instructions.
     """
     number: int | None = None
-    seen: set[tuple[Instruction, Instruction]] = set()
+    visited: set[tuple[Instruction, Instruction]] = set()
     stack = [(left, right)]
     while stack:
         pair = stack.pop()
-        if pair in seen:
+        if pair in visited:
             continue
-        seen.add(pair)
-        one, other = pair
-        if one.opcode == "parameter":
-            if other.opcode != "parameter":
+        visited.add(pair)
+        first, second = pair
+        if first.opcode == "parameter":
+            if second.opcode != "parameter":
                 return None
-            a, b = int(one.attrs["parameter_number"]), int(other.attrs["parameter_number"])
+            a, b = int(first.attrs["parameter_number"]), int(second.attrs["parameter_number"])
             if a % 2 or b != a + 1 or number not in (None, a // 2):
                 return None
             number = a // 2
-        elif one.opcode != other.opcode or one.shape is not other.shape or one.called or one.attrs != other.attrs:
+        elif (
+            first.opcode != second.opcode
+            or first.shape is not second.shape
+            or first.called
+            or first.attrs != second.attrs
+        ):
             return None
-        if len(one.operands) != len(other.operands):
+        if len(first.operands) != len(second.operands):
             return None
-        stack.extend(zip(one.operands, other.operands, strict=True))
+        stack.extend(zip(first.operands, second.operands, strict=True))
     return number

@@ -59,19 +59,19 @@ class Computation:
     @property
     def parameters(self) -> list[Instruction]:
         """The parameter instructions by number."""
-        found = [i for i in self.instructions if i.opcode == "parameter"]
-        return sorted(found, key=lambda i: int(i.attrs["parameter_number"]))
+        parameters = [i for i in self.instructions if i.opcode == "parameter"]
+        return sorted(parameters, key=lambda i: int(i.attrs["parameter_number"]))
 
     @property
     def has_side_effect(self) -> bool:
         """True if any instruction, or one that it calls, must run even when its result is unused."""
-        stack, seen = [self], {self}
+        stack, visited = [self], {self}
         while stack:
             for ins in stack.pop().instructions:
                 if ins.row.side_effect or ins.attrs.get("custom_call_has_side_effect"):
                     return True
-                new = [c for c in ins.called if c not in seen]
-                seen.update(new)
+                new = [c for c in ins.called if c not in visited]
+                visited.update(new)
                 stack += new
         return False
 

@@ -62,10 +62,10 @@ def _lapack(
     routine: str, letters: str, operands: str, results: str, bounds: str = "", only: Any = None, **options: Any
 ) -> None:
     for letter in letters:
-        form = _Signature(
+        signature = _Signature(
             _specs(operands), _specs(results), tuple(bounds.split()), options, only or {}, frozenset({_DTYPES[letter]})
         )
-        _SIGNATURES.setdefault(f"lapack_{letter}{routine}_ffi", []).append(form)
+        _SIGNATURES.setdefault(f"lapack_{letter}{routine}_ffi", []).append(signature)
 
 
 def _xla_target(
@@ -98,7 +98,7 @@ _lapack("unmqr", "cz",   "T[n,l] T[k] T[m,n]",         "T[m,n]",                
 _lapack("geqp3", "sdcz", "T[m,n] I[n]",                "T[m,n] I[n] T[min]")
 _lapack("syevd", "sd",   "T[n,n]",                     "T[n,n] R[n] I[]",                    mode="NV", uplo="UL")
 _lapack("heevd", "cz",   "T[n,n]",                     "T[n,n] R[n] I[]",                    mode="NV", uplo="UL")
-for _routine in ("gesdd", "gesvd"):  # without vectors, JAX states either form of them
+for _routine in ("gesdd", "gesvd"):  # without vectors, JAX passes either form of them
     _lapack(_routine, "sdcz", "T[m,n]", "T[m,n] R[min] T[m,min] T[min,n] I[]", only={"mode": "NS"}, mode="NSA")
     _lapack(_routine, "sdcz", "T[m,n]", "T[m,n] R[min] T[m,m] T[n,n] I[]",     only={"mode": "NA"}, mode="NSA")
 _lapack("geev",  "sd",   "T[n,n]",                     "T[n] T[n] C[n,n] C[n,n] I[]",     **_SIDES)
@@ -142,19 +142,19 @@ def check_signature(site: Site) -> None:
     assert site.declared is not None
     results = site.declared.elements if site.declared.is_tuple else (site.declared,)
     if any(s.is_dynamic for s in (*site.operands, *results)):
-        raise UnimplementedError(f"{target} of sizes that are known only when it runs", rule=_RULE)
+        raise UnimplementedError(f"{target} with sizes that are known only at run time", rule=_RULE)
     options = _options(target, forms[0].options, site)
     able = [f for f in forms if all(options[name] in values for name, values in f.only.items())]
-    calls = [_Call(target, form, site.operands, results) for form in able]
+    calls = [_Call(target, signature, site.operands, results) for signature in able]
     if len(calls) == 1 or not any(map(_fits, calls)):
         calls[0].check()
     _check_range(target, options, calls[0].sizes)
 
 
-def _options(target: str, known: Mapping[str, Any], site: Site) -> dict[str, Any]:
+def _options(target: str, defaults: Mapping[str, Any], site: Site) -> dict[str, Any]:
     """Return the chosen options; the first choice if an option is not written."""
-    given = read_options((site.extras or {}).get("backend_config"))
-    return {name: _option(target, name, choices, given.get(name)) for name, choices in known.items()}
+    written = read_options((site.extras or {}).get("backend_config"))
+    return {name: _option(target, name, choices, written.get(name)) for name, choices in defaults.items()}
 
 
 def _option(target: str, name: str, choices: Any, value: Any) -> Any:
@@ -165,9 +165,9 @@ def _option(target: str, name: str, choices: Any, value: Any) -> Any:
     if value is None:
         return choices[0]
     if isinstance(choices, str):
-        found = chr(value) if type(value) is int and 0 < value < 128 else value
-        if isinstance(found, str) and len(found) == 1 and found in choices:
-            return found
+        option = chr(value) if type(value) is int and 0 < value < 128 else value
+        if isinstance(option, str) and len(option) == 1 and option in choices:
+            return option
         raise _invalid_option(target, name, value, f"it is {' or '.join(f'{c} ({ord(c)})' for c in choices)}")
     if value in choices:  # 0 and 1 as well
         return bool(value)
@@ -203,43 +203,45 @@ def _fits(call: _Call) -> bool:
 class _Call:
     """A custom call matched against one signature of its routine."""
 
-    def __init__(self, target: str, form: _Signature, operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> None:
-        self.target, self.form, self.operands, self.results = target, form, operands, results
+    def __init__(
+        self, target: str, signature: _Signature, operands: tuple[Shape, ...], results: tuple[Shape, ...]
+    ) -> None:
+        self.target, self.signature, self.operands, self.results = target, signature, operands, results
         first = operands[0] if operands and operands[0].is_array else None
         stated = [first.dtype] if first is not None else []
-        self.dtype = next(d for d in (*stated, *_LETTERS) if d in form.types)
-        self.batch = first.dims[: max(first.rank - len(form.operands[0].dims), 0)] if first is not None else ()
+        self.dtype = next(d for d in (*stated, *_LETTERS) if d in signature.types)
+        self.batch = first.dims[: max(first.rank - len(signature.operands[0].dims), 0)] if first is not None else ()
         self.sizes: Sizes = {}
 
     def check(self) -> None:
         """Raise unless operands and results fit the signature."""
-        self._check_count("takes", "operand", self.operands, self.form.operands)
-        self._check_count("gives", "result", self.results, self.form.results)
-        for k, (shape, part) in enumerate(zip(self.operands, self.form.operands, strict=True)):
+        self._check_count("takes", "operand", self.operands, self.signature.operands)
+        self._check_count("gives", "result", self.results, self.signature.results)
+        for k, (shape, part) in enumerate(zip(self.operands, self.signature.operands, strict=True)):
             self._check_argument(f"operand {k}", shape, part)
-        for bound in self.form.bounds:
+        for bound in self.signature.bounds:
             self._check_bound(*bound.split("<="))
         self.sizes |= {"min": min(self.sizes.get(s, 0) for s in "mn"), "n-1": max(self.sizes.get("n", 0) - 1, 0)}
-        for k, (shape, part) in enumerate(zip(self.results, self.form.results, strict=True)):
+        for k, (shape, part) in enumerate(zip(self.results, self.signature.results, strict=True)):
             self._check_argument(f"result {k}", shape, part)
 
     def _check_count(self, verb: str, noun: str, shapes: tuple[Shape, ...], parts: tuple[_ArgumentSpec, ...]) -> None:
         if len(shapes) != len(parts):
             self._fail(f"{verb} {len(parts)} {noun}{'s' * (len(parts) != 1)}, not {len(shapes)}")
 
-    def _check_argument(self, what: str, shape: Shape, part: _ArgumentSpec) -> None:
-        batch, wanted = self.batch, self._spelled(part, self.sizes, self.batch)
+    def _check_argument(self, label: str, shape: Shape, part: _ArgumentSpec) -> None:
+        batch, expected = self.batch, self._shape_text(part, self.sizes, self.batch)
         if not shape.is_array or shape.dtype is not self._dtype(part.kind):
-            self._fail(f"{what} is {shape}, but must be {wanted}", DTypeError)
+            self._fail(f"{label} is {shape}, but must be {expected}", DTypeError)
         fits = shape.rank == len(batch) + len(part.dims) and shape.dims[: len(batch)] == batch
-        own = zip(part.dims, shape.dims[len(batch) :], strict=False)
-        if not fits or any(self.sizes.setdefault(name, size) != size for name, size in own):
-            self._fail(f"{what} is {shape}, but must be {wanted}")
+        dim_pairs = zip(part.dims, shape.dims[len(batch) :], strict=False)
+        if not fits or any(self.sizes.setdefault(name, size) != size for name, size in dim_pairs):
+            self._fail(f"{label} is {shape}, but must be {expected}")
 
-    def _check_bound(self, less: str, more: str) -> None:
-        a, b = self.sizes[less], self.sizes[more]
+    def _check_bound(self, smaller: str, larger: str) -> None:
+        a, b = self.sizes[smaller], self.sizes[larger]
         if a > b:
-            self._fail(f"{less} = {a}, but {more} = {b}, and {less} is at most {more}")
+            self._fail(f"{smaller} = {a}, but {larger} = {b}, and {smaller} is at most {larger}")
 
     def _dtype(self, kind: str) -> ElementType:
         if kind == "I":
@@ -249,13 +251,13 @@ class _Call:
             return _DTYPES[_COMPLEX.get(letter, letter)]
         return self.dtype.real_part if kind == "R" else self.dtype
 
-    def _spelled(self, part: _ArgumentSpec, sizes: Mapping[str, int | str], batch: tuple[int, ...] = ()) -> str:
+    def _shape_text(self, part: _ArgumentSpec, sizes: Mapping[str, int | str], batch: tuple[int, ...] = ()) -> str:
         dims = (*map(str, batch), *(str(sizes.get(name, name)) for name in part.dims))
         return f"{self._dtype(part.kind)}[{','.join(dims)}]"
 
     def _fail(self, message: str, error: type[InvalidArgumentError] = ShapeError) -> None:
-        parts = (self.form.operands, self.form.results)
-        takes, gives = (", ".join(self._spelled(p, {"min": "min(m,n)"}) for p in some) for some in parts)
-        bounds = f" with {', '.join(self.form.bounds)}" if self.form.bounds else ""
-        hint = f"it takes {takes} and gives {gives}{bounds}, all after the same sizes of a batch"
+        parts = (self.signature.operands, self.signature.results)
+        takes, gives = (", ".join(self._shape_text(p, {"min": "min(m,n)"}) for p in part_list) for part_list in parts)
+        bounds = f" with {', '.join(self.signature.bounds)}" if self.signature.bounds else ""
+        hint = f"it takes {takes} and returns {gives}{bounds}, all with the same leading batch dimensions"
         raise error(f"{self.target}: {message}", rule=_RULE, hint=hint)

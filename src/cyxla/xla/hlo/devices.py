@@ -55,7 +55,7 @@ def check_devices(module: HloModule, replicas: int = 1, partitions: int = 1) -> 
 def _several_devices_error(ins: Instruction, replicas: int, partitions: int) -> UnimplementedError:
     counts = f"replica_count={replicas}, num_partitions={partitions}"
     return UnimplementedError(
-        f"{ins.opcode} in a program for several devices ({counts}): what is compiled runs on one",
+        f"{ins.opcode} in a program for several devices ({counts}); compiled programs run on one device",
         where=repr(ins),
         hint="evaluate the module on each device: cyxla.xla.evaluator.evaluate(module, args, options=Options("
         f"{counts}, replica=.., partition=.., rendezvous=..)), where the rendezvous exchanges operands",
@@ -66,5 +66,5 @@ def _highest_device(ins: Instruction) -> int:
     """Return the highest device number that a collective names; -1 if it names none."""
     groups: ReplicaGroups = ins.attrs.get("replica_groups") or ReplicaGroups()
     pairs = ins.attrs.get("source_target_pairs") or ()
-    counted = prod(groups.iota.reshape) - 1 if groups.iota else -1
-    return max((i for group in (*groups.groups, *pairs) for i in group), default=counted)
+    highest = prod(groups.iota.reshape) - 1 if groups.iota else -1
+    return max((i for group in (*groups.groups, *pairs) for i in group), default=highest)

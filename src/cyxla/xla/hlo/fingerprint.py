@@ -37,10 +37,10 @@ def fingerprint(module: HloModule) -> str:
         32 hex digits.
     """
     shapes: dict[Shape, str] = {}
-    known: dict[Computation, str] = {}
+    digests: dict[Computation, str] = {}
     for comp in module.post_order():
-        known[comp] = _digest(_lines(comp, known, shapes))
-    return _digest([known[module.entry], *_config(module)])
+        digests[comp] = _digest(_lines(comp, digests, shapes))
+    return _digest([digests[module.entry], *_config(module)])
 
 
 def fingerprint_computation(comp: Computation) -> str:
@@ -52,17 +52,17 @@ def fingerprint_computation(comp: Computation) -> str:
         32 hex digits.
     """
     shapes: dict[Shape, str] = {}
-    known: dict[Computation, str] = {}
+    digests: dict[Computation, str] = {}
     for c in computations_post_order(comp):
-        known[c] = _digest(_lines(c, known, shapes))
-    return known[comp]
+        digests[c] = _digest(_lines(c, digests, shapes))
+    return digests[comp]
 
 
 def _digest(lines: list[str]) -> str:
     return blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _lines(comp: Computation, known: dict[Computation, str], shapes: dict[Shape, str]) -> list[str]:
+def _lines(comp: Computation, digests: dict[Computation, str], shapes: dict[Shape, str]) -> list[str]:
     """Return one line for each instruction, with operands as line numbers."""
     order = comp.post_order()
     number = {ins: str(i) for i, ins in enumerate(order)}
@@ -76,16 +76,16 @@ def _lines(comp: Computation, known: dict[Computation, str], shapes: dict[Shape,
             values = tuple(ins.attrs.values())
             line += _canonical(values) if ins.opcode in LOSSY_REPR else repr(values)
         if ins.called or ins.control_predecessors or not ins.extras.keys().isdisjoint(HASHED_EXTRAS):
-            line += _calls_and_extras(ins, number, known)
+            line += _calls_and_extras(ins, number, digests)
         lines.append(line)
     lines.append(f"root {number[comp.root]}")
     return lines
 
 
-def _calls_and_extras(ins: Instruction, number: dict[Instruction, str], known: dict[Computation, str]) -> str:
+def _calls_and_extras(ins: Instruction, number: dict[Instruction, str], digests: dict[Computation, str]) -> str:
     after = ",".join(sorted(number[p] for p in ins.control_predecessors))
     extras = ";".join(f"{k}={_canonical(ins.extras[k])}" for k in HASHED_EXTRAS if k in ins.extras)
-    return f" calls {','.join([known[c] for c in ins.called])} after {after} {extras}"
+    return f" calls {','.join([digests[c] for c in ins.called])} after {after} {extras}"
 
 
 def _canonical(value: Any) -> str:

@@ -10,17 +10,17 @@ MAX_NESTING: Final = 200  # of tuples, literals, operands and inline computation
 MAX_RANK: Final = 64  # dimensions of an array: NumPy's limit, whose arrays hold arguments, results and constants
 MAX_INSTRUCTIONS: Final = 1_000_000  # in a module
 MAX_COMPUTATIONS: Final = 1_000_000
-MAX_ARRAY_BYTES: Final = 2**40 - 1  # of one array, even one that is never stored; a loop over more takes minutes
+MAX_ARRAY_BYTES: Final = 2**40 - 1  # elements of one array, even if never stored; a loop over more takes minutes
 MAX_LEAVES: Final = 1_000_000  # arrays in a tuple, however deep
 
 
-def check_limit(value: int, most: int, what: str, where: str = "") -> None:
+def check_limit(value: int, limit: int, quantity: str, where: str = "") -> None:
     """Raise if a count exceeds its limit.
 
     Raises
     ------
     ResourceExhaustedError
-        `value` is greater than `most`.
+        `value` is greater than `limit`.
     """
-    if value > most:
-        raise ResourceExhaustedError(f"{value} {what}, but at most {most} are allowed", where=where)
+    if value > limit:
+        raise ResourceExhaustedError(f"{value} {quantity}, but at most {limit} are allowed", where=where)

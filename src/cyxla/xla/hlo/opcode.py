@@ -214,9 +214,9 @@ def lookup(name: str) -> Opcode:
     except KeyError:
         from difflib import get_close_matches
 
-        near = get_close_matches(name, OPCODES, n=3)
+        close_matches = get_close_matches(name, OPCODES, n=3)
         raise NotFoundError(
-            f"unknown opcode {name!r}", hint=f"did you mean {', '.join(near)}?" if near else ""
+            f"unknown opcode {name!r}", hint=f"did you mean {', '.join(close_matches)}?" if close_matches else ""
         ) from None
 
 
@@ -233,15 +233,15 @@ def complete_attrs(row: Opcode, attrs: Mapping[str, Any], operands: Sequence[Sha
         raise ShapeError(
             f"{row.name} has no attribute {unknown[0]!r}", hint=f"it takes {', '.join(row.attr_by_name) or 'none'}"
         )
-    full = {}
+    complete = {}
     for a in row.attrs:
         value = attrs.get(a.name, a.default)
         if value is REQUIRED:
             raise ShapeError(f"{row.name} needs the attribute {a.name!r}")
-        full[a.name] = value
-    if row.name == "compare" and full["type"] is None and operands:
-        full["type"] = default_comparison(operands[0].dtype)
-    return full
+        complete[a.name] = value
+    if row.name == "compare" and complete["type"] is None and operands:
+        complete["type"] = default_comparison(operands[0].dtype)
+    return complete
 
 
 def default_comparison(dtype: ElementType) -> str:

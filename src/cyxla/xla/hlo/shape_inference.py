@@ -70,8 +70,8 @@ def infer_from_shapes(
     row = lookup(opcode)
     shapes = tuple(s.logical for s in operands)
     stated = declared.logical if declared is not None else None
-    full = complete_attrs(row, attrs or {}, shapes)
-    return _apply(row, Site(row.name, shapes, full, tuple(called), stated, extras))
+    complete = complete_attrs(row, attrs or {}, shapes)
+    return _apply(row, Site(row.name, shapes, complete, tuple(called), stated, extras))
 
 
 def infer_instruction(ins: Instruction) -> Shape:

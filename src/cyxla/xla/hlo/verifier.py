@@ -62,8 +62,8 @@ def verify_computation(comp: Computation) -> None:
     _check_computation(comp, None)
 
 
-def _fail(rule: str, message: str, where: str, error: type[OpError] = InvalidArgumentError) -> None:
-    raise error(message, rule=f"module {rule}", where=where)
+def _raise_violation(rule: str, message: str, location: str, error: type[OpError] = InvalidArgumentError) -> None:
+    raise error(message, rule=f"module {rule}", where=location)
 
 
 def _location(ins: Instruction) -> str:
@@ -73,7 +73,7 @@ def _location(ins: Instruction) -> str:
 def _check_names(module: HloModule) -> None:
     for name, comp in module.computations.items():
         if comp.name != name or comp.module is not module:
-            _fail("V1", f"computation {comp.name} is not the module's {name}", module.name)
+            _raise_violation("V1", f"computation {comp.name} is not the module's {name}", module.name)
 
 
 def _check_entry(module: HloModule) -> None:
@@ -82,7 +82,7 @@ def _check_entry(module: HloModule) -> None:
     except FailedPreconditionError as e:
         raise InvalidArgumentError(e.message, rule="module V2", where=module.name) from None
     if module.computations.get(entry.name) is not entry:
-        _fail("V2", f"the entry {entry.name} is not one of the module's computations", module.name)
+        _raise_violation("V2", f"the entry {entry.name} is not one of the module's computations", module.name)
 
 
 def _callees_first(module: HloModule) -> Iterable[Computation]:
@@ -99,17 +99,17 @@ def _callees_first(module: HloModule) -> Iterable[Computation]:
                 done[stack.pop()] = None
                 continue
             if comp in open_:
-                _fail("V3", f"computation {comp.name} calls itself, directly or through others", module.name)
+                _raise_violation("V3", f"computation {comp.name} calls itself, directly or through others", module.name)
             open_.add(comp)
             _check_called(comp, before, called)
             stack += before
     return done
 
 
-def _check_called(comp: Computation, callees: Iterable[Computation], known: dict[Computation, Any]) -> None:
+def _check_called(comp: Computation, callees: Iterable[Computation], positions: dict[Computation, Any]) -> None:
     for c in callees:
-        if c not in known:
-            _fail("V4", f"computation {comp.name} calls {c.name}, which is not of its module", comp.name)
+        if c not in positions:
+            _raise_violation("V4", f"computation {comp.name} calls {c.name}, which is not of its module", comp.name)
 
 
 def _check_computation(comp: Computation, module: HloModule | None) -> None:
@@ -117,7 +117,7 @@ def _check_computation(comp: Computation, module: HloModule | None) -> None:
     _check_parameters(comp)
     root = comp._root
     if root is None or root not in comp.instructions:
-        _fail("V8", f"computation {comp.name} has no root, or one that is not its own", comp.name)
+        _raise_violation("V8", f"computation {comp.name} has no root, or the root of another computation", comp.name)
     for ins in comp.instructions:
         _check_shape(ins)
 
@@ -125,48 +125,52 @@ def _check_computation(comp: Computation, module: HloModule | None) -> None:
 def _check_graph(comp: Computation) -> None:
     """Check that operands belong to the computation, users mirror operands, and there is no cycle."""
     members = comp.instructions
-    seen: set[Instruction] = set()
+    visited: set[Instruction] = set()
     reads = uses = 0
-    ordered = True
+    is_ordered = True
     for ins in members:
         if ins.computation is not comp:
-            _fail(
+            _raise_violation(
                 "V5",
-                f"the instruction says it is of computation {ins.computation.name}, but {comp.name} holds it",
+                f"the instruction refers to computation {ins.computation.name}, but belongs to {comp.name}",
                 _location(ins),
             )
         for o in ins.operands:
-            if o not in seen:
+            if o not in visited:
                 if o not in members:
-                    _fail(
+                    _raise_violation(
                         "V5",
                         f"operand %{o.name or o.opcode} is of another computation, {o.computation.name}",
                         _location(ins),
                     )
-                ordered = False
+                is_ordered = False
             if o.users.get(ins) != 1 and o.users.get(ins) != ins.operands.count(o):
-                _fail("V6", f"operand %{o.name or o.opcode} does not know this user", _location(ins))
+                _raise_violation("V6", f"operand %{o.name or o.opcode} does not know this user", _location(ins))
         reads += len(ins.operands)
         uses += sum(ins.users.values()) if ins.users else 0
-        ordered = _check_control(ins, members, seen) and ordered
-        seen.add(ins)
+        is_ordered = _check_control(ins, members, visited) and is_ordered
+        visited.add(ins)
     if reads != uses:
-        _fail("V6", f"{uses} uses are noted, but there are {reads} operands", comp.name)
-    if not ordered:
+        _raise_violation("V6", f"{uses} uses are recorded, but there are {reads} operands", comp.name)
+    if not is_ordered:
         comp.post_order()  # raises where instructions form a cycle
 
 
-def _check_control(ins: Instruction, members: dict[Instruction, None], seen: set[Instruction]) -> bool:
+def _check_control(ins: Instruction, members: dict[Instruction, None], visited: set[Instruction]) -> bool:
     for p in ins.control_predecessors:
         if p not in members:
-            _fail("V5", f"control predecessor %{p.name or p.opcode} is of another computation", _location(ins))
-    return all(p in seen for p in ins.control_predecessors)
+            _raise_violation(
+                "V5", f"control predecessor %{p.name or p.opcode} is of another computation", _location(ins)
+            )
+    return all(p in visited for p in ins.control_predecessors)
 
 
 def _check_parameters(comp: Computation) -> None:
     numbers = [i.attrs["parameter_number"] for i in comp.instructions if i.opcode == "parameter"]
     if sorted(numbers) != list(range(len(numbers))):
-        _fail("V7", f"parameters are numbered {sorted(numbers)}, not 0 to {len(numbers) - 1} each once", comp.name)
+        _raise_violation(
+            "V7", f"parameters are numbered {sorted(numbers)}, not 0 to {len(numbers) - 1} each once", comp.name
+        )
 
 
 def _check_shape(ins: Instruction) -> None:
@@ -181,7 +185,9 @@ def _check_shape(ins: Instruction) -> None:
         raise ShapeError(error, rule=f"{ins.opcode} result", where=_location(ins))
     starts = STARTS.get(ins.opcode)
     if starts is not None and ins.operands[0].opcode not in starts:
-        _fail("V9", f"the operand is {ins.operands[0].opcode} instead of {' or '.join(starts)}", _location(ins))
+        _raise_violation(
+            "V9", f"the operand is {ins.operands[0].opcode} instead of {' or '.join(starts)}", _location(ins)
+        )
     if declared.nbytes > MAX_ARRAY_BYTES:
         check_limit(declared.nbytes, MAX_ARRAY_BYTES, "bytes in one array", _location(ins))
     if not declared.size and declared.rank > 2:  # NumPy multiplies the sizes that are not 0
@@ -196,17 +202,19 @@ def _check_entry_layout(module: HloModule) -> None:
     layout, entry = module.config.entry_layout, module.entry
     if layout is None:
         return
-    found = [p.shape for p in entry.parameters]
-    if len(found) != len(layout.parameters):
-        _fail(
+    shapes = [p.shape for p in entry.parameters]
+    if len(shapes) != len(layout.parameters):
+        _raise_violation(
             "V10",
-            f"entry_computation_layout has {len(layout.parameters)} parameters, the entry {len(found)}",
+            f"entry_computation_layout has {len(layout.parameters)} parameters, the entry {len(shapes)}",
             module.name,
         )
-    pairs = [(f"parameter {i}", *p) for i, p in enumerate(zip(layout.parameters, found, strict=True))]
-    for what, stated, has in [*pairs, ("result", layout.result, entry.root.shape)]:
-        if not same_value(stated, has):
-            _fail("V10", f"entry_computation_layout has {what} {stated}, the entry {has}", module.name, ShapeError)
+    pairs = [(f"parameter {i}", *p) for i, p in enumerate(zip(layout.parameters, shapes, strict=True))]
+    for name, stated, actual in [*pairs, ("result", layout.result, entry.root.shape)]:
+        if not same_value(stated, actual):
+            _raise_violation(
+                "V10", f"entry_computation_layout has {name} {stated}, the entry {actual}", module.name, ShapeError
+            )
 
 
 def _check_aliases(module: HloModule) -> None:
@@ -218,33 +226,39 @@ def _check_aliases(module: HloModule) -> None:
     inputs: set[tuple[int, tuple[int, ...]]] = set()
     for a in config.input_output_alias:
         result = _subshape(entry.root.shape, a.output_index, "result", module)
-        given = _parameter_subshape(shapes, a.parameter, a.parameter_index, module)
+        parameter_shape = _parameter_subshape(shapes, a.parameter, a.parameter_index, module)
         if a.output_index in outputs or (a.parameter, a.parameter_index) in inputs:
-            _fail(
+            _raise_violation(
                 "V12",
                 f"input_output_alias names {a.output_index} or parameter {a.parameter} {a.parameter_index} twice",
                 module.name,
             )
-        if result.nbytes != given.nbytes or result.is_tuple or given.is_tuple:
-            _fail("V12", f"result {result} cannot share memory with parameter {given}", module.name, ShapeError)
+        if result.nbytes != parameter_shape.nbytes or result.is_tuple or parameter_shape.is_tuple:
+            _raise_violation(
+                "V12", f"result {result} cannot share memory with parameter {parameter_shape}", module.name, ShapeError
+            )
         outputs.add(a.output_index)
         inputs.add((a.parameter, a.parameter_index))
     for d in config.buffer_donor:
         _parameter_subshape(shapes, d.parameter, d.parameter_index, module)
         if (d.parameter, d.parameter_index) in inputs:
-            _fail("V13", f"parameter {d.parameter} {d.parameter_index} is donated or shared twice", module.name)
+            _raise_violation(
+                "V13", f"parameter {d.parameter} {d.parameter_index} is donated or shared twice", module.name
+            )
         inputs.add((d.parameter, d.parameter_index))
 
 
 def _parameter_subshape(shapes: list[Shape], number: int, index: tuple[int, ...], module: HloModule) -> Shape:
     if not 0 <= number < len(shapes):
-        _fail("V11", f"an alias or donor names parameter {number} of {len(shapes)}", module.name)
+        _raise_violation("V11", f"an alias or donor names parameter {number} of {len(shapes)}", module.name)
     return _subshape(shapes[number], index, f"parameter {number}", module)
 
 
-def _subshape(shape: Shape, index: tuple[int, ...], what: str, module: HloModule) -> Shape:
+def _subshape(shape: Shape, index: tuple[int, ...], description: str, module: HloModule) -> Shape:
     try:
         return shape.subshape(index)
     except ShapeError:
-        _fail("V11", f"an alias or donor names {index} of {what} {shape}", module.name, ShapeError)
+        _raise_violation(
+            "V11", f"an alias or donor refers to {index} of {description} {shape}", module.name, ShapeError
+        )
         raise

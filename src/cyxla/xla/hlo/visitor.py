@@ -20,12 +20,12 @@ class Visitor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        found = {
+        handlers = {
             n[7:].replace("_", "-"): getattr(cls, n)
             for n in dir(cls)
             if n.startswith("handle_") and n != "handle_default"
         }
-        cls._handlers = found
+        cls._handlers = handlers
 
     def dispatch(self, ins: Instruction) -> Any:
         """Call the handler of one instruction."""

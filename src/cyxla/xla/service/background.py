@@ -21,7 +21,7 @@ from cyxla.forking import new_lock
 
 FORK_TIMEOUT = 10.0  # seconds that a fork waits
 EXIT_TIMEOUT = 10.0  # seconds that the exit of the process waits
-_CLEANUP_TIMEOUT = 2.0  # seconds for a job that was told to stop
+_CLEANUP_TIMEOUT = 2.0  # seconds that a cancelled job may take to end
 
 
 class Job:
@@ -33,8 +33,8 @@ class Job:
         Function to call; its exceptions are logged and dropped.
     """
 
-    def __init__(self, run: Callable[[], None]) -> None:
-        self.run = run
+    def __init__(self, function: Callable[[], None]) -> None:
+        self.run = function
         self.done = Event()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -53,9 +53,9 @@ _last: Job | None = None  # the last job of a process that exits
 _exit_functions: list[Callable[[], None]] = []
 
 
-def submit(run: Callable[[], None]) -> Job:
+def submit(function: Callable[[], None]) -> Job:
     """Queue a job, and return immediately."""
-    job = Job(run)
+    job = Job(function)
     with _lock:
         _jobs.append(job)
         _start()
@@ -117,7 +117,7 @@ def _run_at_exit() -> None:
 
 # --- forks ------------------------------------------------------------------------------------------------------------
 
-_held_by_fork = False  # True if a fork holds `_busy`
+_is_locked_by_fork = False  # True if a fork holds `_busy`
 
 
 @cache
@@ -133,12 +133,12 @@ def _watch_forks() -> None:
 
 
 def _before_fork() -> None:
-    global _held_by_fork
-    _held_by_fork = _busy.acquire(timeout=FORK_TIMEOUT)
+    global _is_locked_by_fork
+    _is_locked_by_fork = _busy.acquire(timeout=FORK_TIMEOUT)
 
 
 def _after_fork_in_parent() -> None:
-    if _held_by_fork:
+    if _is_locked_by_fork:
         _busy.release()
 
 

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 ALIGNMENT: Final = 64  # bytes of a cache line; a vector load that crosses two lines costs twice
 
 
-def check_bound(given: Mapping[int | str, Any], names: Sequence[str], shapes: Sequence[Shape]) -> dict[int, Any]:
+def check_bound(
+    arguments_by_key: Mapping[int | str, Any], names: Sequence[str], shapes: Sequence[Shape]
+) -> dict[int, Any]:
     """Return the bound arguments by number, converted to the types that the program declares.
 
     Parameters
     ----------
-    given : mapping of int or str to arrays
+    arguments_by_key : mapping of int or str to arrays
         Values by argument number, or by parameter name with or without a leading ``%``.
     names : sequence of str
         Names of the parameters.
@@ -34,22 +36,22 @@ def check_bound(given: Mapping[int | str, Any], names: Sequence[str], shapes: Se
     InvalidArgumentError
         An argument does not exist, is bound twice, or does not match its parameter.
     """
-    fixed = _numbered(given, names)
-    return {k: _conform(v, shapes[k], _where(k, names)) for k, v in fixed.items()}
+    fixed = _by_number(arguments_by_key, names)
+    return {k: _conform(v, shapes[k], _argument_text(k, names)) for k, v in fixed.items()}
 
 
-def _where(number: int, names: Sequence[str]) -> str:
+def _argument_text(number: int, names: Sequence[str]) -> str:
     return f"bound argument {number} ({names[number]})" if names[number] else f"bound argument {number}"
 
 
-def _numbered(given: Mapping[int | str, Any], names: Sequence[str]) -> dict[int, Any]:
-    found: dict[int, Any] = {}
-    for key, value in given.items():
+def _by_number(arguments_by_key: Mapping[int | str, Any], names: Sequence[str]) -> dict[int, Any]:
+    by_number: dict[int, Any] = {}
+    for key, value in arguments_by_key.items():
         number = _number(key, names)
-        if number in found:
+        if number in by_number:
             raise InvalidArgumentError(f"argument {number} ({names[number]}) is bound twice")
-        found[number] = value
-    return found
+        by_number[number] = value
+    return by_number
 
 
 def _number(key: int | str, names: Sequence[str]) -> int:
@@ -61,16 +63,16 @@ def _number(key: int | str, names: Sequence[str]) -> int:
         return names.index(name)
     number = key.__index__() if hasattr(key, "__index__") else -1
     if not 0 <= number < len(names):
-        have = f"arguments are 0 to {len(names) - 1}" if names else "the program takes none"
-        raise InvalidArgumentError(f"there is no argument {key} to bind", hint=have)
+        choices = f"arguments are 0 to {len(names) - 1}" if names else "the program takes none"
+        raise InvalidArgumentError(f"there is no argument {key} to bind", hint=choices)
     return number
 
 
 def _conform(value: Any, shape: Shape, where: str) -> Any:
     if shape.is_tuple:
         if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
-            got, want = arguments.describe(value), len(shape.elements)
-            raise InvalidArgumentError(f"{where}: got {got}, want a tuple of {want}")
+            description, num_elements = arguments.describe(value), len(shape.elements)
+            raise InvalidArgumentError(f"{where}: got {description}, want a tuple of {num_elements}")
         parts = zip(value, shape.elements, strict=True)
         return tuple([_conform(v, s, f"{where}[{k}]") for k, (v, s) in enumerate(parts)])
     if shape.dtype.numpy_dtype is None:

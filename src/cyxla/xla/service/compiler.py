@@ -111,16 +111,16 @@ def _load(point: EntryPoint) -> Factory:
     key = (point.name, point.value)
     with _LOCK:
         if key not in _FACTORY_OF_ENTRY_POINT:
-            found = point.load()
-            if not isinstance(found, type):
-                found()
+            factory = point.load()
+            if not isinstance(factory, type):
+                factory()
                 if point.name not in _FACTORIES:
                     raise NotFoundError(
                         f"{point.value}() registered no compiler for platform {point.name!r}",
                         hint=f'call register_compiler("{point.name}", …) in it',
                     )
-                found = _FACTORIES[point.name]
-            _FACTORY_OF_ENTRY_POINT[key] = found
+                factory = _FACTORIES[point.name]
+            _FACTORY_OF_ENTRY_POINT[key] = factory
         return _FACTORY_OF_ENTRY_POINT[key]
 
 
@@ -156,8 +156,8 @@ def compiler_for(platform: str) -> Compiler:
 @lru_cache
 def _make(platform: str, factory: Factory | None) -> Compiler:
     if factory is None:
-        found = [point for point in _entry_points() if point.name == platform]
-        if not found:
+        points = [point for point in _entry_points() if point.name == platform]
+        if not points:
             raise NotFoundError(f"no platform {platform!r}", hint=f"there are {', '.join(platforms())}")
-        factory = _load(found[0])
+        factory = _load(points[0])
     return factory()

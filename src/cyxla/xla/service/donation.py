@@ -79,8 +79,8 @@ def donated(module: HloModule, donate: tuple[int | str, ...] | bool) -> dict[int
     results = {index: n for n, index in enumerate(_arrays(module.entry.root.shape))}
     aliases = {(a.parameter, a.parameter_index): results.get(a.output_index) for a in module.config.input_output_alias}
     if donate is True:
-        named = {*aliases, *((d.parameter, d.parameter_index) for d in module.config.buffer_donor)}
-        return {n: aliases.get(position) for position, n in numbers.items() if position in named}
+        leaves = {*aliases, *((d.parameter, d.parameter_index) for d in module.config.buffer_donor)}
+        return {n: aliases.get(position) for position, n in numbers.items() if position in leaves}
     return {n: aliases.get(position) for position, n in numbers.items() if position[0] in donate}
 
 
@@ -94,8 +94,8 @@ def _number(key: int | str, names: list[str]) -> int:
         return names.index(name)
     number = key.__index__()
     if not 0 <= number < len(names):
-        have = f"parameters are 0 to {len(names) - 1}" if names else "the program takes none"
-        raise InvalidArgumentError(f"there is no parameter {key} to donate", hint=have)
+        choices = f"parameters are 0 to {len(names) - 1}" if names else "the program takes none"
+        raise InvalidArgumentError(f"there is no parameter {key} to donate", hint=choices)
     return number
 
 

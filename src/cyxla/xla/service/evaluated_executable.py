@@ -69,7 +69,7 @@ class EvaluatedExecutable(Executable):
     def hlo(self, stage: str = "optimized") -> str:
         """Return the HLO text; both stages are the program as given."""
         if stage not in ("input", "optimized"):
-            raise InvalidArgumentError(f"there is no stage {stage!r}", hint="input or optimized")
+            raise InvalidArgumentError(f"unknown stage {stage!r}", hint="input or optimized")
         return self._module.to_text()
 
     def explain(self) -> str:
@@ -104,7 +104,7 @@ def _conform(value: Any, shape: Shape, where: arguments.Where) -> Value:
     if shape.dtype is ElementType.TOKEN:
         return TOKEN_VALUE
     if shape.dtype.numpy_dtype is None:
-        raise UnimplementedError(f"{arguments.name(where)} is {shape}, for which there is no NumPy array")
+        raise UnimplementedError(f"{arguments.name(where)} is {shape}, which has no NumPy counterpart")
     dims = np.shape(value) if shape.is_dynamic else shape.dims  # of a dynamic shape, anything within the bounds
     if shape.is_dynamic and not fits(dims, shape):
         raise ShapeError(f"{arguments.name(where)}: got {arguments.describe(value)}, want {shape}")

@@ -162,9 +162,9 @@ class WrappedExecutable(Executable):
         Executable of the whole program.
     """
 
-    def __init__(self, whole: Executable) -> None:
-        self._whole = whole
-        self.platform, self.tier = whole.platform, whole.tier
+    def __init__(self, executable: Executable) -> None:
+        self._whole = executable
+        self.platform, self.tier = executable.platform, executable.tier
 
     def hlo(self, stage: str = "optimized") -> str:
         """Return the HLO text of the whole program."""
@@ -201,12 +201,12 @@ class WrappedExecutable(Executable):
 class BoundExecutable(WrappedExecutable):
     """An executable with private copies of some arguments."""
 
-    def __init__(self, whole: Executable, fixed: Mapping[int, Any]) -> None:
-        super().__init__(whole)
+    def __init__(self, executable: Executable, fixed: Mapping[int, Any]) -> None:
+        super().__init__(executable)
         self._fixed = dict(fixed)
-        self._free = [k for k in range(len(whole.inputs)) if k not in fixed]
-        self.outputs = whole.outputs
-        self.inputs = tuple(whole.inputs[k] for k in self._free)
+        self._free = [k for k in range(len(executable.inputs)) if k not in fixed]
+        self.outputs = executable.outputs
+        self.inputs = tuple(executable.inputs[k] for k in self._free)
 
     @property
     def names(self) -> tuple[str, ...]:

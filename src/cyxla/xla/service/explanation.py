@@ -75,8 +75,8 @@ class KernelReport:
     def lines(self) -> list[str]:
         """Return the lines about the extent of the kernel, and the refusals other than those of fusion."""
         stored = [f"    {r.subject} is stored: {r.reason}" for r in self.stored]
-        others = [f"    {_NOT[r.stage]} {r}" for r in self.refusals if r.stage in _NOT]
-        return [f"{self.name}: {self.why}", *stored, *others]
+        refusal_lines = [f"    {_NOT[r.stage]} {r}" for r in self.refusals if r.stage in _NOT]
+        return [f"{self.name}: {self.why}", *stored, *refusal_lines]
 
 
 _NOT = {"in place": "not in place:", "prebuilt": "not prebuilt:", "vectorisation": "not vectorised:"}
@@ -126,14 +126,14 @@ def instruction_reports(
             name,
             opcode,
             tier,
-            calls=len(found),
-            bytes_read=sum(_bytes(o) for o in found[0].operands),
-            bytes_written=_bytes(found[0]),
-            operations=operations(found[0]),
+            calls=len(calls_of_key),
+            bytes_read=sum(_bytes(o) for o in calls_of_key[0].operands),
+            bytes_written=_bytes(calls_of_key[0]),
+            operations=operations(calls_of_key[0]),
             instructions=(text,),
             why=why,
         )
-        for (name, opcode, text), found in grouped.items()
+        for (name, opcode, text), calls_of_key in grouped.items()
     )
 
 
@@ -143,6 +143,6 @@ def _bytes(ins: Instruction) -> int:
 
 def _section(kernels: Sequence[KernelReport], refusals: Sequence[Refusal]) -> list[str]:
     """Return the refusals that no kernel has told of."""
-    told = {r for k in kernels for r in (*k.stored, *(r for r in k.refusals if r.stage in _NOT))}
-    left = dict.fromkeys(f"{r.stage}: {r}" for r in refusals if r not in told)
-    return ["refused:", *(f"  {line}" for line in left)] if left else []
+    reported = {r for k in kernels for r in (*k.stored, *(r for r in k.refusals if r.stage in _NOT))}
+    remaining = dict.fromkeys(f"{r.stage}: {r}" for r in refusals if r not in reported)
+    return ["refused:", *(f"  {line}" for line in remaining)] if remaining else []

@@ -51,10 +51,10 @@ class CompileOptions:
         InvalidArgumentError
             An option is unknown, `disabled_passes` is a string, or `donate` is not a tuple.
         """
-        known = {f.name: f for f in fields(CompileOptions)}
+        known_fields = {f.name: f for f in fields(CompileOptions)}
         for name in options:
-            if name not in known:
-                raise InvalidArgumentError(f"unknown option {name!r}", hint=config.nearest(name, known))
+            if name not in known_fields:
+                raise InvalidArgumentError(f"unknown option {name!r}", hint=config.nearest(name, known_fields))
         if isinstance(options.get("disabled_passes"), str):  # `in` would match substrings
             raise InvalidArgumentError("disabled_passes is a string", hint="give a tuple of names")
         if "donate" in options:

@@ -19,8 +19,13 @@ def reduce_executable(
     module: HloModule, platform: str, options: CompileOptions, fixed: Mapping[int, Any]
 ) -> tuple[Any, ...]:
     """Return the ``__reduce__`` tuple for an executable of a module with some arguments bound."""
-    plain = {f.name: getattr(options, f.name) for f in fields(options)}
-    return rebuild, (module.to_proto(), platform, {**plain, "custom_calls": dict(options.custom_calls)}, dict(fixed))
+    option_values = {f.name: getattr(options, f.name) for f in fields(options)}
+    return rebuild, (
+        module.to_proto(),
+        platform,
+        {**option_values, "custom_calls": dict(options.custom_calls)},
+        dict(fixed),
+    )
 
 
 def rebuild(program: bytes, platform: str, options: dict[str, Any], fixed: dict[int | str, Any]) -> Executable:

@@ -94,9 +94,9 @@ class AttributeReader:
     def attribute(self) -> Any:
         """Read an attribute."""
         self.lexer.enter()
-        found = self._attribute()
+        value = self._attribute()
         self.lexer.leave()
-        return found
+        return value
 
     def _attribute(self) -> Any:
         lexer, token = self.lexer, self.lexer.token
@@ -124,10 +124,10 @@ class AttributeReader:
         lexer, start, token = self.lexer, self.lexer.start, self.lexer.next()
         if len(token) > 400:
             raise lexer.error("a number of too many digits", start)
-        whole, is_hex = not token.count("."), _HEX.match(token) is not None
-        value: int | float = int(token, 0) if is_hex else int(token) if whole else float(token)
+        is_integer, is_hex = not token.count("."), _HEX.match(token) is not None
+        value: int | float = int(token, 0) if is_hex else int(token) if is_integer else float(token)
         if not lexer.accept(":"):
-            return self._checked_integer(value, ElementType.S64, start) if whole else value
+            return self._checked_integer(value, ElementType.S64, start) if is_integer else value
         kind, is_signed = self._number_type()
         if kind.is_float and kind.numpy_dtype is not None and is_hex:
             if not 0 <= value < 1 << kind.bits:
@@ -140,7 +140,7 @@ class AttributeReader:
     def _checked_integer(self, value: float, kind: ElementType, start: int, is_signed: bool = False) -> int:
         """Return an integer that its type can hold; one beyond the signed range of a signless type is reinterpreted."""
         if not isinstance(value, int):
-            raise self.lexer.error(f"{value} is no integer", start)
+            raise self.lexer.error(f"{value} is not an integer", start)
         if not in_range(value, 2 * value if is_signed else value, kind):
             raise self.lexer.error(f"{str(value)[:40]} is out of the range of {kind}", start)
         return value != 0 if kind is ElementType.PRED else signed(value, kind)
@@ -149,29 +149,29 @@ class AttributeReader:
         """Read a list ``[...]``."""
         lexer = self.lexer
         lexer.expect("[", "before a list")
-        found: list[Any] = []
+        items: list[Any] = []
         while lexer.token != "]":
-            found.append(self.attribute())
+            items.append(self.attribute())
             if not lexer.accept(","):
                 break
         lexer.expect("]", "after a list")
-        return found
+        return items
 
     def dictionary(self) -> Dictionary:
         """Read a dictionary ``{...}``."""
         lexer, start = self.lexer, self.lexer.start
         lexer.expect("{", "before a dictionary")
-        found = Dictionary()
+        dictionary = Dictionary()
         while lexer.token != "}":
             at, key = lexer.start, self._key()
-            if key in found:
-                raise lexer.error(f"{key[:40]!r} stands twice", at)
-            found[key] = self.attribute() if lexer.accept("=") else True
+            if key in dictionary:
+                raise lexer.error(f"{key[:40]!r} appears twice", at)
+            dictionary[key] = self.attribute() if lexer.accept("=") else True
             if not lexer.accept(","):
                 break
-        found.text = lexer.text[start : lexer.end]
+        dictionary.text = lexer.text[start : lexer.end]
         lexer.expect("}", "after a dictionary")
-        return found
+        return dictionary
 
     def _key(self) -> str:
         if self.lexer.token[:1] == '"':
@@ -193,7 +193,7 @@ class AttributeReader:
         lexer = self.lexer
         start, is_signed, shape = lexer.start, lexer.token.startswith("si"), self.types.type()
         if not shape.is_array or shape.rank or shape.dtype.is_complex:
-            raise lexer.error(f"a number is no {shape}", start, hint="give a type of integers or floats")
+            raise lexer.error(f"a number is not a {shape}", start, hint="give a type of integers or floats")
         return shape.dtype, is_signed
 
     def _array(self) -> tuple[Any, ...]:
@@ -201,13 +201,13 @@ class AttributeReader:
         lexer.next()
         lexer.expect("<", "after array")
         kind, is_signed = self._number_type()
-        found: list[Any] = []
+        items: list[Any] = []
         if lexer.accept(":"):
-            found.append(self._element(kind, is_signed))
+            items.append(self._element(kind, is_signed))
             while lexer.accept(","):
-                found.append(self._element(kind, is_signed))
+                items.append(self._element(kind, is_signed))
         lexer.expect(">", "at the end of an array")
-        return tuple(found)
+        return tuple(items)
 
     def _element(self, kind: ElementType, is_signed: bool) -> Any:
         lexer, start = self.lexer, self.lexer.start
@@ -218,7 +218,7 @@ class AttributeReader:
             return value if kind.is_float else self._checked_integer(value, kind, start, is_signed)
         if _FLOAT.fullmatch(lexer.token):
             return float(lexer.next())
-        raise lexer.error(f"expected a number, found {lexer.seen()}")
+        raise lexer.error(f"expected a number, found {lexer.next_token()}")
 
     def dense(self) -> Dense:
         """Read ``dense<...> : type``."""
@@ -236,20 +236,20 @@ class AttributeReader:
         key = lexer.balanced("a resource")[1:-1].strip()
         lexer.expect(":", "before the type of a resource")
         if self._resources is None:
-            found = _RESOURCE.findall(lexer.text, max(lexer.text.rfind("{-#"), 0))
-            self._resources = {k: bytes.fromhex(v[: len(v) & ~1])[4:] for k, v in found}
+            matches = _RESOURCE.findall(lexer.text, max(lexer.text.rfind("{-#"), 0))
+            self._resources = {k: bytes.fromhex(v[: len(v) & ~1])[4:] for k, v in matches}
         data = self._resources.get(key)
         if data is None:
             raise lexer.error(f"resource {key[:40]!r} is not in the text", start)
         return self._literal(lambda shape: from_bytes(data, shape), start)
 
-    def _literal(self, make: Callable[[Shape], np.ndarray[Any, Any]], start: int) -> Dense:
+    def _literal(self, make_array: Callable[[Shape], np.ndarray[Any, Any]], start: int) -> Dense:
         lexer, at = self.lexer, self.lexer.start
         shape = self.types.type()
         if not shape.is_array:
             raise lexer.error(f"a dense attribute is an array, not a {shape}", at)
         try:
-            array = make(shape)
+            array = make_array(shape)
             return Dense(shape, Literal(array, shape.with_dims(array.shape)))
         except DenseError as e:
             raise lexer.error(str(e), start) from None
@@ -301,21 +301,21 @@ class AttributeReader:
         if lexer.token == "raw":
             lexer.next()
             return Record("conv", self._fields())
-        found = self.conv_dims()
+        dims = self.conv_dims()
         lexer.expect(">", "after dimension numbers")
-        return found
+        return dims
 
     def _fields(self) -> dict[str, Any]:
         lexer = self.lexer
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         while lexer.token != ">":
             key = lexer.word("the name of a field")
             lexer.expect("=", f"after {key[:40]}")
-            found[key] = self.value()
+            fields[key] = self.value()
             if not lexer.accept(","):
                 break
         lexer.expect(">", "after the last field")
-        return found
+        return fields
 
     def value(self) -> Any:
         """Read an attribute, or a bare word."""
@@ -348,15 +348,15 @@ class AttributeReader:
     def _labels(self) -> tuple[str, ...]:
         lexer = self.lexer
         lexer.expect("[", "before dimension numbers")
-        found = []
+        labels = []
         while lexer.token != "]":
             if not lexer.token.isalnum() and lexer.token != "?":
-                raise lexer.error(f"expected a dimension, found {lexer.seen()}")
-            found.append(lexer.next())
+                raise lexer.error(f"expected a dimension, found {lexer.next_token()}")
+            labels.append(lexer.next())
             if not lexer.accept(","):
                 break
         lexer.expect("]", "after dimension numbers")
-        return tuple(found)
+        return tuple(labels)
 
     # Locations
 
@@ -365,18 +365,18 @@ class AttributeReader:
         lexer = self.lexer
         lexer.expect("loc", "before a location")
         lexer.expect("(", "after loc")
-        found = self._location()
+        location = self._location()
         lexer.expect(")", "after a location")
-        return found
+        return location
 
     def _location(self) -> Location | str:
         lexer, token = self.lexer, self.lexer.token
         if token[:1] == "#":
             return lexer.next()[1:]
         lexer.enter()
-        found = self._named() if token[:1] == '"' else self._structured()
+        location = self._named() if token[:1] == '"' else self._structured()
         lexer.leave()
-        return found
+        return location
 
     def _named(self) -> Location:
         lexer, text = self.lexer, unquote(self.lexer.next())
@@ -402,13 +402,13 @@ class AttributeReader:
             return Location()
         if word == "callsite":
             lexer.expect("(", "after callsite")
-            found = self._location()
+            location = self._location()
             lexer.expect("at", "between two locations")
             self._location()
             lexer.expect(")", "after a call site")
-            return found
+            return location
         if word != "fused":
-            raise lexer.error(f"{word[:40]!r} is no location")
+            raise lexer.error(f"{word[:40]!r} is not a location")
         if lexer.token == "<":
             lexer.balanced("a fused location")
         lexer.expect("[", "after fused")
@@ -430,9 +430,9 @@ _WORDS: dict[str, Any] = {
 
 def resolve(location: Location | str | None, aliases: dict[str, Any]) -> Location:
     """Return a location's name, and the file and line of the innermost location that has them."""
-    name, seen = "", 0
-    while location is not None and seen < 64:
-        seen += 1
+    name, depth = "", 0
+    while location is not None and depth < 64:
+        depth += 1
         if isinstance(location, str):
             location = aliases.get(location)
         elif isinstance(location, Location):

@@ -53,9 +53,9 @@ def _zeta(x: XlaOp, q: XlaOp) -> XlaOp:
     half = x * full_like(x, 0.5)
     pole = xla.and_(xla.le(q, full_like(q, 0)), xla.eq(q, xla.floor(q)))
     pole = xla.and_(pole, xla.eq(half, xla.floor(half)))
-    found = xla.select(xla.and_(pole, xla.is_finite(x)), inf, special_loops.zeta(x, q))
+    result = xla.select(xla.and_(pole, xla.is_finite(x)), inf, special_loops.zeta(x, q))
     unknown = xla.and_(xla.eq(q, inf), xla.ne(x, full_like(x, 1)))
-    return xla.select(xla.or_(unknown, xla.eq(x, inf)), nan, found)
+    return xla.select(xla.or_(unknown, xla.eq(x, inf)), nan, result)
 
 
 def _polygamma(n: XlaOp, x: XlaOp) -> XlaOp:
@@ -100,9 +100,9 @@ def _binary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return _BINARY[op.kind](*xs)
 
 
-def _check_floats(op: Operation, xs: Sequence[XlaOp], wanted: bool) -> None:
+def _check_floats(op: Operation, xs: Sequence[XlaOp], must_be_float: bool) -> None:
     for x in xs:
-        if wanted and not x.shape.dtype.is_float:
+        if must_be_float and not x.shape.dtype.is_float:
             raise UnimplementedError(f"{op.name} of {x.shape.dtype}")
         if x.shape is not xs[0].shape and not x.shape.compatible(xs[0].shape):
             raise ShapeError(f"{op.name} of {xs[0].shape} and {x.shape}")
@@ -133,8 +133,8 @@ def _scan(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     for x in xs[:count]:
         if not 0 <= dimension < x.shape.rank or size not in (None, x.shape.dims[dimension]):
             raise InvalidArgumentError(f"{op.name} of {x.shape} along dimension {dimension} of size {size}")
-    dropped = [x.shape.with_dims([n for d, n in enumerate(x.shape.dims) if d != dimension]) for x in xs[:count]]
-    body = c.embed(only_region(op), [*dropped, *(x.shape for x in xs[count:])], "scan")
+    slice_shapes = [x.shape.with_dims([n for d, n in enumerate(x.shape.dims) if d != dimension]) for x in xs[:count]]
+    body = c.embed(only_region(op), [*slice_shapes, *(x.shape for x in xs[count:])], "scan")
     stated = Shape.tuple([v.type for v in op.results])
     attrs = {
         "dimensions": (dimension,), "num_carries": carries, "is_reverse": flag(op, "is_reverse"),
@@ -151,13 +151,13 @@ def _broadcast_together(op: Operation, xs: list[XlaOp]) -> list[XlaOp]:
     sizes: tuple[int, ...] = ()
     for x in xs:
         sizes = broadcast_shape(sizes, x.shape.dims)
-    found = []
+    broadcasted = []
     for x in xs:
         offset = range(len(sizes) - x.shape.rank, len(sizes))
         low = x.shape.rank < len(sizes)
-        places = int_list(op, "broadcast_dimensions", offset) if low else offset
-        found.append(x if x.shape.dims == sizes else xla.broadcast_in_dim(x, sizes, places))
-    return found
+        dims = int_list(op, "broadcast_dimensions", offset) if low else offset
+        broadcasted.append(x if x.shape.dims == sizes else xla.broadcast_in_dim(x, sizes, dims))
+    return broadcasted
 
 
 def _broadcasting(name: str) -> None:
@@ -174,17 +174,17 @@ def _broadcasting(name: str) -> None:
 
 def _expand_dims(op: Operation, xs: list[XlaOp]) -> list[XlaOp]:
     """Expand the operand of lower rank by sizes of 1 in the gaps of `broadcast_dimensions`."""
-    small = min((0, 1), key=lambda k: xs[k].shape.rank)
-    places, rank = int_list(op, "broadcast_dimensions"), xs[1 - small].shape.rank
-    x = xs[small]
+    smaller = min((0, 1), key=lambda k: xs[k].shape.rank)
+    places, rank = int_list(op, "broadcast_dimensions"), xs[1 - smaller].shape.rank
+    x = xs[smaller]
     if len(places) != x.shape.rank or any(not 0 <= p < rank for p in places):
         raise ShapeError(f"{op.name}: broadcast_dimensions {list(places)} do not place {x.shape}")
     dims = [1] * rank
-    for n, place in zip(x.shape.dims, places, strict=True):
-        dims[place] = n
-    found = list(xs)
-    found[small] = xla.broadcast_in_dim(x, dims, places)
-    return found
+    for n, dim in zip(x.shape.dims, places, strict=True):
+        dims[dim] = n
+    expanded = list(xs)
+    expanded[smaller] = xla.broadcast_in_dim(x, dims, places)
+    return expanded
 
 
 for _name in (*BINARY, *_BINARY, "compare"):

@@ -26,10 +26,10 @@ def _groups(op: Operation) -> ReplicaGroups:
 
 
 def _common(op: Operation, *, ids: bool = True) -> dict[str, Any]:
-    found: dict[str, Any] = {"replica_groups": _groups(op), "channel_id": channel_of(op)}
+    attrs: dict[str, Any] = {"replica_groups": _groups(op), "channel_id": channel_of(op)}
     if ids:
-        found["use_global_device_ids"] = flag(op, "use_global_device_ids")
-    return found
+        attrs["use_global_device_ids"] = flag(op, "use_global_device_ids")
+    return attrs
 
 
 def _combiner(c: Context, op: Operation, xs: list[XlaOp]) -> Computation:
@@ -38,8 +38,8 @@ def _combiner(c: Context, op: Operation, xs: list[XlaOp]) -> Computation:
 
 @handles("all_reduce", least=1)
 def _all_reduce(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    made = c.builder.call("all-reduce", xs, [_combiner(c, op, xs)], _common(op))
-    return [made] if len(xs) == 1 else c.tuple_elements(made, len(xs))
+    result = c.builder.call("all-reduce", xs, [_combiner(c, op, xs)], _common(op))
+    return [result] if len(xs) == 1 else c.tuple_elements(result, len(xs))
 
 
 @handles("all_gather")
@@ -65,11 +65,11 @@ def _all_to_all(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 
 def _all_to_all_array(c: Context, x: XlaOp, split: int, concat: int, count: int, attrs: dict[str, Any]) -> XlaOp:
-    made = c.builder.add("all-to-all", [x], {"dimensions": (split,), **attrs})
+    result = c.builder.add("all-to-all", [x], {"dimensions": (split,), **attrs})
     if split == concat:
-        return made
+        return result
     dims = list(x.shape.dims)
-    apart = xla.reshape(made, [*dims[:split], count, dims[split] // count, *dims[split + 1 :]])
+    apart = xla.reshape(result, [*dims[:split], count, dims[split] // count, *dims[split + 1 :]])
     order = [d for d in range(len(dims) + 1) if d != split]
     order.insert(concat, split)
     dims[split] //= count
@@ -125,7 +125,7 @@ def _rng_bit_generator(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
     name = keyword(op, "rng_algorithm")
     if name not in ALGORITHMS:
-        raise InvalidArgumentError(f"{op.name} knows no algorithm {name[:40]!r}")
+        raise InvalidArgumentError(f"{op.name} does not support the algorithm {name[:40]!r}")
     return c.tuple_elements(xla.rng_bit_generator(xs[0], c.stated(op, 1), ALGORITHMS[name]), 2)
 
 

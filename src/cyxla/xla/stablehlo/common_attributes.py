@@ -16,14 +16,16 @@ def extras_of(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of an operation that HLO keeps outside of the opcode's attributes."""
     if "mhlo.sharding" not in attributes and "mhlo.frontend_attributes" not in attributes:
         return _NONE
-    found: dict[str, Any] = {}
+    extras: dict[str, Any] = {}
     sharding = sharding_of(attributes.get("mhlo.sharding"))
     if sharding is not None:
-        found["sharding"] = sharding
-    given = attributes.get("mhlo.frontend_attributes")
-    if isinstance(given, dict):
-        found["frontend_attributes"] = tuple(sorted((k, v if isinstance(v, str) else str(v)) for k, v in given.items()))
-    return found
+        extras["sharding"] = sharding
+    frontend_attributes = attributes.get("mhlo.frontend_attributes")
+    if isinstance(frontend_attributes, dict):
+        extras["frontend_attributes"] = tuple(
+            sorted((k, v if isinstance(v, str) else str(v)) for k, v in frontend_attributes.items())
+        )
+    return extras
 
 
 def sharding_of(text: Any) -> Sharding | None:

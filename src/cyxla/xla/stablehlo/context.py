@@ -38,10 +38,10 @@ _MAX_CALL_DEPTH = 32  # depth of calls of functions that are specialised at the 
 
 
 class Specialisation(NamedTuple):
-    """A function specialised for the sizes of one call; `known` holds results that are constants, None for others."""
+    """A function specialised for the sizes of one call; `constants` has its constant results, None for others."""
 
     computation: Computation
-    known: tuple[tuple[Any, ElementType] | None, ...]
+    constants: tuple[tuple[Any, ElementType] | None, ...]
     is_called: bool  # because of a result, or of its effects
 
 
@@ -92,17 +92,17 @@ class Converter:
 
     def metadata(self, location: Location | str | None) -> Metadata:
         """Return a location as HLO's metadata; aliases are cached."""
-        found = self._metadata.get(location)
-        if found is None:
-            place = resolve(location, self.aliases)
+        metadata = self._metadata.get(location)
+        if metadata is None:
+            resolved = resolve(location, self.aliases)
             fields: list[tuple[str, object]] = []
-            if place.name:
-                fields.append(("op_name", place.name))
-            if place.file:
-                fields += [("source_file", place.file), ("source_line", place.line)]
-                fields += [("source_column", place.column)] if place.column else []
-            found = self._metadata[location] = tuple(fields)
-        return found
+            if resolved.name:
+                fields.append(("op_name", resolved.name))
+            if resolved.file:
+                fields += [("source_file", resolved.file), ("source_line", resolved.line)]
+                fields += [("source_column", resolved.column)] if resolved.column else []
+            metadata = self._metadata[location] = tuple(fields)
+        return metadata
 
     def with_location(self, error: OpError, op: Operation) -> OpError:
         """Add the operation and its line to an error, and return the error."""
@@ -139,44 +139,44 @@ class Context:
         self.builder = SharedBuilder(converter.shared, name)
         self.parent = parent
         self.values: dict[Value, XlaOp] = {}
-        self.known = ConstantEvaluator()
+        self.constants = ConstantEvaluator()
 
     # Values
 
     def value(self, value: Value) -> XlaOp:
         """Return a value in this computation; a constant from an outer region is copied."""
-        found = self.values.get(value)
-        if found is None:
+        op = self.values.get(value)
+        if op is None:
             if self.parent is None:
                 raise InvalidArgumentError("a value is used outside of its region")
-            found = self.values[value] = self._copied(self.parent.value(value))
-        return found
+            op = self.values[value] = self._copied(self.parent.value(value))
+        return op
 
     def _copied(self, op: XlaOp) -> XlaOp:
         assert self.parent is not None
         assert op.instruction is not None
         if is_copied(op.instruction):
             return self._copy(op.instruction)
-        known = self.parent.known.value(op)
-        if known is None:
+        constant = self.parent.constants.value(op)
+        if constant is None:
             raise UnimplementedError("a region that is run for each element uses a value from around it")
-        return xla.constant(self.builder, known, op.shape.dtype)
+        return xla.constant(self.builder, constant, op.shape.dtype)
 
     def _copy(self, ins: Instruction) -> XlaOp:
         return self.builder.add(ins.opcode, [self._copy(o) for o in ins.operands], ins.attrs, shape=ins.shape)
 
     def constant_value(self, op: XlaOp) -> Any:
         """Return the value of an operation that depends on no argument, else None."""
-        return self.known.value(op)
+        return self.constants.value(op)
 
-    def constant_ints(self, op: XlaOp, what: str) -> tuple[int, ...]:
+    def constant_ints(self, op: XlaOp, name: str) -> tuple[int, ...]:
         """Return the integers of an operand that must be constant."""
-        found = self.constant_value(op)
-        if found is None:
+        value = self.constant_value(op)
+        if value is None:
             raise UnimplementedError(
-                f"{what} depends on the arguments of the program", hint="export it for fixed sizes"
+                f"{name} depends on the arguments of the program", hint="export it for fixed sizes"
             )
-        return tuple(int(x) for x in found.ravel().tolist())
+        return tuple(int(x) for x in value.ravel().tolist())
 
     # Operations
 
@@ -194,28 +194,28 @@ class Context:
         try:
             handler = HANDLERS.get(op.kind) if op.name.partition(".")[0] in _DIALECTS else None
             if handler is None:
-                raise UnimplementedError(f"operation {op.name[:80]} is not read by this release")
+                raise UnimplementedError(f"operation {op.name[:80]} is not supported in this release")
             if len(op.operands) < MIN_OPERANDS[op.kind]:
                 raise InvalidArgumentError(
                     f"{op.name} has {len(op.operands)} operands, it needs {MIN_OPERANDS[op.kind]}"
                 )
             operands = [self.value(v) for v in op.operands]
             self.builder.describe(converter.metadata(op.location), extras_of(op.attributes))
-            made = handler(self, op, operands)
-            self.bind(op, [made] if isinstance(made, XlaOp) else list(made))
+            results = handler(self, op, operands)
+            self.bind(op, [results] if isinstance(results, XlaOp) else list(results))
         except OpError as e:
             raise converter.with_location(e, op)  # noqa: B904 - the same error
         if self.builder.instruction_count > MAX_INSTRUCTIONS:
             raise ResourceExhaustedError(f"more than {MAX_INSTRUCTIONS} instructions")
 
-    def bind(self, op: Operation, made: Sequence[XlaOp]) -> None:
+    def bind(self, op: Operation, results: Sequence[XlaOp]) -> None:
         """Set the values of an operation's results, which must have the stated types."""
-        if len(made) != len(op.results):
-            raise InvalidArgumentError(f"{op.name} gives {len(made)} results, but the text states {len(op.results)}")
-        for value, found in zip(op.results, made, strict=True):
-            if found.shape is not value.type and not fits(found.shape, value.type):
-                raise ShapeError(f"{op.name} gives {found.shape}, but the text states {value.type}")
-            self.values[value] = found
+        if len(results) != len(op.results):
+            raise InvalidArgumentError(f"{op.name} gives {len(results)} results, but the text states {len(op.results)}")
+        for value, result in zip(op.results, results, strict=True):
+            if result.shape is not value.type and not fits(result.shape, value.type):
+                raise ShapeError(f"{op.name} gives {result.shape}, but the text states {value.type}")
+            self.values[value] = result
 
     def stated(self, op: Operation, index: int = 0) -> Shape:
         """Return the stated type of a result."""
@@ -253,9 +253,9 @@ class Context:
     def on_tuple(self, name: str, values: Sequence[Value], shapes: Sequence[Shape]) -> Context:
         """Return a context with one parameter that holds the values, in a tuple unless there is only one."""
         inside = self.inner(name)
-        whole = shapes[0] if len(shapes) == 1 else Shape.tuple(list(shapes))
-        given = inside.parameter(0, whole)
-        parts = [given] if len(shapes) == 1 else [xla.get_tuple_element(given, k) for k in range(len(shapes))]
+        shape = shapes[0] if len(shapes) == 1 else Shape.tuple(list(shapes))
+        parameter = inside.parameter(0, shape)
+        parts = [parameter] if len(shapes) == 1 else [xla.get_tuple_element(parameter, k) for k in range(len(shapes))]
         inside.values.update(zip(values, parts, strict=True))
         return inside
 
@@ -275,9 +275,11 @@ class Context:
         done = converter.computations.get(name)
         if done is not None and not self._has_constant_sizes(operands):
             return self._results(done, operands, len(function.type.results))
-        known = [self._constant_operand(x) for x in operands]
-        made = self._specialise(function, [x.shape.logical for x in operands], known)
-        return self._call_results(made, [x for x, value in zip(operands, known, strict=True) if value is None])
+        constants = [self._constant_operand(x) for x in operands]
+        specialisation = self._specialise(function, [x.shape.logical for x in operands], constants)
+        return self._call_results(
+            specialisation, [x for x, value in zip(operands, constants, strict=True) if value is None]
+        )
 
     def _has_constant_sizes(self, operands: Sequence[XlaOp]) -> bool:
         """Return True if a dynamic function is called with constant sizes."""
@@ -294,29 +296,34 @@ class Context:
         return self.constant_value(op) if is_size or is_copied(op.instruction) else None
 
     def _results(self, computation: Computation, operands: Sequence[XlaOp], count: int) -> list[XlaOp]:
-        made = self.builder.call("call", operands, [computation])
-        return [made] if count == 1 else self.tuple_elements(made, count)
+        call = self.builder.call("call", operands, [computation])
+        return [call] if count == 1 else self.tuple_elements(call, count)
 
-    def _call_results(self, made: Specialisation, operands: Sequence[XlaOp]) -> list[XlaOp]:
+    def _call_results(self, specialisation: Specialisation, operands: Sequence[XlaOp]) -> list[XlaOp]:
         """Return the results of a call; constant ones as constants."""
-        results = self._results(made.computation, operands, len(made.known)) if made.is_called else []
+        results = (
+            self._results(specialisation.computation, operands, len(specialisation.constants))
+            if specialisation.is_called
+            else []
+        )
         return [
-            results[k] if value is None else xla.constant(self.builder, *value) for k, value in enumerate(made.known)
+            results[k] if value is None else xla.constant(self.builder, *value)
+            for k, value in enumerate(specialisation.constants)
         ]
 
-    def _specialise(self, function: Function, shapes: Sequence[Shape], known: Sequence[Any]) -> Specialisation:
+    def _specialise(self, function: Function, shapes: Sequence[Shape], constants: Sequence[Any]) -> Specialisation:
         converter = self.converter
-        values = (None if v is None else np.asarray(v).tobytes() for v in known)
+        values = (None if v is None else np.asarray(v).tobytes() for v in constants)
         key = (function.name, *zip(shapes, values, strict=True))
-        found = converter.specialisations.get(key)
-        if found is None:
+        specialisation = converter.specialisations.get(key)
+        if specialisation is None:
             converter.count(function)
             converter.depth += 1
             if converter.depth > _MAX_CALL_DEPTH:
                 raise ResourceExhaustedError("calls of functions of dynamic sizes are nested too deep")
-            found = converter.specialisations[key] = self._build_specialisation(function, shapes, known)
+            specialisation = converter.specialisations[key] = self._build_specialisation(function, shapes, constants)
             converter.depth -= 1
-        return found
+        return specialisation
 
     def _build_specialisation(
         self, function: Function, shapes: Sequence[Shape], known: Sequence[Any]
@@ -344,13 +351,13 @@ def is_copied(ins: Instruction | None) -> bool:
     return ins.opcode == "iota" or ins.shape.size <= _MAX_COPIED_ELEMENTS
 
 
-def fits(found: Shape, stated: Shape) -> bool:
+def fits(actual: Shape, stated: Shape) -> bool:
     """Return True if a value has the stated type, which may be dynamic."""
-    if found.is_tuple or stated.is_tuple:
-        same = len(found.elements) == len(stated.elements) and found.is_tuple and stated.is_tuple
-        return same and all(map(fits, found.elements, stated.elements))
-    if found is TOKEN or stated is TOKEN or found.dtype is not stated.dtype:
-        return found is stated
-    return found.rank == stated.rank and all(
-        UNBOUNDED in (a, b) or a == b for a, b in zip(found.dims, stated.dims, strict=True)
+    if actual.is_tuple or stated.is_tuple:
+        same = len(actual.elements) == len(stated.elements) and actual.is_tuple and stated.is_tuple
+        return same and all(map(fits, actual.elements, stated.elements))
+    if actual is TOKEN or stated is TOKEN or actual.dtype is not stated.dtype:
+        return actual is stated
+    return actual.rank == stated.rank and all(
+        UNBOUNDED in (a, b) or a == b for a, b in zip(actual.dims, stated.dims, strict=True)
     )

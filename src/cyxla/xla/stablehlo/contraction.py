@@ -35,10 +35,10 @@ _SIDES = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
 
 def _precision(op: Operation) -> tuple[str, ...]:
     """Return the precisions of the operands, or an empty tuple if all are the default."""
-    given = op.attributes.get("precision_config", ())
-    if not isinstance(given, (list, tuple)):
+    precisions = op.attributes.get("precision_config", ())
+    if not isinstance(precisions, (list, tuple)):
         raise InvalidArgumentError(f"precision_config of {op.name} is to be a list")
-    words = tuple(word(w, "a precision").lower() for w in given)
+    words = tuple(word(w, "a precision").lower() for w in precisions)
     if not {"default", "high", "highest"}.issuperset(words):
         raise InvalidArgumentError(f"precision_config of {op.name} is of DEFAULT, HIGH and HIGHEST")
     return () if all(w == "default" for w in words) else words
@@ -64,8 +64,8 @@ def _algorithm(op: Operation) -> str | None:
         times = f"_x{counts[2]}" if isinstance(counts[2], int) and counts[2] > 1 else ""
         name = f"dot_{lhs}_{rhs}_{total}{times}"
     if name not in DOT_ALGORITHMS:
-        known = ", ".join(DOT_ALGORITHMS)
-        raise UnimplementedError(f"{op.name} knows no algorithm {name[:60]}", hint=f"use one of {known}")
+        names = ", ".join(DOT_ALGORITHMS)
+        raise UnimplementedError(f"{op.name} does not support the algorithm {name[:60]}", hint=f"use one of {names}")
     return name
 
 
@@ -118,42 +118,42 @@ def _ragged_dot(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("einsum", "unary_einsum")
 def _einsum(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2 if op.kind == "einsum" else 1)
-    given, arrow, wanted = keyword(op, "einsum_config").replace(" ", "").partition("->")
-    names = given.split(",")
-    if not arrow or len(names) != len(xs) or "." in given:
+    inputs_text, arrow, output = keyword(op, "einsum_config").replace(" ", "").partition("->")
+    names = inputs_text.split(",")
+    if not arrow or len(names) != len(xs) or "." in inputs_text:
         raise UnimplementedError(f"{op.name} of {keyword(op, 'einsum_config')[:60]!r}")
     for x, labels in zip(xs, names, strict=True):
         if x.shape.rank != len(labels) or len(set(labels)) != len(labels):
             raise UnimplementedError(f"{op.name} of {x.shape} with the labels {labels[:60]!r}")
     if len(xs) == 1:
-        return _traced(xs[0], names[0], wanted)
-    return _contracted(c, op, xs, names, wanted)
+        return _traced(xs[0], names[0], output)
+    return _contracted(c, op, xs, names, output)
 
 
-def _traced(x: XlaOp, labels: str, wanted: str) -> XlaOp:
+def _traced(x: XlaOp, labels: str, output: str) -> XlaOp:
     from cyxla.xla.lib.values import sum_of
 
-    left = [a for a in labels if a in wanted]
-    summed = sum_of(x, [i for i, a in enumerate(labels) if a not in wanted])
-    return xla.transpose(summed, [left.index(a) for a in wanted])
+    kept = [a for a in labels if a in output]
+    summed = sum_of(x, [i for i, a in enumerate(labels) if a not in output])
+    return xla.transpose(summed, [kept.index(a) for a in output])
 
 
-def _contracted(c: Context, op: Operation, xs: list[XlaOp], names: list[str], wanted: str) -> XlaOp:
+def _contracted(c: Context, op: Operation, xs: list[XlaOp], names: list[str], output: str) -> XlaOp:
     a, b = names
     xs = [
-        _traced(x, own, "".join(k for k in own if k in other + wanted))
-        for x, own, other in zip(xs, names, (b, a), strict=True)
+        _traced(x, labels, "".join(k for k in labels if k in other + output))
+        for x, labels, other in zip(xs, names, (b, a), strict=True)
     ]
-    a, b = ("".join(k for k in own if k in other + wanted) for own, other in ((a, b), (b, a)))
-    both = [k for k in a if k in b]
-    batch, summed = [k for k in both if k in wanted], [k for k in both if k not in wanted]
+    a, b = ("".join(k for k in labels if k in other + output) for labels, other in ((a, b), (b, a)))
+    common = [k for k in a if k in b]
+    batch, summed = [k for k in common if k in output], [k for k in common if k not in output]
     product = xla.dot_general(
         *xs, lhs_batch_dims=[a.index(k) for k in batch], rhs_batch_dims=[b.index(k) for k in batch],
         lhs_contracting_dims=[a.index(k) for k in summed], rhs_contracting_dims=[b.index(k) for k in summed],
         operand_precision=_precision(op), preferred_element_type=c.stated(op).dtype,
     )  # fmt: skip
-    order = [*batch, *(k for k in a if k not in both), *(k for k in b if k not in both)]
-    return xla.transpose(product, [order.index(k) for k in wanted])
+    order = [*batch, *(k for k in a if k not in common), *(k for k in b if k not in common)]
+    return xla.transpose(product, [order.index(k) for k in output])
 
 
 # Convolution
@@ -168,18 +168,18 @@ _RAW = (
 
 def _conv_dims(op: Operation) -> ConvDims:
     fields = dimension_numbers(op, "dimension_numbers")
-    found: list[Any] = []
+    dims: list[Any] = []
     for part, roles, raw in zip(("input", "kernel", "output"), _ROLES, _RAW, strict=True):
         if part in fields:
             labels = list(fields[part])
-            wanted = [*roles, *map(str, range(len(labels) - 2))]
-            if sorted(labels) != sorted(wanted):
-                raise InvalidArgumentError(f"dimension numbers {labels} of {op.name} are not {wanted} in some order")
-            places = [labels.index(w) for w in wanted]
-            found += [places[0], places[1], tuple(places[2:])]
+            expected = [*roles, *map(str, range(len(labels) - 2))]
+            if sorted(labels) != sorted(expected):
+                raise InvalidArgumentError(f"dimension numbers {labels} of {op.name} are not {expected} in some order")
+            positions = [labels.index(w) for w in expected]
+            dims += [positions[0], positions[1], tuple(positions[2:])]
         else:
-            found += [field_int(fields, raw[0]), field_int(fields, raw[1]), ints(fields.get(raw[2], ()))]
-    return ConvDims(*found)
+            dims += [field_int(fields, raw[0]), field_int(fields, raw[1]), ints(fields.get(raw[2], ()))]
+    return ConvDims(*dims)
 
 
 @handles("convolution", "dynamic_conv")
@@ -244,5 +244,5 @@ def _triangular_solve(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("batch_norm_training", "batch_norm_inference", "batch_norm_grad", least=3)
 def _batch_norm(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     attrs = {"epsilon": number(op, "epsilon"), "feature_index": integer(op, "feature_index")}
-    made = c.builder.add(op.kind.replace("_", "-"), xs, attrs)
-    return made if op.kind == "batch_norm_inference" else c.tuple_elements(made, 3)
+    result = c.builder.add(op.kind.replace("_", "-"), xs, attrs)
+    return result if op.kind == "batch_norm_inference" else c.tuple_elements(result, 3)

@@ -42,16 +42,16 @@ def _while(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         if len(region.arguments) != len(xs):
             raise InvalidArgumentError(f"{op.name}: a region takes {len(region.arguments)} values, not {len(xs)}")
         inside = c.on_tuple(name, [*region.arguments, *captured], shapes)
-        made = inside.run(region)
+        results = inside.run(region)
         if carry:
-            made += [inside.value(v) for v in captured]
-        elif len(made) != 1:
-            raise InvalidArgumentError(f"{op.name}: its condition returns {len(made)} values")
-        return inside.builder.finish(inside.tuple_or_single(made))
+            results += [inside.value(v) for v in captured]
+        elif len(results) != 1:
+            raise InvalidArgumentError(f"{op.name}: its condition returns {len(results)} values")
+        return inside.builder.finish(inside.tuple_or_single(results))
 
     called = [region(body, "body", True), region(condition, "condition", False)]
-    made = c.builder.call("while", [c.tuple_or_single(state)], called)
-    return c.tuple_elements(made, len(xs)) if len(state) != 1 else [made]
+    result = c.builder.call("while", [c.tuple_or_single(state)], called)
+    return c.tuple_elements(result, len(xs)) if len(state) != 1 else [result]
 
 
 @handles("if", "case")
@@ -63,11 +63,11 @@ def _branches(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     operands, called = [], []
     for region in op.regions:
         captured = c.captures([region])
-        given = [c.value(v) for v in captured]
-        inside = c.on_tuple("branch", captured, [x.shape for x in given])
-        made = inside.run(region)
-        called.append(inside.builder.finish(inside.tuple_or_single(made)))
-        operands.append(c.tuple_or_single(given))
+        operand_values = [c.value(v) for v in captured]
+        inside = c.on_tuple("branch", captured, [x.shape for x in operand_values])
+        results = inside.run(region)
+        called.append(inside.builder.finish(inside.tuple_or_single(results)))
+        operands.append(c.tuple_or_single(operand_values))
     made_op = c.builder.call("conditional", [xs[0], *operands], called)
     return [made_op] if len(op.results) == 1 else c.tuple_elements(made_op, len(op.results))
 
@@ -101,9 +101,9 @@ def _call_target(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Res
     layouts = op.attributes.get("operand_layouts")
     constraints = None
     if isinstance(layouts, list):
-        dropped = ints(op.attributes.get("indices_of_shape_operands", ()))
+        removed = ints(op.attributes.get("indices_of_shape_operands", ()))
         constraints = tuple(
-            _with_layouts(op, [x.shape for x in xs], [v for k, v in enumerate(layouts) if k not in dropped])
+            _with_layouts(op, [x.shape for x in xs], [v for k, v in enumerate(layouts) if k not in removed])
         )
     attrs: dict[str, Any] = {
         "custom_call_target": target, "custom_call_has_side_effect": flag(op, "has_side_effect"),
@@ -123,24 +123,24 @@ def _call_target(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Res
 def _split_shape_operands(c: Context, op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[Shape]]:
     """Return operands and result types of a custom call; operands that are sizes of results are removed."""
     results = [v.type for v in op.results]
-    given = op.attributes.get("indices_of_shape_operands")
-    if given is not None:
-        places = ints(given, "indices_of_shape_operands")
-        if len(places) != len(results) or any(not 0 <= p < len(xs) for p in places):
-            raise InvalidArgumentError(f"{op.name}: {list(places)} do not say the sizes of {len(results)} results")
-        sizes = [c.constant_ints(xs[p], f"a result of {op.name}") for p in places]
+    indices = op.attributes.get("indices_of_shape_operands")
+    if indices is not None:
+        positions = ints(indices, "indices_of_shape_operands")
+        if len(positions) != len(results) or any(not 0 <= p < len(xs) for p in positions):
+            raise InvalidArgumentError(f"{op.name}: {list(positions)} do not say the sizes of {len(results)} results")
+        sizes = [c.constant_ints(xs[p], f"a result of {op.name}") for p in positions]
         results = [r if not r.is_dynamic else r.with_dims(s) for r, s in zip(results, sizes, strict=True)]
-        xs = [x for k, x in enumerate(xs) if k not in places]
+        xs = [x for k, x in enumerate(xs) if k not in positions]
     if any(UNBOUNDED in r.dims for r in results):
         raise UnimplementedError(f"{op.name} with a result of open sizes")
     return xs, results
 
 
 def _callee(c: Context, name: Any) -> Computation:
-    found = c.converter.computations.get(str(name)) if isinstance(name, Symbol) else None
-    if found is None:
-        raise UnimplementedError(f"a custom call of {str(name)[:60]}, which is no function of known sizes")
-    return found
+    computation = c.converter.computations.get(str(name)) if isinstance(name, Symbol) else None
+    if computation is None:
+        raise UnimplementedError(f"a custom call of {str(name)[:60]}, which is not a function with known sizes")
+    return computation
 
 
 class _Versions(dict[int, str]):
@@ -178,19 +178,19 @@ def _with_layouts(op: Operation, shapes: list[Shape], layouts: list[Any]) -> lis
             found.append(shape)
             continue
         if sorted(order) != list(range(shape.rank)):
-            raise InvalidArgumentError(f"{op.name}: {list(order)} is no layout of {shape}")
+            raise InvalidArgumentError(f"{op.name}: {list(order)} is not a layout of {shape}")
         found.append(shape.with_layout(Layout(order)))
     return [Shape.tuple(found)] if len(shapes) == 1 and shapes[0].is_tuple else found
 
 
 def _aliases(op: Operation) -> tuple[Alias, ...]:
-    found = []
+    aliases = []
     for record in op.attributes.get("output_operand_aliases", ()):
         if not isinstance(record, Record):
             raise InvalidArgumentError(f"{op.name}: an alias is to be an output_operand_alias")
         parts = [ints(record.fields.get(k, ()), k) for k in ("output_tuple_indices", "operand_tuple_indices")]
-        found.append(Alias(parts[0], field_int(record.fields, "operand_index"), parts[1]))
-    return tuple(found)
+        aliases.append(Alias(parts[0], field_int(record.fields, "operand_index"), parts[1]))
+    return tuple(aliases)
 
 
 def _identity(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
@@ -212,11 +212,11 @@ def _approximate_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         raise UnimplementedError("ApproxTopK without a comparator or options")
     axis = field_int(config, "reduction_dim", -1) % max(xs[0].shape.rank, 1)
     if not results or not results[0].is_array or results[0].rank <= axis:
-        raise InvalidArgumentError(f"ApproxTopK gives arrays with a dimension {axis}")
+        raise InvalidArgumentError(f"ApproxTopK returns arrays with a dimension {axis}")
     attrs = {"dimensions": (axis,), "is_stable": True}
-    found = c.tuple_elements(c.builder.call("sort", xs[:n], [_callee(c, names[0])], attrs), n)
+    elements = c.tuple_elements(c.builder.call("sort", xs[:n], [_callee(c, names[0])], attrs), n)
     size = results[0].dims[axis]
-    return [xla.slice_in_dim(x, 0, size, 1, axis) for x in found]
+    return [xla.slice_in_dim(x, 0, size, 1, axis) for x in elements]
 
 
 def _top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
@@ -288,8 +288,8 @@ _TARGETS: dict[str, Handler] = {
 def _barrier(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if not xs:
         return []
-    made = xla.opt_barrier(c.tuple_or_single(xs))
-    return [made] if len(xs) == 1 else c.tuple_elements(made, len(xs))
+    result = xla.opt_barrier(c.tuple_or_single(xs))
+    return [result] if len(xs) == 1 else c.tuple_elements(result, len(xs))
 
 
 @handles("after_all", "create_token")
@@ -301,9 +301,9 @@ def _after_all(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 def _infeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     data = [v.type for v in op.results[:-1]]
     shape = Shape.tuple(data)
-    made = xla.infeed(xs[-1], shape, keyword(op, "infeed_config", ""))
-    both = c.tuple_elements(made, 2)
-    return [*c.tuple_elements(both[0], len(data)), both[1]]
+    result = xla.infeed(xs[-1], shape, keyword(op, "infeed_config", ""))
+    elements = c.tuple_elements(result, 2)
+    return [*c.tuple_elements(elements[0], len(data)), elements[1]]
 
 
 @handles("outfeed", least=1)
@@ -324,8 +324,8 @@ def _recv(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     host = flag(op, "is_host_transfer")
     data = [v.type for v in op.results[:-1]]
     shape = data[0] if len(data) == 1 else Shape.tuple(data)
-    both = c.tuple_elements(xla.recv_done(xla.recv(xs[-1], shape, channel_of(op), host), channel_of(op), host), 2)
-    return [*([both[0]] if len(data) == 1 else c.tuple_elements(both[0], len(data))), both[1]]
+    elements = c.tuple_elements(xla.recv_done(xla.recv(xs[-1], shape, channel_of(op), host), channel_of(op), host), 2)
+    return [*([elements[0]] if len(data) == 1 else c.tuple_elements(elements[0], len(data))), elements[1]]
 
 
 @handles("trace")

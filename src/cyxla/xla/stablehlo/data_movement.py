@@ -34,15 +34,15 @@ def _broadcast_in_dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     stated, places = c.stated(op), int_list(op, "broadcast_dimensions")
     dims = stated.dims
     if UNBOUNDED in dims:
-        raise UnimplementedError(f"{op.name} to sizes that nothing states")
+        raise UnimplementedError(f"{op.name} with unknown result sizes")
     return broadcast(xs[0], dims, places)
 
 
-def broadcast(x: XlaOp, dims: Sequence[int], places: Sequence[int]) -> XlaOp:
+def broadcast(x: XlaOp, dims: Sequence[int], result_dims: Sequence[int]) -> XlaOp:
     """Broadcast an array; scalars and sizes of 1 are repeated along missing dimensions."""
-    if x.shape.dims == tuple(dims) and list(places) == list(range(len(dims))):
+    if x.shape.dims == tuple(dims) and list(result_dims) == list(range(len(dims))):
         return x
-    return xla.broadcast_in_dim(x, dims, places)
+    return xla.broadcast_in_dim(x, dims, result_dims)
 
 
 @handles("dynamic_broadcast_in_dim")
@@ -56,7 +56,7 @@ def _reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
     stated = c.stated(op)
     if UNBOUNDED in stated.dims:
-        raise UnimplementedError(f"{op.name} to sizes that nothing states")
+        raise UnimplementedError(f"{op.name} with unknown result sizes")
     return c.builder.add("reshape", xs, shape=stated)
 
 
@@ -111,12 +111,12 @@ def _slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 def _real_dynamic_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 4)
     stated = c.stated(op)
-    known = [c.constant_value(x) for x in xs[1:]]
-    if all(k is not None for k in known):
+    bounds = [c.constant_value(x) for x in xs[1:]]
+    if all(k is not None for k in bounds):
         starts, limits, strides = (c.constant_ints(x, op.name) for x in xs[1:])
         return xla.slice_(xs[0], starts, limits, strides)
     sizes = stated.dims if not stated.is_dynamic else _slice_sizes(c, xs[1], xs[2])
-    if sizes is None or known[2] is None or any(s != 1 for s in known[2].ravel()):
+    if sizes is None or bounds[2] is None or any(s != 1 for s in bounds[2].ravel()):
         raise UnimplementedError(f"the sizes of {op.name} depend on the arguments of the program")
     return xla.dynamic_slice(xs[0], _scalars(xs[1], stated.rank), sizes)
 
@@ -127,8 +127,8 @@ def _slice_sizes(c: Context, start: XlaOp, limit: XlaOp) -> tuple[int, ...] | No
     if end is None or end.opcode != "add" or start.instruction not in end.operands or not start.shape.dtype.is_integer:
         return None
     added = end.operands[1 if end.operands[0] is start.instruction else 0]
-    found = c.constant_value(XlaOp(limit.builder, added))
-    return None if found is None else tuple(found.ravel().tolist())
+    sizes = c.constant_value(XlaOp(limit.builder, added))
+    return None if sizes is None else tuple(sizes.ravel().tolist())
 
 
 def _scalars(x: XlaOp, count: int) -> list[XlaOp]:
@@ -208,12 +208,12 @@ def _torch_index_select(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     dim, batch = dim + x.rank * (dim < 0), batch + indices.rank * (batch < 0)
     if not 0 <= batch <= min(indices.rank, dim) or dim >= x.rank:
         raise ShapeError(f"{op.name} of {x} along dimension {dim} with {batch} batch dimensions")
-    taken = indices.rank - batch
-    shared = tuple(range(batch))
-    offsets = [*range(batch, dim), *range(dim + taken, x.rank - 1 + taken)]
+    num_index_dims = indices.rank - batch
+    batch_dims = tuple(range(batch))
+    offsets = [*range(batch, dim), *range(dim + num_index_dims, x.rank - 1 + num_index_dims)]
     return xla.gather(
         xs[0], xs[1], offset_dims=offsets, collapsed_slice_dims=(dim,), start_index_map=(dim,),
-        operand_batching_dims=shared, start_indices_batching_dims=shared, index_vector_dim=indices.rank,
+        operand_batching_dims=batch_dims, start_indices_batching_dims=batch_dims, index_vector_dim=indices.rank,
         slice_sizes=[1 if d == dim or d < batch else n for d, n in enumerate(x.dims)],
     )  # fmt: skip
 
@@ -246,8 +246,8 @@ def _set_dimension_size(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
     dimension, stated = integer(op, "dimension"), c.stated(op)
     if 0 <= dimension < stated.rank and not stated.dynamic[dimension]:
-        known = c.constant_value(xs[1])
-        if known is not None and int(known) == xs[0].shape.dims[dimension]:
+        size = c.constant_value(xs[1])
+        if size is not None and int(size) == xs[0].shape.dims[dimension]:
             return xs[0]
     return xla.set_dimension_size(xs[0], xs[1], dimension)
 
@@ -258,5 +258,5 @@ def _dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
     (dimension,) = c.constant_ints(xs[1], f"the dimension of {op.name}")
     if not 0 <= dimension < xs[0].shape.rank or xs[0].shape.dynamic[dimension]:
-        raise UnimplementedError(f"{op.name} of a size that is not known")
+        raise UnimplementedError(f"{op.name} with an unknown size")
     return xla.constant(c.builder, xs[0].shape.dims[dimension], ElementType.S64)

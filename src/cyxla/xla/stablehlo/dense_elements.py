@@ -66,7 +66,7 @@ def elements_of(content: str, shape: Shape) -> Array:
 
 def _bytes_of(text: str) -> bytes:
     if text[:2].lower() != "0x":
-        raise DenseError("strings are no elements of arrays")
+        raise DenseError("strings cannot be elements of arrays")
     try:
         return bytes.fromhex(text[2:])
     except ValueError:
@@ -92,13 +92,13 @@ def from_bytes(data: bytes, shape: Shape) -> Array:
 def _check_brackets(text: str, shape: Shape) -> None:
     marks = _PAIR.sub("x", text) if shape.dtype.is_complex else text
     marks = marks.translate(_MARKS)
-    wanted = ""
+    expected = ""
     for n in reversed(shape.dims):
-        if n * (len(wanted) + 1) > len(marks):  # longer than the text, and maybe than memory
-            wanted = ""
+        if n * (len(expected) + 1) > len(marks):  # longer than the text, and maybe than memory
+            expected = ""
             break
-        wanted = "[" + ",".join([wanted] * n) + "]"
-    if marks != wanted:
+        expected = "[" + ",".join([expected] * n) + "]"
+    if marks != expected:
         raise DenseError(f"the brackets do not fit {shape}")
 
 
@@ -106,10 +106,10 @@ def _numbers(flat: str, dtype: ElementType) -> Array:
     """Return the numbers between commas; the parts of a complex number follow each other."""
     if dtype.is_complex:
         parts = _numbers(flat, dtype.real_part)
-        found: Array = parts.view(dtype.numpy_dtype) if parts.size % 2 == 0 else np.zeros(0)
-        if not found.size:
+        values: Array = parts.view(dtype.numpy_dtype) if parts.size % 2 == 0 else np.zeros(0)
+        if not values.size:
             raise DenseError("a complex number is two in parentheses")
-        return found
+        return values
     if dtype.is_float and _FLOATS.fullmatch(flat):
         with np.errstate(over="ignore"):
             return np.fromstring(flat, np.float64, sep=",").astype(dtype.numpy_dtype)
@@ -121,30 +121,30 @@ def _numbers(flat: str, dtype: ElementType) -> Array:
             return np.array([_WORDS[w] if w in _WORDS else _bit(w) for w in words], np.bool_)
         return _floats(words, dtype) if dtype.is_float else _integers(words, dtype)
     except (ValueError, OverflowError) as e:
-        raise e if isinstance(e, DenseError) else DenseError(f"an element that is no {dtype}: {e}") from None
+        raise e if isinstance(e, DenseError) else DenseError(f"an element is not of type {dtype}: {e}") from None
 
 
 def _bit(word: str) -> int:
     value = int(word, 0)
     if value not in (0, 1, -1):
-        raise DenseError(f"{word} is no boolean")
+        raise DenseError(f"{word} is not a boolean")
     return abs(value)
 
 
 def _floats(words: list[str], dtype: ElementType) -> Array:
     kind = dtype.numpy_dtype
     assert kind is not None  # a float
-    found = np.empty(len(words), kind)
-    bits = found.view(f"u{kind.itemsize}")
+    values = np.empty(len(words), kind)
+    bits = values.view(f"u{kind.itemsize}")
     with np.errstate(over="ignore"):
         for i, w in enumerate(words):
             if _HEX.match(w):
                 bits[i] = int(w, 16)
             elif _NUMBER.fullmatch(w):
-                found[i] = float(w)
+                values[i] = float(w)
             else:
-                raise DenseError(f"{w[:40]!r} is no number")
-    return found
+                raise DenseError(f"{w[:40]!r} is not a number")
+    return values
 
 
 def _integers(words: list[str], dtype: ElementType) -> Array:

@@ -72,20 +72,20 @@ def _ternary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("convert")
 def _convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
-    wanted = c.stated(op).dtype
-    return xs[0] if xs[0].shape.dtype is wanted else xla.convert(xs[0], wanted)
+    target = c.stated(op).dtype
+    return xs[0] if xs[0].shape.dtype is target else xla.convert(xs[0], target)
 
 
 @handles("bitcast_convert")
 def _bitcast_convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     """Lower bitcast_convert; a pred is a byte in HLO and one bit in StableHLO, so it is converted from or to u1."""
     arity(op, xs, 1)
-    x, wanted = xs[0], c.stated(op).dtype
-    if (x.shape.dtype is ElementType.PRED) is (wanted is ElementType.PRED):
-        return xla.bitcast_convert(x, wanted)
-    if wanted is not ElementType.PRED:
-        return xla.bitcast_convert(xla.convert(x, ElementType.U1), wanted)
-    return xla.convert(xla.bitcast_convert(x, ElementType.U1), wanted)
+    x, target = xs[0], c.stated(op).dtype
+    if (x.shape.dtype is ElementType.PRED) is (target is ElementType.PRED):
+        return xla.bitcast_convert(x, target)
+    if target is not ElementType.PRED:
+        return xla.bitcast_convert(xla.convert(x, ElementType.U1), target)
+    return xla.convert(xla.bitcast_convert(x, ElementType.U1), target)
 
 
 @handles("stochastic_convert")
@@ -113,8 +113,8 @@ def _constant(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     shape, literal = getattr(value, "shape", None), getattr(value, "literal", None)
     if shape is None or literal is None:
         raise InvalidArgumentError(f"{op.name} needs an array")
-    made = xla.constant(c.builder, literal)
-    return made if literal.shape is shape else xla.broadcast(made, shape.dims)
+    constant = xla.constant(c.builder, literal)
+    return constant if literal.shape is shape else xla.broadcast(constant, shape.dims)
 
 
 @handles("iota")

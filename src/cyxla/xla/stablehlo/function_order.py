@@ -85,9 +85,9 @@ class Functions:
             raise self._lexer.error(f"a second function called @{name[:60]}", op.at)
         function = Function(name, op, type_)
         if op.regions:
-            given = [a.type for a in op.regions[0].arguments]
-            if tuple(given) != type_.inputs:
-                raise self._lexer.error(f"the body of @{name[:60]} does not take what its type says", op.at)
+            parameters = [a.type for a in op.regions[0].arguments]
+            if tuple(parameters) != type_.inputs:
+                raise self._lexer.error(f"the parameters of the body of @{name[:60]} do not match its type", op.at)
         for inner in _walk(op):
             function.size += 1
             function.calls += (s for key in _CALLS for s in _symbols(inner.attributes.get(key)))
@@ -109,10 +109,10 @@ class Functions:
         InvalidArgumentError
             There is no such function.
         """
-        found = self._all.get(name)
-        if found is None:
+        function = self._all.get(name)
+        if function is None:
             raise InvalidArgumentError(f"there is no function @{name[:60]}")
-        return found
+        return function
 
     def entry(self) -> Function:
         """Return ``@main``, or the only public function."""

@@ -32,7 +32,9 @@ def split_operands(op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[Xl
     """Return arrays, and the same number of initial values."""
     n = len(xs) // 2
     if not n or len(xs) != 2 * n:
-        raise InvalidArgumentError(f"{op.name} has {len(xs)} operands, which are no arrays and initial values")
+        raise InvalidArgumentError(
+            f"{op.name} has {len(xs)} operands, which cannot be divided into arrays and initial values"
+        )
     return xs[:n], xs[n:]
 
 
@@ -40,8 +42,8 @@ def _combiner(c: Context, op: Operation, xs: Sequence[XlaOp], inits: Sequence[Xl
     """Return the computation that combines two elements."""
     name = str(op.attributes["applies"]) if "applies" in op.attributes else ""
     if not name:
-        given = [Shape.array(a.type.dtype) for a in only_region(op).arguments]
-        return c.embed(only_region(op), given if len(given) == 2 * len(xs) else scalars([*inits, *xs]), op.kind)
+        shapes = [Shape.array(a.type.dtype) for a in only_region(op).arguments]
+        return c.embed(only_region(op), shapes if len(shapes) == 2 * len(xs) else scalars([*inits, *xs]), op.kind)
     opcode = BINARY.get(name.partition(".")[2])
     if opcode is None or len(xs) != 1:
         raise UnimplementedError(f"{op.name} applies {name[:60]}")
@@ -52,8 +54,8 @@ def _combiner(c: Context, op: Operation, xs: Sequence[XlaOp], inits: Sequence[Xl
 def _reduce(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arrays, inits = split_operands(op, xs)
     combiner = _combiner(c, op, arrays, inits)
-    made = c.builder.call("reduce", xs, [combiner], {"dimensions": int_list(op, "dimensions")})
-    return c.tuple_elements(made, len(arrays))
+    result = c.builder.call("reduce", xs, [combiner], {"dimensions": int_list(op, "dimensions")})
+    return c.tuple_elements(result, len(arrays))
 
 
 def window_of(op: Operation, rank: int) -> Window:
@@ -114,7 +116,9 @@ _SCATTER = (
 def _scatter(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     n = len(xs) // 2
     if not n or len(xs) != 2 * n + 1:
-        raise InvalidArgumentError(f"{op.name} has {len(xs)} operands, which are no arrays, indices and updates")
+        raise InvalidArgumentError(
+            f"{op.name} has {len(xs)} operands, which cannot be divided into arrays, indices and updates"
+        )
     name = "scatter_dimension_numbers"
     fields = dimension_numbers(op, name)
     called = c.embed(only_region(op), scalars([*xs[:n], *xs[:n]]), "scatter")

@@ -55,12 +55,12 @@ class Lexer:
 
     def next(self) -> str:
         """Move past a token, and return it."""
-        found = self.token
+        token = self.token
         m = _TOKEN.match(self.text, self.end)
         assert m is not None
         self.start, self.end = m.span(1)
         self.token = m.group(1)
-        return found
+        return token
 
     def peek(self) -> str:
         """Return the token after the next one."""
@@ -76,7 +76,7 @@ class Lexer:
         """Return line and column, both from 1."""
         return self.text.count("\n", 0, position) + 1, position - self.text.rfind("\n", 0, position)
 
-    def seen(self) -> str:
+    def next_token(self) -> str:
         """Return the next token, for messages."""
         return repr(self.token[:40]) if self.token else "the end"
 
@@ -87,29 +87,29 @@ class Lexer:
         self.next()
         return True
 
-    def expect(self, mark: str, where: str) -> None:
+    def expect(self, mark: str, context: str) -> None:
         """Move past a mark, or raise if it is not next."""
         if self.token != mark:
-            raise self.error(f"expected {mark!r} {where}, found {self.seen()}")
+            raise self.error(f"expected {mark!r} {context}, found {self.next_token()}")
         self.next()
 
-    def wanted(self, first: str, what: str) -> str:
+    def wanted(self, first: str, description: str) -> str:
         """Move past a token that begins with one of some characters, and return it."""
         if self.token[:1] not in first or not self.token:
-            raise self.error(f"expected {what}, found {self.seen()}")
+            raise self.error(f"expected {description}, found {self.next_token()}")
         return self.next()
 
-    def word(self, what: str) -> str:
+    def word(self, description: str) -> str:
         """Move past a bare word, and return it."""
         if not (self.token[:1].isalpha() or self.token[:1] == "_"):
-            raise self.error(f"expected {what}, found {self.seen()}")
+            raise self.error(f"expected {description}, found {self.next_token()}")
         return self.next()
 
-    def integer(self, what: str) -> int:
+    def integer(self, description: str) -> int:
         """Read a decimal integer of 64 bits."""
         token = self.token
         if not token.lstrip("-").isdecimal():
-            raise self.error(f"expected {what}, found {self.seen()}")
+            raise self.error(f"expected {description}, found {self.next_token()}")
         if len(token) > 20 or not -(1 << 63) <= int(token) < 1 << 64:
             raise self.error(f"{token[:40]} is out of the range of 64 bits")
         self.next()
@@ -125,7 +125,7 @@ class Lexer:
         """Leave a level of nesting."""
         self.depth -= 1
 
-    def balanced(self, what: str) -> str:
+    def balanced(self, description: str) -> str:
         """Move past balanced brackets, and return their text."""
         begin, open_ = self.start, []
         for m in _BRACKETS.finditer(self.text, begin):
@@ -134,11 +134,11 @@ class Lexer:
                 open_.append(mark)
             elif mark in ")>]}":
                 if not open_ or open_.pop() != _OPENING[mark]:
-                    raise self.error(f"brackets of {what} do not match", m.start())
+                    raise self.error(f"brackets of {description} do not match", m.start())
                 if not open_:
                     self.jump(m.end())
                     return self.text[begin : m.end()]
-        raise self.error(f"brackets of {what} do not close", begin)
+        raise self.error(f"brackets of {description} do not close", begin)
 
 
 _ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)

@@ -135,26 +135,26 @@ class Parser:
 
     def _result_names(self) -> list[tuple[int, str, int]]:
         lexer = self.lexer
-        found = []
+        names = []
         while True:
             at, name = lexer.start, lexer.wanted("%", "a result")
             if "#" in name:
-                raise lexer.error("a result takes no number", at)
+                raise lexer.error("a result must not have a number", at)
             count = lexer.integer("a number of results") if lexer.accept(":") else 1
-            found.append((at, name, count))
+            names.append((at, name, count))
             if not lexer.accept(","):
                 break
         lexer.expect("=", "after the names of results")
-        return found
+        return names
 
     def _bind(self, op: Operation, names: list[tuple[int, str, int]]) -> None:
-        wanted = sum(count for _, _, count in names)
-        if names and wanted != len(op.results):
-            raise self.lexer.error(f"{op.name} has {len(op.results)} results, but {wanted} names", names[0][0])
+        num_names = sum(count for _, _, count in names)
+        if names and num_names != len(op.results):
+            raise self.lexer.error(f"{op.name} has {len(op.results)} results, but {num_names} names", names[0][0])
         position = 0
         for at, name, count in names:
             if count < 1:
-                raise self.lexer.error(f"{name[:40]} stands for no result", at)
+                raise self.lexer.error(f"{name[:40]} is not the name of a result", at)
             self._define(name, op.results[position : position + count], at)
             position += count
 
@@ -196,13 +196,13 @@ class Parser:
 
     def region(self, arguments: list[Argument], *, isolated: bool = False) -> Region:
         """Read ``{...}``; arguments that a pretty form has named already come first."""
-        lexer, found = self.lexer, Region()
+        lexer, region = self.lexer, Region()
         lexer.enter()
         lexer.expect("{", "before a region")
-        self._scopes.append(_Scope(found, isolated))
-        self._arguments(found, arguments)
+        self._scopes.append(_Scope(region, isolated))
+        self._arguments(region, arguments)
         if lexer.token[:1] == "^":
-            self._block_head(found)
+            self._block_head(region)
         while lexer.token != "}":
             if lexer.token[:1] == "^":
                 raise unsupported(lexer, "a region of several blocks", lexer.start)
@@ -211,13 +211,13 @@ class Parser:
             if lexer.token[:1] in "#!" and lexer.peek() == "=":
                 self._alias()
                 continue
-            found.operations.append(self.operation())
-            if found.operations[-1].name in _TERMINATORS and lexer.token[:1] not in "}^":
-                raise lexer.error(f"expected '}}' after {found.operations[-1].name}, found {lexer.seen()}")
+            region.operations.append(self.operation())
+            if region.operations[-1].name in _TERMINATORS and lexer.token[:1] not in "}^":
+                raise lexer.error(f"expected '}}' after {region.operations[-1].name}, found {lexer.next_token()}")
         self._scopes.pop()
         lexer.next()
         lexer.leave()
-        return found
+        return region
 
     def _arguments(self, region: Region, arguments: list[Argument]) -> None:
         for at, name, value in arguments:

@@ -81,23 +81,23 @@ def _items(parser: Parser, op: Operation) -> None:
         elif not _item(parser, op, words):
             break
     if open_:
-        raise lexer.error(f"expected ')' of {op.name}, found {lexer.seen()}")
+        raise lexer.error(f"expected ')' of {op.name}, found {lexer.next_token()}")
 
 
 def _item(parser: Parser, op: Operation, words: list[str]) -> bool:
     """Read an operand, an attribute or a word; return False if none is next."""
     lexer = parser.lexer
     first = lexer.token[:1]
-    named = first.isalpha() or first == "_"
+    is_named = first.isalpha() or first == "_"
     if first == "%":
         op.operands.append(parser.use())
     elif first == "@":
         key = "call_target_name" if op.kind == "custom_call" else "callee"
         op.attributes[key] = Symbol(symbol(lexer.next()))
-    elif named and lexer.peek() == "=":
+    elif is_named and lexer.peek() == "=":
         _key_value(parser, op)
-    elif words and (named or first == '"'):
-        op.attributes[words.pop(0)] = Keyword(lexer.next()) if named else unquote(lexer.next())
+    elif words and (is_named or first == '"'):
+        op.attributes[words.pop(0)] = Keyword(lexer.next()) if is_named else unquote(lexer.next())
     else:
         return False
     return True
@@ -107,7 +107,7 @@ def _dictionary(parser: Parser, op: Operation) -> None:
     at = parser.lexer.start
     for key, value in parser.attributes.dictionary().items():
         if key in op.attributes:
-            raise parser.lexer.error(f"attribute {key[:40]!r} of {op.name} stands twice", at)
+            raise parser.lexer.error(f"attribute {key[:40]!r} of {op.name} appears twice", at)
         op.attributes[key] = value
 
 
@@ -116,11 +116,11 @@ def _key_value(parser: Parser, op: Operation) -> None:
     key = lexer.next()
     lexer.expect("=", f"after {key[:40]}")
     if key in op.attributes:
-        raise lexer.error(f"{key[:40]!r} of {op.name} stands twice", at)
+        raise lexer.error(f"{key[:40]!r} of {op.name} appears twice", at)
     if key in _BATCH:
-        left = parser.attributes.list()
+        keys = parser.attributes.list()
         lexer.expect("x", f"between the two lists of {key}")
-        op.attributes[f"lhs_{_BATCH[key]}"], op.attributes[f"rhs_{_BATCH[key]}"] = left, parser.attributes.list()
+        op.attributes[f"lhs_{_BATCH[key]}"], op.attributes[f"rhs_{_BATCH[key]}"] = keys, parser.attributes.list()
     elif key == "dim_numbers":
         op.attributes["dimension_numbers"] = parser.attributes.conv_dims()
     elif key == "window" and lexer.token == "{":
@@ -135,13 +135,13 @@ def _words(parser: Parser) -> list[Any]:
     """Read a list of words, such as ``[DEFAULT, HIGHEST]``."""
     lexer = parser.lexer
     lexer.expect("[", "before a list")
-    found = []
+    words = []
     while lexer.token != "]":
-        found.append(parser.attributes.value())
+        words.append(parser.attributes.value())
         if not lexer.accept(","):
             break
     lexer.expect("]", "after a list")
-    return found
+    return words
 
 
 _WINDOW = {
@@ -152,11 +152,11 @@ _WINDOW = {
 
 def _window(parser: Parser) -> dict[str, Any]:
     at = parser.lexer.start
-    found = parser.attributes.dictionary()
-    unknown = [k for k in found if k not in _WINDOW]
+    window = parser.attributes.dictionary()
+    unknown = [k for k in window if k not in _WINDOW]
     if unknown:
         raise parser.lexer.error(f"a window has no {unknown[0][:40]!r}", at)
-    return {_WINDOW[k]: v for k, v in found.items()}
+    return {_WINDOW[k]: v for k, v in window.items()}
 
 
 # Types
@@ -165,8 +165,8 @@ def _window(parser: Parser) -> dict[str, Any]:
 def signature(parser: Parser) -> tuple[list[Shape], list[Shape] | None]:
     """Read types after a colon: of operands, and of results if there is an arrow."""
     lexer, types = parser.lexer, parser.types
-    given = types.type_list() if lexer.token == "(" else types.types()
-    return given, types.results() if lexer.accept("->") else None
+    operand_types = types.type_list() if lexer.token == "(" else types.types()
+    return operand_types, types.results() if lexer.accept("->") else None
 
 
 _ALL = ("optimization_barrier", "while")
@@ -176,22 +176,22 @@ def _signature(parser: Parser, op: Operation) -> list[Shape]:
     lexer, at = parser.lexer, parser.lexer.start
     if op.kind == "return" or op.name == "return":
         if lexer.accept(":"):
-            given, _ = signature(parser)
-            parser.check_types(op, given, at)
+            operand_types, _ = signature(parser)
+            parser.check_types(op, operand_types, at)
         return []
     lexer.expect(":", f"before the types of {op.name}")
-    given, results = signature(parser)
+    operand_types, results = signature(parser)
     if results is not None:
-        parser.check_types(op, given, at)
+        parser.check_types(op, operand_types, at)
         return results
     if op.kind in _ALL:
-        parser.check_types(op, given, at)
-        return given
-    if op.kind in ("send", "outfeed", "trace") and not given:
+        parser.check_types(op, operand_types, at)
+        return operand_types
+    if op.kind in ("send", "outfeed", "trace") and not operand_types:
         return []
-    if not given:
+    if not operand_types:
         return []
-    return given[-1:]
+    return operand_types[-1:]
 
 
 # Operations with pretty forms of their own
@@ -313,10 +313,10 @@ def _scan(parser: Parser, op: Operation) -> list[Shape]:
     """Read ``(arrays) inits (carries) dimension = 0 attributes {..} {region} : (types) -> (types)``."""
     lexer = parser.lexer
     counts: list[int] = []
-    for where in ("after scan", "after inits"):
+    for context in ("after scan", "after inits"):
         if counts:
             lexer.expect("inits", "after the arrays of scan")
-        lexer.expect("(", where)
+        lexer.expect("(", context)
         first = len(op.operands)
         while lexer.token != ")":
             op.operands.append(parser.use())

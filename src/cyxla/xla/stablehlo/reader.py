@@ -117,8 +117,8 @@ def _build_function(
     """Build the computation of a function; the attributes are those of its arguments."""
     context, body = Context(converter, function.name), function.body
     for k, (argument, shape) in enumerate(zip(body.arguments, shapes, strict=True)):
-        given = attributes[k] if k < len(attributes) else None
-        context.builder.describe((), extras_of(given) if isinstance(given, dict) else {})
+        argument_attributes = attributes[k] if k < len(attributes) else None
+        context.builder.describe((), extras_of(argument_attributes) if isinstance(argument_attributes, dict) else {})
         context.values[argument] = context.parameter(k, shape)
     context.builder.describe((), {})
     results = context.run(body)
@@ -130,17 +130,17 @@ def _build_function(
 def _check_results(function: Function, shapes: list[Shape]) -> None:
     stated = function.type.results
     if len(stated) != len(shapes) or not all(map(fits, shapes, stated)):
-        spelled = [", ".join(map(str, s)) for s in (shapes, stated)]
-        raise InvalidArgumentError(f"@{function.name[:60]} returns ({spelled[0]}), but its type is ({spelled[1]})")
+        texts = [", ".join(map(str, s)) for s in (shapes, stated)]
+        raise InvalidArgumentError(f"@{function.name[:60]} returns ({texts[0]}), but its type is ({texts[1]})")
 
 
 def _argument_shapes(entry: Function, arguments: Sequence[Shape] | None) -> Sequence[Shape]:
     """Return the shapes of the entry's arguments, all of them static."""
     stated = entry.type.inputs
-    given = stated if arguments is None else arguments
-    if len(given) != len(stated):
-        raise InvalidArgumentError(f"@{entry.name[:60]} takes {len(stated)} arguments, not {len(given)}")
-    for k, (shape, type_) in enumerate(zip(given, stated, strict=True)):
+    shapes = stated if arguments is None else arguments
+    if len(shapes) != len(stated):
+        raise InvalidArgumentError(f"@{entry.name[:60]} takes {len(stated)} arguments, not {len(shapes)}")
+    for k, (shape, type_) in enumerate(zip(shapes, stated, strict=True)):
         if not fits(shape, type_):
             raise ShapeError(f"argument {k} of @{entry.name[:60]} is {type_}, not {shape}")
         if UNBOUNDED in shape.dims:
@@ -148,7 +148,7 @@ def _argument_shapes(entry: Function, arguments: Sequence[Shape] | None) -> Sequ
                 f"argument {k} of @{entry.name[:60]} is {shape}, which has no bounds",
                 hint="give the shapes of the arguments: cyxla.compile(text, *arrays)",
             )
-    return [shape.logical for shape in given]
+    return [shape.logical for shape in shapes]
 
 
 def _configure(module: HloModule, attributes: dict[str, Any], entry: Function) -> None:
@@ -158,10 +158,10 @@ def _configure(module: HloModule, attributes: dict[str, Any], entry: Function) -
         count = attributes.get(name)
         if isinstance(count, int) and not isinstance(count, bool) and 0 < count < MAX_INSTRUCTIONS:
             setattr(config, field, count)
-    given = entry.op.attributes.get("arg_attrs") or []
+    argument_attributes = entry.op.attributes.get("arg_attrs") or []
     several = len(entry.type.results) != 1
     aliases, donors = [], []
-    for k, attrs in enumerate(given):
+    for k, attrs in enumerate(argument_attributes):
         target = attrs.get("tf.aliasing_output") if isinstance(attrs, dict) else None
         if isinstance(target, int) and 0 <= target < len(entry.type.results):
             aliases.append(InputOutputAlias((target,) if several else (), k, ()))

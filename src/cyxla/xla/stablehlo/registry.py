@@ -41,12 +41,12 @@ def required(op: Operation, name: str) -> Any:
     return op.attributes[name]
 
 
-def ints(value: Any, what: str = "a list") -> tuple[int, ...]:
+def ints(value: Any, description: str = "a list") -> tuple[int, ...]:
     """Return the integers of ``array<i64: ..>``, ``dense<..>`` or ``[..]``."""
     if isinstance(value, Dense):
         value = value.array.ravel().tolist()
     if not isinstance(value, (tuple, list)) or not all(isinstance(v, int) for v in value):
-        raise InvalidArgumentError(f"{what} is to be of integers, not {value!r}"[:200])
+        raise InvalidArgumentError(f"{description} is to be of integers, not {value!r}"[:200])
     return tuple(int(v) for v in value)
 
 
@@ -94,10 +94,10 @@ def keyword(op: Operation, name: str, default: str | None = None) -> str:
     return word(required(op, name), f"attribute {name} of {op.name}")
 
 
-def word(value: Any, what: str) -> str:
+def word(value: Any, description: str) -> str:
     """Return a word, which older text has in quotes."""
     if not isinstance(value, (Keyword, str)):
-        raise InvalidArgumentError(f"{what} is to be a word")
+        raise InvalidArgumentError(f"{description} is to be a word")
     return str(value)
 
 
@@ -128,16 +128,18 @@ def matrix(op: Operation, name: str) -> tuple[tuple[int, ...], ...]:
 def channel_of(op: Operation) -> int | None:
     """Return the number of a channel, or None."""
     handle = op.attributes.get("channel_handle")
-    found = handle.fields.get("handle") if isinstance(handle, Record) else op.attributes.get("channel_id")
-    return found if isinstance(found, int) and found > 0 else None
+    channel = handle.fields.get("handle") if isinstance(handle, Record) else op.attributes.get("channel_id")
+    return channel if isinstance(channel, int) and channel > 0 else None
 
 
 def choice(op: Operation, name: str, words: Sequence[str], default: str | None = None) -> str:
     """Return an attribute that is one of these words."""
-    found = keyword(op, name, default)
-    if found not in words:
-        raise InvalidArgumentError(f"attribute {name} of {op.name} is {found[:40]!r}, not one of {', '.join(words)}")
-    return found
+    name_written = keyword(op, name, default)
+    if name_written not in words:
+        raise InvalidArgumentError(
+            f"attribute {name} of {op.name} is {name_written[:40]!r}, not one of {', '.join(words)}"
+        )
+    return name_written
 
 
 def field_int(fields: Mapping[str, Any], name: str, default: int = 0) -> int:

@@ -22,11 +22,11 @@ class SharedModule:
 
     def unique(self, name: str) -> str:
         """Return a name that no computation has."""
-        found = name
-        while found in self.module.computations:
+        unique = name
+        while unique in self.module.computations:
             self._suffixes[name] = self._suffixes.get(name, 0) + 1
-            found = f"{name}.{self._suffixes[name]}"
-        return found
+            unique = f"{name}.{self._suffixes[name]}"
+        return unique
 
 
 class SharedBuilder(XlaBuilder):
@@ -61,7 +61,7 @@ class SharedBuilder(XlaBuilder):
         # `add` passes them to `_import` above, which returns them unchanged.
         return self.add(opcode, operands, attrs, called=cast("Sequence[XlaComputation]", called), shape=shape)
 
-    def report(self, error: OpError, what: str = "") -> XlaOp:
+    def report(self, error: OpError, operation: str = "") -> XlaOp:
         """Raise the error; the reader adds the line."""
         raise error
 

@@ -44,20 +44,22 @@ def element(name: str) -> ElementType | None:
 def element_of(lexer: Lexer, text: str, at: int) -> ElementType:
     """Return the element type of a text, or raise if it is unknown."""
     m = _COMPLEX.fullmatch(text)
-    found = element(m[1] if m else text)
+    dtype = element(m[1] if m else text)
     if m:
-        found = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}.get(found or ElementType.S8)
-    if found is None and _KNOWN.fullmatch(text):
+        dtype = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}.get(dtype or ElementType.S8)
+    if dtype is None and _KNOWN.fullmatch(text):
         raise unsupported(lexer, f"element type {text[:40]}", at)
-    if found is None:
+    if dtype is None:
         raise lexer.error(f"expected an element type, found {text[:40]!r}", at)
-    return found
+    return dtype
 
 
-def unsupported(lexer: Lexer, what: str, at: int, hint: str = "") -> UnimplementedError:
+def unsupported(lexer: Lexer, feature: str, at: int, hint: str = "") -> UnimplementedError:
     """Return the error for a part of MLIR that cyxla does not support."""
     line, column = lexer.line_and_column(at)
-    return UnimplementedError(f"{line}:{column}: {what} is not read by this release", where=f"line {line}", hint=hint)
+    return UnimplementedError(
+        f"{line}:{column}: {feature} is not supported in this release", where=f"line {line}", hint=hint
+    )
 
 
 class TypeReader:
@@ -97,29 +99,29 @@ class TypeReader:
             start = lexer.start
             lexer.next()
             return Shape.array(element_of(lexer, "complex" + lexer.balanced("complex"), start))
-        if token.isalnum() and (found := element(token)) is not None:
+        if token.isalnum() and (dtype := element(token)) is not None:
             lexer.next()
-            return Shape.array(found)
+            return Shape.array(dtype)
         if token[:1] == "!" and (token in self.aliases or "." not in token):
             return self._named()
         if token[:1] == "!" or token in ("memref", "vector"):
             raise unsupported(lexer, f"type {token[:40]}", lexer.start)
-        raise lexer.error(f"expected a type, found {lexer.seen()}")
+        raise lexer.error(f"expected a type, found {lexer.next_token()}")
 
     def _named(self) -> Shape:
         lexer, start = self.lexer, self.lexer.start
-        found = self.alias()
-        if isinstance(found, FunctionType):
+        alias = self.alias()
+        if isinstance(alias, FunctionType):
             raise lexer.error("expected the type of a value, this one is a function's", start)
-        return found
+        return alias
 
     def alias(self) -> Shape | FunctionType:
         """Read the name of a type that the text has defined."""
-        found = self.aliases.get(self.lexer.token)
-        if found is None:
+        alias = self.aliases.get(self.lexer.token)
+        if alias is None:
             raise self.lexer.error(f"{self.lexer.token[:40]} is not defined")
         self.lexer.next()
-        return found
+        return alias
 
     def define(self) -> None:
         """Read ``!name = type``."""
@@ -141,11 +143,11 @@ class TypeReader:
         if m is None:
             raise self._not_a_tensor(start)
         if m[3] == ">":
-            found = self._tensors.get(m[0])
-            if found is None:
-                found = self._tensors[m[0]] = self._array(m, start)
+            shape = self._tensors.get(m[0])
+            if shape is None:
+                shape = self._tensors[m[0]] = self._array(m, start)
             lexer.jump(m.end())
-            return found
+            return shape
         lexer.next()
         return self._array(m, start, lexer.balanced("a tensor type"))
 
@@ -159,7 +161,7 @@ class TypeReader:
             return unsupported(lexer, "a quantised element type", start, "dequantise before exporting")
         return lexer.error(f"expected a tensor type such as tensor<2x3xf32>, found {inside[:40]!r}", start)
 
-    def _array(self, m: re.Match[str], start: int, whole: str = "") -> Shape:
+    def _array(self, m: re.Match[str], start: int, full_text: str = "") -> Shape:
         dtype = element_of(self.lexer, m[2], start)
         sizes = [s.strip() for s in m[1].split("x")[:-1]]
         if len(sizes) > MAX_RANK:
@@ -168,7 +170,7 @@ class TypeReader:
             raise self.lexer.error("a tensor of more than 2^63 - 1 elements", start)
         dims = [UNBOUNDED if s == "?" else int(s) for s in sizes]
         dynamic = [s == "?" for s in sizes]
-        bounds = _BOUNDS.search(whole)
+        bounds = _BOUNDS.search(full_text)
         if bounds is not None:
             dims = self._bounded(dims, bounds[1] if bounds[1] is not None else bounds[2], start)
         try:
@@ -190,33 +192,33 @@ class TypeReader:
         parts = [] if lexer.token == ">" else self.types()
         lexer.leave()
         lexer.expect(">", "at the end of a tuple type")
-        found = Shape.tuple(parts)
-        if found not in self._extents:
-            self._extents[found] = self._extent(found, start)
-        return found
+        shape = Shape.tuple(parts)
+        if shape not in self._extents:
+            self._extents[shape] = self._extent(shape, start)
+        return shape
 
     def _extent(self, shape: Shape, start: int) -> tuple[int, int]:
         """Return the number of parts and the depth of a tuple, which a few aliases can make huge."""
         inner = [self._extents.get(e, (1, 0)) for e in shape.elements]
         parts, depth = 1 + sum(n for n, _ in inner), 1 + max((d for _, d in inner), default=0)
         if parts > MAX_PARTS or depth > MAX_NESTING:
-            what = "of too many parts" if parts > MAX_PARTS else "nested too deep"
-            raise self.lexer.error(f"a tuple {what}", start)
+            fault = "of too many parts" if parts > MAX_PARTS else "nested too deep"
+            raise self.lexer.error(f"a tuple {fault}", start)
         return parts, depth
 
     def types(self) -> list[Shape]:
         """Read types separated by commas."""
-        found = [self.type()]
+        types = [self.type()]
         while self.lexer.accept(","):
-            found.append(self.type())
-        return found
+            types.append(self.type())
+        return types
 
     def type_list(self) -> list[Shape]:
         """Read types in parentheses."""
         self.lexer.expect("(", "before types")
-        found = [] if self.lexer.token == ")" else self.types()
+        types = [] if self.lexer.token == ")" else self.types()
         self.lexer.expect(")", "after types")
-        return found
+        return types
 
     def results(self) -> list[Shape]:
         """Read a type, or several in parentheses."""

@@ -116,17 +116,17 @@ def _reduce_precision(ins: Instruction) -> Attributes:
 @writes("bitcast-convert")
 def _bitcast_convert(block: Block, ins: Instruction) -> Value:
     """Write bitcast_convert; a pred is a byte in HLO and one bit in StableHLO, so its byte is a u8."""
-    value, of, to = block.values[ins.operands[0]], ins.operands[0].shape.logical, ins.shape.logical
-    if (of.dtype is ElementType.PRED) is (to.dtype is ElementType.PRED):
+    value, source, target = block.values[ins.operands[0]], ins.operands[0].shape.logical, ins.shape.logical
+    if (source.dtype is ElementType.PRED) is (target.dtype is ElementType.PRED):
         return block.emit("stablehlo.bitcast_convert", ins)
-    byte = (of if of.dtype is ElementType.PRED else to).with_dtype(ElementType.U8)
-    steps = [("convert", byte), ("bitcast_convert", to)] if of.dtype is ElementType.PRED else [
-        ("bitcast_convert", byte), ("convert", to)
+    byte = (source if source.dtype is ElementType.PRED else target).with_dtype(ElementType.U8)
+    steps = [("convert", byte), ("bitcast_convert", target)] if source.dtype is ElementType.PRED else [
+        ("bitcast_convert", byte), ("convert", target)
     ]  # fmt: skip
     for name, shape in steps:
-        if shape is not of:
-            value = block.assign(f"stablehlo.{name} {value} : ({type_of(of)}) -> {type_of(shape)}", shape)
-        of = shape
+        if shape is not source:
+            value = block.assign(f"stablehlo.{name} {value} : ({type_of(source)}) -> {type_of(shape)}", shape)
+        source = shape
     return value
 
 
@@ -142,7 +142,7 @@ def _bitcast(block: Block, ins: Instruction) -> Value:
     if had is not gets:
         count = min(operand.size, result.size)
         steps.reshape([count, *_ratio(gets, had)])
-        steps.take("bitcast_convert", Shape.array(gets, [count, *_ratio(had, gets)]))
+        steps.emit_step("bitcast_convert", Shape.array(gets, [count, *_ratio(had, gets)]))
     order = result.minor_to_major[::-1]
     steps.reshape([result.dims[d] for d in order])
     steps.transpose(tuple(np.argsort(order).tolist()))
@@ -163,18 +163,18 @@ class _Steps:
     name: str
     shape: Shape
 
-    def take(self, name: str, to: Shape, attributes: Attributes | None = None) -> None:
-        given = [(self.name, self.shape)]
-        made = self.block.emit(f"stablehlo.{name}", self.ins, attributes, operands=given, result=to)
-        self.name, self.shape = leaves(made)[0], to
+    def emit_step(self, name: str, result_shape: Shape, attributes: Attributes | None = None) -> None:
+        operands = [(self.name, self.shape)]
+        value = self.block.emit(f"stablehlo.{name}", self.ins, attributes, operands=operands, result=result_shape)
+        self.name, self.shape = leaves(value)[0], result_shape
 
     def reshape(self, dims: Sequence[int]) -> None:
         if tuple(dims) != self.shape.dims:
-            self.take("reshape", self.shape.with_dims(dims))
+            self.emit_step("reshape", self.shape.with_dims(dims))
 
     def transpose(self, order: tuple[int, ...]) -> None:
         if order != tuple(range(len(order))):
-            self.take(
+            self.emit_step(
                 "transpose", self.shape.with_dims([self.shape.dims[d] for d in order]), {"permutation": ints(order)}
             )
 
@@ -247,8 +247,8 @@ def _window(ins: Instruction) -> Attributes:
     }  # fmt: skip
     if ins.opcode == "select-and-scatter":
         names = {k: v for k, v in names.items() if "dilation" not in k}
-    found = {name: ints(getattr(d, part) for d in window) for name, part in names.items()}
-    return {**found, "padding": rows([(d.padding_low, d.padding_high) for d in window], 2)}
+    attributes = {name: ints(getattr(d, part) for d in window) for name, part in names.items()}
+    return {**attributes, "padding": rows([(d.padding_low, d.padding_high) for d in window], 2)}
 
 
 def _sort(ins: Instruction) -> Attributes:
@@ -270,8 +270,8 @@ def _groups(ins: Instruction) -> Attributes:
 
 def _channel(ins: Instruction) -> Attributes:
     channel = ins.attrs.get("channel_id")
-    found = {} if channel is None else {"channel_handle": record("channel_handle", handle=channel, type=1)}
-    return found | ({"use_global_device_ids": ""} if ins.attrs.get("use_global_device_ids") else {})
+    attributes = {} if channel is None else {"channel_handle": record("channel_handle", handle=channel, type=1)}
+    return attributes | ({"use_global_device_ids": ""} if ins.attrs.get("use_global_device_ids") else {})
 
 
 @writes("all-to-all")
@@ -293,15 +293,15 @@ def _permute(ins: Instruction) -> Attributes:
 
 
 def _precision(ins: Instruction) -> Attributes:
-    given = ins.attrs["operand_precision"]
-    return {"precision_config": brackets(word("precision", p.upper()) for p in given)} if given else {}
+    precisions = ins.attrs["operand_precision"]
+    return {"precision_config": brackets(word("precision", p.upper()) for p in precisions)} if precisions else {}
 
 
 def _dot(ins: Instruction) -> Attributes:
-    sides = {f"{side}_{kind}": tuple(ins.attrs[f"{side}_{short}_dims"])
+    dims = {f"{side}_{kind}": tuple(ins.attrs[f"{side}_{short}_dims"])
              for kind, short in (("batching_dimensions", "batch"), ("contracting_dimensions", "contracting"))
              for side in ("lhs", "rhs")}  # fmt: skip
-    return {"dot_dimension_numbers": record("dot", **sides), **_precision(ins), **_algorithm(ins)}
+    return {"dot_dimension_numbers": record("dot", **dims), **_precision(ins), **_algorithm(ins)}
 
 
 def _algorithm(ins: Instruction) -> Attributes:
@@ -336,8 +336,8 @@ def _convolution(ins: Instruction) -> Attributes:
 
 def _conv_dims(dims: ConvDims) -> str:
     def part(first: int, second: int, spatial: tuple[int, ...], names: str) -> str:
-        places = {first: names[0], second: names[1], **{d: str(k) for k, d in enumerate(spatial)}}
-        return brackets(places[d] for d in range(len(places)))
+        label_of_dim = {first: names[0], second: names[1], **{d: str(k) for k, d in enumerate(spatial)}}
+        return brackets(label_of_dim[d] for d in range(len(label_of_dim)))
 
     lhs = part(dims.input_batch, dims.input_feature, dims.input_spatial, "bf")
     rhs = part(dims.kernel_input_feature, dims.kernel_output_feature, dims.kernel_spatial, "io")
@@ -350,8 +350,8 @@ def _fft(ins: Instruction) -> Attributes:
 
 
 def _triangular(ins: Instruction) -> Attributes:
-    found = {k: flag(ins.attrs[k]) for k in ("left_side", "lower", "unit_diagonal")}
-    return {**found, "transpose_a": word("transpose", ins.attrs["transpose_a"])}
+    flags = {k: flag(ins.attrs[k]) for k in ("left_side", "lower", "unit_diagonal")}
+    return {**flags, "transpose_a": word("transpose", ins.attrs["transpose_a"])}
 
 
 def _batch_norm(ins: Instruction) -> Attributes:
@@ -368,10 +368,10 @@ _ALGORITHMS = {"rng_default": "DEFAULT", "rng_three_fry": "THREE_FRY", "rng_phil
 def _rng(block: Block, ins: Instruction) -> Value:
     sizes = Literal(np.array(ins.shape.dims, np.int64))
     name = leaves(_literal(block, sizes))[0]
-    given = [(n, o.shape) for n, o in zip(block.operands(ins), ins.operands, strict=True)]
+    operands = [(n, o.shape) for n, o in zip(block.operands(ins), ins.operands, strict=True)]
     kind = ins.attrs["distribution"].removeprefix("rng_").upper()
     attributes = {"rng_distribution": word("rng_distribution", kind)}
-    return block.emit("stablehlo.rng", ins, attributes, operands=[*given, (name, sizes.shape)])
+    return block.emit("stablehlo.rng", ins, attributes, operands=[*operands, (name, sizes.shape)])
 
 
 def _generator(ins: Instruction) -> Attributes:
@@ -393,10 +393,12 @@ def _element(block: Block, ins: Instruction) -> Value:
 
 @writes("call", "fusion")
 def _call(block: Block, ins: Instruction) -> Value:
-    given = ", ".join(type_of(s) for o in ins.operands for s in shapes_of(o.shape))
+    operand_types = ", ".join(type_of(s) for o in ins.operands for s in shapes_of(o.shape))
     types = result_types([type_of(s) for s in shapes_of(ins.shape)])
     name = block.writer.callee(ins.called[0])
-    return block.assign(f"func.call @{name}({', '.join(block.operands(ins))}) : ({given}) -> {types}", ins.shape)
+    return block.assign(
+        f"func.call @{name}({', '.join(block.operands(ins))}) : ({operand_types}) -> {types}", ins.shape
+    )
 
 
 @writes("while")
@@ -411,8 +413,8 @@ def _conditional(block: Block, ins: Instruction) -> Value:
     selector, *operands = ins.operands
 
     def branch(k: int) -> Region:
-        given = block.values[operands[k]]
-        return Region(ins.called[k], (), lambda names: [given])
+        operand = block.values[operands[k]]
+        return Region(ins.called[k], (), lambda names: [operand])
 
     name = "stablehlo.if" if selector.shape.dtype is ElementType.PRED else "stablehlo.case"
     regions = [branch(k) for k in range(len(ins.called))]

@@ -42,14 +42,14 @@ def type_of(shape: Shape) -> str:
 
 def ints(values: Iterable[int]) -> str:
     """Return ``array<i64: 1, 2>``."""
-    listed = ", ".join(map(str, values))
-    return f"array<i64: {listed}>" if listed else "array<i64>"
+    items = ", ".join(map(str, values))
+    return f"array<i64: {items}>" if items else "array<i64>"
 
 
 def flags(values: Iterable[bool]) -> str:
     """Return ``array<i1: true, false>``."""
-    listed = ", ".join(map(flag, values))
-    return f"array<i1: {listed}>" if listed else "array<i1>"
+    items = ", ".join(map(flag, values))
+    return f"array<i1: {items}>" if items else "array<i1>"
 
 
 def flag(value: Any) -> str:
@@ -86,8 +86,8 @@ def rows(values: Sequence[Sequence[int]], columns: int) -> str:
 
 def quoted(text: str) -> str:
     """Return a string in quotes; bytes other than printable ASCII are two hex digits."""
-    plain = (chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\{b:02X}" for b in text.encode())
-    return f'"{"".join(plain)}"'
+    characters = (chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\{b:02X}" for b in text.encode())
+    return f'"{"".join(characters)}"'
 
 
 def dense(literal: Literal) -> str:

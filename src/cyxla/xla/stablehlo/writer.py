@@ -51,8 +51,8 @@ def write_stablehlo(module: HloModule) -> str:
 
 
 def _symbol(text: str) -> str:
-    kept = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text)
-    return f"_{kept}" if kept[:1].isdigit() else kept
+    name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text)
+    return f"_{name}" if name[:1].isdigit() else name
 
 
 def leaves(value: Value) -> list[str]:
@@ -99,8 +99,8 @@ class Writer:
         """Return the name of a function, and schedule it for writing."""
         if computation not in self.functions:
             name = _symbol(computation.name) or "function"
-            taken = {"main", *self.functions.values()}
-            unique = next(n for n in [name, *(f"{name}_{k}" for k in range(len(taken) + 1))] if n not in taken)
+            used = {"main", *self.functions.values()}
+            unique = next(n for n in [name, *(f"{name}_{k}" for k in range(len(used) + 1))] if n not in used)
             self.functions[computation] = unique
             self.pending.append(computation)
         return self.functions[computation]
@@ -109,12 +109,12 @@ class Writer:
         """Return the text of a function."""
         block = Block(self, "    ")
         parameters: list[str] = []
-        given: list[Value] = []
+        arguments: list[Value] = []
         for p in computation.parameters:
             names = [f"%arg{len(parameters) + k}" for k in range(len(shapes_of(p.shape)))]
             parameters += [f"{n}: {type_of(s)}" for n, s in zip(names, shapes_of(p.shape), strict=True)]
-            given.append(nested(p.shape, names))
-        root = leaves(block.run(computation, given))
+            arguments.append(nested(p.shape, names))
+        root = leaves(block.run(computation, arguments))
         types = [type_of(s) for s in shapes_of(computation.root.shape)]
         block.lines.append(f"    func.return {', '.join(root)} : {', '.join(types)}" if root else "    func.return")
         kind = "public" if public else "private"
@@ -141,7 +141,7 @@ class Block:
         self.values: dict[Instruction, Value] = {}
         self.counter: list[int] = outer.counter if outer is not None else [0]
 
-    def fresh(self) -> str:
+    def unused_name(self) -> str:
         """Return an unused name."""
         self.counter[0] += 1
         return f"%{self.counter[0] - 1}"
@@ -186,15 +186,15 @@ class Block:
         result : Shape, optional
             Result shape, a tuple for several results.
         """
-        given = operands if operands is not None else [
+        operand_pairs = operands if operands is not None else [
             (n, s) for o in ins.operands for n, s in zip(leaves(self.values[o]), shapes_of(o.shape), strict=True)
         ]  # fmt: skip
         shape = result if result is not None else ins.shape
         types = [type_of(s) for s in shapes_of(shape)]
-        written = ", ".join(f"{k} = {v}" if v else k for k, v in (attributes or {}).items())
+        attribute_text = ", ".join(f"{k} = {v}" if v else k for k, v in (attributes or {}).items())
         parts = [
-            f'"{name}"({", ".join(n for n, _ in given)})', f" <{{{written}}}>" if written else "",
-            self._regions(regions), f" : ({', '.join(type_of(s) for _, s in given)}) -> {result_types(types)}",
+            f'"{name}"({", ".join(n for n, _ in operand_pairs)})', f" <{{{attribute_text}}}>" if attribute_text else "",
+            self._regions(regions), f" : ({', '.join(type_of(s) for _, s in operand_pairs)}) -> {result_types(types)}",
         ]  # fmt: skip
         return self.assign("".join(parts), shape)
 
@@ -204,7 +204,7 @@ class Block:
         if not count:
             self.lines.append(f"{self.indent}{text}")
             return nested(shape, ())
-        name = self.fresh()
+        name = self.unused_name()
         self.lines.append(f"{self.indent}{name}{f':{count}' if count > 1 else ''} = {text}")
         return nested(shape, [name] if count == 1 else [f"{name}#{k}" for k in range(count)])
 
@@ -215,7 +215,7 @@ class Block:
 
     def _region(self, region: Region) -> str:
         inner = Block(self.writer, self.indent + "  ", self)
-        names = [inner.fresh() for _ in region.arguments]
+        names = [inner.unused_name() for _ in region.arguments]
         head = ", ".join(f"{n}: {type_of(s)}" for n, s in zip(names, region.arguments, strict=True))
         root = leaves(inner.run(region.computation, region.parameters(names)))
         types = ", ".join(type_of(s) for s in shapes_of(region.computation.root.shape))

@@ -273,7 +273,7 @@ class CpuExecutable(Program, Executable):
     def hlo(self, stage: str = "optimized") -> str:
         """Return the HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
         if stage not in ("input", "optimized"):
-            raise InvalidArgumentError(f"there is no stage {stage!r}", hint="pass 'input' or 'optimized'")
+            raise InvalidArgumentError(f"unknown stage {stage!r}", hint="pass 'input' or 'optimized'")
         return (self.input_module if stage == "input" else self.optimized).to_text()
 
     @property

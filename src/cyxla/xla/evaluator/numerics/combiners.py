@@ -17,7 +17,7 @@ _UFUNCS = {
 
 
 def combine_at(
-    ev: Evaluation, body: Computation, arrays: list[Array], where: Array, updates: list[Array]
+    ev: Evaluation, body: Computation, arrays: list[Array], positions: Array, updates: list[Array]
 ) -> list[Array]:
     """Replace ``array[where]`` by ``body(array[where], update)``, one update after the other.
 
@@ -25,23 +25,23 @@ def combine_at(
     ----------
     arrays : list of array
         Arrays of rank 1, which may be modified.
-    where : array
+    positions : array
         Indices, which may repeat.
     updates : list of array
         One value for each index, for each array.
     """
-    if where.size == 0:
+    if positions.size == 0:
         return arrays
     name = ev.scalar_function(body) if len(arrays) == 1 else None
     ufunc = _UFUNCS.get(name or "")
     if _is_overwrite(body) and len(arrays) == len(updates):
         for a, u in zip(arrays, updates, strict=True):
-            a[where] = u  # of equal indices, the last one is kept
+            a[positions] = u  # of equal indices, the last one is kept
         return arrays
-    if ufunc is not None and _matches_ufunc(name, arrays[0], where):
-        ufunc.at(arrays[0], where, updates[0])
+    if ufunc is not None and _matches_ufunc(name, arrays[0], positions):
+        ufunc.at(arrays[0], positions, updates[0])
         return arrays
-    return _combine_in_rounds(ev, body, arrays, where, updates)
+    return _combine_in_rounds(ev, body, arrays, positions, updates)
 
 
 def _is_overwrite(body: Computation) -> bool:
@@ -51,7 +51,7 @@ def _is_overwrite(body: Computation) -> bool:
     return roots == parameters[len(parameters) // 2 :]
 
 
-def _matches_ufunc(name: str | None, array: Array, where: Array) -> bool:
+def _matches_ufunc(name: str | None, array: Array, positions: Array) -> bool:
     """Return True if NumPy's ufunc rounds, wraps and treats signed zeros as HLO does."""
     dtype = from_numpy(array.dtype)
     if array.dtype.kind not in "biufc":
@@ -60,16 +60,16 @@ def _matches_ufunc(name: str | None, array: Array, where: Array) -> bool:
 
 
 def _combine_in_rounds(
-    ev: Evaluation, body: Computation, arrays: list[Array], where: Array, updates: list[Array]
+    ev: Evaluation, body: Computation, arrays: list[Array], positions: Array, updates: list[Array]
 ) -> list[Array]:
     """Combine in rounds, each with the next update of every index, so that indices in a round are distinct."""
-    order = np.argsort(where, kind="stable")
-    indices, firsts, counts = np.unique(where[order], return_index=True, return_counts=True)
+    order = np.argsort(positions, kind="stable")
+    indices, firsts, counts = np.unique(positions[order], return_index=True, return_counts=True)
     for round_ in range(int(counts.max())):
         active = counts > round_
-        chosen = order[firsts[active] + round_]
+        selected = order[firsts[active] + round_]
         at = indices[active]
-        results = ev.apply_elementwise(body, [*(a[at] for a in arrays), *(u[chosen] for u in updates)])
+        results = ev.apply_elementwise(body, [*(a[at] for a in arrays), *(u[selected] for u in updates)])
         for a, r in zip(arrays, results, strict=True):
             a[at] = r
     return arrays

@@ -106,8 +106,8 @@ def power(x: Array, y: Array) -> Array:
 def log_plus_one(z: Array) -> Array:
     """Return log(1 + z) with an accurate real part near zero: log|1 + z| = log1p(2 re + |z|^2) / 2."""
     x, y = z.real, z.imag
-    near = np.log1p(x * (2 + x) + y * y) / 2
-    real = np.where(np.abs(x) + np.abs(y) < 0.5, near, np.log(1 + z).real)
+    near_zero = np.log1p(x * (2 + x) + y * y) / 2
+    real = np.where(np.abs(x) + np.abs(y) < 0.5, near_zero, np.log(1 + z).real)
     return complex_of(real, np.arctan2(y, 1 + x))
 
 

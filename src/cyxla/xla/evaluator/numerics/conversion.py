@@ -11,7 +11,7 @@ from cyxla.types import ElementType, from_numpy
 from cyxla.xla.evaluator.values import Array
 
 
-def convert_array(x: Array, to: ElementType) -> Array:
+def convert_array(x: Array, target: ElementType) -> Array:
     """Convert values as HLO does.
 
     Floats become integers by truncation with saturation, and NaN becomes 0. Integers keep their low bits. Conversions
@@ -19,28 +19,28 @@ def convert_array(x: Array, to: ElementType) -> Array:
     floats are rounded once, to nearest even. Complex numbers lose their imaginary part if the result is real.
     """
     source = from_numpy(x.dtype)
-    if source is to:
+    if source is target:
         return x
-    if source.is_complex and not to.is_complex:
-        return convert_array(x.real, to)
-    if to is ElementType.PRED:
+    if source.is_complex and not target.is_complex:
+        return convert_array(x.real, target)
+    if target is ElementType.PRED:
         return _to_pred(x, source)
-    if to.is_integer:
-        return _float_to_integer(x, to) if source.is_float else _integer_to_integer(x, source, to)
-    if to.is_complex:
-        part = x if source.is_complex else convert_array(x, to.real_part)
-        return part.astype(dtype_of(to))
-    return round_float(x, to) if source.is_float else _integer_to_float(x, source, to)
+    if target.is_integer:
+        return _float_to_integer(x, target) if source.is_float else _integer_to_integer(x, source, target)
+    if target.is_complex:
+        part = x if source.is_complex else convert_array(x, target.real_part)
+        return part.astype(dtype_of(target))
+    return round_float(x, target) if source.is_float else _integer_to_float(x, source, target)
 
 
-def bitcast_array(x: Array, to: ElementType) -> Array:
+def bitcast_array(x: Array, target: ElementType) -> Array:
     """Reinterpret bits as another type, see `bitcast_convert`."""
     source = from_numpy(x.dtype)
-    if source.bits == to.bits and min(source.bits, to.bits) >= 8:
-        return np.ascontiguousarray(x).reshape(x.shape).view(dtype_of(to))
-    if source.bits >= 8 and to.bits >= 8:
-        return _bitcast_bytes(x, source, to)
-    return _bitcast_bits(x, source, to)
+    if source.bits == target.bits and min(source.bits, target.bits) >= 8:
+        return np.ascontiguousarray(x).reshape(x.shape).view(dtype_of(target))
+    if source.bits >= 8 and target.bits >= 8:
+        return _bitcast_bytes(x, source, target)
+    return _bitcast_bits(x, source, target)
 
 
 def round_float(x: Array, to: ElementType) -> Array:
@@ -63,11 +63,11 @@ def widen_integer(x: Array) -> Array:
     return x.astype(np.int8 if element.is_signed else np.uint8)
 
 
-def wrap_integer(x: Array, to: ElementType) -> Array:
+def wrap_integer(x: Array, target: ElementType) -> Array:
     """Keep the low bits of NumPy integers."""
-    if to.bits >= 8:
-        return x.astype(dtype_of(to))
-    return (x & ((1 << to.bits) - 1)).astype(np.uint8).astype(dtype_of(to))
+    if target.bits >= 8:
+        return x.astype(dtype_of(target))
+    return (x & ((1 << target.bits) - 1)).astype(np.uint8).astype(dtype_of(target))
 
 
 def integer_range(element: ElementType) -> tuple[int, int]:
@@ -89,62 +89,62 @@ def _to_pred(x: Array, source: ElementType) -> Array:
     return np.asarray(wide != 0)
 
 
-def _integer_to_integer(x: Array, source: ElementType, to: ElementType) -> Array:
+def _integer_to_integer(x: Array, source: ElementType, target: ElementType) -> Array:
     wide = widen_integer(x).astype(np.uint64 if source is ElementType.U64 else np.int64)
-    return wrap_integer(wide, to)
+    return wrap_integer(wide, target)
 
 
-def _float_to_integer(x: Array, to: ElementType) -> Array:
-    whole = np.trunc(x.astype(np.float64))
-    low, high = integer_range(to)
+def _float_to_integer(x: Array, target: ElementType) -> Array:
+    truncated = np.trunc(x.astype(np.float64))
+    low, high = integer_range(target)
     # high + 1 is a power of two, so it is exact as a float, unlike high
-    inside = (whole >= float(low)) & (whole < float(high + 1))
-    wide = np.int64 if to.is_signed else np.uint64
-    kept = np.where(inside, whole, 0.0).astype(wide)
-    ends = np.where(whole > 0, np.array(high, wide), np.array(low, wide))
-    outside = ~inside & ~np.isnan(whole)
-    return wrap_integer(np.where(outside, ends, kept), to)
+    inside = (truncated >= float(low)) & (truncated < float(high + 1))
+    wide = np.int64 if target.is_signed else np.uint64
+    in_range = np.where(inside, truncated, 0.0).astype(wide)
+    limits = np.where(truncated > 0, np.array(high, wide), np.array(low, wide))
+    outside = ~inside & ~np.isnan(truncated)
+    return wrap_integer(np.where(outside, limits, in_range), target)
 
 
-def _integer_to_float(x: Array, source: ElementType, to: ElementType) -> Array:
+def _integer_to_float(x: Array, source: ElementType, target: ElementType) -> Array:
     wide = widen_integer(x)
-    if to in (ElementType.F32, ElementType.F64):
-        return wide.astype(dtype_of(to))
-    return round_float(_odd_float64(wide) if source.bits == 64 else wide.astype(np.float64), to)
+    if target in (ElementType.F32, ElementType.F64):
+        return wide.astype(dtype_of(target))
+    return round_float(_odd_float64(wide) if source.bits == 64 else wide.astype(np.float64), target)
 
 
 def _odd_float64(x: Array) -> Array:
     """Round 64-bit integers to odd, so that a second rounding to a narrow float is correct."""
-    edge, cut = x.dtype.type(1 << 53), x & x.dtype.type(0xFFF)
-    sticky = x - cut + x.dtype.type(0x800)
-    large = (x > edge) | (x < -np.int64(edge)) if x.dtype.kind == "i" else x > edge
-    return np.where(large & (cut != 0), sticky, x).astype(np.float64)
+    edge, low_bits = x.dtype.type(1 << 53), x & x.dtype.type(0xFFF)
+    sticky = x - low_bits + x.dtype.type(0x800)
+    is_large = (x > edge) | (x < -np.int64(edge)) if x.dtype.kind == "i" else x > edge
+    return np.where(is_large & (low_bits != 0), sticky, x).astype(np.float64)
 
 
 def _odd_float32(x: Array) -> Array:
     """Round to odd: toward zero, with the last bit set if the result is inexact."""
-    near = x.astype(np.float32)
-    short = np.where(np.abs(near.astype(np.float64)) > np.abs(x), np.nextafter(near, np.float32(0)), near)
-    lost = (short.astype(np.float64) != x) & ~np.isnan(x)
-    return np.asarray(short.view(np.uint32) | lost.astype(np.uint32)).view(np.float32)
+    nearest = x.astype(np.float32)
+    truncated = np.where(np.abs(nearest.astype(np.float64)) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
+    is_inexact = (truncated.astype(np.float64) != x) & ~np.isnan(x)
+    return np.asarray(truncated.view(np.uint32) | is_inexact.astype(np.uint32)).view(np.float32)
 
 
-def _bitcast_bytes(x: Array, source: ElementType, to: ElementType) -> Array:
-    flat = np.ascontiguousarray(x).reshape(-1).view(dtype_of(to))
-    if source.bits > to.bits:
-        return flat.reshape(*x.shape, source.bits // to.bits)
+def _bitcast_bytes(x: Array, source: ElementType, target: ElementType) -> Array:
+    flat = np.ascontiguousarray(x).reshape(-1).view(dtype_of(target))
+    if source.bits > target.bits:
+        return flat.reshape(*x.shape, source.bits // target.bits)
     return flat.reshape(x.shape[:-1])
 
 
-def _bitcast_bits(x: Array, source: ElementType, to: ElementType) -> Array:
+def _bitcast_bits(x: Array, source: ElementType, target: ElementType) -> Array:
     """Reinterpret bits through an array of single bits, for types below a byte."""
     bits: Array = np.unpackbits(np.ascontiguousarray(x).reshape(-1).view(np.uint8), bitorder="little")
-    stored = 8 * x.dtype.itemsize
-    bits = bits.reshape(-1, stored)[:, : source.bits].reshape(-1, to.bits)
-    holder = dtype_of(to)
+    storage_bits = 8 * x.dtype.itemsize
+    bits = bits.reshape(-1, storage_bits)[:, : source.bits].reshape(-1, target.bits)
+    holder = dtype_of(target)
     padded = np.zeros((len(bits), 8 * holder.itemsize), np.uint8)
-    padded[:, : to.bits] = bits
+    padded[:, : target.bits] = bits
     flat = np.packbits(padded, axis=1, bitorder="little").reshape(-1).view(holder)
-    if source.bits > to.bits:
-        return flat.reshape(*x.shape, source.bits // to.bits)
-    return flat.reshape(x.shape if source.bits == to.bits else x.shape[:-1])
+    if source.bits > target.bits:
+        return flat.reshape(*x.shape, source.bits // target.bits)
+    return flat.reshape(x.shape if source.bits == target.bits else x.shape[:-1])

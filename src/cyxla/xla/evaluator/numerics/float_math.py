@@ -26,9 +26,9 @@ def sign(x: Array) -> Array:
 
 def round_away(x: Array) -> Array:
     """Round to the nearest integer, halves away from zero."""
-    whole = np.trunc(x)
-    up = np.abs(x - whole) >= 0.5  # the difference is exact
-    return np.copysign(np.where(up, np.abs(whole) + 1, np.abs(whole)), x).astype(x.dtype)
+    truncated = np.trunc(x)
+    up = np.abs(x - truncated) >= 0.5  # the difference is exact
+    return np.copysign(np.where(up, np.abs(truncated) + 1, np.abs(truncated)), x).astype(x.dtype)
 
 
 def erf(x: Array) -> Array:

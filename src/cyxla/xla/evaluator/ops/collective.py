@@ -57,13 +57,13 @@ class _Participants:
         self.replicas, self.partitions = options.replica_count, options.num_partitions
         self.device = options.replica * self.partitions + options.partition
         if attrs.get("use_global_device_ids"):
-            self.count, self.own, self._devices_of = self.replicas * self.partitions, self.device, self._flattened
+            self.count, self.own_id, self._devices_of = self.replicas * self.partitions, self.device, self._flattened
         elif not attrs.get("channel_id"):
-            self.count, self.own, self._devices_of = self.replicas, options.replica, self._replica
+            self.count, self.own_id, self._devices_of = self.replicas, options.replica, self._replica
         elif "use_global_device_ids" in attrs:
-            self.count, self.own, self._devices_of = self.replicas, options.replica, self._whole_replica
+            self.count, self.own_id, self._devices_of = self.replicas, options.replica, self._devices_of_replica
         else:
-            self.count, self.own, self._devices_of = self.partitions, options.partition, self._partition
+            self.count, self.own_id, self._devices_of = self.partitions, options.partition, self._partition
 
     def _flattened(self, i: int) -> list[int]:
         return [i]
@@ -71,7 +71,7 @@ class _Participants:
     def _replica(self, i: int) -> list[int]:
         return [i * self.partitions + self.device % self.partitions]
 
-    def _whole_replica(self, i: int) -> list[int]:
+    def _devices_of_replica(self, i: int) -> list[int]:
         return [i * self.partitions + p for p in range(self.partitions)]
 
     def _partition(self, i: int) -> list[int]:
@@ -99,10 +99,10 @@ def _group(ev: Evaluation, ins: Instruction) -> tuple[list[int], int] | None:
 
 
 def _required_group(ev: Evaluation, ins: Instruction) -> tuple[list[int], int]:
-    found = _group(ev, ins)
-    if found is None:
+    group = _group(ev, ins)
+    if group is None:
         raise InvalidArgumentError(f"{ins.opcode}: this device is in none of the replica groups")
-    return found
+    return group
 
 
 def _exchange(ev: Evaluation, ins: Instruction, devices: list[int], operands: Operands) -> list[Operands]:
@@ -148,10 +148,10 @@ def all_gather(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
     devices, _ = _required_group(ev, ins)
     exchanged = _exchange(ev, ins, devices, operands)
     axis = ins.attrs["dimensions"][0]
-    joined = [np.concatenate([array_of(o[n]) for o in exchanged], axis) for n in range(len(operands))]
+    gathered = [np.concatenate([array_of(o[n]) for o in exchanged], axis) for n in range(len(operands))]
     if ins.opcode == "all-gather":
-        return _result(ins, joined)
-    return (operands[0], joined[0]) if len(operands) == 1 else (operands, tuple(joined))
+        return _result(ins, gathered)
+    return (operands[0], gathered[0]) if len(operands) == 1 else (operands, tuple(gathered))
 
 
 @evaluates("all-to-all")
@@ -183,8 +183,8 @@ def ragged_all_to_all(ev: Evaluation, ins: Instruction, *operands: Value) -> Val
 @evaluates("collective-broadcast")
 def collective_broadcast(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
     """Return the operands of the first device of the group, or zeros on a device that is in no group."""
-    found = _group(ev, ins)
-    return zeros(ins.shape) if found is None else _result(ins, _exchange(ev, ins, found[0], operands)[0])
+    group = _group(ev, ins)
+    return zeros(ins.shape) if group is None else _result(ins, _exchange(ev, ins, group[0], operands)[0])
 
 
 @evaluates("collective-permute", "collective-permute-start")

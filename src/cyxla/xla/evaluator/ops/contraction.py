@@ -31,8 +31,8 @@ class DotDims:
     @staticmethod
     def of(ins: Instruction) -> DotDims:
         """Return the dimension numbers of a dot, ragged-dot or scaled-dot."""
-        sides = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
-        return DotDims(*(tuple(ins.attrs[s]) for s in sides))
+        names = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
+        return DotDims(*(tuple(ins.attrs[s]) for s in names))
 
     def lhs_free(self, rank: int) -> tuple[int, ...]:
         """Return the left dimensions that are neither batch nor contracting."""
@@ -43,8 +43,8 @@ class DotDims:
         return _other_dims(rank, self.rhs_batch + self.rhs_contracting)
 
 
-def _other_dims(rank: int, taken: Sequence[int]) -> tuple[int, ...]:
-    return tuple(d for d in range(rank) if d not in taken)
+def _other_dims(rank: int, used: Sequence[int]) -> tuple[int, ...]:
+    return tuple(d for d in range(rank) if d not in used)
 
 
 def contract(lhs: Array, rhs: Array, dims: DotDims, result: ElementType) -> Array:
@@ -139,11 +139,11 @@ def _ragged_free(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Arr
     )
     for group in _groups(sizes, tuple(a.shape[d] for d in outer), a.shape[ragged]):
         slices = [_single(i) for i in group.prefix]
-        left = a[_slices(a.ndim, {**dict(zip(outer, slices, strict=False)), ragged: group.rows})]
+        lhs_group = a[_slices(a.ndim, {**dict(zip(outer, slices, strict=False)), ragged: group.rows})]
         right = b.take(group.number, group_dim)
         right = right[_slices(right.ndim, dict(zip(inner.rhs_batch, slices, strict=False)))]
         target = _slices(out.ndim, {**dict(enumerate(slices)), len(outer): group.rows})
-        out[target] = contract(left, right, inner, ins.shape.dtype)
+        out[target] = contract(lhs_group, right, inner, ins.shape.dtype)
 
 
 def _ragged_contracting(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Array, out: Array) -> None:
@@ -154,13 +154,13 @@ def _ragged_contracting(ins: Instruction, dims: DotDims, a: Array, b: Array, siz
     outer_rhs = dims.rhs_batch + dims.rhs_contracting[:number]
     for group in _groups(sizes, tuple(a.shape[d] for d in outer), a.shape[ragged]):
         slices = [_single(i) for i in group.prefix]
-        left = a[_slices(a.ndim, {**dict(zip(outer, slices, strict=False)), ragged: group.rows})]
+        lhs_group = a[_slices(a.ndim, {**dict(zip(outer, slices, strict=False)), ragged: group.rows})]
         right = b[
             _slices(b.ndim, {**dict(zip(outer_rhs, slices, strict=False)), dims.rhs_contracting[number]: group.rows})
         ]
         batch = dict(enumerate(slices[: len(dims.lhs_batch)], start=1))
         target = _slices(out.ndim, {0: _single(group.number), **batch})
-        part = contract(left, right, dims, ins.shape.dtype)[None]
+        part = contract(lhs_group, right, dims, ins.shape.dtype)[None]
         out[target] = _add(out[target], part, ins.shape.dtype)
 
 

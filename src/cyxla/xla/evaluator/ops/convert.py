@@ -59,8 +59,8 @@ def _round_bits(bits: Array, drop: int) -> Array:
     kind = bits.dtype.type
     last = (bits >> kind(drop)) & kind(1)
     bias = last + kind((1 << (drop - 1)) - 1)
-    kept = np.iinfo(bits.dtype).max & ~((1 << drop) - 1)
-    return np.asarray((bits + bias) & kind(kept))
+    mask = np.iinfo(bits.dtype).max & ~((1 << drop) - 1)
+    return np.asarray((bits + bias) & kind(mask))
 
 
 def _clip_exponent(bits: Array, element: ElementType, exponent: int, mantissa: int, exponent_bits: int) -> Array:
@@ -68,18 +68,18 @@ def _clip_exponent(bits: Array, element: ElementType, exponent: int, mantissa: i
     kind = bits.dtype.type
     bias, small_bias = (1 << (exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
     infinity = ((1 << exponent) - 1) << mantissa
-    sign, found = bits & kind(1 << (element.bits - 1)), bits & kind(infinity)
-    bits = np.where(found > kind((bias + small_bias) << mantissa), sign | kind(infinity), bits)
-    return np.asarray(np.where(found <= kind((bias - small_bias) << mantissa), sign, bits))
+    sign, magnitude = bits & kind(1 << (element.bits - 1)), bits & kind(infinity)
+    bits = np.where(magnitude > kind((bias + small_bias) << mantissa), sign | kind(infinity), bits)
+    return np.asarray(np.where(magnitude <= kind((bias - small_bias) << mantissa), sign, bits))
 
 
 @evaluates("stochastic-convert")
 def stochastic_convert(ev: Evaluation, ins: Instruction, x: Array, random: Array) -> Array:
     """Truncate, and step away from zero if the fraction, as bits, is greater than the random bits."""
     wide = np.abs(x.astype(np.float64))
-    whole = np.floor(wide)
+    truncated = np.floor(wide)
     bits = from_numpy(random.dtype).bits
-    fraction = np.ldexp(wide - whole, bits)
+    fraction = np.ldexp(wide - truncated, bits)
     fraction = np.where(np.isfinite(fraction), np.trunc(fraction), 0.0)
     up = random.astype(np.uint64) < fraction.astype(np.uint64)
-    return convert_array(np.copysign(whole + up, x.astype(np.float64)), ins.shape.dtype)
+    return convert_array(np.copysign(truncated + up, x.astype(np.float64)), ins.shape.dtype)

@@ -90,8 +90,8 @@ def _windows(x: Array, every: Window, positions: tuple[int, ...]) -> Array:
     """Return a view ``[batch, group, feature, positions.., window..]`` of an array, with zeros outside and in holes."""
     view = patches(pad_window(x, every, 0), every, (*x.shape[:3], *positions))
     one_element: Any = (*[slice(None)] * x.ndim, 0, 0, 0)  # the windows over batch, group and feature
-    whole: Array = view[one_element]
-    return whole
+    windows: Array = view[one_element]
+    return windows
 
 
 def _multiply_inside(view: Array, kernel: Array, inside: Array, spatial: int, wide: ElementType) -> Array:
@@ -100,10 +100,10 @@ def _multiply_inside(view: Array, kernel: Array, inside: Array, spatial: int, wi
     taps = kernel.reshape(groups, view.shape[2], *view.shape[3 + spatial :], columns)
     total: Any = 0
     for tap in np.ndindex(view.shape[3 + spatial :]):
-        here: Any = (..., *([slice(None)] * spatial), *tap)
-        part = view[(slice(None), slice(None), slice(None), *here[1:])]
+        index: Any = (..., *([slice(None)] * spatial), *tap)
+        part = view[(slice(None), slice(None), slice(None), *index[1:])]
         product = _multiply_rows(part, taps[(slice(None), slice(None), *tap)], spatial, wide)
-        total = total + np.where(inside[here][..., None], product, 0)
+        total = total + np.where(inside[index][..., None], product, 0)
     return np.asarray(total)
 
 
@@ -121,8 +121,8 @@ def _multiply_rows(view: Array, kernel: Array, spatial: int, result: ElementType
     axis = max(splittable, key=lambda d: view.shape[d])
     if view.size > MAX_COPIED_ELEMENTS and view.shape[axis] > 1:
         half = view.shape[axis] // 2
-        cuts = (slice(None, half), slice(half, None))
-        parts = [_multiply_rows(view[(*[slice(None)] * axis, cut)], kernel, spatial, result) for cut in cuts]
+        halves = (slice(None, half), slice(half, None))
+        parts = [_multiply_rows(view[(*[slice(None)] * axis, cut)], kernel, spatial, result) for cut in halves]
         return np.concatenate(parts, axis=max(axis - 2, 0))
     order = (1, 0, *range(3, 3 + spatial), 2, *range(3 + spatial, view.ndim))
     groups, _, columns = kernel.shape

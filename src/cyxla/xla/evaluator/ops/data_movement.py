@@ -37,8 +37,8 @@ def broadcast(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     sizes = list(ins.shape.dims)
     for i, d in enumerate(dimensions):
         sizes[d] = x.shape[i]
-    spread = [sizes[d] if d in dimensions else 1 for d in range(len(sizes))]
-    return np.broadcast_to(x.transpose(order).reshape(spread), sizes)
+    expanded = [sizes[d] if d in dimensions else 1 for d in range(len(sizes))]
+    return np.broadcast_to(x.transpose(order).reshape(expanded), sizes)
 
 
 @evaluates("reshape")
@@ -55,21 +55,21 @@ def _present_sizes(shape: Shape, x: Array) -> tuple[int, ...]:
         return shape.dims
     dynamic = [d for d, is_dynamic in enumerate(shape.dynamic) if is_dynamic]
     fixed = int(np.prod([n for d, n in enumerate(shape.dims) if d not in dynamic], dtype=np.int64))
-    sizes, left = list(shape.dims), x.size // fixed if fixed else 0
+    sizes, remaining = list(shape.dims), x.size // fixed if fixed else 0
     for d in dynamic[:-1]:  # all but the last keep the operand's size of the same bound, if there is one
-        sizes[d] = next((n for n in x.shape if n <= sizes[d] and left % max(n, 1) == 0), sizes[d])
-        left //= max(sizes[d], 1)
-    sizes[dynamic[-1]] = left
+        sizes[d] = next((n for n in x.shape if n <= sizes[d] and remaining % max(n, 1) == 0), sizes[d])
+        remaining //= max(sizes[d], 1)
+    sizes[dynamic[-1]] = remaining
     return tuple(sizes)
 
 
 @evaluates("dynamic-reshape")
 def dynamic_reshape(ev: Evaluation, ins: Instruction, x: Array, *sizes: Array) -> Array:
     """Reshape to sizes that are operands."""
-    wanted = [int(n) for n in sizes]
-    if int(np.prod(wanted, dtype=np.int64)) != x.size:
-        raise ShapeError(f"dynamic-reshape of {x.size} elements to {wanted}", where=repr(ins))
-    return x.reshape(wanted)
+    new_sizes = [int(n) for n in sizes]
+    if int(np.prod(new_sizes, dtype=np.int64)) != x.size:
+        raise ShapeError(f"dynamic-reshape of {x.size} elements to {new_sizes}", where=repr(ins))
+    return x.reshape(new_sizes)
 
 
 @evaluates("bitcast")
@@ -83,9 +83,9 @@ def bitcast(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     return memory.reshape([target.dims[d] for d in order]).transpose(np.argsort(order) if order else ())
 
 
-def _reinterpret(memory: Array, to: ElementType) -> Array:
-    width = to.itemsize // memory.dtype.itemsize
-    return bitcast_array(memory.reshape(-1, width) if width > 1 else memory, to).reshape(-1)
+def _reinterpret(memory: Array, target: ElementType) -> Array:
+    width = target.itemsize // memory.dtype.itemsize
+    return bitcast_array(memory.reshape(-1, width) if width > 1 else memory, target).reshape(-1)
 
 
 @evaluates("transpose")
@@ -103,8 +103,8 @@ def reverse(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 @evaluates("slice")
 def slice_(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     """Take elements start, start + stride, .. below limit in each dimension."""
-    cuts = zip(ins.attrs["slice"], ins.operands[0].shape.dims, strict=True)
-    return x[tuple(slice(c.start, None if c.limit == full else c.limit, c.stride) for c, full in cuts)]
+    ranges = zip(ins.attrs["slice"], ins.operands[0].shape.dims, strict=True)
+    return x[tuple(slice(c.start, None if c.limit == full else c.limit, c.stride) for c, full in ranges)]
 
 
 @evaluates("pad")
@@ -115,19 +115,19 @@ def pad(ev: Evaluation, ins: Instruction, x: Array, value: Array) -> Array:
 
 def pad_array(x: Array, value: Array, padding: Sequence[PaddingDim]) -> Array:
     """Pad as `pad`: interior elements first, then the edges; negative edges remove elements."""
-    spread = [n + max(n - 1, 0) * p.interior for n, p in zip(x.shape, padding, strict=True)]
-    sizes = [max(n + p.low + p.high, 0) for n, p in zip(spread, padding, strict=True)]
+    interior_sizes = [n + max(n - 1, 0) * p.interior for n, p in zip(x.shape, padding, strict=True)]
+    sizes = [max(n + p.low + p.high, 0) for n, p in zip(interior_sizes, padding, strict=True)]
     result = np.full(sizes, value, x.dtype)
-    into, taken = [], []
+    target_index, source_index = [], []
     for n, size, p in zip(x.shape, sizes, padding, strict=True):
         step = p.interior + 1
         first = max(0, -(p.low // step))  # the first element with an index of at least 0
         last = min(n - 1, (size - 1 - p.low) // step)
         count = max(0, last - first + 1)
         at = p.low + first * step
-        into.append(slice(at, at + (count - 1) * step + 1, step) if count else slice(0, 0))
-        taken.append(slice(first, first + count))
-    result[tuple(into)] = x[tuple(taken)]
+        target_index.append(slice(at, at + (count - 1) * step + 1, step) if count else slice(0, 0))
+        source_index.append(slice(first, first + count))
+    result[tuple(target_index)] = x[tuple(source_index)]
     return result
 
 
@@ -168,9 +168,9 @@ def get_dimension_size(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 def set_dimension_size(ev: Evaluation, ins: Instruction, x: Value, size: Value) -> Array:
     """Shrink a dimension to a size, or grow it towards its bound with zeros."""
     array, along = array_of(x), int(ins.attrs["dimensions"][0])
-    wanted = max(0, min(int(array_of(size)), ins.shape.dims[along]))
-    missing = wanted - array.shape[along]
-    if missing > 0:
-        padding = [PaddingDim(0, missing if d == along else 0) for d in range(array.ndim)]
+    new_size = max(0, min(int(array_of(size)), ins.shape.dims[along]))
+    growth = new_size - array.shape[along]
+    if growth > 0:
+        padding = [PaddingDim(0, growth if d == along else 0) for d in range(array.ndim)]
         return pad_array(array, np.zeros((), array.dtype), padding)
-    return array[tuple(slice(wanted) if d == along else slice(None) for d in range(array.ndim))]
+    return array[tuple(slice(new_size) if d == along else slice(None) for d in range(array.ndim))]

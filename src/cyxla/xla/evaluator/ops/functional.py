@@ -58,23 +58,23 @@ def reduce_arrays(
     if not dims:
         return list(arrays)
     rows = [_rows(a, dims) for a in arrays]
-    kept = rows[0].shape[1:]
+    result_sizes = rows[0].shape[1:]
     name = combining_opcode(ev, computation) if len(arrays) == 1 else None
     reducer = _REDUCERS.get((name or "", from_numpy(arrays[0].dtype).kind))
     if len(rows[0]) == 0:
-        return [np.broadcast_to(i, kept) for i in inits]
+        return [np.broadcast_to(i, result_sizes) for i in inits]
     if reducer is not None and name is not None:
         element = from_numpy(arrays[0].dtype)
-        return [np.broadcast_to(reducer(name, element, rows[0], inits[0]), kept)]
+        return [np.broadcast_to(reducer(name, element, rows[0], inits[0]), result_sizes)]
     return _reduce_any(ev, computation, rows, inits)
 
 
 def _rows(x: Array, dims: Sequence[int]) -> Array:
     """Move the reduced dimensions to the front, merged into one."""
-    kept = [d for d in range(x.ndim) if d not in dims]
-    moved = x.transpose([*sorted(dims), *kept])
+    kept_dims = [d for d in range(x.ndim) if d not in dims]
+    transposed = x.transpose([*sorted(dims), *kept_dims])
     count = int(np.prod([x.shape[d] for d in dims], dtype=np.int64))
-    return moved.reshape(count, *(x.shape[d] for d in kept))
+    return transposed.reshape(count, *(x.shape[d] for d in kept_dims))
 
 
 def _reduce_any(ev: Evaluation, computation: Computation, rows: list[Array], inits: Sequence[Array]) -> list[Array]:
@@ -128,11 +128,11 @@ def _reduce_extremum(name: str, element: ElementType, rows: Array, init: Array) 
     if not element.is_float:
         return _reduce_integer(name, element, rows, init)
     wide = rows.astype(np.float32) if element.bits < 32 else rows
-    found = np.asarray(_UFUNCS[name].reduce(wide, axis=0))
+    extremum = np.asarray(_UFUNCS[name].reduce(wide, axis=0))
     is_maximum = name == "maximum"
     wins = ((wide == 0) & (np.signbit(wide) != is_maximum)).any(axis=0)  # +0 is greater than -0
     zero = np.where(wins != is_maximum, -0.0, 0.0).astype(wide.dtype)
-    return apply_named(name, element, init, round_float(np.where(found == 0, zero, found), element))
+    return apply_named(name, element, init, round_float(np.where(extremum == 0, zero, extremum), element))
 
 
 def _reduce_complex(name: str, element: ElementType, rows: Array, init: Array) -> Array:

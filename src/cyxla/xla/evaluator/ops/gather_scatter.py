@@ -35,14 +35,14 @@ class Indexing:
     vector_dims: tuple[int, ...]
     vector_dim: int
     batching: tuple[tuple[int, int], ...]
-    dropped: tuple[int, ...]
+    collapsed: tuple[int, ...]
 
     @staticmethod
-    def of(ins: Instruction, vector: str, batching: str, index_batching: str, dropped: str) -> Indexing:
+    def of(ins: Instruction, vector: str, batching: str, index_batching: str, collapsed: str) -> Indexing:
         """Return the indexing of an instruction; gather and scatter have different attribute names."""
         attrs = ins.attrs
         pairs = tuple(zip(attrs[batching], attrs[index_batching], strict=True))
-        return Indexing(attrs[vector], attrs["index_vector_dim"], pairs, attrs[dropped])
+        return Indexing(attrs[vector], attrs["index_vector_dim"], pairs, attrs[collapsed])
 
     def batch(self, indices: Array) -> tuple[int, ...]:
         """Return the sizes of the indices without the vector."""
@@ -64,8 +64,8 @@ class Indexing:
 
     def window_dims(self, rank: int) -> list[int]:
         """Return the dimensions of the array that slices keep, in order."""
-        gone = {*self.dropped, *(d for d, _ in self.batching)}
-        return [d for d in range(rank) if d not in gone]
+        excluded = {*self.collapsed, *(d for d, _ in self.batching)}
+        return [d for d in range(rank) if d not in excluded]
 
 
 def _as_int64(x: Array) -> Array:
@@ -90,19 +90,19 @@ def gather(ev: Evaluation, ins: Instruction, operand: Value, indices: Value) -> 
     indexing = Indexing.of(
         ins, "start_index_map", "operand_batching_dims", "start_indices_batching_dims", "collapsed_slice_dims"
     )
-    kept = indexing.window_dims(x.ndim)
-    whole = [d for d in kept if sizes[d] == x.shape[d]]  # a slice of a whole dimension starts at 0
-    windowed = [d for d in kept if d not in whole]
-    parts = [d for d in range(x.ndim) if d not in whole]
+    window_dims = indexing.window_dims(x.ndim)
+    whole_dims = [d for d in window_dims if sizes[d] == x.shape[d]]  # a slice of a whole dimension starts at 0
+    windowed = [d for d in window_dims if d not in whole_dims]
+    parts = [d for d in range(x.ndim) if d not in whole_dims]
     starts = [
         s if s is None else np.clip(s, 0, x.shape[d] - sizes[d]) for d, s in enumerate(indexing.starts(index, x.ndim))
     ]
     stacked = (*indexing.batch(index), *(sizes[d] for d in windowed))
     at = _coordinates(parts, windowed, starts, sizes, len(indexing.batch(index)))
-    slices = x.transpose(*parts, *whole)[tuple(np.broadcast_to(c, stacked) for c in at)] if parts else x
-    slices = np.broadcast_to(slices, stacked + tuple(x.shape[d] for d in whole))
+    slices = x.transpose(*parts, *whole_dims)[tuple(np.broadcast_to(c, stacked) for c in at)] if parts else x
+    slices = np.broadcast_to(slices, stacked + tuple(x.shape[d] for d in whole_dims))
     batch = [d for d in range(ins.shape.rank) if d not in offset_dims]
-    offsets = [offset_dims[kept.index(d)] for d in (*windowed, *whole)]
+    offsets = [offset_dims[window_dims.index(d)] for d in (*windowed, *whole_dims)]
     return np.ascontiguousarray(slices.transpose(_permutation(batch, offsets))) if slices.ndim else slices
 
 
@@ -110,7 +110,7 @@ def _coordinates(
     dims: Sequence[int], windowed: Sequence[int], starts: Sequence[Array | None], sizes: Sequence[int], batch_rank: int
 ) -> tuple[Array, ...]:
     """Return one index array for each of `dims` that broadcasts to [batch.., window..]; `windowed` vary in a window."""
-    found = []
+    coordinates = []
     for d in dims:
         start = starts[d]
         base = (
@@ -120,8 +120,8 @@ def _coordinates(
             shape = [1] * (batch_rank + len(windowed))
             shape[batch_rank + windowed.index(d)] = sizes[d]
             base = base + np.arange(sizes[d]).reshape(shape)
-        found.append(base)
-    return tuple(found)
+        coordinates.append(base)
+    return tuple(coordinates)
 
 
 def _widen(x: Array, extra: int) -> Array:
@@ -134,11 +134,11 @@ def scatter(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
     number = len(operands) // 2
     arrays = [array_of(o) for o in operands[:number]]
     updates = [array_of(o) for o in operands[number + 1 :]]
-    where, fits, order = _targets(ins, arrays[0].shape, array_of(operands[number]), updates[0].shape)
-    keep = fits.ravel()
-    values = [u.transpose(order).reshape(-1)[keep] for u in updates]
+    positions, fits, order = _targets(ins, arrays[0].shape, array_of(operands[number]), updates[0].shape)
+    is_inside = fits.ravel()
+    values = [u.transpose(order).reshape(-1)[is_inside] for u in updates]
     flat = [a.reshape(-1).copy() for a in arrays]
-    results = combine_at(ev, ins.called[0], flat, where.ravel()[keep], values)
+    results = combine_at(ev, ins.called[0], flat, positions.ravel()[is_inside], values)
     shaped = [r.reshape(a.shape) for r, a in zip(results, arrays, strict=True)]
     return tuple(shaped) if ins.shape.is_tuple else shaped[0]
 
@@ -157,17 +157,17 @@ def _targets(
     )
     window = list(attrs["update_window_dims"])
     batch = [d for d in range(len(update_shape)) if d not in window]
-    kept = indexing.window_dims(rank)
+    window_dims = indexing.window_dims(rank)
     sizes = [1] * rank
-    for d, u in zip(kept, window, strict=True):
+    for d, u in zip(window_dims, window, strict=True):
         sizes[d] = update_shape[u]
     starts = indexing.starts(index, rank)
-    full = tuple(update_shape[d] for d in (*batch, *window))
-    fits = np.ones((1,) * len(full), np.bool_)
+    full_sizes = tuple(update_shape[d] for d in (*batch, *window))
+    fits = np.ones((1,) * len(full_sizes), np.bool_)
     for d, start in enumerate(starts):
         if start is not None:
             fits = fits & _widen((start >= 0) & (start <= shape[d] - sizes[d]), len(window))
-    where = np.zeros((1,) * len(full), np.int64)
-    for d, at in enumerate(_coordinates(range(rank), kept, starts, sizes, len(batch))):
-        where = where * shape[d] + at
-    return np.broadcast_to(where, full), np.broadcast_to(fits, full), [*batch, *window]
+    positions = np.zeros((1,) * len(full_sizes), np.int64)
+    for d, at in enumerate(_coordinates(range(rank), window_dims, starts, sizes, len(batch))):
+        positions = positions * shape[d] + at
+    return np.broadcast_to(positions, full_sizes), np.broadcast_to(fits, full_sizes), [*batch, *window]

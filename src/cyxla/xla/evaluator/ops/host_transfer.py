@@ -30,6 +30,6 @@ def outfeed(ev: Evaluation, ins: Instruction, value: Value, token: Value) -> Val
 def transfer(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
     """Raise, since channels have no other end here."""
     raise UnimplementedError(
-        f"{ins.opcode}: there is no other program or host at the end of channel {ins.attrs['channel_id']}",
+        f"{ins.opcode}: no other program or host is connected to channel {ins.attrs['channel_id']}",
         hint="infeed and outfeed reach the host",
     )

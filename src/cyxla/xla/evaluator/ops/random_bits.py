@@ -58,8 +58,13 @@ def philox(key: int, counters: tuple[Array, Array, Array, Array]) -> tuple[Array
     low, high = key & _WORD, key >> 32
     a, b, c, d = counters
     for _ in range(10):
-        one, two = a.astype(np.uint64) * np.uint64(0xD2511F53), c.astype(np.uint64) * np.uint64(0xCD9E8D57)
-        a, b, c, d = _high(two) ^ b ^ np.uint32(low), _low(two), _high(one) ^ d ^ np.uint32(high), _low(one)
+        product0, product1 = a.astype(np.uint64) * np.uint64(0xD2511F53), c.astype(np.uint64) * np.uint64(0xCD9E8D57)
+        a, b, c, d = (
+            _high(product1) ^ b ^ np.uint32(low),
+            _low(product1),
+            _high(product0) ^ d ^ np.uint32(high),
+            _low(product0),
+        )
         low, high = (low + 0x9E3779B9) & _WORD, (high + 0xBB67AE85) & _WORD
     return a, b, c, d
 
@@ -95,8 +100,8 @@ def _threefry_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
         half = (*dims[:at], (dims[at] + 1) // 2, *dims[at + 1 :])
         blocks = prod(half)
         pair = np.stack([w.reshape(half) for w in _threefry_blocks(key, counter, blocks)], axis=at + 1)
-        whole = pair.reshape(*dims[:at], 2 * half[at], *dims[at + 1 :])
-        bits = whole[(*[slice(None)] * at, slice(dims[at]))].reshape(shape.dims)
+        bits_of_all = pair.reshape(*dims[:at], 2 * half[at], *dims[at + 1 :])
+        bits = bits_of_all[(*[slice(None)] * at, slice(dims[at]))].reshape(shape.dims)
     return np.array([key, (counter + blocks) % 2**64], np.uint64), bits
 
 
@@ -132,7 +137,7 @@ def rng_bit_generator(ev: Evaluation, ins: Instruction, state: Value) -> Value:
 
 def _narrowed(bits: Array, dtype: ElementType) -> Array:
     if dtype.is_float:
-        raise UnimplementedError(f"rng-bit-generator gives integers, not {dtype}")
+        raise UnimplementedError(f"rng-bit-generator returns integers, not {dtype}")
     unsigned = bits.astype(np.dtype(f"u{dtype.itemsize}")) if dtype.bits >= 8 else bits & np.uint32(2**dtype.bits - 1)
     return convert_array(unsigned, dtype)
 
@@ -162,8 +167,8 @@ def _uniform(generator: np.random.Generator, low: Array, high: Array, shape: Sha
     dtype: Any = numpy_dtype(shape)
     if shape.dtype.is_float:
         unit = np.asarray(generator.random(shape.dims))
-        drawn = convert_array(unit * (float(high) - float(low)) + float(low), shape.dtype)
-        return np.where(drawn < high, drawn, low)  # rounding may have reached the end, which is excluded
+        samples = convert_array(unit * (float(high) - float(low)) + float(low), shape.dtype)
+        return np.where(samples < high, samples, low)  # rounding may have reached the end, which is excluded
     start, end = int(low), int(high)
     if shape.dtype is ElementType.PRED:
         return (

@@ -20,12 +20,12 @@ from cyxla.xla.hlo.instruction import Instruction
 def sort(ev: Evaluation, ins: Instruction, *arrays: Array) -> Value:
     """Sort the operands together along one dimension, by a comparator of (a0, b0, a1, b1, ..)."""
     along = int(ins.attrs["dimensions"][0])
-    moved = [np.moveaxis(a, along, -1) for a in arrays]
-    order = _order_by_key(ev, ins.called[0], moved)
-    rows = [m.reshape(prod(m.shape[:-1]), m.shape[-1]) for m in moved]
+    operands_by_row = [np.moveaxis(a, along, -1) for a in arrays]
+    order = _order_by_key(ev, ins.called[0], operands_by_row)
+    rows = [m.reshape(prod(m.shape[:-1]), m.shape[-1]) for m in operands_by_row]
     order = _merge_sort(ev, ins.called[0], rows) if order is None else order.reshape(rows[0].shape)
-    ordered = (np.take_along_axis(r, order, axis=1).reshape(moved[0].shape) for r in rows)
-    results = [np.moveaxis(x, -1, along) for x in ordered]
+    sorted_rows = (np.take_along_axis(r, order, axis=1).reshape(operands_by_row[0].shape) for r in rows)
+    results = [np.moveaxis(x, -1, along) for x in sorted_rows]
     return tuple(results) if ins.shape.is_tuple else results[0]
 
 
@@ -57,8 +57,8 @@ def _order_by_key(ev: Evaluation, comparator: Computation, arrays: list[Array]) 
     if root.opcode != "compare" or root.attrs["direction"] not in ("LT", "GT") or not vectorises(ev, comparator):
         return None
     left, right = root.operands
-    found = same_key(left, right)
-    if found is None:
+    key_operand = same_key(left, right)
+    if key_operand is None:
         return None
     args = tuple(a for array in arrays for a in (array, array))
     values = np.broadcast_to(array_of(ev.apply_batch(comparator, args, left)), arrays[0].shape)
@@ -84,27 +84,32 @@ def _merge_level(ev: Evaluation, comparator: Computation, rows: list[Array], ord
     count, length = order.shape
     positions = np.arange(length)
     middle = (positions // (2 * width)) * 2 * width + width
-    left = positions[(positions < middle) & (middle < length)]  # left runs that have a right run
-    start, end = middle[left], np.minimum(middle[left] + width, length)
-    low, high = np.broadcast_to(start, (count, len(left))).copy(), np.broadcast_to(end, (count, len(left))).copy()
-    left_elements = order[:, left]
+    left_runs = positions[(positions < middle) & (middle < length)]  # left runs that have a right run
+    start, end = middle[left_runs], np.minimum(middle[left_runs] + width, length)
+    low, high = (
+        np.broadcast_to(start, (count, len(left_runs))).copy(),
+        np.broadcast_to(end, (count, len(left_runs))).copy(),
+    )
+    left_elements = order[:, left_runs]
     while (low < high).any():
         probe = (low + high) // 2
         probed = np.take_along_axis(order, np.minimum(probe, length - 1), axis=1)
         args = [
-            side for r in rows for side in (np.take_along_axis(r, probed, 1), np.take_along_axis(r, left_elements, 1))
+            operand
+            for r in rows
+            for operand in (np.take_along_axis(r, probed, 1), np.take_along_axis(r, left_elements, 1))
         ]
         before = ev.apply_elementwise(comparator, args)[0] & (low < high)
         high = np.where(before, high, probe)
         low = np.where(before, probe + 1, low)
-    _scatter_runs(order, left, left + low - start)
+    _scatter_runs(order, left_runs, left_runs + low - start)
 
 
 def _scatter_runs(order: Array, left: Array, target: Array) -> None:
     """Write the left runs' elements to `target`; all others fill the remaining positions in order."""
     left_elements = order[:, left]
-    others = np.delete(order, left, axis=1)
+    right_elements = np.delete(order, left, axis=1)
     is_free = np.ones(order.shape, bool)
     np.put_along_axis(is_free, target, False, axis=1)
     np.put_along_axis(order, target, left_elements, axis=1)
-    order[is_free] = others.reshape(-1)
+    order[is_free] = right_elements.reshape(-1)

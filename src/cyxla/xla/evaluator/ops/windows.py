@@ -66,8 +66,8 @@ class Sliding:
     def steps(self) -> Iterator[tuple[list[Array], Array | None]]:
         """Yield, for each index in the window, the elements at all positions, and a mask of those inside."""
         for at in window_indices(self.window):
-            here: Any = (..., *at)
-            yield [v[here] for v in self.views], None if self.inside is None else self.inside[here]
+            index: Any = (..., *at)
+            yield [v[index] for v in self.views], None if self.inside is None else self.inside[index]
 
 
 @evaluates("reduce-window")
@@ -150,15 +150,15 @@ def _double_along(name: str, x: Array, w: WindowDim, dtype: ElementType) -> Arra
     if positions <= 0:
         return x[:0]
     total: Array | None = None
-    covered, width, left = 0, 1, w.size
-    while left:
-        if left & 1:
-            start = covered * w.window_dilation
+    num_covered, width, remaining = 0, 1, w.size
+    while remaining:
+        if remaining & 1:
+            start = num_covered * w.window_dilation
             part = x[start : start + (positions - 1) * w.stride + 1 : w.stride]
             total = part if total is None else apply_named(name, dtype, total, part)
-            covered += width
-        left >>= 1
-        if left:
+            num_covered += width
+        remaining >>= 1
+        if remaining:
             distance = width * w.window_dilation
             x = apply_named(name, dtype, x[:-distance], x[distance:])
             width *= 2
@@ -172,11 +172,13 @@ def select_and_scatter(ev: Evaluation, ins: Instruction, operand: Value, source:
     x, updates, start = array_of(operand), array_of(source), array_of(init)
     window: Window = ins.attrs["window"] or tuple(WindowDim(1) for _ in x.shape)
     index = np.arange(x.size, dtype=np.int64).reshape(x.shape)
-    chosen, where, found = _choose(ev, select, Sliding.over([x, index], window))
-    del chosen
+    best, positions, has_choice = _choose(ev, select, Sliding.over([x, index], window))
+    del best
     flat = np.full(x.size, start, x.dtype)
-    keep = found.ravel()
-    return combine_at(ev, scatter, [flat], where.ravel()[keep], [updates.ravel()[keep]])[0].reshape(x.shape)
+    is_chosen = has_choice.ravel()
+    return combine_at(ev, scatter, [flat], positions.ravel()[is_chosen], [updates.ravel()[is_chosen]])[0].reshape(
+        x.shape
+    )
 
 
 def _choose(ev: Evaluation, select: Computation, sliding: Sliding) -> tuple[Array, Array, Array]:
@@ -184,14 +186,14 @@ def _choose(ev: Evaluation, select: Computation, sliding: Sliding) -> tuple[Arra
 
     `select` returns True if the current element is kept.
     """
-    best, where = (np.zeros(sliding.positions, v.dtype) for v in sliding.views)
-    found = np.zeros(sliding.positions, np.bool_)
-    if found.size == 0:
-        return best, where, found
+    best, positions = (np.zeros(sliding.positions, v.dtype) for v in sliding.views)
+    has_choice = np.zeros(sliding.positions, np.bool_)
+    if has_choice.size == 0:
+        return best, positions, has_choice
     for (candidate, index), real in sliding.steps():
-        keep = ev.apply_elementwise(select, [best, candidate])[0] & found
+        keeps_best = ev.apply_elementwise(select, [best, candidate])[0] & has_choice
         if real is not None:
-            keep = keep | ~real
-        best, where = np.where(keep, best, candidate), np.where(keep, where, index)
-        found = np.ones_like(found) if real is None else found | real
-    return best, where, found
+            keeps_best = keeps_best | ~real
+        best, positions = np.where(keeps_best, best, candidate), np.where(keeps_best, positions, index)
+        has_choice = np.ones_like(has_choice) if real is None else has_choice | real
+    return best, positions, has_choice

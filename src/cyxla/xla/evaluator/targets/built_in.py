@@ -44,11 +44,11 @@ _ELEMENTWISE = ("erf", "tan", "asin", "acos", "atanh", "asinh", "acosh", "sinh",
 
 
 def _elementwise(opcode: str) -> None:
-    def run(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+    def evaluate(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
         return apply_named(opcode, ins.shape.dtype, *(array_of(o) for o in operands))
 
     for dialect in ("mhlo", "chlo"):
-        register_custom_call(f"{dialect}.{opcode}", run)
+        register_custom_call(f"{dialect}.{opcode}", evaluate)
 
 
 for _name in _ELEMENTWISE:
@@ -61,14 +61,14 @@ def _top_k(ev: Evaluation, ins: Instruction, x: Value) -> Value:
     """Return values and indices of the greatest (by comparator or option, least) elements of the last dimension."""
     direction = ins.called[0].root.attrs.get("direction", "GT") if ins.called else "GT"
     largest = bool(options_of(ins).get("largest", direction in ("GT", "GE")))
-    values, places = top(array_of(x), ins.shape.elements[0].dims[-1], largest=largest)
-    return values, convert_array(places, ins.shape.elements[1].dtype)
+    values, indices = top(array_of(x), ins.shape.elements[0].dims[-1], largest=largest)
+    return values, convert_array(indices, ins.shape.elements[1].dtype)
 
 
 # --- factorisations that XLA expands ---
 
 
-def _each(ins: Instruction, function: Callable[..., tuple[Any, ...]], *operands: Value) -> Value:
+def _apply_to_each(ins: Instruction, function: Callable[..., tuple[Any, ...]], *operands: Value) -> Value:
     """Apply a function of wide matrices over the leading dimensions of the operands; the first operand is a matrix."""
     arrays = [_wide(array_of(o)) for o in operands]
     leaves = ins.shape.leaves()
@@ -94,13 +94,13 @@ def _lapack_of(a: Array, real: str, complex_: str) -> Any:
 @register_custom_call("Qr")
 def _qr(ev: Evaluation, ins: Instruction, a: Value) -> Value:
     """Return (R above the Householder vectors, their factors)."""
-    return _each(ins, lambda m: _lapack_of(m, "geqrf", "geqrf")(m)[:2], a)
+    return _apply_to_each(ins, lambda m: _lapack_of(m, "geqrf", "geqrf")(m)[:2], a)
 
 
 @register_custom_call("ProductOfElementaryHouseholderReflectors")
 def _householder_product(ev: Evaluation, ins: Instruction, a: Value, taus: Value) -> Value:
     """Return the first columns of a product of reflectors."""
-    return _each(ins, lambda m, t: _lapack_of(m, "orgqr", "ungqr")(m, t)[:1], a, taus)
+    return _apply_to_each(ins, lambda m, t: _lapack_of(m, "orgqr", "ungqr")(m, t)[:1], a, taus)
 
 
 @register_custom_call("LuDecomposition")
@@ -114,7 +114,7 @@ def _lu(ev: Evaluation, ins: Instruction, a: Value) -> Value:
             order[[i, p]] = order[[p, i]]
         return lu, pivots, order
 
-    return _each(ins, factor, a)
+    return _apply_to_each(ins, factor, a)
 
 
 @register_custom_call("Eigh")
@@ -128,7 +128,7 @@ def _eigh(ev: Evaluation, ins: Instruction, a: Value) -> Value:
         values, vectors, info = _lapack_of(m, "syevd", "heevd")(m, 1, int(lower))
         return (vectors, values) if info == 0 else (np.nan, np.nan)
 
-    return _each(ins, factor, a)
+    return _apply_to_each(ins, factor, a)
 
 
 @register_custom_call("cpu_csr_sparse_dense_ffi")
@@ -136,10 +136,10 @@ def _csr_times_dense(
     ev: Evaluation, ins: Instruction, data: Value, row_starts: Value, columns: Value, dense: Value
 ) -> Value:
     """Multiply a matrix in CSR format by a matrix or vector."""
-    values, starts, places, right = (array_of(o) for o in (data, row_starts, columns, dense))
+    values, starts, column_indices, right = (array_of(o) for o in (data, row_starts, columns, dense))
     wide = accumulator(values, right, ins.shape.dtype, 0).numpy_dtype
     rows = np.repeat(np.arange(len(starts) - 1), starts[1:].astype(np.int64) - starts[:-1])
-    picked = right[places[: rows.size].astype(np.int64)].astype(wide)
+    picked = right[column_indices[: rows.size].astype(np.int64)].astype(wide)
     factors = values[: rows.size].astype(wide).reshape(-1, *[1] * (right.ndim - 1))
     out = np.zeros(ins.shape.dims, wide)
     np.add.at(out, rows, factors * picked)

@@ -58,14 +58,14 @@ class CCall:
     """
 
     address: int
-    keep: Any = None
+    owner: Any = None
 
 
 _CALLS: dict[str, CCall] = {}
 _lock = new_lock()
 
 
-def register(target: str, address: int, keep: Any = None, *, replace: bool = False) -> None:
+def register(target: str, address: int, owner: Any = None, *, replace: bool = False) -> None:
     """Register a C function as a custom-call target.
 
     Raises
@@ -73,7 +73,7 @@ def register(target: str, address: int, keep: Any = None, *, replace: bool = Fal
     AlreadyExistsError
         The target is registered, and `replace` is false.
     """
-    call = CCall(address, keep)
+    call = CCall(address, owner)
     function = SIGNATURE(address)
 
     def implementation(evaluation: Any, ins: Instruction, *operands: Any) -> Any:
@@ -104,10 +104,12 @@ def address(target: str) -> int:
     UnimplementedError
         The target is not registered in this process.
     """
-    found = _CALLS.get(target)
-    if found is None:
-        raise UnimplementedError(f"custom-call target {target!r} is no C function here", hint="cyxla.register_c_call")
-    return found.address
+    call = _CALLS.get(target)
+    if call is None:
+        raise UnimplementedError(
+            f"custom-call target {target!r} is not a registered C function", hint="cyxla.register_c_call"
+        )
+    return call.address
 
 
 def opaque_of(ins: Instruction) -> bytes:
@@ -151,8 +153,8 @@ def _pointers(arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
 
 
 def _descriptors(shapes: Sequence[Shape]) -> Any:
-    made = (Array * max(1, len(shapes)))()
-    for descriptor, shape in zip(made, shapes, strict=False):
+    descriptors = (Array * max(1, len(shapes)))()
+    for descriptor, shape in zip(descriptors, shapes, strict=False):
         dims = (ctypes.c_int64 * max(1, shape.rank))(*shape.dims)
         descriptor.dtype, descriptor.rank, descriptor.dims, descriptor.size = (
             shape.dtype.value,
@@ -160,7 +162,7 @@ def _descriptors(shapes: Sequence[Shape]) -> Any:
             dims,
             shape.size,
         )
-    return made
+    return descriptors
 
 
 def _leaves(value: Any) -> list[Any]:

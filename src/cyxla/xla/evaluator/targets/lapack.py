@@ -37,8 +37,8 @@ class _Call:
         """Return SciPy's wrapper of a LAPACK or BLAS routine, named without its letter."""
         from scipy.linalg import blas, lapack
 
-        full = self.letter + name
-        return getattr(lapack, full, None) or getattr(blas, full)  # type: ignore[no-any-return]
+        routine_name = self.letter + name
+        return getattr(lapack, routine_name, None) or getattr(blas, routine_name)  # type: ignore[no-any-return]
 
     @property
     def is_complex(self) -> bool:
@@ -56,7 +56,7 @@ Routine = Callable[..., Results]  # (call, *operands of one problem) -> results 
 
 
 def _batched(routine: Routine, letter: str, ranks: tuple[int, ...]) -> Callable[..., Value]:
-    def run(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+    def evaluate(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
         arrays = [array_of(o) for o in operands]
         leaves = ins.shape.leaves()
         results = [np.zeros(leaf.dims, numpy_dtype(leaf)) for leaf in leaves]
@@ -70,7 +70,7 @@ def _batched(routine: Routine, letter: str, ranks: tuple[int, ...]) -> Callable[
                         result[at] = part
         return tuple(results) if ins.shape.is_tuple else results[0]
 
-    return run
+    return evaluate
 
 
 def lapack(name: str, *ranks: int, letters: str = "sdcz") -> Callable[[Routine], Routine]:
@@ -130,8 +130,10 @@ def _ormqr(call: _Call, a: Array, tau: Array, c: Array) -> Results:
     """Return (op(Q) c or c op(Q),)."""
     if not tau.size:
         return (c,)
-    left = bool(call.options.get("left", True))
-    return (_multiply_q(call, a[:, : tau.size], tau, c, left=left, adjoint=bool(call.options.get("transpose", False))),)
+    is_left = bool(call.options.get("left", True))
+    return (
+        _multiply_q(call, a[:, : tau.size], tau, c, left=is_left, adjoint=bool(call.options.get("transpose", False))),
+    )
 
 
 def _multiply_q(call: _Call, a: Array, tau: Array, c: Array, *, left: bool, adjoint: bool) -> Array:
@@ -144,14 +146,14 @@ def _multiply_q(call: _Call, a: Array, tau: Array, c: Array, *, left: bool, adjo
 @lapack("geqp3", 2, 1)
 def _geqp3(call: _Call, a: Array, fixed: Array) -> Results:
     """Return (R and reflectors, column order from 1, factors); columns marked in `fixed` are moved to the front."""
-    front_order = _marked_first(fixed)
-    marked = int(np.count_nonzero(fixed))
-    if marked == 0:
+    front_order = _move_fixed_first(fixed)
+    num_fixed = int(np.count_nonzero(fixed))
+    if num_fixed == 0:
         packed, order, tau = call.routine("geqp3")(a)[:3]
         return packed, order, tau
     order = front_order + 1
     packed, tau = np.asfortranarray(a[:, order - 1]), np.zeros(min(a.shape), a.dtype)
-    front = min(marked, a.shape[0])
+    front = min(num_fixed, a.shape[0])
     packed[:, :front], tau[:front] = call.routine("geqrf")(packed[:, :front])[:2]
     if front < a.shape[1]:
         packed[:, front:] = _multiply_q(
@@ -164,11 +166,11 @@ def _geqp3(call: _Call, a: Array, fixed: Array) -> Results:
     return packed, order, tau
 
 
-def _marked_first(fixed: Array) -> Array:
+def _move_fixed_first(fixed: Array) -> Array:
     """Move marked columns to the front, each swapped with the first unmarked one, as in LAPACK."""
     order: Array = np.arange(fixed.size)
-    for place, column in enumerate(np.flatnonzero(fixed).tolist()):
-        order[[place, column]] = order[[column, place]]
+    for position, column in enumerate(np.flatnonzero(fixed).tolist()):
+        order[[position, column]] = order[[column, position]]
     return order
 
 
@@ -198,7 +200,7 @@ def _geev(call: _Call, a: Array) -> Results:
         return (*[np.nan] * (3 if call.is_complex else 4), _BAD_ARGUMENT)
     *values, vl, vr, info = call.routine("geev")(a, compute_vl=int(left), compute_vr=int(right))
     if not call.is_complex:
-        vl, vr = (_unpacked(v, values[1]) if wanted else None for v, wanted in ((vl, left), (vr, right)))
+        vl, vr = (_unpacked(v, values[1]) if is_requested else None for v, is_requested in ((vl, left), (vr, right)))
     return *values, vl if left else None, vr if right else None, info
 
 
@@ -215,8 +217,8 @@ def _svd(call: _Call, a: Array, name: str) -> Results:
     """Return (scratch, singular values, u, vt, info)."""
     if not _is_finite(a):
         return np.nan, np.nan, np.nan, np.nan, _BAD_ARGUMENT
-    vectors, full = not call.is_set("mode", "N"), call.is_set("mode", "A")
-    u, s, vt, info = call.routine(name)(a, compute_uv=int(vectors), full_matrices=int(full))
+    vectors, is_full = not call.is_set("mode", "N"), call.is_set("mode", "A")
+    u, s, vt, info = call.routine(name)(a, compute_uv=int(vectors), full_matrices=int(is_full))
     return a, s, u if vectors else None, vt if vectors else None, info
 
 
@@ -236,8 +238,8 @@ def _gees(call: _Call, a: Array) -> Results:
     if not _is_finite(a):
         return (*[np.nan] * (3 if call.is_complex else 4), 0, _BAD_ARGUMENT)
     vectors = call.is_set("mode", "V")
-    t, chosen, *values, z, _, info = call.routine("gees")(lambda *_: 0, a, compute_v=int(vectors))
-    return t, z if vectors else None, *values, chosen, info
+    t, num_selected, *values, z, _, info = call.routine("gees")(lambda *_: 0, a, compute_v=int(vectors))
+    return t, z if vectors else None, *values, num_selected, info
 
 
 @lapack("gehrd", 2)

@@ -19,8 +19,8 @@ class ProgramShape(NamedTuple):
     result: Shape
 
     def __str__(self) -> str:
-        given = zip(self.parameter_names, self.parameters, strict=True)
-        return f"({', '.join(f'{name}: {shape}' for name, shape in given)}) -> {self.result}"
+        named_parameters = zip(self.parameter_names, self.parameters, strict=True)
+        return f"({', '.join(f'{name}: {shape}' for name, shape in named_parameters)}) -> {self.result}"
 
 
 class XlaComputation:
@@ -118,9 +118,9 @@ def _copy(comp: Computation, module: HloModule, copies: dict[Computation, Comput
 
 
 def _in_order(comp: Computation) -> bool:
-    seen: set[Instruction] = set()
+    visited: set[Instruction] = set()
     for ins in comp.instructions:
-        if not (seen.issuperset(ins.operands) and seen.issuperset(ins.control_predecessors)):
+        if not (visited.issuperset(ins.operands) and visited.issuperset(ins.control_predecessors)):
             return False
-        seen.add(ins)
+        visited.add(ins)
     return True

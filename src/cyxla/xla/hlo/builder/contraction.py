@@ -160,8 +160,8 @@ def convolution(
 
 def default_conv_dims(spatial: int) -> ConvDims:
     """Return ``bf01`` for input and result and ``oi01`` for the kernel, with any number of spatial dimensions."""
-    places = tuple(range(2, 2 + spatial))
-    return ConvDims(0, 1, places, 1, 0, places, 0, 1, places)
+    spatial_dims = tuple(range(2, 2 + spatial))
+    return ConvDims(0, 1, spatial_dims, 1, 0, spatial_dims, 0, 1, spatial_dims)
 
 
 def make_padding(

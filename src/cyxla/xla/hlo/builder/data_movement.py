@@ -97,13 +97,13 @@ def static_index(operand: XlaOp, key: Any) -> XlaOp:
         raise ShapeError(f"{len(keys)} indices for {shape}")
     at = keys.index(Ellipsis) if Ellipsis in keys else len(keys)
     keys[at : at + 1] = [slice(None)] * (shape.rank - len(keys) + keys.count(Ellipsis))
-    ranges, kept = [], []
+    ranges, kept_dims = [], []
     for axis, (k, size) in enumerate(zip(keys, shape.dims, strict=True)):
         ranges.append(_range(k, size, axis))
         if isinstance(k, slice):
-            kept.append(axis)
-    taken = operand.builder.add("slice", [operand], {"slice": tuple(ranges)})
-    return taken if len(kept) == shape.rank else reshape(taken, [taken.shape.dims[d] for d in kept])
+            kept_dims.append(axis)
+    sliced = operand.builder.add("slice", [operand], {"slice": tuple(ranges)})
+    return sliced if len(kept_dims) == shape.rank else reshape(sliced, [sliced.shape.dims[d] for d in kept_dims])
 
 
 def _range(key: Any, size: int, axis: int) -> SliceDim:
@@ -113,7 +113,9 @@ def _range(key: Any, size: int, axis: int) -> SliceDim:
             raise ShapeError(f"step {step} along dimension {axis} is not positive", hint="reverse the dimension first")
         return SliceDim(start, max(start, stop), step)
     if not hasattr(key, "__index__"):
-        raise InvalidArgumentError(f"{key!r} is no index", hint="use dynamic_slice or gather for values of the program")
+        raise InvalidArgumentError(
+            f"{key!r} is not an index", hint="use dynamic_slice or gather for values of the program"
+        )
     i = key.__index__()
     if not -size <= i < size:
         raise ShapeError(f"index {i} is outside dimension {axis} of size {size}")
@@ -248,8 +250,8 @@ def get_dimension_size(operand: XlaOp, dimension: int) -> XlaOp:
 @deferred
 def set_dimension_size(operand: XlaOp, size: Operand, dimension: int) -> XlaOp:
     """Make a dimension smaller than its bound at run time."""
-    given = lift(operand.builder, size, Shape.array(ElementType.S32))
-    return operand.builder.add("set-dimension-size", [operand, given], {"dimensions": (dimension,)})
+    size_operand = lift(operand.builder, size, Shape.array(ElementType.S32))
+    return operand.builder.add("set-dimension-size", [operand, size_operand], {"dimensions": (dimension,)})
 
 
 @deferred

@@ -154,9 +154,9 @@ def ragged_all_to_all(
     channel_id: int | None = None,
 ) -> XlaOp:
     """Exchange parts of different sizes between the devices of a group."""
-    given = [operand, output, input_offsets, send_sizes, output_offsets, recv_sizes]
+    operands = [operand, output, input_offsets, send_sizes, output_offsets, recv_sizes]
     attrs = {"replica_groups": _groups(replica_groups), "channel_id": channel_id}
-    return operand.builder.add("ragged-all-to-all", given, attrs)
+    return operand.builder.add("ragged-all-to-all", operands, attrs)
 
 
 @deferred

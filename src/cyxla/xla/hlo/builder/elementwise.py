@@ -50,7 +50,7 @@ def _literal(value: Any, dtype: ElementType | None) -> Literal:
     try:
         array = np.array(value, dtype=dtype.numpy_dtype)
     except (OverflowError, TypeError, ValueError) as e:
-        raise DTypeError(f"{value!r} is no value of type {dtype}: {e}") from e
+        raise DTypeError(f"{value!r} is not a value of type {dtype}: {e}") from e
     return Literal(array, Shape.array(dtype, array.shape))
 
 
@@ -77,14 +77,14 @@ def lift(builder: XlaBuilder, value: Operand, like: Shape) -> XlaOp:
     if isinstance(value, np.ndarray):
         return constant(builder, value)
     if not _kind_fits(value, like.dtype):
-        raise DTypeError(f"{value!r} is no value of type {like.dtype}", hint="convert the other operand first")
+        raise DTypeError(f"{value!r} is not a value of type {like.dtype}", hint="convert the other operand first")
     return constant(builder, value, like.dtype)
 
 
 def _lift_both(lhs: Operand, rhs: Operand) -> tuple[XlaOp, XlaOp]:
-    some = lhs if isinstance(lhs, XlaOp) else rhs
-    assert isinstance(some, XlaOp)  # checked by `deferred`
-    return lift(some.builder, lhs, some.shape), lift(some.builder, rhs, some.shape)
+    traced = lhs if isinstance(lhs, XlaOp) else rhs
+    assert isinstance(traced, XlaOp)  # checked by `deferred`
+    return lift(traced.builder, lhs, traced.shape), lift(traced.builder, rhs, traced.shape)
 
 
 @deferred
@@ -103,15 +103,15 @@ def broadcast_in_dim(operand: XlaOp, dims: Sequence[int], broadcast_dims: Sequen
     x = operand.shape
     if len(broadcast_dims) != x.rank or any(not 0 <= d < len(dims) for d in broadcast_dims):
         raise ShapeError(
-            f"broadcast_dims {list(broadcast_dims)} do not place the {x.rank} dimensions of {x} in {list(dims)}"
+            f"broadcast_dims {list(broadcast_dims)} do not map the {x.rank} dimensions of {x} to {list(dims)}"
         )
     unit_dims = [i for i, d in enumerate(broadcast_dims) if x.dims[i] == 1 and dims[d] != 1]
     if unit_dims:
-        kept = [i for i in range(x.rank) if i not in unit_dims]
+        kept_dims = [i for i in range(x.rank) if i not in unit_dims]
         operand = operand.builder.add(
-            "reshape", [operand], shape=x.with_dims([x.dims[i] for i in kept], [x.dynamic[i] for i in kept])
+            "reshape", [operand], shape=x.with_dims([x.dims[i] for i in kept_dims], [x.dynamic[i] for i in kept_dims])
         )
-        broadcast_dims = [broadcast_dims[i] for i in kept]
+        broadcast_dims = [broadcast_dims[i] for i in kept_dims]
     flags = [False] * len(dims)
     for i, d in enumerate(broadcast_dims):
         flags[d] = operand.shape.dynamic[i]
@@ -140,7 +140,7 @@ def _align(lhs: XlaOp, rhs: XlaOp, broadcast_dimensions: Sequence[int]) -> tuple
     if a.rank < b.rank:
         dims = list(broadcast_dimensions)
         if len(dims) != a.rank:
-            hint = "name the dimensions of the larger operand that those of the smaller one stand for"
+            hint = "give the dimensions of the larger operand to which those of the smaller one correspond"
             raise ShapeError(f"operands {a} and {b} have different ranks, broadcast_dimensions are {dims}", hint=hint)
     else:
         dims = list(range(a.rank))
@@ -167,20 +167,20 @@ def _documented(function: Callable[..., XlaOp], name: str, text: str) -> Callabl
 
 
 def _unary(opcode: str, name: str = "") -> Callable[..., XlaOp]:
-    def make(operand: XlaOp, *, result_accuracy: ResultAccuracy | None = None) -> XlaOp:
+    def unary_op(operand: XlaOp, *, result_accuracy: ResultAccuracy | None = None) -> XlaOp:
         attrs = {"result_accuracy": result_accuracy} if result_accuracy is not None else {}
         return operand.builder.add(opcode, [operand], attrs)
 
-    return _documented(make, name or opcode.replace("-", "_"), f"`{opcode}` of each element.")
+    return _documented(unary_op, name or opcode.replace("-", "_"), f"`{opcode}` of each element.")
 
 
 def _binary(opcode: str, name: str = "", **attrs: Any) -> Callable[..., XlaOp]:
-    def make(lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] = ()) -> XlaOp:
+    def binary_op(lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] = ()) -> XlaOp:
         x, y = _align(*_lift_both(lhs, rhs), broadcast_dimensions)
         return x.builder.add(opcode, [x, y], attrs)
 
     text = f"`{opcode}` of the elements of two arrays; scalars and dimensions of size 1 are repeated."
-    return _documented(make, name or opcode.replace("-", "_"), text)
+    return _documented(binary_op, name or opcode.replace("-", "_"), text)
 
 
 # fmt: off
@@ -239,8 +239,8 @@ def convert(operand: XlaOp, dtype: ElementType | str) -> XlaOp:
 @deferred
 def bitcast_convert(operand: XlaOp, dtype: ElementType | str) -> XlaOp:
     """Reinterpret the bits of the elements as another type; a change of width removes or adds a last dimension."""
-    x, wanted = operand.shape, as_dtype(dtype)
-    return operand.builder.add("bitcast-convert", [operand], shape=x.with_dtype(wanted))
+    x, target_dtype = operand.shape, as_dtype(dtype)
+    return operand.builder.add("bitcast-convert", [operand], shape=x.with_dtype(target_dtype))
 
 
 @deferred
@@ -260,10 +260,10 @@ def stochastic_convert(operand: XlaOp, random: XlaOp, dtype: ElementType | str) 
 @deferred
 def select(pred: XlaOp, on_true: Operand, on_false: Operand) -> XlaOp:
     """Select each element from one of two arrays; a scalar among these is repeated."""
-    some = on_true if isinstance(on_true, XlaOp) else on_false
-    if not isinstance(some, XlaOp):
+    traced = on_true if isinstance(on_true, XlaOp) else on_false
+    if not isinstance(traced, XlaOp):
         raise DTypeError("select needs at least one value whose element type is known")
-    x, y = lift(some.builder, on_true, some.shape), lift(some.builder, on_false, some.shape)
+    x, y = lift(traced.builder, on_true, traced.shape), lift(traced.builder, on_false, traced.shape)
     if pred.shape.rank and x.shape.is_scalar and y.shape.is_scalar:
         x = broadcast(x, pred.shape.dims)
     x, y = _align(x, y, ())

@@ -38,10 +38,10 @@ def map_(operands: XlaOp | Sequence[XlaOp], to_apply: XlaComputation, dimensions
 
 
 def _inits(inputs: Sequence[XlaOp], values: Operand | Sequence[Operand]) -> list[XlaOp]:
-    given: list[Operand] = list(values) if isinstance(values, (list, tuple)) else [values]  # type: ignore[list-item]
-    if len(given) != len(inputs):
-        raise InvalidArgumentError(f"{len(inputs)} arrays, but {len(given)} initial values")
-    return [lift(x.builder, v, x.shape) for x, v in zip(inputs, given, strict=True)]
+    inits: list[Operand] = list(values) if isinstance(values, (list, tuple)) else [values]  # type: ignore[list-item]
+    if len(inits) != len(inputs):
+        raise InvalidArgumentError(f"{len(inputs)} arrays, but {len(inits)} initial values")
+    return [lift(x.builder, v, x.shape) for x, v in zip(inputs, inits, strict=True)]
 
 
 @deferred
@@ -53,8 +53,8 @@ def reduce(
 ) -> XlaOp:
     """Combine the elements along dimensions; several arrays together give a tuple."""
     inputs = as_list(operands)
-    given = [*inputs, *_inits(inputs, init_values)]
-    return inputs[0].builder.add("reduce", given, {"dimensions": tuple(dimensions)}, called=[to_apply])
+    all_operands = [*inputs, *_inits(inputs, init_values)]
+    return inputs[0].builder.add("reduce", all_operands, {"dimensions": tuple(dimensions)}, called=[to_apply])
 
 
 @deferred
@@ -115,8 +115,8 @@ def reduce_window(
     """
     inputs = as_list(operands)
     window = make_window(inputs[0].shape, window_dimensions, window_strides, padding, base_dilations, window_dilations)
-    given = [*inputs, *_inits(inputs, init_values)]
-    return inputs[0].builder.add("reduce-window", given, {"window": window}, called=[to_apply])
+    all_operands = [*inputs, *_inits(inputs, init_values)]
+    return inputs[0].builder.add("reduce-window", all_operands, {"window": window}, called=[to_apply])
 
 
 @deferred
@@ -132,8 +132,8 @@ def select_and_scatter(
 ) -> XlaOp:
     """Add each element of source to the element that `select` chooses in the corresponding window."""
     window = make_window(operand.shape, window_dimensions, window_strides, padding)
-    given = [operand, source, lift(operand.builder, init_value, operand.shape)]
-    return operand.builder.add("select-and-scatter", given, {"window": window}, called=[select, scatter])
+    operands = [operand, source, lift(operand.builder, init_value, operand.shape)]
+    return operand.builder.add("select-and-scatter", operands, {"window": window}, called=[select, scatter])
 
 
 @deferred
@@ -179,9 +179,9 @@ def less_than(dtypes: Sequence[ElementType]) -> XlaComputation:
     """Return the comparator of `sort` that compares the first pair; floats in total order."""
     builder = XlaBuilder("less_than")
     shapes = [Shape.array(t) for t in dtypes for _ in range(2)]
-    given = [builder.add("parameter", (), {"parameter_number": i}, shape=s) for i, s in enumerate(shapes)]
+    parameters = [builder.add("parameter", (), {"parameter_number": i}, shape=s) for i, s in enumerate(shapes)]
     attrs = {"direction": "LT", "type": "TOTALORDER" if dtypes[0].is_float else None}
-    return builder.build(builder.add("compare", given[:2], attrs))
+    return builder.build(builder.add("compare", parameters[:2], attrs))
 
 
 @deferred
@@ -266,13 +266,13 @@ def custom_call(
         Other attributes of `custom-call`.
     """
     constraints = tuple(operand_shapes_with_layout) if operand_shapes_with_layout is not None else None
-    full = {
+    call_attrs = {
         "custom_call_target": call_target_name, "custom_call_has_side_effect": has_side_effect,
         "api_version": api_version, "operand_layout_constraints": constraints,
         "output_to_operand_aliasing": tuple(output_operand_aliasing), **attrs,
     }  # fmt: skip
     extras = {"backend_config": opaque} if opaque else None
-    return builder.add("custom-call", operands, full, called=called_computations, shape=shape, extras=extras)
+    return builder.add("custom-call", operands, call_attrs, called=called_computations, shape=shape, extras=extras)
 
 
 @deferred

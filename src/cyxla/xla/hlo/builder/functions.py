@@ -46,37 +46,37 @@ def function_of(opcode: str) -> Callable[..., XlaOp]:
         The opcode has no function.
     """
     name = python_name(opcode)
-    return _find(name) or __getattr__(name)
+    return _find_function(name) or __getattr__(name)
 
 
-def _find(name: str) -> Callable[..., XlaOp] | None:
-    found: Callable[..., XlaOp] | None = next((getattr(m, name) for m in _MODULES if hasattr(m, name)), None)
-    return found or _GENERATED.get(name)
+def _find_function(name: str) -> Callable[..., XlaOp] | None:
+    function: Callable[..., XlaOp] | None = next((getattr(m, name) for m in _MODULES if hasattr(m, name)), None)
+    return function or _GENERATED.get(name)
 
 
 def _from_row(row: Opcode) -> Callable[..., XlaOp]:
     """Return a function of operands, and of attributes by name, for an opcode without a function of its own."""
 
-    def make(operand: XlaOp, *operands: XlaOp, **attrs: Any) -> XlaOp:
+    def build_op(operand: XlaOp, *operands: XlaOp, **attrs: Any) -> XlaOp:
         return operand.builder.add(row.name, [operand, *operands], attrs)
 
-    make.__name__ = make.__qualname__ = python_name(row.name)
-    make.__doc__ = f"`{row.name}` of operands, with its attributes by name."
-    return deferred(make)
+    build_op.__name__ = build_op.__qualname__ = python_name(row.name)
+    build_op.__doc__ = f"`{row.name}` of operands, with its attributes by name."
+    return deferred(build_op)
 
 
 def __getattr__(name: str) -> Callable[..., XlaOp]:
-    found = _GENERATED.get(name) or _find(XLA_NAMES.get(name, ""))
-    if found is None:
+    function = _GENERATED.get(name) or _find_function(XLA_NAMES.get(name, ""))
+    if function is None:
         raise AttributeError(f"no builder function {name!r}")
-    return found
+    return function
 
 
 for _row in OPCODES.values():
-    if _find(python_name(_row.name)) is None and _row.arity[0] and not _row.calls:
+    if _find_function(python_name(_row.name)) is None and _row.arity[0] and not _row.calls:
         _GENERATED[python_name(_row.name)] = _from_row(_row)
 #: Functions by XLA's names for them.
 XLA_NAMES: Final = {
-    row.xla: python_name(row.name) for row in OPCODES.values() if _find(python_name(row.name)) is not None
+    row.xla: python_name(row.name) for row in OPCODES.values() if _find_function(python_name(row.name)) is not None
 } | _ALIASES
 FUNCTIONS.update(_GENERATED, **{name: value for name, value in globals().items() if callable(value)})

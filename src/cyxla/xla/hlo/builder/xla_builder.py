@@ -110,7 +110,7 @@ class XlaBuilder:
 
     def raise_first_error(self) -> NoReturn:
         """Raise the first error."""
-        raise self._error or FailedPreconditionError(f"nothing went wrong in builder {self.name}")
+        raise self._error or FailedPreconditionError(f"builder {self.name} has no error")
 
     @property
     def instruction_count(self) -> int:
@@ -161,7 +161,7 @@ class XlaBuilder:
                 self.raise_first_error()
         inputs = [o.instruction for o in operands if o.instruction is not None]
         callees = [self._import(c) for c in called]
-        attrs = {k: _plain(v) for k, v in attrs.items()} if attrs else {}
+        attrs = {k: _plain_attribute(v) for k, v in attrs.items()} if attrs else {}
         extras = {**self._extras, **(extras or {})}
         inferred = infer_shape(opcode, inputs, attrs, callees, shape, extras)
         stated = shape if shape is not None and shape.logical is inferred else inferred
@@ -186,13 +186,13 @@ class XlaBuilder:
             Values of this builder with the shapes of the instruction's operands; the shapes are not checked.
         """
         inputs = [o.instruction for o in operands if o.instruction is not None]
-        called = [self._copied(c) for c in instruction.called]
+        called = [self._copy_computation(c) for c in instruction.called]
         return XlaOp(self, self._computation.add(
             instruction.opcode, inputs, instruction.attrs, shape=instruction.shape, called=called,
             name=instruction.name, metadata=instruction.metadata, extras=instruction.extras,
         ))  # fmt: skip
 
-    def _copied(self, computation: Computation) -> Computation:
+    def _copy_computation(self, computation: Computation) -> Computation:
         if computation not in self._copied_computations:
             self._copied_computations[computation] = copy_computations(computation, self._module)
         return self._copied_computations[computation]
@@ -202,7 +202,7 @@ class XlaBuilder:
             self._imported[computation] = computation.copy_into(self._module)
         return self._imported[computation]
 
-    def report(self, error: OpError, what: str = "") -> XlaOp:
+    def report(self, error: OpError, operation: str = "") -> XlaOp:
         """Keep an error for `build`, unless there is one already.
 
         Returns
@@ -212,7 +212,9 @@ class XlaBuilder:
         """
         if self._error is None:
             location = _user_location()
-            error.where = "; ".join(t for t in (f"{location}: {what}" if what else location, error.where) if t)
+            error.where = "; ".join(
+                t for t in (f"{location}: {operation}" if operation else location, error.where) if t
+            )
             self._error = error
         return XlaOp(self, None)
 
@@ -252,12 +254,12 @@ class XlaBuilder:
         return ProgramShape(tuple(p.shape for p in parameters), names, self._root(root).shape)
 
     def _root(self, root: XlaOp | None) -> XlaOp:
-        found = root if root is not None else self._last
-        if found is None:
+        root_op = root if root is not None else self._last
+        if root_op is None:
             raise FailedPreconditionError(f"builder {self.name} has no instructions")
-        if found.builder is not self:
-            raise InvalidArgumentError(f"the root is of builder {found.builder.name}, not of {self.name}")
-        return found
+        if root_op.builder is not self:
+            raise InvalidArgumentError(f"the root is of builder {root_op.builder.name}, not of {self.name}")
+        return root_op
 
     def build(self, root: XlaOp | None = None) -> XlaComputation:
         """Finish the computation.
@@ -278,9 +280,9 @@ class XlaBuilder:
             raise self._error
         if self._built:
             raise FailedPreconditionError(f"builder {self.name} has built its computation already")
-        found = self._root(root).instruction
-        assert found is not None  # no error, so every operation exists
-        self._computation.root = found
+        root_instruction = self._root(root).instruction
+        assert root_instruction is not None  # there is no error, so every operation has an instruction
+        self._computation.root = root_instruction
         verify(self._module)
         self._built = True
         return XlaComputation(self._module)
@@ -289,10 +291,10 @@ class XlaBuilder:
         return f"XlaBuilder({self.name}, {self.instruction_count} instructions)"
 
 
-def _plain(value: Any) -> Any:
+def _plain_attribute(value: Any) -> Any:
     """Return an attribute value with Python's numbers for NumPy's and tuples for lists."""
     if isinstance(value, (tuple, list)):
-        parts = map(_plain, value)
+        parts = map(_plain_attribute, value)
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value.item() if isinstance(value, np.generic) else value
 
@@ -317,11 +319,12 @@ def _values(args: Iterable[Any]) -> Iterator[XlaOp]:
             yield from _values(a)
 
 
-def _check_builders(builder: XlaBuilder, values: Iterable[XlaOp], what: str) -> None:
+def _check_builders(builder: XlaBuilder, values: Iterable[XlaOp], description: str) -> None:
     for v in values:
         if v.builder is not builder:
             raise InvalidArgumentError(
-                f"{what}: operands are of two builders, {builder.name} and {v.builder.name}", where=_user_location()
+                f"{description}: operands belong to different builders, {builder.name} and {v.builder.name}",
+                where=_user_location(),
             )
 
 

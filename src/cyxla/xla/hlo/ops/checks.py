@@ -27,7 +27,7 @@ def arrays(site: Site, label: str = "C1") -> None:
 def stated(site: Site, label: str, *, array: bool = True) -> Shape:
     """Return the declared result of an opcode whose operands do not determine it."""
     if site.declared is None:
-        site.require(False, label, "the result shape must be stated: the operands do not fix it")
+        site.require(False, label, "the result shape must be given: the operands do not determine it")
     assert site.declared is not None
     if array and not site.declared.is_array:
         site.require(False, label, f"the result is {site.declared}, not an array")
@@ -72,24 +72,24 @@ def agree(a: int, b: int) -> bool:
     return a == b or UNBOUNDED in (a, b)
 
 
-def in_range(site: Site, label: str, what: str, value: int, rank: int) -> None:
+def in_range(site: Site, label: str, name: str, value: int, rank: int) -> None:
     """Require that a dimension number is in 0..rank - 1."""
     if not 0 <= value < rank:
-        site.require(False, label, f"{what} {value} is not a dimension of rank {rank}")
+        site.require(False, label, f"{name} {value} is not a dimension of rank {rank}")
 
 
-def distinct(site: Site, label: str, what: str, dims: Sequence[int], rank: int) -> None:
+def distinct(site: Site, label: str, name: str, dims: Sequence[int], rank: int) -> None:
     """Require that dimension numbers are in 0..rank - 1 and distinct."""
     for d in dims:
-        in_range(site, label, what, d, rank)
+        in_range(site, label, name, d, rank)
     if len(set(dims)) != len(dims):
-        site.require(False, label, f"{what} {list(dims)} names a dimension twice")
+        site.require(False, label, f"{name} {list(dims)} contains a dimension twice")
 
 
-def ascending(site: Site, label: str, what: str, dims: Sequence[int]) -> None:
+def ascending(site: Site, label: str, name: str, dims: Sequence[int]) -> None:
     """Require that dimension numbers are in ascending order."""
     if list(dims) != sorted(dims):
-        site.require(False, label, f"{what} {list(dims)} is not in ascending order")
+        site.require(False, label, f"{name} {list(dims)} is not in ascending order")
 
 
 def scalar(dtype: ElementType) -> Shape:
@@ -123,30 +123,34 @@ def same_but_precision(a: ElementType, b: ElementType) -> bool:
     return a is b or (a.is_float and b.is_float)
 
 
-def signature(site: Site, label: str, called: Computation, parameters: Sequence[Shape], what: str) -> Shape:
+def signature(site: Site, label: str, called: Computation, parameters: Sequence[Shape], name: str) -> Shape:
     """Return the result shape of a called computation, whose parameters must be as given."""
-    found = [p.shape for p in called.parameters]
-    if len(found) != len(parameters):
-        site.require(False, label, f"{what} {called.name} has {len(found)} parameters instead of {len(parameters)}")
-    for i, (has, wants) in enumerate(zip(found, parameters, strict=True)):
-        if not same_value(has, wants):
-            site.require(False, label, f"parameter {i} of {what} {called.name} is {has}, but is given {wants}")
+    actual = [p.shape for p in called.parameters]
+    if len(actual) != len(parameters):
+        site.require(False, label, f"{name} {called.name} has {len(actual)} parameters instead of {len(parameters)}")
+    for i, (actual_shape, expected_shape) in enumerate(zip(actual, parameters, strict=True)):
+        if not same_value(actual_shape, expected_shape):
+            site.require(
+                False, label, f"parameter {i} of {name} {called.name} is {actual_shape}, but is given {expected_shape}"
+            )
     return called.root.shape.logical
 
 
 def scalar_function(
-    site: Site, label: str, called: Computation, dtypes: Sequence[ElementType], what: str
+    site: Site, label: str, called: Computation, dtypes: Sequence[ElementType], name: str
 ) -> tuple[Shape, ...]:
     """Return the results of a computation on scalars of these element types; floating-point types may differ."""
-    found = [p.shape for p in called.parameters]
-    if len(found) != len(dtypes):
-        site.require(False, label, f"{what} {called.name} has {len(found)} parameters instead of {len(dtypes)}")
-    for i, (has, wants) in enumerate(zip(found, dtypes, strict=True)):
-        if not has.is_scalar or not same_but_precision(has.dtype, wants):
-            site.require(False, label, f"parameter {i} of {what} {called.name} is {has} instead of {wants}[]")
+    actual = [p.shape for p in called.parameters]
+    if len(actual) != len(dtypes):
+        site.require(False, label, f"{name} {called.name} has {len(actual)} parameters instead of {len(dtypes)}")
+    for i, (actual_shape, expected_dtype) in enumerate(zip(actual, dtypes, strict=True)):
+        if not actual_shape.is_scalar or not same_but_precision(actual_shape.dtype, expected_dtype):
+            site.require(
+                False, label, f"parameter {i} of {name} {called.name} is {actual_shape} instead of {expected_dtype}[]"
+            )
     root = called.root.shape.logical
     results = root.elements if root.is_tuple else (root,)
     for r in results:
         if not r.is_scalar:
-            site.require(False, label, f"{what} {called.name} returns {root} instead of scalars")
+            site.require(False, label, f"{name} {called.name} returns {root} instead of scalars")
     return results

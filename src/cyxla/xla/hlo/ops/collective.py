@@ -48,7 +48,7 @@ def _members(site: Site, label: str) -> list[int]:
     site.require(
         prod(dims) == prod(shape), label, f"replica_groups {list(dims)}<=[{list(shape)}] number different devices"
     )
-    site.require(not order or sorted(order) == list(range(len(shape))), label, f"T{list(order)} is no permutation")
+    site.require(not order or sorted(order) == list(range(len(shape))), label, f"T{list(order)} is not a permutation")
     return []
 
 
@@ -72,12 +72,12 @@ def _reduction(site: Site, label: str) -> None:
     if site.attrs.get("use_global_device_ids", False):
         site.require(site.attrs["channel_id"] is not None, "C2", "use_global_device_ids needs a channel_id")
     comp, dtypes = site.called[0], {s.dtype for s in site.operands}
-    found = [p.shape.dtype for p in comp.parameters]
-    results = scalar_function(site, label, comp, found, "to_apply")
+    parameter_dtypes = [p.shape.dtype for p in comp.parameters]
+    results = scalar_function(site, label, comp, parameter_dtypes, "to_apply")
     fits = (
-        len(found) == 2
+        len(parameter_dtypes) == 2
         and len(results) == 1
-        and all(same_but_precision(t, results[0].dtype) for t in (*found, *dtypes))
+        and all(same_but_precision(t, results[0].dtype) for t in (*parameter_dtypes, *dtypes))
     )
     site.require(fits, label, f"to_apply {comp.name} is not a function of two scalars {' or '.join(map(str, dtypes))}")
 
@@ -117,8 +117,11 @@ def _gather_factor(site: Site, label: str, axis: int, stated: Shape | None) -> i
     size = _group_size(site, label)
     if size is not None:
         return size
-    has, gets = site.operands[0].dims[axis], stated.dims[axis] if stated is not None and axis < stated.rank else 0
-    return gets // has if has > 0 and gets > 0 and gets % has == 0 else 1
+    input_size, output_size = (
+        site.operands[0].dims[axis],
+        stated.dims[axis] if stated is not None and axis < stated.rank else 0,
+    )
+    return output_size // input_size if input_size > 0 and output_size > 0 and output_size % input_size == 0 else 1
 
 
 def _resized(shape: Shape, axis: int, size: int) -> Shape:
@@ -159,7 +162,7 @@ def all_gather_done(site: Site) -> Shape:
 
 def _start_result(site: Site) -> Shape:
     operand = site.operands[0]
-    site.require(len(operand.elements) >= 2, "C1", f"{operand} is not what the start of this operation returns")
+    site.require(len(operand.elements) >= 2, "C1", f"{operand} is not the result of the start of this operation")
     return operand.subshape((1,))
 
 
@@ -214,10 +217,8 @@ def collective_broadcast(site: Site) -> Shape:
 
 def _permute_shape(site: Site) -> Shape:
     pairs: Sequence[tuple[int, int]] = site.attrs["source_target_pairs"]
-    for what, ids in (("source", [p[0] for p in pairs]), ("target", [p[1] for p in pairs])):
-        site.require(
-            min(ids, default=0) >= 0 and len(set(ids)) == len(ids), "C1", f"a {what} comes twice or is negative"
-        )
+    for role, ids in (("source", [p[0] for p in pairs]), ("target", [p[1] for p in pairs])):
+        site.require(min(ids, default=0) >= 0 and len(set(ids)) == len(ids), "C1", f"a {role} is repeated or negative")
     if not site.attrs["slice_sizes"]:
         return tuple_or_single(site.operands)
     site.require(
@@ -284,8 +285,8 @@ def _scatter_factor(site: Site, axis: int) -> int:
     stated = site.declared.subshape((0,)) if site.declared is not None and site.declared.elements else site.declared
     if stated is None or axis >= stated.rank or stated.dims[axis] <= 0:
         return 1
-    has, gets = site.operands[0].dims[axis], stated.dims[axis]
-    return has // gets if has > 0 and has % gets == 0 else 1
+    input_size, output_size = site.operands[0].dims[axis], stated.dims[axis]
+    return input_size // output_size if input_size > 0 and input_size % output_size == 0 else 1
 
 
 @opcode("replica-id", 0)

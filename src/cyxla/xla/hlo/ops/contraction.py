@@ -42,15 +42,15 @@ def _product_type(site: Site, label: str) -> ElementType:
     natural = wider_type(lhs, rhs)
     if site.declared is None or not site.declared.is_array or site.declared.dtype is natural:
         return natural
-    wanted = site.declared.dtype
-    fits = wanted.is_complex if natural.is_complex else wanted.is_float or not natural.is_float
-    site.require(fits, label, f"products of {lhs} and {rhs} cannot be added up in {wanted}", DTypeError)
-    return wanted
+    result_type = site.declared.dtype
+    fits = result_type.is_complex if natural.is_complex else result_type.is_float or not natural.is_float
+    site.require(fits, label, f"products of {lhs} and {rhs} cannot be accumulated in {result_type}", DTypeError)
+    return result_type
 
 
 def _precision(site: Site, label: str) -> None:
-    given = site.attrs["operand_precision"]
-    site.require(len(given) in (0, 2), label, f"operand_precision has {len(given)} entries for two operands")
+    precisions = site.attrs["operand_precision"]
+    site.require(len(precisions) in (0, 2), label, f"operand_precision has {len(precisions)} entries for two operands")
 
 
 class _DotAxes(NamedTuple):
@@ -69,20 +69,22 @@ def _dot_axes(site: Site) -> _DotAxes:
     )
     distinct(site, "C2", "batch and contracting dimensions of lhs", lb + lc, lhs.rank)
     distinct(site, "C3", "batch and contracting dimensions of rhs", rb + rc, rhs.rank)
-    for label, what, ours, theirs in (("C4", "batch", lb, rb), ("C5", "contracting", lc, rc)):
-        site.require(len(ours) == len(theirs), label, f"{len(ours)} {what} dimensions of lhs, {len(theirs)} of rhs")
-    for label, what, pairs in (
+    for label, kind, lhs_dims, rhs_dims in (("C4", "batch", lb, rb), ("C5", "contracting", lc, rc)):
+        site.require(
+            len(lhs_dims) == len(rhs_dims), label, f"{len(lhs_dims)} {kind} dimensions of lhs, {len(rhs_dims)} of rhs"
+        )
+    for label, kind, pairs in (
         ("C6", "batch", zip(lb, rb, strict=True)),
         ("C7", "contracting", zip(lc, rc, strict=True)),
     ):
         for i, j in pairs:
             n, m = lhs.dims[i], rhs.dims[j]
-            site.require(agree(n, m), label, f"{what} dimension {i} of lhs has size {n}, dimension {j} of rhs {m}")
+            site.require(agree(n, m), label, f"{kind} dimension {i} of lhs has size {n}, dimension {j} of rhs {m}")
     free = [[d for d in range(s.rank) if d not in used] for s, used in ((lhs, lb + lc), (rhs, rb + rc))]
-    return _DotAxes([_known(lhs.dims[i], rhs.dims[j]) for i, j in zip(lb, rb, strict=True)], *free)
+    return _DotAxes([_known_size(lhs.dims[i], rhs.dims[j]) for i, j in zip(lb, rb, strict=True)], *free)
 
 
-def _known(a: int, b: int) -> int:
+def _known_size(a: int, b: int) -> int:
     return b if a == UNBOUNDED else a
 
 
@@ -224,11 +226,11 @@ def _conv_labels(site: Site, labels: ConvDims, rank: int) -> None:
         "kernel": (labels.kernel_input_feature, labels.kernel_output_feature, *labels.kernel_spatial),
         "output": (labels.output_batch, labels.output_feature, *labels.output_spatial),
     }
-    for what, dims in parts.items():
+    for name, dims in parts.items():
         site.require(
             sorted(dims) == list(range(rank)),
             "C2",
-            f"dim_labels give the {what} dimensions {list(dims)}, not each of {rank}",
+            f"dim_labels have the {name} dimensions {list(dims)}, which are not the {rank} dimensions once each",
         )
     site.require(
         x.rank == kernel.rank == rank,
@@ -243,9 +245,13 @@ def _conv_groups(site: Site, labels: ConvDims) -> tuple[int, int]:
     features, batches = site.attrs["feature_group_count"], site.attrs["batch_group_count"]
     fits = features >= 1 and batches >= 1 and min(features, batches) == 1
     site.require(fits, "C5", f"feature_group_count is {features}, batch_group_count {batches}")
-    has, takes = x.dims[labels.input_feature], kernel.dims[labels.kernel_input_feature]
-    fits = UNBOUNDED in (has, takes) or (has % features == 0 and takes == has // features)
-    site.require(fits, "C6", f"{has} input features in {features} groups, but the kernel takes {takes}")
+    input_features, kernel_features = x.dims[labels.input_feature], kernel.dims[labels.kernel_input_feature]
+    fits = UNBOUNDED in (input_features, kernel_features) or (
+        input_features % features == 0 and kernel_features == input_features // features
+    )
+    site.require(
+        fits, "C6", f"{input_features} input features in {features} groups, but the kernel takes {kernel_features}"
+    )
     gives = kernel.dims[labels.kernel_output_feature]
     fits = gives == UNBOUNDED or (gives % features == 0 and gives % batches == 0)
     site.require(fits, "C7", f"{gives} output features in {max(features, batches)} groups")
@@ -277,10 +283,12 @@ def fft(site: Site) -> Shape:
     fits = dtype in _SPECTRUM if kind == "RFFT" else dtype.is_complex
     site.require(fits, "C3", f"{kind} does not take {dtype}", DTypeError)
     half = lengths[-1] // 2 + 1 if lengths[-1] or (kind == "IRFFT" and x.dims[-1]) else 0  # size 0 takes 0 or 1
-    wanted = (*lengths[:-1], half) if kind == "IRFFT" else lengths
-    found = x.dims[x.rank - len(lengths) :]
+    expected = (*lengths[:-1], half) if kind == "IRFFT" else lengths
+    actual = x.dims[x.rank - len(lengths) :]
     site.require(
-        all(map(agree, found, wanted)), "C4", f"the last dimensions are {list(found)}, but {kind} needs {list(wanted)}"
+        all(map(agree, actual, expected)),
+        "C4",
+        f"the last dimensions are {list(actual)}, but {kind} needs {list(expected)}",
     )
     if kind == "RFFT":
         return Shape.array(_SPECTRUM[dtype], (*x.dims[:-1], half), dynamic=(*x.dynamic[:-1], False))
@@ -307,8 +315,8 @@ def triangular_solve(site: Site) -> Shape:
         "C5",
         f"batch dimensions {list(a.dims[:-2])} and {list(b.dims[:-2])} differ",
     )
-    side = b.dims[-2 if site.attrs["left_side"] else -1]
-    site.require(agree(side, a.dims[-1]), "C6", f"a has size {a.dims[-1]}, b {side} on the side that is solved")
+    size = b.dims[-2 if site.attrs["left_side"] else -1]
+    site.require(agree(size, a.dims[-1]), "C6", f"a has size {a.dims[-1]}, b {size} on the side that is solved")
     return b
 
 
@@ -317,7 +325,7 @@ def cholesky(site: Site) -> Shape:
     """(C1) an array of rank 2 or more; (C2) square in its last two dimensions."""
     arrays(site)
     a = site.operands[0]
-    site.require(a.rank >= 2, "C1", f"{a} is no matrix")
+    site.require(a.rank >= 2, "C1", f"{a} is not a matrix")
     site.require(agree(a.dims[-1], a.dims[-2]), "C2", f"{a} is not square")
     return a
 

@@ -55,8 +55,8 @@ def conditional(site: Site) -> Shape:
     site.require(
         selector is PRED0 or selector is S32_0, "C1", f"the selector is {selector}, but must be pred[] or s32[]"
     )
-    n, wanted = len(site.called), 2 if selector is PRED0 else len(arguments)
-    fits = n == wanted == len(arguments) and n > 0
+    n, num_branches = len(site.called), 2 if selector is PRED0 else len(arguments)
+    fits = n == num_branches == len(arguments) and n > 0
     site.require(fits, "C2", f"{n} branches for {len(arguments)} arguments and a selector {selector}")
     results = [
         signature(site, "C3", c, [x], f"branch {i}")
@@ -108,10 +108,16 @@ def _alias(site: Site, label: str, result: Shape, alias: Alias) -> None:
     site.require(
         0 <= alias.operand < len(site.operands), label, f"alias of operand {alias.operand} of {len(site.operands)}"
     )
-    ours, theirs = _subshape(result, alias.output_index), _subshape(site.operands[alias.operand], alias.operand_index)
-    fits = ours is not None and theirs is not None and same_value(ours, theirs)
+    result_shape, operand_shape = (
+        _subshape(result, alias.output_index),
+        _subshape(site.operands[alias.operand], alias.operand_index),
+    )
+    fits = result_shape is not None and operand_shape is not None and same_value(result_shape, operand_shape)
     site.require(
-        fits, label, f"alias {alias.output_index} of operand {alias.operand} {alias.operand_index}: {ours} and {theirs}"
+        fits,
+        label,
+        f"alias {alias.output_index} of operand {alias.operand} {alias.operand_index}: {result_shape} and "
+        f"{operand_shape}",
     )
 
 
@@ -148,7 +154,7 @@ def async_start(site: Site) -> Shape:
 def _in_flight(site: Site) -> Shape:
     operand = site.operands[0]
     fits = len(operand.elements) >= 2 and operand.elements[0].is_tuple
-    site.require(fits, "C1", f"{operand} is not what async-start returns")
+    site.require(fits, "C1", f"{operand} is not the result of an async-start")
     return operand
 
 

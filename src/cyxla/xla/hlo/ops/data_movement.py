@@ -129,7 +129,7 @@ def bitcast_convert(site: Site) -> Shape:
         return operand.with_dtype(gets)
     if had.bits > gets.bits:
         ratio, rest = divmod(had.bits, gets.bits)
-        site.require(rest == 0, "C4", f"{had.bits} bits are no multiple of {gets.bits}", DTypeError)
+        site.require(rest == 0, "C4", f"{had.bits} bits are not a multiple of {gets.bits}", DTypeError)
         return Shape.array(gets, (*operand.dims, ratio), dynamic=(*operand.dynamic, False))
     ratio, rest = divmod(gets.bits, had.bits)
     fits = rest == 0 and operand.rank > 0 and agree(operand.dims[-1], ratio)
@@ -216,19 +216,19 @@ def concatenate(site: Site) -> Shape:
     same_dtype(site, "C3", site.operands)
     for i, s in enumerate(site.operands):
         site.require(s.rank == first.rank, "C4", f"operand {i} has rank {s.rank}, operand 0 rank {first.rank}")
-    axes = [_joined(site, axis, axis == along) for axis in range(first.rank)]
+    axes = [_joined_dim(site, axis, axis == along) for axis in range(first.rank)]
     return first.with_dims([a[0] for a in axes], [a[1] for a in axes])
 
 
-def _joined(site: Site, axis: int, along: bool) -> tuple[int, bool]:
+def _joined_dim(site: Site, axis: int, along: bool) -> tuple[int, bool]:
     sizes = [(s.dims[axis], s.dynamic[axis]) for s in site.operands]
     if along:
         unknown = any(n == UNBOUNDED for n, _ in sizes)
         return UNBOUNDED if unknown else sum(n for n, _ in sizes), any(m for _, m in sizes)
-    found = sizes[0]
+    merged = sizes[0]
     for other in sizes[1:]:
-        found = merged_dim(site, "C4", axis, found, other)
-    return found
+        merged = merged_dim(site, "C4", axis, merged, other)
+    return merged
 
 
 @opcode("dynamic-slice", (1, None), attrs=(req("dynamic_slice_sizes", "dims"),), movement=True)
@@ -342,5 +342,5 @@ def copy_done(site: Site) -> Shape:
     """(C1) the result of copy-start: two equal arrays and a context."""
     operand = site.operands[0]
     fits = len(operand.elements) == 3 and same_value(operand.elements[0], operand.elements[1])
-    site.require(fits, "C1", f"{operand} is not what copy-start returns")
+    site.require(fits, "C1", f"{operand} is not the result of a copy-start")
     return operand.elements[0]

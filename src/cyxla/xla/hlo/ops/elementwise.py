@@ -111,9 +111,11 @@ def stochastically_converted(site: Site) -> Shape:
     dims, dynamic = merged_dims(site, "C2", site.operands)
     fits = bits.dtype.is_unsigned and bits.dtype.bits == value.dtype.bits
     site.require(fits, "C3", f"random bits are {bits.dtype}, but must be u{value.dtype.bits}", DTypeError)
-    wanted = stated(site, "C4").dtype
-    site.require(wanted.is_integer or wanted.is_float, "C4", f"the result cannot be {wanted}", DTypeError)
-    return Shape.array(wanted, dims, dynamic=dynamic)
+    target_dtype = stated(site, "C4").dtype
+    site.require(
+        target_dtype.is_integer or target_dtype.is_float, "C4", f"the result cannot be {target_dtype}", DTypeError
+    )
+    return Shape.array(target_dtype, dims, dynamic=dynamic)
 
 
 def selection(site: Site) -> Shape:

@@ -32,9 +32,11 @@ def map_(site: Site) -> Shape:
     """
     arrays(site)
     dims, dynamic = merged_dims(site, "C2", site.operands)
-    given = site.attrs["dimensions"]
+    dimensions = site.attrs["dimensions"]
     site.require(
-        tuple(given) == tuple(range(len(dims))), "C3", f"dimensions {list(given)} must be all {len(dims)} in order"
+        tuple(dimensions) == tuple(range(len(dims))),
+        "C3",
+        f"dimensions {list(dimensions)} must be all {len(dims)} in order",
     )
     results = scalar_function(site, "C4", site.called[0], [s.dtype for s in site.operands], "to_apply")
     site.require(len(results) == 1, "C4", f"to_apply {site.called[0].name} returns {len(results)} values")
@@ -51,11 +53,11 @@ def reduce(site: Site) -> Shape:
     """
     inputs, inits = _inputs_and_inits(site)
     sizes, flags = merged_dims(site, "C2", inputs)
-    dropped = site.attrs["dimensions"]
-    distinct(site, "C4", "dimensions", dropped, len(sizes))
+    reduced = site.attrs["dimensions"]
+    distinct(site, "C4", "dimensions", reduced, len(sizes))
     dtypes = _reducer(site, "C5", inputs, inits)
-    kept = [d for d in range(len(sizes)) if d not in dropped]
-    dims, dynamic = [sizes[d] for d in kept], [flags[d] for d in kept] if flags else []
+    kept_dims = [d for d in range(len(sizes)) if d not in reduced]
+    dims, dynamic = [sizes[d] for d in kept_dims], [flags[d] for d in kept_dims] if flags else []
     return tuple_or_single([Shape.array(t, dims, dynamic=dynamic) for t in dtypes])
 
 
@@ -114,7 +116,7 @@ def select_and_scatter(site: Site) -> Shape:
     check_window(site, "C3", window, operand.rank)
     positions = [window_count(n, w) for n, w in zip(operand.dims, window, strict=True)]
     fits = source.rank == operand.rank and all(map(agree, source.dims, positions))
-    site.require(fits, "C4", f"source is {source}, but the window takes {positions} places")
+    site.require(fits, "C4", f"source is {source}, but the window has {positions} positions")
     site.require(init.is_scalar, "C5", f"the initial value is {init}, not a scalar")
     picked = scalar_function(site, "C6", site.called[0], [operand.dtype] * 2, "select")
     site.require(
@@ -179,7 +181,7 @@ def _scan_length(site: Site, scanned: Sequence[Shape], outs: int, along: int) ->
         return scanned[0].dims[along] if scanned else 0
     parts = (site.declared.elements or (site.declared,)) if site.declared is not None else ()
     fits = bool(parts) and parts[0].is_array and along < parts[0].rank
-    site.require(fits, "C7", "nothing is scanned: the results must be stated")
+    site.require(fits, "C7", "nothing is scanned: the result shapes must be given")
     return parts[0].dims[along]
 
 

@@ -58,11 +58,13 @@ def gather(site: Site) -> Shape:
     ascending(site, "C7", "operand_batching_dims", batching)
     _check_disjoint(site, "C8", collapsed, batching, a["start_index_map"])
     _batching(site, "C9", (operand, batching), (indices, a["start_indices_batching_dims"]), a["index_vector_dim"])
-    kept = _slice_sizes(site, operand, a["slice_sizes"], (*collapsed, *batching))
+    window_sizes = _slice_sizes(site, operand, a["slice_sizes"], (*collapsed, *batching))
     site.require(
-        len(kept) == len(offset_dims), "C12", f"{len(offset_dims)} offset_dims for {len(kept)} dimensions of a slice"
+        len(window_sizes) == len(offset_dims),
+        "C12",
+        f"{len(offset_dims)} offset_dims for {len(window_sizes)} dimensions of a slice",
     )
-    return operand.with_dims(*_interleave(rank, offset_dims, kept, lead))
+    return operand.with_dims(*_interleave(rank, offset_dims, window_sizes, lead))
 
 
 def index_dims(site: Site, indices: Shape, vector_dim: int) -> list[tuple[int, bool]]:
@@ -81,11 +83,11 @@ def _index_map(site: Site, indices: Shape, rank: int, name: str) -> None:
 
 
 def _check_disjoint(
-    site: Site, label: str, dropped: Sequence[int], batching: Sequence[int], mapped: Sequence[int]
+    site: Site, label: str, collapsed: Sequence[int], batching: Sequence[int], mapped: Sequence[int]
 ) -> None:
     for d in batching:
         site.require(
-            d not in dropped and d not in mapped, label, f"batching dimension {d} has another part to play as well"
+            d not in collapsed and d not in mapped, label, f"batching dimension {d} has another part to play as well"
         )
 
 
@@ -104,27 +106,30 @@ def _batching(
         site.require(agree(n, m), label, f"batching dimensions {i} and {j} have sizes {n} and {m}")
 
 
-def _slice_sizes(site: Site, operand: Shape, sizes: Sequence[int], dropped: Sequence[int]) -> list[tuple[int, bool]]:
+def _slice_sizes(site: Site, operand: Shape, sizes: Sequence[int], collapsed: Sequence[int]) -> list[tuple[int, bool]]:
     site.require(len(sizes) == operand.rank, "C10", f"{len(sizes)} slice_sizes for rank {operand.rank}")
     for axis, (n, size) in enumerate(zip(sizes, operand.dims, strict=True)):
         fits = n >= 0 and (n <= size or size == UNBOUNDED)
         site.require(fits, "C10", f"a slice of {n} does not fit dimension {axis} of size {size}")
-    for axis in dropped:
+    for axis in collapsed:
         site.require(
             sizes[axis] <= 1,
             "C11",
             f"dimension {axis} is dropped from the result, but its slice has {sizes[axis]} elements",
         )
     flags = operand.dynamic
-    return [(n, flags[i] and n == operand.dims[i]) for i, n in enumerate(sizes) if i not in dropped]
+    return [(n, flags[i] and n == operand.dims[i]) for i, n in enumerate(sizes) if i not in collapsed]
 
 
 def _interleave(
-    rank: int, places: Sequence[int], inside: Sequence[tuple[int, bool]], outside: Sequence[tuple[int, bool]]
+    rank: int,
+    window_dims: Sequence[int],
+    window_sizes: Sequence[tuple[int, bool]],
+    batch_sizes: Sequence[tuple[int, bool]],
 ) -> tuple[list[int], list[bool]]:
-    """Return `inside` at dimensions `places` and `outside` at the others, both in order."""
-    inside_axes, outside_axes = iter(inside), iter(outside)
-    axes = [next(inside_axes) if d in places else next(outside_axes) for d in range(rank)]
+    """Return `window_sizes` at dimensions `window_dims` and `batch_sizes` at the others, both in order."""
+    inside_axes, outside_axes = iter(window_sizes), iter(batch_sizes)
+    axes = [next(inside_axes) if d in window_dims else next(outside_axes) for d in range(rank)]
     return [n for n, _ in axes], [m for _, m in axes]
 
 
@@ -172,15 +177,15 @@ def _scatter_dims(site: Site, operand: Shape, indices: Shape, update: Shape) -> 
 
 def _windows_fit(site: Site, operand: Shape, update: Shape) -> None:
     a = site.attrs
-    dropped = {*a["inserted_window_dims"], *a["input_batching_dims"]}
-    window = [d for d in range(operand.rank) if d not in dropped]
-    given = a["update_window_dims"]
+    inserted = {*a["inserted_window_dims"], *a["input_batching_dims"]}
+    window = [d for d in range(operand.rank) if d not in inserted]
+    window_dims = a["update_window_dims"]
     site.require(
-        len(window) == len(given),
+        len(window) == len(window_dims),
         "C10",
-        f"{len(given)} window dimensions for the {len(window)} that are left of rank {operand.rank}",
+        f"{len(window_dims)} window dimensions for the {len(window)} that remain of rank {operand.rank}",
     )
-    for d, u in zip(window, given, strict=True):
+    for d, u in zip(window, window_dims, strict=True):
         n, size = update.dims[u], operand.dims[d]
         site.require(
             n <= size or UNBOUNDED in (n, size), "C11", f"windows of {n} do not fit dimension {d} of size {size}"
@@ -189,9 +194,9 @@ def _windows_fit(site: Site, operand: Shape, update: Shape) -> None:
 
 def _updates_match(site: Site, update: Shape, lead: Sequence[int]) -> None:
     window = set(site.attrs["update_window_dims"])
-    found = [n for d, n in enumerate(update.dims) if d not in window]
-    fits = len(found) == len(lead) and all(map(agree, found, lead))
-    site.require(fits, "C12", f"updates are {found} outside their windows, the indices {list(lead)}")
+    batch_sizes = [n for d, n in enumerate(update.dims) if d not in window]
+    fits = len(batch_sizes) == len(lead) and all(map(agree, batch_sizes, lead))
+    site.require(fits, "C12", f"updates are {batch_sizes} outside their windows, the indices {list(lead)}")
 
 
 def _combiner(site: Site, inputs: Sequence[Shape], updates: Sequence[Shape]) -> None:

@@ -43,7 +43,7 @@ def rng_bit_generator(site: Site) -> Shape:
     site.require(state.rank == 1, "C1", f"the state is {state}, not a vector")
     words = state.nbytes // 8
     site.require(
-        words in _STATE_WORDS[algorithm] and state.nbytes % 8 == 0, "C2", f"{algorithm} takes no state {state}"
+        words in _STATE_WORDS[algorithm] and state.nbytes % 8 == 0, "C2", f"{algorithm} does not take the state {state}"
     )
     result = stated(site, "C3", array=False)
     parts = result.elements if result.is_tuple else (state, result)

@@ -58,7 +58,7 @@ def _get(p: Any, path: str) -> Any:
     return getattr(message, field)
 
 
-def _put(p: Any, path: str, value: Any) -> None:
+def _set_field(p: Any, path: str, value: Any) -> None:
     message, field = _at(p, path)
     setattr(message, field, value)
     if message is not p:
@@ -66,12 +66,12 @@ def _put(p: Any, path: str, value: Any) -> None:
 
 
 def _scalar(path: str) -> Codec:
-    return Codec(lambda p, _: _get(p, path), lambda p, v: _put(p, path, v))
+    return Codec(lambda p, _: _get(p, path), lambda p, v: _set_field(p, path, v))
 
 
 def _nonzero(path: str) -> Codec:
     """Return the codec of a number that is absent when 0."""
-    return Codec(lambda p, _: _get(p, path) or None, lambda p, v: _put(p, path, v))
+    return Codec(lambda p, _: _get(p, path) or None, lambda p, v: _set_field(p, path, v))
 
 
 def _optional(field: str) -> Codec:
@@ -80,8 +80,8 @@ def _optional(field: str) -> Codec:
 
 def _string(path: str, *, binary: bool = False) -> Codec:
     if binary:
-        return Codec(lambda p, _: escaped(_get(p, path)), lambda p, v: _put(p, path, raw(v)))
-    return Codec(lambda p, _: text(_get(p, path)), lambda p, v: _put(p, path, utf8(v)))
+        return Codec(lambda p, _: escaped(_get(p, path)), lambda p, v: _set_field(p, path, raw(v)))
+    return Codec(lambda p, _: text(_get(p, path)), lambda p, v: _set_field(p, path, utf8(v)))
 
 
 def _dims(path: str, *, optional: bool = False) -> Codec:
@@ -98,12 +98,12 @@ def _singleton(field: str, *, optional: bool = False) -> Codec:
     """Return the codec of a number that is stored as a list of one."""
 
     def read(p: Any, _: tuple[Shape, ...]) -> int | None:
-        found = getattr(p, field)
-        if len(found) != 1:
-            if optional and not found:
+        message = getattr(p, field)
+        if len(message) != 1:
+            if optional and not message:
                 return None
-            raise InvalidArgumentError(f"{field} has {len(found)} numbers, not one")
-        return int(found[0])
+            raise InvalidArgumentError(f"{field} has {len(message)} numbers, not one")
+        return int(message[0])
 
     return Codec(read, lambda p, v: getattr(p, field).append(v))
 
@@ -114,20 +114,20 @@ def _enum(path: str, options: tuple[str | None, ...]) -> Codec:
     def read(p: Any, _: tuple[Shape, ...]) -> str | None:
         number: int = _get(p, path)
         if not 0 <= number < len(options) or options[number] == "":
-            raise InvalidArgumentError(f"{path} is {number}, which means nothing")
+            raise InvalidArgumentError(f"{path} has the unknown value {number}")
         return options[number]
 
-    return Codec(read, lambda p, v: _put(p, path, options.index(v)))
+    return Codec(read, lambda p, v: _set_field(p, path, options.index(v)))
 
 
 def _string_enum(field: str, options: str) -> Codec:
     """Return the codec of a string that must be one of several; empty is absent."""
 
     def read(p: Any, _: tuple[Shape, ...]) -> str | None:
-        found = text(getattr(p, field))
-        if found and found not in options.split():
-            raise InvalidArgumentError(f"{field} is {found[:40]!r}, not one of {options}")
-        return found or None
+        name = text(getattr(p, field))
+        if name and name not in options.split():
+            raise InvalidArgumentError(f"{field} is {name[:40]!r}, not one of {options}")
+        return name or None
 
     return Codec(read, lambda p, v: setattr(p, field, utf8(v)))
 
@@ -225,7 +225,7 @@ assert set(_ALGORITHMS) == {None, *DOT_ALGORITHMS}
 def _read_precision(p: Any, _: tuple[Shape, ...]) -> tuple[str, ...]:
     numbers = p.precision_config.operand_precision
     if any(not 0 <= n < len(_PRECISIONS) for n in numbers):
-        raise InvalidArgumentError("operand_precision holds an unknown number")
+        raise InvalidArgumentError("operand_precision contains an unknown value")
     return tuple(_PRECISIONS[n] for n in numbers) if any(numbers) else ()
 
 
@@ -237,12 +237,12 @@ def _read_groups(p: Any, _: tuple[Shape, ...]) -> ReplicaGroups:
     if p.HasField("mesh_axes_replica_group_list"):
         raise UnimplementedError("replica groups by mesh axes are not supported")
     if p.HasField("iota_collective_device_list"):
-        found = p.iota_collective_device_list
-        dims = (found.num_replica_groups, found.num_devices_per_group)
-        iota = IotaTiles(dims, tuple(found.iota_reshape_dims), tuple(found.iota_transpose_perm))
+        iota_list = p.iota_collective_device_list
+        dims = (iota_list.num_replica_groups, iota_list.num_devices_per_group)
+        iota = IotaTiles(dims, tuple(iota_list.iota_reshape_dims), tuple(iota_list.iota_transpose_perm))
         return ReplicaGroups(iota=check_iota(iota))
-    listed = p.collective_device_list.replica_groups or p.replica_groups
-    return ReplicaGroups(tuple(tuple(g.replica_ids) for g in listed))
+    group_list = p.collective_device_list.replica_groups or p.replica_groups
+    return ReplicaGroups(tuple(tuple(g.replica_ids) for g in group_list))
 
 
 def _write_groups(p: Any, groups: ReplicaGroups) -> None:
@@ -279,13 +279,13 @@ def _read_slice_sizes(p: Any, operands: tuple[Shape, ...]) -> tuple[tuple[int, .
 
 
 def _write_slice_sizes(p: Any, sizes: tuple[tuple[int, ...], ...]) -> None:
-    for one in sizes:
-        p.dynamic_slice_sizes.extend(one)
+    for size in sizes:
+        p.dynamic_slice_sizes.extend(size)
 
 
 def _read_aliasing(p: Any, _: tuple[Shape, ...]) -> tuple[Alias, ...]:
-    found = p.output_operand_aliasing
-    return tuple(Alias(tuple(a.output_shape_index), a.operand_index, tuple(a.operand_shape_index)) for a in found)
+    aliasing = p.output_operand_aliasing
+    return tuple(Alias(tuple(a.output_shape_index), a.operand_index, tuple(a.operand_shape_index)) for a in aliasing)
 
 
 def _write_aliasing(p: Any, aliases: tuple[Alias, ...]) -> None:
@@ -315,11 +315,11 @@ def _write_domain(p: Any, domain: DomainAttr) -> None:
 
 
 def _read_accuracy(p: Any, _: tuple[Shape, ...]) -> ResultAccuracy | None:
-    found = p.result_accuracy
-    if found.HasField("tolerance"):
-        t = found.tolerance
+    accuracy = p.result_accuracy
+    if accuracy.HasField("tolerance"):
+        t = accuracy.tolerance
         return ResultAccuracy("tolerance", t.atol, t.rtol, t.ulps)
-    return ResultAccuracy("highest") if found.mode == 1 else None
+    return ResultAccuracy("highest") if accuracy.mode == 1 else None
 
 
 def _write_accuracy(p: Any, accuracy: ResultAccuracy) -> None:

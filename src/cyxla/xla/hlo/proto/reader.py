@@ -64,7 +64,7 @@ def _decode(data: bytes) -> Any:
     if outer is not None and outer.HasField("hlo_module") and outer.hlo_module.computations:
         return outer.hlo_module
     if module is None or not module.computations:
-        raise DataLossError(f"{len(data)} bytes that are no serialised HloModuleProto")
+        raise DataLossError(f"{len(data)} bytes are not a serialised HloModuleProto")
     return module
 
 
@@ -79,11 +79,11 @@ def _parse(name: str, data: bytes) -> Any:
     return message
 
 
-def _topological_order(items: dict[int, T], before: Callable[[T], Iterable[int]], what: str) -> list[int]:
+def _topological_order(items: dict[int, T], sources: Callable[[T], Iterable[int]], kind: str) -> list[int]:
     """Return the ids in topological order, otherwise in the given order."""
     done: dict[int, None] = {}
     for start in items:
-        stack = [(start, iter(before(items[start])))]
+        stack = [(start, iter(sources(items[start])))]
         open_ = {start}
         while stack:
             key, rest = stack[-1]
@@ -94,11 +94,11 @@ def _topological_order(items: dict[int, T], before: Callable[[T], Iterable[int]]
                 done[key] = None
                 continue
             if following not in items:
-                raise InvalidArgumentError(f"there is no {what} with the id {following}")
+                raise InvalidArgumentError(f"there is no {kind} with the id {following}")
             if following in open_:
-                raise InvalidArgumentError(f"{what} {following} depends on itself")
+                raise InvalidArgumentError(f"{kind} {following} depends on itself")
             open_.add(following)
-            stack.append((following, iter(before(items[following]))))
+            stack.append((following, iter(sources(items[following]))))
     return list(done)
 
 
@@ -128,14 +128,14 @@ class _Reader:
         return self.module
 
     def _entry(self, protos: dict[int, Any]) -> None:
-        found = self.computations.get(self.proto.entry_computation_id)
-        if found is None:
+        entry = self.computations.get(self.proto.entry_computation_id)
+        if entry is None:
             name = text(self.proto.entry_computation_name)
-            found = next((self.computations[k] for k, p in protos.items() if name and text(p.name) == name), None)
-        if found is None:
+            entry = next((self.computations[k] for k, p in protos.items() if name and text(p.name) == name), None)
+        if entry is None:
             raise InvalidArgumentError(f"there is no entry computation with the id {self.proto.entry_computation_id}")
-        self.module.entry = found
-        self._layout(found)
+        self.module.entry = entry
+        self._layout(entry)
 
     def _layout(self, entry: Computation) -> None:
         """Set the layouts of arguments and results if the message has them."""
@@ -144,9 +144,11 @@ class _Reader:
         program = self.proto.host_program_shape
         parameters = tuple(read_shape(s) for s in program.parameters)
         stated = EntryLayout(parameters, read_shape(program.result))
-        own = (*(p.shape for p in entry.parameters), entry.root.shape)
-        theirs = (*parameters, stated.result)
-        if len(own) != len(theirs) or any(not a.compatible(b) for a, b in zip(own, theirs, strict=True)):
+        program_shapes = (*(p.shape for p in entry.parameters), entry.root.shape)
+        layout_shapes = (*parameters, stated.result)
+        if len(program_shapes) != len(layout_shapes) or any(
+            not a.compatible(b) for a, b in zip(program_shapes, layout_shapes, strict=True)
+        ):
             raise InvalidArgumentError("host_program_shape is not the shape of the entry computation")
         self.module.config.entry_layout = stated
 
@@ -179,32 +181,32 @@ class _Reader:
         thread = text(proto.execution_thread)
         computation.execution_thread = "" if thread == "main" else thread
         computation.is_fusion = proto.is_fusion_computation
-        known: dict[int, Instruction] = {}
+        instructions: dict[int, Instruction] = {}
         order = _topological_order(protos, lambda i: (*i.operand_ids, *i.control_predecessor_ids), "instruction")
         for key in order:
-            known[key] = self._instruction(computation, protos[key], known)
-        if proto.root_id not in known:
+            instructions[key] = self._instruction(computation, protos[key], instructions)
+        if proto.root_id not in instructions:
             raise InvalidArgumentError(
                 f"computation {computation.name} has no instruction with the root's id {proto.root_id}"
             )
-        computation.root = known[proto.root_id]
+        computation.root = instructions[proto.root_id]
         _check_parameters(computation)
         return computation
 
-    def _instruction(self, computation: Computation, proto: Any, known: dict[int, Instruction]) -> Instruction:
+    def _instruction(self, computation: Computation, proto: Any, instructions: dict[int, Instruction]) -> Instruction:
         name = text(proto.opcode)
         try:
             row = lookup(name)
         except NotFoundError as e:
             raise InvalidArgumentError(e.message, hint=e.hint) from None
-        operands = [known[k] for k in proto.operand_ids]
+        operands = [instructions[k] for k in proto.operand_ids]
         low, high = row.arity
         if len(operands) < low or (high is not None and len(operands) > high):
             raise InvalidArgumentError(f"{name} with {len(operands)} operands", where=text(proto.name))
         shape = read_shape(proto.shape)
         attrs = _attributes(row, proto, tuple(o.shape for o in operands))
         if name == "constant" and attrs["literal"].shape is not shape.static:
-            raise InvalidArgumentError(f"a constant of {shape} holds a literal of {attrs['literal'].shape}")
+            raise InvalidArgumentError(f"a constant of {shape} has a literal of {attrs['literal'].shape}")
         if name == "infeed" and len(shape.elements) != 2:
             raise InvalidArgumentError(f"the result of infeed is a tuple (data, token), not {shape}")
         return computation.add(
@@ -212,20 +214,20 @@ class _Reader:
             operands,
             attrs,
             shape=shape,
-            called=self._called(row, proto),
+            called=self._called_computations(row, proto),
             name=text(proto.name),
             metadata=read_metadata(proto.metadata),
             extras=_extras(proto),
-            control_predecessors=[known[k] for k in proto.control_predecessor_ids],
+            control_predecessors=[instructions[k] for k in proto.control_predecessor_ids],
         )
 
-    def _called(self, row: Opcode, proto: Any) -> tuple[Computation, ...]:
+    def _called_computations(self, row: Opcode, proto: Any) -> tuple[Computation, ...]:
         if row.name in IGNORED_ATTRIBUTES:  # the async-start of the chain has it
             return ()
         called = tuple(self.computations[k] for k in proto.called_computation_ids)
-        wanted = len(row.calls)
-        if (len(called) != wanted) if not row.many_calls else (not called and row.name == "conditional"):
-            raise InvalidArgumentError(f"{row.name} calls {len(called)} computations, not {wanted}")
+        num_calls = len(row.calls)
+        if (len(called) != num_calls) if not row.many_calls else (not called and row.name == "conditional"):
+            raise InvalidArgumentError(f"{row.name} calls {len(called)} computations, not {num_calls}")
         return called
 
 
@@ -242,31 +244,31 @@ def _check_parameters(computation: Computation) -> None:
 
 
 def _attributes(row: Opcode, proto: Any, operands: tuple[Shape, ...]) -> dict[str, Any]:
-    found = {}
+    attrs = {}
     for attr in row.attrs:
         value = codec(row.name, attr.name).read(proto, operands)
         if value is None and attr.name == "outfeed_shape":
             value = operands[0]
         if value is not None:
-            found[attr.name] = value
+            attrs[attr.name] = value
         elif attr.required:
             raise InvalidArgumentError(f"{row.name} needs the attribute {attr.name}", where=text(proto.name))
-    return found
+    return attrs
 
 
 def _extras(proto: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    extras: dict[str, Any] = {}
     if proto.HasField("sharding"):
-        found["sharding"] = read_sharding(proto.sharding)
+        extras["sharding"] = read_sharding(proto.sharding)
     if proto.frontend_attributes.map:
-        found["frontend_attributes"] = _frontend(proto.frontend_attributes)
+        extras["frontend_attributes"] = _frontend(proto.frontend_attributes)
     if proto.backend_config:
-        found["backend_config"] = escaped(proto.backend_config)
+        extras["backend_config"] = escaped(proto.backend_config)
     if proto.parameter_replication.replicated_at_leaf_buffers:
-        found["parameter_replication"] = tuple(proto.parameter_replication.replicated_at_leaf_buffers)
+        extras["parameter_replication"] = tuple(proto.parameter_replication.replicated_at_leaf_buffers)
     if proto.statistics_viz.statistics:
-        found["statistics"] = _statistics(proto.statistics_viz)
-    return found
+        extras["statistics"] = _statistics(proto.statistics_viz)
+    return extras
 
 
 def _frontend(proto: Any) -> FrontendAttributes:

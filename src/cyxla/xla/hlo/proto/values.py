@@ -29,7 +29,7 @@ def read_type(number: int) -> ElementType:
     try:
         return ElementType(number)
     except ValueError:
-        raise InvalidArgumentError(f"{number} is no element type") from None
+        raise InvalidArgumentError(f"{number} is not an element type") from None
 
 
 def read_shape(p: Any) -> Shape:
@@ -59,7 +59,7 @@ def read_layout(p: Any) -> Layout:
     sizes += [d for s in p.split_configs for d in (s.dimension, *s.split_indices)]
     sizes += (p.tail_padding_alignment_in_elements, p.element_size_in_bits, p.memory_space)
     if min(sizes) < 0 or p.dynamic_shape_metadata_prefix_bytes < 0:
-        raise InvalidArgumentError("a layout holds a negative number")
+        raise InvalidArgumentError("a layout contains a negative number")
     if any(not s.split_indices for s in p.split_configs):
         raise InvalidArgumentError("a layout splits a dimension at no index")
     return Layout(
@@ -102,8 +102,8 @@ def write_layout(p: Any, layout: Layout) -> None:
             setattr(p, field, element_type(getattr(layout, field)).value)
     p.element_size_in_bits, p.memory_space = layout.element_size_in_bits, layout.memory_space
     p.dynamic_shape_metadata_prefix_bytes = layout.dynamic_shape_metadata_prefix_bytes
-    for split in layout.split_configs:
-        p.split_configs.add(dimension=split.dimension, split_indices=split.split_indices)
+    for split_config in layout.split_configs:
+        p.split_configs.add(dimension=split_config.dimension, split_indices=split_config.split_indices)
     if layout.physical_shape:
         write_shape(p.physical_shape, parse_shape(layout.physical_shape))
     p.SetInParent()
@@ -121,14 +121,14 @@ def read_literal(p: Any) -> Literal:
             raise InvalidArgumentError(f"{len(p.tuple_literals)} literals for the tuple {shape}")
         return Literal(tuple(read_literal(e) for e in p.tuple_literals))
     if not shape.is_array:
-        raise InvalidArgumentError(f"there are no constants of {shape}")
+        raise InvalidArgumentError(f"constants of {shape} are not supported")
     flat = _read_elements(p, shape.dtype)
     if flat.size != shape.size:
         raise InvalidArgumentError(f"{flat.size} elements in a literal of {shape}")
     order = tuple(reversed(shape.minor_to_major))
     try:
-        stored = flat.reshape([shape.dims[d] for d in order])
-        return Literal(stored.transpose(np.argsort(order)) if order else stored, shape.static)
+        elements = flat.reshape([shape.dims[d] for d in order])
+        return Literal(elements.transpose(np.argsort(order)) if order else elements, shape.static)
     except ValueError as e:  # more dimensions than NumPy has
         raise InvalidArgumentError(f"a literal of {shape}: {e}") from None
 
@@ -136,12 +136,12 @@ def read_literal(p: Any) -> Literal:
 def _read_elements(p: Any, dtype: ElementType) -> np.ndarray[Any, Any]:
     field, kind = _field_of(dtype), dtype.numpy_dtype
     assert kind is not None
-    stored: Any = getattr(p, field)
+    elements: Any = getattr(p, field)
     if field in _WIDE:
-        return np.array(stored, kind)
-    data = b"".join(stored) if field in _PACKED else stored
+        return np.array(elements, kind)
+    data = b"".join(elements) if field in _PACKED else elements
     if len(data) % kind.itemsize:
-        raise InvalidArgumentError(f"{len(data)} bytes do not hold whole elements of {dtype}")
+        raise InvalidArgumentError(f"{len(data)} bytes are not a multiple of the element size of {dtype}")
     if dtype is ElementType.PRED:
         return np.asarray(np.frombuffer(data, np.uint8) != 0)
     if dtype.bits < 8 and dtype.is_integer:
@@ -207,9 +207,9 @@ def _check_tiles(dims: tuple[int, ...], iota: IotaTiles | None, devices: tuple[i
         )
 
 
-def _choice(options: tuple[str, ...], number: int, what: str) -> str:
+def _choice(options: tuple[str, ...], number: int, kind: str) -> str:
     if not 0 <= number < len(options):
-        raise InvalidArgumentError(f"{number} is no {what}")
+        raise InvalidArgumentError(f"{number} is not a {kind}")
     return options[number]
 
 
@@ -239,15 +239,15 @@ def write_sharding(p: Any, sharding: Sharding) -> None:
 
 def read_metadata(p: Any) -> Metadata:
     """Return the metadata in an OpMetadata."""
-    found: list[tuple[str, object]] = []
+    fields: list[tuple[str, object]] = []
     for field in METADATA_FIELDS:
         value = getattr(p, field, None)
         if value:
-            found.append((field, text(value) if field in _METADATA_STRINGS else _plain(value)))
-    return tuple(found)
+            fields.append((field, text(value) if field in _METADATA_STRINGS else _plain_value(value)))
+    return tuple(fields)
 
 
-def _plain(value: Any) -> object:
+def _plain_value(value: Any) -> object:
     return value if isinstance(value, int) else tuple(value)
 
 

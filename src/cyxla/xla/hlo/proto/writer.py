@@ -133,15 +133,15 @@ def _write_frontend(p: Any, attributes: FrontendAttributes) -> None:
         p.map.add(key=utf8(key), value=utf8(value))
 
 
-def _write_statistics(p: Any, spelled: str) -> None:
-    for name, value in _STATISTIC.findall(spelled):
+def _write_statistics(p: Any, statistics_text: str) -> None:
+    for name, value in _STATISTIC.findall(statistics_text):
         try:
             if name == "visualizing_index":
                 p.stat_index_to_visualize = int(value)
             else:
                 p.statistics.add(stat_name=utf8(name), stat_val=float(value))
         except ValueError:
-            raise InvalidArgumentError(f"statistics {name}={value[:40]} holds no number") from None
+            raise InvalidArgumentError(f"statistics {name}={value[:40]} is not a number") from None
     p.SetInParent()
 
 

@@ -58,7 +58,7 @@ def _dims(s: ShapeReader) -> tuple[int, ...]:
     if m is None:
         c.expect("{", "at the start of a list of numbers")
         c.integer("a number")
-        raise c.error(f"expected ',' or '}}' in a list of numbers, found {c.seen()}")
+        raise c.error(f"expected ',' or '}}' in a list of numbers, found {c.next_token()}")
     return c.integers(m.group(1), "a number", m.start(1))
 
 
@@ -67,13 +67,13 @@ def dims_text(dims: tuple[int, ...]) -> str:
     return "{" + ",".join(map(str, dims)) + "}"
 
 
-def _braced_list(c: Cursor, item: Callable[[], Any], what: str) -> tuple[Any, ...]:
+def _braced_list(c: Cursor, item: Callable[[], Any], name: str) -> tuple[Any, ...]:
     """Read ``{item, item}``."""
-    c.expect("{", f"at the start of {what}")
+    c.expect("{", f"at the start of {name}")
     items: list[Any] = []
     while not c.accept("}"):
         if items:
-            c.expect(",", f"between the parts of {what}")
+            c.expect(",", f"between the parts of {name}")
         items.append(item())
     return tuple(items)
 
@@ -106,7 +106,7 @@ def _choice(s: ShapeReader, options: tuple[str, ...], *, any_case: bool = False)
         return m.group(1).lower()
     if m is None or m.group(1) not in options:
         c.pos = start
-        raise c.error(f"expected one of {', '.join(options)}; found {c.seen()}", start)
+        raise c.error(f"expected one of {', '.join(options)}; found {c.next_token()}", start)
     return m.group(1)
 
 
@@ -121,7 +121,7 @@ def _double(s: ShapeReader) -> float:
     c = s.cursor
     m = c.match(_FLOAT)
     if m is None:
-        raise c.error(f"expected a number, found {c.seen()}")
+        raise c.error(f"expected a number, found {c.next_token()}")
     value = float(m.group(1))
     if value in (float("inf"), float("-inf")) and "inf" not in m.group(1):
         raise c.error("number is out of range", m.start(1))
@@ -150,14 +150,14 @@ def _double_text(value: float) -> str:
 def _slice(s: ShapeReader) -> tuple[SliceDim, ...]:
     c = s.cursor
 
-    def one() -> SliceDim:
+    def read_dim() -> SliceDim:
         m = c.match(_SLICE)
         if m is None:
             raise _bad_slice(c)
         bounds = [c.bounded(m.group(g), "a bound", m.start(g)) if m.group(g) else 1 for g in (1, 2, 3)]
         return SliceDim(*bounds)
 
-    return _braced_list(c, one, "slice ranges")
+    return _braced_list(c, read_dim, "slice ranges")
 
 
 def _bad_slice(c: Cursor) -> HloParseError:
@@ -167,7 +167,7 @@ def _bad_slice(c: Cursor) -> HloParseError:
     c.integer("the limit of a slice", 0)
     if c.accept(":"):
         c.integer("the stride of a slice", 0)
-    return c.error(f"expected ']' at the end of a slice, found {c.seen()}")
+    return c.error(f"expected ']' at the end of a slice, found {c.next_token()}")
 
 
 def _slice_text(dims: tuple[SliceDim, ...]) -> str:
@@ -180,7 +180,7 @@ def _padding(s: ShapeReader) -> tuple[PaddingDim, ...]:
     if m is None:
         if c.match(_EMPTY):  # a scalar has no dimensions to pad
             return ()
-        raise c.error(f"expected a padding such as 0_0x1_2_1, found {c.seen()}")
+        raise c.error(f"expected a padding such as 0_0x1_2_1, found {c.next_token()}")
     return tuple(PaddingDim(*_numbers(c, part.split("_"), m.start(1))) for part in m.group(1).split("x"))
 
 
@@ -193,7 +193,7 @@ def _padding_text(dims: tuple[PaddingDim, ...]) -> str:
     return "x".join(f"{d.low}_{d.high}_{d.interior}" if interior else f"{d.low}_{d.high}" for d in dims)
 
 
-# field in text -> (fields of WindowDim, value that is left out)
+# field in text -> (fields of WindowDim, value that is omitted)
 _WINDOW = {
     "size": (("size",), 1),
     "stride": (("stride",), 1),
@@ -215,13 +215,13 @@ def _window(s: ShapeReader) -> tuple[WindowDim, ...]:
         at = c.skip()
         m = c.match(_WINDOW_FIELD)
         if m is None or m.group(1) not in _WINDOW:
-            raise c.error(f"expected one of {', '.join(_WINDOW)}; found {c.seen()}", at)
+            raise c.error(f"expected one of {', '.join(_WINDOW)}; found {c.next_token()}", at)
         at = c.skip()
         if m.group(1) in columns:
-            raise c.error(f"{m.group(1)} stands twice in a window", at)
+            raise c.error(f"{m.group(1)} appears twice in a window", at)
         v = c.match(_PAD_BY_X if m.group(1) == "pad" else _BY_X)
         if v is None:
-            raise c.error(f"malformed {m.group(1)} of a window: {c.seen()}", at)
+            raise c.error(f"malformed {m.group(1)} of a window: {c.next_token()}", at)
         columns[m.group(1)] = [_numbers(c, part.split("_"), at) for part in v.group(1).split("x")]
     return _window_dims(c, columns, start)
 
@@ -254,7 +254,7 @@ def _dim_labels(s: ShapeReader) -> ConvDims:
     c = s.cursor
     m = c.match(_DIM_LABELS)
     if m is None:
-        raise c.error(f"expected dimension labels such as b01f_01io->b01f, found {c.seen()}")
+        raise c.error(f"expected dimension labels such as b01f_01io->b01f, found {c.next_token()}")
     spatial = sum(ch.isdigit() for ch in m.group(1))
     lhs = _labels(c, m.group(1), "bf", spatial, m.start(1))
     kernel = _labels(c, m.group(2), "io", spatial, m.start(2))
@@ -263,11 +263,11 @@ def _dim_labels(s: ShapeReader) -> ConvDims:
 
 
 def _labels(c: Cursor, text: str, letters: str, spatial: int, at: int) -> tuple[int, int, tuple[int, ...]]:
-    wanted = letters + "".join(map(str, range(min(spatial, 10))))
-    if spatial > 10 or sorted(text.replace("?", "")) != sorted(wanted):
-        raise c.error(f"{text!r} does not label each of {', '.join(wanted)} once", at)
-    places = [text.index(label) for label in wanted]
-    return places[0], places[1], tuple(places[2:])
+    labels = letters + "".join(map(str, range(min(spatial, 10))))
+    if spatial > 10 or sorted(text.replace("?", "")) != sorted(labels):
+        raise c.error(f"{text!r} does not label each of {', '.join(labels)} once", at)
+    positions = [text.index(label) for label in labels]
+    return positions[0], positions[1], tuple(positions[2:])
 
 
 def _dim_labels_text(d: ConvDims) -> str:
@@ -281,13 +281,13 @@ def _dim_labels_text(d: ConvDims) -> str:
 
 
 def _label_text(first: tuple[int, str], second: tuple[int, str], spatial: tuple[int, ...]) -> str:
-    places = dict([first, second]) | {place: str(i) for i, place in enumerate(spatial)}
-    return "".join(places.get(i, "?") for i in range(max(places) + 1))
+    label_of_dim = dict([first, second]) | {dim: str(i) for i, dim in enumerate(spatial)}
+    return "".join(label_of_dim.get(i, "?") for i in range(max(label_of_dim) + 1))
 
 
 def _precision(s: ShapeReader) -> tuple[str, ...]:
-    found = _braced_list(s.cursor, lambda: _choice(s, _PRECISIONS, any_case=True), "operand_precision")
-    return found if any(p != "default" for p in found) else ()
+    precisions = _braced_list(s.cursor, lambda: _choice(s, _PRECISIONS, any_case=True), "operand_precision")
+    return precisions if any(p != "default" for p in precisions) else ()
 
 
 def _replica_groups(s: ShapeReader) -> ReplicaGroups:
@@ -304,16 +304,16 @@ def _replica_groups_text(groups: ReplicaGroups) -> str:
 
 
 def _pairs(s: ShapeReader) -> tuple[tuple[int, int], ...]:
-    found = _dims_list(s)
-    if any(len(p) != 2 for p in found):
-        raise s.cursor.error("source_target_pairs holds pairs")
-    return found  # type: ignore[return-value]
+    pairs = _dims_list(s)
+    if any(len(p) != 2 for p in pairs):
+        raise s.cursor.error("source_target_pairs must contain pairs")
+    return pairs  # type: ignore[return-value]
 
 
 def _aliasing(s: ShapeReader) -> tuple[Alias, ...]:
     c = s.cursor
 
-    def one() -> Alias:
+    def read_alias() -> Alias:
         output = _dims(s)
         c.expect(":", "after the index of an output")
         c.expect("(", "before the number of an operand")
@@ -323,7 +323,7 @@ def _aliasing(s: ShapeReader) -> tuple[Alias, ...]:
         c.expect(")", "after the index of an operand")
         return Alias(output, operand, index)
 
-    return _braced_list(c, one, "output_to_operand_aliasing")
+    return _braced_list(c, read_alias, "output_to_operand_aliasing")
 
 
 def _aliasing_text(aliases: tuple[Alias, ...]) -> str:
@@ -341,7 +341,7 @@ def _domain(s: ShapeReader) -> DomainAttr:
         at = c.skip()
         m = c.match(_WINDOW_FIELD)
         if m is None or m.group(1) not in ("kind", "entry", "exit") or m.group(1) in facts:
-            raise c.error(f"expected kind=, entry= or exit=, found {c.seen()}", at)
+            raise c.error(f"expected kind=, entry= or exit=, found {c.next_token()}", at)
         facts[m.group(1)] = c.string("the kind of a domain") if m.group(1) == "kind" else read_sharding(c)
     if len(facts) != 3:
         raise c.error("a domain has kind, entry and exit")
@@ -358,13 +358,13 @@ def _accuracy(s: ShapeReader) -> ResultAccuracy | None:
     at = c.skip()
     m = c.match(_WINDOW_FIELD)
     if m is not None and m.group(1) == "mode":
-        found = ResultAccuracy(_choice(s, ("default", "highest"), any_case=True))
+        accuracy = ResultAccuracy(_choice(s, ("default", "highest"), any_case=True))
     elif m is not None and m.group(1) == "tolerance":
-        found = _tolerance(s)
+        accuracy = _tolerance(s)
     else:
-        raise c.error(f"expected mode= or tolerance=, found {c.seen()}", at)
+        raise c.error(f"expected mode= or tolerance=, found {c.next_token()}", at)
     c.expect("}", "at the end of result_accuracy")
-    return found if found != ResultAccuracy() else None
+    return accuracy if accuracy != ResultAccuracy() else None
 
 
 def _tolerance(s: ShapeReader) -> ResultAccuracy:
@@ -377,7 +377,7 @@ def _tolerance(s: ShapeReader) -> ResultAccuracy:
         at = c.skip()
         m = c.match(_WINDOW_FIELD)
         if m is None or m.group(1) not in ("atol", "rtol", "ulps") or m.group(1) in facts:
-            raise c.error(f"expected atol=, rtol= or ulps=, found {c.seen()}", at)
+            raise c.error(f"expected atol=, rtol= or ulps=, found {c.next_token()}", at)
         facts[m.group(1)] = c.integer("a count of ulps", 0) if m.group(1) == "ulps" else _double(s)
     return ResultAccuracy("tolerance", **facts)
 
@@ -433,29 +433,29 @@ KINDS: dict[str, Kind] = {
 
 def kind_of(name: str) -> Kind:
     """Return the row of a kind; an ``enum:..`` gets its own."""
-    found = KINDS.get(name)
-    if found is None:
-        found = KINDS[name] = Kind(enum_reader(name), str)
-    return found
+    kind = KINDS.get(name)
+    if kind is None:
+        kind = KINDS[name] = Kind(enum_reader(name), str)
+    return kind
 
 
 def read_frontend(s: ShapeReader) -> FrontendAttributes:
     """Read ``{key="value",key={nested}}``; the result is sorted by key."""
     c = s.cursor
     c.expect("{", "at the start of frontend_attributes")
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     while not c.accept("}"):
-        if found:
+        if attributes:
             c.expect(",", "between frontend attributes")
         at = c.skip()
         m = c.match(_KEY)
         if m is None:
-            raise c.error(f"expected key=, found {c.seen()}", at)
+            raise c.error(f"expected key=, found {c.next_token()}", at)
         key = m.group(1) if m.group(1) is not None else unescape(m.group(2))
-        if key in found:
-            raise c.error(f"frontend attribute {key!r} stands twice", at)
-        found[key] = read_config(s)
-    return tuple(sorted(found.items()))
+        if key in attributes:
+            raise c.error(f"frontend attribute {key!r} appears twice", at)
+        attributes[key] = read_config(s)
+    return tuple(sorted(attributes.items()))
 
 
 _PLAIN_KEY = re.compile(r"[\w.\-/:$@]+", re.ASCII)
@@ -503,18 +503,18 @@ def read_metadata(s: ShapeReader) -> Metadata:
     """Read ``{op_name="..." source_line=3}``; the result has the canonical order of fields."""
     c = s.cursor
     c.expect("{", "at the start of metadata")
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     while not c.accept("}"):
         at = c.skip()
         m = c.match(_FIELD)
         if m is None or m.group(1) not in _METADATA:
-            raise c.error(f"expected a field of metadata, found {c.seen()}", at)
-        if m.group(1) in found:
-            raise c.error(f"{m.group(1)} stands twice in metadata", at)
+            raise c.error(f"expected a field of metadata, found {c.next_token()}", at)
+        if m.group(1) in fields:
+            raise c.error(f"{m.group(1)} appears twice in metadata", at)
         fast = c.match(_FAST_STRING)
         kind = _METADATA[m.group(1)]
-        found[m.group(1)] = fast.group(1) if fast and kind is KINDS["string"] else _slow_field(c, s, kind, fast)
-    return order_metadata(found)
+        fields[m.group(1)] = fast.group(1) if fast and kind is KINDS["string"] else _slow_field(c, s, kind, fast)
+    return order_metadata(fields)
 
 
 def _slow_field(c: Cursor, s: ShapeReader, kind: Kind, fast: re.Match[str] | None) -> object:
@@ -523,9 +523,9 @@ def _slow_field(c: Cursor, s: ShapeReader, kind: Kind, fast: re.Match[str] | Non
     return kind.read(s)
 
 
-def order_metadata(found: dict[str, object]) -> Metadata:
+def order_metadata(fields: dict[str, object]) -> Metadata:
     """Return metadata fields in their canonical order."""
-    return tuple((f, found[f]) for f in METADATA_FIELDS if f in found)
+    return tuple((f, fields[f]) for f in METADATA_FIELDS if f in fields)
 
 
 def metadata_text(metadata: Metadata) -> str:

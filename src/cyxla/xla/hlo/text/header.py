@@ -41,16 +41,16 @@ def entry_layout_text(layout: EntryLayout) -> str:
 
 
 def _index(s: ShapeReader) -> tuple[int, ...]:
-    found: tuple[int, ...] = KINDS["dims"].read(s)
-    return found
+    index: tuple[int, ...] = KINDS["dims"].read(s)
+    return index
 
 
 def _aliases(s: ShapeReader) -> tuple[InputOutputAlias, ...]:
     c = s.cursor
     c.expect("{", "at the start of input_output_alias")
-    found: list[InputOutputAlias] = []
+    aliases: list[InputOutputAlias] = []
     while not c.accept("}"):
-        if found:
+        if aliases:
             c.expect(",", "between aliases")
         output = _index(s)
         if not c.at(":"):
@@ -64,8 +64,8 @@ def _aliases(s: ShapeReader) -> tuple[InputOutputAlias, ...]:
             if kind not in ("may-alias", "must-alias"):
                 raise c.error(f"expected may-alias or must-alias, found {kind!r}", at)
         c.expect(")", "after what an output aliases")
-        found.append(InputOutputAlias(output, number, index, kind))
-    return tuple(found)
+        aliases.append(InputOutputAlias(output, number, index, kind))
+    return tuple(aliases)
 
 
 def _after(c: Cursor) -> int:
@@ -89,13 +89,13 @@ def _aliases_text(aliases: tuple[InputOutputAlias, ...]) -> str:
 def _donors(s: ShapeReader) -> tuple[BufferDonor, ...]:
     c = s.cursor
     c.expect("{", "at the start of buffer_donor")
-    found: list[BufferDonor] = []
+    donors: list[BufferDonor] = []
     while not c.accept("}"):
-        if found:
+        if donors:
             c.expect(",", "between buffer donors")
-        found.append(BufferDonor(*_parameter(s)))
+        donors.append(BufferDonor(*_parameter(s)))
         c.expect(")", "after a buffer donor")
-    return tuple(found)
+    return tuple(donors)
 
 
 def _donors_text(donors: tuple[BufferDonor, ...]) -> str:
@@ -133,29 +133,29 @@ def read_header(s: ShapeReader, module: HloModule) -> bool:
     c.match(_HEADER_WORD)
     module.name = c.name("the name of the module")
     c.accept(":")  # in older text
-    seen: set[str] = set()
+    names: set[str] = set()
     while (m := c.match(_ATTRIBUTE)) is not None:
         name = m.group(1)
-        if name not in _ATTRIBUTES or name in seen:
-            what = "stands twice" if name in seen else "is no attribute of a module"
-            raise c.error(f"{name} {what}", m.start(1), hint=f"it takes {', '.join(_ATTRIBUTES)}")
-        seen.add(name)
+        if name not in _ATTRIBUTES or name in names:
+            fault = "appears twice" if name in names else "is not an attribute of a module"
+            raise c.error(f"{name} {fault}", m.start(1), hint=f"it takes {', '.join(_ATTRIBUTES)}")
+        names.add(name)
         field, kind = _ATTRIBUTES[name]
         setattr(module.config, field, kind.read(s))
     if c.accept(","):
-        raise c.error(f"expected an attribute of the module, found {c.seen()}")
+        raise c.error(f"expected an attribute of the module, found {c.next_token()}")
     return True
 
 
 def check_aliases(c: Cursor, module: HloModule) -> None:
     """Raise if an alias or donor names an index that does not exist."""
     result, parameters = module.entry.root.shape, [p.shape for p in module.parameters]
-    places = [(a.parameter, a.parameter_index) for a in module.config.input_output_alias]
-    places += [(d.parameter, d.parameter_index) for d in module.config.buffer_donor]
+    positions = [(a.parameter, a.parameter_index) for a in module.config.input_output_alias]
+    positions += [(d.parameter, d.parameter_index) for d in module.config.buffer_donor]
     try:
         for alias in module.config.input_output_alias:
             result.subshape(alias.output_index)
-        for number, index in places:
+        for number, index in positions:
             if number >= len(parameters):
                 raise ShapeError(f"there is no parameter {number}")
             parameters[number].subshape(index)

@@ -58,12 +58,12 @@ def blank_comments(text: str) -> str:
         return text
 
     def blank(m: re.Match[str]) -> str:
-        found = m.group()
-        if found[0] == '"':
-            return found
-        if found == "/*":
+        comment = m.group()
+        if comment[0] == '"':
+            return comment
+        if comment == "/*":
             raise Cursor(text).error("comment without an end", m.start())
-        return _NOT_NEWLINE.sub(" ", found)
+        return _NOT_NEWLINE.sub(" ", comment)
 
     return _QUOTED_OR_COMMENT.sub(blank, text)
 
@@ -89,9 +89,9 @@ class Cursor:
 
     def error(self, message: str, at: int | None = None, hint: str = "") -> HloParseError:
         """Return an error at a position; by default at the next token."""
-        where = self.skip() if at is None else at
-        line = self.text.count("\n", 0, where) + 1
-        return HloParseError(message, line, where - self.text.rfind("\n", 0, where), hint=hint)
+        position = self.skip() if at is None else at
+        line = self.text.count("\n", 0, position) + 1
+        return HloParseError(message, line, position - self.text.rfind("\n", 0, position), hint=hint)
 
     def line_and_column(self, at: int) -> str:
         """Return line and column of a position, for messages."""
@@ -104,14 +104,14 @@ class Cursor:
         self.pos = m.end()
         return self.pos
 
-    def seen(self) -> str:
+    def next_token(self) -> str:
         """Return the next token, for messages."""
         m = _WORD.match(self.text, self.pos)
         return repr(m.group().strip()[:40]) if m else "the end"
 
-    def match(self, wanted: re.Pattern[str] | Pattern) -> re.Match[str] | None:
+    def match(self, pattern: re.Pattern[str] | Pattern) -> re.Match[str] | None:
         """Match a pattern at the current position and move past it."""
-        m = wanted.match(self.text, self.pos)
+        m = pattern.match(self.text, self.pos)
         if m is not None:
             self.pos = m.end()
         return m
@@ -122,15 +122,15 @@ class Cursor:
 
     def accept(self, mark: str) -> bool:
         """Move past a mark if it is next."""
-        found = self.text.startswith(mark, self.skip())
-        if found:
+        is_next = self.text.startswith(mark, self.skip())
+        if is_next:
             self.pos += len(mark)
-        return found
+        return is_next
 
-    def expect(self, mark: str, where: str) -> None:
+    def expect(self, mark: str, context: str) -> None:
         """Move past a mark, or raise if it is not next."""
         if not self.accept(mark):
-            raise self.error(f"expected {mark!r} {where}, found {self.seen()}")
+            raise self.error(f"expected {mark!r} {context}, found {self.next_token()}")
 
     def enter(self, weight: int = 1) -> None:
         """Enter `weight` levels of nesting; constructs that take more of Python's stack weigh more."""
@@ -142,32 +142,34 @@ class Cursor:
         """Leave `weight` levels of nesting."""
         self.depth -= weight
 
-    def name(self, what: str) -> str:
+    def name(self, description: str) -> str:
         """Read a name, with or without ``%``."""
         start = self.skip()
         m = self.match(_NAME)
         if m is None or m.group() in KEYWORDS:
             self.pos = start
-            raise self.error(f"expected {what}, found {self.seen()}")
+            raise self.error(f"expected {description}, found {self.next_token()}")
         return m.group(1)
 
-    def integer(self, what: str, low: int = INT64[0], high: int = INT64[1]) -> int:
+    def integer(self, description: str, low: int = INT64[0], high: int = INT64[1]) -> int:
         """Read a decimal integer within bounds."""
         start = self.skip()
         m = self.match(_INTEGER)
         if m is None:
-            raise self.error(f"expected {what}, found {self.seen()}", start)
-        return self.bounded(m.group(1), what, start, low, high)
+            raise self.error(f"expected {description}, found {self.next_token()}", start)
+        return self.bounded(m.group(1), description, start, low, high)
 
-    def bounded(self, digits: str, what: str, at: int, low: int = INT64[0], high: int = INT64[1]) -> int:
+    def bounded(self, digits: str, description: str, at: int, low: int = INT64[0], high: int = INT64[1]) -> int:
         """Return the value of an integer that was matched."""
-        # Twenty characters hold every 64-bit number; int() of very many digits is slow, then refused.
+        # Twenty characters suffice for 64-bit numbers; int() of very many digits is slow, and finally raises.
         value = int(digits) if len(digits) <= 20 else None
         if value is None or not low <= value <= high:
-            raise self.error(f"{what} {digits[:40]} is out of range", at)
+            raise self.error(f"{description} {digits[:40]} is out of range", at)
         return value
 
-    def integers(self, inner: str, what: str, at: int, low: int = INT64[0], high: int = INT64[1]) -> tuple[int, ...]:
+    def integers(
+        self, inner: str, description: str, at: int, low: int = INT64[0], high: int = INT64[1]
+    ) -> tuple[int, ...]:
         """Return the values of a comma-separated list that was matched at position `at`."""
         if not inner or inner.isspace():
             return ()
@@ -175,31 +177,31 @@ class Cursor:
             values = tuple(map(int, inner.split(",")))
             if min(values) >= low and max(values) <= high:
                 return values
-        return self._integers_one_by_one(inner, what, at, low, high)
+        return self._integers_one_by_one(inner, description, at, low, high)
 
-    def _integers_one_by_one(self, inner: str, what: str, at: int, low: int, high: int) -> tuple[int, ...]:
+    def _integers_one_by_one(self, inner: str, description: str, at: int, low: int, high: int) -> tuple[int, ...]:
         outer, self.pos = self.pos, at
-        values = [self.integer(what, low, high)]
+        values = [self.integer(description, low, high)]
         while self.accept(","):
-            values.append(self.integer(what, low, high))
+            values.append(self.integer(description, low, high))
         if self.skip() < at + len(inner):
-            raise self.error(f"expected ',' or the end of the list, found {self.seen()}")
+            raise self.error(f"expected ',' or the end of the list, found {self.next_token()}")
         self.pos = outer
         return tuple(values)
 
-    def string(self, what: str) -> str:
+    def string(self, description: str) -> str:
         """Read a quoted string and unescape it."""
         m = self.match(_STRING)
         if m is None:
-            raise self.error(f"expected {what} in quotes, found {self.seen()}")
+            raise self.error(f"expected {description} in quotes, found {self.next_token()}")
         return unescape(m.group(1))
 
-    def braces(self, what: str) -> str:
+    def braces(self, description: str) -> str:
         """Read balanced ``{...}`` verbatim; quoted strings may hold braces."""
         start = self.skip()
         end = balanced_end(self.text, start)
         if end < 0:
-            raise self.error(f"expected {what} in balanced braces, found {self.seen()}", start)
+            raise self.error(f"expected {description} in balanced braces, found {self.next_token()}", start)
         self.pos = end
         return self.text[start:end]
 
@@ -232,7 +234,7 @@ def unescape(text: str) -> str:
     if "\\" not in text:
         return text
 
-    def one(m: re.Match[str]) -> bytes:
+    def unescape_match(m: re.Match[str]) -> bytes:
         octal, hexa, letter = m.groups()
         if letter is not None:
             return _LETTERS.get(letter, letter).encode("utf-8", "surrogateescape")
@@ -240,7 +242,7 @@ def unescape(text: str) -> str:
 
     parts, last = [], 0
     for m in _ESCAPE.finditer(text):
-        parts += [text[last : m.start()].encode("utf-8", "surrogateescape"), one(m)]
+        parts += [text[last : m.start()].encode("utf-8", "surrogateescape"), unescape_match(m)]
         last = m.end()
     parts.append(text[last:].encode("utf-8", "surrogateescape"))
     return b"".join(parts).decode("utf-8", "surrogateescape")
@@ -252,11 +254,11 @@ _TO_ESCAPE = re.compile(r"[^ !#-&(-\[\]-~]")
 def escape(text: str) -> str:
     """Escape a string as in C, bytes beyond ASCII in octal."""
 
-    def one(m: re.Match[str]) -> str:
+    def escape_match(m: re.Match[str]) -> str:
         c = m.group()
         return _MARKS.get(c) or "".join(f"\\{b:03o}" for b in c.encode("utf-8", "surrogateescape"))
 
-    return _TO_ESCAPE.sub(one, text)
+    return _TO_ESCAPE.sub(escape_match, text)
 
 
 def quote(text: str) -> str:

@@ -58,7 +58,7 @@ def read_literal(c: Cursor, shape: Shape) -> Literal:
     if shape.is_tuple:
         return _read_tuple(c, shape)
     if not shape.is_array:
-        raise c.error(f"there are no constants of {shape}")
+        raise c.error(f"constants of {shape} are not supported")
     return _read_array(c, shape.static)
 
 
@@ -91,7 +91,7 @@ def _elided_any(c: Cursor, shape: Shape) -> Literal:
     if shape.is_tuple:
         return Literal(tuple(_elided_any(c, e) for e in shape.elements))
     if not shape.is_array:
-        raise c.error(f"there are no constants of {shape}")
+        raise c.error(f"constants of {shape} are not supported")
     return _elided(c, shape.static)
 
 
@@ -109,7 +109,11 @@ def _elided(c: Cursor, shape: Shape) -> Literal:
 def _scalar(c: Cursor, dtype: ElementType) -> _Row:
     m = c.match(_SCALAR_COMPLEX if dtype.is_complex else _SCALAR)
     if m is None:
-        raise _bad_complex(c) if dtype.is_complex else c.error(f"expected a value of type {dtype}, found {c.seen()}")
+        raise (
+            _bad_complex(c)
+            if dtype.is_complex
+            else c.error(f"expected a value of type {dtype}, found {c.next_token()}")
+        )
     return _Row(m.group(1), m.start(1))
 
 
@@ -119,20 +123,20 @@ def _bad_complex(c: Cursor) -> HloParseError:
         if c.match(_PART) is None:
             break
         c.expect(follows, "in a complex number (re, im)")
-    return c.error(f"expected a part of a complex number, found {c.seen()}")
+    return c.error(f"expected a part of a complex number, found {c.next_token()}")
 
 
 def _rows(c: Cursor, shape: Shape) -> Iterator[_Row]:
     """Yield the innermost rows, after a check of the braces around them."""
-    dims, empty = shape.dims, shape.size == 0
+    dims, is_empty = shape.dims, shape.size == 0
     counts: list[int] = []
     while True:
         start = c.skip()
-        if len(counts) < shape.rank - 1 or empty:
+        if len(counts) < shape.rank - 1 or is_empty:
             c.expect("{", f"at nesting level {len(counts) + 1} of a literal of {shape}")
             counts.append(0)
-            if not (empty and c.at("}")):
-                if len(counts) == shape.rank and empty:
+            if not (is_empty and c.at("}")):
+                if len(counts) == shape.rank and is_empty:
                     raise c.error(f"expected '}}': {shape} has no elements")
                 continue
             c.accept("}")
@@ -144,13 +148,13 @@ def _rows(c: Cursor, shape: Shape) -> Iterator[_Row]:
             yield _Row(m.group(1), m.start(1))
         while counts:
             counts[-1] += 1
-            level, wanted = len(counts), dims[len(counts) - 1]
-            if counts[-1] > wanted:
-                raise c.error(f"more than {wanted} parts at nesting level {level} of {shape}", start)
+            level, expected = len(counts), dims[len(counts) - 1]
+            if counts[-1] > expected:
+                raise c.error(f"more than {expected} parts at nesting level {level} of {shape}", start)
             if c.accept(","):
                 break
-            if counts[-1] != wanted:
-                raise c.error(f"{counts[-1]} parts, not {wanted}, at nesting level {level} of {shape}")
+            if counts[-1] != expected:
+                raise c.error(f"{counts[-1]} parts, not {expected}, at nesting level {level} of {shape}")
             c.expect("}", f"at nesting level {len(counts)} of a literal of {shape}")
             counts.pop()
         else:
@@ -160,8 +164,8 @@ def _rows(c: Cursor, shape: Shape) -> Iterator[_Row]:
 def _bad_row(c: Cursor, shape: Shape) -> HloParseError:
     if c.accept("{"):
         c.match(re.compile(r"[^{}]*"))
-        return c.error(f"a literal of {shape} nests {shape.rank} deep, found {c.seen()}")
-    return c.error(f"expected '{{' at nesting level {shape.rank} of a literal of {shape}, found {c.seen()}")
+        return c.error(f"a literal of {shape} nests {shape.rank} deep, found {c.next_token()}")
+    return c.error(f"expected '{{' at nesting level {shape.rank} of a literal of {shape}, found {c.next_token()}")
 
 
 class _Values:
@@ -236,8 +240,8 @@ class _Values:
     def _nan_bits(self, token: str, dtype: ElementType, i: int, positions: Sequence[int] | None) -> int:
         m = _NAN.fullmatch(token)
         if m is None or (m.group(2) and dtype not in _MANTISSA):
-            what = f"{dtype} has no NaN payloads" if m else f"{token!r} is not a number"
-            raise self.c.error(what, self._position(i, positions))
+            fault = f"{dtype} has no NaN payloads" if m else f"{token!r} is not a number"
+            raise self.c.error(fault, self._position(i, positions))
         payload = int(m.group(2), 16) if m.group(2) and len(m.group(2)) <= 16 else None
         if m.group(2) and (payload is None or not 0 < payload < 2 ** _MANTISSA[dtype]):
             raise self.c.error(f"NaN payload does not fit {dtype}", self._position(i, positions))
@@ -261,46 +265,50 @@ class _Values:
 
     def _check_widths(self) -> None:
         for row in self.rows:
-            found = row.text.count(",") + 1
-            if found != self.width:
-                raise self._bad_width(row, found)
+            width = row.text.count(",") + 1
+            if width != self.width:
+                raise self._bad_width(row, width)
 
-    def _bad_width(self, row: _Row, found: int) -> HloParseError:
+    def _bad_width(self, row: _Row, width: int) -> HloParseError:
         at = row.at + len(row.text)
-        if found > self.width and not self.dtype.is_complex:
+        if width > self.width and not self.dtype.is_complex:
             extra = ",".join(row.text.split(",")[self.width :])
             at -= len(extra.lstrip())
-        return self.c.error(f"{found} elements in a row of {self.width} of a literal of {self.shape}", at)
+        return self.c.error(f"{width} elements in a row of {self.width} of a literal of {self.shape}", at)
 
-    def _tokens(self, what: str) -> list[str]:
+    def _tokens(self, description: str) -> list[str]:
         tokens: list[str] = []
         for row in self.rows:
             for m in self._matches(row, _VALUE, f"a number of type {self.dtype}"):
                 token = m.group(1)
                 is_bool = token in ("true", "false")
-                fits = not is_bool if what == "float" else _INTEGER.fullmatch(token) or (what == "pred" and is_bool)
+                fits = (
+                    not is_bool
+                    if description == "float"
+                    else _INTEGER.fullmatch(token) or (description == "pred" and is_bool)
+                )
                 if not fits:
-                    raise self.c.error(f"{token[:40]!r} is no {self.dtype}", m.start(1))
+                    raise self.c.error(f"{token[:40]!r} is not a value of {self.dtype}", m.start(1))
                 tokens.append(token)
         return tokens
 
-    def _matches(self, row: _Row, wanted: Pattern, what: str) -> list[re.Match[str]]:
+    def _matches(self, row: _Row, pattern: Pattern, description: str) -> list[re.Match[str]]:
         """Return the matches that fill a row, with commas between them."""
         c = Cursor(self.c.text)
-        c.pos, end, found = row.at, row.at + len(row.text), []
+        c.pos, end, matches = row.at, row.at + len(row.text), []
         while True:
-            m = c.match(wanted)
+            m = c.match(pattern)
             if m is None and self.dtype.is_complex:
                 raise _bad_complex(c)
             if m is None or m.end() > end:
-                raise c.error(f"expected {what}, found {c.seen()}", c.skip() if m is None else row.at)
-            found.append(m)
+                raise c.error(f"expected {description}, found {c.next_token()}", c.skip() if m is None else row.at)
+            matches.append(m)
             if c.skip() >= end:
                 break
             c.expect(",", f"between elements of a literal of {self.shape}")
-        if len(found) != self.width:
-            raise self._bad_width(row, len(found))
-        return found
+        if len(matches) != self.width:
+            raise self._bad_width(row, len(matches))
+        return matches
 
     def _position(self, i: int, positions: Sequence[int] | None) -> int:
         """Return the position of element `i`."""
@@ -393,9 +401,9 @@ def _element_texts(values: np.ndarray[Any, Any], dtype: ElementType) -> list[str
 def _float_texts(values: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
     """Return the texts of floats; equal ones are printed once."""
     bits = values.view(f"u{values.dtype.itemsize}")
-    unique, where = np.unique(bits, return_inverse=True)
+    unique, index_of_unique = np.unique(bits, return_inverse=True)
     texts = _unique_texts(unique, dtype)
-    return [texts[i] for i in where.tolist()]
+    return [texts[i] for i in index_of_unique.tolist()]
 
 
 def _unique_texts(bits: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
@@ -403,15 +411,15 @@ def _unique_texts(bits: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
     with np.errstate(all="ignore"):  # signalling NaNs
         wide = low.astype(np.float64)
     texts = [_special_text(float(v), int(b), dtype) for v, b in zip(wide, bits, strict=True)]
-    left = [i for i, t in enumerate(texts) if not t]
+    remaining = [i for i, t in enumerate(texts) if not t]
     for digits in _DIGITS.get(dtype, range(1, 18)):
-        if not left:
+        if not remaining:
             break
-        tries = [_decimal(float(wide[i]), digits) for i in left]
-        same = round_to(np.array(list(map(float, tries))), dtype).view(bits.dtype) == bits[left]
-        for i, text in zip(left, tries, strict=True):
+        tries = [_decimal(float(wide[i]), digits) for i in remaining]
+        same = round_to(np.array(list(map(float, tries))), dtype).view(bits.dtype) == bits[remaining]
+        for i, text in zip(remaining, tries, strict=True):
             texts[i] = text
-        left = [i for i, ok in zip(left, same.tolist(), strict=True) if not ok]
+        remaining = [i for i, ok in zip(remaining, same.tolist(), strict=True) if not ok]
     return texts
 
 

@@ -57,8 +57,8 @@ class Mesh(NamedTuple):
             return f"maximal_mesh[device_id={self.devices[0]}]"
         axes = ",".join(f"'{name}'={size}" for name, size in self.axes)
         if self.reshape:
-            turned = f"T({_joined(self.transpose)})" if self.transpose else ""
-            return f"mesh[{axes}], device_ids=([{_joined(self.reshape)}]{turned})"
+            transpose_text = f"T({_joined(self.transpose)})" if self.transpose else ""
+            return f"mesh[{axes}], device_ids=([{_joined(self.reshape)}]{transpose_text})"
         return f"mesh[{axes}]" + (f", device_ids=({_joined(self.devices)})" if self.devices else "")
 
 
@@ -90,7 +90,7 @@ def _read_mesh(c: Cursor) -> Mesh:
     assert m is not None
     if m.group(1) == "maximal_mesh":
         if c.match(_DEVICE_ID) is None:
-            raise c.error(f"expected device_id=, found {c.seen()}")
+            raise c.error(f"expected device_id=, found {c.next_token()}")
         device = c.integer("a device", 0)
         c.expect("]", "at the end of a mesh")
         return Mesh(devices=(device,))
@@ -110,7 +110,7 @@ def _read_mesh(c: Cursor) -> Mesh:
 def _name(c: Cursor) -> str:
     m = c.match(_NAME)
     if m is None:
-        raise c.error(f"expected the name of an axis in quotes, found {c.seen()}")
+        raise c.error(f"expected the name of an axis in quotes, found {c.next_token()}")
     return str(m.group(1) if m.group(1) is not None else m.group(2))
 
 
@@ -141,12 +141,12 @@ def _read_axis(c: Cursor, mesh: Mesh) -> Axis:
     names = [n for n, _ in mesh.axes]
     number = names.index(name) if name in names else int(name) if name.isdecimal() and len(name) < 5 else len(names)
     if number >= len(names):
-        raise c.error(f"{name[:40]!r} is no axis of {mesh.text()[:80]}", start)
+        raise c.error(f"{name[:40]!r} is not an axis of {mesh.text()[:80]}", start)
     if not c.accept(":"):
         return Axis(number)
-    c.expect("(", "before what is in front of a part of an axis")
+    c.expect("(", "in the size before a part of an axis")
     pre_size = c.integer("a size", 1)
-    c.expect(")", "after what is in front of a part of an axis")
+    c.expect(")", "after the size before a part of an axis")
     size = c.integer("the size of a part of an axis", 2)
     if mesh.axes[number][1] % (pre_size * size):
         raise c.error(f"({pre_size}){size} does not divide an axis of {mesh.axes[number][1]}", start)
@@ -202,7 +202,7 @@ def _for_all_dimensions(c: Cursor, mesh: Mesh, word: str) -> list[str]:
 def _reduction_text(c: Cursor) -> str:
     m = c.match(_REDUCTION)
     if m is None:
-        raise c.error(f"expected sum, max or min, found {c.seen()}")
+        raise c.error(f"expected sum, max or min, found {c.next_token()}")
     return f"={m.group(1)}" if m.group(1) != "sum" else ""
 
 
@@ -213,18 +213,18 @@ def _for_each_dimension(c: Cursor, mesh: Mesh) -> list[str]:
         if dimensions:
             c.expect(",", "between the axes of dimensions")
         dimensions.append(_axes_text(mesh, *_read_axes(c, mesh, may_be_open=True)))
-    more: dict[str, str] = {}
+    extra_axes: dict[str, str] = {}
     while (m := c.match(_ATTRIBUTE)) is not None:
         word = m.group(1)
         if word == "metadata":
             c.braces(word)
             continue
-        if word in more:
-            raise c.error(f"{word} stands twice in a sharding", m.start(1))
+        if word in extra_axes:
+            raise c.error(f"{word} appears twice in a sharding", m.start(1))
         reduction = _reduction_text(c)[1:] if word == "unreduced" and not c.at("{") else ""
-        more[word] = f"{word}={reduction}{_axes_text(mesh, _read_axes(c, mesh)[0])}"
-    ordered = [more[word] for word in ("replicated", "unreduced", "manual") if word in more]
-    return [mesh.text(), "[" + ", ".join(dimensions) + "]", *ordered]
+        extra_axes[word] = f"{word}={reduction}{_axes_text(mesh, _read_axes(c, mesh)[0])}"
+    extra_texts = [extra_axes[word] for word in ("replicated", "unreduced", "manual") if word in extra_axes]
+    return [mesh.text(), "[" + ", ".join(dimensions) + "]", *extra_texts]
 
 
 def read_mesh_groups(c: Cursor) -> ReplicaGroups:
@@ -232,17 +232,17 @@ def read_mesh_groups(c: Cursor) -> ReplicaGroups:
     start = c.skip()
     mesh = _read_mesh(c)
     axes, _ = _read_axes(c, mesh)
-    found = _split_axes(mesh, axes)
-    if found is None:
+    split_axes = _split_axes(mesh, axes)
+    if split_axes is None:
         raise c.error("axes that overlap", start)
-    sizes, grouped = found
+    sizes, grouped = split_axes
     order = (*(d for d in range(len(sizes)) if d not in grouped), *grouped)
-    each = prod(sizes[d] for d in grouped)
-    dims = (prod(sizes) // each, each)
+    group_size = prod(sizes[d] for d in grouped)
+    dims = (prod(sizes) // group_size, group_size)
     if not (mesh.devices or mesh.reshape):
         return ReplicaGroups(iota=canonical_iota(IotaTiles(dims, sizes, order)))
     if prod(sizes) > _MOST_DEVICES:
-        raise c.error(f"{prod(sizes)} devices in an order of their own; {_MOST_DEVICES} is the limit", start)
+        raise c.error(f"{prod(sizes)} devices with an explicit order; the limit is {_MOST_DEVICES}", start)
     devices = np.array(mesh.devices or np.arange(prod(mesh.reshape)))
     if mesh.reshape:
         devices = devices.reshape(mesh.reshape).transpose(mesh.transpose or range(len(mesh.reshape)))
@@ -254,15 +254,15 @@ def _split_axes(mesh: Mesh, axes: tuple[Axis, ...]) -> tuple[tuple[int, ...], tu
     """Split axes into sub-axes; return all sizes and the numbers of `axes` among them, None if they overlap."""
     sizes: list[int] = []
     numbers: dict[Axis, int] = {}
-    for number, (_, whole) in enumerate(mesh.axes):
+    for number, (_, axis_size) in enumerate(mesh.axes):
         done = 1
         for axis in sorted(a for a in axes if a.number == number):
-            size = axis.size or whole
-            if axis.pre_size % done or axis in numbers or done * size > whole:
+            size = axis.size or axis_size
+            if axis.pre_size % done or axis in numbers or done * size > axis_size:
                 return None
             sizes.append(axis.pre_size // done)
             numbers[axis] = len(sizes)
             sizes.append(size)
             done = axis.pre_size * size
-        sizes.append(whole // done)
+        sizes.append(axis_size // done)
     return tuple(sizes), tuple(numbers[a] for a in axes)

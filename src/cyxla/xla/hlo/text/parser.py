@@ -50,7 +50,7 @@ _LINE_START = Pattern(rf"%?+{NAME}{WS}(?:\{{|\({WS}(?:\){WS}->|%?+{NAME}{WS}:))"
 
 
 class _Attributes(NamedTuple):
-    own: dict[str, Any]
+    opcode_attrs: dict[str, Any]
     calls: dict[str, tuple[Computation, ...]]
     extras: dict[str, Any]
     metadata: Metadata
@@ -68,12 +68,12 @@ class _Wrapped(NamedTuple):
 class _Scope:
     """A computation that is being read."""
 
-    __slots__ = ("computation", "free", "names", "places")
+    __slots__ = ("computation", "free", "names", "positions")
 
     def __init__(self, computation: Computation, *, free: bool = False) -> None:
         self.computation = computation
         self.names: dict[str, Instruction] = {}
-        self.places: dict[Instruction, int] = {}  # positions of parameters
+        self.positions: dict[Instruction, int] = {}  # positions of parameters
         self.free = free  # unknown operands become parameters
 
 
@@ -133,7 +133,7 @@ class _Parser:
         else:
             self._right_hand_side(scope, "_", self._result_shape(), None)
         if c.skip() != len(c.text):
-            raise c.error(f"expected the end after a lone instruction, found {c.seen()}")
+            raise c.error(f"expected the end after a lone instruction, found {c.next_token()}")
         computation.root = list(computation.instructions)[-1]
         self.module.entry = computation
         self.module.config.is_scheduled = True
@@ -154,7 +154,7 @@ class _Parser:
             raise c.error(f"expected a computation, found the attribute {name}=", start)
         declared = self._signature() if c.at("(") else None
         if not c.at("{"):
-            raise c.error(f"expected '{{' of computation {name}, found {c.seen()}")
+            raise c.error(f"expected '{{' of computation {name}, found {c.next_token()}")
         if name in self.module.computations:
             raise c.error(f"a second computation called {name}", start)
         computation = self._body(name, declared)
@@ -162,7 +162,7 @@ class _Parser:
             thread = c.string("the name of a thread")
             computation.execution_thread = "" if thread == "main" else thread
         elif c.accept(","):
-            raise c.error(f"expected execution_thread= or the next computation, found {c.seen()}")
+            raise c.error(f"expected execution_thread= or the next computation, found {c.next_token()}")
         self.module.add_computation(computation)
         if is_entry:
             self.entry = computation
@@ -178,7 +178,7 @@ class _Parser:
             first = False
             m = c.match(_SIGNATURE_NAME)
             if m is None or m.group(1):
-                raise c.error(f"expected 'name: shape' without %, found {c.seen()}", m.end() - 1 if m else None)
+                raise c.error(f"expected 'name: shape' without %, found {c.next_token()}", m.end() - 1 if m else None)
             self.shapes.read()
         c.expect("->", "after the parameters of a computation")
         at = c.skip()
@@ -209,43 +209,43 @@ class _Parser:
         return computation
 
     def _check_parameters(self, scope: _Scope) -> None:
-        taken: dict[int, Instruction] = {}
-        for ins, at in scope.places.items():
+        by_number: dict[int, Instruction] = {}
+        for ins, at in scope.positions.items():
             number = ins.attrs["parameter_number"]
-            if number in taken:
-                raise self.cursor.error(f"parameter number {number} stands twice in {scope.computation.name}", at)
-            if number >= (count := len(scope.places)):
+            if number in by_number:
+                raise self.cursor.error(f"parameter number {number} appears twice in {scope.computation.name}", at)
+            if number >= (count := len(scope.positions)):
                 raise self.cursor.error(f"the {count} parameter numbers of {scope.computation.name} leave a gap", at)
-            taken[number] = ins
+            by_number[number] = ins
 
-    def _called(self) -> Computation:
+    def _read_computation(self) -> Computation:
         """Read the name of a computation, or a computation in place."""
         c = self.cursor
         if c.at("{"):
-            made = self._body("_", None)
+            computation = self._body("_", None)
             n = 0
-            while made.name in self.module.computations:  # nested ones were added first
+            while computation.name in self.module.computations:  # nested ones were added first
                 n += 1
-                made.name = f"_.{n}"
-            return self.module.add_computation(made)
+                computation.name = f"_.{n}"
+            return self.module.add_computation(computation)
         start = c.skip()
         name = c.name("a computation")
-        found = self.module.computations.get(name)
-        if found is None:
-            raise c.error(f"no computation {name} stands before this", start)
-        return found
+        known_computation = self.module.computations.get(name)
+        if known_computation is None:
+            raise c.error(f"computation {name} is not defined before its use", start)
+        return known_computation
 
-    def _call_list(self, many: bool) -> tuple[Computation, ...]:
+    def _call_list(self, is_list: bool) -> tuple[Computation, ...]:
         c = self.cursor
-        if not many:
-            return (self._called(),)
+        if not is_list:
+            return (self._read_computation(),)
         c.expect("{", "at the start of a list of computations")
-        found: list[Computation] = []
+        computations: list[Computation] = []
         while not c.accept("}"):
-            if found:
+            if computations:
                 c.expect(",", "between computations")
-            found.append(self._called())
-        return tuple(found)
+            computations.append(self._read_computation())
+        return tuple(computations)
 
     # Instructions
 
@@ -260,7 +260,7 @@ class _Parser:
             raise c.error(f"a second instruction called {name}", m.start(2) if m.group(2) else m.start(3))
         ins = self._right_hand_side(scope, name, self._result_shape(), name)
         if c.accept(","):
-            raise c.error(f"expected an attribute after ',', found {c.seen()}")
+            raise c.error(f"expected an attribute after ',', found {c.next_token()}")
         return ins, m.group(1) is not None
 
     def _no_instruction(self) -> HloParseError:
@@ -269,10 +269,10 @@ class _Parser:
         m = c.match(_MISPLACED)
         if m is None or m.group(2) == "ROOT":
             c.pos = start
-            return c.error(f"expected an instruction or '}}', found {c.seen()}", start)
+            return c.error(f"expected an instruction or '}}', found {c.next_token()}", start)
         if c.text.startswith("=", c.pos):
             return c.error("expected a blank between the name and =", m.start(2))
-        return c.error(f"expected '=' after {m.group(2)}, found {c.seen()}")
+        return c.error(f"expected '=' after {m.group(2)}, found {c.next_token()}")
 
     def _result_shape(self) -> Shape | None:
         c = self.cursor
@@ -293,9 +293,9 @@ class _Parser:
         if m is None:
             word = c.match(_WORD)
             if word is not None and word.group(1) in OPCODES:
-                raise c.error(f"expected '(' after {word.group(1)}, found {c.seen()}")
+                raise c.error(f"expected '(' after {word.group(1)}, found {c.next_token()}")
             c.pos = start
-            raise c.error(f"expected an opcode and '(', found {c.seen()}", start)
+            raise c.error(f"expected an opcode and '(', found {c.next_token()}", start)
         opcode = m.group(1)
         row = OPCODES.get(opcode)
         if opcode == "async-update":
@@ -313,13 +313,13 @@ class _Parser:
 
     def _instruction_of_row(self, scope: _Scope, row: Opcode, name: str, shape: Shape | None, m: Any) -> Instruction:
         c = self.cursor
-        given: dict[str, Any] = {}
+        own_attrs: dict[str, Any] = {}
         operands: list[Instruction] = []
         special = _PARENTHESISED.get(row.name)
         if special is not None:
             attr, reader = special
             before = c.elided
-            given[attr] = reader(self, shape)
+            own_attrs[attr] = reader(self, shape)
             if c.elided > before:
                 self.elided.append(name)
             at = c.skip()
@@ -327,32 +327,32 @@ class _Parser:
         else:
             operands = self._operands(scope, row, m.end() - 1)
         after = c.skip()
-        found = self._attributes(scope, row, given)
-        called = self._order_calls(row, found, after)
-        self._check_complete(row, operands, found, shape, after)
+        attributes = self._attributes(scope, row, own_attrs)
+        called = self._order_calls(row, attributes, after)
+        self._check_complete(row, operands, attributes, shape, after)
         if row.name == "outfeed":
-            found.own.setdefault("outfeed_shape", operands[0].shape)
-        shape = self._shape_of(row, operands, found.own, called, shape, m.end() - 1)
-        ins = self._add(scope, row.name, operands, found, shape, called, name)
+            attributes.opcode_attrs.setdefault("outfeed_shape", operands[0].shape)
+        shape = self._shape_of(row, operands, attributes.opcode_attrs, called, shape, m.end() - 1)
+        ins = self._add(scope, row.name, operands, attributes, shape, called, name)
         if special is not None and row.name == "parameter":
-            scope.places[ins] = at
+            scope.positions[ins] = at
         return ins
 
     def _add(
-        self, scope: _Scope, opcode: str, operands: Sequence[Instruction], found: _Attributes, shape: Shape,
+        self, scope: _Scope, opcode: str, operands: Sequence[Instruction], attributes: _Attributes, shape: Shape,
         called: tuple[Computation, ...], name: str,
     ) -> Instruction:  # fmt: skip
         return scope.computation.add(
-            opcode, operands, found.own, shape=shape, called=called, name=name, metadata=found.metadata,
-            extras=found.extras, control_predecessors=found.control,
+            opcode, operands, attributes.opcode_attrs, shape=shape, called=called, name=name,
+            metadata=attributes.metadata, extras=attributes.extras, control_predecessors=attributes.control,
         )  # fmt: skip
 
     def _operands(self, scope: _Scope, row: Opcode, at: int) -> list[Instruction]:
         values = self._operand_list(scope)
         low, high = row.arity
         if len(values) < low or (high is not None and len(values) > high):
-            wanted = str(low) if low == high else f"{low} to {high}" if high is not None else f"{low} or more"
-            raise self.cursor.error(f"{row.name} takes {wanted} operands, found {len(values)}", at)
+            expected = str(low) if low == high else f"{low} to {high}" if high is not None else f"{low} or more"
+            raise self.cursor.error(f"{row.name} takes {expected} operands, found {len(values)}", at)
         return values
 
     def _operand_list(self, scope: _Scope) -> list[Instruction]:
@@ -368,8 +368,8 @@ class _Parser:
                 values.append(self._other_operand(scope))
             else:
                 c.pos = m.end()
-                spelled, name = m.groups()
-                shape = self.shapes.array(spelled, m.start(1)) if spelled else None
+                shape_text, name = m.groups()
+                shape = self.shapes.array(shape_text, m.start(1)) if shape_text else None
                 value = names.get(name)
                 if value is None:
                     value = self._unknown_operand(scope, name, shape, m.start(2))
@@ -382,10 +382,10 @@ class _Parser:
 
     def _unknown_operand(self, scope: _Scope, name: str, shape: Shape | None, at: int) -> Instruction:
         if not scope.free or shape is None:
-            raise self.cursor.error(f"no instruction {name} stands before this", at)
-        number = {"parameter_number": len(scope.places)}
+            raise self.cursor.error(f"instruction {name} is not defined before its use", at)
+        number = {"parameter_number": len(scope.positions)}
         ins = scope.names[name] = scope.computation.add("parameter", (), number, shape=shape, name=name)
-        scope.places[ins] = at
+        scope.positions[ins] = at
         return ins
 
     def _other_operand(self, scope: _Scope) -> Instruction:
@@ -410,7 +410,7 @@ class _Parser:
             return value
         nested = _OPCODE.match(c.text, c.pos)
         if nested is None:
-            raise c.error(f"expected an operand, then ',' or ')', found {c.seen()}", start)
+            raise c.error(f"expected an operand, then ',' or ')', found {c.next_token()}", start)
         c.enter(2)
         ins = self._right_hand_side(scope, f"{nested.group(1)}.anon", shape, None)
         c.leave(2)
@@ -422,23 +422,27 @@ class _Parser:
         name = m.group(2)
         value = scope.names.get(name)
         if value is None:
-            raise c.error(f"no instruction {name} stands before this", at)
+            raise c.error(f"instruction {name} is not defined before its use", at)
         for digits in m.group(3)[1:].split("#"):
             name += f"#{digits}"
             index = c.bounded(digits, "the number of an element", at, 0)
             if not (value.shape.is_tuple and index < len(value.shape.elements)):
-                raise c.error(f"there is no element {index} in {value.shape}", at)
-            known = scope.names.get(name)
-            if known is None:
-                spelled, part = name.replace("#", "."), value.shape.elements[index]
-                known = scope.computation.add("get-tuple-element", (value,), {"index": index}, shape=part, name=spelled)
-                scope.names[name] = known
-            value = known
+                raise c.error(f"{value.shape} has no element {index}", at)
+            element = scope.names.get(name)
+            if element is None:
+                element_name, element_shape = name.replace("#", "."), value.shape.elements[index]
+                element = scope.computation.add(
+                    "get-tuple-element", (value,), {"index": index}, shape=element_shape, name=element_name
+                )
+                scope.names[name] = element
+            value = element
         if shape is not None and not shape.compatible(value.shape):
             raise c.error(f"{name} is {value.shape}, not {shape}", at)
         return value
 
-    def _attributes(self, scope: _Scope, row: Opcode, own: dict[str, Any], more: tuple[str, ...] = ()) -> _Attributes:
+    def _attributes(
+        self, scope: _Scope, row: Opcode, own: dict[str, Any], extra_names: tuple[str, ...] = ()
+    ) -> _Attributes:
         """Read ``, name=value`` repeatedly."""
         c = self.cursor
         text, by_name = c.text, row.attr_by_name
@@ -446,12 +450,12 @@ class _Parser:
         extras: dict[str, Any] = {}
         metadata: Metadata = ()
         control: tuple[Instruction, ...] = ()
-        seen: set[str] = set(own)
+        names: set[str] = set(own)
         while (m := _ATTRIBUTE.match(text, c.pos)) is not None:
             name = m.group(1)
-            if name in seen:
-                raise c.error(f"attribute {name} stands twice", m.start(1))
-            seen.add(name)
+            if name in names:
+                raise c.error(f"attribute {name} appears twice", m.start(1))
+            names.add(name)
             c.pos = m.end()
             attr = by_name.get(name)
             if attr is not None:
@@ -464,7 +468,7 @@ class _Parser:
                 control = self._control(scope)
             elif name in call_names(row):
                 calls[name] = self._call_list(row.many_calls and name in _LISTS)
-            elif name in more:
+            elif name in extra_names:
                 own[name] = kind_of(ASYNC_ATTRIBUTES[name]).read(self.shapes)
             else:
                 self._ignored_attribute(row, name, m.start(1))
@@ -481,25 +485,25 @@ class _Parser:
             raise c.error(f"{row.name} has no attribute {name}", at, hint=f"it takes {', '.join(allowed)}")
         word = c.name("a word")
         if word not in IGNORED_VALUES[row.name][name]:
-            what = f"{row.name} with {name}={word[:40]}"
-            raise UnimplementedError(f"{what} is not read by this release", where=c.line_and_column(at))
+            attribute_text = f"{row.name} with {name}={word[:40]}"
+            raise UnimplementedError(f"{attribute_text} is not supported in this release", where=c.line_and_column(at))
 
     def _control(self, scope: _Scope) -> tuple[Instruction, ...]:
         c = self.cursor
         c.expect("{", "at the start of control-predecessors")
-        found: list[Instruction] = []
+        predecessors: list[Instruction] = []
         while not c.accept("}"):
-            if found:
+            if predecessors:
                 c.expect(",", "between control predecessors")
             name = c.name("an instruction")
             if name not in scope.names:
-                raise c.error(f"no instruction {name} stands before this")
-            found.append(scope.names[name])
-        return tuple(found)
+                raise c.error(f"instruction {name} is not defined before its use")
+            predecessors.append(scope.names[name])
+        return tuple(predecessors)
 
-    def _order_calls(self, row: Opcode, found: _Attributes, at: int) -> tuple[Computation, ...]:
+    def _order_calls(self, row: Opcode, attributes: _Attributes, at: int) -> tuple[Computation, ...]:
         """Return the called computations in the row's order."""
-        calls = found.calls
+        calls = attributes.calls
         if not calls and not row.calls:
             return ()
         if row.name in IGNORED_ATTRIBUTES:
@@ -516,13 +520,13 @@ class _Parser:
         return tuple(comp for name in names for comp in calls[name])
 
     def _check_complete(
-        self, row: Opcode, operands: list[Instruction], found: _Attributes, shape: Shape | None, at: int
+        self, row: Opcode, operands: list[Instruction], attributes: _Attributes, shape: Shape | None, at: int
     ) -> None:
         """Raise if a required attribute is missing; `at` is the position after the operands."""
         if row.name == "map":
-            found.own.setdefault("dimensions", tuple(range(operands[0].shape.rank)))
+            attributes.opcode_attrs.setdefault("dimensions", tuple(range(operands[0].shape.rank)))
         for attr in row.attrs:
-            if attr.required and attr.name not in found.own:
+            if attr.required and attr.name not in attributes.opcode_attrs:
                 raise self.cursor.error(f"{row.name} needs the attribute {attr.name}", at)
         if row.name == "infeed" and shape is not None and not (shape.is_tuple and len(shape.elements) == 2):
             raise self.cursor.error(f"the result of infeed is a tuple (data, token), not {shape}", at)
@@ -539,12 +543,12 @@ class _Parser:
         if row.name in _NOT_INFERRED:
             raise self.cursor.error(f"the shape of {row.name} must be written", at)
         try:
-            found = infer_shape(row.name, operands, attrs, called, None)
+            inferred = infer_shape(row.name, operands, attrs, called, None)
         except HloParseError:
             raise
         except OpError as e:
             raise self.cursor.error(f"cannot infer the shape: {e.message}", at) from None
-        return self._check_tuple_size(_with_operand_layout(row, operands, attrs, found))
+        return self._check_tuple_size(_with_operand_layout(row, operands, attrs, inferred))
 
     def _check_tuple_size(self, shape: Shape) -> Shape:
         """Raise if a tuple is too deep or too large; a few lines of nested tuples can be huge."""
@@ -566,25 +570,28 @@ class _Parser:
             if stage == "update":
                 return self._update(scope, name, shape, at)
             operands = self._operands(scope, row, at)
-            found = self._attributes(scope, row, {})
+            attributes = self._attributes(scope, row, {})
             shape = self._shape_of(row, operands, {}, (), shape, at)
-            return self._add(scope, row.name, operands, found, shape, (), name)
+            return self._add(scope, row.name, operands, attributes, shape, (), name)
         row = OPCODES[wrapped]
         operands = self._operands(scope, row, at)
         after = c.skip()
-        found = self._attributes(scope, row, {}, tuple(ASYNC_ATTRIBUTES))
-        called = self._order_calls(row, found, after)
-        self._check_complete(row, operands, found, None, after)
+        attributes = self._attributes(scope, row, {}, tuple(ASYNC_ATTRIBUTES))
+        called = self._order_calls(row, attributes, after)
+        self._check_complete(row, operands, attributes, None, after)
         if shape is None or not shape.is_tuple or len(shape.elements) < 2:
             raise c.error(f"{wrapped}-start has a result ((operands), result, ..), not {shape}")
-        thread = found.own.pop("async_execution_thread", "")
-        start = found._replace(own={"async_execution_thread": thread})
-        if "output_to_operand_aliasing" in found.own and "output_to_operand_aliasing" not in row.attr_by_name:
-            start.own["output_to_operand_aliasing"] = found.own.pop("output_to_operand_aliasing")
-        inner = self._wrap(row, operands, found.own, shape.elements[1], called, thread)
-        made = self._add(scope, "async-start", operands, start, shape, (inner,), name)
-        self.wrapped[made] = _Wrapped(row, found.own, called)
-        return made
+        thread = attributes.opcode_attrs.pop("async_execution_thread", "")
+        start = attributes._replace(opcode_attrs={"async_execution_thread": thread})
+        if (
+            "output_to_operand_aliasing" in attributes.opcode_attrs
+            and "output_to_operand_aliasing" not in row.attr_by_name
+        ):
+            start.opcode_attrs["output_to_operand_aliasing"] = attributes.opcode_attrs.pop("output_to_operand_aliasing")
+        inner = self._wrap(row, operands, attributes.opcode_attrs, shape.elements[1], called, thread)
+        instruction = self._add(scope, "async-start", operands, start, shape, (inner,), name)
+        self.wrapped[instruction] = _Wrapped(row, attributes.opcode_attrs, called)
+        return instruction
 
     def _update(self, scope: _Scope, name: str, shape: Shape | None, at: int) -> Instruction:
         """Read ``async-update``; one with further operands becomes the start of an operation that had none."""
@@ -593,30 +600,40 @@ class _Parser:
         operands = self._operand_list(scope)
         if not operands:
             raise c.error("async-update takes 1 or more operands, found 0", at)
-        found = self._attributes(scope, row, {}, ("output_to_operand_aliasing",))
+        attributes = self._attributes(scope, row, {}, ("output_to_operand_aliasing",))
         if len(operands) == 1:
-            found.own.clear()
+            attributes.opcode_attrs.clear()
             shape = self._shape_of(row, operands, {}, (), shape, at)
-            return self._add(scope, row.name, operands, found, shape, (), name)
-        start, given = operands[0], operands[1:]
+            return self._add(scope, row.name, operands, attributes, shape, (), name)
+        start, inputs = operands[0], operands[1:]
         if start.opcode != "async-start" or shape is None or len(shape.elements) < 2 or start.users:
-            what = "an async-update that brings operands states its shape, and its async-start is read by nothing else"
-            raise c.error(what, at)
-        given = [*start.operands, *given]
+            requirement = (
+                "an async-update with operands must have its shape written, and be the only user of its async-start"
+            )
+            raise c.error(requirement, at)
+        inputs = [*start.operands, *inputs]
         inner = start.called[0]
         wrapped = self.wrapped.pop(start, None)
         if wrapped is not None:
             thread = str(start.attrs["async_execution_thread"])
-            inner = self._wrap(wrapped.row, given, wrapped.attrs, shape.elements[1], wrapped.called, thread)
-        own = {"async_execution_thread": start.attrs["async_execution_thread"], **found.own}
-        control = (*start.control_predecessors, *found.control)
-        made = self._add(scope, "async-start", given, found._replace(own=own, control=control), shape, (inner,), name)
+            inner = self._wrap(wrapped.row, inputs, wrapped.attrs, shape.elements[1], wrapped.called, thread)
+        own_attrs = {"async_execution_thread": start.attrs["async_execution_thread"], **attributes.opcode_attrs}
+        control = (*start.control_predecessors, *attributes.control)
+        instruction = self._add(
+            scope,
+            "async-start",
+            inputs,
+            attributes._replace(opcode_attrs=own_attrs, control=control),
+            shape,
+            (inner,),
+            name,
+        )
         scope.computation.remove(start)
         scope.names.pop(start.name, None)
         if wrapped is not None:
             del self.module.computations[start.called[0].name]
-            self.wrapped[made] = wrapped
-        return made
+            self.wrapped[instruction] = wrapped
+        return instruction
 
     def _wrap(
         self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], shape: Shape,
@@ -686,8 +703,8 @@ def _blank_leading_comments(text: str) -> str:
 def _nearest(opcode: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(opcode[:60], OPCODES, n=3)
-    return f"did you mean {', '.join(near)}?" if near else ""
+    close_matches = get_close_matches(opcode[:60], OPCODES, n=3)
+    return f"did you mean {', '.join(close_matches)}?" if close_matches else ""
 
 
 def parse_module(text: str) -> HloModule:
@@ -723,7 +740,7 @@ def parse_module(text: str) -> HloModule:
     try:
         text.encode()
     except UnicodeEncodeError as e:
-        raise Cursor(text).error("a lone surrogate is no character", e.start) from None
+        raise Cursor(text).error("a lone surrogate is not a character", e.start) from None
     parser = _Parser(blank_comments(_blank_leading_comments(text)))
     try:
         module = parser.read()
@@ -735,13 +752,15 @@ def parse_module(text: str) -> HloModule:
 
 
 def _warn_about_elided(module: HloModule, names: list[str]) -> None:
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    rest_text = f" and {len(names) - 1} more" if len(names) > 1 else ""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyxla":
         frame, level = frame.f_back, level + 1
     warnings.warn(
-        f"the values of constant {names[0][:60]}{more} of module {module.name[:60]} were left out where it was printed "
-        "({...}); zeros stand in for them, so its results are not the program's: print large constants, too",
+        f"the values of constant {names[0][:60]}{rest_text} of module {module.name[:60]} were left out "
+        "where it was printed "
+        "({...}); they are replaced by zeros, so the results differ from those of the program: print large "
+        "constants, too",
         ElidedConstantWarning,
         stacklevel=level,
     )

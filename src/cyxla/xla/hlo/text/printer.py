@@ -46,7 +46,7 @@ def to_text(module: HloModule) -> str:
     str
         HLO text that `parse_module` reads as an equal module.
     """
-    computations, orders, names = _named(module)
+    computations, orders, names = _assign_names(module)
     entry = module.entry
     layout = module.config.entry_layout or EntryLayout(tuple(p.shape for p in entry.parameters), entry.root.shape)
     name = _clean(module.name)
@@ -58,10 +58,10 @@ def to_text(module: HloModule) -> str:
 
 def names_of(module: HloModule) -> Names:
     """Return the names of instructions and computations in the text of a module."""
-    return _named(module)[2]
+    return _assign_names(module)[2]
 
 
-def _named(module: HloModule) -> tuple[list[Computation], dict[Computation, list[Instruction]], Names]:
+def _assign_names(module: HloModule) -> tuple[list[Computation], dict[Computation, list[Instruction]], Names]:
     computations = printed_computations(module)
     orders = {c: list(print_order(c, scheduled=module.config.is_scheduled)) for c in computations}
     return computations, orders, Naming().assign(computations, orders)
@@ -76,8 +76,8 @@ def printed_computations(module: HloModule) -> list[Computation]:
 
 def all_computations(module: HloModule) -> list[Computation]:
     """Return the computations, callees first, the entry last; the order depends on the program alone."""
-    called = {c for comp in module.computations.values() for i in comp.instructions for c in i.called}
-    starts = [c for c in module.computations.values() if c not in called and c is not module.entry]
+    callees = {c for comp in module.computations.values() for i in comp.instructions for c in i.called}
+    starts = [c for c in module.computations.values() if c not in callees and c is not module.entry]
     order: dict[Computation, None] = {}
     for start in (*starts, module.entry):
         _callees_first(start, order)
@@ -105,9 +105,9 @@ def print_order(comp: Computation, *, scheduled: bool = False) -> Iterable[Instr
     if scheduled:
         return list(comp.instructions)
     needed = {p for i in comp.instructions for p in i.control_predecessors}
-    ends = [i for i in comp.instructions if not i.users and i not in needed]
+    unused = [i for i in comp.instructions if not i.users and i not in needed]
     done: dict[Instruction, None] = {}
-    for start in (*comp.parameters, comp.root, *ends, *comp.instructions):
+    for start in (*comp.parameters, comp.root, *unused, *comp.instructions):
         _operands_first(start, done)
     return done
 
@@ -132,8 +132,8 @@ def wrapped_root(ins: Instruction) -> Instruction | None:
         return None
     comp = ins.called[0]
     root = comp.root
-    plain = all(o.opcode == "parameter" and o.attrs["parameter_number"] == i for i, o in enumerate(root.operands))
-    only_wrapped = plain and len(comp.instructions) == len(root.operands) + 1 == len(ins.operands) + 1
+    is_identity = all(o.opcode == "parameter" and o.attrs["parameter_number"] == i for i, o in enumerate(root.operands))
+    only_wrapped = is_identity and len(comp.instructions) == len(root.operands) + 1 == len(ins.operands) + 1
     same = comp.execution_thread == ins.attrs["async_execution_thread"].removeprefix("main")
     same_shape = (
         ins.shape.is_tuple and len(ins.shape.elements) > 1 and ins.shape.elements[1].to_text() == root.shape.to_text()
@@ -203,25 +203,25 @@ def instruction_to_text(ins: Instruction, names: Names | None = None) -> str:
     names : mapping, optional
         Names of instructions and computations; their suggested names by default.
     """
-    known = names if names is not None else {}
+    name_of = names if names is not None else {}
     wrapped = wrapped_root(ins)
-    shown = wrapped if wrapped is not None else ins
-    arguments = _arguments(ins, known)
-    parts = [f"%{_name(ins, known)} = {ins.shape.to_text()} {_opcode(ins, wrapped)}({arguments})"]
+    printed = wrapped if wrapped is not None else ins
+    arguments = _arguments(ins, name_of)
+    parts = [f"%{_name(ins, name_of)} = {ins.shape.to_text()} {_opcode(ins, wrapped)}({arguments})"]
     if wrapped is not None and ins.attrs["async_execution_thread"]:
         parts.append(f"async_execution_thread={kind_of('string').write(ins.attrs['async_execution_thread'])}")
     parts += [
-        f"{a.name}={kind_of(a.kind).write(shown.attrs[a.name])}" for a in shown.row.attrs if _is_printed(shown, a)
+        f"{a.name}={kind_of(a.kind).write(printed.attrs[a.name])}" for a in printed.row.attrs if _is_printed(printed, a)
     ]
-    parts += _calls(shown, known)
-    parts += _common_attributes(ins, known)
+    parts += _calls(printed, name_of)
+    parts += _common_attributes(ins, name_of)
     return ", ".join(parts)
 
 
 def _name(value: Instruction | Computation, names: Names) -> str:
-    found = names.get(value)
-    if found is not None:
-        return found
+    name = names.get(value)
+    if name is not None:
+        return name
     return _clean(value.name) or (value.opcode if isinstance(value, Instruction) else "computation")
 
 
@@ -265,14 +265,14 @@ def _is_printed(ins: Instruction, attr: Attr) -> bool:
 
 def _calls(ins: Instruction, names: Names) -> list[str]:
     row = ins.row
-    found = [f"%{_name(c, names)}" for c in ins.called]
-    if not found:
+    computations = [f"%{_name(c, names)}" for c in ins.called]
+    if not computations:
         return []
-    if ins.opcode == "conditional" and len(found) == 2 and ins.operands[0].shape.dtype.text == "pred":
-        return [f"true_computation={found[0]}", f"false_computation={found[1]}"]
+    if ins.opcode == "conditional" and len(computations) == 2 and ins.operands[0].shape.dtype.text == "pred":
+        return [f"true_computation={computations[0]}", f"false_computation={computations[1]}"]
     if row.many_calls:
-        return [f"{row.calls[0]}={{{', '.join(found)}}}"]
-    by_name = dict(zip(row.calls, found, strict=False))
+        return [f"{row.calls[0]}={{{', '.join(computations)}}}"]
+    by_name = dict(zip(row.calls, computations, strict=False))
     return [f"{n}={by_name[n]}" for n in CALL_PRINT_ORDER.get(row.name, row.calls) if n in by_name]
 
 

@@ -25,11 +25,11 @@ _NOT_DENSE = (ElementType.TUPLE, ElementType.BUFFER)
 class ShapeReader:
     """Parser of shapes through one cursor; equal texts are parsed once."""
 
-    __slots__ = ("_known", "cursor")
+    __slots__ = ("_shape_of_text", "cursor")
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        self._known: dict[str, Shape] = {}
+        self._shape_of_text: dict[str, Shape] = {}
 
     def read(self) -> Shape:
         """Read a shape: an array, token, opaque or a tuple of shapes."""
@@ -42,17 +42,17 @@ class ShapeReader:
         if (m := _OPEN.match(c.text, c.pos)) is not None and is_element_type(m.group(1)):
             c.pos = m.end()
             self._sizes("?", c.pos)
-            raise c.error(f"expected ']' after the sizes of dimensions, found {c.seen()}")
+            raise c.error(f"expected ']' after the sizes of dimensions, found {c.next_token()}")
         if c.match(_BUFFER):
             raise UnimplementedError("buffer shapes b(..) are not supported")
-        raise c.error(f"expected a shape, found {c.seen()}")
+        raise c.error(f"expected a shape, found {c.next_token()}")
 
-    def array(self, spelled: str, at: int) -> Shape:
+    def array(self, text: str, at: int) -> Shape:
         """Return the shape of a match of `ARRAY`."""
-        shape = self._known.get(spelled)
+        shape = self._shape_of_text.get(text)
         if shape is None:
             outer = self.cursor.pos
-            shape = self._known[spelled] = self._parse(spelled, at)
+            shape = self._shape_of_text[text] = self._parse(text, at)
             self.cursor.pos = outer
         return shape
 
@@ -69,7 +69,7 @@ class ShapeReader:
             else:
                 m = c.match(_ARRAY)
                 if m is None:
-                    raise c.error(f"expected a shape, found {c.seen()}")
+                    raise c.error(f"expected a shape, found {c.next_token()}")
                 open_[-1].append(self.array(m.group(1), m.start(1)))
             while not c.accept(","):
                 c.expect(")", "at the end of a tuple shape")
@@ -79,9 +79,9 @@ class ShapeReader:
                     return done
                 open_[-1].append(done)
 
-    def _parse(self, spelled: str, at: int) -> Shape:
+    def _parse(self, text: str, at: int) -> Shape:
         c = self.cursor
-        m = _PARTS.fullmatch(spelled)
+        m = _PARTS.fullmatch(text)
         assert m is not None
         try:
             dtype = element_type(m.group(1))
@@ -94,7 +94,7 @@ class ShapeReader:
             raise c.error(f"{dtype} has no dimensions", at)
         layout = self._layout(m.group(3), at + m.start(3)) if m.group(3) is not None else None
         if layout is not None and not (layout.minor_to_major or dims) and str(layout) == "{}":
-            layout = None  # `f32[]{}` is no layout
+            layout = None  # `f32[]{}` is not a layout
         try:
             Shape.array(dtype, dims, dynamic=dynamic)
         except ShapeError as e:
@@ -102,7 +102,7 @@ class ShapeReader:
         try:
             return Shape.array(dtype, dims, dynamic=dynamic, layout=layout)
         except ShapeError as e:
-            c.pos = at + len(spelled)
+            c.pos = at + len(text)
             raise c.error(e.message) from None
 
     def _sizes(self, inner: str, at: int) -> tuple[tuple[int, ...], tuple[bool, ...]]:
@@ -118,7 +118,7 @@ class ShapeReader:
             start = c.skip()
             m = c.match(_SIZE)
             if m is None:
-                raise c.error(f"expected the size of a dimension, found {c.seen()}", start)
+                raise c.error(f"expected the size of a dimension, found {c.next_token()}", start)
             unbounded = m.group(2) == "?"
             if unbounded and m.group(1):
                 raise c.error("a dimension is `<=n` or `?`", start)
@@ -140,10 +140,10 @@ class ShapeReader:
             start = c.pos
             m = c.match(_EXTRA)
             if m is None:
-                raise c.error(f"unknown part of a layout: {c.seen()}", start)
+                raise c.error(f"unknown part of a layout: {c.next_token()}", start)
             field = _FIELDS[m.group(1)]
             if field in facts:
-                raise c.error(f"{m.group(1)}(..) stands twice in a layout", start)
+                raise c.error(f"{m.group(1)}(..) appears twice in a layout", start)
             facts[field] = _EXTRAS[m.group(1)](self)
         return Layout(minor, **facts)  # type: ignore[arg-type]
 
@@ -191,7 +191,7 @@ class ShapeReader:
                 c.expect(",", "between dimension levels")
             m = c.match(_DIM_LEVEL)
             if m is None:
-                raise c.error(f"expected a dimension level such as D or C, found {c.seen()}")
+                raise c.error(f"expected a dimension level such as D or C, found {c.next_token()}")
             levels.append(m.group(1))
         return tuple(levels)
 
@@ -199,11 +199,11 @@ class ShapeReader:
         c = self.cursor
         start = c.skip()
         try:
-            found = element_type(c.name("an element type"))
+            dtype = element_type(c.name("an element type"))
         except DTypeError as e:
             raise c.error(e.message, start) from None
         c.expect(")", "after the element type")
-        return found.text
+        return dtype.text
 
     def _physical(self) -> str:
         shape = self.read()
@@ -235,5 +235,5 @@ def parse_shape(text: str) -> Shape:
     cursor = Cursor(blank_comments(text))
     shape = ShapeReader(cursor).read()
     if cursor.skip() != len(cursor.text):
-        raise cursor.error(f"expected the end of the shape, found {cursor.seen()}")
+        raise cursor.error(f"expected the end of the shape, found {cursor.next_token()}")
     return shape

@@ -26,13 +26,13 @@ def read_iota(c: Cursor) -> IotaTiles:
     return _iota_after(c, dims, start)
 
 
-def _sizes(c: Cursor, what: str) -> tuple[int, ...]:
+def _sizes(c: Cursor, description: str) -> tuple[int, ...]:
     m = c.match(_LIST)
     if m is None:
-        raise c.error(f"expected {what} such as [2,2], found {c.seen()}")
+        raise c.error(f"expected {description} such as [2,2], found {c.next_token()}")
     sizes = c.integers(m.group(1), "a size", m.start(1), 1)
-    if len(sizes) > MAX_RANK:  # the product of very many takes quadratic time
-        raise c.error(f"{len(sizes)} {what}; {MAX_RANK} is the limit", m.start(1))
+    if len(sizes) > MAX_RANK:  # the product of very many sizes takes quadratic time
+        raise c.error(f"{len(sizes)} {description}; the limit is {MAX_RANK}", m.start(1))
     return sizes
 
 
@@ -54,17 +54,17 @@ def check_iota(iota: IotaTiles) -> IotaTiles:
     """Check the number of devices of an iota, and drop an identity transpose."""
     if max(len(iota.dims), len(iota.reshape)) > MAX_RANK:
         raise InvalidArgumentError(f"a list of devices of more than {MAX_RANK} dimensions")
-    turned = iota.transpose or tuple(range(len(iota.reshape)))
+    transpose = iota.transpose or tuple(range(len(iota.reshape)))
     positive = all(d > 0 for d in (*iota.dims, *iota.reshape))
-    if not positive or prod(iota.dims) != prod(iota.reshape) or sorted(turned) != list(range(len(iota.reshape))):
-        raise InvalidArgumentError(f"{iota_text(iota)[:200]} is no list of devices")
-    return iota._replace(transpose=() if turned == tuple(range(len(turned))) else turned)
+    if not positive or prod(iota.dims) != prod(iota.reshape) or sorted(transpose) != list(range(len(iota.reshape))):
+        raise InvalidArgumentError(f"{iota_text(iota)[:200]} is not a list of devices")
+    return iota._replace(transpose=() if transpose == tuple(range(len(transpose))) else transpose)
 
 
 def iota_text(iota: IotaTiles) -> str:
     """Return the text of an iota device list."""
-    turned = f"T({_joined(iota.transpose)})" if iota.transpose else ""
-    return f"[{_joined(iota.dims)}]<=[{_joined(iota.reshape)}]{turned}"
+    transpose_text = f"T({_joined(iota.transpose)})" if iota.transpose else ""
+    return f"[{_joined(iota.dims)}]<=[{_joined(iota.reshape)}]{transpose_text}"
 
 
 def _joined(values: tuple[int, ...]) -> str:
@@ -101,20 +101,20 @@ def _read_one(c: Cursor) -> Sharding:
         word = c.name("a word of a sharding")
         if word == "maximal" and not _DEVICE.match(c.text, c.pos):
             raise c.error("expected device=N after maximal", at)
-        found = _WORDS[word](c) if word in _WORDS else _instruction_of_row(c, word, at)
-        for field, value in found.items():
+        result = _WORDS[word](c) if word in _WORDS else _instruction_of_row(c, word, at)
+        for field, value in result.items():
             if field in facts:
-                raise c.error(f"{word} does not go with what stands before it", at)
+                raise c.error(f"{word} cannot be combined with the preceding words", at)
             facts[field] = value
     if "kind" not in facts:
-        raise c.error("a sharding says replicated, maximal, manual, unknown or devices=[..]", start)
+        raise c.error("a sharding is replicated, maximal, manual, unknown or devices=[..]", start)
     sharding = Sharding(**facts)  # type: ignore[arg-type]
     return _checked(c, sharding, start)
 
 
 def _instruction_of_row(c: Cursor, word: str, at: int) -> dict[str, object]:
     if word not in _PLAIN:
-        raise c.error(f"{word!r} is no word of a sharding", at)
+        raise c.error(f"{word!r} is not a keyword of shardings", at)
     return {"kind": word}
 
 
@@ -145,7 +145,7 @@ def _last_tile_dims(c: Cursor) -> dict[str, object]:
         at = c.skip()
         kinds.append(c.name("the kind of a tile dimension"))
         if kinds[-1] not in SUBGROUPS:
-            raise c.error(f"{kinds[-1]!r} is no kind of a tile dimension", at)
+            raise c.error(f"{kinds[-1]!r} is not a kind of tile dimension", at)
     return {"last_tile_dims": tuple(kinds)}
 
 

@@ -32,24 +32,24 @@ def canonical_iota(iota: IotaTiles) -> IotaTiles:
 
 def _transposed_iota(iota: IotaTiles, order: tuple[int, ...]) -> IotaTiles | None:
     """Reorder the dimensions of an iota; return None if axes would have to be split unevenly."""
-    pieces: list[list[tuple[int, int, int]]] = []  # per dimension: axis, number of the piece within the axis, size
+    factors: list[list[tuple[int, int, int]]] = []  # per dimension: axis, number of the piece within the axis, size
     axes = [[axis, 0, iota.reshape[axis]] for axis in (iota.transpose or range(len(iota.reshape)))]
     for size in iota.dims:
         pieces_here: list[tuple[int, int, int]] = []
         while size > 1:
-            axis, number, left = axes[0]
-            take = min(size, left)
-            if size % take or left % take:
+            axis, number, remaining = axes[0]
+            factor = min(size, remaining)
+            if size % factor or remaining % factor:
                 return None
-            pieces_here.append((axis, number, take))
-            size //= take
-            axes[0] = [axis, number + 1, left // take]
-            if left == take:
+            pieces_here.append((axis, number, factor))
+            size //= factor
+            axes[0] = [axis, number + 1, remaining // factor]
+            if remaining == factor:
                 axes.pop(0)
         while axes and axes[0][2] == 1:
             axes.pop(0)
-        pieces.append(pieces_here)
-    flat = [piece for d in order for piece in pieces[d]]
+        factors.append(pieces_here)
+    flat = [piece for d in order for piece in factors[d]]
     ranked = sorted(flat)
     dims = tuple(iota.dims[d] for d in order)
     return IotaTiles(dims, tuple(p[2] for p in ranked) or (1,), tuple(ranked.index(p) for p in flat))
@@ -87,10 +87,10 @@ def canonical_sharding(sharding: Sharding) -> Sharding:
 
 def _canonical_subgroups(sharding: Sharding, kinds: tuple[str, ...], data: int) -> Sharding:
     dims = sharding.tile_dims
-    kept = sorted((_SUBGROUP_ORDER.index(kind), data + i) for i, kind in enumerate(kinds) if dims[data + i] != 1)
-    dropped = [data + i for i in range(len(kinds)) if dims[data + i] == 1]
-    order = (*range(data), *(d for _, d in kept), *dropped)
-    groups = [(kind, [d for _, d in group]) for kind, group in groupby(kept, lambda k: k[0])]
+    sharded = sorted((_SUBGROUP_ORDER.index(kind), data + i) for i, kind in enumerate(kinds) if dims[data + i] != 1)
+    unsharded = [data + i for i in range(len(kinds)) if dims[data + i] == 1]
+    order = (*range(data), *(d for _, d in sharded), *unsharded)
+    groups = [(kind, [d for _, d in group]) for kind, group in groupby(sharded, lambda k: k[0])]
     sizes = (*dims[:data], *(prod(dims[d] for d in group) for _, group in groups))
     names = tuple(_SUBGROUP_ORDER[kind] for kind, _ in groups)
     transposed = _transposed(sharding, order, sizes)

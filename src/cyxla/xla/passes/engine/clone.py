@@ -46,15 +46,15 @@ def copy_instruction(
 
 def copy_body(source: Computation, target: Computation, arguments: Sequence[Instruction]) -> Instruction:
     """Append copies of all instructions of `source`, with `arguments` for parameters; return the copy of the root."""
-    made: dict[Instruction, Instruction] = {}
+    copies: dict[Instruction, Instruction] = {}
     for ins in source.post_order():
         if ins.opcode == "parameter":
-            made[ins] = arguments[int(ins.attrs["parameter_number"])]
+            copies[ins] = arguments[int(ins.attrs["parameter_number"])]
             continue
-        new = copy_instruction(ins, target, [made[o] for o in ins.operands])
-        new.control_predecessors = tuple(made[p] for p in ins.control_predecessors)
-        made[ins] = new
-    return made[source.root]
+        new = copy_instruction(ins, target, [copies[o] for o in ins.operands])
+        new.control_predecessors = tuple(copies[p] for p in ins.control_predecessors)
+        copies[ins] = new
+    return copies[source.root]
 
 
 def clone(module: HloModule) -> HloModule:
@@ -64,25 +64,25 @@ def clone(module: HloModule) -> HloModule:
     """
     twin = HloModule(module.name)
     twin.config, twin.custom_call_locations = replace(module.config), module.custom_call_locations
-    made: dict[Computation, Computation] = {}
+    copies: dict[Computation, Computation] = {}
     for source in module.post_order():
         target = Computation(source.name)
         twin.add_computation(target)
         target.execution_thread, target.is_fusion = source.execution_thread, source.is_fusion
-        _copy_computation(source, target, made)
-        made[source] = target
-    twin.entry = made[module.entry]
+        _copy_computation(source, target, copies)
+        copies[source] = target
+    twin.entry = copies[module.entry]
     return twin
 
 
 def _copy_computation(
     source: Computation, target: Computation, computations: Mapping[Computation, Computation]
 ) -> None:
-    made: dict[Instruction, Instruction] = {}
+    copies: dict[Instruction, Instruction] = {}
     for ins in source.post_order():
         called = [computations[c] for c in ins.called]
-        new = copy_instruction(ins, target, [made[o] for o in ins.operands], called=called)
-        new.control_predecessors = tuple(made[p] for p in ins.control_predecessors)
-        made[ins] = new
-    target.root = made[source.root]
+        new = copy_instruction(ins, target, [copies[o] for o in ins.operands], called=called)
+        new.control_predecessors = tuple(copies[p] for p in ins.control_predecessors)
+        copies[ins] = new
+    target.root = copies[source.root]
     target.changed.clear()

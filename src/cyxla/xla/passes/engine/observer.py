@@ -16,7 +16,7 @@ from cyxla.xla.hlo import HloModule, Instruction
 class Observer(Protocol):
     """Receiver of the events of passes; `pass_dump.PassDump` writes them to files."""
 
-    def given(self, module: HloModule) -> None:
+    def start(self, module: HloModule) -> None:
         """Receive the module before the first pass."""
 
     def note(self, old: Instruction, new: Instruction, rule: object) -> None:
@@ -56,7 +56,7 @@ def observed(observer: Observer | None, module: HloModule) -> Iterator[None]:
     if observer is None:
         yield
         return
-    observer.given(module)
+    observer.start(module)
     token = _CURRENT.set(observer)
     try:
         yield

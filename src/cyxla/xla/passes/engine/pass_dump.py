@@ -52,13 +52,15 @@ class PassDump:
         for pattern in ("[0-9][0-9]_*.hlo", "[0-9][0-9]_*.rewrites.txt"):
             for stale in folder.glob(pattern):
                 stale.unlink(missing_ok=True)
-        self._files = self._written = 0
-        self._known: dict[Instruction, tuple[Instruction, ...]] = {}  # instructions of the last file, their operands
+        self._files = self._num_written = 0
+        self._last_operands: dict[
+            Instruction, tuple[Instruction, ...]
+        ] = {}  # instructions of the last file, their operands
         self._naming = Naming()
         self._rewrites: list[str] = []
         self._count = 0
 
-    def given(self, module: HloModule) -> None:
+    def start(self, module: HloModule) -> None:
         """Write the module before the first pass."""
         self._write_module("input", module)
 
@@ -69,11 +71,11 @@ class PassDump:
             return
         after, inputs = self._after(new)
         before = _before(old, inputs)
-        where = self._naming.names.get(old.computation, old.computation.name)
-        lines = [f"[{self._count}] {_rule_text(rule)}, in %{where}"]
-        lines += [*self._lines("-", before), *self._lines("=" if new in self._known else "+", after)]
+        computation_name = self._naming.names.get(old.computation, old.computation.name)
+        lines = [f"[{self._count}] {_rule_text(rule)}, in %{computation_name}"]
+        lines += [*self._lines("-", before), *self._lines("=" if new in self._last_operands else "+", after)]
         self._rewrites.append("\n".join(lines) + "\n")
-        self._known.update((ins, ins.operands) for ins in after)
+        self._last_operands.update((ins, ins.operands) for ins in after)
 
     def after(self, name: str, module: HloModule) -> None:
         """Write a module that a pass changed, and the rewrites since the last file."""
@@ -81,54 +83,54 @@ class PassDump:
         head = f"// {name}: {title}; names are those of {self._last}, new instructions have names of their own\n"
         if self._count > MAX_REWRITES:
             head = f"// cut: the first {MAX_REWRITES} rewrites are shown\n{head}"
-        shown = self._rewrites if self._count else [self._difference(module)]
+        lines = self._rewrites if self._count else [self._difference(module)]
         path = self.folder / f"{self._files:02}_{name}.rewrites.txt"
-        path.write_text("\n".join([head, *shown]), encoding="utf-8")
+        path.write_text("\n".join([head, *lines]), encoding="utf-8")
         self._write_module(name, module)
 
     def _write_module(self, name: str, module: HloModule) -> None:
         self._last = f"{self._files:02}_{name}.hlo"
         self._files += 1
-        text = _cut(module.to_text(), min(MAX_PROGRAM, max(0, MAX_FOLDER - self._written)))
-        self._written += len(text)
+        text = _truncate(module.to_text(), min(MAX_PROGRAM, max(0, MAX_FOLDER - self._num_written)))
+        self._num_written += len(text)
         (self.folder / self._last).write_text(text, encoding="utf-8")
         computations = printed_computations(module)
         orders = {c: list(print_order(c, scheduled=module.config.is_scheduled)) for c in computations}
         self._naming = Naming()
         self._naming.assign(computations, orders)
-        self._known = {ins: ins.operands for order in orders.values() for ins in order}
+        self._last_operands = {ins: ins.operands for order in orders.values() for ins in order}
         self._rewrites.clear()
         self._count = 0
 
     def _difference(self, module: HloModule) -> str:
         """Return the instructions that a pass removed, added or gave other operands, where it stated no rule."""
         now = {ins for c in module.computations.values() for ins in c.instructions}
-        gone = [ins for ins in self._known if ins not in now]
-        changed = [ins for ins in now if ins in self._known and self._known[ins] != ins.operands]
-        added = [ins for ins in now if ins not in self._known]
-        lines = [*self._lines("-", gone), *self._lines("+", [*changed, *added])]
+        removed = [ins for ins in self._last_operands if ins not in now]
+        changed = [ins for ins in now if ins in self._last_operands and self._last_operands[ins] != ins.operands]
+        added = [ins for ins in now if ins not in self._last_operands]
+        lines = [*self._lines("-", removed), *self._lines("+", [*changed, *added])]
         return "\n".join(["instructions removed (-), added or changed (+)", *lines]) + "\n"
 
     def _after(self, new: Instruction) -> tuple[list[Instruction], set[Instruction]]:
         """Return the instructions that a rewrite adds, operands first, and the older ones that these read."""
-        if new in self._known:
+        if new in self._last_operands:
             return [new], {new}
-        found: dict[Instruction, None] = {}
+        instructions: dict[Instruction, None] = {}
         inputs: set[Instruction] = set()
         stack = [new]
         while stack:
             ins = stack.pop()
-            if ins in self._known:
+            if ins in self._last_operands:
                 inputs.add(ins)
-            elif ins not in found:
-                found[ins] = None
+            elif ins not in instructions:
+                instructions[ins] = None
                 stack += ins.operands
-        return [ins for ins in new.computation.instructions if ins in found], inputs
+        return [ins for ins in new.computation.instructions if ins in instructions], inputs
 
     def _lines(self, sign: str, instructions: list[Instruction]) -> list[str]:
         lines = [f"  {sign} {self._text(ins)}" for ins in instructions[:MAX_INSTRUCTIONS]]
-        left = len(instructions) - len(lines)
-        return [*lines, f"  {sign} // cut: {left} more instructions"] if left else lines
+        num_omitted = len(instructions) - len(lines)
+        return [*lines, f"  {sign} // cut: {num_omitted} more instructions"] if num_omitted else lines
 
     def _text(self, ins: Instruction) -> str:
         names = self._naming.names
@@ -142,14 +144,14 @@ class PassDump:
 
 def _before(old: Instruction, inputs: set[Instruction]) -> list[Instruction]:
     """Return a replaced instruction behind those of its operands that its replacement does not read."""
-    found: dict[Instruction, None] = {old: None}
+    instructions: dict[Instruction, None] = {old: None}
     level = [old]
     for _ in range(DEPTH):
         level = [o for ins in level for o in ins.operands if o not in inputs and o.opcode != "parameter"]
         for ins in level:
-            found.pop(ins, None)
-            found[ins] = None
-    return list(found)[::-1]
+            instructions.pop(ins, None)
+            instructions[ins] = None
+    return list(instructions)[::-1]
 
 
 def _rule_text(rule: object) -> str:
@@ -160,9 +162,9 @@ def _rule_text(rule: object) -> str:
     return words.split("\n")[0].strip().rstrip(".")
 
 
-def _cut(text: str, limit: int) -> str:
+def _truncate(text: str, limit: int) -> str:
     """Return a program, or the lines of it that fit behind a line that states the cut."""
     if len(text) <= limit:
         return text
-    kept = text.rfind("\n", 0, limit) + 1
-    return f"// cut: {kept} of {len(text)} characters\n{text[:kept]}"
+    end = text.rfind("\n", 0, limit) + 1
+    return f"// cut: {end} of {len(text)} characters\n{text[:end]}"

@@ -117,8 +117,8 @@ class Var(Pattern):
 
     def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
         """Return the value of the variable."""
-        found: Instruction = getattr(m, self.name)
-        return found
+        instruction: Instruction = getattr(m, self.name)
+        return instruction
 
     def __str__(self) -> str:
         return self.name
@@ -190,8 +190,8 @@ class Op(Pattern):
             if ins.attrs[key] != value:
                 return False
         for key, name in self._variables:
-            found = ins.attrs[key]
-            if bound.setdefault(name, found) != found:
+            attr = ins.attrs[key]
+            if bound.setdefault(name, attr) != attr:
                 return False
         for n, pattern in enumerate(self.operands):
             if not pattern.match(operands[n], bound):
@@ -218,7 +218,7 @@ class Op(Pattern):
         for operands in product(*(p.orders() for p in self.operands)):
             yield Op(self.opcode, operands, self.attrs, self.name)
             if (lookup(self.opcode).commutes and not isinstance(operands[0], type(operands[1]))) or (
-                lookup(self.opcode).commutes and str(operands[0]) != str(operands[1]) and _ordered(operands)
+                lookup(self.opcode).commutes and str(operands[0]) != str(operands[1]) and _order_matters(operands)
             ):
                 yield Op(self.opcode, operands[::-1], self.attrs, self.name)
 
@@ -227,7 +227,7 @@ class Op(Pattern):
         return f"{self.opcode}({', '.join(parts)})"
 
 
-def _ordered(operands: tuple[Pattern, ...]) -> bool:
+def _order_matters(operands: tuple[Pattern, ...]) -> bool:
     """Return whether exchanging the operands can matter: two plain variables match in either order."""
     return any(type(p) is not Var for p in operands)
 
@@ -289,18 +289,18 @@ def uniform_value(ins: Instruction) -> np.ndarray[Any, Any] | None:
 
 def is_number(ins: Instruction, value: float) -> bool:
     """Return whether all elements of an instruction are `value`; 0 does not match -0.0."""
-    found = uniform_value(ins)
-    return found is not None and _is_number(found, value, ins.shape.dtype)
+    array = uniform_value(ins)
+    return array is not None and _is_number(array, value, ins.shape.dtype)
 
 
-def _is_number(found: np.ndarray[Any, Any], value: float, dtype: ElementType) -> bool:
+def _is_number(array: np.ndarray[Any, Any], value: float, dtype: ElementType) -> bool:
     if dtype.is_float:
-        number = float(found.reshape(()))
+        number = float(array.reshape(()))
         return number == value and bool(np.signbit(number)) == bool(np.signbit(value))
     if dtype.is_complex:
-        z = complex(found.reshape(()))
+        z = complex(array.reshape(()))
         return z == value and not np.signbit(z.imag) and bool(np.signbit(z.real)) == bool(np.signbit(value))
-    return int(found.reshape(())) == value and not (isinstance(value, float) and bool(np.signbit(value)) and value == 0)
+    return int(array.reshape(())) == value and not (isinstance(value, float) and bool(np.signbit(value)) and value == 0)
 
 
 def special(name: str, dtype: ElementType) -> float | None:
@@ -323,5 +323,9 @@ def full(computation: Computation, value: Any, shape: Shape) -> Instruction:
     with np.errstate(all="ignore"):
         array = np.asarray(value, object if shape.dtype.is_integer else None).astype(kind).reshape(())
     scalar = Shape.array(shape.dtype)
-    one = computation.add("constant", (), {"literal": Literal(array, scalar)}, shape=scalar)
-    return computation.add("broadcast", (one,), {"dimensions": ()}, shape=shape.logical) if shape.rank else one
+    scalar_constant = computation.add("constant", (), {"literal": Literal(array, scalar)}, shape=scalar)
+    return (
+        computation.add("broadcast", (scalar_constant,), {"dimensions": ()}, shape=shape.logical)
+        if shape.rank
+        else scalar_constant
+    )

@@ -99,7 +99,7 @@ class HloPassPipeline(HloModulePass):
         self.checks: list[Check] = [verify] if self.settings.verify else []
         self._has_run = False
         self._changes = 0
-        self._found_nothing: dict[int, int] = {}  # number of a pass: the changes before it last found nothing to do
+        self._found_nothing: dict[int, int] = {}  # for a pass: number of changes when it last found nothing to do
 
     def add(self, step: HloModulePass | str, function: Callable[[HloModule], bool] | None = None) -> HloModulePass:
         """Append a pass, or a name and a function.
@@ -109,7 +109,7 @@ class HloPassPipeline(HloModulePass):
         FailedPreconditionError
             The pipeline has run.
         """
-        self._require_fresh("pass")
+        self._require_not_run("pass")
         added = step if isinstance(step, HloModulePass) else FunctionPass(step, _required(step, function))
         self.passes.append(added)
         return added
@@ -122,7 +122,7 @@ class HloPassPipeline(HloModulePass):
         FailedPreconditionError
             The pipeline has run.
         """
-        self._require_fresh("checker")
+        self._require_not_run("checker")
         self.checks.append(check)
 
     def run(self, module: HloModule) -> bool:
@@ -146,20 +146,20 @@ class HloPassPipeline(HloModulePass):
             self._changes += 1
             self._check(module, f"after pass {step.name}")
             observer = current()
-            if observer is not None and not isinstance(step, HloPassPipeline | HloPassFix):  # those tell of their parts
+            if observer is not None and not isinstance(step, HloPassPipeline | HloPassFix):  # these report their parts
                 observer.after(f"{self.name}.{step.name}", module)
         return changed
 
-    def _require_fresh(self, what: str) -> None:
+    def _require_not_run(self, name: str) -> None:
         if self._has_run:
-            raise FailedPreconditionError(f"pipeline {self.name} has run and takes no further {what}")
+            raise FailedPreconditionError(f"pipeline {self.name} has run, and no further {name} can be added")
 
-    def _check(self, module: HloModule, when: str) -> None:
+    def _check(self, module: HloModule, stage: str) -> None:
         for check in self.checks:
             try:
                 check(module)
             except OpError as error:
-                error.add_note(f"{when} of pipeline {self.name}")
+                error.add_note(f"{stage} of pipeline {self.name}")
                 raise
 
 

@@ -154,11 +154,11 @@ class RewritePass(HloModulePass):
     def forms(self, ins: Instruction) -> tuple[_Form, ...]:
         """Return the rules that may match an instruction, by opcodes."""
         key = (ins.opcode, *[o.opcode for o in ins.operands[:SIGNATURE]])
-        found = self._by_signature.get(key)
-        if found is None:
+        fitting = self._by_signature.get(key)
+        if fitting is None:
             forms = self._by_root.get(ins.opcode, ())
-            found = self._by_signature[key] = tuple(f for f in forms if _may_fit(f[1], key[1:]))
-        return found
+            fitting = self._by_signature[key] = tuple(f for f in forms if _may_fit(f[1], key[1:]))
+        return fitting
 
 
 class Again(HloModulePass):
@@ -199,7 +199,7 @@ class _Run:
         self.pinned = _ordered_by_control(computation)
         self.work: deque[Instruction] = deque()
         self.waiting: set[Instruction] = set()
-        self.known = set(computation.instructions)
+        self.instructions = set(computation.instructions)
         self.history: dict[Instruction, tuple[int, Rule, Rule]] = {}  # rewrites so far, the last two rules
 
     def run(self, since: int | None) -> bool:
@@ -221,33 +221,35 @@ class _Run:
             if found is None:
                 continue
             changed = True
-            if not self._note(ins, *found):
+            if not self._record(ins, *found):
                 break
         return changed
 
     def _rewrite(self, ins: Instruction, forms: tuple[_Form, ...]) -> tuple[Rule, Instruction] | None:
         """Apply the first rule that matches; return it with the new instruction."""
-        for r, form in forms:
-            new = r.apply(form, ins)
+        for rule, form in forms:
+            new = rule.apply(form, ins)
             if new is None or new is ins:
                 self._forget()
                 continue
             if not new.shape.compatible(ins.shape):
-                raise ShapeError(f"rule {r} turns {ins.shape} into {new.shape}", where=repr(ins))
+                raise ShapeError(f"rule {rule} turns {ins.shape} into {new.shape}", where=repr(ins))
             if _layout_matters(ins, new):
                 self._forget()
                 continue
-            replace(ins, new, r)
-            return r, new
+            replace(ins, new, rule)
+            return rule, new
         return None
 
-    def _note(self, ins: Instruction, r: Rule, new: Instruction) -> bool:
+    def _record(self, ins: Instruction, r: Rule, new: Instruction) -> bool:
         """Record a rewrite and queue the instructions it touched; return False if two rules undo each other."""
         count, last, _ = self.history.pop(ins, (0, r, r))
-        for made in (new, *self.log[self.read :]):  # new instructions descend from the replaced one
-            if made is new or made not in self.known:
-                self.history[made] = max((count + 1, r, last), self.history.get(made, (0, r, r)), key=lambda h: h[0])
-                self.known.add(made)
+        for instruction in (new, *self.log[self.read :]):  # new instructions descend from the replaced one
+            if instruction is new or instruction not in self.instructions:
+                self.history[instruction] = max(
+                    (count + 1, r, last), self.history.get(instruction, (0, r, r)), key=lambda h: h[0]
+                )
+                self.instructions.add(instruction)
         if count + 1 >= MAX_VISITS:
             log.warning("%s: the rules [%s] and [%s] undo each other at %r", self.rules.name, r, last, new)
             return False
@@ -292,12 +294,12 @@ class _Run:
 
 def _ordered_by_control(computation: Computation) -> set[Instruction]:
     """Return the instructions with control dependencies, on either side."""
-    found: set[Instruction] = set()
+    ordered: set[Instruction] = set()
     for ins in computation.instructions:
         if ins.control_predecessors:
-            found.update(ins.control_predecessors)
-            found.add(ins)
-    return found
+            ordered.update(ins.control_predecessors)
+            ordered.add(ins)
+    return ordered
 
 
 def _layout_matters(ins: Instruction, new: Instruction) -> bool:

@@ -105,14 +105,14 @@ class Writer:
     def adder(self, dtype: ElementType) -> Computation:
         """Return the computation that adds two scalars, one for the module."""
         assert self.computation.module is not None
-        found = self.computation.module.computations.get(f"add_{dtype}")
+        computation = self.computation.module.computations.get(f"add_{dtype}")
         if (
-            found is not None
-            and found.root.opcode == "add"
-            and found.root.shape is Shape.array(dtype)
-            and len(found.instructions) == 3
+            computation is not None
+            and computation.root.opcode == "add"
+            and computation.root.shape is Shape.array(dtype)
+            and len(computation.instructions) == 3
         ):
-            return found
+            return computation
 
         def body(c: Computation) -> Instruction:
             x, y = (c.add("parameter", (), {"parameter_number": n}, shape=Shape.array(dtype)) for n in range(2))
@@ -125,16 +125,16 @@ class Writer:
         module = self.computation.module
         assert module is not None
         later = dict(module.computations)
-        made = Computation(name if name not in later else _free(name, later))
-        module.computations.clear()  # callees stand before callers
-        module.add_computation(made)
+        function = Computation(name if name not in later else _unused_name(name, later))
+        module.computations.clear()  # callees precede callers
+        module.add_computation(function)
         module.computations.update(later)
-        made.root = body(made)
-        return made
+        function.root = body(function)
+        return function
 
 
-def _free(name: str, taken: Mapping[str, Any]) -> str:
+def _unused_name(name: str, used: Mapping[str, Any]) -> str:
     n = 1
-    while f"{name}.{n}" in taken:
+    while f"{name}.{n}" in used:
         n += 1
     return f"{name}.{n}"

@@ -40,13 +40,13 @@ def _bitcast_convert(ins: Instruction) -> Instruction | None:
         return x
     if result.dtype.is_complex and not ins.shape.is_dynamic:
         return _complex(x, result)
-    of, to = _bits(x.shape.dtype), _bits(result.dtype)
-    if of is None or to is None or of is to or ins.shape.is_dynamic:
+    from_bits, to_bits = _bits(x.shape.dtype), _bits(result.dtype)
+    if from_bits is None or to_bits is None or from_bits is to_bits or ins.shape.is_dynamic:
         return None
     write = Writer(ins.computation)
-    number = x if x.shape.dtype is of else write.op("bitcast-convert", x, shape=x.shape.with_dtype(of))
-    changed = _split(write, number, ins, to) if of.bits > to.bits else _join(write, number, to)
-    return changed if result.dtype is to else write.op("bitcast-convert", changed, shape=result)
+    number = x if x.shape.dtype is from_bits else write.op("bitcast-convert", x, shape=x.shape.with_dtype(from_bits))
+    changed = _split(write, number, ins, to_bits) if from_bits.bits > to_bits.bits else _join(write, number, to_bits)
+    return changed if result.dtype is to_bits else write.op("bitcast-convert", changed, shape=result)
 
 
 def _complex(x: Instruction, result: Shape) -> Instruction:
@@ -54,21 +54,21 @@ def _complex(x: Instruction, result: Shape) -> Instruction:
     write, kind = Writer(x.computation), result.dtype.real_part
     parts = [write.op(name, x, shape=x.shape.logical.with_dtype(x.shape.dtype.real_part)) for name in ("real", "imag")]
     pairs = parts[0].shape.with_dims((*x.shape.dims, 2))
-    sides = [write.reshape(part, (*x.shape.dims, 1)) for part in parts]
-    wide = write.op("concatenate", *sides, shape=pairs, dimensions=(len(x.shape.dims),))
+    components = [write.reshape(part, (*x.shape.dims, 1)) for part in parts]
+    wide = write.op("concatenate", *components, shape=pairs, dimensions=(len(x.shape.dims),))
     if kind.bits > pairs.dtype.bits:  # one complex number is made of two operand elements
-        made = write.op("bitcast-convert", wide, shape=pairs.with_dtype(kind).with_dims(pairs.dims[:-1]))
+        converted = write.op("bitcast-convert", wide, shape=pairs.with_dtype(kind).with_dims(pairs.dims[:-1]))
     else:
-        made = write.op("bitcast-convert", wide, shape=pairs.with_dtype(kind).with_dims((*pairs.dims, 2)))
-    made = _bitcast_convert(made) or made
-    found = [write.reshape(_slice_last(write, made, n), result.dims) for n in range(2)]
-    return write.op("complex", *found, shape=result)
+        converted = write.op("bitcast-convert", wide, shape=pairs.with_dtype(kind).with_dims((*pairs.dims, 2)))
+    converted = _bitcast_convert(converted) or converted
+    components_out = [write.reshape(_slice_last(write, converted, n), result.dims) for n in range(2)]
+    return write.op("complex", *components_out, shape=result)
 
 
 def _slice_last(write: Writer, x: Instruction, n: int) -> Instruction:
     """Slice one index of the last dimension, which stays with size 1."""
-    cut = (*(SliceDim(0, d) for d in x.shape.dims[:-1]), SliceDim(n, n + 1))
-    return write.op("slice", x, shape=x.shape.with_dims((*x.shape.dims[:-1], 1)), slice=cut)
+    ranges = (*(SliceDim(0, d) for d in x.shape.dims[:-1]), SliceDim(n, n + 1))
+    return write.op("slice", x, shape=x.shape.with_dims((*x.shape.dims[:-1], 1)), slice=ranges)
 
 
 def _split(write: Writer, x: Instruction, ins: Instruction, part: ElementType) -> Instruction:
@@ -79,11 +79,11 @@ def _split(write: Writer, x: Instruction, ins: Instruction, part: ElementType) -
     return write.convert(write.op("shift-right-logical", wide, shift), part)
 
 
-def _join(write: Writer, x: Instruction, whole: ElementType) -> Instruction:
+def _join(write: Writer, x: Instruction, joined: ElementType) -> Instruction:
     dims, count = x.shape.dims[:-1], x.shape.dims[-1]
-    pieces = []
+    parts = []
     for n in range(count):
         part = write.reshape(_slice_last(write, x, n), dims)
-        wide = write.convert(part, whole)
-        pieces.append(write.op("shift-left", wide, write.full(n * x.shape.dtype.bits, wide.shape)))
-    return reduce(lambda a, b: write.op("or", a, b), pieces)
+        wide = write.convert(part, joined)
+        parts.append(write.op("shift-left", wide, write.full(n * x.shape.dtype.bits, wide.shape)))
+    return reduce(lambda a, b: write.op("or", a, b), parts)

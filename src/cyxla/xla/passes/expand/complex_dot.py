@@ -54,10 +54,10 @@ def _dot(ins: Instruction) -> Instruction | None:
     size = ins.shape.dims[axis]
     shape = ins.shape.logical.with_dtype(dtype.real_part)
     doubled = shape.with_dims((*shape.dims[:axis], 2 * size, *shape.dims[axis + 1 :]))
-    both = ins.computation.add("dot", (a, b), dict(ins.attrs), shape=doubled)
-    halves = [_slice_columns(write, both, axis, start, size) for start in (0, size)]
-    whole = write.op("complex", *halves, shape=shape.with_dtype(dtype))
-    return write.convert(whole, ins.shape.dtype)
+    product = ins.computation.add("dot", (a, b), dict(ins.attrs), shape=doubled)
+    halves = [_slice_columns(write, product, axis, start, size) for start in (0, size)]
+    result = write.op("complex", *halves, shape=shape.with_dtype(dtype))
+    return write.convert(result, ins.shape.dtype)
 
 
 def _component(write: Writer, opcode: str, x: Instruction) -> Instruction:
@@ -72,6 +72,6 @@ def _concatenate(write: Writer, parts: Sequence[Instruction], axis: int) -> Inst
 
 def _slice_columns(write: Writer, x: Instruction, axis: int, start: int, size: int) -> Instruction:
     dims = list(x.shape.dims)
-    cuts = [SliceDim(start, start + size) if d == axis else SliceDim(0, n) for d, n in enumerate(dims)]
+    ranges = [SliceDim(start, start + size) if d == axis else SliceDim(0, n) for d, n in enumerate(dims)]
     dims[axis] = size
-    return write.op("slice", x, shape=x.shape.with_dims(dims), slice=tuple(cuts))
+    return write.op("slice", x, shape=x.shape.with_dims(dims), slice=tuple(ranges))

@@ -34,14 +34,18 @@ def run(module: HloModule) -> bool:
 
 def channels_last(spatial: int) -> ConvDims:
     """Return the dimension numbers of kernels: batch, space, features; space, input features, output features."""
-    places = tuple(range(1, spatial + 1))
-    return ConvDims(0, spatial + 1, places, spatial, spatial + 1, tuple(range(spatial)), 0, spatial + 1, places)
+    spatial_dims = tuple(range(1, spatial + 1))
+    return ConvDims(
+        0, spatial + 1, spatial_dims, spatial, spatial + 1, tuple(range(spatial)), 0, spatial + 1, spatial_dims
+    )
 
 
 def images_last(spatial: int) -> ConvDims:
     """Return the dimension numbers of kernels for few results from large windows: features, space, batch."""
-    places = tuple(range(1, spatial + 1))
-    return ConvDims(spatial + 1, 0, places, 0, spatial + 1, places, spatial, spatial + 1, tuple(range(spatial)))
+    spatial_dims = tuple(range(1, spatial + 1))
+    return ConvDims(
+        spatial + 1, 0, spatial_dims, 0, spatial + 1, spatial_dims, spatial, spatial + 1, tuple(range(spatial))
+    )
 
 
 def is_gradient(ins: Instruction, dtype: ElementType) -> bool:
@@ -56,11 +60,11 @@ def is_gradient(ins: Instruction, dtype: ElementType) -> bool:
     features = ins.shape.dims[dims.output_feature]
     pairs = ins.attrs["batch_group_count"] == groups == features == ins.operands[0].shape.dims[dims.input_batch]
     row = (features if pairs else features // groups) * dtype.itemsize
-    places = prod(ins.shape.dims[d] for d in dims.output_spatial)
+    num_positions = prod(ins.shape.dims[d] for d in dims.output_spatial)
     return (
         dims.input_batch > dims.input_feature
         and row >= ROW_BYTES
-        and prod(w.size for w in ins.attrs["window"]) > places
+        and prod(w.size for w in ins.attrs["window"]) > num_positions
     )
 
 
@@ -95,19 +99,19 @@ def _convolution(ins: Instruction) -> Instruction | None:
     if is_packed(ins):
         return None
     by_images = is_gradient(ins, work or ins.shape.dtype)
-    wanted = (images_last if by_images else channels_last)(len(dims.input_spatial))
-    if dims == wanted and (work is None or all(t is work for t in types)):
+    wanted_dims = (images_last if by_images else channels_last)(len(dims.input_spatial))
+    if dims == wanted_dims and (work is None or all(t is work for t in types)):
         return None
     write = Writer(ins.computation)
     x, w = (write.convert(o, work) if work is not None else o for o in ins.operands)
-    x = write.transpose(x, _order(_input(wanted), _input(dims)))
-    w = write.transpose(w, _order(_kernel(wanted), _kernel(dims)))
-    order = _order(_output(wanted), _output(dims))
+    x = write.transpose(x, _order(_input(wanted_dims), _input(dims)))
+    w = write.transpose(w, _order(_kernel(wanted_dims), _kernel(dims)))
+    order = _order(_output(wanted_dims), _output(dims))
     shape = ins.shape.with_dtype(work or ins.shape.dtype)
-    attrs = {**ins.attrs, "dim_labels": wanted}
+    attrs = {**ins.attrs, "dim_labels": wanted_dims}
     product = ins.computation.add("convolution", (x, w), attrs, shape=shape.with_dims([shape.dims[d] for d in order]))
-    back = write.transpose(product, [order.index(d) for d in range(len(order))])
-    return write.convert(back, ins.shape.dtype)
+    restored = write.transpose(product, [order.index(d) for d in range(len(order))])
+    return write.convert(restored, ins.shape.dtype)
 
 
 def _input(dims: ConvDims) -> tuple[int, ...]:
@@ -122,6 +126,6 @@ def _output(dims: ConvDims) -> tuple[int, ...]:
     return dims.output_batch, dims.output_feature, *dims.output_spatial
 
 
-def _order(wanted: tuple[int, ...], given: tuple[int, ...]) -> list[int]:
+def _order(target: tuple[int, ...], current: tuple[int, ...]) -> list[int]:
     """For each position in the wanted order, return the present position of its dimension."""
-    return [given[wanted.index(place)] for place in range(len(wanted))]
+    return [current[target.index(position)] for position in range(len(target))]

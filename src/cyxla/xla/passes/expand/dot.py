@@ -101,8 +101,8 @@ def _needs_transposed_lhs(ins: Instruction, dims: DotDims) -> bool:
     lhs = ins.operands[0].shape
     free, contracted = (prod(lhs.dims[d] for d in part) for part in (dims.lhs_free, dims.lhs_contracting))
     columns = prod(ins.operands[1].shape.dims[d] for d in dims.rhs_free)
-    large = contracted >= _MIN_CONTRACTED and free >= _MIN_FREE and columns >= 2 * _MIN_FREE and not dims.lhs_batch
-    return large and lhs.dtype.is_float and merged_stride(lhs, dims.lhs_contracting) != 1
+    is_large = contracted >= _MIN_CONTRACTED and free >= _MIN_FREE and columns >= 2 * _MIN_FREE and not dims.lhs_batch
+    return is_large and lhs.dtype.is_float and merged_stride(lhs, dims.lhs_contracting) != 1
 
 
 def has_packed_rhs(ins: Instruction) -> bool:
@@ -183,8 +183,8 @@ def _fold_transposes(ins: Instruction) -> Instruction | None:
         while operands[n].opcode == "transpose":
             order, source = operands[n].attrs["dimensions"], operands[n].operands[0]
             batch, contracting = (tuple(order[d] for d in attrs[name]) for name in names)
-            taken = [d for name in names for d in attrs[name]]
-            free = [order[d] for d in range(len(order)) if d not in taken]
+            used_dims = [d for name in names for d in attrs[name]]
+            free = [order[d] for d in range(len(order)) if d not in used_dims]
             # The free dimensions of the result have the order of the operand.
             if free != sorted(free) or not are_mergeable(source.shape, (batch, free, contracting)):
                 break

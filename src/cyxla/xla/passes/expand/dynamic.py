@@ -32,7 +32,7 @@ _S32: Final = ElementType.S32
 class _Padded(NamedTuple):
     """A padded array and, for each dynamic dimension, its size (an s32 scalar)."""
 
-    whole: Instruction
+    padded: Instruction
     sizes: Mapping[int, Instruction]
 
 
@@ -55,12 +55,12 @@ class _Expansion:
             rewrite = _TABLE.get("elementwise" if ins.row.elementwise else ins.opcode)
             if rewrite is None or not self._is_expandable(ins):
                 continue
-            found = rewrite(self, ins)
-            if found is None:
+            replacement = rewrite(self, ins)
+            if replacement is None:
                 continue
-            self.padded[ins] = found
+            self.padded[ins] = replacement
             if not ins.shape.is_dynamic:
-                replace(ins, found.whole, f"{ins.opcode} of arrays with dynamic sizes -> of padded arrays")
+                replace(ins, replacement.padded, f"{ins.opcode} of arrays with dynamic sizes -> of padded arrays")
                 changed = True
         return changed
 
@@ -74,14 +74,14 @@ class _Expansion:
 
     def masked(self, x: _Padded, dimensions: tuple[int, ...], filler: Instruction) -> Instruction:
         """Return the array with a scalar in place of the elements beyond its sizes."""
-        whole, write = x.whole, self.write
+        padded, write = x.padded, self.write
         for d in dimensions:
             if d not in x.sizes:
                 continue
-            index = write.iota(whole.shape.with_dtype(_S32), d)
+            index = write.iota(padded.shape.with_dtype(_S32), d)
             inside = write.compare("LT", index, write.broadcast(x.sizes[d], index.shape))
-            whole = write.select(inside, whole, write.broadcast(filler, whole.shape))
-        return whole
+            padded = write.select(inside, padded, write.broadcast(filler, padded.shape))
+        return padded
 
     # --- by opcode --------------------------------------------------------------------------------------------------
 
@@ -91,41 +91,43 @@ class _Expansion:
             return None
         old, write = self.of(ins.operands[0]), self.write
         zero = write.constant(0, ins.shape.dtype)
-        whole = self.masked(old, (along,), zero)  # a size that grows again exposes zeros
+        padded = self.masked(old, (along,), zero)  # a size that grows again exposes zeros
         size = write.convert(ins.operands[1], _S32)
         least, most = write.constant(0, _S32), write.constant(ins.shape.dims[along], _S32)
-        return _Padded(whole, {**old.sizes, along: write.op("clamp", least, size, most)})
+        return _Padded(padded, {**old.sizes, along: write.op("clamp", least, size, most)})
 
     def get_size(self, ins: Instruction) -> _Padded | None:
         (along,) = ins.attrs["dimensions"]
         x = self.of(ins.operands[0])
-        return _Padded(x.sizes.get(along) or self.write.constant(x.whole.shape.dims[along], _S32), {})
+        return _Padded(x.sizes.get(along) or self.write.constant(x.padded.shape.dims[along], _S32), {})
 
     def elementwise(self, ins: Instruction) -> _Padded | None:
         operands = [self.of(o) for o in ins.operands]
         sizes: dict[int, Instruction] = {}
         for x in operands:
             for d, size in x.sizes.items():
-                both = sizes.get(d, size)
-                sizes[d] = both if both is size else self.write.op("minimum", both, size)
+                merged_size = sizes.get(d, size)
+                sizes[d] = merged_size if merged_size is size else self.write.op("minimum", merged_size, size)
         if not ins.shape.is_dynamic or sizes.keys() != {d for d, dynamic in enumerate(ins.shape.dynamic) if dynamic}:
             return None
-        whole = self.computation.add(ins.opcode, [x.whole for x in operands], ins.attrs, shape=ins.shape.static)
-        return _Padded(whole, sizes)
+        padded = self.computation.add(ins.opcode, [x.padded for x in operands], ins.attrs, shape=ins.shape.static)
+        return _Padded(padded, sizes)
 
     def transpose(self, ins: Instruction) -> _Padded | None:
         order, x = ins.attrs["dimensions"], self.of(ins.operands[0])
-        whole = self.computation.add("transpose", [x.whole], ins.attrs, shape=ins.shape.static)
-        return _Padded(whole, {k: x.sizes[d] for k, d in enumerate(order) if d in x.sizes})
+        padded = self.computation.add("transpose", [x.padded], ins.attrs, shape=ins.shape.static)
+        return _Padded(padded, {k: x.sizes[d] for k, d in enumerate(order) if d in x.sizes})
 
     def reduce(self, ins: Instruction) -> _Padded | None:
         if len(ins.operands) != 2 or not _starts_from_identity(ins):
             return None
         dims, x, initial = ins.attrs["dimensions"], self.of(ins.operands[0]), ins.operands[1]
-        whole = self.masked(x, tuple(dims), initial)
-        kept = [d for d in range(whole.shape.rank) if d not in dims]
-        reduced = self.computation.add("reduce", [whole, initial], ins.attrs, shape=ins.shape.static, called=ins.called)
-        return _Padded(reduced, {k: x.sizes[d] for k, d in enumerate(kept) if d in x.sizes})
+        padded = self.masked(x, tuple(dims), initial)
+        kept_dims = [d for d in range(padded.shape.rank) if d not in dims]
+        reduced = self.computation.add(
+            "reduce", [padded, initial], ins.attrs, shape=ins.shape.static, called=ins.called
+        )
+        return _Padded(reduced, {k: x.sizes[d] for k, d in enumerate(kept_dims) if d in x.sizes})
 
 
 _TABLE: Final[Mapping[str, Callable[[_Expansion, Instruction], _Padded | None]]] = {

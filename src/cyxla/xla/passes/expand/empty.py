@@ -43,6 +43,6 @@ def _replacement(ins: Instruction) -> Instruction | None:
     if ins.opcode == "reduce" and ins.operands[0].shape.size == 0:
         starts = ins.operands[len(ins.operands) // 2 :]
         parts = shape.elements if shape.is_tuple else (shape,)
-        spread = [write.broadcast(s, part.logical) for s, part in zip(starts, parts, strict=True)]
-        return write.op("tuple", *spread, shape=shape.logical) if shape.is_tuple else spread[0]
+        values = [write.broadcast(s, part.logical) for s, part in zip(starts, parts, strict=True)]
+        return write.op("tuple", *values, shape=shape.logical) if shape.is_tuple else values[0]
     return None

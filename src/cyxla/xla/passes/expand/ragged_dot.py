@@ -75,10 +75,10 @@ def _contracting(
     for x, d in zip(ins.operands[:2], (ragged, other), strict=True):
         all_groups = write.broadcast(x, x.shape.with_dims((groups, *x.shape.dims)), range(1, x.shape.rank + 1))
         operands.append(_masked(write, mask, all_groups, (0, d + 1)))
-    moved = {name: tuple(d + 1 for d in dims) for name, dims in attrs.items()}
-    moved["lhs_batch_dims"] = (0, *moved["lhs_batch_dims"])
-    moved["rhs_batch_dims"] = (0, *moved["rhs_batch_dims"])
-    return ins.computation.add("dot", operands, moved, shape=ins.shape)
+    shifted = {name: tuple(d + 1 for d in dims) for name, dims in attrs.items()}
+    shifted["lhs_batch_dims"] = (0, *shifted["lhs_batch_dims"])
+    shifted["rhs_batch_dims"] = (0, *shifted["rhs_batch_dims"])
+    return ins.computation.add("dot", operands, shifted, shape=ins.shape)
 
 
 def _rows(

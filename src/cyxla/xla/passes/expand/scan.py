@@ -50,8 +50,8 @@ def _scan(ins: Instruction) -> Instruction | None:
     return write.op("tuple", *results, shape=ins.shape) if ins.shape.is_tuple else results[0]
 
 
-def _element(write: Writer, whole: Instruction, index: int) -> Instruction:
-    return write.op("get-tuple-element", whole, shape=whole.shape.elements[index], index=index)
+def _element(write: Writer, tuple_: Instruction, index: int) -> Instruction:
+    return write.op("get-tuple-element", tuple_, shape=tuple_.shape.elements[index], index=index)
 
 
 class _Loop:
@@ -81,14 +81,14 @@ class _Loop:
             at = write.op("subtract", write.constant(self.length - 1, ElementType.S32), number)
         slices = [self._read_slice(write, x, at) for x in inputs]
         result = copy_body(self.ins.called[0], c, (*slices, *carries))
-        made = (
+        results = (
             [_element(write, result, n) for n in range(len(result.shape.elements))]
             if result.shape.is_tuple
             else [result]
         )
-        written = [self._write_slice(write, s, m, at) for s, m in zip(stacks, made[: self.stacks], strict=True)]
+        stacks_after = [self._write_slice(write, s, m, at) for s, m in zip(stacks, results[: self.stacks], strict=True)]
         after = write.op("add", number, write.constant(1, ElementType.S32))
-        return write.op("tuple", after, *inputs, *written, *made[self.stacks :], shape=self.state)
+        return write.op("tuple", after, *inputs, *stacks_after, *results[self.stacks :], shape=self.state)
 
     def _starts(self, write: Writer, rank: int, at: Instruction) -> list[Instruction]:
         zero = write.constant(0, ElementType.S32)
@@ -96,17 +96,17 @@ class _Loop:
 
     def _read_slice(self, write: Writer, x: Instruction, at: Instruction) -> Instruction:
         sizes = tuple(1 if d == self.axis else n for d, n in enumerate(x.shape.dims))
-        cut = write.op(
+        slice_ = write.op(
             "dynamic-slice",
             x,
             *self._starts(write, x.shape.rank, at),
             shape=x.shape.with_dims(sizes),
             dynamic_slice_sizes=sizes,
         )
-        return write.reshape(cut, [n for d, n in enumerate(x.shape.dims) if d != self.axis])
+        return write.reshape(slice_, [n for d, n in enumerate(x.shape.dims) if d != self.axis])
 
-    def _write_slice(self, write: Writer, stack: Instruction, made: Instruction, at: Instruction) -> Instruction:
+    def _write_slice(self, write: Writer, stack: Instruction, value: Instruction, at: Instruction) -> Instruction:
         sizes = [1 if d == self.axis else n for d, n in enumerate(stack.shape.dims)]
         return write.op(
-            "dynamic-update-slice", stack, write.reshape(made, sizes), *self._starts(write, stack.shape.rank, at)
+            "dynamic-update-slice", stack, write.reshape(value, sizes), *self._starts(write, stack.shape.rank, at)
         )

@@ -39,21 +39,21 @@ def _topk(ins: Instruction) -> Instruction:
     shape, last = x.shape.logical, x.shape.rank - 1
     number = ElementType.S32
     indices = write.computation.add("iota", (), {"iota_dimension": last}, shape=shape.with_dtype(number))
-    both = Shape.tuple([shape, indices.shape])
+    result_shape = Shape.tuple([shape, indices.shape])
     order = write.function("order", lambda c: _comparator(c, shape.dtype, "GT" if ins.attrs["largest"] else "LT"))
-    ordered = write.computation.add(
-        "sort", (x, indices), {"dimensions": (last,), "is_stable": True}, shape=both, called=(order,)
+    sorted_pair = write.computation.add(
+        "sort", (x, indices), {"dimensions": (last,), "is_stable": True}, shape=result_shape, called=(order,)
     )
     parts = []
     for n, part in enumerate(ins.shape.elements):
-        whole = write.op("get-tuple-element", ordered, shape=both.elements[n], index=n)
-        cut = [SliceDim(0, d) for d in part.dims]
-        parts.append(write.op("slice", whole, shape=part.logical, slice=tuple(cut)))
+        sorted_part = write.op("get-tuple-element", sorted_pair, shape=result_shape.elements[n], index=n)
+        ranges = [SliceDim(0, d) for d in part.dims]
+        parts.append(write.op("slice", sorted_part, shape=part.logical, slice=tuple(ranges)))
     return write.op("tuple", *parts, shape=ins.shape)
 
 
 def _comparator(c: Computation, dtype: ElementType, direction: str) -> Instruction:
     types = (dtype, dtype, ElementType.S32, ElementType.S32)
-    sides = [c.add("parameter", (), {"parameter_number": n}, shape=Shape.array(t)) for n, t in enumerate(types)]
+    parameters = [c.add("parameter", (), {"parameter_number": n}, shape=Shape.array(t)) for n, t in enumerate(types)]
     attrs = {"direction": direction, **({"type": "TOTALORDER"} if dtype.is_float else {})}
-    return c.add("compare", sides[:2], attrs, shape=Shape.array(ElementType.PRED))
+    return c.add("compare", parameters[:2], attrs, shape=Shape.array(ElementType.PRED))

@@ -105,8 +105,8 @@ def _by_doubling(ins: Instruction, d: int, w: WindowDim, opcode: str) -> Instruc
             write.op(opcode, _slice_range(write, last, d, 0, count), _slice_range(write, last, d, distance, count))
         )
     count = length - (w.size - 1) * w.window_dilation
-    whole = _combine_powers(write, powers, d, w, opcode, count)
-    return whole if w.stride == 1 else _slice_range(write, whole, d, 0, count, w.stride)
+    combined = _combine_powers(write, powers, d, w, opcode, count)
+    return combined if w.stride == 1 else _slice_range(write, combined, d, 0, count, w.stride)
 
 
 def _combine_powers(
@@ -115,9 +115,9 @@ def _combine_powers(
     """Combine windows of the wanted size: two that overlap, or one for each binary digit."""
     most = len(powers) - 1
     if opcode in IDEMPOTENT:
-        left = _slice_range(write, powers[most], d, 0, count)
+        result = _slice_range(write, powers[most], d, 0, count)
         shift = (w.size - (1 << most)) * w.window_dilation
-        return write.op(opcode, left, _slice_range(write, powers[most], d, shift, count)) if shift else left
+        return write.op(opcode, result, _slice_range(write, powers[most], d, shift, count)) if shift else result
     parts, start = [], 0
     for k in range(most, -1, -1):
         if w.size >> k & 1:
@@ -133,10 +133,10 @@ def _slice_range(write: Writer, x: Instruction, d: int, start: int, count: int, 
     """Slice `count` elements along a dimension, or every `stride`-th of them."""
     if not start and count == x.shape.dims[d] and stride == 1:
         return x
-    cut = tuple(
+    ranges = tuple(
         SliceDim(start, start + count, stride) if k == d else SliceDim(0, n, 1) for k, n in enumerate(x.shape.dims)
     )
-    return write.op("slice", x, shape=_with_size(x, d, -(-count // stride)), slice=cut)
+    return write.op("slice", x, shape=_with_size(x, d, -(-count // stride)), slice=ranges)
 
 
 def _with_size(x: Instruction, d: int, size: int) -> Shape:

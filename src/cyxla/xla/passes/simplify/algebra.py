@@ -112,8 +112,8 @@ def _cubable(m: Match) -> bool:
 
 def _exponent(ins: Instruction) -> int | None:
     """Return k for an array of the unsigned number 2^k."""
-    found = uniform_value(ins)
-    value = int(found.reshape(())) if found is not None else 0
+    exponent = uniform_value(ins)
+    value = int(exponent.reshape(())) if exponent is not None else 0
     return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
 
 
@@ -137,9 +137,9 @@ def _mask_for_remainder(m: Match) -> Instruction | None:
 
 def _multiply_by_reciprocal(m: Match) -> Instruction | None:
     """multiply(x, 1 / c) for c a power of two.."""
-    found = uniform_value(m.c)
-    assert found is not None
-    value, kind = float(found.reshape(())), found.dtype
+    divisor = uniform_value(m.c)
+    assert divisor is not None
+    value, kind = float(divisor.reshape(())), divisor.dtype
     if value == 0 or not np.isfinite(value) or abs(np.frexp(value)[0]) != 0.5:
         return None
     with np.errstate(all="ignore"):
@@ -303,8 +303,8 @@ def _apply_before_broadcast(m: Match) -> Instruction | None:
     ins = m.root
     if not ins.shape.rank or not all(o.opcode in UNIFORM for o in ins.operands):
         return None
-    spread = [o for o in ins.operands if o.opcode == "broadcast" and o.operands[0].shape.rank]
-    wide = spread[0] if spread else next((o for o in ins.operands if o.opcode == "broadcast"), None)
+    broadcasts = [o for o in ins.operands if o.opcode == "broadcast" and o.operands[0].shape.rank]
+    wide = broadcasts[0] if broadcasts else next((o for o in ins.operands if o.opcode == "broadcast"), None)
     if wide is None or wide.operands[0].shape.size >= ins.shape.size:
         return None
     inner, dims = wide.operands[0].shape, wide.attrs["dimensions"]

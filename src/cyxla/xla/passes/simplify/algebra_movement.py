@@ -70,8 +70,8 @@ def _inverse(p: _Dims) -> _Dims:
 
 def _moves_only_unit_dims(m: Match) -> bool:
     """Return True if a transpose keeps the order of all dimensions but those of size 1."""
-    moved = [d for d in m.p if m.x.shape.dims[d] != 1]
-    return moved == sorted(moved) and not _in_order(m)
+    moved_dims = [d for d in m.p if m.x.shape.dims[d] != 1]
+    return moved_dims == sorted(moved_dims) and not _in_order(m)
 
 
 def _transpose_broadcast(m: Match) -> Instruction:
@@ -88,10 +88,10 @@ def unit_map(before: Sequence[int], after: Sequence[int]) -> dict[int, int] | No
 
     Dimensions at matching positions are matched even if of size 1; those without a partner are left out.
     """
-    found, i, j = {}, 0, 0
+    dim_map, i, j = {}, 0, 0
     while i < len(before) or j < len(after):
         if i < len(before) and j < len(after) and before[i] == after[j]:
-            found[i] = j
+            dim_map[i] = j
             i, j = i + 1, j + 1
         elif i < len(before) and before[i] == 1:
             i += 1
@@ -99,7 +99,7 @@ def unit_map(before: Sequence[int], after: Sequence[int]) -> dict[int, int] | No
             j += 1
         else:
             return None
-    return found
+    return dim_map
 
 
 def _broadcast_reshaped(m: Match) -> Instruction | None:
@@ -128,10 +128,10 @@ def _reshape_transposed(m: Match) -> Instruction | None:
     positions = unit_map(inner.shape.dims, m.root.shape.dims)
     if positions is None or len(positions) != m.root.shape.rank or m.root.shape.rank >= inner.shape.rank:
         return None
-    kept = [m.p[d] for d in sorted(positions)]
-    write, order = _writer(m), sorted(kept)
+    kept_dims = [m.p[d] for d in sorted(positions)]
+    write, order = _writer(m), sorted(kept_dims)
     narrow = write.reshape(m.x, [m.x.shape.dims[d] for d in order])
-    return write.transpose(narrow, [order.index(d) for d in kept])
+    return write.transpose(narrow, [order.index(d) for d in kept_dims])
 
 
 # --- reverse ---
@@ -143,11 +143,11 @@ def _is_noop_reverse(m: Match) -> bool:
 
 def _reverse_broadcast(m: Match) -> Instruction | None:
     """broadcast of x, reversed along its own dimensions only.."""
-    own = tuple(m.p.index(d) for d in m.q if d in m.p)
-    if len(own) == len(m.q):
+    reversed_dims = tuple(m.p.index(d) for d in m.q if d in m.p)
+    if len(reversed_dims) == len(m.q):
         return None
     write = _writer(m)
-    inner = write.op("reverse", m.x, dimensions=own) if own else m.x
+    inner = write.op("reverse", m.x, dimensions=reversed_dims) if reversed_dims else m.x
     return write.op("broadcast", inner, shape=m.root.shape.logical, dimensions=m.p)
 
 
@@ -171,22 +171,22 @@ def _composable(m: Match) -> bool:
 
 def _slice_broadcast(m: Match) -> Instruction:
     """broadcast of the slice of x along its own dimensions.."""
-    own = tuple(m.q[d] for d in m.p)
+    ranges = tuple(m.q[d] for d in m.p)
     write, dims = _writer(m), [m.root.shape.dims[d] for d in m.p]
-    whole = tuple(dims) == m.x.shape.dims
-    inner = m.x if whole else write.op("slice", m.x, shape=m.x.shape.with_dims(dims), slice=own)
+    is_whole = tuple(dims) == m.x.shape.dims
+    inner = m.x if is_whole else write.op("slice", m.x, shape=m.x.shape.with_dims(dims), slice=ranges)
     return write.op("broadcast", inner, shape=m.root.shape.logical, dimensions=m.p)
 
 
 def _slice_concatenate(m: Match) -> Instruction | None:
     """slice of the one operand of concatenate that holds the result.."""
-    joined = m.root.operands[0]
-    if joined.opcode != "concatenate" or 0 in m.root.shape.dims:
+    concatenated = m.root.operands[0]
+    if concatenated.opcode != "concatenate" or 0 in m.root.shape.dims:
         return None
-    (axis,), ranges = joined.attrs["dimensions"], m.root.attrs["slice"]
+    (axis,), ranges = concatenated.attrs["dimensions"], m.root.attrs["slice"]
     start, limit, stride = ranges[axis]
     offset = 0
-    for part in joined.operands:
+    for part in concatenated.operands:
         size = part.shape.dims[axis]
         if offset <= start and limit <= offset + size:
             inside = (*ranges[:axis], SliceDim(start - offset, limit - offset, stride), *ranges[axis + 1 :])
@@ -213,9 +213,9 @@ def _constant_indices(m: Match) -> Instruction | None:
     if len(indices) != len(sizes) or any(n is None for n in numbers):
         return None
     ranges = []
-    for number, size, whole in zip(numbers, sizes, source.shape.dims, strict=True):
+    for number, size, dim_size in zip(numbers, sizes, source.shape.dims, strict=True):
         assert number is not None
-        start = min(max(int(number.reshape(())), 0), whole - size)
+        start = min(max(int(number.reshape(())), 0), dim_size - size)
         ranges.append(SliceDim(start, start + size))
     return _writer(m).op("slice", source, shape=m.root.shape.logical, slice=tuple(ranges))
 
@@ -296,8 +296,8 @@ def _merge_operands(m: Match) -> Instruction | None:
         return None
     merged: list[Instruction] = [ins.operands[0]]
     for part in ins.operands[1:]:
-        both = _merge_pair(merged[-1], part, axis, _writer(m))
-        merged[-1:] = [merged[-1], part] if both is None else [both]
+        merged_pair = _merge_pair(merged[-1], part, axis, _writer(m))
+        merged[-1:] = [merged[-1], part] if merged_pair is None else [merged_pair]
     if len(merged) == len(ins.operands):
         return None
     return (
@@ -318,12 +318,12 @@ def _merge_pair(a: Instruction, b: Instruction, axis: int, write: Writer) -> Ins
             return None
         return write.op("broadcast", source, shape=shape, dimensions=a.attrs["dimensions"])
     before, after = a.attrs["slice"], b.attrs["slice"]
-    others = [before[d] == after[d] for d in range(len(dims)) if d != axis]
+    is_same = [before[d] == after[d] for d in range(len(dims)) if d != axis]
     first, second = before[axis], after[axis]
-    if not all(others) or first.stride != 1 or second.stride != 1 or first.limit != second.start:
+    if not all(is_same) or first.stride != 1 or second.stride != 1 or first.limit != second.start:
         return None
-    joined = (*before[:axis], SliceDim(first.start, second.limit), *before[axis + 1 :])
-    return write.op("slice", source, shape=shape, slice=joined)
+    ranges = (*before[:axis], SliceDim(first.start, second.limit), *before[axis + 1 :])
+    return write.op("slice", source, shape=shape, slice=ranges)
 
 
 # --- splats ---
@@ -337,8 +337,8 @@ def _uniform_result(m: Match) -> Instruction | None:
     if scalar.shape.rank:
         return None
     if m.x.shape.compatible(m.root.shape):
-        found: Instruction = m.x
-        return found
+        value: Instruction = m.x
+        return value
     return _writer(m).broadcast(scalar, m.root.shape.logical)
 
 

@@ -93,10 +93,10 @@ def _reduce_broadcast(m: Match) -> Instruction | None:
     name = _combiner(m.root)
     if name not in IDEMPOTENT or not m.q or any(d in m.p for d in m.q) or m.root.operands[0].shape.size == 0:
         return None
-    kept = [d for d in range(m.root.operands[0].shape.rank) if d not in m.q]
+    kept_dims = [d for d in range(m.root.operands[0].shape.rank) if d not in m.q]
     write, shape = Writer(m.root.computation), m.root.shape.logical
-    spread = _broadcast(write, m.x, [kept.index(d) for d in m.p], m)
-    return write.op(name, write.broadcast(m.w, shape), spread)
+    broadcasted = _broadcast(write, m.x, [kept_dims.index(d) for d in m.p], m)
+    return write.op(name, write.broadcast(m.w, shape), broadcasted)
 
 
 def _broadcast(write: Writer, source: Instruction, dims_in_result: list[int], m: Match) -> Instruction:
@@ -113,12 +113,12 @@ def _multiply_by_count(m: Match) -> Instruction | None:
     count, bits = 1, ins.shape.dtype.bits
     for d in m.q:
         count *= wide.dims[d]
-    kept = [d for d in range(wide.rank) if d not in m.q]
+    kept_dims = [d for d in range(wide.rank) if d not in m.q]
     write, shape = Writer(ins.computation), ins.shape.logical
     wrapped = count % (1 << bits)
     wrapped -= (1 << bits) if ins.shape.dtype.is_signed and wrapped >= 1 << (bits - 1) else 0
-    spread = _broadcast(write, m.x, [kept.index(d) for d in m.p], m)
-    times = write.op("multiply", spread, full(ins.computation, wrapped, shape))
+    broadcasted = _broadcast(write, m.x, [kept_dims.index(d) for d in m.p], m)
+    times = write.op("multiply", broadcasted, full(ins.computation, wrapped, shape))
     return write.op("add", times, write.broadcast(m.w, shape))
 
 
@@ -130,15 +130,15 @@ def _merge_reductions(m: Match) -> Instruction | None:
         return None
     if len(inner.users) > 1:
         return None
-    kept = [d for d in range(m.x.shape.rank) if d not in m.p]
-    return _reduce(m, m.x, tuple(sorted((*m.p, *(kept[d] for d in m.q)))))
+    kept_dims = [d for d in range(m.x.shape.rank) if d not in m.p]
+    return _reduce(m, m.x, tuple(sorted((*m.p, *(kept_dims[d] for d in m.q)))))
 
 
 def _reduce_transposed(m: Match) -> Instruction | None:
     """reduce of x, if the remaining dimensions keep their order.."""
     name = _combiner(m.root)
-    kept = [m.p[d] for d in range(len(m.p)) if d not in m.q]
-    if not associative(name, m.root.shape.dtype) or kept != sorted(kept):
+    kept_dims = [m.p[d] for d in range(len(m.p)) if d not in m.q]
+    if not associative(name, m.root.shape.dtype) or kept_dims != sorted(kept_dims):
         return None
     return _reduce(m, m.x, tuple(sorted(m.p[d] for d in m.q)))
 
@@ -203,9 +203,9 @@ def _result_dims(rank: int, batch: tuple[int, ...], contracted: tuple[int, ...],
 def _broadcast_to_result(
     write: Writer, source: Instruction, dims_in_result: dict[int, int], ins: Instruction
 ) -> Instruction:
-    kept = sorted(dims_in_result)
-    narrow = write.reshape(source, [source.shape.dims[d] for d in kept])
-    dims = tuple(dims_in_result[d] for d in kept)
+    kept_dims = sorted(dims_in_result)
+    narrow = write.reshape(source, [source.shape.dims[d] for d in kept_dims])
+    dims = tuple(dims_in_result[d] for d in kept_dims)
     if dims == tuple(range(ins.shape.rank)) and narrow.shape.dims == ins.shape.dims:
         return narrow
     return write.op("broadcast", narrow, shape=ins.shape.logical, dimensions=dims)

@@ -45,9 +45,9 @@ def run(module: HloModule) -> bool:
 def _simplify(ins: Instruction) -> Instruction | None:
     if ins.control_predecessors or not (ins.users or ins.is_root or ins.has_side_effect):
         return None
-    chosen = _known_branch(ins)
-    if chosen is not None:
-        new = copy_body(ins.called[chosen], ins.computation, [ins.operands[chosen + 1]])
+    branch = _known_branch(ins)
+    if branch is not None:
+        new = copy_body(ins.called[branch], ins.computation, [ins.operands[branch + 1]])
         return new if new.shape.compatible(ins.shape) else None
     if len(ins.called) == 2 and all(map(_is_tiny, ins.called)) and _selectable(ins.shape):
         return _select(ins)
@@ -59,10 +59,10 @@ def _known_branch(ins: Instruction) -> int | None:
     last = len(ins.called) - 1
     if last == 0:
         return 0
-    found = uniform_value(ins.operands[0])
-    if found is None:
+    index = uniform_value(ins.operands[0])
+    if index is None:
         return None
-    number = int(found.reshape(()))
+    number = int(index.reshape(()))
     if ins.operands[0].shape.dtype is ElementType.PRED:
         return 1 - number
     return number if 0 <= number <= last else last
@@ -75,10 +75,10 @@ def _is_tiny(branch: Computation) -> bool:
 
 
 def _is_cheap(ins: Instruction) -> bool:
-    plain = ins.opcode in _FREE or (ins.row.elementwise and not ins.row.ulp)
-    own = () if ins.opcode == "parameter" else ins.shape.leaves()
-    small = all(s.size <= MAX_ELEMENTS or ins.opcode in ("tuple", "get-tuple-element") for s in own)
-    return plain and small and not ins.control_predecessors
+    is_free = ins.opcode in _FREE or (ins.row.elementwise and not ins.row.ulp)
+    leaves = () if ins.opcode == "parameter" else ins.shape.leaves()
+    is_small = all(s.size <= MAX_ELEMENTS or ins.opcode in ("tuple", "get-tuple-element") for s in leaves)
+    return is_free and is_small and not ins.control_predecessors
 
 
 def _selectable(shape: Shape) -> bool:

@@ -83,8 +83,8 @@ def _is_generated(ins: Instruction) -> bool:
 
 def _is_cheap(ins: Instruction) -> bool:
     size = ins.shape.nbytes
-    given = sum(o.shape.nbytes for o in ins.operands if o.opcode == "constant")
-    if size > max(ALWAYS_FOLDED_BYTES if ins.opcode not in _GENERATED else 0, given) or size > MAX_BYTES:
+    operand_bytes = sum(o.shape.nbytes for o in ins.operands if o.opcode == "constant")
+    if size > max(ALWAYS_FOLDED_BYTES if ins.opcode not in _GENERATED else 0, operand_bytes) or size > MAX_BYTES:
         return ins.opcode in _GENERATED and ins.shape.size == 1
     return work(ins) <= MAX_WORK
 

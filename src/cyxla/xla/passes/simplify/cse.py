@@ -42,7 +42,7 @@ def run(module: HloModule) -> bool:
 
 
 def _merge(computation: Computation, fingerprints: dict[Computation, str]) -> bool:
-    seen: dict[Any, Instruction] = {}
+    first_of_key: dict[Any, Instruction] = {}
     predecessors = {p for i in computation.instructions for p in i.control_predecessors}
     changed = False
     for ins in computation.post_order():
@@ -50,7 +50,7 @@ def _merge(computation: Computation, fingerprints: dict[Computation, str]) -> bo
             continue
         if not (ins.users or ins.is_root) or (ins.called and ins.has_side_effect) or ins.row.side_effect:
             continue
-        first = seen.setdefault(_key(ins, fingerprints), ins)
+        first = first_of_key.setdefault(_key(ins, fingerprints), ins)
         if first is not ins:
             replace(ins, first, "the same is computed before")
             changed = True
@@ -68,7 +68,7 @@ def _key(ins: Instruction, fingerprints: dict[Computation, str]) -> Any:
 
 
 def _fingerprint(computation: Computation, fingerprints: dict[Computation, str]) -> str:
-    found = fingerprints.get(computation)
-    if found is None:
-        found = fingerprints[computation] = fingerprint_computation(computation)
-    return found
+    fingerprint = fingerprints.get(computation)
+    if fingerprint is None:
+        fingerprint = fingerprints[computation] = fingerprint_computation(computation)
+    return fingerprint

@@ -30,16 +30,16 @@ def run(module: HloModule) -> bool:
     for computation in module.post_order():
         changed |= _sweep(computation, effects)
         effects[computation] = any(_has_effect(i, effects) for i in computation.instructions)
-    reached = {c.name for c in module.post_order()}
-    for name in [n for n in module.computations if n not in reached]:
+    reachable = {c.name for c in module.post_order()}
+    for name in [n for n in module.computations if n not in reachable]:
         del module.computations[name]
         changed = True
     return changed
 
 
 def _has_effect(ins: Instruction, effects: dict[Computation, bool]) -> bool:
-    own = ins.row.side_effect or bool(ins.attrs.get("custom_call_has_side_effect"))
-    return own or any(effects[c] for c in ins.called)
+    has_effect = ins.row.side_effect or bool(ins.attrs.get("custom_call_has_side_effect"))
+    return has_effect or any(effects[c] for c in ins.called)
 
 
 def _sweep(computation: Computation, effects: dict[Computation, bool]) -> bool:

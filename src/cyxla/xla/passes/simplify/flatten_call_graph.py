@@ -25,7 +25,7 @@ CONTROL_FLOW = frozenset({"while", "conditional"})
 
 def run(module: HloModule) -> bool:
     """Copy computations that are called by several control-flow instructions, or several branches of one."""
-    used: set[Computation] = {module.entry}
+    visited: set[Computation] = {module.entry}
     count = 0
     changed = False
     stack = [module.entry]
@@ -36,22 +36,22 @@ def run(module: HloModule) -> bool:
             raise ResourceExhaustedError(f"control flow unfolds to more than {MAX_INSTRUCTIONS} instructions")
         for ins in computation.instructions:
             if ins.opcode in CONTROL_FLOW:
-                own = tuple(_unshared(module, c, used) for c in ins.called)
-                changed |= own != ins.called
-                ins.called = own
-                stack.extend(own)
+                unshared = tuple(_unshared(module, c, visited) for c in ins.called)
+                changed |= unshared != ins.called
+                ins.called = unshared
+                stack.extend(unshared)
     return changed
 
 
-def _unshared(module: HloModule, computation: Computation, used: set[Computation]) -> Computation:
+def _unshared(module: HloModule, computation: Computation, visited: set[Computation]) -> Computation:
     """Return the computation on its first use, a copy afterwards; the callees of the copy are visited in turn."""
-    if computation not in used:
-        used.add(computation)
+    if computation not in visited:
+        visited.add(computation)
         return computation
     twin = module.new_computation(computation.name)
     parameters: list[Instruction] = []
     for p in computation.parameters:
         parameters.append(twin.add("parameter", (), p.attrs, shape=p.shape, name=p.name))
     twin.root = copy_body(computation, twin, parameters)
-    used.add(twin)
+    visited.add(twin)
     return twin

@@ -40,8 +40,8 @@ def run(module: HloModule) -> bool:
     """Inline every call, fusion, map and async chain that the entry reaches."""
     _check_growth(module)
     changed = False
-    for computation in module.post_order():  # callees first: inlined bodies have nothing left to inline
-        ordered = [i for i in computation.instructions if i.control_predecessors]
+    for computation in module.post_order():  # callees first: inlined bodies have no calls left
+        constrained = [i for i in computation.instructions if i.control_predecessors]
         for ins in list(computation.instructions):
             rewrite = _REWRITES.get(ins.opcode)
             new = rewrite(ins) if rewrite is not None else None
@@ -49,7 +49,7 @@ def run(module: HloModule) -> bool:
                 continue
             replace(ins, new, f"{ins.opcode} -> its computation")
             changed = True
-            for other in ordered:  # the replaced instruction is dead and orders nothing any more
+            for other in constrained:  # the replaced instruction is dead, so its control edges are obsolete
                 other.control_predecessors = tuple(p for p in other.control_predecessors if p is not ins)
             if not ins.users:  # else its side effects would happen twice
                 computation.remove(ins)
@@ -59,17 +59,17 @@ def run(module: HloModule) -> bool:
 
 def _check_growth(module: HloModule) -> None:
     """Raise before anything is copied if the program would be too large; a few constants of maps are not counted."""
-    made: dict[Computation, int] = {}  # instructions in a copy of a computation, its own calls inlined
-    plain: dict[Computation, bool] = {}  # True if it applies to each element, its own calls inlined
+    sizes: dict[Computation, int] = {}  # instructions in a copy of a computation, its own calls inlined
+    is_elementwise: dict[Computation, bool] = {}  # True if it applies to each element, its own calls inlined
     for computation in module.post_order():
-        size, plain[computation] = len(computation.instructions), True
+        size, is_elementwise[computation] = len(computation.instructions), True
         for ins in computation.instructions:
             body = _inlined_computation(ins)
-            if body is not None and (ins.opcode != "map" or plain[body]):
-                size += made[body] - 1
+            if body is not None and (ins.opcode != "map" or is_elementwise[body]):
+                size += sizes[body] - 1
                 _check_size(computation, size)
-            plain[computation] &= _is_elementwise(ins) or (body is not None and plain[body])
-        made[computation] = size - len(computation.parameters)
+            is_elementwise[computation] &= _is_elementwise(ins) or (body is not None and is_elementwise[body])
+        sizes[computation] = size - len(computation.parameters)
 
 
 def _check_size(computation: Computation, size: int) -> None:
@@ -106,10 +106,10 @@ def _inline_map(ins: Instruction) -> Instruction | None:
     body = ins.called[0]
     if not all(_is_elementwise(i) for i in body.instructions):
         return None
-    made: dict[Instruction, Instruction] = {}
+    copies: dict[Instruction, Instruction] = {}
     for inner in body.post_order():
-        made[inner] = _widen(inner, [made[o] for o in inner.operands], ins)
-    return made[body.root]
+        copies[inner] = _widen(inner, [copies[o] for o in inner.operands], ins)
+    return copies[body.root]
 
 
 def _is_elementwise(ins: Instruction) -> bool:

@@ -36,11 +36,11 @@ def _sink(m: Match) -> Instruction | None:
     first = next((o for o in ins.operands if o.opcode in _MOVES), None)
     if first is None or not ins.shape.rank:
         return None
-    moved = list(dict.fromkeys(o for o in ins.operands if o.opcode in _MOVES))
-    if not all(_is_same_move(o, first) for o in moved) or not _pays(ins, moved):
+    moves = list(dict.fromkeys(o for o in ins.operands if o.opcode in _MOVES))
+    if not all(_is_same_move(o, first) for o in moves) or not _is_profitable(ins, moves):
         return None
     sizes = first.operands[0].shape.dims
-    if not all(o in moved or o.shape.rank == 0 or uniform_value(o) is not None for o in ins.operands):
+    if not all(o in moves or o.shape.rank == 0 or uniform_value(o) is not None for o in ins.operands):
         return None
     write = Writer(ins.computation)
     operands = [_source(write, o, sizes) for o in ins.operands]
@@ -52,13 +52,13 @@ def _is_same_move(a: Instruction, b: Instruction) -> bool:
     return a.opcode == b.opcode and a.operands[0].shape.dims == b.operands[0].shape.dims and a.attrs == b.attrs
 
 
-def _pays(ins: Instruction, moved: Sequence[Instruction]) -> bool:
+def _is_profitable(ins: Instruction, moves: Sequence[Instruction]) -> bool:
     """Return True if fewer bytes move: all moves disappear, or the remaining one merges with those of the users."""
-    if any(len(o.users) > 1 for o in moved):
+    if any(len(o.users) > 1 for o in moves):
         return False
-    if len(moved) == 1:
-        return _meets_same_move(ins, moved[0].opcode)
-    return sum(o.shape.nbytes for o in moved) >= ins.shape.nbytes
+    if len(moves) == 1:
+        return _meets_same_move(ins, moves[0].opcode)
+    return sum(o.shape.nbytes for o in moves) >= ins.shape.nbytes
 
 
 def _meets_same_move(ins: Instruction, opcode: str) -> bool:

@@ -52,13 +52,13 @@ class _Step:
 def run(module: HloModule) -> bool:
     """Rewrite every chain of such products."""
     changed = False
-    known: dict[Instruction, np.ndarray[Any, Any] | None] = {}
+    matrices: dict[Instruction, np.ndarray[Any, Any] | None] = {}
     done: set[Instruction] = set()
     for computation in module.post_order():
         for ins in reversed(list(computation.instructions)):
             if ins in done or ins.opcode != "dot" or not (ins.users or ins.is_root) or ins.control_predecessors:
                 continue
-            base, steps, axes = _chain(ins, known)
+            base, steps, axes = _chain(ins, matrices)
             if steps:
                 _rewrite(ins, base, steps, axes)
                 done.update(s.dot for s in steps)
@@ -66,29 +66,29 @@ def run(module: HloModule) -> bool:
     return changed
 
 
-def _chain(ins: Instruction, known: dict[Instruction, Any]) -> tuple[Instruction, list[_Step], list[int]]:
+def _chain(ins: Instruction, matrices: dict[Instruction, Any]) -> tuple[Instruction, list[_Step], list[int]]:
     """Return the base of a chain of products, the products, first one first, and the order of the base's dimensions."""
-    found: list[tuple[Instruction, int, np.ndarray[Any, Any]]] = []  # with the side of the base
+    dots: list[tuple[Instruction, int, np.ndarray[Any, Any]]] = []  # with the side of the base
     top = ins
     while top.opcode == "dot" and (top is ins or (len(top.users) == 1 and not top.is_root)):
-        side = next((s for s in (0, 1) if _is_plain(top, s) and _matrix(top, 1 - s, known) is not None), None)
+        side = next((s for s in (0, 1) if _is_plain(top, s) and _matrix(top, 1 - s, matrices) is not None), None)
         if side is None:
             break
-        matrix = _matrix(top, 1 - side, known)
+        matrix = _matrix(top, 1 - side, matrices)
         assert matrix is not None
-        found.append((top, side, matrix))
+        dots.append((top, side, matrix))
         top = top.operands[side]
-    while found:
+    while dots:
         axes = list(range(top.shape.rank))
         steps = []
-        for dot, side, matrix in reversed(found):
+        for dot, side, matrix in reversed(dots):
             (contracted,) = dot.attrs["lhs_contracting_dims" if side == 0 else "rhs_contracting_dims"]
             axis = axes.pop(contracted)
             axes = [*axes, axis] if side == 0 else [axis, *axes]
             steps.append(_Step(dot, axis, matrix, int((matrix != 0).sum(0).max(initial=0))))
         if len({s.axis for s in steps}) == len(steps):
             return top, steps, axes
-        top = found.pop()[0]
+        top = dots.pop()[0]
     return top, [], []
 
 
@@ -101,12 +101,12 @@ def _is_plain(dot: Instruction, side: int) -> bool:
     return dot.shape.dtype in (ElementType.F32, ElementType.F64) and len({s.dtype for s in shapes}) == 1
 
 
-def _matrix(dot: Instruction, side: int, known: dict[Instruction, Any]) -> np.ndarray[Any, Any] | None:
+def _matrix(dot: Instruction, side: int, matrices: dict[Instruction, Any]) -> np.ndarray[Any, Any] | None:
     """Return an operand as [contracted, free] if it is constant and sparse."""
     ins = dot.operands[side]
-    if ins not in known:
-        known[ins] = _evaluated(ins)
-    value = known[ins]
+    if ins not in matrices:
+        matrices[ins] = _evaluated(ins)
+    value = matrices[ins]
     if value is None:
         return None
     (contracted,) = dot.attrs["lhs_contracting_dims" if side == 0 else "rhs_contracting_dims"]
@@ -134,22 +134,22 @@ def _evaluated(root: Instruction) -> np.ndarray[Any, Any] | None:
 
 def _cone(root: Instruction) -> list[Instruction] | None:
     """Return the instructions that an instruction depends on, operands first, if they are constant and cheap."""
-    found: dict[Instruction, None] = {}
+    cone: dict[Instruction, None] = {}
     stack, total = [(root, False)], 0
     while stack:
         ins, ready = stack.pop()
         if ready:
-            found.setdefault(ins)
+            cone.setdefault(ins)
             continue
-        if ins in found:
+        if ins in cone:
             continue
         if ins.opcode != "constant":
             total += work(ins)
             if ins.opcode in NOT_FOLDED or ins.has_side_effect or not ins.shape.is_array or total > _MAX_WORK:
                 return None
         stack.append((ins, True))
-        stack += [(o, False) for o in ins.operands if o not in found]
-    return list(found)
+        stack += [(o, False) for o in ins.operands if o not in cone]
+    return list(cone)
 
 
 # ------------------------------------------------------------------------------------------------------------ rewriting
@@ -170,8 +170,8 @@ def _rewrite(ins: Instruction, base: Instruction, steps: list[_Step], axes: list
         shape=Shape.array(dtype),
         called=(_maximum(write, dtype),),
     )
-    small = write.compare("LE", most, write.constant(_bound(steps, dtype), dtype))
-    new = write.computation.add("conditional", (small, base, base), {}, shape=shape, called=(gathers, dots))
+    is_small = write.compare("LE", most, write.constant(_bound(steps, dtype), dtype))
+    new = write.computation.add("conditional", (is_small, base, base), {}, shape=shape, called=(gathers, dots))
     replace(root, new, "dot with a constant matrix of few elements that are not zero -> gathers")
 
 
@@ -193,13 +193,13 @@ def _maximum(write: Writer, dtype: ElementType) -> Computation:
 
 def _as_dots(c: Computation, base: Instruction, steps: list[_Step], root: Instruction) -> Instruction:
     """Write the products as they were."""
-    made = {base: c.add("parameter", (), {"parameter_number": 0}, shape=base.shape.logical)}
+    copies = {base: c.add("parameter", (), {"parameter_number": 0}, shape=base.shape.logical)}
     for step in steps:
         for o in step.dot.operands:
-            for inner in () if o in made else _cone(o) or ():
-                made.setdefault(inner, copy_instruction(inner, c, [made[p] for p in inner.operands]))
-        made[step.dot] = copy_instruction(step.dot, c, [made[o] for o in step.dot.operands])
-    last = made[steps[-1].dot]
+            for inner in () if o in copies else _cone(o) or ():
+                copies.setdefault(inner, copy_instruction(inner, c, [copies[p] for p in inner.operands]))
+        copies[step.dot] = copy_instruction(step.dot, c, [copies[o] for o in step.dot.operands])
+    last = copies[steps[-1].dot]
     if root is not steps[-1].dot:
         last = copy_instruction(root, c, [last])
     return last

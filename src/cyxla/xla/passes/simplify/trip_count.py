@@ -19,10 +19,10 @@ _SWAPPED: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 def known_trip_count(ins: Instruction) -> int | None:
     """Return the trip count of a `while`, or None if it is unknown."""
     body, condition = ins.called
-    found = _comparison(condition)
-    if found is None:
+    comparison = _comparison(condition)
+    if comparison is None:
         return None
-    number, direction, bound_source = found
+    number, direction, bound_source = comparison
     start = _initial(ins.operands[0], number)
     bound = bound_source if not isinstance(bound_source, tuple) else _unchanged(ins, bound_source[0])
     step = _step(body, number)
@@ -69,8 +69,8 @@ def _operand(ins: Instruction, parameter: Instruction) -> int | tuple[int] | Non
     """Return a constant, or (index,) of an element of the state."""
     if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
         return (int(ins.attrs["index"]),)
-    found = uniform_value(ins)
-    return int(found.reshape(())) if found is not None else None
+    value = uniform_value(ins)
+    return int(value.reshape(())) if value is not None else None
 
 
 def _initial(state: Instruction, number: int) -> int | None:
@@ -78,8 +78,8 @@ def _initial(state: Instruction, number: int) -> int | None:
         return int(state.attrs["literal"].elements[number].array.reshape(()))
     if state.opcode != "tuple" or state.operands[number].shape.rank:
         return None
-    found = uniform_value(state.operands[number])
-    return int(found.reshape(())) if found is not None else None
+    value = uniform_value(state.operands[number])
+    return int(value.reshape(())) if value is not None else None
 
 
 def _unchanged(ins: Instruction, number: int) -> int | None:

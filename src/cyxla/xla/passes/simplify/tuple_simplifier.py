@@ -27,15 +27,15 @@ def _element(m: Match) -> Instruction | None:
     """the element of the tuple or constant.."""
     source, index = m.root.operands[0], m.root.attrs["index"]
     if source.opcode == "tuple":
-        found: Instruction = source.operands[index]
-        return found
+        element: Instruction = source.operands[index]
+        return element
     if source.opcode == "constant":
         part: Literal = source.attrs["literal"].elements[index]
         return m.root.computation.add("constant", (), {"literal": part}, shape=m.root.shape.logical)
     return None
 
 
-def _whole(m: Match) -> Instruction | None:
+def _source_tuple(m: Match) -> Instruction | None:
     """the tuple whose elements these are, all and in order.."""
     parts = m.root.operands
     if not parts or any(o.opcode != "get-tuple-element" or o.attrs["index"] != n for n, o in enumerate(parts)):
@@ -45,7 +45,7 @@ def _whole(m: Match) -> Instruction | None:
     return source if same and len(source.shape.elements) == len(parts) else None
 
 
-RULES: Final[list[Rule]] = [*any_of(["get-tuple-element"], _element), *any_of(["tuple"], _whole)]
+RULES: Final[list[Rule]] = [*any_of(["get-tuple-element"], _element), *any_of(["tuple"], _source_tuple)]
 tuple_simplifier: Final = RewritePass("tuple_simplifier", RULES)
 
 

@@ -54,8 +54,10 @@ def effects_of(module: HloModule) -> dict[Computation, bool]:
     """Return True for each computation that has a side effect, itself or in a callee."""
     effects: dict[Computation, bool] = {}
     for computation in module.post_order():
-        own = any(i.row.side_effect or i.attrs.get("custom_call_has_side_effect") for i in computation.instructions)
-        effects[computation] = own or any(effects[c] for i in computation.instructions for c in i.called)
+        has_effect = any(
+            i.row.side_effect or i.attrs.get("custom_call_has_side_effect") for i in computation.instructions
+        )
+        effects[computation] = has_effect or any(effects[c] for i in computation.instructions for c in i.called)
     return effects
 
 
@@ -70,8 +72,8 @@ def _simplify(ins: Instruction) -> Instruction | None:
     if not _is_plain(ins):
         return None
     plan = _plan(ins)
-    fresh = trips is not None and "backend_config" not in ins.extras
-    if plan is None and not fresh:
+    adds_trip_count = trips is not None and "backend_config" not in ins.extras
+    if plan is None and not adds_trip_count:
         return None
     if plan is None:
         assert trips is not None
@@ -90,15 +92,15 @@ def _is_plain(ins: Instruction) -> bool:
     if not ins.shape.is_tuple or ins.called[0].root.opcode != "tuple":
         return False
     parameters = [c.parameters[0] for c in ins.called]
-    ordered = any(i.control_predecessors for c in ins.called for i in c.instructions)
-    return not ordered and all(u.opcode == "get-tuple-element" for p in parameters for u in p.users)
+    has_control_edges = any(i.control_predecessors for c in ins.called for i in c.instructions)
+    return not has_control_edges and all(u.opcode == "get-tuple-element" for p in parameters for u in p.users)
 
 
 @dataclass
 class _Plan:
     """Changes to the state of a loop."""
 
-    keep: list[int]  # elements that stay
+    kept: list[int]  # elements that stay
     sunk: dict[int, Instruction] = field(default_factory=dict)  # constants that are sunk into the loop
     outside: dict[int, Instruction] = field(default_factory=dict)  # unchanged elements, read from the initial state
     hoisted: list[Instruction] = field(default_factory=list)  # invariant instructions of the body
@@ -112,17 +114,19 @@ def _plan(ins: Instruction) -> _Plan | None:
     initial = ins.operands[0].operands if ins.operands[0].opcode == "tuple" else None
     sunk = {n: initial[n] for n in unchanged if initial is not None and _sinks(initial[n])}
     hoisted = _invariant(body, parameter, unchanged, sunk)
-    whole = not all(u.opcode == "get-tuple-element" for u in ins.users) or ins.is_root
+    uses_whole = not all(u.opcode == "get-tuple-element" for u in ins.users) or ins.is_root
     read = {int(u.attrs["index"]) for u in ins.users if u.opcode == "get-tuple-element"}
-    needed = set(range(count)) - unchanged if whole else read - unchanged
+    needed = set(range(count)) - unchanged if uses_whole else read - unchanged
     live = _live(needed, ins, unchanged, sunk, hoisted)
     outside = {n: initial[n] for n in unchanged & read if initial is not None}
-    keep = sorted(live if initial is not None else live | (unchanged & (read if not whole else set(range(count)))))
-    if len(keep) == count and not hoisted:
+    kept = sorted(live if initial is not None else live | (unchanged & (read if not uses_whole else set(range(count)))))
+    if len(kept) == count and not hoisted:
         return (
-            None if not (outside and not whole) or not _reads_unchanged(ins, unchanged) else _Plan(keep, sunk, outside)
+            None
+            if not (outside and not uses_whole) or not _reads_unchanged(ins, unchanged)
+            else _Plan(kept, sunk, outside)
         )
-    return _Plan(keep, sunk, outside, hoisted)
+    return _Plan(kept, sunk, outside, hoisted)
 
 
 def _reads_unchanged(ins: Instruction, unchanged: set[int]) -> bool:
@@ -142,7 +146,7 @@ def _invariant(
 ) -> list[Instruction]:
     """Return the invariant instructions of the body that are worth hoisting."""
     constant: set[Instruction] = set()
-    found: list[Instruction] = []
+    invariants: list[Instruction] = []
     for ins in body.post_order():
         if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
             if int(ins.attrs["index"]) in unchanged:
@@ -152,16 +156,16 @@ def _invariant(
         elif all(o in constant for o in ins.operands) and ins.row.name not in ("rng", "opt-barrier"):
             constant.add(ins)
             if _worth_hoisting(ins):
-                found.append(ins)
+                invariants.append(ins)
     # Only the ends of a chain are carried.
-    return [i for i in found if not all(u in found for u in i.users) or i.is_root]
+    return [i for i in invariants if not all(u in invariants for u in i.users) or i.is_root]
 
 
 def _worth_hoisting(ins: Instruction) -> bool:
     if ins.shape.size <= 1 or ins.opcode in _CHEAP or not ins.operands:
         return False
-    given = sum(o.shape.nbytes for o in ins.operands)
-    return (ins.opcode in _COSTLY or bool(ins.row.ulp)) and ins.shape.nbytes <= given
+    operand_bytes = sum(o.shape.nbytes for o in ins.operands)
+    return (ins.opcode in _COSTLY or bool(ins.row.ulp)) and ins.shape.nbytes <= operand_bytes
 
 
 def _live(
@@ -183,19 +187,19 @@ def _live(
 
 def _elements_used(roots: list[Instruction], parameter: Instruction, stop: set[Instruction]) -> set[int]:
     """Return the elements of the state that the instructions depend on."""
-    found: set[int] = set()
-    seen: set[Instruction] = set()
+    elements: set[int] = set()
+    visited: set[Instruction] = set()
     stack = list(roots)
     while stack:
         ins = stack.pop()
-        if ins in seen or ins in stop:
+        if ins in visited or ins in stop:
             continue
-        seen.add(ins)
+        visited.add(ins)
         if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
-            found.add(int(ins.attrs["index"]))
+            elements.add(int(ins.attrs["index"]))
         else:
             stack.extend(ins.operands)
-    return found
+    return elements
 
 
 # --- writing the new loop ---
@@ -205,15 +209,15 @@ def _rebuild(ins: Instruction, plan: _Plan) -> Instruction | None:
     """Write the loop of a plan, and return a tuple with the elements of the old state."""
     computation, (body, condition) = ins.computation, ins.called
     write = Writer(computation)
-    start = [_element(write, ins.operands[0], n) for n in plan.keep]
+    start = [_element(write, ins.operands[0], n) for n in plan.kept]
     start += _hoist(ins, plan)
     state = computation.add("tuple", start, shape=Shape.tuple([s.shape.logical for s in start]))
-    new_body = _copy(body, state.shape, plan, [body.root.operands[n] for n in plan.keep])
+    new_body = _copy(body, state.shape, plan, [body.root.operands[n] for n in plan.kept])
     new_condition = _copy(condition, state.shape, plan, None)
     loop = computation.add(
         "while", (state,), shape=state.shape, called=(new_body, new_condition), metadata=ins.metadata
     )
-    index_of = {n: k for k, n in enumerate(plan.keep)}
+    index_of = {n: k for k, n in enumerate(plan.kept)}
     parts: list[Instruction] = []
     for n, shape in enumerate(ins.shape.elements):
         if n in index_of and n not in plan.outside:
@@ -232,28 +236,28 @@ def _element(write: Writer, source: Instruction, number: int) -> Instruction:
 def _hoist(ins: Instruction, plan: _Plan) -> list[Instruction]:
     """Copy the hoisted instructions and their dependencies to the front of the loop."""
     body, write = ins.called[0], Writer(ins.computation)
-    parameter, wanted = body.parameters[0], _dependencies(plan.hoisted)
-    made: dict[Instruction, Instruction] = {}
-    for inner in body.post_order() if wanted else ():
-        if inner not in wanted or inner is parameter:
+    parameter, needed = body.parameters[0], _dependencies(plan.hoisted)
+    copies: dict[Instruction, Instruction] = {}
+    for inner in body.post_order() if needed else ():
+        if inner not in needed or inner is parameter:
             continue
         if inner.opcode == "get-tuple-element" and inner.operands[0] is parameter:
-            made[inner] = _element(write, ins.operands[0], int(inner.attrs["index"]))
+            copies[inner] = _element(write, ins.operands[0], int(inner.attrs["index"]))
         else:
-            made[inner] = copy_instruction(inner, ins.computation, [made[o] for o in inner.operands])
-    return [made[i] for i in plan.hoisted]
+            copies[inner] = copy_instruction(inner, ins.computation, [copies[o] for o in inner.operands])
+    return [copies[i] for i in plan.hoisted]
 
 
 def _dependencies(roots: list[Instruction], stop: frozenset[Instruction] = frozenset()) -> set[Instruction]:
     """Return the instructions that `roots` depend on, with themselves; those in `stop` have no dependencies."""
-    seen: set[Instruction] = set()
+    visited: set[Instruction] = set()
     stack = list(roots)
     while stack:
         ins = stack.pop()
-        if ins not in seen:
-            seen.add(ins)
+        if ins not in visited:
+            visited.add(ins)
             stack.extend(() if ins in stop else ins.operands)
-    return seen
+    return visited
 
 
 def _copy(source: Computation, state: Shape, plan: _Plan, results: list[Instruction] | None) -> Computation:
@@ -265,29 +269,29 @@ def _copy(source: Computation, state: Shape, plan: _Plan, results: list[Instruct
     old = source.parameters[0]
     write = Writer(target)
     parameter = target.add("parameter", (), {"parameter_number": 0}, shape=state, name=old.name)
-    elements = {n: k for k, n in enumerate(plan.keep)}
+    elements = {n: k for k, n in enumerate(plan.kept)}
     carried = [
         write.op("get-tuple-element", parameter, shape=state.elements[len(elements) + k], index=len(elements) + k)
         for k in range(len(plan.hoisted))
     ]
-    made: dict[Instruction, Instruction] = {}
+    copies: dict[Instruction, Instruction] = {}
     if results is not None:
-        made.update(zip(plan.hoisted, carried, strict=True))
-    wanted = _dependencies([source.root] if results is None else results, frozenset(made))
+        copies.update(zip(plan.hoisted, carried, strict=True))
+    needed = _dependencies([source.root] if results is None else results, frozenset(copies))
     for ins in source.post_order():
-        if ins not in wanted or ins in made or ins is old:
+        if ins not in needed or ins in copies or ins is old:
             continue
         if ins.opcode == "get-tuple-element" and ins.operands[0] is old:
             number = int(ins.attrs["index"])
             if number in plan.sunk:
-                made[ins] = copy_instruction(plan.sunk[number], target, ())
+                copies[ins] = copy_instruction(plan.sunk[number], target, ())
             else:
-                made[ins] = write.op("get-tuple-element", parameter, shape=ins.shape, index=elements[number])
+                copies[ins] = write.op("get-tuple-element", parameter, shape=ins.shape, index=elements[number])
         else:
-            made[ins] = copy_instruction(ins, target, [made[o] for o in ins.operands])
+            copies[ins] = copy_instruction(ins, target, [copies[o] for o in ins.operands])
     if results is None:
-        target.root = made[source.root]
+        target.root = copies[source.root]
     else:
-        parts = [made[r] for r in results] + carried
+        parts = [copies[r] for r in results] + carried
         target.root = target.add("tuple", parts, shape=state)
     return target

@@ -69,8 +69,8 @@ def _constant_indices(ins: Instruction) -> list[int] | None:
         ins = ins.operands[0]
     if ins.opcode == "constant":
         return [int(x) for x in np.asarray(ins.attrs["literal"].array).reshape(-1)]
-    found = uniform_value(ins)
-    return None if found is None else [int(found.reshape(-1)[0])] * ins.shape.size
+    value = uniform_value(ins)
+    return None if value is None else [int(value.reshape(-1)[0])] * ins.shape.size
 
 
 def _window_sizes(ins: Instruction) -> list[int]:
@@ -112,9 +112,9 @@ def _update(ins: Instruction) -> Instruction | None:
         return None
     if new.shape.size < _SMALLEST_SHARE * ins.shape.size or new.shape.is_dynamic or operand.opcode == "broadcast":
         return None
-    found = [_constant_indices(s) for s in starts]
-    flat = [x for f in found if f is not None for x in f]
-    if any(f is None for f in found) or len(flat) != ins.shape.rank:
+    starts_known = [_constant_indices(s) for s in starts]
+    flat = [x for f in starts_known if f is not None for x in f]
+    if any(f is None for f in starts_known) or len(flat) != ins.shape.rank:
         return None
     dims = ins.shape.dims
     at = [min(max(s, 0), n - w) for s, w, n in zip(flat, new.shape.dims, dims, strict=True)]
@@ -124,8 +124,8 @@ def _update(ins: Instruction) -> Instruction | None:
     return _replace_middle(write, operand, new, at)
 
 
-def _is_row_range(part: Sequence[int], whole: Sequence[int]) -> bool:
-    return tuple(part[1:]) == tuple(whole[1:])
+def _is_row_range(part: Sequence[int], full_range: Sequence[int]) -> bool:
+    return tuple(part[1:]) == tuple(full_range[1:])
 
 
 def _replace_middle(write: Writer, operand: Instruction, new: Instruction, at: Sequence[int]) -> Instruction:
@@ -136,17 +136,17 @@ def _replace_middle(write: Writer, operand: Instruction, new: Instruction, at: S
         limit = at[d] + new.shape.dims[d]
         inner = [SliceDim(at[k], at[k] + new.shape.dims[k], 1) for k in range(d)]
         outer = [SliceDim(0, n, 1) for n in dims[d + 1 :]]
-        pieces = [
+        parts = [
             _slice(write, operand, [*inner, SliceDim(low, high, 1), *outer])
             for low, high in ((0, at[d]), (limit, dims[d]))
             if low < high
         ]
         if at[d] > 0:
-            pieces.insert(1, middle)
+            parts.insert(1, middle)
         else:
-            pieces.insert(0, middle)
-        if len(pieces) > 1:
+            parts.insert(0, middle)
+        if len(parts) > 1:
             sizes = [*new.shape.dims[:d], *dims[d:]]
             shape = operand.shape.logical.with_dims(sizes)
-            middle = write.op("concatenate", *pieces, shape=shape, dimensions=(d,))
+            middle = write.op("concatenate", *parts, shape=shape, dimensions=(d,))
     return middle

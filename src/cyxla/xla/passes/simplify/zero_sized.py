@@ -37,5 +37,5 @@ def run(module: HloModule) -> bool:
 
 
 def _replaceable(ins: Instruction) -> bool:
-    used = bool(ins.users) or ins.is_root
-    return used and ins.opcode not in _STAY and not ins.has_side_effect and not ins.control_predecessors
+    is_used = bool(ins.users) or ins.is_root
+    return is_used and ins.opcode not in _STAY and not ins.has_side_effect and not ins.control_predecessors

@@ -74,13 +74,15 @@ class _Product:
     def of(ins: Instruction, known: Known) -> _Product | None:
         if ins.opcode not in ("dot", "convolution") or ins in known or ins.shape.dtype not in _TYPES:
             return None
-        sides = [n for n, o in enumerate(ins.operands) if o in known]
-        if len(sides) != 1 or any(o.shape.dtype is not ins.shape.dtype for o in ins.operands):
+        known_operands = [n for n, o in enumerate(ins.operands) if o in known]
+        if len(known_operands) != 1 or any(o.shape.dtype is not ins.shape.dtype for o in ins.operands):
             return None
         if ins.opcode == "dot":
-            return _Product(ins, sides[0], *_dot_features(ins, sides[0]))
+            return _Product(ins, known_operands[0], *_dot_features(ins, known_operands[0]))
         dims = ins.attrs["dim_labels"]
-        return _Product(ins, 1, (dims.output_feature,), (dims.kernel_output_feature,)) if sides == [1] else None
+        return (
+            _Product(ins, 1, (dims.output_feature,), (dims.kernel_output_feature,)) if known_operands == [1] else None
+        )
 
     @property
     def weights(self) -> Instruction:
@@ -121,7 +123,7 @@ class _Affine:
     shifts: int = 0
     moves: list[Instruction] = field(default_factory=list)  # reshapes and transposes before the end
 
-    def take(self, user: Instruction, at: Instruction, features: _Dims) -> bool:
+    def extend(self, user: Instruction, at: Instruction, features: _Dims) -> bool:
         """Add an instruction to the chain if it fits, and return True if so."""
         if user.opcode == "negate":
             sizes = [user.shape.dims[d] for d in features]
@@ -167,8 +169,8 @@ def _fold_after(product: _Product, known: Known) -> bool:
     chain = _follow(product, write)
     if chain.end is ins or (chain.scale is None and chain.shifts < 2):
         return False
-    made = [i for i in (chain.scale, chain.shift) if i is not None]
-    if not any(known.depends(i) for i in (*made, product.weights)):
+    computed = [i for i in (chain.scale, chain.shift) if i is not None]
+    if not any(known.depends(i) for i in (*computed, product.weights)):
         return False
     weights = product.weights
     if chain.scale is not None:
@@ -195,12 +197,12 @@ def _follow(product: _Product, write: KnownWriter) -> _Affine:
         if user.control_predecessors:
             break
         if user.opcode in _MOVES:
-            moved = _moved_dims(user, features)
-            if moved is None:
+            new_dims = _dims_after_move(user, features)
+            if new_dims is None:
                 break
-            features = moved
+            features = new_dims
             moves.append(user)
-        elif user.opcode in _AFFINE and chain.take(user, at, features):
+        elif user.opcode in _AFFINE and chain.extend(user, at, features):
             chain.end, chain.features, chain.moves = user, features, list(moves)
         else:
             break
@@ -208,7 +210,7 @@ def _follow(product: _Product, write: KnownWriter) -> _Affine:
     return chain
 
 
-def _moved_dims(move: Instruction, features: _Dims) -> _Dims | None:
+def _dims_after_move(move: Instruction, features: _Dims) -> _Dims | None:
     """Return the dimensions of the features after a transpose or reshape, or None if it splits or merges them."""
     if move.opcode == "transpose":
         order = move.attrs["dimensions"]
@@ -216,13 +218,13 @@ def _moved_dims(move: Instruction, features: _Dims) -> _Dims | None:
     before, after = move.operands[0].shape.dims, move.shape.dims
     if 0 in before:
         return None
-    found = []
+    dims = []
     for d in features:
         dim = _same_dim(before, d, after)
         if dim is None:
             return None
-        found.append(dim)
-    return tuple(found)
+        dims.append(dim)
+    return tuple(dims)
 
 
 def _same_dim(before: Sequence[int], d: int, after: Sequence[int]) -> int | None:
@@ -299,7 +301,7 @@ def _rewrite_before(
     total = write.sum(scaled, along)
     known.learn(total.operands[1])
     known.learn(total)
-    kept = [d for d in range(weights.shape.rank) if d not in along]
-    weight_dims = tuple(reader.features[reader.weight_dims.index(d)] for d in kept)
+    kept_dims = [d for d in range(weights.shape.rank) if d not in along]
+    weight_dims = tuple(reader.features[reader.weight_dims.index(d)] for d in kept_dims)
     level = write.broadcast_known(total, ins.shape, weight_dims)
     return new, Writer(ins.computation).op(source.opcode, new, level)

@@ -26,15 +26,15 @@ from cyxla.xla.passes.specialise.known_values import Known
 
 
 def hoist_from_loops(
-    module: HloModule, known: Known, wanted: Callable[[Computation, Known], Sequence[Instruction]]
+    module: HloModule, known: Known, select_values: Callable[[Computation, Known], Sequence[Instruction]]
 ) -> bool:
-    """Hoist the values that `wanted` returns for the body of every loop, inner loops first."""
+    """Hoist the values that `select_values` returns for the body of every loop, inner loops first."""
     changed = False
     for computation in module.post_order():
         for ins in list(computation.instructions):
             if ins.opcode != "while" or ins in known or not known.unchanged(ins):
                 continue
-            values = wanted(ins.called[0], known)
+            values = select_values(ins.called[0], known)
             if values:
                 computation.replace_all_uses(ins, _extend(ins, values, known))
                 changed = True
@@ -61,26 +61,26 @@ def _copies(loop: Instruction, values: Sequence[Instruction], known: Known) -> l
     """Write the values before the loop."""
     body, unchanged = loop.called[0], known.unchanged(loop)
     parameter, needed = body.parameters[0], _dependencies(values)
-    made: dict[Instruction, Instruction] = {}
+    copies: dict[Instruction, Instruction] = {}
     for ins in body.post_order():
         if ins not in needed or ins is parameter:
             continue
         if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
-            made[ins] = unchanged[int(ins.attrs["index"])]
+            copies[ins] = unchanged[int(ins.attrs["index"])]
         else:
-            made[ins] = known.learn(copy_instruction(ins, loop.computation, [made[o] for o in ins.operands]))
-    return [made[v] for v in values]
+            copies[ins] = known.learn(copy_instruction(ins, loop.computation, [copies[o] for o in ins.operands]))
+    return [copies[v] for v in values]
 
 
 def _dependencies(values: Sequence[Instruction]) -> set[Instruction]:
-    seen: set[Instruction] = set()
+    visited: set[Instruction] = set()
     stack = list(values)
     while stack:
         ins = stack.pop()
-        if ins not in seen:
-            seen.add(ins)
+        if ins not in visited:
+            visited.add(ins)
             stack.extend(ins.operands)
-    return seen
+    return visited
 
 
 def _copy(source: Computation, state: Shape, values: Sequence[Instruction], *, whole: bool) -> Computation:
@@ -92,13 +92,13 @@ def _copy(source: Computation, state: Shape, values: Sequence[Instruction], *, w
     count = len(old.shape.elements)
     parameter = target.add("parameter", (), {"parameter_number": 0}, shape=state, name=old.name)
     hoisted = [_element(write, parameter, count + k) for k in range(len(values))]
-    made = dict(zip(values, hoisted, strict=True))
-    made[old] = _prefix(write, parameter, count)
+    copies = dict(zip(values, hoisted, strict=True))
+    copies[old] = _prefix(write, parameter, count)
     for ins in source.post_order():
-        if ins not in made:
-            made[ins] = copy_instruction(ins, target, [made[o] for o in ins.operands])
-            made[ins].control_predecessors = tuple(made[p] for p in ins.control_predecessors)
-    target.root = made[source.root]
+        if ins not in copies:
+            copies[ins] = copy_instruction(ins, target, [copies[o] for o in ins.operands])
+            copies[ins].control_predecessors = tuple(copies[p] for p in ins.control_predecessors)
+    target.root = copies[source.root]
     if whole:
         results = [_element(write, target.root, n) for n in range(count)]
         target.root = target.add("tuple", [*results, *hoisted], shape=state)

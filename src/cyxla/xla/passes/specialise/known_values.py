@@ -33,12 +33,12 @@ class Known:
         Known parameters of the entry.
     """
 
-    def __init__(self, module: HloModule, given: Iterable[Instruction]) -> None:
+    def __init__(self, module: HloModule, parameters: Iterable[Instruction]) -> None:
         self.effects = effects_of(module)
-        self._given = dict.fromkeys(p for p in given if all(leaf.is_array for leaf in p.shape.leaves()))
-        self._sizes = [sum(leaf.nbytes for leaf in p.shape.leaves()) for p in self._given]
-        self._sources: dict[Instruction, int] = {p: 1 << k for k, p in enumerate(self._given)}
-        self._roots: set[Instruction] = set(self._given)
+        self._fixed = dict.fromkeys(p for p in parameters if all(leaf.is_array for leaf in p.shape.leaves()))
+        self._sizes = [sum(leaf.nbytes for leaf in p.shape.leaves()) for p in self._fixed]
+        self._sources: dict[Instruction, int] = {p: 1 << k for k, p in enumerate(self._fixed)}
+        self._roots: set[Instruction] = set(self._fixed)
         self._callers = Counter(c for m in module.computations.values() for i in m.instructions for c in i.called)
         self._propagate(module.entry)
 
@@ -137,8 +137,8 @@ class KnownWriter(Writer):
         if ins.opcode == "broadcast" and set(ins.attrs["dimensions"]) <= set(dims):
             inner = tuple(dims.index(d) for d in ins.attrs["dimensions"])
             return self.broadcast_known(ins.operands[0], sizes, inner)
-        others = [n for d, n in enumerate(ins.shape.dims) if d not in dims]
-        if any(n != 1 for n in others) or list(dims) != sorted(dims):
+        other_sizes = [n for d, n in enumerate(ins.shape.dims) if d not in dims]
+        if any(n != 1 for n in other_sizes) or list(dims) != sorted(dims):
             return None
         return ins if ins.shape.dims == sizes.dims else self.op("reshape", ins, shape=sizes)
 

@@ -56,8 +56,8 @@ def pack(ins: Instruction) -> Instruction | None:
     write, spatial = Writer(ins.computation), ins.shape.rank - 2
     x, w = ins.operands
     count = ins.shape.dims[-1] // panel
-    cut = write.reshape(w, (*w.shape.dims[:-1], count, panel))
-    packed = write.transpose(cut, (spatial + 1, *range(spatial + 1), spatial + 2))
+    panels = write.reshape(w, (*w.shape.dims[:-1], count, panel))
+    packed = write.transpose(panels, (spatial + 1, *range(spatial + 1), spatial + 2))
     wide = write.reshape(x, (*x.shape.dims[:-1], 1, x.shape.dims[-1]))
     window = (*(ins.attrs["window"] or ()), panel_window(count))
     attrs = {**ins.attrs, "window": window, "dim_labels": packed_labels(spatial + 1)}

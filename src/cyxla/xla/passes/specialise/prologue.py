@@ -99,42 +99,42 @@ def specialise(
     parameters = main.parameters
     known = Known(main, [parameters[n] for n in fixed])
     folded = fold and fold_scale.run(main, known)
-    split = split_products.run(main, known)
-    if split:
+    is_split = split_products.run(main, known)
+    if is_split:
         dce.run(main)
         algebra.run(main)
     laid_out = [layout_pass(main, known) for layout_pass in layouts]
     if any(laid_out):
         known = Known(main, [parameters[n] for n in fixed])
-    moved = hoist_from_loops(main, known, _values_to_keep)
-    if folded or split or any(laid_out) or moved:
+    is_hoisted = hoist_from_loops(main, known, _values_to_keep)
+    if folded or is_split or any(laid_out) or is_hoisted:
         dce.run(main)
-        if moved:
+        if is_hoisted:
             simplification.run(main)
         parameters = main.parameters
         known = Known(main, [parameters[n] for n in fixed])
-    wanted = _values_to_keep(main.entry, known)
-    prologue, used = _prologue(main, wanted) if wanted else (None, ())
+    values = _values_to_keep(main.entry, known)
+    prologue, used_parameters = _prologue(main, values) if values else (None, ())
     effort = sum(work(i) for i in prologue.entry.instructions if i.shape.is_array) if prologue is not None else 0
-    kept = _main(main, wanted, sorted(set(range(len(parameters))) - set(fixed)))
-    return Specialised(main, prologue, kept, used, folded, effort)
+    kept_parameters = _main(main, values, sorted(set(range(len(parameters))) - set(fixed)))
+    return Specialised(main, prologue, kept_parameters, used_parameters, folded, effort)
 
 
 def _values_to_keep(computation: Computation, known: Known) -> list[Instruction]:
     """Return the known operands of unknown instructions that are worth keeping instead of recomputing."""
-    seen: set[Instruction] = set()
+    visited: set[Instruction] = set()
     stack = list(_boundary(computation, known))
-    found: set[Instruction] = set()
+    values: set[Instruction] = set()
     while stack:
         ins = stack.pop()
-        if ins in seen or not known.depends(ins):
+        if ins in visited or not known.depends(ins):
             continue
-        seen.add(ins)
+        visited.add(ins)
         if _is_recomputed(ins, known):
             stack.extend(ins.operands)
         else:
-            found.add(ins)
-    return [i for i in computation.post_order() if i in found]
+            values.add(ins)
+    return [i for i in computation.post_order() if i in values]
 
 
 def _boundary(computation: Computation, known: Known) -> Iterator[Instruction]:
@@ -154,37 +154,37 @@ def _is_recomputed(ins: Instruction, known: Known) -> bool:
 # --- the two programs ---
 
 
-def _prologue(module: HloModule, wanted: Sequence[Instruction]) -> tuple[HloModule, tuple[int, ...]]:
+def _prologue(module: HloModule, values: Sequence[Instruction]) -> tuple[HloModule, tuple[int, ...]]:
     """Return a program that computes these values, and the numbers of the parameters that it takes."""
     twin = clone(module)
     twins = dict(zip(module.entry.post_order(), twin.entry.instructions, strict=True))
-    parts = [twins[i] for i in wanted]
+    parts = [twins[i] for i in values]
     twin.name = f"{module.name}.prologue"
     twin.entry.root = twin.entry.add("tuple", parts, shape=Shape.tuple([p.shape.logical for p in parts]))
     dce.run(twin)
-    used = [p for p in twin.parameters if p.users]
-    numbers = tuple(int(p.attrs["parameter_number"]) for p in used)
-    _renumber(twin, used)
+    used_parameters = [p for p in twin.parameters if p.users]
+    numbers = tuple(int(p.attrs["parameter_number"]) for p in used_parameters)
+    _renumber(twin, used_parameters)
     twin.config = ModuleConfig()
     return twin, numbers
 
 
-def _main(module: HloModule, wanted: Sequence[Instruction], free: Sequence[int]) -> tuple[int, ...]:
+def _main(module: HloModule, values: Sequence[Instruction], free: Sequence[int]) -> tuple[int, ...]:
     """Replace the wanted values by parameters of the module, and return the fixed parameters that it still takes."""
     computation, old = module.entry, module.parameters
-    made: list[Instruction] = []
-    for ins in wanted:
-        number = {"parameter_number": len(old) + len(made)}
+    parameters: list[Instruction] = []
+    for ins in values:
+        number = {"parameter_number": len(old) + len(parameters)}
         shape = ins.shape.logical
-        made.append(computation.add("parameter", (), number, shape=shape, name=ins.name, metadata=ins.metadata))
-        computation.replace_all_uses(ins, made[-1])
+        parameters.append(computation.add("parameter", (), number, shape=shape, name=ins.name, metadata=ins.metadata))
+        computation.replace_all_uses(ins, parameters[-1])
     dce.run(module)
-    kept = [n for n, p in enumerate(old) if n not in set(free) and (p.users or p.is_root)]
-    _renumber(module, [*(old[n] for n in free), *(old[n] for n in kept), *made])
+    kept_parameters = [n for n, p in enumerate(old) if n not in set(free) and (p.users or p.is_root)]
+    _renumber(module, [*(old[n] for n in free), *(old[n] for n in kept_parameters), *parameters])
     module.config = _config(module.config, free)
     for inner in module.computations.values():
         inner.changed.clear()
-    return tuple(kept)
+    return tuple(kept_parameters)
 
 
 def _renumber(module: HloModule, order: Iterable[Instruction]) -> None:
@@ -203,7 +203,9 @@ def _renumber(module: HloModule, order: Iterable[Instruction]) -> None:
 
 def _config(config: ModuleConfig, free: Sequence[int]) -> ModuleConfig:
     """Return the configuration for the remaining parameters."""
-    place = {n: k for k, n in enumerate(free)}
-    aliases = tuple(a._replace(parameter=place[a.parameter]) for a in config.input_output_alias if a.parameter in place)
-    donors = tuple(d._replace(parameter=place[d.parameter]) for d in config.buffer_donor if d.parameter in place)
+    index_of = {n: k for k, n in enumerate(free)}
+    aliases = tuple(
+        a._replace(parameter=index_of[a.parameter]) for a in config.input_output_alias if a.parameter in index_of
+    )
+    donors = tuple(d._replace(parameter=index_of[d.parameter]) for d in config.buffer_donor if d.parameter in index_of)
     return replace(config, entry_layout=None, is_scheduled=False, input_output_alias=aliases, buffer_donor=donors)

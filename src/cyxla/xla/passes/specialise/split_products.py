@@ -57,14 +57,14 @@ def _split(dot: Instruction, known: Known) -> bool:
     dims = DotDims.of(dot)
     fixed = dot.shape.rank - len(dims.rhs_free)
     slices = {s: _levels(s, path) for s in path[-1].users}
-    pieces = [levels[0] for levels in slices.values() if levels is not None]
-    if len(pieces) != len(slices) or not all(_pays(piece, dot, fixed) for piece in pieces):
+    parts = [levels[0] for levels in slices.values() if levels is not None]
+    if len(parts) != len(slices) or not all(_is_profitable(part, dot, fixed) for part in parts):
         return False
-    if sum(prod(_sizes(piece)) for piece in pieces) > dot.shape.size:
+    if sum(prod(_sizes(part)) for part in parts) > dot.shape.size:
         return False  # some elements would be computed twice
-    for piece, levels in slices.items():
+    for part, levels in slices.items():
         assert levels is not None
-        dot.computation.replace_all_uses(piece, _rebuild(path, levels, dims, known))
+        dot.computation.replace_all_uses(part, _rebuild(path, levels, dims, known))
     return True
 
 
@@ -87,10 +87,10 @@ def _path(dot: Instruction) -> list[Instruction] | None:
     return None
 
 
-def _pays(piece: _Ranges, dot: Instruction, fixed: int) -> bool:
+def _is_profitable(part: _Ranges, dot: Instruction, fixed: int) -> bool:
     """Return True if a part of a product has all of its rows and enough of its columns."""
-    whole = all(r == SliceDim(0, n) for r, n in zip(piece[:fixed], dot.shape.dims[:fixed], strict=True))
-    return whole and prod(_sizes(piece)[fixed:]) >= MIN_COLUMNS
+    has_all_rows = all(r == SliceDim(0, n) for r, n in zip(part[:fixed], dot.shape.dims[:fixed], strict=True))
+    return has_all_rows and prod(_sizes(part)[fixed:]) >= MIN_COLUMNS
 
 
 def _sizes(ranges: _Ranges) -> list[int]:
@@ -100,9 +100,9 @@ def _sizes(ranges: _Ranges) -> list[int]:
 # --- upwards: the part of each instruction that a slice reads ---
 
 
-def _levels(piece: Instruction, path: Sequence[Instruction]) -> list[_Ranges] | None:
+def _levels(slice_: Instruction, path: Sequence[Instruction]) -> list[_Ranges] | None:
     """Return the ranges that a slice of the last instruction reads of each one on the path, or None."""
-    levels: list[_Ranges] = [piece.attrs["slice"]]
+    levels: list[_Ranges] = [slice_.attrs["slice"]]
     if any(r.stride != 1 for r in levels[0]):
         return None
     for below in reversed(path[1:]):
@@ -121,19 +121,19 @@ def _levels(piece: Instruction, path: Sequence[Instruction]) -> list[_Ranges] | 
 
 def _ranges_before_reshape(before: Sequence[int], after: Sequence[int], ranges: _Ranges) -> _Ranges | None:
     """Return the ranges of an array that become `ranges` in its reshape, or None."""
-    found: list[SliceDim] = []
+    ranges_before: list[SliceDim] = []
     for old, new in _segments(before, after):
         flat = _flat_range([after[d] for d in new], [ranges[d] for d in new])
         part = _unflattened([before[d] for d in old], *flat) if flat is not None else None
         if part is None:
             return None
-        found += part
-    return tuple(found)
+        ranges_before += part
+    return tuple(ranges_before)
 
 
 def _segments(before: Sequence[int], after: Sequence[int]) -> list[tuple[range, range]]:
     """Return groups of adjacent dimensions on both sides that hold the same elements."""
-    found, i, j = [], 0, 0
+    segments, i, j = [], 0, 0
     while i < len(before) or j < len(after):
         first, second = i, j
         left = right = 1
@@ -142,14 +142,14 @@ def _segments(before: Sequence[int], after: Sequence[int]) -> list[tuple[range, 
                 left, i = left * before[i], i + 1
             else:
                 right, j = right * after[j], j + 1
-        found.append((range(first, i), range(second, j)))
-    return found
+        segments.append((range(first, i), range(second, j)))
+    return segments
 
 
 def _flat_range(dims: Sequence[int], ranges: Sequence[SliceDim]) -> tuple[int, int] | None:
     """Return start and limit of ranges in row-major order, or None if they are not contiguous."""
-    cut = [d for d, r in enumerate(ranges) if r != SliceDim(0, dims[d])]
-    last = cut[-1] if cut else 0
+    partial_dims = [d for d, r in enumerate(ranges) if r != SliceDim(0, dims[d])]
+    last = partial_dims[-1] if partial_dims else 0
     if any(r.limit - r.start != 1 for r in ranges[:last]):
         return None
     start = sum(r.start * prod(dims[d + 1 :]) for d, r in enumerate(ranges))
@@ -166,18 +166,18 @@ def _unflattened(dims: Sequence[int], start: int, limit: int) -> list[SliceDim] 
         outer = first // size
         if (end - 1) // size != outer:
             return None
-        single = [SliceDim(k, k + 1) for k in _unravelled(outer, dims[:d])]
+        single = [SliceDim(k, k + 1) for k in _unravel(outer, dims[:d])]
         rest = [SliceDim(0, n) for n in dims[d + 1 :]]
         return [*single, SliceDim(first - outer * size, end - outer * size), *rest]
     return []
 
 
-def _unravelled(number: int, dims: Sequence[int]) -> list[int]:
-    found = []
+def _unravel(number: int, dims: Sequence[int]) -> list[int]:
+    index = []
     for n in reversed(dims):
-        number, place = divmod(number, n)
-        found.append(place)
-    return found[::-1]
+        number, coordinate = divmod(number, n)
+        index.append(coordinate)
+    return index[::-1]
 
 
 # --- downwards: the same chain for a part of the product ---
@@ -185,12 +185,12 @@ def _unravelled(number: int, dims: Sequence[int]) -> list[int]:
 
 def _rebuild(path: Sequence[Instruction], levels: Sequence[_Ranges], dims: DotDims, known: Known) -> Instruction:
     dot = path[0]
-    left, weights = dot.operands
+    other, weights = dot.operands
     ranges = [SliceDim(0, n) for n in weights.shape.dims]
     for d, r in zip(dims.rhs_free, levels[0][dot.shape.rank - len(dims.rhs_free) :], strict=True):
         ranges[d] = r
     part = _slice(KnownWriter(dot.computation, known), weights, tuple(ranges))
-    at = copy_instruction(dot, dot.computation, [left, part], shape=dot.shape.with_dims(_sizes(levels[0])))
+    at = copy_instruction(dot, dot.computation, [other, part], shape=dot.shape.with_dims(_sizes(levels[0])))
     write = Writer(dot.computation)
     for above, ins, level in zip(path[:-1], path[1:], levels[1:], strict=True):
         shape = ins.shape.with_dims(_sizes(level))

@@ -52,10 +52,10 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
     return compile_program(program, *map(_pair_to_spec, specs), platform=platform, **options)
 
 
-def _pair_to_spec(given: Any) -> Any:
+def _pair_to_spec(value: Any) -> Any:
     """Return the `cyxla.spec` of a pair of sizes and a dtype; other values unchanged."""
-    if type(given) is not tuple:
-        return given
+    if type(value) is not tuple:
+        return value
     from cyxla.numpy.calls.specs import is_pair, spec  # most programs state their own shapes
 
-    return spec(*given) if is_pair(given) else given
+    return spec(*value) if is_pair(value) else value

@@ -37,19 +37,19 @@ def _bool(text: str) -> bool:
     try:
         return {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}[text.lower()]
     except KeyError:
-        raise ValueError("want 0 or 1") from None
+        raise ValueError("expected 0 or 1") from None
 
 
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise ValueError("want a number from 1 up")
+        raise ValueError("expected a number of at least 1")
     return number
 
 
 def _opt_level(text: str) -> str:
     if text not in ("1", "2", "3"):
-        raise ValueError("want 1, 2 or 3")
+        raise ValueError("expected 1, 2 or 3")
     return text
 
 
@@ -57,7 +57,7 @@ def _sanitizers(text: str) -> tuple[str, ...]:
     names = _names(text)
     for name in names:
         if name not in SANITIZERS:
-            raise ValueError(f"want some of {', '.join(SANITIZERS)}")
+            raise ValueError(f"expected some of {', '.join(SANITIZERS)}")
     return names
 
 
@@ -67,13 +67,13 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _tier(text: str) -> str:
     if text not in TIERS:
-        raise ValueError(f"want one of {', '.join(TIERS)}")
+        raise ValueError(f"expected one of {', '.join(TIERS)}")
     return text
 
 
 def _traceback(text: str) -> str:
     if text not in ("full", "short"):
-        raise ValueError("want full or short")
+        raise ValueError("expected full or short")
     return text
 
 
@@ -157,5 +157,9 @@ def nearest(name: str, known: Mapping[str, Any], prefix: str = "") -> str:
     """Return a hint with the most similar of the known names, or with all of them if none is similar."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, known, n=1, cutoff=0.4)
-    return f"did you mean {prefix}{near[0]}?" if near else f"one of {', '.join(prefix + k for k in known)}"
+    close_matches = get_close_matches(name, known, n=1, cutoff=0.4)
+    return (
+        f"did you mean {prefix}{close_matches[0]}?"
+        if close_matches
+        else f"one of {', '.join(prefix + k for k in known)}"
+    )

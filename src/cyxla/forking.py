@@ -27,16 +27,16 @@ _methods: WeakKeyDictionary[Any, Callable[[Any], object]] = WeakKeyDictionary()
 
 def new_lock() -> threading.RLock:
     """Create a reentrant lock, which its holder keeps in a child that it forks."""
-    made = threading.RLock()
-    _locks.add(made)
-    return made
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
 
 
 def new_condition() -> threading.Condition:
     """Create a condition with a lock of its own; it has no waiters in a forked child."""
-    made = threading.Condition()
-    _locks.add(made)
-    return made
+    condition = threading.Condition()
+    _locks.add(condition)
+    return condition
 
 
 def call_in_child(function: Callable[[], object]) -> None:

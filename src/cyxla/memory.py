@@ -31,10 +31,10 @@ def require(size: int) -> None:
     """
     if size < LARGE:
         return
-    have = free()
-    if have is not None and size > have:
+    available = free()
+    if available is not None and size > available:
         raise ResourceExhaustedError(
-            f"cannot allocate {size} bytes ({size / 2**30:.1f} GiB): {have / 2**30:.1f} GiB are free",
+            f"cannot allocate {size} bytes ({size / 2**30:.1f} GiB): only {available / 2**30:.1f} GiB are available",
             hint="make smaller arrays; reduce an array in the function that makes it, so that it is never stored",
         )
 
@@ -60,9 +60,9 @@ def _free_in_groups(root: Path, swap: int) -> Iterator[int]:
             continue
         inner = Path(path.lstrip("/"))
         for folder in (inner, *inner.parents):
-            found = read(base / folder, swap)
-            if found is not None:
-                yield found
+            free_bytes = read(base / folder, swap)
+            if free_bytes is not None:
+                yield free_bytes
 
 
 def _free_in_cgroup2(folder: Path, swap: int) -> int | None:

@@ -219,7 +219,7 @@ def test_invalid_c_functions_raise(name):
             register_c_call(name, wrong, result=lambda x: x)
     with pytest.raises(InvalidArgumentError, match="abi=2"):
         register_c_call(name, 1, result=lambda x: x, abi=2)
-    with pytest.raises(UnimplementedError, match="no C function"):
+    with pytest.raises(UnimplementedError, match="not a registered C function"):
         c_calls.address("printf")
 
 

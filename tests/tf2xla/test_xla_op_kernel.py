@@ -152,7 +152,7 @@ def test_compiled_shapes_are_the_declared_ones(monkeypatch):
     args = (("float", 2),)
     emitted(lambda ctx: ctx.input(0), name="BridgeWrong", args=args)
     monkeypatch.setenv("CYXLA_VERIFY", "1")
-    with pytest.raises(InternalError, match=r"BridgeWrong was compiled as \[2\]; its shape function says \[5\]"):
+    with pytest.raises(InternalError, match=r"BridgeWrong was compiled as \[2\]; its shape function infers \[5\]"):
         emitted(lambda ctx: ctx.input(0), name="BridgeWrong", args=args)
     emitted(lambda ctx: xla.broadcast(xla.constant(ctx.builder, np.float32(0)), [5]), name="BridgeWrong", args=args)
 

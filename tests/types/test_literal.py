@@ -54,7 +54,7 @@ def test_tuples():
     assert str(literal.shape) == "(f32[], (s8[], f64[3]))"
     assert literal.is_tuple
     assert not literal.elements[0].is_tuple
-    with pytest.raises(ShapeError, match="no array"):
+    with pytest.raises(ShapeError, match="not an array"):
         _ = literal.array
 
 

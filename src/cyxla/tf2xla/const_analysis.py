@@ -67,22 +67,22 @@ class BackwardsConstAnalysis:
 
     def run(self, graph: Graph) -> ConstAnalysis:
         """Analyse a graph."""
-        found = ConstAnalysis()
+        analysis = ConstAnalysis()
         marked: set[Node] = set()
         for node in reversed(topological_order(graph)):
             if node in marked:
-                self._record(node, found, marked)
+                self._record(node, analysis, marked)
             for i in self.constant_inputs(node):
-                self._mark(node.inputs[i], marked, found)
-        return found
+                self._mark(node.inputs[i], marked, analysis)
+        return analysis
 
-    def _record(self, node: Node, found: ConstAnalysis, marked: set[Node]) -> None:
-        found.nodes[node] = None
+    def _record(self, node: Node, analysis: ConstAnalysis, marked: set[Node]) -> None:
+        analysis.nodes[node] = None
         if node.op == "_Arg":
-            found.args.add(node.attr("index"))
+            analysis.args.add(node.attr("index"))
         elif not self.registry.is_metadata_op(node.op):
             for tensor in node.inputs:
-                self._mark(tensor, marked, found)
+                self._mark(tensor, marked, analysis)
 
     @staticmethod
     def _mark(tensor: Tensor, marked: set[Node], found: ConstAnalysis) -> None:
@@ -119,7 +119,7 @@ class BackwardsConstAnalysis:
         """Return the indices of arguments of a function that must be constant."""
         key = (function.name, _attrs_key(function.attrs))
         if key not in self._functions:
-            self._functions[key] = set()  # recursive calls mark nothing new
+            self._functions[key] = set()  # recursive calls add no marks
             self._functions[key] = self.run(self.body_of(function).graph).args
         return self._functions[key]
 
@@ -131,10 +131,10 @@ class BackwardsConstAnalysis:
         NotFoundError
             The function does not exist.
         """
-        found = self.library.find(function.name)
-        if found is None:
+        definition = self.library.find(function.name)
+        if definition is None:
             raise NotFoundError(f"there is no function {function.name!r}")
-        body = instantiate(found, function.attrs, self.library)
+        body = instantiate(definition, function.attrs, self.library)
         functionalize_control_flow(body.graph)
         return body
 
@@ -146,10 +146,10 @@ def _has_known_sizes(node: Node) -> bool:
         return size.op == "Const" and bool((size.attr("value").array >= 0).all())
     if node.op == "StridedSlice":
         bits = {name: node.attr(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
-        known = bits["shrink_axis"] | bits["new_axis"] | bits["ellipsis"] | (bits["begin"] & bits["end"])
+        covered_bits = bits["shrink_axis"] | bits["new_axis"] | bits["ellipsis"] | (bits["begin"] & bits["end"])
         dims = node.inputs[1].shape.dims
         count = dims[0] if dims else None
-        return count is not None and known == known | ((1 << count) - 1)
+        return count is not None and covered_bits == covered_bits | ((1 << count) - 1)
     return False
 
 

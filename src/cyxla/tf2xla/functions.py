@@ -47,14 +47,14 @@ def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_const
     if expression.kind is ExpressionKind.RESOURCE:
         return resource_argument(expression.value)
     if expression.kind is ExpressionKind.TENSOR_LIST:
-        held: XlaTensorList = expression.value
-        shape = UNKNOWN if held.element_shape is None else TensorShape(held.element_shape)
-        known = held.buffer is not None
-        dtype, size, inner = held.kind
-        return Argument(ArgumentKind.TENSOR_LIST, dtype, shape, size=size, initialized=known, inner_size=inner)
+        tensor_list: XlaTensorList = expression.value
+        shape = UNKNOWN if tensor_list.element_shape is None else TensorShape(tensor_list.element_shape)
+        has_buffer = tensor_list.buffer is not None
+        dtype, size, inner = tensor_list.kind
+        return Argument(ArgumentKind.TENSOR_LIST, dtype, shape, size=size, initialized=has_buffer, inner_size=inner)
     value = context.constant_value(expression) if must_be_constant or (keep and expression.is_constant) else None
     if value is None and must_be_constant:
-        raise InvalidArgumentError("an argument of a function must be known while compiling, but depends on data")
+        raise InvalidArgumentError("an argument of a function must be a compile-time constant, but depends on data")
     shape = TensorShape(expression.shape)
     if value is not None:
         return Argument(ArgumentKind.CONSTANT, expression.dtype, shape, value)
@@ -76,10 +76,10 @@ def resource_argument(resource: XlaResource) -> Argument:
 
 
 def arguments_of(
-    context: XlaContext, inputs: Sequence[XlaExpression], must: Collection[int], *, keep: bool
+    context: XlaContext, inputs: Sequence[XlaExpression], constant_indices: Collection[int], *, keep: bool
 ) -> list[Argument]:
     """Describe all values of a call as arguments; see `argument_of`."""
-    return [argument_of(context, x, must_be_constant=i in must, keep=keep) for i, x in enumerate(inputs)]
+    return [argument_of(context, x, must_be_constant=i in constant_indices, keep=keep) for i, x in enumerate(inputs)]
 
 
 def call_function(context: XlaContext, function: NameAttrList, inputs: Sequence[XlaExpression]) -> list[XlaExpression]:
@@ -88,8 +88,8 @@ def call_function(context: XlaContext, function: NameAttrList, inputs: Sequence[
     args = arguments_of(context, inputs, compiler.analysis.function_constants(function), keep=True)
     result = compiler.compile_function(function, args)
     operands = operands_of(context, inputs, result)
-    made = xla.call(context.builder, result.computation, operands)
-    parts = tuple_elements(made)
+    call = xla.call(context.builder, result.computation, operands)
+    parts = tuple_elements(call)
     apply_updates(result, inputs, parts)
     return [expression_of(output, inputs, parts) for output in result.outputs]
 
@@ -104,9 +104,9 @@ def operands_of(context: XlaContext, inputs: Sequence[XlaExpression], result: Co
     return operands
 
 
-def tuple_elements(made: XlaOp) -> list[XlaOp]:
+def tuple_elements(tuple_op: XlaOp) -> list[XlaOp]:
     """Return the elements of a tuple."""
-    return [xla.get_tuple_element(made, i) for i in range(len(made.shape.elements))]
+    return [xla.get_tuple_element(tuple_op, i) for i in range(len(tuple_op.shape.elements))]
 
 
 def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequence[XlaOp]) -> XlaExpression:
@@ -117,10 +117,10 @@ def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequen
         return XlaExpression.constant(output.value, output.dtype)
     if output.tensor_list is not None:
         return XlaExpression.tensor_list(XlaTensorList.of(output.tensor_list, [parts[k] for k in output.tuple_indices]))
-    whole, *sizes = (parts[k] for k in output.tuple_indices)
+    value, *sizes = (parts[k] for k in output.tuple_indices)
     for dimension, size in zip(output.dynamic, sizes, strict=True):
-        whole = set_dynamic_size(whole, size, dimension)
-    return XlaExpression.of(whole, output.dtype)
+        value = set_dynamic_size(value, size, dimension)
+    return XlaExpression.of(value, output.dtype)
 
 
 def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], parts: Sequence[XlaOp]) -> None:
@@ -140,7 +140,7 @@ def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], pa
 def gradient_of(resource: XlaResource, source: str) -> XlaResource:
     """Return the gradients of a tensor array that a call created."""
     if source not in resource.gradients:
-        made = XlaResource(resource.kind, -1, f"{resource.name}@{source}", resource.dtype, resource.shape)
-        made.max_array_size = resource.max_array_size
-        resource.gradients[source] = made
+        gradient = XlaResource(resource.kind, -1, f"{resource.name}@{source}", resource.dtype, resource.shape)
+        gradient.max_array_size = resource.max_array_size
+        resource.gradients[source] = gradient
     return resource.gradients[source]

@@ -60,10 +60,10 @@ class GraphCompiler:
         values: dict[Node, list[XlaExpression | None]] = {}
         for node in topological_order(self.graph):
             inputs = [values[t.node][t.index] for t in node.inputs]
-            missing = [t.name for t, value in zip(node.inputs, inputs, strict=True) if value is None]
-            if missing:
+            missing_names = [t.name for t, value in zip(node.inputs, inputs, strict=True) if value is None]
+            if missing_names:
                 raise InternalError(
-                    f"node {node.name!r} reads {missing[0]}, which was not set", node=node.name, op=node.op
+                    f"node {node.name!r} reads {missing_names[0]}, which was not set", node=node.name, op=node.op
                 )
             try:
                 with self.context.builder.metadata(op_type=node.op, op_name=node.name):
@@ -102,8 +102,8 @@ class GraphCompiler:
         function = self.compiler.eager_function(node)
         if function is None or not _is_small(node):
             return None
-        found = function(*(x.value for x in inputs))
-        results = [found] if len(node.output_types) == 1 else list(found)
+        values = function(*(x.value for x in inputs))
+        results = [values] if len(node.output_types) == 1 else list(values)
         return [
             XlaExpression.constant(np.asarray(r, t.numpy), t) for r, t in zip(results, node.output_types, strict=True)
         ]
@@ -126,7 +126,7 @@ def check_shapes(node: Node, outputs: Sequence[XlaExpression | None]) -> None:
         is_array = value is not None and value.kind in (ExpressionKind.CONSTANT, ExpressionKind.XLA_OP)
         if value is not None and is_array and not value.tensor_shape.is_compatible_with(declared):
             raise InternalError(
-                f"output {i} of {node.op} was compiled as {value.tensor_shape}; its shape function says {declared}",
+                f"output {i} of {node.op} was compiled as {value.tensor_shape}; its shape function infers {declared}",
                 hint="mend the XLA kernel or the shape function, whichever is wrong",
             )
 
@@ -141,12 +141,12 @@ def kernel_on(node: Node, device: DeviceBase, kernels: KernelRegistry) -> XlaOpK
     InternalError
         The registered kernel is not an XLA kernel.
     """
-    made = create_op_kernel(
+    kernel = create_op_kernel(
         device, node.node_def, ops=node.graph.library, kernels=kernels, graph_def_version=node.graph.versions.producer
     )
-    if not isinstance(made, XlaOpKernel):
+    if not isinstance(kernel, XlaOpKernel):
         raise InternalError(f"the kernel of {node.op} on {device.device_type} is not an XlaOpKernel")
-    return made
+    return kernel
 
 
 def eager_function(node: Node, kernels: KernelRegistry) -> object | None:

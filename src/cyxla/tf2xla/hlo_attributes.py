@@ -30,17 +30,17 @@ def message(ctx: XlaOpKernelContext, attr: str, kind: str) -> Any:
     InvalidArgumentError
         The attribute is not a message of that kind.
     """
-    found = messages()[kind]()
+    parsed = messages()[kind]()
     try:
-        found.ParseFromString(raw(ctx.attr(attr)))
+        parsed.ParseFromString(raw(ctx.attr(attr)))
     except Exception:  # the error class is not public in all versions of protobuf
-        raise InvalidArgumentError(f"{attr} of {ctx.kernel.type_string} is no {kind}") from None
-    return found
+        raise InvalidArgumentError(f"{attr} of {ctx.kernel.type_string} is not a {kind}") from None
+    return parsed
 
 
-def fields_of(held: Any, *names: str) -> dict[str, Any]:
+def fields_of(parsed: Any, *names: str) -> dict[str, Any]:
     """Return fields of a message as keyword arguments: numbers and tuples of numbers."""
-    values = {name: getattr(held, name) for name in names}
+    values = {name: getattr(parsed, name) for name in names}
     return {name: v if isinstance(v, (int, bool)) else tuple(v) for name, v in values.items()}
 
 
@@ -48,14 +48,14 @@ def precision(ctx: XlaOpKernelContext) -> tuple[str, ...]:
     """Return the precision of each operand of a product; raises as `message`, and for unknown values."""
     numbers = message(ctx, "precision_config", "PrecisionConfig").operand_precision
     if any(not 0 <= n < len(_PRECISIONS) for n in numbers):
-        raise InvalidArgumentError(f"precision_config of {ctx.kernel.type_string} holds an unknown number")
+        raise InvalidArgumentError(f"precision_config of {ctx.kernel.type_string} contains an unknown value")
     return tuple(_PRECISIONS[n] for n in numbers)
 
 
 def preferred_type(ctx: XlaOpKernelContext) -> ElementType | None:
     """Return the preferred result type, or None if the op has no such attribute."""
-    known = ctx.kernel.attrs.get("preferred_element_type")
-    return None if known is None else element_type(known)
+    attr = ctx.kernel.attrs.get("preferred_element_type")
+    return None if attr is None else element_type(attr)
 
 
 def computation_of(
@@ -64,13 +64,13 @@ def computation_of(
     """Compile a function of scalars to a computation that returns its result, or a tuple of results unless `single`."""
     function: NameAttrList = ctx.attr(attr)
     args = [Argument(ArgumentKind.PARAMETER, t, SCALAR) for t in types]
-    made = ctx.xla.compiler.compile_function(function, args, _NO_CONSTANT_RESULTS)
-    if made.resource_updates or (single and len(made.outputs) != 1):
-        raise InvalidArgumentError(f"{attr} {function.name!r} must give one value, and change nothing")
-    builder = XlaBuilder(f"{made.computation.name}_scalars")
-    given = [xla.parameter(builder, i, Shape.array(element_type(t))) for i, t in enumerate(types)]
-    called = xla.call(builder, made.computation, [given[i] for i in made.input_mapping])
-    results = [xla.get_tuple_element(called, output.tuple_indices[0]) for output in made.outputs]
+    compiled = ctx.xla.compiler.compile_function(function, args, _NO_CONSTANT_RESULTS)
+    if compiled.resource_updates or (single and len(compiled.outputs) != 1):
+        raise InvalidArgumentError(f"{attr} {function.name!r} must return one value, and have no side effects")
+    builder = XlaBuilder(f"{compiled.computation.name}_scalars")
+    parameters = [xla.parameter(builder, i, Shape.array(element_type(t))) for i, t in enumerate(types)]
+    call = xla.call(builder, compiled.computation, [parameters[i] for i in compiled.input_mapping])
+    results = [xla.get_tuple_element(call, output.tuple_indices[0]) for output in compiled.outputs]
     return builder.build(results[0] if single else xla.tuple_(builder, results))
 
 

@@ -155,8 +155,8 @@ class XlaCompiler:
             builder = XlaBuilder(_identifier(name))
             context = XlaContext(self, builder)
             if options.fake_param_shapes:
-                shapes, found = dict(options.fake_param_shapes), fake_params_of(graph)
-                context.fake_param_shapes = {found[k]: TensorShape(dims) for k, dims in shapes.items()}
+                shapes, fake_params = dict(options.fake_param_shapes), fake_params_of(graph)
+                context.fake_param_shapes = {fake_params[k]: TensorShape(dims) for k, dims in shapes.items()}
             mapping = self._build_arguments(context, args)
             GraphCompiler(self, context, graph).compile()
             return self._build_computation(name, context, mapping, options)
@@ -195,13 +195,13 @@ class XlaCompiler:
     def kernel(self, node: Node) -> XlaOpKernel:
         """Return the XLA kernel of a node; stateless kernels are shared by nodes of one kind."""
         key = _kind(node)
-        known = self._kernels.get(key)
-        if known is None:
-            known = kernel_on(node, self.device, self.options.kernels)
-            if isinstance(known, Lowering):
-                self._kernels[key] = known
-        known.name = node.name
-        return known
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = kernel_on(node, self.device, self.options.kernels)
+            if isinstance(kernel, Lowering):
+                self._kernels[key] = kernel
+        kernel.name = node.name
+        return kernel
 
     def eager_function(self, node: Node) -> Any:
         """Return the array function of the node's eager kernel, or None if it has none."""
@@ -270,14 +270,16 @@ class XlaCompiler:
         """Build the result tuple: nonconstant results in order, then resources in the order of their arguments."""
         elements: list[XlaOp] = []
 
-        def place(parts: Sequence[XlaOp]) -> tuple[int, ...]:
+        def add_outputs(parts: Sequence[XlaOp]) -> tuple[int, ...]:
             elements.extend(parts)
             return tuple(range(len(elements) - len(parts), len(elements)))
 
         count = max(context.retvals, default=-1) + 1
-        outputs = tuple(self._output(context, context.retvals[i], place, options) for i in range(count))
+        outputs = tuple(self._output(context, context.retvals[i], add_outputs, options) for i in range(count))
         updates = tuple(
-            ResourceUpdate(r.arg_num, r.dtype, r.shape, place(r.parts()), r.is_modified, tuple(sorted(r.gradients)))
+            ResourceUpdate(
+                r.arg_num, r.dtype, r.shape, add_outputs(r.parts()), r.is_modified, tuple(sorted(r.gradients))
+            )
             for r in context.resources
             if r.is_initialized and (r.is_modified or options.return_all_resources)
         )
@@ -285,7 +287,7 @@ class XlaCompiler:
         return CompilationResult(name, context.builder.build(root), mapping, outputs, updates)
 
     @staticmethod
-    def _output(context: XlaContext, value: XlaExpression, place: Any, options: CompileOptions) -> Output:
+    def _output(context: XlaContext, value: XlaExpression, add_outputs: Any, options: CompileOptions) -> Output:
         if value.kind is ExpressionKind.RESOURCE:
             resource: XlaResource = value.value
             if resource.arg_num < 0:
@@ -294,18 +296,20 @@ class XlaCompiler:
                 )
             return Output(value.dtype, input_index=resource.arg_num)
         if value.kind is ExpressionKind.TENSOR_LIST:
-            held: XlaTensorList = value.value
-            if held.buffer is None:
-                raise InvalidArgumentError("a tensor list whose elements have no known shape cannot be returned")
-            return Output(value.dtype, tuple_indices=place(held.parts()), tensor_list=held.kind)
+            tensor_list: XlaTensorList = value.value
+            if tensor_list.buffer is None:
+                raise InvalidArgumentError("a tensor list with an unknown element shape cannot be returned")
+            return Output(value.dtype, tuple_indices=add_outputs(tensor_list.parts()), tensor_list=tensor_list.kind)
         if options.resolve_constants:
-            known = value.value if value.is_constant else None
-            if known is not None:
-                return Output(value.dtype, tuple(known.shape), known)
+            constant = value.value if value.is_constant else None
+            if constant is not None:
+                return Output(value.dtype, tuple(constant.shape), constant)
         if isinstance(value.value, XlaOp):
-            whole, sizes = split_dynamic(value.value)
-            return Output(value.dtype, value.shape, tuple_indices=place([whole, *sizes.values()]), dynamic=tuple(sizes))
-        return Output(value.dtype, value.shape, tuple_indices=place(parts_of(context, value)))
+            value_op, sizes = split_dynamic(value.value)
+            return Output(
+                value.dtype, value.shape, tuple_indices=add_outputs([value_op, *sizes.values()]), dynamic=tuple(sizes)
+            )
+        return Output(value.dtype, value.shape, tuple_indices=add_outputs(parts_of(context, value)))
 
 
 def argument_for(array: np.ndarray[Any, Any], dtype: DataType, *, constant: bool) -> Argument:

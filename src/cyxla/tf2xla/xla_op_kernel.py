@@ -244,8 +244,8 @@ class XlaOpKernelContext:
         expression = self.input_expression(key)
         if expression.kind is not ExpressionKind.TENSOR_LIST:
             raise InvalidArgumentError(f"input {key!r} of {self.kernel.type_string} is not a tensor list")
-        found: XlaTensorList = expression.value
-        return found
+        tensor_list: XlaTensorList = expression.value
+        return tensor_list
 
     # Outputs
 
@@ -371,9 +371,9 @@ class Lowering(XlaOpKernel):
         """Call the function with instructions and constants, and set its results as outputs."""
         props, rule = self.props, rule_of(self.type_string)
         args: list[Any] = []
-        for name, places in props.input_ranges.items():
+        for name, indices in props.input_ranges.items():
             get = ctx.constant_input if name in self._const else ctx.dynamic_input if rule else ctx.input
-            values = [get(i) for i in places]
+            values = [get(i) for i in indices]
             args.append(values if name in props.input_lists else values[0])
         if rule is not None and any_dynamic(args):
             ctx.set_results(rule(self._function, args, self._attrs))

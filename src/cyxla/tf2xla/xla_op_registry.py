@@ -130,8 +130,8 @@ class XlaOpRegistrationBuilder:
 
     def compile_time_constant_input(self, name: str) -> XlaOpRegistrationBuilder:
         """Require an input to be a compile-time constant."""
-        known = self._registration.compile_time_constant_inputs
-        self._registration.compile_time_constant_inputs = (*known, name)
+        constant_inputs = self._registration.compile_time_constant_inputs
+        self._registration.compile_time_constant_inputs = (*constant_inputs, name)
         return self
 
     def is_metadata_op(self) -> XlaOpRegistrationBuilder:
@@ -221,11 +221,13 @@ class XlaOpRegistry:
             )
         with self.lock:
             batch = current_batch()
-            known = self._ops.get(registration.name, []) if batch else self._ops.setdefault(registration.name, [])
+            registrations = (
+                self._ops.get(registration.name, []) if batch else self._ops.setdefault(registration.name, [])
+            )
             staged = self._staged(registration.name)
-            for other in (*known, *staged):
+            for other in (*registrations, *staged):
                 self._check_compatible(other, registration)
-            (known if batch is None else batch.stage(self, list)).append(registration)
+            (registrations if batch is None else batch.stage(self, list)).append(registration)
 
     def _staged(self, op: str) -> list[XlaOpRegistration]:
         """Return the kernels of an op that this thread has staged, which are published to the kernel registry later."""
@@ -254,9 +256,9 @@ class XlaOpRegistry:
                 )
         if a.devices is None and b.devices is None:
             raise InvalidArgumentError(f"two registrations of {a.name} are for every device")
-        shared = sorted(set(a.devices or ()) & set(b.devices or ()))
-        if shared:
-            raise InvalidArgumentError(f"two registrations of {a.name} are for {', '.join(shared)}")
+        common_devices = sorted(set(a.devices or ()) & set(b.devices or ()))
+        if common_devices:
+            raise InvalidArgumentError(f"two registrations of {a.name} are for {', '.join(common_devices)}")
 
     def registrations(self, op: str) -> list[XlaOpRegistration]:
         """Return the registrations of an op, in order."""
@@ -275,8 +277,8 @@ class XlaOpRegistry:
 
     def compile_time_constant_input_names(self, op: str) -> tuple[str, ...]:
         """Return the names of inputs that must be compile-time constants."""
-        found = self.registrations(op)
-        return found[0].compile_time_constant_inputs if found else ()
+        registrations = self.registrations(op)
+        return registrations[0].compile_time_constant_inputs if registrations else ()
 
     def compile_time_constant_inputs(
         self, op_def: OpDef, ranges: Any, override: Sequence[str] | None = None
@@ -317,21 +319,21 @@ class XlaOpRegistry:
         ops: OpRegistry,
     ) -> int:
         """Register kernels of one op for one backend, preferring registrations for that backend only."""
-        made = 0
-        own = {r.label for r in self._ops[name] if backend.name in (r.devices or ())}
+        count = 0
+        labels = {r.label for r in self._ops[name] if backend.name in (r.devices or ())}
         for registration in self._ops[name]:
             key = (id(registration), backend.name)
             if not (backend.name in (registration.devices or ()) or registration.devices is None):
                 continue
-            if registration.devices is None and registration.label in own:
+            if registration.devices is None and registration.label in labels:
                 _withdraw(target, done.get(key))  # registered before the specific one
                 done[key] = None
             elif key not in done:
                 done[key] = kernel_def = kernel_def_for(registration, backend, ops.look_up_op_def(name))
                 if kernel_def is not None:
                     target.register(kernel_def, registration.factory, CLASS_NAME)
-                    made += 1
-        return made
+                    count += 1
+        return count
 
     def device_kernels(
         self, backend: str, kernels: KernelRegistry | None = None, *, compilation_only: bool = True
@@ -354,7 +356,7 @@ class XlaOpRegistry:
         """
         self.register_compilation_kernels(kernels)
         if backend not in self._backends:
-            raise NotFoundError(f"there is no XLA backend {backend}", hint=f"there are {', '.join(self._backends)}")
+            raise NotFoundError(f"unknown XLA backend {backend}", hint=f"there are {', '.join(self._backends)}")
         target = KernelRegistry.global_() if kernels is None else kernels
         left_out = set() if compilation_only else {op for op, rows in self._ops.items() if rows[0].compilation_only}
         return target.get_filtered_registered_kernels(lambda k: k.device_type == backend and k.op not in left_out)
@@ -384,19 +386,21 @@ def kernel_def_for(registration: XlaOpRegistration, backend: XlaBackend, op_def:
     types = {attr.name: attr for attr in op_def.attr if attr.type in ("type", "list(type)")}
     for name in registration.constraints:
         if name not in types:
-            raise InvalidArgumentError(f"the XLA kernel of {op_def.name} constrains {name}, which is no type of the op")
+            raise InvalidArgumentError(
+                f"the XLA kernel of {op_def.name} constrains {name}, which is not a type of the op"
+            )
     constraints = {}
     for name, attr in types.items():
         allowed = set(attr.allowed) if attr.allowed else None
-        chosen = [t for t in sorted(backend.types) if allowed is None or t in allowed]
+        allowed_types = [t for t in sorted(backend.types) if allowed is None or t in allowed]
         if name in registration.constraints:
-            chosen = [t for t in chosen if t in registration.constraints[name]]
+            allowed_types = [t for t in allowed_types if t in registration.constraints[name]]
         for extra in _handle_types(registration):
             if allowed is None or extra in allowed:
-                chosen.append(extra)
-        if not chosen:
+                allowed_types.append(extra)
+        if not allowed_types:
             return None
-        constraints[name] = tuple(chosen)
+        constraints[name] = tuple(allowed_types)
     kernel_def = KernelDef(op_def.name, backend.name, constraints, (), registration.label, 0)
     if backend.op_filter is not None and not backend.op_filter(kernel_def):
         return None
@@ -404,8 +408,8 @@ def kernel_def_for(registration: XlaOpRegistration, backend: XlaBackend, op_def:
 
 
 def _handle_types(registration: XlaOpRegistration) -> list[DataType]:
-    wanted = (registration.allow_resource_types, registration.allow_variant_types)
-    extras = [t for t, wants in zip(HANDLES, wanted, strict=True) if wants]
+    is_allowed = (registration.allow_resource_types, registration.allow_variant_types)
+    extras = [t for t, is_type_allowed in zip(HANDLES, is_allowed, strict=True) if is_type_allowed]
     return [*extras, *([DataType.DT_STRING] if registration.allow_string_type else [])]
 
 

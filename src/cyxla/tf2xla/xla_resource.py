@@ -89,8 +89,10 @@ class XlaResource:
         """Return the instructions of the value; none without a value."""
         if self.value is None:
             return []
-        own = [self.value] if self.kind is not ResourceKind.STACK or self.pushed is None else [self.value, self.pushed]
-        return own + [part for _, g in sorted(self.gradients.items()) for part in g.parts()]
+        own_parts = (
+            [self.value] if self.kind is not ResourceKind.STACK or self.pushed is None else [self.value, self.pushed]
+        )
+        return own_parts + [part for _, g in sorted(self.gradients.items()) for part in g.parts()]
 
     def set_parts(self, parts: list[XlaOp]) -> None:
         """Replace the instructions of the value."""

@@ -23,23 +23,25 @@ def flatten(value: Any) -> list[Any]:
     return [leaf for part in value for leaf in flatten(part)] if isinstance(value, tuple) else [value]
 
 
-def difference(got: Any, want: Any) -> Difference:
+def difference(actual: Any, expected: Any) -> Difference:
     """Compare two arrays: integers exactly, floats relative to the largest expected element."""
-    if not isinstance(want, np.ndarray):
+    if not isinstance(expected, np.ndarray):
         return Difference("", 0.0)
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return Difference(f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}", np.inf)
-    dtype = from_numpy(want.dtype)
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return Difference(
+            f"{actual.dtype}{list(actual.shape)} instead of {expected.dtype}{list(expected.shape)}", np.inf
+        )
+    dtype = from_numpy(expected.dtype)
     if dtype.is_integer or not (dtype.is_float or dtype.is_complex):
-        wrong = int((got != want).sum())
-        return Difference(f"{wrong} of {want.size} elements" if wrong else "", float(bool(wrong)))
-    return _float_difference(got, want)
+        wrong = int((actual != expected).sum())
+        return Difference(f"{wrong} of {expected.size} elements" if wrong else "", float(bool(wrong)))
+    return _float_difference(actual, expected)
 
 
-def _float_difference(got: Any, want: Any) -> Difference:
-    wide = np.complex128 if want.dtype.kind == "c" else np.float64
-    epsilon = _epsilon(want.dtype)
-    a, b = got.astype(wide), want.astype(wide)
+def _float_difference(actual: Any, expected: Any) -> Difference:
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    epsilon = _epsilon(expected.dtype)
+    a, b = actual.astype(wide), expected.astype(wide)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)
     if not (same | finite).all():

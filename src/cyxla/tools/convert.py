@@ -37,17 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the verb."""
-    form = args.to or _SUFFIXES.get(Path(args.output).suffix)
-    if form is None:
+    target_form = args.to or _SUFFIXES.get(Path(args.output).suffix)
+    if target_form is None:
         raise InvalidArgumentError(f"{args.output}: unknown suffix", hint=f"--to {', '.join(FORMS)}")
     graph = load_graph(args.file) if is_graph(args) else None
-    if form == "graphdef":
+    if target_form == "graphdef":
         if graph is None:
             raise InvalidArgumentError(f"{args.file} is not a graph, and a program cannot be converted to one")
         _write(args.output, str(graph.to_graph_def()))
         return 0
     module = read_module(args.file) if graph is None else lowered(graph, args.feed, args.fetch)
-    _write(args.output, _FORMS[form](module))
+    _write(args.output, _FORMS[target_form](module))
     return 0
 
 
@@ -75,9 +75,9 @@ def lowered(graph: Graph, feeds: list[str], fetches: list[str]) -> HloModule:
     values = read_feeds(graph, feeds, names, 0)
     part = executable_graph(graph, [graph.tensor(n) for n in values], [graph.tensor(n) for n in names], [])
     compiler = XlaCompiler(XlaCompilerOptions("XLA_CPU_JIT", part.library))
-    known = compiler.analysis.run(part).args
+    constants = compiler.analysis.run(part).args
     args = [
-        argument_for(np.asarray(value), graph.tensor(name).dtype, constant=k in known)
+        argument_for(np.asarray(value), graph.tensor(name).dtype, constant=k in constants)
         for k, (name, value) in enumerate(values.items())
     ]
     return compiler.compile_graph("graph", part, args).computation.module()

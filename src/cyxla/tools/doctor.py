@@ -55,17 +55,17 @@ def facts() -> dict[str, str]:
     from cyxla.xla.cpu.native import cache, compiler_search
     from cyxla.xla.cpu.native import library as native
 
-    found = compiler_search.find()
+    compiler = compiler_search.find()
     store = cache.open_cache()
     return {
         "cyxla": cyxla.__version__,
         "python": f"{platform.python_version()} on {platform.machine()}",
         **{name: _version(name) for name in PACKAGES},
         "platforms": ", ".join(platforms()),
-        "C compiler": " ".join(found.compiler.command)
-        if found
+        "C compiler": " ".join(compiler.compiler.command)
+        if compiler
         else "none: install gcc or clang, or pip install cyxla[cc]",
-        "instructions": f"{found.isa}, {found.vector_bits}-bit vectors" if found else "-",
+        "instructions": f"{compiler.isa}, {compiler.vector_bits}-bit vectors" if compiler else "-",
         "threads": str(native.threads()),
         "disk cache": str(store.directory) if store else "off",
     }
@@ -87,9 +87,9 @@ def self_test() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a missing compiler was reported above
         executable = compile_program(SELF_TEST, platform="cpu", cache=False)
-    got = executable(a, b)
-    want = compile_program(SELF_TEST, platform="interpreter")(a, b)
-    found = difference(got, want)
+    actual = executable(a, b)
+    expected = compile_program(SELF_TEST, platform="interpreter")(a, b)
+    deviation = difference(actual, expected)
     passed = "passed" if compiler_search.find() else "passed, evaluated because there is no C compiler"
-    print(f"{'self test':16s} {found.problem or passed}")
-    return 1 if found.problem else 0
+    print(f"{'self test':16s} {deviation.problem or passed}")
+    return 1 if deviation.problem else 0

@@ -74,11 +74,11 @@ def main(args: argparse.Namespace) -> int:
     if args.markdown:
         print(markdown(), end="")
         return 0
-    found = [entry for entry in entries() if fnmatchcase(entry.name, args.pattern)]
+    matching = [entry for entry in entries() if fnmatchcase(entry.name, args.pattern)]
     if args.count:
-        print(len(found))
+        print(len(matching))
         return 0
-    for entry in found:
+    for entry in matching:
         print(f"{entry.name:32s} {entry.subject:16s} {entry.note}".rstrip())
     return 0
 
@@ -109,12 +109,12 @@ def _special() -> Iterator[Entry]:
 
 def markdown() -> str:
     """Return the list as a page."""
-    found = entries()
-    lines = [HEAD, f"## The {len(found)} functions", ""]
-    for subject in dict.fromkeys(entry.subject for entry in found):
-        here = [entry for entry in found if entry.subject == subject]
-        lines += [f"**{subject}**: {', '.join(f'`{entry.name}`' for entry in here)}", ""]
-    noted = [f"| `{entry.name}` | {entry.note} |" for entry in found if entry.note]
-    if noted:
-        lines += ["## With limits", "", "| function | limit |", "|---|---|", *noted]
+    all_entries = entries()
+    lines = [HEAD, f"## The {len(all_entries)} functions", ""]
+    for subject in dict.fromkeys(entry.subject for entry in all_entries):
+        entries_of_subject = [entry for entry in all_entries if entry.subject == subject]
+        lines += [f"**{subject}**: {', '.join(f'`{entry.name}`' for entry in entries_of_subject)}", ""]
+    note_lines = [f"| `{entry.name}` | {entry.note} |" for entry in all_entries if entry.note]
+    if note_lines:
+        lines += ["## With limits", "", "| function | limit |", "|---|---|", *note_lines]
     return "\n".join(lines) + "\n"

@@ -22,10 +22,10 @@ def main(args: argparse.Namespace) -> int:
     XlaOpRegistry.global_().register_compilation_kernels(registry)
     if args.name:
         OpRegistry.global_().look_up(args.name)  # raises for an unknown name, with similar names as a hint
-        found = registry.get_registered_kernels_for_op(args.name)
+        kernels = registry.get_registered_kernels_for_op(args.name)
     else:
-        found = registry.get_all_registered_kernels()
-    for kernel_def in sorted(found, key=lambda k: k.device_type.endswith("_JIT")):  # compiling kernels last
+        kernels = registry.get_all_registered_kernels()
+    for kernel_def in sorted(kernels, key=lambda k: k.device_type.endswith("_JIT")):  # compiling kernels last
         if args.device in (None, kernel_def.device_type):
             print(f"{kernel_def.op}: {kernel_def}")
     return 0

@@ -63,7 +63,7 @@ def arity(row: Opcode) -> str:
 
 def types(accepted: Iterable[ElementType]) -> str:
     """Return element types as text, by group: ``pred, s*, u*, f*, c*``."""
-    chosen = set(accepted)
+    accepted_types = set(accepted)
     groups = {
         "pred": {ElementType.PRED},
         "s*": {e for e in ElementType if e.is_signed},
@@ -71,6 +71,6 @@ def types(accepted: Iterable[ElementType]) -> str:
         "f*": {e for e in ElementType if e.is_float},
         "c*": {e for e in ElementType if e.is_complex},
     }
-    named = [name for name, members in groups.items() if members <= chosen]
-    rest = chosen - set().union(*(groups[n] for n in named))
-    return ", ".join([*named, *sorted(map(str, rest))])
+    group_names = [name for name, members in groups.items() if members <= accepted_types]
+    rest = accepted_types - set().union(*(groups[n] for n in group_names))
+    return ", ".join([*group_names, *sorted(map(str, rest))])

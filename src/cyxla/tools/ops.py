@@ -18,15 +18,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the verb."""
-    found = [
+    op_defs = [
         op_def
         for op_def in OpRegistry.global_().get_registered_ops()
         if fnmatchcase(op_def.name, args.pattern) and (args.internal or not op_def.name.startswith("_"))
     ]
     if args.count:
-        print(len(found))
+        print(len(op_defs))
         return 0
-    for op_def in sorted(found, key=lambda row: row.name):
+    for op_def in sorted(op_defs, key=lambda row: row.name):
         print(f"{op_def.name:40s} {_arguments(op_def.input_arg)} -> {_arguments(op_def.output_arg)}")
     return 0
 

@@ -37,13 +37,13 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
     InvalidArgumentError
         A file holds no arrays, or there are more arrays than parameters.
     """
-    given = [array for path in files for array in read_arrays(path)]
-    if len(given) > len(shapes):
-        raise InvalidArgumentError(f"{len(given)} arrays for {len(shapes)} parameters")
+    arrays = [array for path in files for array in read_arrays(path)]
+    if len(arrays) > len(shapes):
+        raise InvalidArgumentError(f"{len(arrays)} arrays for {len(shapes)} parameters")
     rng = np.random.default_rng(seed)
     return [
-        *(_typed(a, s) for a, s in zip(given, shapes, strict=False)),
-        *(random_value(s, rng) for s in shapes[len(given) :]),
+        *(_typed(a, s) for a, s in zip(arrays, shapes, strict=False)),
+        *(random_value(s, rng) for s in shapes[len(arrays) :]),
     ]
 
 
@@ -60,19 +60,21 @@ def read_arrays(path: str) -> list[Array]:
             loaded = np.load(file, allow_pickle=False)
             return [loaded] if isinstance(loaded, np.ndarray) else [loaded[name] for name in loaded.files]
     except (ValueError, EOFError, BadZipFile) as error:
-        raise InvalidArgumentError(f"{path} holds no arrays: {error}", hint="give an .npy or .npz file") from None
+        raise InvalidArgumentError(
+            f"{path} does not contain arrays: {error}", hint="give an .npy or .npz file"
+        ) from None
 
 
 def _typed(array: Array, shape: Shape) -> Array:
     """Reinterpret an array of raw bits, as which NumPy stores types of ml_dtypes, as the declared type."""
-    wanted = shape.dtype.numpy_dtype
+    dtype = shape.dtype.numpy_dtype
     if (
-        wanted is not None
-        and array.dtype != wanted
+        dtype is not None
+        and array.dtype != dtype
         and array.dtype.kind in "uV"
-        and array.dtype.itemsize == wanted.itemsize
+        and array.dtype.itemsize == dtype.itemsize
     ):
-        return array.view(wanted)
+        return array.view(dtype)
     return array
 
 

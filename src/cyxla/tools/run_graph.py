@@ -68,8 +68,8 @@ def report(args: argparse.Namespace, fetches: Sequence[str], values: list[Any], 
 
 def results(graph: Graph) -> list[Tensor]:
     """Return the outputs that no node uses, which are the default fetches."""
-    used = {t for node in graph.nodes.values() for t in node.inputs}
-    return [t for node in graph.nodes.values() for t in node.outputs if t not in used and not t.dtype.is_ref]
+    read_tensors = {t for node in graph.nodes.values() for t in node.inputs}
+    return [t for node in graph.nodes.values() for t in node.outputs if t not in read_tensors and not t.dtype.is_ref]
 
 
 def read_feeds(graph: Graph, texts: Sequence[str], fetches: Sequence[str], seed: int) -> dict[str, Any]:

@@ -174,11 +174,11 @@ _BY_TEXT = {e.text: e for e in ElementType}
 @cache
 def _by_numpy(native: bool) -> dict[np.dtype[Any], ElementType]:
     """Return the first element type of each dtype; with `native`, only for dtypes of NumPy itself."""
-    found: dict[np.dtype[Any], ElementType] = {}
+    types: dict[np.dtype[Any], ElementType] = {}
     for e in ElementType:
         if e.is_array and (not native or hasattr(np, _numpy_name(e.text))) and e.numpy_dtype is not None:
-            found.setdefault(e.numpy_dtype, e)
-    return found
+            types.setdefault(e.numpy_dtype, e)
+    return types
 
 
 def element_type(name: str) -> ElementType:
@@ -208,8 +208,8 @@ def from_numpy(dtype: Any) -> ElementType:
     DTypeError
         The dtype has no HLO element type.
     """
-    wanted = np.dtype(dtype).newbyteorder("=")
-    found = _by_numpy(native=True).get(wanted) or _by_numpy(native=False).get(wanted)
-    if found is None:
-        raise DTypeError(f"arrays of dtype {wanted} cannot be compiled")
-    return found
+    native = np.dtype(dtype).newbyteorder("=")
+    element_type = _by_numpy(native=True).get(native) or _by_numpy(native=False).get(native)
+    if element_type is None:
+        raise DTypeError(f"arrays of dtype {native} cannot be compiled")
+    return element_type

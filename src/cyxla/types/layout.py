@@ -43,12 +43,12 @@ class Layout:
     def _extras(self) -> str:
         sparse = f"D({','.join(self.dim_level_types)})" if self.dim_level_types else ""
         tiles = "".join(_tile(t) for t in self.tiles)
-        cuts = "".join(f"({s.dimension}:{','.join(map(str, s.split_indices))})" for s in self.split_configs)
+        splits = "".join(f"({s.dimension}:{','.join(map(str, s.split_indices))})" for s in self.split_configs)
         padding = str(self.tail_padding_alignment) if self.tail_padding_alignment != 1 else ""
         parts = (
             ("T{}", tiles), ("L({})", padding), ("#({})", self.index_primitive_type),
             ("*({})", self.pointer_primitive_type), ("E({})", self.element_size_in_bits), ("S({})", self.memory_space),
-            ("SC{}", cuts), ("P({})", self.physical_shape), ("M({})", self.dynamic_shape_metadata_prefix_bytes),
+            ("SC{}", splits), ("P({})", self.physical_shape), ("M({})", self.dynamic_shape_metadata_prefix_bytes),
         )  # fmt: skip
         return sparse + "".join(form.format(value) for form, value in parts if value)
 

@@ -44,7 +44,7 @@ class Literal:
     def array(self) -> np.ndarray[Any, Any]:
         """The value of an array literal."""
         if self._array is None:
-            raise ShapeError(f"a tuple literal {self.shape} is no array")
+            raise ShapeError(f"a tuple literal {self.shape} is not an array")
         return self._array
 
     @property

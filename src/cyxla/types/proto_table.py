@@ -88,14 +88,14 @@ class ProtoFile:
         name = ""
         for line in table.strip().splitlines():
             if line.startswith(" "):
-                for spelled in line.split():
-                    self._add_field(name, spelled)
+                for field_text in line.split():
+                    self._add_field(name, field_text)
             else:
                 name = line
                 self._message(name)
 
-    def _add_field(self, message: str, spelled: str) -> None:
-        name, _, rest = spelled.partition("=")
+    def _add_field(self, message: str, field_text: str) -> None:
+        name, _, rest = field_text.partition("=")
         number, _, kind = rest.partition(":")
         kind, _, group = kind.partition("@")
         if ">" in kind:

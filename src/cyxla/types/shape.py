@@ -97,15 +97,15 @@ class Shape:
         kind = element_type(dtype) if isinstance(dtype, str) else dtype
         sizes, flags = tuple(dims), tuple(dynamic)
         key = (kind, sizes, flags if any(flags) else (), layout)
-        found = _ARRAYS.get(key)
-        return found if found is not None else _new_array(kind, sizes, key[2], layout)
+        shape = _ARRAYS.get(key)
+        return shape if shape is not None else _new_array(kind, sizes, key[2], layout)
 
     @staticmethod
     def tuple(elements: Sequence[Shape]) -> Shape:
         """Return the shape of a tuple of values."""
         parts = tuple(elements)
-        found = _TUPLES.get(parts)
-        return found if found is not None else _new_tuple(parts)
+        shape = _TUPLES.get(parts)
+        return shape if shape is not None else _new_tuple(parts)
 
     @staticmethod
     def of(array: Any) -> Shape:
@@ -208,7 +208,7 @@ def _python_ints(sizes: Sequence[Any]) -> _Sizes:
     try:
         return tuple([int(index(d)) for d in sizes])
     except TypeError:
-        raise ShapeError(f"sizes {list(sizes)} are not all whole numbers") from None
+        raise ShapeError(f"sizes {list(sizes)} are not all integers") from None
 
 
 def _new_array(dtype: ElementType, sizes: _Sizes, dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:
@@ -279,8 +279,8 @@ def _text(shape: Shape, layout: bool) -> str:
     sizes = ",".join(_dim(d, m) for d, m in zip(shape.dims, shape.dynamic, strict=True))
     text = f"{shape.dtype}[{sizes}]"
     if layout and shape.is_array and (shape.rank or shape.layout is not None):
-        spelled = str(shape.layout or row_major(shape.rank))
-        return text if spelled == "{}" else text + spelled
+        layout_text = str(shape.layout or row_major(shape.rank))
+        return text if layout_text == "{}" else text + layout_text
     return text
 
 

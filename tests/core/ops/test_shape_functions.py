@@ -211,7 +211,7 @@ ROWS = [
     ("Conv2D", "2,8,8,3 3,3,3,5", {}, {"strides": [1] * 4, "padding": "VALID", "dilations": [1, 2, 2, 1]}, "2,4,4,5"),
     ("Conv2D", "2,3,8,8 3,3,3,5", {}, {"strides": [1] * 4, "padding": "VALID", "data_format": "NCHW"}, "2,5,6,6"),
     ("Conv2D", "2,2,2,3 3,3,3,5", {}, {"strides": [1] * 4, "padding": "VALID"}, "does not fit"),
-    ("Conv2D", "2,8,8,4 3,3,3,5", {}, {"strides": [1] * 4, "padding": "SAME"}, "no multiple"),
+    ("Conv2D", "2,8,8,4 3,3,3,5", {}, {"strides": [1] * 4, "padding": "SAME"}, "not a multiple"),
     ("Conv2D", "2,8,8,4 3,3,2,6", {}, {"strides": [1] * 4, "padding": "SAME"}, "2,8,8,6"),
     ("Conv2D", "2,?,8,3 3,3,3,5", {}, {"strides": [1] * 4, "padding": "VALID"}, "2,?,6,5"),
     ("Conv2DBackpropInput", "4 3,3,3,5 2,8,8,5", {0: [2, 8, 8, 3]}, {"strides": [1] * 4, "padding": "SAME"}, "2,8,8,3"),

@@ -90,5 +90,5 @@ def test_damaged_graphs(build):
 def test_attributes_of_functions_have_no_place_outside_of_one():
     dtype, value = "key: 'dtype' value { type: DT_FLOAT }", "key: 'value' value { placeholder: 'v' }"
     text = f"node {{ name: 'c' op: 'Const' attr {{ {dtype} }} attr {{ {value} }} }}"
-    with pytest.raises(InvalidArgumentError, match="stands for an attribute of a function"):
+    with pytest.raises(InvalidArgumentError, match="refers to an attribute of a function"):
         load_graph(text.encode())

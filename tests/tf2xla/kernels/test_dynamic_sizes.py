@@ -1,4 +1,4 @@
-"""Results whose sizes are known only as the program runs."""
+"""Results whose sizes are known only at run time."""
 
 from __future__ import annotations
 
@@ -166,5 +166,5 @@ REFUSED: dict[str, Any] = {
 def test_others_refuse_them(make: Any) -> None:
     """A node without support for dynamic sizes raises an error that names them."""
     session, (x, y) = _session(make, "interpreter")
-    with pytest.raises(UnimplementedError, match="known only as the program runs"):
+    with pytest.raises(UnimplementedError, match="known only at run time"):
         session.run([y], {x: np.ones(4, np.float32)})

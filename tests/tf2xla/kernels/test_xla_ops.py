@@ -100,7 +100,7 @@ def test_dot_of_narrow_integers_in_a_wider_type(platform: str) -> None:
 
 
 def test_a_message_that_is_none(platform: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="is no DotDimensionNumbers"):
+    with pytest.raises(InvalidArgumentError, match="is not a DotDimensionNumbers"):
         run("XlaDot", drawn((2, 2)), drawn((2, 2)), platform=platform, dimension_numbers="\x0b", precision_config="")
 
 
@@ -221,7 +221,7 @@ def test_boxes(platform: str) -> None:
     wanted = x.copy()
     wanted[3:5, 1:3] = 0
     close(run("XlaDynamicUpdateSlice", x, np.zeros((2, 2), np.float32), start, platform=platform), [wanted])
-    with pytest.raises(ShapeError, match="2 indices are wanted"):
+    with pytest.raises(ShapeError, match="2 indices are required"):
         run("XlaDynamicUpdateSlice", x, x, np.array([1], I), platform=platform)
 
 

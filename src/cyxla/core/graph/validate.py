@@ -97,7 +97,7 @@ def complete_attrs(node_def: NodeDef, op_def: OpDef) -> dict[str, AttrValue]:
     for name, value in node_def.attr.items():
         if value.kind == PLACEHOLDER:
             raise InvalidArgumentError(
-                f"attr '{name}' stands for an attribute of a function, but the node is in none",
+                f"attr '{name}' refers to an attribute of a function, but the node is not in a function",
                 node=node_def.name,
                 op=node_def.op,
             )

@@ -311,7 +311,7 @@ def _invert_permutation(x: Array) -> Array:
         raise InvalidArgumentError(f"{x[bad][0]} is out of range for a permutation of {len(x)} elements")
     counts = np.bincount(x, minlength=len(x))
     if (counts > 1).any():
-        raise InvalidArgumentError(f"{int(np.argmax(counts > 1))} stands twice in a permutation")
+        raise InvalidArgumentError(f"{int(np.argmax(counts > 1))} appears twice in a permutation")
     result = np.empty_like(x)
     result[x] = np.arange(len(x), dtype=x.dtype)
     return result

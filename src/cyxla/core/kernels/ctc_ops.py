@@ -57,7 +57,7 @@ def _labels_by_batch(inputs: Array, indices: Array, values: Array, lengths: Arra
         raise ShapeError(f"inputs must have rank 3: times, batch, classes; the shape is {list(inputs.shape)}")
     times, batch, classes = inputs.shape
     if not classes:
-        raise InvalidArgumentError("inputs have no class, while the last one stands for a blank")
+        raise InvalidArgumentError("inputs must have at least one class: the last one is the blank")
     if indices.ndim != 2 or values.shape != indices.shape[:1] or (len(indices) and indices.shape[1] != 2):
         raise ShapeError(f"labels_indices {list(indices.shape)} and labels_values {list(values.shape)} do not fit")
     if lengths.shape != (batch,):
@@ -65,7 +65,7 @@ def _labels_by_batch(inputs: Array, indices: Array, values: Array, lengths: Arra
     if ((lengths < 0) | (lengths > times)).any():
         raise InvalidArgumentError(f"sequence_length must lie in [0, {times}]: {lengths.tolist()}")
     if ((values < 0) | (values >= classes - 1)).any():
-        raise InvalidArgumentError(f"labels must lie in [0, {classes - 1}): the last class stands for a blank")
+        raise InvalidArgumentError(f"labels must lie in [0, {classes - 1}): the last class is the blank")
     labels: list[list[int]] = [[] for _ in range(batch)]
     for (b, _), value in zip(indices.tolist(), values.tolist(), strict=True):
         if not 0 <= b < batch:

@@ -38,7 +38,9 @@ def _join(inputs: list[Array], *, separator: str) -> Array:
 @array_kernel("StringFormat", attrs=("template", "placeholder", "summarize"))
 def _format(inputs: list[Array], *, template: str, placeholder: str, summarize: int) -> Array:
     if not placeholder:
-        raise InvalidArgumentError("the placeholder is an empty string", hint='name what stands for a tensor, as "{}"')
+        raise InvalidArgumentError(
+            "the placeholder is an empty string", hint='give the text that marks a tensor, as "{}"'
+        )
     first, *rest = template.split(placeholder)
     if len(rest) != len(inputs):
         raise InvalidArgumentError(f"the template {template!r} has {len(rest)} placeholders for {len(inputs)} inputs")

@@ -151,7 +151,7 @@ class _Builder(XlaBuilder):
         if self._error is not None:
             raise self._error
         root_instruction = self._root(root).instruction
-        assert root_instruction is not None  # no error, so every operation exists
+        assert root_instruction is not None  # there is no error, so every operation has an instruction
         self._computation.root = root_instruction
         self._built = True
         return self._module

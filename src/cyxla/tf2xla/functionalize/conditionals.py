@@ -50,9 +50,9 @@ def functionalize_conditionals(graph: Graph) -> None:
             _SplitConditional(conditional, later).split()
         else:
             conditional.replace()
-    left = next((n for n in graph.nodes.values() if n.op in MERGE), None)
-    if left is not None:
-        raise UnimplementedError(f"{left.name!r} joins values of which none depends on a predicate", node=left.name)
+    merge = next((n for n in graph.nodes.values() if n.op in MERGE), None)
+    if merge is not None:
+        raise UnimplementedError(f"{merge.name!r} joins values of which none depends on a predicate", node=merge.name)
 
 
 def _side_of(switch: Node, conditions: Conditions) -> int | None:
@@ -62,14 +62,14 @@ def _side_of(switch: Node, conditions: Conditions) -> int | None:
 
 def _fold_switch(graph: Graph, switch: Node, conditions: Conditions) -> None:
     """Replace a Switch that always takes the same side by an Identity."""
-    side = _side_of(switch, conditions)
-    assert side is not None  # the caller has checked
+    branch = _side_of(switch, conditions)
+    assert branch is not None  # the caller has checked
     (value, _), name = switch.inputs, graph.unique_name(f"{switch.name}/decided")
     node_def = NodeDef(name, "Identity", [value.name], "", {"T": switch.attrs["T"]})
-    made = graph.add_node(node_def, [value], switch.control_inputs)
+    identity = graph.add_node(node_def, [value], switch.control_inputs)
     outputs = list(switch.outputs)
-    outputs[side] = made.outputs[0]
-    replace_node(graph, switch, made, outputs)
+    outputs[branch] = identity.outputs[0]
+    replace_node(graph, switch, identity, outputs)
     graph.remove_node(switch)
 
 
@@ -89,36 +89,38 @@ def conditions_of(graph: Graph) -> dict[Node, Conditions]:
     UnimplementedError
         A node can never run, or merges values that are not alternatives.
     """
-    found: dict[Node, Conditions] = {}
+    conditions: dict[Node, Conditions] = {}
     for node in topological_order(graph):
-        controls = frozenset[Condition]().union(*(found[c] for c in node.control_inputs))
-        data = [_tensor_conditions(t, found) for t in node.inputs]
-        found[node] = controls | (
+        controls = frozenset[Condition]().union(*(conditions[c] for c in node.control_inputs))
+        data = [_tensor_conditions(t, conditions) for t in node.inputs]
+        conditions[node] = controls | (
             _merge_conditions(node, data) if node.op in MERGE else frozenset[Condition]().union(*data)
         )
-        predicates = [endpoint for endpoint, _ in found[node]]
+        predicates = [endpoint for endpoint, _ in conditions[node]]
         if len(set(predicates)) != len(predicates):
-            raise UnimplementedError(f"{node.name!r} needs both outcomes of a predicate, and so never runs")
-    return found
+            raise UnimplementedError(f"{node.name!r} depends on both branches of a predicate, so it never runs")
+    return conditions
 
 
-def _tensor_conditions(tensor: Tensor, found: dict[Node, Conditions]) -> Conditions:
-    own = found[tensor.node]
-    return own | {(predicate_of(tensor.node), tensor.index)} if tensor.node.op in SWITCH else own
+def _tensor_conditions(tensor: Tensor, conditions: dict[Node, Conditions]) -> Conditions:
+    node_conditions = conditions[tensor.node]
+    return (
+        node_conditions | {(predicate_of(tensor.node), tensor.index)} if tensor.node.op in SWITCH else node_conditions
+    )
 
 
 def _merge_conditions(node: Node, data: Sequence[Conditions]) -> Conditions:
     """Return the common conditions of alternatives, which must differ in one predicate."""
     common = frozenset.intersection(*data)
     rest = [conditions - common for conditions in data]
-    sides = {side for alternative in rest for _, side in alternative}
+    branches = {side for alternative in rest for _, side in alternative}
     if (
         len(rest) != 2
         or any(len(alternative) != 1 for alternative in rest)
-        or sides != {0, 1}
+        or branches != {0, 1}
         or len({p for r in rest for p, _ in r}) > 1
     ):
-        raise UnimplementedError(f"{node.name!r} joins values that are not the two outcomes of one predicate")
+        raise UnimplementedError(f"{node.name!r} merges values that are not the two branches of one predicate")
     return common
 
 
@@ -140,39 +142,39 @@ class _Conditional:
         self.order = {n: i for i, n in enumerate(topological_order(graph))}
         self.inside = [self.outer | {(self.predicate, side)} for side in (0, 1)]
         self.users = consumers(graph)
-        self.members = self._connected(switch)
+        self.members = self._connected_switches(switch)
         self.switches = [n for n in self.members if self._is_switch(n)]
         self.merges = [n for n in self.members if self._is_merge(n)]
-        self.sides = [[n for n in self.members if self._side(n) == side] for side in (0, 1)]
+        self.sides = [[n for n in self.members if self._branch_of(n) == side] for side in (0, 1)]
 
     # Which nodes
 
     def _is_switch(self, node: Node) -> bool:
         return node.op in SWITCH and self.conditions[node] == self.outer and predicate_of(node) == self.predicate
 
-    def _side(self, node: Node) -> int:
+    def _branch_of(self, node: Node) -> int:
         """Return the branch of a node, or -1 if it is in none."""
-        own = self.conditions[node]
-        return self.inside.index(own) if own in self.inside else -1
+        conditions = self.conditions[node]
+        return self.inside.index(conditions) if conditions in self.inside else -1
 
     def _is_merge(self, node: Node) -> bool:
-        if node.op not in MERGE or self._side(node) >= 0:
+        if node.op not in MERGE or self._branch_of(node) >= 0:
             return False
         return any(_tensor_conditions(t, self.conditions) in self.inside for t in node.inputs)
 
-    def _belongs(self, node: Node) -> bool:
-        return self._is_switch(node) or self._is_merge(node) or self._side(node) >= 0
+    def _is_member(self, node: Node) -> bool:
+        return self._is_switch(node) or self._is_merge(node) or self._branch_of(node) >= 0
 
-    def _connected(self, switch: Node) -> list[Node]:
+    def _connected_switches(self, switch: Node) -> list[Node]:
         """Return the connected nodes in topological order; the search stops at Switch and Merge nodes."""
-        found, stack = {switch}, [switch]
+        connected, stack = {switch}, [switch]
         while stack:
             node = stack.pop()
             for other in self._neighbours(node):
-                if other not in found and self._belongs(other):
-                    found.add(other)
+                if other not in connected and self._is_member(other):
+                    connected.add(other)
                     stack.append(other)
-        return sorted(found, key=self.order.__getitem__)
+        return sorted(connected, key=self.order.__getitem__)
 
     def _neighbours(self, node: Node) -> Iterable[Node]:
         if not self._is_switch(node):
@@ -185,8 +187,10 @@ class _Conditional:
         """Return members that depend on a Merge of the same conditional, such as gradients of the others."""
         if not self.merges:
             return set()
-        reached = set(reachable_forward([user for merge in self.merges for user, _ in self.users[merge]], self.graph))
-        return {node for node in self.members if node in reached}
+        descendants = set(
+            reachable_forward([user for merge in self.merges for user, _ in self.users[merge]], self.graph)
+        )
+        return {node for node in self.members if node in descendants}
 
     # The If node
 
@@ -195,25 +199,25 @@ class _Conditional:
         self._check()
         inputs = self._inputs()
         branches = [self._branch(side, inputs) for side in (0, 1)]
-        made = self._node(inputs, branches)
+        conditional = self._node(inputs, branches)
         for k, merge in enumerate(self.merges):
-            replace_node(self.graph, merge, made, made.outputs[2 * k : 2 * k + 2])
+            replace_node(self.graph, merge, conditional, conditional.outputs[2 * k : 2 * k + 2])
         members = set(self.members)
         for node in self.graph.nodes.values():
-            node.control_inputs = list(dict.fromkeys(made if c in members else c for c in node.control_inputs))
+            node.control_inputs = list(dict.fromkeys(conditional if c in members else c for c in node.control_inputs))
         for node in self.members:
             self.graph.remove_node(node)
 
     def _check(self) -> None:
         """Raise if a value leaves a branch other than by a Merge, or a branch depends on its own results."""
         inside = [n for side in self.sides for n in side]
-        known = {*inside, *self.switches, *self.merges}
+        replaced = {*inside, *self.switches, *self.merges}
         for node in (*inside, *self.switches):
             for user, _ in self.users[node]:
-                if user not in known and self._is_conditional(user):
-                    raise UnimplementedError(f"{user.name!r} takes a value that is there only on one condition")
+                if user not in replaced and self._is_conditional(user):
+                    raise UnimplementedError(f"{user.name!r} takes a value that is alive only under a condition")
             if node.op == "_Retval":
-                raise UnimplementedError(f"{node.name!r} gives a value that is there only on one condition")
+                raise UnimplementedError(f"{node.name!r} has a result that is alive only under a condition")
         before = reachable_backward([t.node for t in self._inputs()] + [self.predicate[0]])
         again = next((m for m in self.merges if m in before), None)
         if again is not None:
@@ -226,30 +230,30 @@ class _Conditional:
         """Return the tensors that enter by a Switch or from outside."""
         members = set(self.members)
         inner = [t for side in self.sides for n in side for t in n.inputs if t.node not in members]
-        joined = [t for n in self.merges for t in n.inputs if t.node not in members]
-        found = {(t.node, t.index): t for t in (*(n.inputs[0] for n in self.switches), *inner, *joined)}
-        return list(found.values())
+        merged_inputs = [t for n in self.merges for t in n.inputs if t.node not in members]
+        tensors = {(t.node, t.index): t for t in (*(n.inputs[0] for n in self.switches), *inner, *merged_inputs)}
+        return list(tensors.values())
 
-    def _branch(self, side: int, inputs: Sequence[Tensor]) -> str:
-        name = f"{self.switches[0].name}_{('else', 'then')[side]}"
+    def _branch(self, branch_index: int, inputs: Sequence[Tensor]) -> str:
+        name = f"{self.switches[0].name}_{('else', 'then')[branch_index]}"
         outline = Outline(self.graph, name, [t.dtype for t in inputs])
         for i, tensor in enumerate(inputs):
             outline.bind(tensor, i)
         for node in self.switches:
-            outline.alias(node.outputs[side], node.inputs[0])
-        outline.copy(self.sides[side])
+            outline.alias(node.outputs[branch_index], node.inputs[0])
+        outline.copy(self.sides[branch_index])
         results: list[Tensor] = []
         for merge in self.merges:
-            position = self._input_index(merge, side)
+            position = self._input_index(merge, branch_index)
             index = outline.graph.constant(np.int32(position), name=self.graph.unique_name("outline/index"))
             results += [outline.value(merge.inputs[position]), index]
         outline.set_results(results)
         return outline.add_to_library()
 
-    def _input_index(self, merge: Node, side: int) -> int:
+    def _input_index(self, merge: Node, branch_index: int) -> int:
         """Return the index of the input of a Merge that comes from a branch."""
         return next(
-            i for i, t in enumerate(merge.inputs) if _tensor_conditions(t, self.conditions) == self.inside[side]
+            i for i, t in enumerate(merge.inputs) if _tensor_conditions(t, self.conditions) == self.inside[branch_index]
         )
 
     def _node(self, inputs: Sequence[Tensor], branches: Sequence[str]) -> Node:
@@ -282,66 +286,70 @@ class _SplitConditional:
         Members of the later conditional.
     """
 
-    def __init__(self, whole: _Conditional, later: set[Node]) -> None:
-        self.whole, self.graph, self.later = whole, whole.graph, later
-        self.earlier = {node for node in whole.members if node not in later}
-        self.merge = next(node for node in whole.merges if node in self.earlier)
-        self.switch = next(node for node in whole.switches if node in self.earlier)
+    def __init__(self, conditional: _Conditional, later: set[Node]) -> None:
+        self.conditional, self.graph, self.later = conditional, conditional.graph, later
+        self.earlier = {node for node in conditional.members if node not in later}
+        self.merge = next(node for node in conditional.merges if node in self.earlier)
+        self.switch = next(node for node in conditional.switches if node in self.earlier)
         self._transferred: dict[tuple[Node, int], Tensor] = {}
 
     def split(self) -> None:
         """Replace all edges from the earlier to the later conditional except those to its Switch nodes."""
-        for node in (n for n in self.whole.members if n in self.later):
-            side = self.whole._side(node)
+        for node in (n for n in self.conditional.members if n in self.later):
+            branch_index = self.conditional._branch_of(node)
             for i, tensor in enumerate(node.inputs):
-                if tensor.node in self.earlier and not self.whole._is_switch(node):
+                if tensor.node in self.earlier and not self.conditional._is_switch(node):
                     self.graph.set_input(node, i, self._transfer(tensor, self._side_of(node, tensor)))
             if any(control in self.earlier for control in node.control_inputs):
-                kept = [control for control in node.control_inputs if control not in self.earlier]
-                node.control_inputs = [*kept, self._order(node, side)]
+                other_controls = [control for control in node.control_inputs if control not in self.earlier]
+                node.control_inputs = [*other_controls, self._ordering_control(node, branch_index)]
 
     def _side_of(self, node: Node, tensor: Tensor) -> int:
         """Return the branch that uses a tensor."""
-        side = self.whole._side(node)
-        return side if side >= 0 else self.whole.inside.index(_tensor_conditions(tensor, self.whole.conditions))
+        branch_index = self.conditional._branch_of(node)
+        return (
+            branch_index
+            if branch_index >= 0
+            else self.conditional.inside.index(_tensor_conditions(tensor, self.conditional.conditions))
+        )
 
-    def _order(self, node: Node, side: int) -> Node:
+    def _ordering_control(self, node: Node, branch_index: int) -> Node:
         """Return a control input that orders a node after the earlier conditional."""
-        if self.whole._is_switch(node):
+        if self.conditional._is_switch(node):
             return self.merge
-        if side < 0:
+        if branch_index < 0:
             raise UnimplementedError(f"{node.name!r} waits for a branch of what decides over it", node=node.name)
-        return self._pass_into_branch(self.merge.outputs[0], side).node
+        return self._pass_into_branch(self.merge.outputs[0], branch_index).node
 
-    def _transfer(self, tensor: Tensor, side: int) -> Tensor:
+    def _transfer(self, tensor: Tensor, branch_index: int) -> Tensor:
         """Return a tensor of the earlier conditional as an input of a branch of the later one."""
         endpoint = tensor.node, tensor.index
         if endpoint not in self._transferred:
-            if tensor.node in self.whole.switches:
-                self._transferred[endpoint] = self._pass_into_branch(tensor.node.inputs[0], side)
-            elif tensor.node in self.whole.merges:
-                return self._pass_into_branch(tensor, side)
+            if tensor.node in self.conditional.switches:
+                self._transferred[endpoint] = self._pass_into_branch(tensor.node.inputs[0], branch_index)
+            elif tensor.node in self.conditional.merges:
+                return self._pass_into_branch(tensor, branch_index)
             else:
-                self._transferred[endpoint] = self._pass_into_branch(self._export(tensor, side), side)
+                self._transferred[endpoint] = self._pass_into_branch(self._export(tensor, branch_index), branch_index)
         return self._transferred[endpoint]
 
-    def _export(self, tensor: Tensor, side: int) -> Tensor:
+    def _export(self, tensor: Tensor, branch_index: int) -> Tensor:
         """Return a tensor of one branch as a result of the conditional."""
         if tensor.dtype in HANDLES:
-            raise UnimplementedError(f"{tensor.name!r} is there on one condition only, and is no array")
+            raise UnimplementedError(f"{tensor.name!r} is alive only under a condition, and is not an array")
         dtype = AttrValue("type", tensor.dtype)
-        alive = self._add("Identity", [self.switch.outputs[1 - side]], {"T": self.switch.attrs["T"]})
+        alive = self._add("Identity", [self.switch.outputs[1 - branch_index]], {"T": self.switch.attrs["T"]})
         shape = AttrValue("shape", tensor.shape)
         stand_in = self._add("FakeParam", [], {"dtype": dtype, "shape": shape}, [alive])
         count = AttrValue("int", 2)
         return self._add("Merge", [tensor, stand_in.outputs[0]], {"T": dtype, "N": count}).outputs[0]
 
-    def _pass_into_branch(self, tensor: Tensor, side: int) -> Tensor:
+    def _pass_into_branch(self, tensor: Tensor, branch_index: int) -> Tensor:
         """Pass a tensor from outside into a branch, by an Identity that nodes can wait for."""
-        node, index = self.whole.predicate
+        node, index = self.conditional.predicate
         dtype = AttrValue("type", tensor.dtype.base)
-        made = self._add("Switch", [tensor, node.outputs[index]], {"T": dtype})
-        return self._add("Identity", [made.outputs[side]], {"T": dtype}).outputs[0]
+        switch = self._add("Switch", [tensor, node.outputs[index]], {"T": dtype})
+        return self._add("Identity", [switch.outputs[branch_index]], {"T": dtype}).outputs[0]
 
     def _add(
         self, op: str, inputs: Sequence[Tensor], attrs: dict[str, AttrValue], controls: Sequence[Node] = ()

@@ -90,13 +90,13 @@ class _Loop:
         return any(user not in self.merges for user, _ in self.users[enter])
 
     def _loop_cond(self) -> Node:
-        found = [n for n in self.nodes if n.op == "LoopCond"]
-        if len(found) != 1:
+        loop_conds = [n for n in self.nodes if n.op == "LoopCond"]
+        if len(loop_conds) != 1:
             raise InvalidArgumentError(
-                f"the frame {self.name!r} has {len(found)} LoopCond nodes, where a loop has one",
+                f"the frame {self.name!r} has {len(loop_conds)} LoopCond nodes, where a loop has one",
                 node=self._any_node_name(),
             )
-        return found[0]
+        return loop_conds[0]
 
     def _any_node_name(self) -> str:
         return self.nodes[0].name if self.nodes else ""
@@ -124,10 +124,10 @@ class _Loop:
         node = tensor.node
         while node.op in _SWITCH or node.op == "Identity":
             node = node.inputs[0].node
-        known = [*self.merges, *self.invariants]
-        if node not in known:
-            raise UnimplementedError(f"{tensor.name!r} leaves the loop {self.name!r}, but is no variable of it")
-        return known.index(node)
+        variables = [*self.merges, *self.invariants]
+        if node not in variables:
+            raise UnimplementedError(f"{tensor.name!r} leaves the loop {self.name!r}, but is not one of its variables")
+        return variables.index(node)
 
     def _node(self, inputs: Sequence[Tensor], types: Sequence[DataType], cond: str, body: str) -> Node:
         attrs = {
@@ -167,15 +167,15 @@ class _Loop:
     def _needed(self, tensors: Sequence[Tensor], nodes: Iterable[Node], outline: Outline) -> dict[Node, None]:
         """Return the nodes of the frame that others depend on, without those of the loop structure."""
         stack = [*(outline.resolve(t).node for t in tensors if not outline.has(t)), *nodes]
-        found: set[Node] = set()
+        needed: set[Node] = set()
         while stack:
             node = stack.pop()
-            if node in found or self.frames[node] != self.frame or self._is_frame(node):
+            if node in needed or self.frames[node] != self.frame or self._is_frame(node):
                 continue
-            found.add(node)
+            needed.add(node)
             stack += [outline.resolve(t).node for t in node.inputs if not outline.has(t)]
             stack += node.control_inputs
-        return {n: None for n in self.nodes if n in found}
+        return {n: None for n in self.nodes if n in needed}
 
     def _is_frame(self, node: Node) -> bool:
         """Return whether a node belongs to the loop structure."""

@@ -68,8 +68,8 @@ class Outline:
 
     def has(self, tensor: Tensor) -> bool:
         """Return whether a tensor has a substitution, so that its node need not be copied."""
-        found = self.resolve(tensor)
-        return (found.node, found.index) in self._values
+        resolved = self.resolve(tensor)
+        return (resolved.node, resolved.index) in self._values
 
     def value(self, tensor: Tensor) -> Tensor:
         """Return the tensor of the function that corresponds to a tensor of the graph.
@@ -79,12 +79,12 @@ class Outline:
         InternalError
             The tensor has no counterpart.
         """
-        found = self.resolve(tensor)
-        if (found.node, found.index) in self._values:
-            return self._values[found.node, found.index]
-        if found.node not in self._copies:
+        resolved = self.resolve(tensor)
+        if (resolved.node, resolved.index) in self._values:
+            return self._values[resolved.node, resolved.index]
+        if resolved.node not in self._copies:
             raise InternalError(f"{tensor.name!r} is needed in the function {self.name!r}, but is not in it")
-        return self._copies[found.node].outputs[found.index]
+        return self._copies[resolved.node].outputs[resolved.index]
 
     # Construction
 
@@ -119,5 +119,5 @@ def replace_node(graph: Graph, old: Node, new: Node, outputs: Sequence[Tensor]) 
         replace_tensor(graph, tensor, other)
     for node in graph.nodes.values():
         if old in node.control_inputs:
-            kept = [new if c is old else c for c in node.control_inputs]
-            node.control_inputs = list(dict.fromkeys(c for c in kept if c is not node))
+            controls = [new if c is old else c for c in node.control_inputs]
+            node.control_inputs = list(dict.fromkeys(c for c in controls if c is not node))

@@ -79,8 +79,12 @@ def _ensure_shape(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("ZerosLike", variant=True)
 def _zeros_like(ctx: XlaOpKernelContext) -> Any:
     if ctx.input_expression(0).kind is ExpressionKind.TENSOR_LIST:
-        held = ctx.input_tensor_list(0)
-        return held if held.buffer is None else held.with_parts([zeros_like(held.buffer), held.pushed])
+        tensor_list = ctx.input_tensor_list(0)
+        return (
+            tensor_list
+            if tensor_list.buffer is None
+            else tensor_list.with_parts([zeros_like(tensor_list.buffer), tensor_list.pushed])
+        )
     return full(ctx.builder, 0, ctx.input_type(0), ctx.input_shape(0))
 
 
@@ -125,7 +129,7 @@ def _one_hot(indices: XlaOp, depth: Array, on_value: XlaOp, off_value: XlaOp, *,
     if size < 0:
         raise InvalidArgumentError(f"depth must not be negative; it is {size}")
     if not -1 <= axis <= rank:
-        raise InvalidArgumentError(f"axis {axis} is not a place for a dimension in rank {rank}")
+        raise InvalidArgumentError(f"axis {axis} is out of range for a new dimension in rank {rank}")
     position = rank if axis == -1 else axis
     sizes = (*sizes_of(indices)[:position], size, *sizes_of(indices)[position:])
     converted = xla.convert(indices, ElementType.S64)
@@ -197,8 +201,8 @@ def _register_constants(name: str, function: Any, inputs: Sequence[str]) -> None
     @xla_kernel(name, const=inputs)
     def kernel(ctx: XlaOpKernelContext) -> Any:
         """Output constants computed from constant shapes."""
-        found = function(*(ctx.constant_input(n) for n in inputs))
-        for i, value in enumerate(found if isinstance(found, tuple) else (found,)):
+        result = function(*(ctx.constant_input(n) for n in inputs))
+        for i, value in enumerate(result if isinstance(result, tuple) else (result,)):
             ctx.set_constant_output(i, value)
 
 
@@ -209,38 +213,40 @@ _register_constants("BroadcastGradientArgs", broadcast_gradient_args, ("s0", "s1
 @lowering("Bitcast", attrs=("type",))
 def _bitcast(x: XlaOp, *, type: DataType) -> XlaOp:
     """Emit a bitcast-convert; complex numbers, for which HLO has none, are converted as pairs of floats."""
-    to = element_type(type)
-    if x.shape.dtype is to:
+    target = element_type(type)
+    if x.shape.dtype is target:
         return x
-    if is_complex(x) or to.is_complex:
-        return _bitcast_parts(x, to)
-    return xla.bitcast_convert(x, to)
+    if is_complex(x) or target.is_complex:
+        return _bitcast_parts(x, target)
+    return xla.bitcast_convert(x, target)
 
 
 _PARTS = {ElementType.C64: ElementType.F32, ElementType.C128: ElementType.F64}
 _UNITS = {8: ElementType.U8, 16: ElementType.U16, 32: ElementType.U32, 64: ElementType.U64}
 
 
-def _bitcast_parts(x: XlaOp, to: ElementType) -> XlaOp:
+def _bitcast_parts(x: XlaOp, target: ElementType) -> XlaOp:
     """Convert via unsigned integers of the smallest width involved, packed along a last dimension."""
     kind = x.shape.dtype
-    width = min(_PARTS.get(kind, kind).bits, _PARTS.get(to, to).bits)
+    width = min(_PARTS.get(kind, kind).bits, _PARTS.get(target, target).bits)
     if width not in _UNITS:
-        raise UnimplementedError(f"a bitcast of {kind} to {to}")
+        raise UnimplementedError(f"a bitcast of {kind} to {target}")
     shape = list(sizes_of(x))
-    if to.bits > kind.bits:
-        if not shape or shape[-1] != to.bits // kind.bits:
-            raise ShapeError(f"a cast to {to} needs a last dimension of {to.bits // kind.bits}; the shape is {shape}")
+    if target.bits > kind.bits:
+        if not shape or shape[-1] != target.bits // kind.bits:
+            raise ShapeError(
+                f"a cast to {target} needs a last dimension of {target.bits // kind.bits}; the shape is {shape}"
+            )
         shape.pop()
-    elif to.bits < kind.bits:
-        shape.append(kind.bits // to.bits)
+    elif target.bits < kind.bits:
+        shape.append(kind.bits // target.bits)
     if is_complex(x):
         x = xla.concatenate([xla.reshape(p, (*sizes_of(x), 1)) for p in (xla.real(x), xla.imag(x))], rank_of(x))
     units = xla.bitcast_convert(x, _UNITS[width])
-    if not to.is_complex:
-        count = to.bits // width
-        return xla.bitcast_convert(xla.reshape(units, (*shape, count) if count > 1 else shape), to)
-    part = _PARTS[to]
+    if not target.is_complex:
+        count = target.bits // width
+        return xla.bitcast_convert(xla.reshape(units, (*shape, count) if count > 1 else shape), target)
+    part = _PARTS[target]
     count = part.bits // width
     parts = xla.bitcast_convert(xla.reshape(units, (*shape, 2, count) if count > 1 else (*shape, 2)), part)
     halves = (xla.slice_in_dim(parts, k, k + 1, 1, len(shape)) for k in range(2))
@@ -254,11 +260,11 @@ def _bitcast_parts(x: XlaOp, to: ElementType) -> XlaOp:
 def _select(condition: XlaOp, t: XlaOp, e: XlaOp) -> XlaOp:
     if sizes_of(t) != sizes_of(e):
         raise ShapeError(f"t {list(sizes_of(t))} and e {list(sizes_of(e))} must have one shape")
-    sizes, own = sizes_of(t), sizes_of(condition)
-    if len(own) == 1 and len(sizes) > 1 and own[0] == sizes[0]:
+    sizes, condition_sizes = sizes_of(t), sizes_of(condition)
+    if len(condition_sizes) == 1 and len(sizes) > 1 and condition_sizes[0] == sizes[0]:
         condition = xla.broadcast_in_dim(condition, sizes, (0,))
-    elif own and own != sizes:
-        raise ShapeError(f"a condition of {list(own)} does not choose among arrays of {list(sizes)}")
+    elif condition_sizes and condition_sizes != sizes:
+        raise ShapeError(f"a condition of {list(condition_sizes)} does not choose among arrays of {list(sizes)}")
     return select(condition, t, e)
 
 
@@ -305,7 +311,7 @@ def _to_bool(x: XlaOp) -> Any:
 # ------------------------------------------------------------------------------------------------ in-place updates
 
 
-def _register_in_place(name: str, change: Any) -> None:
+def _register_inplace(name: str, change: Any) -> None:
     @lowering(name)
     def kernel(x: XlaOp, i: XlaOp, v: XlaOp) -> XlaOp:
         """Update row by row, so that duplicate indices accumulate."""
@@ -320,9 +326,9 @@ def _register_in_place(name: str, change: Any) -> None:
         return x
 
 
-_register_in_place("InplaceUpdate", lambda old, row: row)
-_register_in_place("InplaceAdd", lambda old, row: old + row)
-_register_in_place("InplaceSub", lambda old, row: old - row)
+_register_inplace("InplaceUpdate", lambda old, row: row)
+_register_inplace("InplaceAdd", lambda old, row: old + row)
+_register_inplace("InplaceSub", lambda old, row: old - row)
 
 
 @lowering("ParallelConcat", attrs=("shape",))
@@ -358,8 +364,8 @@ def _diag_part(x: XlaOp) -> XlaOp:
     flat = xla.reshape(x, (size, size))
     rows = iota_along(x.builder, ElementType.S32, (size, size), 0)
     columns = iota_along(x.builder, ElementType.S32, (size, size), 1)
-    kept = select(xla.eq(rows, columns), flat, zeros_like(flat))
-    return xla.reshape(reduced(kept, "add", scalar(kept, 0), [0]), sizes_of(x)[:half])
+    diagonal = select(xla.eq(rows, columns), flat, zeros_like(flat))
+    return xla.reshape(reduced(diagonal, "add", scalar(diagonal, 0), [0]), sizes_of(x)[:half])
 
 
 @lowering(("MatrixBandPart", "BatchMatrixBandPart"))
@@ -405,10 +411,10 @@ def _gather_flat(x: XlaOp, inner: int, numbers: Array, padding: XlaOp | None) ->
     flat = xla.reshape(x, (*batch, prod(rest)))
     sizes = (*batch, *numbers.shape)
     if not prod(sizes) or not prod(rest):
-        empty = full_like(xla.broadcast(scalar(x, 0), sizes), 0)
-        return empty if padding is None else broadcast_to(padding, sizes)
+        empty_result = full_like(xla.broadcast(scalar(x, 0), sizes), 0)
+        return empty_result if padding is None else broadcast_to(padding, sizes)
     count = len(batch)
-    found = xla.gather(
+    result = xla.gather(
         flat,
         xla.constant(x.builder, np.maximum(numbers, 0)),
         offset_dims=tuple(range(count)),
@@ -418,9 +424,9 @@ def _gather_flat(x: XlaOp, inner: int, numbers: Array, padding: XlaOp | None) ->
         slice_sizes=(*batch, 1),
     )
     if padding is None or (numbers >= 0).all():
-        return found
+        return result
     inside = broadcast_to(xla.constant(x.builder, numbers >= 0), sizes)
-    return select(inside, found, broadcast_to(padding, sizes))
+    return select(inside, result, broadcast_to(padding, sizes))
 
 
 _MAIN_DIAGONAL, _ANY_SIZE = np.array(0), np.array(-1)
@@ -519,18 +525,18 @@ def _unique_slices(x: XlaOp, axis: int, out_idx: DataType) -> list[XlaOp]:
     """Return the distinct slices in order of appearance, and for each slice the number of its value."""
     size = sizes_of(x)[axis]
     order = [axis, *(d for d in range(rank_of(x)) if d != axis)]
-    moved = xla.transpose(x, order) if rank_of(x) > 1 else x
+    slices = xla.transpose(x, order) if rank_of(x) > 1 else x
     if not size:
         return [x, full(x.builder, 0, out_idx, (0,))]
-    rows = xla.reshape(moved, (size, prod(sizes_of(moved)[1:])))
+    rows = xla.reshape(slices, (size, prod(sizes_of(slices)[1:])))
     vector = rank_of(x) == 1 or sizes_of(rows)[1] == 1
     first = first_equal(xla.reshape(rows, (size,))) if vector else first_equal_row(rows)
     is_first, number = number_groups(first)
-    kept, count = compress_indices(is_first)
-    found = rows_at(moved, kept)
+    unique_indices, count = compress_indices(is_first)
+    result = rows_at(slices, unique_indices)
     if rank_of(x) > 1:
-        found = xla.transpose(found, [order.index(d) for d in range(rank_of(x))])
-    return [set_dynamic_size(found, count, axis), cast(number, out_idx)]
+        result = xla.transpose(result, [order.index(d) for d in range(rank_of(x))])
+    return [set_dynamic_size(result, count, axis), cast(number, out_idx)]
 
 
 @lowering("ListDiff", attrs=("out_idx",), const=("x", "y"), types={"T": _dtypes("int32", "int64")})
@@ -539,5 +545,5 @@ def _list_diff(x: Array, y: Array, *, out_idx: DataType) -> list[Array]:
     for name, values in (("x", x), ("y", y)):
         if values.ndim != 1:
             raise ShapeError(f"{name} must be a vector; its shape is {list(values.shape)}")
-    kept = np.flatnonzero(~np.isin(x, y))
-    return [x[kept], kept.astype(out_idx.numpy)]
+    kept_positions = np.flatnonzero(~np.isin(x, y))
+    return [x[kept_positions], kept_positions.astype(out_idx.numpy)]

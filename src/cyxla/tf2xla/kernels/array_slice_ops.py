@@ -96,21 +96,21 @@ def _unpack(value: XlaOp, *, num: int, axis: int) -> list[XlaOp]:
     return [_remove_dim(xla.slice_in_dim(value, k, k + 1, 1, along), along) for k in range(num)]
 
 
-def _parts(value: XlaOp, sizes: Sequence[int], axis: int) -> list[XlaOp]:
-    ends = np.cumsum([0, *sizes]).tolist()
-    return [xla.slice_in_dim(value, a, b, 1, axis) for a, b in pairwise(ends)]
+def _split_parts(value: XlaOp, sizes: Sequence[int], axis: int) -> list[XlaOp]:
+    offsets = np.cumsum([0, *sizes]).tolist()
+    return [xla.slice_in_dim(value, a, b, 1, axis) for a, b in pairwise(offsets)]
 
 
 @lowering("Split", attrs=("num_split",), const=("split_dim",))
 def _split(split_dim: Array, value: XlaOp, *, num_split: int) -> list[XlaOp]:
     axis, sizes = equal_parts(sizes_of(value), split_dim, num_split)
-    return _parts(value, sizes, axis)
+    return _split_parts(value, sizes, axis)
 
 
 @lowering("SplitV", attrs=("num_split",), const=("size_splits", "split_dim"))
 def _split_v(value: XlaOp, size_splits: Array, split_dim: Array, *, num_split: int) -> list[XlaOp]:
     axis, sizes = split_v_sizes(sizes_of(value), size_splits, split_dim, num_split)
-    return _parts(value, sizes, axis)
+    return _split_parts(value, sizes, axis)
 
 
 @xla_kernel("Slice")
@@ -150,9 +150,9 @@ _SLICE = ("begin", "end", "strides")
 def _strided_slice(ctx: XlaOpKernelContext) -> Any:
     """Emit static slices for constant bounds, else gathers with a dynamic size."""
     x, strides, masks = ctx.input("input"), ctx.constant_input("strides"), _masks(ctx)
-    ends = _known_ends(ctx)
-    if ends is not None:
-        return read_index(x, strided_index(sizes_of(x), *ends, strides, masks))
+    bounds = _known_ends(ctx)
+    if bounds is not None:
+        return read_index(x, strided_index(sizes_of(x), *bounds, strides, masks))
     return DynamicStridedSlice(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks).apply(x)
 
 
@@ -160,9 +160,9 @@ def _strided_slice(ctx: XlaOpKernelContext) -> Any:
 def _strided_slice_grad(ctx: XlaOpKernelContext) -> Any:
     """Pad dy to the shape, with interior padding for strides; dynamic bounds use a dynamic-update-slice."""
     dy, strides, masks = ctx.input("dy"), ctx.constant_input("strides"), _masks(ctx)
-    sizes, ends = read_sizes(ctx.constant_input("shape"), "shape"), _known_ends(ctx)
-    if ends is not None:
-        return write_index(dy, sizes, strided_index(sizes, *ends, strides, masks), None)
+    sizes, bounds = read_sizes(ctx.constant_input("shape"), "shape"), _known_ends(ctx)
+    if bounds is not None:
+        return write_index(dy, sizes, strided_index(sizes, *bounds, strides, masks), None)
     return DynamicStridedSlice(sizes, ctx.input("begin"), ctx.input("end"), strides, masks).scatter(dy, sizes)
 
 
@@ -248,8 +248,8 @@ def _transpose(x: XlaOp, perm: Array) -> XlaOp:
 
 @lowering("ConjugateTranspose", const=("perm",))
 def _conjugate_transpose(x: XlaOp, perm: Array) -> XlaOp:
-    found = xla.transpose(x, permutation(rank_of(x), perm))
-    return xla.complex_(xla.real(found), -xla.imag(found)) if is_complex(x) else found
+    result = xla.transpose(x, permutation(rank_of(x), perm))
+    return xla.complex_(xla.real(result), -xla.imag(result)) if is_complex(x) else result
 
 
 @lowering("Reverse", const=("dims",))
@@ -277,14 +277,14 @@ def _reverse_sequence(x: XlaOp, lengths: XlaOp, *, seq_dim: int, batch_dim: int)
     if not prod(sizes_of(x)):
         return x
     count, size = sizes_of(x)[batch], sizes_of(x)[along]
-    place = iota_along(x.builder, ElementType.S64, (count, size), 1)
-    ends = xla.broadcast_in_dim(xla.convert(lengths, ElementType.S64), (count, size), (0,))
-    source = select(xla.lt(place, ends), ends - scalar(place, 1) - place, place)
+    positions = iota_along(x.builder, ElementType.S64, (count, size), 1)
+    sequence_ends = xla.broadcast_in_dim(xla.convert(lengths, ElementType.S64), (count, size), (0,))
+    source = select(xla.lt(positions, sequence_ends), sequence_ends - scalar(positions, 1) - positions, positions)
     rest = [d for d in range(rank_of(x)) if d not in (batch, along)]
-    moved = xla.transpose(x, [batch, along, *rest])
-    inner = sizes_of(moved)[2:]
-    found = xla.gather(
-        moved,
+    transposed = xla.transpose(x, [batch, along, *rest])
+    inner = sizes_of(transposed)[2:]
+    result = xla.gather(
+        transposed,
         source,
         offset_dims=tuple(range(2, 2 + len(inner))),
         collapsed_slice_dims=(1,),
@@ -295,7 +295,7 @@ def _reverse_sequence(x: XlaOp, lengths: XlaOp, *, seq_dim: int, batch_dim: int)
         start_indices_batching_dims=(0,),
     )
     order = [batch, along, *rest]
-    return xla.transpose(found, [order.index(d) for d in range(rank_of(x))])
+    return xla.transpose(result, [order.index(d) for d in range(rank_of(x))])
 
 
 @xla_kernel("Roll", const=("axis",))
@@ -343,9 +343,9 @@ def _space_to_batch(x: XlaOp, block: Sequence[int], pads: Sequence[tuple[int, in
         shape += [size // b, b]
     parts = xla.reshape(padded, (*shape, *sizes_of(padded)[1 + count :]))
     inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
-    moved = xla.transpose(parts, [*inner, 0, *outer, *range(2 * count + 1, rank_of(parts))])
+    transposed = xla.transpose(parts, [*inner, 0, *outer, *range(2 * count + 1, rank_of(parts))])
     sizes = (shape[0] * prod(block), *(shape[d] for d in outer), *sizes_of(padded)[1 + count :])
-    return xla.reshape(moved, sizes)
+    return xla.reshape(transposed, sizes)
 
 
 @lowering("BatchToSpaceND", const=("block_shape", "crops"))
@@ -357,9 +357,9 @@ def _batch_to_space_nd(x: XlaOp, block_shape: Array, crops: Array) -> XlaOp:
     order = [count]
     for d in range(count):
         order += [count + 1 + d, d]
-    moved = xla.transpose(parts, [*order, *range(2 * count + 1, rank_of(parts))])
+    transposed = xla.transpose(parts, [*order, *range(2 * count + 1, rank_of(parts))])
     sizes = [n * b for n, b in zip(sizes_of(x)[1:], block, strict=False)]
-    merged = xla.reshape(moved, (batch, *sizes, *sizes_of(x)[1 + count :]))
+    merged = xla.reshape(transposed, (batch, *sizes, *sizes_of(x)[1 + count :]))
     bounds = [(0, batch), *bounds, *((0, n) for n in sizes_of(x)[1 + count :])]
     return xla.slice_(merged, [low for low, _ in bounds], [high for _, high in bounds])
 
@@ -375,9 +375,9 @@ def _with_depth_last(function: Callable[[XlaOp, int], XlaOp]) -> Callable[..., X
         if data_format == "NCHW_VECT_C":
             b, c, h, w, _ = sizes_of(x)
             flat = xla.reshape(xla.transpose(x, [0, 2, 3, 1, 4]), (b, h, w, c * 4))
-            made = function(flat, block_size)
-            b, h, w, c = sizes_of(made)
-            return xla.transpose(xla.reshape(made, (b, h, w, c // 4, 4)), [0, 3, 1, 2, 4])
+            result = function(flat, block_size)
+            b, h, w, c = sizes_of(result)
+            return xla.transpose(xla.reshape(result, (b, h, w, c // 4, 4)), [0, 3, 1, 2, 4])
         check_rank4(sizes_of(x))
         if data_format == "NCHW":
             return xla.transpose(function(xla.transpose(x, [0, 2, 3, 1]), block_size), [0, 3, 1, 2])
@@ -441,7 +441,7 @@ def _gather_nd(params: XlaOp, indices: XlaOp, *, bad_indices_policy: str) -> Xla
         return full_like(xla.broadcast(scalar(params, 0), result), 0)
     if not depth:
         return broadcast_to(params, result)
-    found = xla.gather(
+    computed = xla.gather(
         params,
         indices,
         offset_dims=tuple(range(len(batch), len(result))),
@@ -451,8 +451,8 @@ def _gather_nd(params: XlaOp, indices: XlaOp, *, bad_indices_policy: str) -> Xla
         slice_sizes=(*[1] * depth, *inner),
     )
     if bad_indices_policy != "IGNORE":
-        return found
-    return select(_in_range(indices, sizes_of(params)[:depth], result), found, zeros_like(found))
+        return computed
+    return select(_in_range(indices, sizes_of(params)[:depth], result), computed, zeros_like(computed))
 
 
 def _in_range(indices: XlaOp, limits: Sequence[int], result: Sequence[int]) -> XlaOp:

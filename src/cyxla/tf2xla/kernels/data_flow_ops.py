@@ -94,7 +94,7 @@ def _pop(ctx: XlaOpKernelContext) -> Any:
     dtype: DataType = ctx.attr("elem_type")
     stack = _resource(ctx, ResourceKind.STACK)
     buffer = _buffer(ctx, ResourceKind.STACK, dtype)
-    ctx.require(stack.max_array_size, f"the stack {stack.name!r} has no place for a value")
+    ctx.require(stack.max_array_size, f"the stack {stack.name!r} is full")
     stack.pushed = _fill_count(ctx, stack) - 1
     return read_row(buffer, stack.pushed)
 

@@ -59,10 +59,10 @@ def _fake_param(ctx: XlaOpKernelContext) -> Any:
 def _choose_branch(ctx: XlaOpKernelContext) -> Any:
     """Emit a conditional of two computations, or inline one branch if the condition is constant."""
     then_branch, else_branch = ctx.attr("then_branch"), ctx.attr("else_branch")
-    known = ctx.xla.constant_value(ctx.input_expression(0))
-    if known is not None:
-        chosen = bool(known[()]) if not known.ndim else known.size > 0
-        return _call_branch(ctx, then_branch if chosen else else_branch)
+    predicate = ctx.xla.constant_value(ctx.input_expression(0))
+    if predicate is not None:
+        selected = bool(predicate[()]) if not predicate.ndim else predicate.size > 0
+        return _call_branch(ctx, then_branch if selected else else_branch)
     condition = ctx.input(0)
     if condition.shape.dims:
         return _call_branch(ctx, then_branch if all(condition.shape.dims) else else_branch)
@@ -75,9 +75,9 @@ def _choose_branch(ctx: XlaOpKernelContext) -> Any:
 def _case(ctx: XlaOpKernelContext) -> Any:
     """Emit a conditional of several computations; an index out of range selects the last one."""
     branches = ctx.attr("branches")
-    known = ctx.xla.constant_value(ctx.input_expression(0))
-    if known is not None:
-        index = int(known)
+    branch_index = ctx.xla.constant_value(ctx.input_expression(0))
+    if branch_index is not None:
+        index = int(branch_index)
         return _call_branch(ctx, branches[index if 0 <= index < len(branches) else -1])
     return _branches(ctx, ctx.input(0), list(branches))
 
@@ -112,15 +112,15 @@ def _initialize_resources(
     ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], results: Sequence[CompilationResult]
 ) -> bool:
     """Create buffers for stacks and tensor arrays that only some branches initialise; return True if there are any."""
-    found = False
+    has_resources = False
     for result in results:
         shapes = result.computation.program_shape.result.elements
         for update in result.resource_updates:
             x = inputs[update.input_index]
             if x.value.kind is not ResourceKind.VARIABLE and not _has_known_shape(x, update.gradients):
                 _initialize(ctx, x.value, update, tuple(shapes[update.tuple_indices[0]].dims))
-                found = True
-    return found
+                has_resources = True
+    return has_resources
 
 
 def _with_fake_param_shapes(
@@ -131,7 +131,7 @@ def _with_fake_param_shapes(
 ) -> list[CompilationResult]:
     """Compile branches again whose placeholder results have another shape than those of the other branches."""
     fakes = [fake_params_of(compiler.body_of(branch).graph) for branch in branches]
-    made = list(results)
+    result = list(results)
     for b, branch in enumerate(branches):
         shapes = []
         for k in fakes[b]:
@@ -139,8 +139,8 @@ def _with_fake_param_shapes(
             if real is not None and real != results[b].outputs[k].shape:
                 shapes.append((k, real))
         if shapes:
-            made[b] = compiler.compile_function(branch, args, replace(_OPTIONS, fake_param_shapes=tuple(shapes)))
-    return made
+            result[b] = compiler.compile_function(branch, args, replace(_OPTIONS, fake_param_shapes=tuple(shapes)))
+    return result
 
 
 def _check_equal_results(branches: Sequence[NameAttrList], results: Sequence[CompilationResult]) -> None:
@@ -157,8 +157,8 @@ def _check_equal_results(branches: Sequence[NameAttrList], results: Sequence[Com
 
 def _any_modified(results: Sequence[CompilationResult]) -> CompilationResult:
     """Return the first result, with resources marked modified if any branch modifies them."""
-    changed = {u.input_index for result in results for u in result.resource_updates if u.modified}
-    updates = tuple(replace(u, modified=u.input_index in changed) for u in results[0].resource_updates)
+    modified = {u.input_index for result in results for u in result.resource_updates if u.modified}
+    updates = tuple(replace(u, modified=u.input_index in modified) for u in results[0].resource_updates)
     return replace(results[0], resource_updates=updates)
 
 
@@ -200,8 +200,8 @@ def _with_known_shapes(
     """Return arguments and body once all lists and resources of the state have a shape, which the body determines."""
     args = arguments_of(ctx.xla, inputs, constants, keep=False)
     result = ctx.xla.compiler.compile_function(body, args, _OPTIONS)
-    known = {update.input_index: update.gradients for update in result.resource_updates}
-    ready = [_has_known_shape(x, known.get(i, ())) for i, x in enumerate(inputs)]
+    gradients_of_input = {update.input_index: update.gradients for update in result.resource_updates}
+    ready = [_has_known_shape(x, gradients_of_input.get(i, ())) for i, x in enumerate(inputs)]
     if not all(ready):
         inputs = [
             x if done else _with_shape(ctx, i, x, result) for i, (x, done) in enumerate(zip(inputs, ready, strict=True))
@@ -270,8 +270,8 @@ def _state_ranges(ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], carr
 def _condition(cond: CompilationResult, shape: Shape) -> XlaComputation:
     builder = XlaBuilder(f"{cond.computation.name}_condition")
     state = xla.parameter(builder, 0, shape)
-    made = xla.call(builder, cond.computation, tuple_elements(state))
-    predicate = xla.get_tuple_element(made, cond.outputs[0].tuple_indices[0])
+    result = xla.call(builder, cond.computation, tuple_elements(state))
+    predicate = xla.get_tuple_element(result, cond.outputs[0].tuple_indices[0])
     if predicate.shape.dims:
         raise ShapeError(f"the condition of a loop must be a scalar; it has the shape {list(predicate.shape.dims)}")
     if predicate.shape.dtype is not ElementType.PRED:
@@ -292,8 +292,8 @@ def _loop_body(
         output = body.outputs[i]
         if output.input_index >= 0 and output.input_index != i:
             raise InvalidArgumentError(f"loop variable {i} is a resource that the body exchanges for another")
-        made = updates.get(i, ()) if output.input_index >= 0 else output.tuple_indices
-        after += [parts[k] for k in made] if made else [state[k] for k in ranges[i]]
+        result = updates.get(i, ()) if output.input_index >= 0 else output.tuple_indices
+        after += [parts[k] for k in result] if result else [state[k] for k in ranges[i]]
     return builder.build(xla.tuple_(builder, after))
 
 

@@ -38,8 +38,8 @@ def _like(x: XlaOp) -> Array:
     return np.broadcast_to(np.zeros((), bool), sizes_of(x))
 
 
-def _as_type_of(found: XlaOp, like: XlaOp) -> XlaOp:
-    return xla.convert(found, like.shape.dtype) if is_narrow(like) else found
+def _as_type_of(result: XlaOp, like: XlaOp) -> XlaOp:
+    return xla.convert(result, like.shape.dtype) if is_narrow(like) else result
 
 
 # --------------------------------------------------------------------------------------------------------- colours
@@ -76,14 +76,14 @@ def _to_hsv(x: XlaOp) -> list[XlaOp]:
     """Convert RGB to hue, saturation and value in [0, 1]; the hue of grey is 0."""
     red, green, blue = _channels(x)
     value = xla.maximum(xla.maximum(red, green), blue)
-    spread = value - xla.minimum(xla.minimum(red, green), blue)
+    chroma = value - xla.minimum(xla.minimum(red, green), blue)
     zero = zeros_like(value)
-    saturation = select(xla.gt(value, zero), spread / value, zero)
-    norm = full_like(spread, 1 / 6) / spread
-    third = full_like(spread, 1 / 3)
+    saturation = select(xla.gt(value, zero), chroma / value, zero)
+    norm = full_like(chroma, 1 / 6) / chroma
+    third = full_like(chroma, 1 / 3)
     from_green, from_blue = norm * (blue - red) + third, norm * (red - green) + third + third
     hue = select(xla.eq(red, value), norm * (green - blue), select(xla.eq(green, value), from_green, from_blue))
-    hue = select(xla.gt(spread, zero), hue, zero)
+    hue = select(xla.gt(chroma, zero), hue, zero)
     return [select(xla.lt(hue, zero), hue + full_like(hue, 1), hue), saturation, value]
 
 
@@ -126,8 +126,8 @@ def _adjust_hue(images: XlaOp, delta: XlaOp) -> XlaOp:
     _check_images(images, delta, "delta")
     _check_rgb(images)
     hue, saturation, value = _to_hsv(widened(images))
-    moved = hue + broadcast_to(xla.convert(delta, hue.shape.dtype), sizes_of(hue))
-    return _as_type_of(_stack(_to_rgb(moved - xla.floor(moved), saturation, value)), images)
+    shifted_hue = hue + broadcast_to(xla.convert(delta, hue.shape.dtype), sizes_of(hue))
+    return _as_type_of(_stack(_to_rgb(shifted_hue - xla.floor(shifted_hue), saturation, value)), images)
 
 
 @lowering("AdjustSaturation")
@@ -168,13 +168,13 @@ def _resize_bilinear_grad(grads: XlaOp, original: XlaOp, *, align_corners: bool,
     before, after = sizes_of(original)[1:3], sizes_of(grads)[1:3]
     rows, columns = grids(before, after, align_corners, half_pixel_centers)  # type: ignore[arg-type]
     wide = ElementType.F64 if original.shape.dtype is ElementType.F64 else ElementType.F32
-    found = xla.convert(grads, wide)
+    result = xla.convert(grads, wide)
     for grid, axis in ((rows, 1), (columns, 2)):
         weights = xla.convert(xla.constant(grads.builder, grid.weights()), wide)
-        made = xla.dot_general(found, weights, lhs_contracting_dims=(axis,), rhs_contracting_dims=(0,))
+        computed = xla.dot_general(result, weights, lhs_contracting_dims=(axis,), rhs_contracting_dims=(0,))
         order = [0, 3, 1, 2] if axis == 1 else [0, 1, 3, 2]
-        found = xla.transpose(made, order)
-    return xla.convert(found, original.shape.dtype)
+        result = xla.transpose(computed, order)
+    return xla.convert(result, original.shape.dtype)
 
 
 @lowering("ResizeNearestNeighbor", attrs=_GRID, const=("size",))
@@ -191,13 +191,13 @@ def _resize_nearest_grad(grads: XlaOp, size: Array, *, align_corners: bool, half
     """Sum the gradients of copies of a pixel, by products with 0/1 matrices."""
     height, width = checked_size(_like(grads), size)
     rows, columns = grids((height, width), sizes_of(grads)[1:3], align_corners, half_pixel_centers)  # type: ignore[arg-type]
-    found = widened(grads)
+    result = widened(grads)
     for grid, axis, count in ((rows, 1, height), (columns, 2, width)):
         hits = (grid.nearest()[:, None] == np.arange(count)).astype(np.float64)
-        weights = xla.convert(xla.constant(grads.builder, hits), found.shape.dtype)
-        made = xla.dot_general(found, weights, lhs_contracting_dims=(axis,), rhs_contracting_dims=(0,))
-        found = xla.transpose(made, [0, 3, 1, 2] if axis == 1 else [0, 1, 3, 2])
-    return _as_type_of(found, grads)
+        weights = xla.convert(xla.constant(grads.builder, hits), result.shape.dtype)
+        computed = xla.dot_general(result, weights, lhs_contracting_dims=(axis,), rhs_contracting_dims=(0,))
+        result = xla.transpose(computed, [0, 3, 1, 2] if axis == 1 else [0, 1, 3, 2])
+    return _as_type_of(result, grads)
 
 
 # ----------------------------------------------------------------------------------------- non-maximum suppression
@@ -223,20 +223,20 @@ def _select_boxes(boxes: XlaOp, scores: XlaOp, limit: int, overlap: XlaOp, min_s
         best = max_of(remaining, [0])
         top = xla.and_(xla.eq(remaining, broadcast_to(best, (count,))), xla.gt(remaining, nothing))
         index = min_of(select(top, indices, full_like(indices, count)), [0])
-        found = xla.lt(index, scalar(index, count))
-        chosen.append(xla.reshape(select(found, index, zeros_like(index)), (1,)))
-        valid = valid + xla.convert(found, ElementType.S32)
+        is_valid = xla.lt(index, scalar(index, count))
+        chosen.append(xla.reshape(select(is_valid, index, zeros_like(index)), (1,)))
+        valid = valid + xla.convert(is_valid, ElementType.S32)
         is_selected = xla.eq(indices, broadcast_to(index, (count,)))
         selected = [
             broadcast_to(sum_of(select(is_selected, v, zeros_like(v)), [0]), (count,)) for v in (*low, *high, areas)
         ]
-        sides = [
+        overlaps = [
             xla.maximum(xla.minimum(selected[2 + k], high[k]) - xla.maximum(selected[k], low[k]), zeros_like(areas))
             for k in (0, 1)
         ]
-        shared = sides[0] * sides[1]
-        empty = xla.or_(xla.le(areas, zeros_like(areas)), xla.le(selected[4], zeros_like(areas)))
-        ratio = select(empty, zeros_like(areas), shared / (areas + selected[4] - shared))
+        intersection = overlaps[0] * overlaps[1]
+        is_empty = xla.or_(xla.le(areas, zeros_like(areas)), xla.le(selected[4], zeros_like(areas)))
+        ratio = select(is_empty, zeros_like(areas), intersection / (areas + selected[4] - intersection))
         remaining = select(xla.or_(is_selected, xla.gt(ratio, bound)), nothing, remaining)
     if not chosen:
         return [xla.constant(scores.builder, np.zeros(0, np.int32)), valid]

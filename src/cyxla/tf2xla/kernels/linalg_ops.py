@@ -82,8 +82,8 @@ def _qr(x: XlaOp, *, full_matrices: bool) -> list[XlaOp]:
         return [identity_matrices(x, (*batch, rows, width)), xla.broadcast(scalar(x, 0), (*batch, width, columns))]
     wide = widened(x)
     dtype = wide.shape.dtype
-    given = [wide.shape, Shape.array(dtype, (*batch, least))]
-    packed, factors = call_lapack(wide, "geqrf", [wide], given)
+    result_shapes = [wide.shape, Shape.array(dtype, (*batch, least))]
+    packed, factors = call_lapack(wide, "geqrf", [wide], result_shapes)
     reflectors = _window(packed, rows, least)
     if width > least:
         reflectors = xla.pad_in_dim(reflectors, scalar(wide, 0), rank_of(x) - 1, 0, width - least)
@@ -102,8 +102,8 @@ lowering("Svd", svd, attrs=("compute_uv", "full_matrices"), types=_REAL)
 def _lu(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Emit a custom call of LU decomposition; return packed factors and row permutation."""
     order = Shape.array(_S32, sizes_of(x)[:-1])
-    made = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
-    return xla.get_tuple_element(made, 0), xla.get_tuple_element(made, 2)
+    result = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
+    return xla.get_tuple_element(result, 0), xla.get_tuple_element(result, 2)
 
 
 def _permute_rows(x: XlaOp, order: XlaOp) -> XlaOp:
@@ -216,8 +216,8 @@ def _tridiagonal_solve(diagonals: XlaOp, rhs: XlaOp) -> XlaOp:
     upper, main, lower = (
         xla.reshape(xla.slice_in_dim(diagonals, k, k + 1, 1, along), (*batch, rows)) for k in range(3)
     )
-    given = [main.shape] * 3 + [rhs.shape, Shape.array(_S32, tuple(batch))]
-    *_, x, info = call_lapack(rhs, "gtsv", [lower, main, upper, rhs], given)
+    result_shapes = [main.shape] * 3 + [rhs.shape, Shape.array(_S32, tuple(batch))]
+    *_, x, info = call_lapack(rhs, "gtsv", [lower, main, upper, rhs], result_shapes)
     return nan_unless(xla.eq(info, zeros_like(info)), x, 2)
 
 

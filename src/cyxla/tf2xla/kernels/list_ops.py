@@ -34,14 +34,14 @@ def _sizes_or_none(shape: TensorShape) -> tuple[int, ...] | None:
 
 def _list(ctx: XlaOpKernelContext) -> XlaTensorList:
     """Return the list of the first input after checking its element type."""
-    held, dtype = ctx.input_tensor_list(0), ctx.attr("element_dtype")
-    own = DataType.DT_VARIANT if held.is_nested else held.element_dtype
-    if own != dtype:
-        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {own}")
-    return held
+    tensor_list, dtype = ctx.input_tensor_list(0), ctx.attr("element_dtype")
+    list_dtype = DataType.DT_VARIANT if tensor_list.is_nested else tensor_list.element_dtype
+    if list_dtype != dtype:
+        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {list_dtype}")
+    return tensor_list
 
 
-def _with_known_shape(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+def _with_known_shape(ctx: XlaOpKernelContext, tensor_list: XlaTensorList) -> XlaTensorList:
     """Return a list with a known element shape, if necessary that of the element_shape input.
 
     Raises
@@ -49,18 +49,20 @@ def _with_known_shape(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensor
     InvalidArgumentError
         The element shape is unknown, or contradicts the input.
     """
-    given = _known_shape(ctx)
-    if held.element_shape is not None:
-        if not given.is_compatible_with(TensorShape(held.element_shape)):
-            raise InvalidArgumentError(f"elements of the list have the shape {list(held.element_shape)}, not {given}")
-        return held
-    sizes = _sizes_or_none(given)
+    known_shape = _known_shape(ctx)
+    if tensor_list.element_shape is not None:
+        if not known_shape.is_compatible_with(TensorShape(tensor_list.element_shape)):
+            raise InvalidArgumentError(
+                f"elements of the list have the shape {list(tensor_list.element_shape)}, not {known_shape}"
+            )
+        return tensor_list
+    sizes = _sizes_or_none(known_shape)
     if sizes is None:
         raise InvalidArgumentError(
-            f"the shape of the list's elements is not known: {given}",
+            f"the shape of the list's elements is not known: {known_shape}",
             hint="give an element_shape, or set an element first",
         )
-    return held.with_shape(ctx.builder, sizes)
+    return tensor_list.with_shape(ctx.builder, sizes)
 
 
 # Construction of lists
@@ -86,12 +88,12 @@ def _reserve(ctx: XlaOpKernelContext) -> Any:
     ctx.require(value.size == 1, f"num_elements must be one number; its shape is {list(value.shape)}")
     count = int(value.reshape(())[()])
     ctx.require(count >= 0, f"num_elements must not be negative; it is {count}")
-    made = XlaTensorList.empty(ctx.builder, ctx.attr("element_dtype"), count, _sizes_or_none(_known_shape(ctx)))
-    return _full(made)
+    result = XlaTensorList.empty(ctx.builder, ctx.attr("element_dtype"), count, _sizes_or_none(_known_shape(ctx)))
+    return _filled_list(result)
 
 
-def _full(held: XlaTensorList) -> XlaTensorList:
-    return replace(held, pushed=xla.constant(held.pushed.builder, np.int32(held.capacity)))
+def _filled_list(tensor_list: XlaTensorList) -> XlaTensorList:
+    return replace(tensor_list, pushed=xla.constant(tensor_list.pushed.builder, np.int32(tensor_list.capacity)))
 
 
 def _list_of_buffer(ctx: XlaOpKernelContext, buffer: XlaOp) -> XlaTensorList:
@@ -129,16 +131,18 @@ def _split(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("TensorListPushBack", variant=True)
 def _push_back(ctx: XlaOpKernelContext) -> Any:
     """Write the element to the next index; beyond the capacity, to the last one."""
-    held = _list(ctx)
+    tensor_list = _list(ctx)
     if ctx.attr("element_dtype") is DataType.DT_VARIANT:
-        return _push_list(ctx, held, ctx.input_tensor_list("tensor"))
+        return _push_list(ctx, tensor_list, ctx.input_tensor_list("tensor"))
     item = ctx.input("tensor")
-    held = held.with_shape(ctx.builder, sizes_of(item))
-    assert held.buffer is not None  # its shape is known
-    return replace(held, buffer=write_row(held.buffer, held.pushed, item), pushed=held.pushed + 1)
+    tensor_list = tensor_list.with_shape(ctx.builder, sizes_of(item))
+    assert tensor_list.buffer is not None  # the shape of the value is known
+    return replace(
+        tensor_list, buffer=write_row(tensor_list.buffer, tensor_list.pushed, item), pushed=tensor_list.pushed + 1
+    )
 
 
-def _push_list(ctx: XlaOpKernelContext, held: XlaTensorList, item: XlaTensorList) -> XlaTensorList:
+def _push_list(ctx: XlaOpKernelContext, tensor_list: XlaTensorList, item: XlaTensorList) -> XlaTensorList:
     """Write buffer and fill count of a list to the next index.
 
     Raises
@@ -150,68 +154,73 @@ def _push_list(ctx: XlaOpKernelContext, held: XlaTensorList, item: XlaTensorList
     """
     if item.is_nested or item.element_dtype is DataType.DT_VARIANT:
         raise UnimplementedError(f"{ctx.kernel.type_string}: lists of lists of lists are not compiled")
-    ctx.require(item.buffer is not None, "a list whose elements have no known shape cannot be pushed onto a list")
+    ctx.require(item.buffer is not None, "a list with an unknown element shape cannot be pushed onto a list")
     assert item.buffer is not None  # required above
-    if held.buffer is None:
-        kind = (item.element_dtype, held.capacity, item.capacity)
-        held = replace(
-            XlaTensorList.zeros(ctx.builder, kind, (held.capacity, *sizes_of(item.buffer))), pushed=held.pushed
+    if tensor_list.buffer is None:
+        kind = (item.element_dtype, tensor_list.capacity, item.capacity)
+        tensor_list = replace(
+            XlaTensorList.zeros(ctx.builder, kind, (tensor_list.capacity, *sizes_of(item.buffer))),
+            pushed=tensor_list.pushed,
         )
-    assert held.buffer is not None
-    assert held.inner_pushed is not None  # it is nested
-    alike = (held.element_dtype, held.element_shape) == (item.element_dtype, sizes_of(item.buffer))
-    ctx.require(alike, f"a list of lists of {held.element_shape} cannot hold a list of {list(sizes_of(item.buffer))}")
+    assert tensor_list.buffer is not None
+    assert tensor_list.inner_pushed is not None  # it is nested
+    alike = (tensor_list.element_dtype, tensor_list.element_shape) == (item.element_dtype, sizes_of(item.buffer))
+    ctx.require(
+        alike, f"a list of lists of {tensor_list.element_shape} cannot hold a list of {list(sizes_of(item.buffer))}"
+    )
     return replace(
-        held,
-        buffer=write_row(held.buffer, held.pushed, item.buffer),
-        inner_pushed=write_row(held.inner_pushed, held.pushed, item.pushed),
-        pushed=held.pushed + 1,
+        tensor_list,
+        buffer=write_row(tensor_list.buffer, tensor_list.pushed, item.buffer),
+        inner_pushed=write_row(tensor_list.inner_pushed, tensor_list.pushed, item.pushed),
+        pushed=tensor_list.pushed + 1,
     )
 
 
 @xla_kernel("TensorListPopBack", variant=True)
 def _pop_back(ctx: XlaOpKernelContext) -> Any:
     """Return the last element, and decrement the fill count."""
-    held = _list(ctx)
+    tensor_list = _list(ctx)
     if ctx.attr("element_dtype") is DataType.DT_VARIANT:
-        ctx.require(held.buffer is not None, "TensorListPopBack: nothing was pushed onto the list of lists")
+        ctx.require(tensor_list.buffer is not None, "TensorListPopBack: the list of lists is empty")
     else:
-        held = _with_known_shape(ctx, held)
-    assert held.buffer is not None  # its shape is known
-    _require_elements(ctx, held)
-    pushed = held.pushed - 1
-    item = read_row(held.buffer, pushed)
-    if held.inner_pushed is None:
-        return replace(held, pushed=pushed), item
-    kind = (held.element_dtype, held.inner_capacity, -1)
-    return replace(held, pushed=pushed), XlaTensorList.of(kind, [item, read_row(held.inner_pushed, pushed)])
+        tensor_list = _with_known_shape(ctx, tensor_list)
+    assert tensor_list.buffer is not None  # the shape of the value is known
+    _require_elements(ctx, tensor_list)
+    pushed = tensor_list.pushed - 1
+    item = read_row(tensor_list.buffer, pushed)
+    if tensor_list.inner_pushed is None:
+        return replace(tensor_list, pushed=pushed), item
+    kind = (tensor_list.element_dtype, tensor_list.inner_capacity, -1)
+    return replace(tensor_list, pushed=pushed), XlaTensorList.of(
+        kind, [item, read_row(tensor_list.inner_pushed, pushed)]
+    )
 
 
-def _require_elements(ctx: XlaOpKernelContext, held: XlaTensorList) -> None:
-    ctx.require(held.capacity, f"{ctx.kernel.type_string}: the list has no elements")
+def _require_elements(ctx: XlaOpKernelContext, tensor_list: XlaTensorList) -> None:
+    ctx.require(tensor_list.capacity, f"{ctx.kernel.type_string}: the list has no elements")
 
 
 @xla_kernel("TensorListSetItem")
 def _set_item(ctx: XlaOpKernelContext) -> Any:
     """Write an element at an index; an index out of range is clamped."""
-    held, item = _list(ctx), ctx.input("item")
+    tensor_list, item = _list(ctx), ctx.input("item")
     ctx.require(not ctx.input_shape("index"), f"index must be a scalar; its shape is {list(ctx.input_shape('index'))}")
-    held = held.with_shape(ctx.builder, sizes_of(item))
+    tensor_list = tensor_list.with_shape(ctx.builder, sizes_of(item))
     if ctx.attr("resize_if_index_out_of_bounds"):
-        held = _grow(ctx, held)
-    assert held.buffer is not None  # its shape is known
-    return replace(held, buffer=write_row(held.buffer, ctx.input("index"), item))
+        tensor_list = _grow(ctx, tensor_list)
+    assert tensor_list.buffer is not None  # the shape of the value is known
+    return replace(tensor_list, buffer=write_row(tensor_list.buffer, ctx.input("index"), item))
 
 
-def _grow(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+def _grow(ctx: XlaOpKernelContext, tensor_list: XlaTensorList) -> XlaTensorList:
     """Pad the buffer up to a constant index."""
     index = ctx.xla.constant_value(ctx.input_expression("index"))
-    missing = 0 if index is None else int(index) + 1 - held.capacity
-    if missing <= 0 or held.buffer is None:
-        return held
-    zero = xla.constant(ctx.builder, np.zeros((), held.element_dtype.numpy), held.buffer.shape.dtype)
-    buffer = xla.pad_in_dim(held.buffer, zero, 0, 0, missing)
-    return replace(_full(replace(held, capacity=held.capacity + missing)), buffer=buffer)
+    num_missing = 0 if index is None else int(index) + 1 - tensor_list.capacity
+    if num_missing <= 0 or tensor_list.buffer is None:
+        return tensor_list
+    zero = xla.constant(ctx.builder, np.zeros((), tensor_list.element_dtype.numpy), tensor_list.buffer.shape.dtype)
+    buffer = xla.pad_in_dim(tensor_list.buffer, zero, 0, 0, num_missing)
+    return replace(_filled_list(replace(tensor_list, capacity=tensor_list.capacity + num_missing)), buffer=buffer)
 
 
 # Queries
@@ -234,11 +243,11 @@ def _element_shape(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("TensorListGetItem")
 def _get_item(ctx: XlaOpKernelContext) -> Any:
     """Read the element at an index; an index out of range is clamped."""
-    held = _with_known_shape(ctx, _list(ctx))
-    assert held.buffer is not None  # its shape is known
-    _require_elements(ctx, held)
+    tensor_list = _with_known_shape(ctx, _list(ctx))
+    assert tensor_list.buffer is not None  # the shape of the value is known
+    _require_elements(ctx, tensor_list)
     ctx.require(not ctx.input_shape("index"), f"index must be a scalar; its shape is {list(ctx.input_shape('index'))}")
-    return read_row(held.buffer, ctx.input("index"))
+    return read_row(tensor_list.buffer, ctx.input("index"))
 
 
 @xla_kernel("TensorListStack")
@@ -250,24 +259,24 @@ def _stack(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("TensorListGather")
 def _gather(ctx: XlaOpKernelContext) -> Any:
     """Emit a gather of rows of the buffer."""
-    held = _with_known_shape(ctx, _list(ctx))
-    assert held.buffer is not None  # its shape is known
+    tensor_list = _with_known_shape(ctx, _list(ctx))
+    assert tensor_list.buffer is not None  # the shape of the value is known
     indices = ctx.input("indices")
-    return gather_slices(held.buffer, xla.reshape(indices, (indices.shape.size,)), 0)
+    return gather_slices(tensor_list.buffer, xla.reshape(indices, (indices.shape.size,)), 0)
 
 
 @xla_kernel("TensorListConcatV2")
 def _concat(ctx: XlaOpKernelContext) -> Any:
     """Emit a reshape of the buffer, since all elements have the same length."""
-    held = _list(ctx)
-    held = _with_concat_shape(ctx, held) if held.element_shape is None else held
-    assert held.buffer is not None  # its shape is known
-    count, *sizes = sizes_of(held.buffer)
+    tensor_list = _list(ctx)
+    tensor_list = _with_concat_shape(ctx, tensor_list) if tensor_list.element_shape is None else tensor_list
+    assert tensor_list.buffer is not None  # the shape of the value is known
+    count, *sizes = sizes_of(tensor_list.buffer)
     ctx.require(sizes, "elements must have at least one dimension to be put one after the other")
-    return xla.reshape(held.buffer, (count * sizes[0], *sizes[1:])), np.full(count, sizes[0], np.int64)
+    return xla.reshape(tensor_list.buffer, (count * sizes[0], *sizes[1:])), np.full(count, sizes[0], np.int64)
 
 
-def _with_concat_shape(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+def _with_concat_shape(ctx: XlaOpKernelContext, tensor_list: XlaTensorList) -> XlaTensorList:
     """Set the element shape from leading_dims if these are all equal."""
     shape = _known_shape(ctx)
     lengths = ctx.xla.constant_value(ctx.input_expression("leading_dims"))
@@ -279,4 +288,4 @@ def _with_concat_shape(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTenso
         raise InvalidArgumentError(
             f"the shape of the list's elements is not known: {shape}", hint="give an element_shape"
         )
-    return held.with_shape(ctx.builder, sizes)
+    return tensor_list.with_shape(ctx.builder, sizes)

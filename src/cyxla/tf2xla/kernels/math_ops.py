@@ -52,10 +52,10 @@ def _add_n(ctx: XlaOpKernelContext) -> Any:
     for x in inputs[1:]:
         if sizes_of(x) != sizes_of(inputs[0]):
             raise ShapeError(f"operands {list(sizes_of(inputs[0]))} and {list(sizes_of(x))} must have one shape")
-    found = widened(inputs[0])
+    result = widened(inputs[0])
     for x in inputs[1:]:
-        found = found + widened(x)
-    return xla.convert(found, inputs[0].shape.dtype) if is_narrow(inputs[0]) else found
+        result = result + widened(x)
+    return xla.convert(result, inputs[0].shape.dtype) if is_narrow(inputs[0]) else result
 
 
 @lowering("L2Loss")
@@ -103,7 +103,7 @@ def batched_product(x: XlaOp, y: XlaOp) -> XlaOp:
     n = len(batch)
     wide_x, wide_y = widened(x), widened(y)
     batches = tuple(range(n))
-    found = xla.dot_general(
+    result = xla.dot_general(
         wide_x,
         wide_y,
         lhs_contracting_dims=(n + 1,),
@@ -111,7 +111,7 @@ def batched_product(x: XlaOp, y: XlaOp) -> XlaOp:
         lhs_batch_dims=batches,
         rhs_batch_dims=batches,
     )
-    return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
+    return xla.convert(result, x.shape.dtype) if is_narrow(x) else result
 
 
 @lowering("MatMul", attrs=("transpose_a", "transpose_b"), types={"T": FLOATING + COMPLEX + INDEX})
@@ -151,27 +151,27 @@ lowering("BatchMatMulV3", _batch_matmul(True), attrs=("adj_x", "adj_y", "Tout"))
 
 @lowering("Cast", attrs=("DstT", "Truncate"))
 def _cast(x: XlaOp, *, DstT: DataType, Truncate: bool) -> XlaOp:
-    to = element_type(DstT)
-    if x.shape.dtype is to:
+    target = element_type(DstT)
+    if x.shape.dtype is target:
         return x
-    if to is ElementType.PRED:
+    if target is ElementType.PRED:
         return xla.ne(x, zeros_like(x))
-    if is_complex(x) and not to.is_complex:
+    if is_complex(x) and not target.is_complex:
         x = xla.real(x)
     if Truncate and DstT.text in ("bfloat16", "half"):
-        return _truncate_float(x, to)
-    if to is ElementType.BF16 and x.shape.dtype is ElementType.F64:
+        return _truncate_float(x, target)
+    if target is ElementType.BF16 and x.shape.dtype is ElementType.F64:
         x = xla.convert(x, ElementType.F32)
-    return xla.convert(x, to)
+    return xla.convert(x, target)
 
 
-def _truncate_float(x: XlaOp, to: ElementType) -> XlaOp:
+def _truncate_float(x: XlaOp, target: ElementType) -> XlaOp:
     """Round to a narrower float towards zero."""
-    found = xla.convert(x, to)
-    wide = xla.convert(found, x.shape.dtype)
-    bits = xla.bitcast_convert(found, ElementType.U16)
+    result = xla.convert(x, target)
+    wide = xla.convert(result, x.shape.dtype)
+    bits = xla.bitcast_convert(result, ElementType.U16)
     too_large = xla.gt(xla.abs_(wide), xla.abs_(x))
-    return xla.bitcast_convert(select(too_large, bits - scalar(bits, 1), bits), to)
+    return xla.bitcast_convert(select(too_large, bits - scalar(bits, 1), bits), target)
 
 
 @lowering("Bucketize", attrs=("boundaries",))
@@ -203,11 +203,11 @@ def _count(values: XlaOp, size: int, weights: XlaOp, dtype: DataType, binary: bo
     sizes = (rows, count, size)
     hit = xla.eq(xla.broadcast_in_dim(values, sizes, (0, 1)), xla.broadcast_in_dim(numbers, sizes, (2,)))
     if binary:
-        seen = reduced(hit, "or", scalar(hit, False), [1])
-        return xla.convert(seen, element_type(dtype))
-    each = full(values.builder, 1, dtype, (rows, count)) if not _has_elements(weights) else weights
-    each = xla.broadcast_in_dim(xla.reshape(each, (rows, count)), sizes, (0, 1))
-    return sum_of(select(hit, each, zeros_like(each)), [1])
+        is_hit = reduced(hit, "or", scalar(hit, False), [1])
+        return xla.convert(is_hit, element_type(dtype))
+    updates = full(values.builder, 1, dtype, (rows, count)) if not _has_elements(weights) else weights
+    updates = xla.broadcast_in_dim(xla.reshape(updates, (rows, count)), sizes, (0, 1))
+    return sum_of(select(hit, updates, zeros_like(updates)), [1])
 
 
 def _has_elements(x: XlaOp) -> bool:
@@ -226,8 +226,8 @@ def _dense_bincount(values: XlaOp, size: Array, weights: XlaOp, *, binary_output
     if rank_of(values) > 2:
         raise ShapeError(f"the input must be a vector or a matrix; its shape is {list(sizes_of(values))}")
     rows = xla.reshape(values, (1, sizes_of(values)[0])) if rank_of(values) == 1 else values
-    found = _count(rows, int(size), weights, T, binary_output)
-    return xla.reshape(found, (int(size),)) if rank_of(values) == 1 else found
+    result = _count(rows, int(size), weights, T, binary_output)
+    return xla.reshape(result, (int(size),)) if rank_of(values) == 1 else result
 
 
 # -------------------------------------------------------------------------------- composition, stochastic rounding
@@ -244,10 +244,10 @@ _COMPOSABLE = frozenset((
 @lowering("_UnaryOpsComposition", attrs=("op_names",), types={"T": (FLOATING[0], *FLOATING[2:])})
 def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
     """Apply the lowerings of the listed ops in sequence."""
-    for given in op_names:
-        name = given.decode() if isinstance(given, bytes) else given
+    for names in op_names:
+        name = names.decode() if isinstance(names, bytes) else names
         if name not in _COMPOSABLE:
-            raise InvalidArgumentError(f"{name!r} is no op of one number that can stand in a chain")
+            raise InvalidArgumentError(f"{name!r} is not a unary op that can be part of a composition")
         factory: Any = XlaOpRegistry.global_().registrations(name)[0].factory
         x = factory.keywords["function"](x)
     return x

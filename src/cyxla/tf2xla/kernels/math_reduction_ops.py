@@ -131,11 +131,11 @@ def _register_scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], buil
         pads[along] = (0, before) if reverse else (before, 0)
         window = [size if d == along else 1 for d in range(rank_of(x))]
         computation = build(wide.shape.dtype) if build else scalar_computation(opcode, wide.shape.dtype)
-        found = xla.reduce_window(wide, start(wide), computation, window, [1] * rank_of(x), pads)
+        result = xla.reduce_window(wide, start(wide), computation, window, [1] * rank_of(x), pads)
         if exclusive:
             first = 1 if reverse else 0
-            found = xla.slice_in_dim(found, first, first + size, 1, along)
-        return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
+            result = xla.slice_in_dim(result, first, first + size, 1, along)
+        return xla.convert(result, x.shape.dtype) if is_narrow(x) else result
 
 
 def _log_add_exp(dtype: ElementType) -> Any:

@@ -62,12 +62,12 @@ class Geometry:
 
     def check_grad(self, grad: XlaOp, batch: int, results: int) -> None:
         """Raise if the gradient has another shape than the result."""
-        want = [0] * rank_of(grad)
-        want[self.batch], want[self.feature] = batch, results
+        expected = [0] * rank_of(grad)
+        expected[self.batch], expected[self.feature] = batch, results
         for d, n in zip(self.spatial, self.windows.out, strict=True):
-            want[d] = n
-        if list(sizes_of(grad)) != want:
-            raise ShapeError(f"out_backprop is {list(sizes_of(grad))}; the sizes and strides give {want}")
+            expected[d] = n
+        if list(sizes_of(grad)) != expected:
+            raise ShapeError(f"out_backprop is {list(sizes_of(grad))}; the sizes and strides give {expected}")
 
     def forward(self, x: XlaOp, kernel: XlaOp) -> XlaOp:
         """Emit the convolution."""
@@ -115,8 +115,8 @@ class Geometry:
         *window, inputs, results = sizes_of(kernel)
         n, per_group = len(window), results // self.groups
         parts = xla.reshape(kernel, (*window, inputs, self.groups, per_group))
-        moved = xla.transpose(parts, [*range(n), n + 2, n + 1, n])
-        return xla.reshape(moved, (*window, per_group, self.groups * inputs))
+        transposed = xla.transpose(parts, [*range(n), n + 2, n + 1, n])
+        return xla.reshape(transposed, (*window, per_group, self.groups * inputs))
 
     def kernel_gradient(self, x: XlaOp, grad: XlaOp) -> XlaOp:
         """Emit a convolution of the input by the gradient, with batch and channels exchanged."""
@@ -171,34 +171,40 @@ def _sizes(operand: Array, rank: int, name: str) -> list[int]:
 def _register(rank: int, forward: str, by_input: str, by_kernel: str, error: type[OpError]) -> None:
     attrs = ("strides", "padding", "data_format", "dilations") + (("explicit_paddings",) if rank == 4 else ())
 
-    def geometry(shape: Numbers, kernel: Numbers, given: dict[str, Any], error: type[OpError]) -> Geometry:
-        explicit = given.get("explicit_paddings", ())
-        parts = (given["strides"], given["padding"], explicit, given["data_format"], given["dilations"])
+    def geometry(shape: Numbers, kernel: Numbers, attr_values: dict[str, Any], error: type[OpError]) -> Geometry:
+        explicit = attr_values.get("explicit_paddings", ())
+        parts = (
+            attr_values["strides"],
+            attr_values["padding"],
+            explicit,
+            attr_values["data_format"],
+            attr_values["dilations"],
+        )
         return Geometry(shape, kernel, *parts, error)
 
     @lowering(forward, attrs=attrs)
-    def conv(x: XlaOp, kernel: XlaOp, **given: Any) -> XlaOp:
+    def conv(x: XlaOp, kernel: XlaOp, **attr_values: Any) -> XlaOp:
         _check_rank(x, rank, "input")
         _check_rank(kernel, rank, "filter")
-        return geometry(sizes_of(x), sizes_of(kernel), given, error).forward(x, kernel)
+        return geometry(sizes_of(x), sizes_of(kernel), attr_values, error).forward(x, kernel)
 
     @lowering(by_input, attrs=attrs, const=("input_sizes",))
-    def input_gradient(sizes: Array, kernel: XlaOp, grad: XlaOp, **given: Any) -> XlaOp:
+    def input_gradient(sizes: Array, kernel: XlaOp, grad: XlaOp, **attr_values: Any) -> XlaOp:
         _check_rank(kernel, rank, "filter")
         _check_rank(grad, rank, "out_backprop")
         shape = _sizes(sizes, rank, "input_sizes")
-        found = geometry(shape, sizes_of(kernel), given, InvalidArgumentError)
-        found.check_grad(grad, shape[0], sizes_of(kernel)[-1])
-        return found.input_gradient(grad, kernel)
+        conv_geometry = geometry(shape, sizes_of(kernel), attr_values, InvalidArgumentError)
+        conv_geometry.check_grad(grad, shape[0], sizes_of(kernel)[-1])
+        return conv_geometry.input_gradient(grad, kernel)
 
     @lowering(by_kernel, attrs=attrs, const=("filter_sizes",))
-    def kernel_gradient(x: XlaOp, sizes: Array, grad: XlaOp, **given: Any) -> XlaOp:
+    def kernel_gradient(x: XlaOp, sizes: Array, grad: XlaOp, **attr_values: Any) -> XlaOp:
         _check_rank(x, rank, "input")
         _check_rank(grad, rank, "out_backprop")
         kernel = _sizes(sizes, rank, "filter_sizes")
-        found = geometry(sizes_of(x), kernel, given, InvalidArgumentError)
-        found.check_grad(grad, sizes_of(x)[0], kernel[-1])
-        return found.kernel_gradient(x, grad)
+        conv_geometry = geometry(sizes_of(x), kernel, attr_values, InvalidArgumentError)
+        conv_geometry.check_grad(grad, sizes_of(x)[0], kernel[-1])
+        return conv_geometry.kernel_gradient(x, grad)
 
 
 _register(4, "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", UnimplementedError)
@@ -210,15 +216,15 @@ _register(5, "Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2", Invali
 _ATTRS = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
 
 
-def _depthwise(shape: Numbers, kernel: Numbers, given: dict[str, Any]) -> Geometry:
+def _depthwise(shape: Numbers, kernel: Numbers, attrs: dict[str, Any]) -> Geometry:
     """Return the geometry with one group per channel."""
-    data_format = given["data_format"]
+    data_format = attrs["data_format"]
     channels = shape[layout(data_format, 4)[1]]
     if len(kernel) != 4 or kernel[2] != channels:
         raise InvalidArgumentError(f"the filter {list(kernel)} is not for the input's {channels} channels")
-    if len(given["strides"]) == 4 and len(set(spatial(given["strides"], data_format))) > 1:
-        raise InvalidArgumentError(f"strides must be equal in height and width; they are {list(given['strides'])}")
-    parts = (given["strides"], given["padding"], given["explicit_paddings"], data_format, given["dilations"])
+    if len(attrs["strides"]) == 4 and len(set(spatial(attrs["strides"], data_format))) > 1:
+        raise InvalidArgumentError(f"strides must be equal in height and width; they are {list(attrs['strides'])}")
+    parts = (attrs["strides"], attrs["padding"], attrs["explicit_paddings"], data_format, attrs["dilations"])
     return Geometry(shape, (*kernel[:2], 1, kernel[2] * kernel[3]), *parts)
 
 
@@ -228,47 +234,47 @@ def _as_groups(kernel: XlaOp) -> XlaOp:
 
 
 @lowering("DepthwiseConv2dNative", attrs=_ATTRS)
-def _depthwise_conv(x: XlaOp, kernel: XlaOp, **given: Any) -> XlaOp:
+def _depthwise_conv(x: XlaOp, kernel: XlaOp, **attrs: Any) -> XlaOp:
     _check_rank(x, 4, "input")
     _check_rank(kernel, 4, "filter")
-    return _depthwise(sizes_of(x), sizes_of(kernel), given).forward(x, _as_groups(kernel))
+    return _depthwise(sizes_of(x), sizes_of(kernel), attrs).forward(x, _as_groups(kernel))
 
 
 @lowering("DepthwiseConv2dNativeBackpropInput", attrs=_ATTRS, const=("input_sizes",))
-def _depthwise_input_gradient(sizes: Array, kernel: XlaOp, grad: XlaOp, **given: Any) -> XlaOp:
+def _depthwise_input_gradient(sizes: Array, kernel: XlaOp, grad: XlaOp, **attrs: Any) -> XlaOp:
     _check_rank(kernel, 4, "filter")
     _check_rank(grad, 4, "out_backprop")
     shape = _sizes(sizes, 4, "input_sizes")
-    found = _depthwise(shape, sizes_of(kernel), given)
-    found.check_grad(grad, shape[0], sizes_of(kernel)[2] * sizes_of(kernel)[3])
-    return found.input_gradient(grad, _as_groups(kernel))
+    geometry = _depthwise(shape, sizes_of(kernel), attrs)
+    geometry.check_grad(grad, shape[0], sizes_of(kernel)[2] * sizes_of(kernel)[3])
+    return geometry.input_gradient(grad, _as_groups(kernel))
 
 
 @lowering("DepthwiseConv2dNativeBackpropFilter", attrs=_ATTRS, const=("filter_sizes",))
-def _depthwise_kernel_gradient(x: XlaOp, sizes: Array, grad: XlaOp, **given: Any) -> XlaOp:
+def _depthwise_kernel_gradient(x: XlaOp, sizes: Array, grad: XlaOp, **attrs: Any) -> XlaOp:
     _check_rank(x, 4, "input")
     _check_rank(grad, 4, "out_backprop")
     kernel = _sizes(sizes, 4, "filter_sizes")
-    found = _depthwise(sizes_of(x), kernel, given)
-    found.check_grad(grad, sizes_of(x)[0], kernel[2] * kernel[3])
-    return xla.reshape(found.kernel_gradient(x, grad), kernel)
+    geometry = _depthwise(sizes_of(x), kernel, attrs)
+    geometry.check_grad(grad, sizes_of(x)[0], kernel[2] * kernel[3])
+    return xla.reshape(geometry.kernel_gradient(x, grad), kernel)
 
 
 # --------------------------------------------------------------------------------------------- convolution of any rank
 
 
 @lowering("Conv", attrs=("strides", "padding", "explicit_paddings", "data_format", "dilations", "batch_dims", "groups"))
-def _conv(x: XlaOp, kernel: XlaOp, *, batch_dims: int, groups: int, **given: Any) -> XlaOp:
+def _conv(x: XlaOp, kernel: XlaOp, *, batch_dims: int, groups: int, **attrs: Any) -> XlaOp:
     if batch_dims < 1 or rank_of(x) - batch_dims - 1 not in (2, 3):
         raise InvalidArgumentError(f"rank {rank_of(x)} with {batch_dims} batch dimensions is not 2-D or 3-D")
     outer = sizes_of(x)[:batch_dims]
     flat = xla.reshape(x, (int(np.prod(outer, dtype=np.int64)), *sizes_of(x)[batch_dims:]))
     _check_rank(kernel, rank_of(flat), "filter")
-    parts = (given["strides"], given["padding"], given["explicit_paddings"], given["data_format"], given["dilations"])
-    found = Geometry(sizes_of(flat), sizes_of(kernel), *parts)
-    if found.groups != groups:
+    parts = (attrs["strides"], attrs["padding"], attrs["explicit_paddings"], attrs["data_format"], attrs["dilations"])
+    geometry = Geometry(sizes_of(flat), sizes_of(kernel), *parts)
+    if geometry.groups != groups:
         raise InvalidArgumentError(f"{groups} groups do not fit a filter {list(sizes_of(kernel))}")
-    result = found.forward(flat, kernel)
+    result = geometry.forward(flat, kernel)
     return xla.reshape(result, (*outer, *sizes_of(result)[1:]))
 
 
@@ -287,28 +293,30 @@ def _fused_conv(ctx: XlaOpKernelContext) -> Any:
         raise UnimplementedError(f"{list(after)} after a convolution of bytes; it can be {list(map(list, _AFTER))}")
     if ctx.num_inputs != 6:
         raise InvalidArgumentError(f"{ctx.num_inputs} inputs, where a bias, a side input and two scales must follow")
-    x, kernel, bias, side = (ctx.input(i) for i in range(4))
+    x, kernel, bias, side_input = (ctx.input(i) for i in range(4))
     scales = [ctx.constant_input(i) for i in (4, 5)]
     for scale in scales:
         if scale.ndim:
             raise ShapeError(f"host_args must be scalars; the shape of one is {list(scale.shape)}")
-    made = _scaled_conv(ctx, _without_vectors(x, ctx), _as_hwio(kernel, ctx.attr("filter_format")), scales[0])
+    result = _scaled_conv(ctx, _without_vectors(x, ctx), _as_hwio(kernel, ctx.attr("filter_format")), scales[0])
     feature = layout(_plain_format(ctx), 4)[1]
-    if sizes_of(bias) != (sizes_of(made)[feature],):
-        raise ShapeError(f"a bias of {list(sizes_of(bias))} for {sizes_of(made)[feature]} channels")
-    made = made + xla.broadcast_in_dim(xla.convert(bias, ElementType.F32), sizes_of(made), (feature,))
-    if np.prod(sizes_of(side), dtype=np.int64):
-        made = made + _side(_without_vectors(side, ctx), made, scales[1])
+    if sizes_of(bias) != (sizes_of(result)[feature],):
+        raise ShapeError(f"a bias of {list(sizes_of(bias))} for {sizes_of(result)[feature]} channels")
+    result = result + xla.broadcast_in_dim(xla.convert(bias, ElementType.F32), sizes_of(result), (feature,))
+    if np.prod(sizes_of(side_input), dtype=np.int64):
+        result = result + _scaled_side_input(_without_vectors(side_input, ctx), result, scales[1])
     if after[-1] == "Relu":
-        made = xla.maximum(made, zeros_like(made))
-    rounded = xla.round_nearest_even(xla.clamp(scalar(made, -128), made, scalar(made, 127)))
+        result = xla.maximum(result, zeros_like(result))
+    rounded = xla.round_nearest_even(xla.clamp(scalar(result, -128), result, scalar(result, 127)))
     return _with_vectors(xla.convert(rounded, ElementType.S8), x, ctx)
 
 
-def _side(side: XlaOp, like: XlaOp, scale: Array) -> XlaOp:
-    if sizes_of(side) != sizes_of(like):
-        raise ShapeError(f"the side input {list(sizes_of(side))} must have the result's shape {list(sizes_of(like))}")
-    wide = xla.convert(side, ElementType.F32)
+def _scaled_side_input(side_input: XlaOp, like: XlaOp, scale: Array) -> XlaOp:
+    if sizes_of(side_input) != sizes_of(like):
+        raise ShapeError(
+            f"the side input {list(sizes_of(side_input))} must have the result's shape {list(sizes_of(like))}"
+        )
+    wide = xla.convert(side_input, ElementType.F32)
     return wide * scalar(wide, scale)
 
 
@@ -317,8 +325,8 @@ def _scaled_conv(ctx: XlaOpKernelContext, x: XlaOp, kernel: XlaOp, scale: Array)
     x, kernel = (xla.convert(v, ElementType.F32) for v in (x, kernel))
     strides, padding, explicit, dilations = map(ctx.attr, ("strides", "padding", "explicit_paddings", "dilations"))
     geometry = Geometry(sizes_of(x), sizes_of(kernel), strides, padding, explicit, _plain_format(ctx), dilations)
-    found = geometry.forward(x, kernel)
-    return found * scalar(found, scale)
+    conv_geometry = geometry.forward(x, kernel)
+    return conv_geometry * scalar(conv_geometry, scale)
 
 
 def _plain_format(ctx: XlaOpKernelContext) -> str:
@@ -329,9 +337,9 @@ def _plain_format(ctx: XlaOpKernelContext) -> str:
 def _as_hwio(kernel: XlaOp, filter_format: str) -> XlaOp:
     order = _FILTER_ORDERS[filter_format]
     _check_rank(kernel, len(order), "filter")
-    moved = xla.transpose(kernel, order)
-    h, w, *inputs, results = sizes_of(moved)
-    return xla.reshape(moved, (h, w, int(np.prod(inputs)), results))
+    transposed = xla.transpose(kernel, order)
+    h, w, *inputs, results = sizes_of(transposed)
+    return xla.reshape(transposed, (h, w, int(np.prod(inputs)), results))
 
 
 def _without_vectors(x: XlaOp, ctx: XlaOpKernelContext) -> XlaOp:

@@ -58,8 +58,8 @@ def _batch_normalise(
         _check(x, feature, mean=mean, variance=variance)
         y = xla.batch_norm_inference(wide, scale, offset, mean, variance, epsilon, feature)
         return [xla.convert(y, x.shape.dtype), mean, variance, mean, variance]
-    made = xla.batch_norm_training(wide, scale, offset, epsilon, feature)
-    y, batch_mean, batch_variance = (xla.get_tuple_element(made, i) for i in range(3))
+    result = xla.batch_norm_training(wide, scale, offset, epsilon, feature)
+    y, batch_mean, batch_variance = (xla.get_tuple_element(result, i) for i in range(3))
     count = prod(sizes_of(x)) // max(sizes_of(x)[feature], 1)
     unbiased = batch_variance * scalar(batch_variance, count / max(count - 1, 1))
     running = [batch_mean, unbiased]
@@ -90,7 +90,7 @@ def _batch_norm_ex(
     offset: XlaOp,
     mean: XlaOp,
     variance: XlaOp,
-    side: list[XlaOp],
+    side_input: list[XlaOp],
     *,
     activation_mode: str,
     **attrs: Any,
@@ -98,7 +98,7 @@ def _batch_norm_ex(
     if activation_mode not in ("Identity", "Relu"):
         raise InvalidArgumentError(f"activation_mode is {activation_mode!r}", hint='use "Identity" or "Relu"')
     y, *rest = _batch_norm_v3(x, scale, offset, mean, variance, **attrs)
-    for added in side:
+    for added in side_input:
         y = y + added
     return [xla.maximum(y, zeros_like(y)) if activation_mode == "Relu" else y, *rest]
 
@@ -123,8 +123,8 @@ def _gradients(
     count = 0 if is_training else sizes_of(x)[feature]
     nothing = full(x.builder, 0, DataType.DT_FLOAT, (count,))
     if is_training:
-        made = xla.batch_norm_grad(wide, scale, mean, variance, dy, epsilon, feature)
-        dx, dscale, doffset = (xla.get_tuple_element(made, i) for i in range(3))
+        result = xla.batch_norm_grad(wide, scale, mean, variance, dy, epsilon, feature)
+        dx, dscale, doffset = (xla.get_tuple_element(result, i) for i in range(3))
         return [xla.convert(dx, x.shape.dtype), dscale, doffset, nothing, nothing]
     rows = [d for d in range(rank_of(x)) if d != feature]
     inverse = xla.rsqrt(variance + full_like(variance, epsilon))
@@ -177,5 +177,5 @@ def _lrn_grad(
     wide, dy, y = (xla.convert(v, _F32) for v in (x, grads, output))
     norm = _norm(wide, depth_radius, bias, alpha)
     shared = _sum_neighbours(dy * y / norm, depth_radius)
-    found = dy * xla.power(norm, full_like(norm, -beta)) - full_like(wide, 2 * alpha * beta) * wide * shared
-    return xla.convert(found, x.shape.dtype)
+    result = dy * xla.power(norm, full_like(norm, -beta)) - full_like(wide, 2 * alpha * beta) * wide * shared
+    return xla.convert(result, x.shape.dtype)

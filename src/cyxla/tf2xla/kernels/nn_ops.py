@@ -69,10 +69,10 @@ def _dimension_map(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
     check_formats(src_format, dst_format)
     size = len(src_format)
     index = select(xla.lt(x, zeros_like(x)), x + scalar(x, size), x)
-    found = zeros_like(x)
+    result = zeros_like(x)
     for k, letter in enumerate(src_format):
-        found = select(xla.eq(index, full_like(x, k)), full_like(x, dst_format.index(letter)), found)
-    return found
+        result = select(xla.eq(index, full_like(x, k)), full_like(x, dst_format.index(letter)), result)
+    return result
 
 
 @lowering("DataFormatVecPermute", attrs=("src_format", "dst_format"))
@@ -96,9 +96,9 @@ def _descending_comparator(dtype: ElementType) -> Any:
     """Build a comparator for descending order; floats are in total order."""
     builder = XlaBuilder("greater")
     kinds = [dtype, dtype, ElementType.S32, ElementType.S32]
-    given = [xla.parameter(builder, i, Shape.array(t), f"p{i}") for i, t in enumerate(kinds)]
+    parameters = [xla.parameter(builder, i, Shape.array(t), f"p{i}") for i, t in enumerate(kinds)]
     compare = xla.gt_total_order if dtype.is_float else xla.gt
-    return builder.build(compare(given[0], given[1]))
+    return builder.build(compare(parameters[0], parameters[1]))
 
 
 def _top_elements(x: XlaOp, k: int, index_type: DataType) -> list[XlaOp]:
@@ -109,8 +109,8 @@ def _top_elements(x: XlaOp, k: int, index_type: DataType) -> list[XlaOp]:
     if k > sizes_of(x)[last]:
         raise InvalidArgumentError(f"the {k} greatest of rows of {sizes_of(x)[last]}")
     indices = iota_along(x.builder, ElementType.S32, sizes_of(x), last)
-    made = xla.sort([x, indices], _descending_comparator(x.shape.dtype), last, is_stable=True)
-    values, order = (xla.slice_in_dim(xla.get_tuple_element(made, i), 0, k, 1, last) for i in range(2))
+    result = xla.sort([x, indices], _descending_comparator(x.shape.dtype), last, is_stable=True)
+    values, order = (xla.slice_in_dim(xla.get_tuple_element(result, i), 0, k, 1, last) for i in range(2))
     return [values, cast(order, index_type)]
 
 
@@ -128,9 +128,9 @@ def _top_k(ctx: XlaOpKernelContext) -> Any:
     count = ctx.input("k")
     if rank_of(count):
         raise ShapeError(f"k must be a scalar; its shape is {list(sizes_of(count))}")
-    found = _top_elements(x, sizes_of(x)[-1] if rank_of(x) else 0, ctx.attr("index_type"))
+    result = _top_elements(x, sizes_of(x)[-1] if rank_of(x) else 0, ctx.attr("index_type"))
     size = xla.clamp(scalar(count, 0), count, scalar(count, sizes_of(x)[-1]))
-    return [set_dynamic_size(part, xla.convert(size, ElementType.S32), rank_of(x) - 1) for part in found]
+    return [set_dynamic_size(part, xla.convert(size, ElementType.S32), rank_of(x) - 1) for part in result]
 
 
 @lowering(
@@ -141,10 +141,10 @@ def _approx_top_k(x: XlaOp, *, k: int, reduction_dimension: int, is_max_k: bool)
     """Return the exact result, an approximation of recall 1."""
     axis = reduction_dimension % max(rank_of(x), 1)
     order = [d for d in range(rank_of(x)) if d != axis] + [axis]
-    moved = xla.transpose(x, order)
-    values, indices = _top_elements(moved if is_max_k else -moved, k, DataType.DT_INT32)
-    back = [order.index(d) for d in range(rank_of(x))]
-    return [xla.transpose(values if is_max_k else -values, back), xla.transpose(indices, back)]
+    transposed = xla.transpose(x, order)
+    values, indices = _top_elements(transposed if is_max_k else -transposed, k, DataType.DT_INT32)
+    restored_order = [order.index(d) for d in range(rank_of(x))]
+    return [xla.transpose(values if is_max_k else -values, restored_order), xla.transpose(indices, restored_order)]
 
 
 @lowering("InTopKV2", const=("k",))
@@ -155,9 +155,11 @@ def _in_top_k(predictions: XlaOp, targets: XlaOp, k: Array) -> XlaOp:
         raise ShapeError(f"predictions {list(sizes)} need rows, and a target for each: {list(sizes_of(targets))}")
     repeated = xla.broadcast_in_dim(targets, sizes, (0,))
     hit = xla.eq(repeated, iota_along(targets.builder, targets.shape.dtype, sizes, 1))
-    chosen = sum_of(select(hit, predictions, zeros_like(predictions)), [1], keep=True)
-    above = xla.gt(predictions, broadcast_to(chosen, sizes))
+    target_scores = sum_of(select(hit, predictions, zeros_like(predictions)), [1], keep=True)
+    above = xla.gt(predictions, broadcast_to(target_scores, sizes))
     count = sum_of(xla.convert(above, ElementType.S64), [1])
-    known = reduced(xla.is_finite(predictions), "and", scalar(hit, True), [1]) if is_float(predictions) else None
-    found = xla.and_(reduced(hit, "or", scalar(hit, False), [1]), xla.lt(count, full_like(count, int(k))))
-    return found if known is None else xla.and_(found, known)
+    is_comparable = (
+        reduced(xla.is_finite(predictions), "and", scalar(hit, True), [1]) if is_float(predictions) else None
+    )
+    result = xla.and_(reduced(hit, "or", scalar(hit, False), [1]), xla.lt(count, full_like(count, int(k))))
+    return result if is_comparable is None else xla.and_(result, is_comparable)

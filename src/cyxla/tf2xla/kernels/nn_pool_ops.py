@@ -70,18 +70,18 @@ class Pool:
 
     def expand(self, numbers: Sequence[Any], other: Any) -> list[Any]:
         """Expand a sequence over spatial dimensions to all dimensions."""
-        found = [other] * len(self.shape)
+        result = [other] * len(self.shape)
         for axis, number in zip(self.axes, numbers, strict=True):
-            found[axis] = number
-        return found
+            result[axis] = number
+        return result
 
     @property
     def out(self) -> list[int]:
         """Shape of the result."""
-        found = list(self.shape)
+        result = list(self.shape)
         for axis, size in zip(self.axes, self.windows.out, strict=True):
-            found[axis] = size
-        return found
+            result[axis] = size
+        return result
 
     def reduce(self, x: XlaOp, init: XlaOp, opcode: str) -> XlaOp:
         """Emit a reduce-window."""
@@ -152,7 +152,7 @@ def _max_pool_grad(rank: int) -> Callable[..., XlaOp]:
         pool.check("grad", grad, pool.out)
         w = pool.windows
         wide = widened(grad)
-        made = xla.select_and_scatter(
+        result = xla.select_and_scatter(
             widened(x),
             _ge_comparator(widened(x).shape.dtype),
             pool.expand(w.kernel, 1),
@@ -162,7 +162,7 @@ def _max_pool_grad(rank: int) -> Callable[..., XlaOp]:
             scalar(wide, 0),
             scalar_computation("add", wide.shape.dtype),
         )
-        return xla.convert(made, grad.shape.dtype) if is_narrow(grad) else made
+        return xla.convert(result, grad.shape.dtype) if is_narrow(grad) else result
 
     return gradient
 
@@ -175,16 +175,16 @@ def _max_pool_grad_grad(rank: int) -> Callable[..., XlaOp]:
         pool.check("orig_output", output, pool.out)
         pool.check("grad", grad, sizes_of(x))
         pads = [(low, high, 0) for low, high in pool.expand(pool.windows.pads, (0, 0))]
-        seen, given = xla.pad(x, min_value(x), pads), xla.pad(grad, scalar(grad, 0), pads)
-        best = found = None
+        padded, padded_grad = xla.pad(x, min_value(x), pads), xla.pad(grad, scalar(grad, 0), pads)
+        best = best_value = None
         for _, at in pool.windows.taps():
-            element, value = _tap(pool, seen, at[1:]), _tap(pool, given, at[1:])
-            if best is None or found is None:
-                best, found = element, value
+            element, value = _tap(pool, padded, at[1:]), _tap(pool, padded_grad, at[1:])
+            if best is None or best_value is None:
+                best, best_value = element, value
                 continue
             better = xla.gt(element, best)
-            best, found = select(better, element, best), select(better, value, found)
-        return found if found is not None else zeros_like(grad)
+            best, best_value = select(better, element, best), select(better, value, best_value)
+        return best_value if best_value is not None else zeros_like(grad)
 
     return gradient
 
@@ -233,9 +233,9 @@ def _avg_pool(rank: int) -> Callable[..., XlaOp]:
     def pool(x: XlaOp, *, data_format: str, **geometry: Any) -> XlaOp:
         """Emit a reduce-window of sums divided by constant counts."""
         _check_rank(x, rank, "the input")
-        found = Pool(sizes_of(x), data_format=data_format, **geometry)
+        result = Pool(sizes_of(x), data_format=data_format, **geometry)
         wide = widened(x)
-        mean = found.reduce(wide, scalar(wide, 0), "add") / found.counts(wide)
+        mean = result.reduce(wide, scalar(wide, 0), "add") / result.counts(wide)
         return xla.convert(mean, x.shape.dtype) if is_narrow(x) else mean
 
     return pool
@@ -256,7 +256,7 @@ def _avg_pool_grad(rank: int) -> Callable[..., XlaOp]:
             before = k - 1 - low
             pads.append((before, size + k - 1 - before - ((out - 1) * stride + 1 if out else 0), stride - 1))
         dilated = xla.pad(share, scalar(share, 0), pool.expand(pads, (0, 0, 0)))
-        found = xla.reduce_window(
+        result = xla.reduce_window(
             dilated,
             scalar(share, 0),
             scalar_computation("add", share.shape.dtype),
@@ -264,7 +264,7 @@ def _avg_pool_grad(rank: int) -> Callable[..., XlaOp]:
             [1] * rank,
             [(0, 0)] * rank,
         )
-        return xla.convert(found, grad.shape.dtype) if is_narrow(grad) else found
+        return xla.convert(result, grad.shape.dtype) if is_narrow(grad) else result
 
     return gradient
 

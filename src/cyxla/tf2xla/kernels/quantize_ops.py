@@ -54,10 +54,10 @@ def _fake_quantize(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, narrow_rang
     inverse = full_like(scale, 1) / scale
     zero = xla.floor(full_like(least, 0.5) - least * inverse)
     parts = (least, most, scale, inverse, zero, xla.eq(low, high))
-    least, most, scale, inverse, zero, empty = (broadcast_to(v, sizes_of(x)) for v in parts)
+    least, most, scale, inverse, zero, is_empty = (broadcast_to(v, sizes_of(x)) for v in parts)
     shifted = xla.maximum(xla.minimum(x, most), least) - least
-    found = xla.floor(shifted * inverse - zero + full_like(x, 0.5)) * scale
-    return select(empty, zeros_like(x), found)
+    result = xla.floor(shifted * inverse - zero + full_like(x, 0.5)) * scale
+    return select(is_empty, zeros_like(x), result)
 
 
 def _gradients(grads: XlaOp, x: XlaOp, low: XlaOp, high: XlaOp, bits: int, narrow: bool) -> list[XlaOp]:
@@ -65,10 +65,10 @@ def _gradients(grads: XlaOp, x: XlaOp, low: XlaOp, high: XlaOp, bits: int, narro
     if sizes_of(grads) != sizes_of(x):
         raise ShapeError(f"gradients {list(sizes_of(grads))} and inputs {list(sizes_of(x))} must have one shape")
     least, most, _ = _nudge_range(low, high, bits, narrow)
-    empty = xla.and_(xla.eq(low, zeros_like(low)), xla.eq(high, zeros_like(high)))
-    least, most, empty = (broadcast_to(v, sizes_of(x)) for v in (least, most, empty))
-    inside = xla.or_(xla.and_(xla.ge(x, least), xla.le(x, most)), empty)
-    full = xla.not_(empty)
+    is_empty = xla.and_(xla.eq(low, zeros_like(low)), xla.eq(high, zeros_like(high)))
+    least, most, is_empty = (broadcast_to(v, sizes_of(x)) for v in (least, most, is_empty))
+    inside = xla.or_(xla.and_(xla.ge(x, least), xla.le(x, most)), is_empty)
+    full = xla.not_(is_empty)
     masks = (inside, xla.and_(xla.lt(x, least), full), xla.and_(xla.gt(x, most), full))
     return [select(mask, grads, zeros_like(grads)) for mask in masks]
 
@@ -95,10 +95,10 @@ def _args_gradient(grads: XlaOp, x: XlaOp, *, min: float, max: float, num_bits: 
 
 def _check_range(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, channels: bool) -> None:
     _check_bits(num_bits)
-    want = sizes_of(x)[-1:] if channels else ()
+    expected = sizes_of(x)[-1:] if channels else ()
     for name, end in (("min", low), ("max", high)):
-        if sizes_of(end) != want or (channels and not rank_of(x)):
-            raise ShapeError(f"{name} has the shape {list(sizes_of(end))}; {list(want)} is needed")
+        if sizes_of(end) != expected or (channels and not rank_of(x)):
+            raise ShapeError(f"{name} has the shape {list(sizes_of(end))}; {list(expected)} is needed")
 
 
 def _register(suffix: str, channels: bool) -> None:
@@ -128,7 +128,7 @@ def _quantize_dequantize(
     high: XlaOp,
     bits: int | XlaOp,
     signed: bool,
-    given: bool,
+    range_given: bool,
     half_up: bool,
     narrow: bool,
     axis: int,
@@ -137,15 +137,15 @@ def _quantize_dequantize(
     wide = widened(x)
     least, most = _integer_limits(wide, bits, signed, narrow)
     low, high = (_broadcast_bound(wide, widened(e), axis) for e in (low, high))
-    if not given:
+    if not range_given:
         rest = [d for d in range(rank_of(x)) if d != axis]
         low, high = (broadcast_to(f(wide, rest, True) if rest else wide, sizes_of(x)) for f in (min_of, max_of))
     inverse, bottom, top = _scale(low, high, least, most)
-    numbers = xla.maximum(xla.minimum(wide, top), bottom) if given else wide
+    numbers = xla.maximum(xla.minimum(wide, top), bottom) if range_given else wide
     scaled = numbers * (full_like(inverse, 1) / inverse)
     rounded = xla.floor(scaled + full_like(scaled, 0.5)) if half_up else xla.round_nearest_even(scaled)
-    found = rounded * inverse
-    return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
+    result = rounded * inverse
+    return xla.convert(result, x.shape.dtype) if is_narrow(x) else result
 
 
 def _broadcast_bound(x: XlaOp, end: XlaOp, axis: int) -> XlaOp:
@@ -166,8 +166,8 @@ def _integer_limits(like: XlaOp, bits: int | XlaOp, signed: bool, narrow: bool) 
         return broadcast_to(least, sizes_of(like)), broadcast_to(half - scalar(like, 1), sizes_of(like))
     if not 0 < bits <= (62 if signed else 63):
         raise InvalidArgumentError(f"num_bits must lie in [1, {62 if signed else 63}]; it is {bits}")
-    ends = (-(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    return full_like(like, float(ends[0])), full_like(like, float(ends[1]))
+    limits = (-(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    return full_like(like, float(limits[0])), full_like(like, float(limits[1]))
 
 
 def _scale(low: XlaOp, high: XlaOp, by_low: XlaOp, by_high: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
@@ -206,12 +206,12 @@ lowering(
 def _v3(ctx: XlaOpKernelContext) -> Any:
     """Quantise with a number of bits that may be dynamic."""
     x, low, high = (ctx.input(i) for i in range(3))
-    known = ctx.xla.constant_value(ctx.input_expression("num_bits"))
+    constant_bits = ctx.xla.constant_value(ctx.input_expression("num_bits"))
     if ctx.input_shape("num_bits") not in ((), (1,)):
         raise ShapeError(f"num_bits must be one number; its shape is {list(ctx.input_shape('num_bits'))}")
-    bits = int(known.reshape(())) if known is not None else xla.reshape(ctx.input("num_bits"), ())
-    signed, given, narrow = (ctx.attr(name) for name in ("signed_input", "range_given", "narrow_range"))
-    return _quantize_dequantize(x, low, high, bits, signed, given, False, narrow, ctx.attr("axis"))
+    bits = int(constant_bits.reshape(())) if constant_bits is not None else xla.reshape(ctx.input("num_bits"), ())
+    signed, range_given, narrow = (ctx.attr(name) for name in ("signed_input", "range_given", "narrow_range"))
+    return _quantize_dequantize(x, low, high, bits, signed, range_given, False, narrow, ctx.attr("axis"))
 
 
 # ------------------------------------------------------------------------------------------------- dequantisation
@@ -230,12 +230,12 @@ def _dequantize(
         by_high = top / full_like(top, most)
         first = least + 1 if narrow_range and least < 0 else least
         factor = xla.maximum(bottom / full_like(bottom, first), by_high) if least < 0 else by_high
-        found = number * factor
+        result = number * factor
     elif mode == "MIN_FIRST":
         scale = (top - bottom) / steps
         offset = xla.round_nearest_even(bottom / scale) * scale
-        found = (number - full_like(number, least)) * scale + offset
+        result = (number - full_like(number, least)) * scale + offset
     else:
         half = (most - least + 1) / 2 if least < 0 else 0.0
-        found = (number + full_like(number, half)) * ((top - bottom) / steps) + bottom
-    return xla.convert(found, element_type(dtype))
+        result = (number + full_like(number, half)) * ((top - bottom) / steps) + bottom
+    return xla.convert(result, element_type(dtype))

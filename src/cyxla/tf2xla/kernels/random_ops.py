@@ -48,9 +48,9 @@ class _Streams:
         """Return the state of a node and advance it by the blocks that the node uses."""
         node = json.loads(config)
         with self._lock:
-            found = self._next.get(config) or _initial_state(node["seed"], node["seed2"])
-            self._next[config] = found.skip(node["blocks"])
-        return found
+            result = self._next.get(config) or _initial_state(node["seed"], node["seed2"])
+            self._next[config] = result.skip(node["blocks"])
+        return result
 
 
 def _initial_state(seed: int, seed2: int) -> PhiloxState:

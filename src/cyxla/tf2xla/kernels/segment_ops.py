@@ -48,13 +48,13 @@ def _reduce(data: XlaOp, ids: XlaOp, num_segments: Array, reduction: _Reduction)
     wide = widened(data) if reduction.op in ("add", "mul") else data
     start = xla.convert(reduction.empty(data), wide.shape.dtype)
     target = xla.broadcast(start, (int(num_segments), *sizes_of(data)[rank_of(ids) :]))
-    found = scatter_rows(target, ids, wide, reduction.op)
-    return xla.convert(found, data.shape.dtype) if is_narrow(data) and wide is not data else found
+    result = scatter_rows(target, ids, wide, reduction.op)
+    return xla.convert(result, data.shape.dtype) if is_narrow(data) and wide is not data else result
 
 
 def _register(name: str, reduction: _Reduction) -> None:
     @lowering(f"Segment{name}V2", const=("num_segments",), types={"T": reduction.types})
-    def counted(data: XlaOp, ids: XlaOp, num_segments: Array) -> XlaOp:
+    def kernel_with_count(data: XlaOp, ids: XlaOp, num_segments: Array) -> XlaOp:
         if rank_of(ids) != 1 or sizes_of(data)[:1] != sizes_of(ids):
             raise ShapeError(
                 f"segment_ids {list(sizes_of(ids))} must hold a number for each row of {list(sizes_of(data))}"

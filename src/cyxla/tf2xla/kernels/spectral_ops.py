@@ -66,10 +66,10 @@ def _transform_real(
     """Transform between real and complex; `sizes` map the lengths to the sizes of input and result."""
     _check_rank(x, rank)
     lengths = _lengths(fft_length, rank)
-    needed, made = (size(lengths) for size in sizes)
+    needed, result = (size(lengths) for size in sizes)
     if 0 in sizes_of(x) or 0 in lengths:
         nothing = xla.convert(scalar(xla.real(x) if x.shape.dtype.is_complex else x, 0), element_type(dtype))
-        return xla.broadcast(nothing, (*sizes_of(x)[: rank_of(x) - rank], *made))
+        return xla.broadcast(nothing, (*sizes_of(x)[: rank_of(x) - rank], *result))
     return xla.convert(xla.fft(_crop(x, needed), kind, lengths), element_type(dtype))
 
 

@@ -27,20 +27,20 @@ def _register(name: str, slots: tuple[str, ...], update: Update, *attrs: str) ->
         dtype: DataType = ctx.attr("T")
         before = [ctx.read_variable_input(i, dtype) for i in range(len(slots))]
         names = list(ctx.kernel.props.input_ranges)[len(slots) :]
-        others = {n: ctx.input(n) for n in names}
-        _check(slots, before, others)
-        wide = {n: widened(x) for n, x in others.items()}
+        operands = {n: ctx.input(n) for n in names}
+        _check(slots, before, operands)
+        wide = {n: widened(x) for n, x in operands.items()}
         after = update(*map(widened, before), **wide, **{n: ctx.attr(n) for n in attrs})
         for i, (old, new) in enumerate(zip(before, after, strict=True)):
             ctx.assign_variable(i, dtype, xla.convert(new, old.shape.dtype) if is_narrow(old) else new)
 
 
-def _check(slots: tuple[str, ...], values: list[XlaOp], others: dict[str, XlaOp]) -> None:
+def _check(slots: tuple[str, ...], values: list[XlaOp], operands: dict[str, XlaOp]) -> None:
     shape = sizes_of(values[0])
-    for name, value in [*zip(slots, values, strict=True), *others.items()]:
-        want = shape if name in slots or name in ("grad", "delta") else ()
-        if sizes_of(value) != want:
-            raise ShapeError(f"{name} must have the shape {list(want)}; it has {list(sizes_of(value))}")
+    for name, value in [*zip(slots, values, strict=True), *operands.items()]:
+        expected = shape if name in slots or name in ("grad", "delta") else ()
+        if sizes_of(value) != expected:
+            raise ShapeError(f"{name} must have the shape {list(expected)}; it has {list(sizes_of(value))}")
 
 
 def _one(x: XlaOp) -> XlaOp:

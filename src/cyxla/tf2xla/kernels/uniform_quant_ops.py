@@ -60,7 +60,7 @@ class Quantization:
         return xla.minimum(xla.maximum(x, full_like(x, self.least)), full_like(x, self.most))
 
 
-def _rescale(differences: XlaOp, factor: XlaOp, to: Quantization) -> XlaOp:
+def _rescale(differences: XlaOp, factor: XlaOp, target: Quantization) -> XlaOp:
     """Multiply by an f64 factor in fixed point, with a 31-bit multiplier and a shift; add zero points and clamp."""
     multiplier, exponent = _fixed_point(factor)
     shift = full_like(exponent, 31) - exponent
@@ -69,7 +69,7 @@ def _rescale(differences: XlaOp, factor: XlaOp, to: Quantization) -> XlaOp:
     words = xla.clamp(
         scalar(product, -(1 << 31)), xla.shift_right_arithmetic(product, shift), scalar(one, (1 << 31) - 1)
     )
-    return to.clamp(xla.convert(words, _WORD) + to.broadcast(to.zeros, sizes_of(differences)))
+    return target.clamp(xla.convert(words, _WORD) + target.broadcast(target.zeros, sizes_of(differences)))
 
 
 def _fixed_point(factor: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -96,11 +96,11 @@ def _f64(x: XlaOp) -> XlaOp:
 @xla_kernel("UniformQuantize")
 def _quantize(ctx: XlaOpKernelContext) -> Any:
     """Round to the nearest multiple of the scale, halves up."""
-    x, to = ctx.input("input"), Quantization(ctx)
-    inverse = to.broadcast(scalar(to.scales, 1) / to.scales, sizes_of(x))
+    x, target = ctx.input("input"), Quantization(ctx)
+    inverse = target.broadcast(scalar(target.scales, 1) / target.scales, sizes_of(x))
     nearest = xla.floor(x * inverse + full_like(x, 0.5))
-    found = to.clamp(xla.convert(nearest, _WORD) + to.broadcast(to.zeros, sizes_of(x)))
-    return _as(found, ctx.attr("Tout"))
+    result = target.clamp(xla.convert(nearest, _WORD) + target.broadcast(target.zeros, sizes_of(x)))
+    return _as(result, ctx.attr("Tout"))
 
 
 def _as(x: XlaOp, dtype: DataType) -> XlaOp:
@@ -116,15 +116,15 @@ def _dequantize(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("UniformRequantize")
 def _requantize(ctx: XlaOpKernelContext) -> Any:
-    x, by, to = ctx.input("input"), Quantization(ctx, "input_"), Quantization(ctx, "output_")
-    return _as(_requantized(x, by, to), ctx.attr("Tout"))
+    x, by, target = ctx.input("input"), Quantization(ctx, "input_"), Quantization(ctx, "output_")
+    return _as(_requantize_values(x, by, target), ctx.attr("Tout"))
 
 
-def _requantized(x: XlaOp, by: Quantization, to: Quantization) -> XlaOp:
+def _requantize_values(x: XlaOp, by: Quantization, target: Quantization) -> XlaOp:
     """Convert to another quantisation, as s32."""
     sizes = sizes_of(x)
-    factor = _f64(by.broadcast(by.scales, sizes)) / _f64(to.broadcast(to.scales, sizes))
-    return _rescale(by.differences(x), factor, to)
+    factor = _f64(by.broadcast(by.scales, sizes)) / _f64(target.broadcast(target.scales, sizes))
+    return _rescale(by.differences(x), factor, target)
 
 
 # --------------------------------------------------------------------------------------------------------- arithmetic
@@ -141,24 +141,26 @@ def _clip(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("UniformQuantizedAdd")
 def _add(ctx: XlaOpKernelContext) -> Any:
     """Convert both operands to the result's quantisation and add; the sum contains its zero point twice."""
-    to = Quantization(ctx, "output_")
+    target = Quantization(ctx, "output_")
     operands = [(ctx.input(name), Quantization(ctx, f"{name}_")) for name in ("lhs", "rhs")]
     sizes = broadcast_shape(*(sizes_of(x) for x, _ in operands))
     terms = []
     for x, by in operands:
-        factor = broadcast_to(_f64(by.broadcast(by.scales, sizes_of(x))), sizes) / _f64(to.broadcast(to.scales, sizes))
-        terms.append(_rescale(broadcast_to(by.differences(x), sizes), factor, to))
-    return to.clamp(terms[0] + terms[1] - to.broadcast(to.zeros, sizes))
+        factor = broadcast_to(_f64(by.broadcast(by.scales, sizes_of(x))), sizes) / _f64(
+            target.broadcast(target.scales, sizes)
+        )
+        terms.append(_rescale(broadcast_to(by.differences(x), sizes), factor, target))
+    return target.clamp(terms[0] + terms[1] - target.broadcast(target.zeros, sizes))
 
 
 def _requantize_products(ctx: XlaOpKernelContext, total: XlaOp, axis: int) -> XlaOp:
     """Requantise sums of products; only the right operand has scales per feature."""
-    lhs, rhs, to = (Quantization(ctx, f"{name}_") for name in ("lhs", "rhs", "output"))
+    lhs, rhs, target = (Quantization(ctx, f"{name}_") for name in ("lhs", "rhs", "output"))
     sizes = sizes_of(total)
     by_right = _f64(rhs.scales)
     rhs_scales = xla.broadcast_in_dim(by_right, sizes, (axis,)) if rhs.axis >= 0 else broadcast_to(by_right, sizes)
-    factor = broadcast_to(_f64(lhs.scales), sizes) * rhs_scales / _f64(to.broadcast(to.scales, sizes))
-    return _rescale(total, factor, to)
+    factor = broadcast_to(_f64(lhs.scales), sizes) * rhs_scales / _f64(target.broadcast(target.scales, sizes))
+    return _rescale(total, factor, target)
 
 
 def _differences(ctx: XlaOpKernelContext, features: int) -> list[XlaOp]:
@@ -208,12 +210,12 @@ def _dimensions(ctx: XlaOpKernelContext, rank: int) -> ConvDims:
     if not text:
         spatial = tuple(range(2, rank))
         return ConvDims(0, 1, spatial, 1, 0, spatial, 0, 1, spatial)
-    found = message("UniformQuantizedConvolutionDimensionNumbersAttr")()
+    result = message("UniformQuantizedConvolutionDimensionNumbersAttr")()
     try:
-        found.ParseFromString(text)
+        result.ParseFromString(text)
     except Exception:  # the error class is not public in all versions of protobuf
-        raise InvalidArgumentError("dimension_numbers is no such message") from None
-    values = [getattr(found, field.name) for field in found.DESCRIPTOR.fields]
+        raise InvalidArgumentError("dimension_numbers is not a valid message") from None
+    values = [getattr(result, field.name) for field in result.DESCRIPTOR.fields]
     return ConvDims._make(v if isinstance(v, int) else tuple(v) for v in values)
 
 
@@ -236,11 +238,11 @@ def _pads(
         return [(0, 0)] * len(strides)
     sizes = [ctx.input_shape("lhs")[d] for d in dims.input_spatial]
     windows = [ctx.input_shape("rhs")[d] for d in dims.kernel_spatial]
-    found = []
+    result = []
     for size, window, stride, base_dilation, step in zip(
         sizes, windows, strides, base_dilations, dilations, strict=True
     ):
         size = (size - 1) * base_dilation + 1 if size else 0
         rest = max((-(-size // stride) - 1) * stride + (window - 1) * step + 1 - size, 0)
-        found.append((rest // 2, rest - rest // 2))
-    return found
+        result.append((rest // 2, rest - rest // 2))
+    return result

@@ -108,8 +108,8 @@ def _variadic_reduce(ctx: XlaOpKernelContext) -> Any:
     operands, inits = ([ctx.input(i) for i in part] for part in (range(count), range(count, 2 * count)))
     types = [ctx.input_type(i) for i in range(count)]
     reducer = computation_of(ctx, "reducer", (*types, *types), single=count == 1)
-    made = xla.reduce(operands, inits, reducer, ctx.attr("dimensions_to_reduce"))
-    return made if count == 1 else [xla.get_tuple_element(made, i) for i in range(count)]
+    result = xla.reduce(operands, inits, reducer, ctx.attr("dimensions_to_reduce"))
+    return result if count == 1 else [xla.get_tuple_element(result, i) for i in range(count)]
 
 
 _WINDOW = ("window_dimensions", "window_strides")
@@ -170,7 +170,7 @@ def _reduce_scatter(ctx: XlaOpKernelContext) -> Any:
     computation, finish = _reduction(ctx)
     groups, size = _groups(ctx)
     x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("scatter_dimension")
-    ctx.require(0 <= axis < rank_of(x), f"scatter_dimension {axis} is no dimension of {list(sizes_of(x))}")
+    ctx.require(0 <= axis < rank_of(x), f"scatter_dimension {axis} is not a dimension of {list(sizes_of(x))}")
     ctx.require(size and sizes_of(x)[axis] % size == 0, f"{sizes_of(x)[axis]} does not divide among {size} replicas")
     sizes = [n // size if d == axis else n for d, n in enumerate(sizes_of(x))]
     return finish(xla.reduce_scatter(x, computation, axis, groups, shape=x.shape.with_dims(sizes)))
@@ -223,7 +223,7 @@ def _starts(indices: XlaOp, rank: int) -> list[XlaOp]:
         The number of indices differs from the rank.
     """
     if sizes_of(indices) != (rank,):
-        raise ShapeError(f"{rank} indices are wanted; there are {list(sizes_of(indices))}")
+        raise ShapeError(f"{rank} indices are required; there are {list(sizes_of(indices))}")
     return [xla.reshape(xla.slice_in_dim(indices, i, i + 1), ()) for i in range(rank)]
 
 
@@ -231,7 +231,7 @@ def _starts(indices: XlaOp, rank: int) -> list[XlaOp]:
 def _dynamic_slice(x: XlaOp, start_indices: XlaOp, size_indices: Array) -> XlaOp:
     """Emit a dynamic-slice."""
     if size_indices.shape != (rank_of(x),):
-        raise ShapeError(f"{rank_of(x)} sizes are wanted; there are {list(size_indices.shape)}")
+        raise ShapeError(f"{rank_of(x)} sizes are required; there are {list(size_indices.shape)}")
     return xla.dynamic_slice(x, _starts(start_indices, rank_of(x)), [int(n) for n in size_indices])
 
 
@@ -246,7 +246,7 @@ def _pad(x: XlaOp, value: XlaOp, low: Array, high: Array, interior: Array) -> Xl
     """Emit a pad."""
     for amounts in (low, high, interior):
         if amounts.shape != (rank_of(x),):
-            raise ShapeError(f"{rank_of(x)} paddings are wanted; there are {list(amounts.shape)}")
+            raise ShapeError(f"{rank_of(x)} paddings are required; there are {list(amounts.shape)}")
     return xla.pad(x, value, [tuple(map(int, row)) for row in zip(low, high, interior, strict=True)])
 
 
@@ -262,8 +262,8 @@ def _sort(x: XlaOp) -> XlaOp:
 @lowering("XlaKeyValueSort")
 def _key_value_sort(keys: XlaOp, values: XlaOp) -> list[XlaOp]:
     """Emit one sort of both operands."""
-    made = xla.sort([keys, values])
-    return [xla.get_tuple_element(made, i) for i in range(2)]
+    result = xla.sort([keys, values])
+    return [xla.get_tuple_element(result, i) for i in range(2)]
 
 
 @xla_kernel("XlaVariadicSort", const=("dimension",))
@@ -273,9 +273,9 @@ def _variadic_sort(ctx: XlaOpKernelContext) -> Any:
     types = [t for i in range(len(operands)) for t in [ctx.input_type(i)] * 2]
     less = computation_of(ctx, "comparator", types)
     axis, rank = ctx.constant_input_as_int_scalar("dimension"), rank_of(operands[0])
-    ctx.require(-rank <= axis < rank, f"dimension {axis} is no dimension of {list(sizes_of(operands[0]))}")
-    made = xla.sort(operands, less, axis, ctx.attr("is_stable"))
-    return made if len(operands) == 1 else [xla.get_tuple_element(made, i) for i in range(len(operands))]
+    ctx.require(-rank <= axis < rank, f"dimension {axis} is not a dimension of {list(sizes_of(operands[0]))}")
+    result = xla.sort(operands, less, axis, ctx.attr("is_stable"))
+    return result if len(operands) == 1 else [xla.get_tuple_element(result, i) for i in range(len(operands))]
 
 
 # ----------------------------------------------------------------------------------------------------- linear algebra
@@ -318,8 +318,8 @@ def _custom_call_v2(ctx: XlaOpKernelContext) -> Any:
     target, config = ctx.attr("call_target_name"), ctx.attr("backend_config")
     effect = ctx.attr("has_side_effect")
     shape = results[0] if len(results) == 1 else Shape.tuple(results)
-    made = xla.custom_call(ctx.builder, target, ctx.input_list("operands"), shape, config, has_side_effect=effect)
-    return made if len(results) == 1 else [xla.get_tuple_element(made, i) for i in range(len(results))]
+    result = xla.custom_call(ctx.builder, target, ctx.input_list("operands"), shape, config, has_side_effect=effect)
+    return result if len(results) == 1 else [xla.get_tuple_element(result, i) for i in range(len(results))]
 
 
 @xla_kernel("XlaCallModule")
@@ -332,8 +332,12 @@ def _call_module(ctx: XlaOpKernelContext) -> Any:
     ctx.require(not bytecode, "a module in MLIR bytecode is not read: give its text", UnimplementedError)
     operands = [*_platform_index(ctx), *ctx.input_list("args")]
     module = read_stablehlo(text, [x.shape for x in operands])
-    made = xla.call(ctx.builder, XlaComputation(module), operands)
-    return [xla.get_tuple_element(made, i) for i in range(len(made.shape.elements))] if made.shape.is_tuple else [made]
+    result = xla.call(ctx.builder, XlaComputation(module), operands)
+    return (
+        [xla.get_tuple_element(result, i) for i in range(len(result.shape.elements))]
+        if result.shape.is_tuple
+        else [result]
+    )
 
 
 def _platform_index(ctx: XlaOpKernelContext) -> list[XlaOp]:
@@ -359,7 +363,9 @@ def _full_shape(ctx: XlaOpKernelContext) -> Any:
     """Forward the input, which must have the full shape."""
     full: TensorShape = ctx.attr("full_shape")
     shape = TensorShape(ctx.input_shape(0))
-    ctx.require(full.is_compatible_with(shape), f"the one device holds {shape}, but the whole is {full}", ShapeError)
+    ctx.require(
+        full.is_compatible_with(shape), f"the only device has {shape}, but the full shape is {full}", ShapeError
+    )
     ctx.set_output_expression(0, ctx.input_expression(0))
 
 
@@ -368,8 +374,8 @@ def _barrier(inputs: list[XlaOp]) -> list[XlaOp]:
     """Emit an opt-barrier of a tuple."""
     if not inputs:
         return []
-    made = xla.opt_barrier(xla.tuple_(inputs[0].builder, inputs))
-    return [xla.get_tuple_element(made, i) for i in range(len(inputs))]
+    result = xla.opt_barrier(xla.tuple_(inputs[0].builder, inputs))
+    return [xla.get_tuple_element(result, i) for i in range(len(inputs))]
 
 
 @lowering("XlaSplitND", attrs=("num_splits", "paddings"))
@@ -396,7 +402,7 @@ def _broadcast_helper(lhs: XlaOp, rhs: XlaOp, broadcast_dims: Array) -> list[Xla
     if not dims and rank_of(low) in (0, rank_of(high)):
         return [lhs, rhs]
     if len(dims) != rank_of(low) or len(set(dims)) != len(dims) or any(not 0 <= d < rank_of(high) for d in dims):
-        raise InvalidArgumentError(f"broadcast_dims {dims} do not place {low.shape} under {high.shape}")
+        raise InvalidArgumentError(f"broadcast_dims {dims} do not map {low.shape} to {high.shape}")
     if sorted(dims) != dims:
         raise InvalidArgumentError(f"broadcast_dims must ascend: {dims}")
     sizes = [1] * rank_of(high)
@@ -404,8 +410,8 @@ def _broadcast_helper(lhs: XlaOp, rhs: XlaOp, broadcast_dims: Array) -> list[Xla
         if n not in (1, sizes_of(high)[d]):
             raise ShapeError(f"{low.shape} does not broadcast over {high.shape} along {dims}")
         sizes[d] = n
-    spread = xla.reshape(low, sizes)
-    return [high, spread] if swap else [spread, high]
+    reshaped = xla.reshape(low, sizes)
+    return [high, reshaped] if swap else [reshaped, high]
 
 
 @lowering("XlaReducePrecision", attrs=("exponent_bits", "mantissa_bits"))
@@ -421,10 +427,10 @@ _ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
 def _bits(ctx: XlaOpKernelContext) -> Any:
     """Emit an rng-bit-generator."""
     number = ctx.constant_input_as_int_scalar("algorithm")
-    ctx.require(0 <= number < len(_ALGORITHMS), f"there is no algorithm of number {number}")
+    ctx.require(0 <= number < len(_ALGORITHMS), f"unknown algorithm {number}")
     shape = Shape.array(element_type(ctx.attr("dtype")), ctx.constant_input_as_shape("shape"))
-    made = xla.rng_bit_generator(ctx.input("initial_state"), shape, _ALGORITHMS[number])
-    return [xla.get_tuple_element(made, i) for i in range(2)]
+    result = xla.rng_bit_generator(ctx.input("initial_state"), shape, _ALGORITHMS[number])
+    return [xla.get_tuple_element(result, i) for i in range(2)]
 
 
 @xla_kernel("XlaSetBound", const=("bound",))
@@ -437,7 +443,7 @@ def _set_bound(ctx: XlaOpKernelContext) -> Any:
 def _set_size(ctx: XlaOpKernelContext) -> Any:
     """Emit a set-dimension-size."""
     x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("dim_index")
-    ctx.require(0 <= axis < rank_of(x), f"dim_index {axis} is no dimension of {list(sizes_of(x))}")
+    ctx.require(0 <= axis < rank_of(x), f"dim_index {axis} is not a dimension of {list(sizes_of(x))}")
     return set_dynamic_size(x, ctx.input("size"), axis)
 
 
@@ -445,11 +451,11 @@ def _set_size(ctx: XlaOpKernelContext) -> Any:
 def _remove_size(ctx: XlaOpKernelContext) -> Any:
     """Return the padded array for a dimension."""
     axis = ctx.constant_input_as_int_scalar("dim_index")
-    whole, sizes = split_dynamic(ctx.input_expression("input").as_xla_op(ctx.builder))
-    ctx.require(0 <= axis < rank_of(whole), f"dim_index {axis} is no dimension of {list(sizes_of(whole))}")
+    padded, sizes = split_dynamic(ctx.input_expression("input").as_xla_op(ctx.builder))
+    ctx.require(0 <= axis < rank_of(padded), f"dim_index {axis} is not a dimension of {list(sizes_of(padded))}")
     for dimension, size in sizes.items():
-        whole = whole if dimension == axis else set_dynamic_size(whole, size, dimension)
-    return whole
+        padded = padded if dimension == axis else set_dynamic_size(padded, size, dimension)
+    return padded
 
 
 # ----------------------------------------------------------------- variable handles, send and receive, dequantisation
@@ -498,7 +504,9 @@ def _dequantize(x: XlaOp, *, min_range: float, max_range: float, mode: str, tran
     They replace the last dimension; if transposed, all dimensions are reversed as well.
     """
     if mode != "MIN_COMBINED":
-        raise InvalidArgumentError(f"XlaDequantize knows no mode {mode!r}", hint="MIN_COMBINED is the one there is")
+        raise InvalidArgumentError(
+            f"XlaDequantize does not support the mode {mode!r}", hint="MIN_COMBINED is the one there is"
+        )
     if not rank_of(x):
         raise ShapeError("XlaDequantize needs at least one dimension; its input is a scalar")
     wide = (*sizes_of(x), _PACKED)
@@ -510,6 +518,6 @@ def _dequantize(x: XlaOp, *, min_range: float, max_range: float, mode: str, tran
     bytes_ = xla.shift_right_logical(words, shifts) & xla.broadcast(scalar(x, 255), wide)
     narrow = xla.convert(bytes_, ElementType.BF16)
     factor, least = (xla.broadcast(scalar(narrow, v), wide) for v in ((max_range - min_range) / 255, min_range))
-    found = narrow * factor + least
-    flat = xla.reshape(found, (*sizes_of(x)[:-1], sizes_of(x)[-1] * _PACKED))
+    result = narrow * factor + least
+    flat = xla.reshape(result, (*sizes_of(x)[:-1], sizes_of(x)[-1] * _PACKED))
     return xla.transpose(flat, list(reversed(range(rank_of(x))))) if transpose_output else flat

@@ -48,13 +48,13 @@ def _with_sizes(x: XlaOp, sizes: Mapping[int, XlaOp]) -> XlaOp:
 def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Set the dynamic sizes of broadcast dimensions; if two operands have one, the minimum."""
     parts = [split_dynamic(x) for x in args]
-    found: XlaOp = kernel(*(whole for whole, _ in parts), **attrs)
+    result: XlaOp = kernel(*(padded for padded, _ in parts), **attrs)
     sizes: dict[int, XlaOp] = {}
-    for whole, own in parts:
-        for dimension, size in own.items():
-            position = dimension + rank_of(found) - rank_of(whole)
+    for padded, own_labels in parts:
+        for dimension, size in own_labels.items():
+            position = dimension + rank_of(result) - rank_of(padded)
             sizes[position] = xla.minimum(sizes[position], size) if position in sizes else size
-    return _with_sizes(found, sizes)
+    return _with_sizes(result, sizes)
 
 
 def rule_of(op: str) -> Rule | None:
@@ -73,9 +73,9 @@ def _gather(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> Xl
     batch = attrs.get("batch_dims", 0)
     if batch:
         require_static(indices, "the indices of a batched gather")
-    whole, sizes = split_dynamic(indices)
+    padded, sizes = split_dynamic(indices)
     axis = axis_of(rest[0], rank_of(params)) if rest else 0
-    return _with_sizes(kernel(params, whole, *rest, **attrs), {axis + d: size for d, size in sizes.items()})
+    return _with_sizes(kernel(params, padded, *rest, **attrs), {axis + d: size for d, size in sizes.items()})
 
 
 @_rule("GatherNd")
@@ -83,40 +83,40 @@ def _gather_nd(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) ->
     """Set the dynamic sizes of the leading dimensions of the indices."""
     params, indices = args
     require_static(params, "the operand of a gather")
-    whole, sizes = split_dynamic(indices)
-    if rank_of(whole) - 1 in sizes:
+    padded, sizes = split_dynamic(indices)
+    if rank_of(padded) - 1 in sizes:
         require_static(indices, "the indices of a gather")
-    return _with_sizes(kernel(params, whole, **attrs), sizes)
+    return _with_sizes(kernel(params, padded, **attrs), sizes)
 
 
 @_rule("Squeeze")
 def _squeeze(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Remove dimensions of size 1; dynamic dimensions cannot be removed."""
     (x,) = args
-    whole, sizes = split_dynamic(x)
-    rank = rank_of(whole)
-    removed = [d % max(rank, 1) for d in attrs["squeeze_dims"]] or [d for d, n in enumerate(sizes_of(whole)) if n == 1]
+    padded, sizes = split_dynamic(x)
+    rank = rank_of(padded)
+    removed = [d % max(rank, 1) for d in attrs["squeeze_dims"]] or [d for d, n in enumerate(sizes_of(padded)) if n == 1]
     if sizes.keys() & set(removed):
         require_static(x, "the input of Squeeze")
-    return _with_sizes(kernel(whole, **attrs), {d - sum(g < d for g in removed): size for d, size in sizes.items()})
+    return _with_sizes(kernel(padded, **attrs), {d - sum(g < d for g in removed): size for d, size in sizes.items()})
 
 
 @_rule("ExpandDims")
 def _expand_dims(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    whole, sizes = split_dynamic(args[0])
-    axis = axis_of(args[1], rank_of(whole) + 1, "dim")
-    return _with_sizes(kernel(whole, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
+    padded, sizes = split_dynamic(args[0])
+    axis = axis_of(args[1], rank_of(padded) + 1, "dim")
+    return _with_sizes(kernel(padded, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
 
 
 @_rule("Reshape")
 def _reshape(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Reshape arrays with a dynamic number of rows, which must be given as -1."""
     x, shape = args
-    whole, sizes = split_dynamic(x)
-    found = kernel(whole, shape, **attrs)
-    if set(sizes) != {0} or not shape.size or shape[0] != -1 or sizes_of(found)[0] != sizes_of(whole)[0]:
+    padded, sizes = split_dynamic(x)
+    result = kernel(padded, shape, **attrs)
+    if set(sizes) != {0} or not shape.size or shape[0] != -1 or sizes_of(result)[0] != sizes_of(padded)[0]:
         require_static(x, "the input of Reshape")
-    return _with_sizes(found, sizes)
+    return _with_sizes(result, sizes)
 
 
 # ------------------------------------------------------------------------------------------------------- reductions
@@ -132,13 +132,13 @@ def _mask_padding(x: XlaOp, sizes: Mapping[int, XlaOp], filler: XlaOp) -> XlaOp:
 
 def _reduction(filler: Callable[[XlaOp], XlaOp]) -> Rule:
     def rule(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-        whole, sizes = split_dynamic(args[0])
-        axes = set(axes_of(args[1], rank_of(whole)))
+        padded, sizes = split_dynamic(args[0])
+        axes = set(axes_of(args[1], rank_of(padded)))
         removed = {d: size for d, size in sizes.items() if d in axes}
-        found = kernel(_mask_padding(whole, removed, filler(whole)), args[1], **attrs)
+        result = kernel(_mask_padding(padded, removed, filler(padded)), args[1], **attrs)
         keep = attrs["keep_dims"]
         return _with_sizes(
-            found, {_result_dimension(d, axes, keep): size for d, size in sizes.items() if d not in axes}
+            result, {_result_dimension(d, axes, keep): size for d, size in sizes.items() if d not in axes}
         )
 
     return rule
@@ -162,13 +162,13 @@ for _name, _filler in (
 @_rule("Mean")
 def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Scale the mean over the padded array, with zeros as padding, by the ratio of padded to dynamic size."""
-    whole, sizes = split_dynamic(args[0])
-    axes = set(axes_of(args[1], rank_of(whole)))
-    found, kept_sizes = split_dynamic(_reduction(lambda x: scalar(x, 0))(kernel, args, attrs))
+    padded, sizes = split_dynamic(args[0])
+    axes = set(axes_of(args[1], rank_of(padded)))
+    result, kept_sizes = split_dynamic(_reduction(lambda x: scalar(x, 0))(kernel, args, attrs))
     for dimension in sizes.keys() & axes:
-        ratio = scalar(found, sizes_of(whole)[dimension]) / xla.convert(sizes[dimension], found.shape.dtype)
-        found = found * broadcast_to(ratio, sizes_of(found))
-    return _with_sizes(found, kept_sizes)
+        ratio = scalar(result, sizes_of(padded)[dimension]) / xla.convert(sizes[dimension], result.shape.dtype)
+        result = result * broadcast_to(ratio, sizes_of(result))
+    return _with_sizes(result, kept_sizes)
 
 
 # ------------------------------------------------------------------------------------------------------------ sizes
@@ -176,6 +176,6 @@ def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaO
 
 def runtime_sizes(op: XlaOp) -> list[XlaOp]:
     """Return the static or dynamic sizes of a value as s32 scalars."""
-    whole, sizes = split_dynamic(op)
-    known = [xla.constant(op.builder, np.int32(n)) for n in sizes_of(whole)]
-    return [sizes.get(d, n) for d, n in enumerate(known)]
+    padded, sizes = split_dynamic(op)
+    static_sizes = [xla.constant(op.builder, np.int32(n)) for n in sizes_of(padded)]
+    return [sizes.get(d, n) for d, n in enumerate(static_sizes)]

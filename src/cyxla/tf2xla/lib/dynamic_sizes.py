@@ -33,7 +33,7 @@ def split_dynamic(op: XlaOp) -> tuple[XlaOp, dict[int, XlaOp]]:
     while is_dynamic(op):
         instruction = op.instruction
         if instruction is None or instruction.opcode != "set-dimension-size":
-            raise UnimplementedError(f"the sizes of {op} are known only as the program runs")
+            raise UnimplementedError(f"the sizes of {op} are known only at run time")
         (dimension,) = instruction.attrs["dimensions"]
         sizes.setdefault(dimension, XlaOp(op.builder, instruction.operands[1]))
         op = XlaOp(op.builder, instruction.operands[0])
@@ -50,7 +50,7 @@ def require_static(op: XlaOp, what: str) -> XlaOp:
     """
     if is_dynamic(op):
         raise UnimplementedError(
-            f"{what} is {op.shape}, whose size is known only as the program runs",
+            f"{what} is {op.shape}, whose size is known only at run time",
             hint="leave this node out of what is compiled",
         )
     return op

@@ -76,17 +76,17 @@ def entries_of(shape: Sequence[int], strides: Array, masks: Mapping[str, int]) -
     zeros = np.zeros_like(strides)
     index = strided_index([max(n, 1) for n in shape], zeros, zeros, strides, masks)
     used = sum(e is not None and e is not Ellipsis for e in index)
-    found: list[Entry] = []
+    result: list[Entry] = []
     for i, entry in enumerate(index):
         if entry is Ellipsis:
-            found += [Entry("all")] * (len(shape) - used)
+            result += [Entry("all")] * (len(shape) - used)
         elif entry is None:
-            found.append(Entry("new", i))
+            result.append(Entry("new", i))
         else:
-            found.append(Entry("single" if isinstance(entry, int) else "range", i))
+            result.append(Entry("single" if isinstance(entry, int) else "range", i))
     if Ellipsis not in index:
-        found += [Entry("all")] * (len(shape) - used)
-    return found
+        result += [Entry("all")] * (len(shape) - used)
+    return result
 
 
 class DynamicStridedSlice:
@@ -161,19 +161,19 @@ class DynamicStridedSlice:
 
     def scatter(self, value: XlaOp, sizes: Sequence[int]) -> XlaOp:
         """Write a value to the slice in an array of zeros."""
-        given, kept = list(sizes_of(value)), []
-        want = sum(entry.kind != "single" for entry in self.entries)
-        if len(given) != want:
-            raise ShapeError(f"a slice of rank {want} cannot be set to a value of {given}")
+        value_sizes, slice_sizes = list(sizes_of(value)), []
+        expected = sum(entry.kind != "single" for entry in self.entries)
+        if len(value_sizes) != expected:
+            raise ShapeError(f"a slice of rank {expected} cannot be set to a value of {value_sizes}")
         for entry in self.entries:
-            size = 1 if entry.kind == "single" else given.pop(0)
+            size = 1 if entry.kind == "single" else value_sizes.pop(0)
             if entry.kind != "new":
-                kept.append(size)
-        found = xla.reshape(value, kept)
+                slice_sizes.append(size)
+        result = xla.reshape(value, slice_sizes)
         for d, entry in enumerate(e for e in self.entries if e.kind != "new"):
             if entry.kind != "all":
-                found = self._scatter_along(found, d, entry, sizes[d])
-        return found
+                result = self._scatter_along(result, d, entry, sizes[d])
+        return result
 
     def _scatter_along(self, x: XlaOp, d: int, entry: Entry, size: int) -> XlaOp:
         step, start = self.step(entry), self.start(entry, size)

@@ -39,14 +39,14 @@ def contract(equation: str, operands: Sequence[XlaOp]) -> XlaOp:
         raise ShapeError(f"the result of {equation!r} has no '...' for the dimensions {[sizes[d] for d in ellipsis]}")
     head, dots, tail = output.partition("...")
     output_labels: tuple[Label, ...] = (*head, *(ellipsis if dots else ()), *tail)
-    terms = [_prepare(widened(x), own, sizes) for x, own in zip(operands, labels, strict=True)]
-    found = _sum_unused(terms[0], output_labels, [t.labels for t in terms[1:]])
+    terms = [_prepare(widened(x), own_labels, sizes) for x, own_labels in zip(operands, labels, strict=True)]
+    computed = _sum_unused(terms[0], output_labels, [t.labels for t in terms[1:]])
     for k, term in enumerate(terms[1:], 1):
         later = [t.labels for t in terms[k + 1 :]]
-        found = _product(
-            found, _sum_unused(term, output_labels, [found.labels, *later]), {*output_labels, *_union(later)}
+        computed = _product(
+            computed, _sum_unused(term, output_labels, [computed.labels, *later]), {*output_labels, *_union(later)}
         )
-    result = _arrange(found, output_labels)
+    result = _arrange(computed, output_labels)
     return xla.convert(result, operands[0].shape.dtype) if is_narrow(operands[0]) else result
 
 
@@ -65,21 +65,21 @@ def _labels(text: str, rank: int, equation: str) -> tuple[Label, ...]:
 def _sizes(labels: Sequence[Sequence[Label]], operands: Sequence[XlaOp], equation: str) -> dict[Label, int]:
     """Return the size of each label; under an ellipsis, dimensions of size 1 broadcast."""
     sizes: dict[Label, int] = {}
-    for own, x in zip(labels, operands, strict=True):
-        for label, size in zip(own, sizes_of(x), strict=True):
-            known = sizes.setdefault(label, size)
-            if isinstance(label, int) and known == 1:
+    for own_labels, x in zip(labels, operands, strict=True):
+        for label, size in zip(own_labels, sizes_of(x), strict=True):
+            known_size = sizes.setdefault(label, size)
+            if isinstance(label, int) and known_size == 1:
                 sizes[label] = size
-            elif known != size and not (isinstance(label, int) and size == 1):
-                raise ShapeError(f"the label {label!r} of {equation!r} is {known} and {size} at once")
+            elif known_size != size and not (isinstance(label, int) and size == 1):
+                raise ShapeError(f"the label {label!r} of {equation!r} is {known_size} and {size} at once")
     return sizes
 
 
 def _prepare(x: XlaOp, labels: tuple[Label, ...], sizes: dict[Label, int]) -> _Term:
     """Take diagonals of repeated labels, and drop dimensions of size 1 that broadcast."""
-    kept = [k for k, label in enumerate(labels) if not (sizes_of(x)[k] == 1 and sizes[label] != 1)]
-    if len(kept) < len(labels):
-        x, labels = xla.reshape(x, [sizes_of(x)[k] for k in kept]), tuple(labels[k] for k in kept)
+    kept_dims = [k for k, label in enumerate(labels) if not (sizes_of(x)[k] == 1 and sizes[label] != 1)]
+    if len(kept_dims) < len(labels):
+        x, labels = xla.reshape(x, [sizes_of(x)[k] for k in kept_dims]), tuple(labels[k] for k in kept_dims)
     while (second := _repeated(labels)) is not None:
         x = sum_of(_masked(x, labels.index(labels[second]), second), [second])
         labels = labels[:second] + labels[second + 1 :]
@@ -108,7 +108,7 @@ def _product(x: _Term, y: _Term, needed: Collection[Label]) -> _Term:
     """Emit a dot: shared labels are batch dimensions if needed later, else contracted."""
     batch = [label for label in x.labels if label in y.labels and label in needed]
     summed = [label for label in x.labels if label in y.labels and label not in needed]
-    found = xla.dot_general(
+    result = xla.dot_general(
         x.op,
         y.op,
         lhs_contracting_dims=tuple(x.labels.index(label) for label in summed),
@@ -117,7 +117,7 @@ def _product(x: _Term, y: _Term, needed: Collection[Label]) -> _Term:
         rhs_batch_dims=tuple(y.labels.index(label) for label in batch),
     )
     free = [label for term in (x, y) for label in term.labels if label not in batch and label not in summed]
-    return _Term(found, (*batch, *free))
+    return _Term(result, (*batch, *free))
 
 
 def _arrange(term: _Term, output_labels: tuple[Label, ...]) -> XlaOp:
@@ -130,8 +130,8 @@ def _arrange(term: _Term, output_labels: tuple[Label, ...]) -> XlaOp:
         return op
     size = dict(zip(once, sizes_of(op), strict=True))
     full = [size[label] for label in output_labels]
-    found = xla.broadcast_in_dim(op, full, [output_labels.index(label) for label in once])
+    result = xla.broadcast_in_dim(op, full, [output_labels.index(label) for label in once])
     for k, label in enumerate(output_labels):
         if output_labels.index(label) < k:
-            found = _masked(found, output_labels.index(label), k)
-    return found
+            result = _masked(result, output_labels.index(label), k)
+    return result

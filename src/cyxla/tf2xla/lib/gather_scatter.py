@@ -65,20 +65,20 @@ def _like(x: XlaOp) -> np.ndarray[Any, Any]:
 def scatter_rows(target: XlaOp, indices: XlaOp, updates: XlaOp, op: str) -> XlaOp:
     """Emit a scatter of rows or of a single number; indices out of range are skipped."""
     rest = sizes_of(target)[1:]
-    want = (*sizes_of(indices), *rest)
-    if sizes_of(updates) and sizes_of(updates) != want:
+    expected = (*sizes_of(indices), *rest)
+    if sizes_of(updates) and sizes_of(updates) != expected:
         raise ShapeError(
             f"updates {list(sizes_of(updates))} for rows {list(sizes_of(indices))} of {list(sizes_of(target))}"
         )
-    if not prod(want) or not prod(sizes_of(target)):
+    if not prod(expected) or not prod(sizes_of(target)):
         return target
     batch = len(sizes_of(indices))
     return xla.scatter(
         target,
         indices,
-        broadcast_to(updates, want),
+        broadcast_to(updates, expected),
         update_computation(op, target.shape.dtype),
-        update_window_dims=tuple(range(batch, len(want))),
+        update_window_dims=tuple(range(batch, len(expected))),
         inserted_window_dims=(0,),
         scatter_dims_to_operand_dims=(0,),
         index_vector_dim=batch,

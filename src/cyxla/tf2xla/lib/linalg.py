@@ -59,8 +59,8 @@ def identity_matrices(like: XlaOp, sizes: Sequence[int]) -> XlaOp:
 def transpose_matrices(x: XlaOp, adjoint: bool = False) -> XlaOp:
     """Transpose matrices, with conjugation if `adjoint` is set."""
     rank = rank_of(x)
-    found = xla.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
-    return xla.complex_(xla.real(found), -xla.imag(found)) if adjoint and is_complex(x) else found
+    result = xla.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+    return xla.complex_(xla.real(result), -xla.imag(result)) if adjoint and is_complex(x) else result
 
 
 def call_lapack(
@@ -69,8 +69,8 @@ def call_lapack(
     """Emit a custom call named by LAPACK routine and type, and return its results."""
     shape = results[0] if len(results) == 1 else Shape.tuple(results)
     name = f"lapack_{_LAPACK_LETTERS[x.shape.dtype]}{routine}_ffi"
-    made = xla.custom_call(x.builder, name, operands, shape, options, api_version="API_VERSION_TYPED_FFI")
-    return [made] if len(results) == 1 else [xla.get_tuple_element(made, i) for i in range(len(results))]
+    result = xla.custom_call(x.builder, name, operands, shape, options, api_version="API_VERSION_TYPED_FFI")
+    return [result] if len(results) == 1 else [xla.get_tuple_element(result, i) for i in range(len(results))]
 
 
 def eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
@@ -81,9 +81,9 @@ def eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
     if is_empty(x):
         return [xla.broadcast(scalar(x, 0), (*batch, size)), x if compute_v else nothing]
     wide = widened(x)
-    given = [wide.shape, Shape.array(_real_type(wide), (*batch, size)), Shape.array(_S32, batch)]
+    result_shapes = [wide.shape, Shape.array(_real_type(wide), (*batch, size)), Shape.array(_S32, batch)]
     options = f"{{mode = {ord('V' if compute_v else 'N')} : ui8, uplo = {ord('L')} : ui8}}"
-    vectors, values, info = call_lapack(wide, "heevd" if is_complex(x) else "syevd", [wide], given, options)
+    vectors, values, info = call_lapack(wide, "heevd" if is_complex(x) else "syevd", [wide], result_shapes, options)
     good = xla.eq(info, zeros_like(info))
     values = as_type_of(nan_unless(good, values, 1), x)
     return [values, as_type_of(nan_unless(good, vectors, 2), x) if compute_v else nothing]
@@ -101,12 +101,12 @@ def svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
         return [xla.broadcast(scalar(x, 0), (*batch, least)), *(sides if compute_uv else [nothing] * 2)]
     wide = widened(x)
     mode = "N" if not compute_uv else "A" if full_matrices else "S"
-    given = [
+    result_shapes = [
         wide.shape, Shape.array(wide.shape.dtype, (*batch, least)),
         Shape.array(wide.shape.dtype, (*batch, rows, widths[0])),
         Shape.array(wide.shape.dtype, (*batch, widths[1], columns)), Shape.array(_S32, batch),
     ]  # fmt: skip
-    _, values, u, vt, info = call_lapack(wide, "gesdd", [wide], given, f"{{mode = {ord(mode)} : ui8}}")
+    _, values, u, vt, info = call_lapack(wide, "gesdd", [wide], result_shapes, f"{{mode = {ord(mode)} : ui8}}")
     good = xla.eq(info, zeros_like(info))
     values = as_type_of(nan_unless(good, values, 1), x)
     return (
@@ -117,9 +117,9 @@ def svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
 
 
 def _real_type(x: XlaOp) -> ElementType:
-    found = x.shape.dtype.real_part if is_complex(x) else x.shape.dtype
-    assert found is not None
-    return found
+    result = x.shape.dtype.real_part if is_complex(x) else x.shape.dtype
+    assert result is not None
+    return result
 
 
 def nan_unless(good: XlaOp, x: XlaOp, over: int) -> XlaOp:

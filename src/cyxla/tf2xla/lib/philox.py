@@ -128,15 +128,15 @@ def _unit(words: XlaOp, dtype: ElementType) -> XlaOp:
     holder, mantissa, exponent = _MANTISSAS[dtype]
     bits = xla.convert(words, holder)
     bits = (bits & _like(bits, (1 << mantissa) - 1)) | _like(bits, exponent << mantissa)
-    found = xla.bitcast_convert(bits, dtype)
-    return found - _like(found, 1)
+    result = xla.bitcast_convert(bits, dtype)
+    return result - _like(result, 1)
 
 
 def unit64(upper: XlaOp, lower: XlaOp) -> XlaOp:
     """Convert pairs of words to f64 in [0, 1)."""
     bits = joined(lower, upper & _like(upper, 0xFFFFF))
-    found = xla.bitcast_convert(bits | _like(bits, 1023 << 52), ElementType.F64)
-    return found - _like(found, 1)
+    result = xla.bitcast_convert(bits | _like(bits, 1023 << 52), ElementType.F64)
+    return result - _like(result, 1)
 
 
 def _columns(words: list[XlaOp], dtype: ElementType) -> list[XlaOp]:
@@ -184,10 +184,10 @@ def normal(generator: Generator, sizes: tuple[int, ...], dtype: DataType) -> Xla
 
 def _fill(generator: Generator, sizes: tuple[int, ...], dtype: ElementType, columns: Any) -> XlaOp:
     count = prod(sizes)
-    found = _interleave(columns(generator.words(-(-count // elements_per_block(dtype))), dtype), count)
-    if found.shape.dtype is not dtype:
-        found = xla.convert(found, dtype)
-    return xla.reshape(found, sizes)
+    result = _interleave(columns(generator.words(-(-count // elements_per_block(dtype))), dtype), count)
+    if result.shape.dtype is not dtype:
+        result = xla.convert(result, dtype)
+    return xla.reshape(result, sizes)
 
 
 def uniform_int(generator: Generator, sizes: tuple[int, ...], low: XlaOp, high: XlaOp) -> XlaOp:
@@ -217,8 +217,8 @@ def truncated_normal(generator: Generator, sizes: tuple[int, ...], dtype: DataTy
     ]  # fmt: skip
     state = xla.tuple_(builder, init)
     loop = xla.while_(_has_unfilled(state.shape, group), _draw(state.shape, group, wide), state)
-    found = xla.reshape(xla.get_tuple_element(loop, 2), (groups * group,))
-    return xla.reshape(xla.convert(xla.slice_in_dim(found, 0, count), element), sizes)
+    result = xla.reshape(xla.get_tuple_element(loop, 2), (groups * group,))
+    return xla.reshape(xla.convert(xla.slice_in_dim(result, 0, count), element), sizes)
 
 
 def _state(builder: XlaBuilder, shape: Shape) -> list[XlaOp]:
@@ -243,10 +243,10 @@ def _draw(shape: Shape, group: int, dtype: ElementType) -> XlaComputation:
     starts = iota_along(builder, U64, (groups,), 0)
     offsets = starts * _like(starts, group * RESERVED // 4) + xla.broadcast(iteration, (groups,))
     positions = iota_along(builder, ElementType.S32, (groups, group), 1)
-    for drawn in _normal_columns(Generator(key, low, high).words_at(offsets), dtype):
-        accepted = xla.lt(xla.abs_(drawn), _like(drawn, 2)) & xla.lt(filled, _like(filled, group))
+    for samples in _normal_columns(Generator(key, low, high).words_at(offsets), dtype):
+        accepted = xla.lt(xla.abs_(samples), _like(samples, 2)) & xla.lt(filled, _like(filled, group))
         selected = xla.eq(positions, _rows(filled, group)) & _rows(accepted, group)
-        out = select(selected, _rows(drawn, group), out)
+        out = select(selected, _rows(samples, group), out)
         filled = filled + xla.convert(accepted, ElementType.S32)
     return builder.build(xla.tuple_(builder, [iteration + scalar(iteration, 1), filled, out, key, low, high]))
 

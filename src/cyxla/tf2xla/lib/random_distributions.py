@@ -56,7 +56,7 @@ def _samples(logits: XlaOp, num_samples: Array) -> int:
     if num_samples < 0:
         raise InvalidArgumentError(f"num_samples must not be negative; it is {num_samples}")
     if not sizes_of(logits)[1]:
-        raise InvalidArgumentError("there are no classes to draw from: logits have no columns")
+        raise InvalidArgumentError("no classes to sample from: logits have no columns")
     return int(num_samples)
 
 
@@ -64,8 +64,8 @@ def _cumulative_weights(logits: XlaOp) -> XlaOp:
     """Return the cumulative sums of exponentials; logits that are not finite count as 0."""
     rows, classes = sizes_of(logits)
     finite = xla.is_finite(logits)
-    known = select(finite, logits, scalar(logits, float(np.finfo(np.float64).min)))
-    weights = xla.exponential(known - broadcast_to(max_of(known, [1], keep=True), (rows, classes)))
+    finite_logits = select(finite, logits, scalar(logits, float(np.finfo(np.float64).min)))
+    weights = xla.exponential(finite_logits - broadcast_to(max_of(finite_logits, [1], keep=True), (rows, classes)))
     add = scalar_computation("add", ElementType.F64)
     pads = [(0, 0), (classes - 1, 0)]
     return xla.reduce_window(select(finite, weights, 0.0), scalar(logits, 0), add, [1, classes], [1, 1], pads)
@@ -78,13 +78,13 @@ def parameterized_truncated_normal(
     wide = ElementType.F64 if element_type(dtype) is ElementType.F64 else ElementType.F32
     mean, deviation, low, high = (broadcast_to(xla.convert(p, wide), sizes) for p in parameters)
     a, b = (_phi((bound - mean) / deviation) for bound in (low, high))
-    drawn = philox.uniform(generator, sizes, DataType.DT_DOUBLE if wide is ElementType.F64 else DataType.DT_FLOAT)
-    at = a + drawn * (b - a)
+    samples = philox.uniform(generator, sizes, DataType.DT_DOUBLE if wide is ElementType.F64 else DataType.DT_FLOAT)
+    at = a + samples * (b - a)
     two, one = (xla.broadcast(scalar(at, n), sizes) for n in (2.0, 1.0))
     edge = xla.broadcast(scalar(at, 1 - float(np.finfo(at.shape.dtype.numpy_dtype).eps)), sizes)
     root = xla.broadcast(scalar(at, sqrt(2)), sizes)
-    found = mean + deviation * root * _inverse_erf(xla.clamp(xla.negate(edge), two * at - one, edge))
-    return cast(xla.clamp(low, found, high), dtype)
+    result = mean + deviation * root * _inverse_erf(xla.clamp(xla.negate(edge), two * at - one, edge))
+    return cast(xla.clamp(low, result, high), dtype)
 
 
 def _inverse_erf(y: XlaOp) -> XlaOp:

@@ -48,21 +48,21 @@ def strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: Xl
 
 def write_index(value: XlaOp, sizes: Sequence[int], index: tuple[Any, ...], under: XlaOp | None) -> XlaOp:
     """Write a value to an index of an array of given sizes, over zeros or over `under`."""
-    kept, low, high, holes, flips = [], [], [], [], []
+    part_sizes, low, high, holes, flips = [], [], [], [], []
     for entry, size in zip([e for e in _without_ellipsis(index, len(sizes)) if e is not None], sizes, strict=True):
         selected = _selected_indices(entry, size)
         step = abs(selected.step)
-        kept.append(len(selected))
+        part_sizes.append(len(selected))
         flips.append(selected.step < 0)
         first, last = (min(selected), max(selected)) if len(selected) else (0, -1)
         low.append(first)
         holes.append(step - 1)
         high.append(size - last - 1 if len(selected) else size)
-    want = _like_sizes(sizes)[index].shape
-    if sizes_of(value) != want:
-        raise ShapeError(f"a slice of {list(want)} cannot be set to a value of {list(sizes_of(value))}")
+    expected = _like_sizes(sizes)[index].shape
+    if sizes_of(value) != expected:
+        raise ShapeError(f"a slice of {list(expected)} cannot be set to a value of {list(sizes_of(value))}")
     reversed_dims = [d for d, flip in enumerate(flips) if flip]
-    part = xla.reshape(value, kept)
+    part = xla.reshape(value, part_sizes)
     part = xla.reverse(part, reversed_dims) if reversed_dims else part
     padding = list(zip(low, high, holes, strict=True))
     padded = xla.pad(part, scalar(value, 0), padding)

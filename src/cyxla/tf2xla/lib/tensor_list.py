@@ -46,8 +46,8 @@ class XlaTensorList:
     def empty(cls, builder: XlaBuilder, dtype: DataType, capacity: int, shape: tuple[int, ...] | None) -> XlaTensorList:
         """Make a list of zeros with no elements pushed."""
         pushed = functions.constant(builder, np.zeros((), np.int32))
-        bare = cls(dtype, capacity, None, pushed)
-        return bare if shape is None else bare.with_shape(builder, shape)
+        empty_list = cls(dtype, capacity, None, pushed)
+        return empty_list if shape is None else empty_list.with_shape(builder, shape)
 
     @classmethod
     def of(cls, kind: ListKind, parts: Sequence[XlaOp]) -> XlaTensorList:

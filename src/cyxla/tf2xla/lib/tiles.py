@@ -26,10 +26,10 @@ def split_tiles(x: XlaOp, counts: Sequence[int], paddings: Sequence[int]) -> lis
     padded = [n + p for n, p in zip(sizes_of(x), pads, strict=True)]
     if any(c <= 0 or n % c for n, c in zip(padded, counts, strict=True)):
         raise ShapeError(f"{padded} does not split into {list(counts)} equal tiles")
-    whole = xla.pad(x, scalar(x, 0), [(0, p) for p in pads]) if any(pads) else x
+    padded_x = xla.pad(x, scalar(x, 0), [(0, p) for p in pads]) if any(pads) else x
     tile = [n // c for n, c in zip(padded, counts, strict=True)]
-    corners = [[i * n for i, n in zip(place, tile, strict=True)] for place in product(*map(range, counts))]
-    return [xla.slice_(whole, at, [a + n for a, n in zip(at, tile, strict=True)]) for at in corners]
+    corners = [[i * n for i, n in zip(tile_index, tile, strict=True)] for tile_index in product(*map(range, counts))]
+    return [xla.slice_(padded_x, at, [a + n for a, n in zip(at, tile, strict=True)]) for at in corners]
 
 
 def concatenate_tiles(tiles: Sequence[XlaOp], counts: Sequence[int], paddings: Sequence[int]) -> XlaOp:

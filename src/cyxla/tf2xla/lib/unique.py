@@ -117,16 +117,16 @@ def _comparator(dtypes: Sequence[ElementType]) -> XlaComputation:
     """Build a lexicographic comparator of several keys and an index; floats are in total order."""
     builder = XlaBuilder("before")
     kinds = [t for t in (*dtypes, _S32) for _ in range(2)]
-    given = [xla.parameter(builder, i, Shape.array(t), f"p{i}") for i, t in enumerate(kinds)]
-    found = None
+    parameters = [xla.parameter(builder, i, Shape.array(t), f"p{i}") for i, t in enumerate(kinds)]
+    result = None
     for k in reversed(range(len(dtypes))):
-        a, b = given[2 * k : 2 * k + 2]
+        a, b = parameters[2 * k : 2 * k + 2]
         less, equal = (
             (xla.lt_total_order(a, b), xla.eq_total_order(a, b)) if dtypes[k].is_float else (xla.lt(a, b), xla.eq(a, b))
         )
-        found = less if found is None else xla.or_(less, xla.and_(equal, found))
-    assert found is not None
-    return builder.build(found)
+        result = less if result is None else xla.or_(less, xla.and_(equal, result))
+    assert result is not None
+    return builder.build(result)
 
 
 def _elements(tuple_op: XlaOp) -> list[XlaOp]:
@@ -134,10 +134,10 @@ def _elements(tuple_op: XlaOp) -> list[XlaOp]:
 
 
 def _all(parts: Sequence[XlaOp]) -> XlaOp:
-    found, *rest = parts
+    result, *rest = parts
     for part in rest:
-        found = xla.and_(found, part)
-    return found
+        result = xla.and_(result, part)
+    return result
 
 
 def _equals_previous(x: XlaOp) -> XlaOp:

@@ -35,7 +35,7 @@ def shape_from_proto(proto: Any) -> TensorShape:
     if not sizes:
         return SCALAR
     if min(sizes) < -1:
-        raise InvalidArgumentError(f"a shape has a size below -1: {sizes[:20]}", hint="-1 stands for an unknown size")
+        raise InvalidArgumentError(f"a shape has a size below -1: {sizes[:20]}", hint="-1 denotes an unknown size")
     return TensorShape(None if size < 0 else size for size in sizes)
 
 

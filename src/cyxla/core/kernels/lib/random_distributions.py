@@ -33,7 +33,7 @@ def check_categorical(logits: Array, num_samples: Array) -> tuple[Array, int]:
     if num_samples < 0:
         raise InvalidArgumentError(f"num_samples must not be negative; it is {num_samples}")
     if not logits.shape[1]:
-        raise InvalidArgumentError("there are no classes to draw from: logits have no columns")
+        raise InvalidArgumentError("no classes to sample from: logits have no columns")
     return logits, int(num_samples)
 
 

@@ -36,13 +36,13 @@ def assign_slice(ctx: OpKernelContext, variable: Any, shape: tuple[int, ...]) ->
     value, part = ctx.input(4), variable.value[index].shape
     if 0 in part:
         return
-    if not _broadcasts(value.shape, part):
+    if not _is_broadcastable(value.shape, part):
         raise InvalidArgumentError(f"the value {list(value.shape)} cannot be repeated to fill the slice {list(part)}")
     variable.writable()[index] = value
 
 
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+def _is_broadcastable(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     try:
-        return np.broadcast_shapes(shape, to) == to
+        return np.broadcast_shapes(shape, target) == target
     except ValueError:
         return False

@@ -337,11 +337,12 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "philox.h": ([("philox.h", {"PHILOX_PREFIX": prefix}) for prefix in "ab"], ("a_philox", "b_philox")),
     "dot_tile.h": (
         [
-            VECTORS, *tile("any"), *tile("columns", COLUMNS=1), *tile("ahead", PREFETCH=1), *tile("rows", PREFETCH=2),
-            *tile("known", {"count": 8, "step": 16}, ROWS=14, VECTORS=1), *tile("cut", {"count": 8}, CUT=3),
-            *tile("linked", {"step": 9}, CONSTANT=2, CUT=1, PREFETCH=1),
+            VECTORS, *tile("any"), *tile("columns", COLUMNS=1), *tile("prefetching", PREFETCH=1),
+            *tile("rows", PREFETCH=2),
+            *tile("known", {"count": 8, "right_stride": 16}, ROWS=14, VECTORS=1), *tile("cut", {"count": 8}, CUT=3),
+            *tile("linked", {"right_stride": 9}, CONSTANT=2, CUT=1, PREFETCH=1),
         ],
-        ("any", "columns", "ahead", "rows", "known", "cut", "linked"),
+        ("any", "columns", "prefetching", "rows", "known", "cut", "linked"),
     ),
     "dot.h": ([VECTORS, *dot(templates.ANY_UNITS, templates.PACK_ANY, constant=False)], ("p_run",)),
     "dot.h, panels": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ROWS)], ("p_run",)),

@@ -41,9 +41,9 @@
 
 #if !DOT_CONSTANT
 /* Store the sums of a tile of which not all columns are wanted. */
-static __attribute__((noinline)) void DOT(move)(DOT_E *restrict to, int64_t apart, const DOT_ELEMENT *from,
+static __attribute__((noinline)) void DOT(move)(DOT_E *restrict to, int64_t out_stride, const DOT_ELEMENT *from,
                                                 int64_t width, int64_t rows, int64_t columns, int64_t adds) {
-  for (int64_t r = 0; r < rows; ++r, to += apart, from += width) {
+  for (int64_t r = 0; r < rows; ++r, to += out_stride, from += width) {
     if (adds)
       for (int64_t n = 0; n < columns; ++n) to[n] += from[n];
     else
@@ -58,8 +58,8 @@ static inline __attribute__((always_inline)) void DOT(pack_columns)(const DOT_N 
                                                                     const int64_t columns) {
   const int64_t width = s->width;
 #if DOT_CONSTANT
-  if (columns < width && s->bn == 1) {
-    for (int64_t k = 0; k < count; ++k, b += s->bk, to += width) {
+  if (columns < width && s->right_column_stride == 1) {
+    for (int64_t k = 0; k < count; ++k, b += s->right_k_stride, to += width) {
       __builtin_memcpy(to, b, (unsigned long)columns * sizeof *to);
       __builtin_memset(to + columns, 0, (unsigned long)(width - columns) * sizeof *to);
     }
@@ -69,22 +69,22 @@ static inline __attribute__((always_inline)) void DOT(pack_columns)(const DOT_N 
   if (columns < width)
     for (int64_t k = 0; k < count; ++k)
       for (int64_t n = columns; n < width; ++n) to[k * width + n] = 0;
-  if (s->bn == 1) {
+  if (s->right_column_stride == 1) {
     const int64_t whole = columns / DOT_LANES * DOT_LANES;
-    for (int64_t k = 0; k < count; ++k, b += s->bk, to += width) {
+    for (int64_t k = 0; k < count; ++k, b += s->right_k_stride, to += width) {
       for (int64_t n = 0; n < whole; n += DOT_LANES) {
-        __builtin_prefetch((const char *)(b + 16 * s->bk + n));
+        __builtin_prefetch((const char *)(b + 16 * s->right_k_stride + n));
         *(DOT(v) *)(to + n) = *(const DOT(u) *)(b + n);
       }
       for (int64_t n = whole; n < columns; ++n) to[n] = b[n];
     }
   }
 #if DOT_PACK == 2
-  else if (s->bk == 1) {
-    DOT_TRANSPOSE(to, width, b, s->bn, count, columns);
+  else if (s->right_k_stride == 1) {
+    DOT_TRANSPOSE(to, width, b, s->right_column_stride, count, columns);
   } else {
     for (int64_t k = 0; k < count; ++k)
-      for (int64_t n = 0; n < columns; ++n) to[k * width + n] = b[k * s->bk + n * s->bn];
+      for (int64_t n = 0; n < columns; ++n) to[k * width + n] = b[k * s->right_k_stride + n * s->right_column_stride];
   }
 #endif
 }
@@ -118,15 +118,17 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
   const int64_t last = panel == s->panels - 1, linked = s->link < s->k;
   const int64_t from = range * s->tiles / s->ranges, to = (range + 1) * s->tiles / s->ranges;
   const int64_t row = batch * s->m + DOT(row_of)(s, from), column = panel * s->width;
-  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->ab;
-  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->bb + panel * s->panel_step;
-  DOT_E *const out = s->follows ? (DOT_E *)sums - row * s->apart : (DOT_E *)bufs[s->out] + column;
+  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
+  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->right_batch_stride + panel * s->panel_stride;
+  DOT_E *const out = s->epilogue ? (DOT_E *)sums - row * s->out_stride : (DOT_E *)bufs[s->out] + column;
   int64_t k = 0;
   do {
     const int64_t count = linked && s->k - k < s->link ? s->k - k : s->link;
-    const DOT_TILE link = {.count = count, .adds = k > 0, .next = s->ahead_tile * (s->ahead == 1 ? 1 : count)};
-    const DOT_E *b = right + k * s->bk;
-    const char *ahead = s->ahead ? (const char *)(s->ahead == 3 ? b + count * s->width : right + s->ahead_start) : 0;
+    const DOT_TILE link = {
+        .count = count, .adds = k > 0, .prefetch_tile = s->prefetch_tile * (s->prefetch == 1 ? 1 : count)};
+    const DOT_E *b = right + k * s->right_k_stride;
+    const char *prefetched =
+        s->prefetch ? (const char *)(s->prefetch == 3 ? b + count * s->width : right + s->prefetch_start) : 0;
 #if DOT_PACK
     if (last ? s->packs_last : s->packs) {
       DOT(pack)(s, b, store, count, last ? s->last : s->width);
@@ -135,14 +137,15 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
 #endif
     for (int64_t t = from; t < to; ++t) {
       const int64_t first = DOT(row_of)(s, t), higher = t < s->higher;
-      DOT_E *const place = s->follows == 1 ? (DOT_E *)sums : out + (batch * s->m + first) * s->apart;
-      DOT_TILES[last][higher](linked ? &link : 0, left + first * s->am + k * s->ak, b, place, ahead, 1);
-      if (s->follows == 1) after[last](bufs, batch * s->m + first, column, s->height + higher, sums, s->width);
-      if (s->ahead) ahead += link.next;
+      DOT_E *const place = s->epilogue == 1 ? (DOT_E *)sums : out + (batch * s->m + first) * s->out_stride;
+      DOT_TILES[last][higher](linked ? &link : 0, left + first * s->left_row_stride + k * s->left_k_stride, b, place,
+                              prefetched, 1);
+      if (s->epilogue == 1) after[last](bufs, batch * s->m + first, column, s->height + higher, sums, s->width);
+      if (s->prefetch) prefetched += link.prefetch_tile;
     }
     k += s->link;
   } while (linked && k < s->k);
-  if (s->follows == 2) after[last](bufs, row, column, batch * s->m + DOT(row_of)(s, to) - row, sums, s->apart);
+  if (s->epilogue == 2) after[last](bufs, row, column, batch * s->m + DOT(row_of)(s, to) - row, sums, s->out_stride);
   (void)store, (void)sums, (void)after;
 }
 #else
@@ -150,7 +153,7 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
 static inline const DOT_E *DOT(packed)(const DOT_N *s, const DOT_E *b, DOT_ELEMENT *store, int64_t count, int64_t first,
                                        int64_t stop, int64_t *step) {
   DOT_KNOW(s)
-  *step = s->panel_step;
+  *step = s->panel_stride;
 #if DOT_PACK
   if (stop == s->panels ? s->packs_last : s->packs) {
     const int64_t room = s->link * s->width;
@@ -166,34 +169,34 @@ static inline const DOT_E *DOT(packed)(const DOT_N *s, const DOT_E *b, DOT_ELEME
 
 /* Compute the tiles of a panel from one to another, the higher ones first. */
 static void DOT(panel)(const DOT_N *s, DOT_TILE *link, int64_t panel, const DOT_E *left, const DOT_E *right,
-                       DOT_E *result, int64_t from, int64_t to, const char *ahead) {
+                       DOT_E *result, int64_t from, int64_t to, const char *prefetched) {
   DOT_KNOW(s)
   const int64_t last = panel == s->panels - 1;
 #if DOT_CONSTANT
   const DOT_TILE_F *const of_height = DOT_TILES[last];
   const int64_t cut = 0;
 #else
-  const int64_t form = s->streams ? 3 : s->ak != 1 ? 1 : ahead ? 2 : 0;
+  const int64_t form = s->streams ? 3 : s->left_k_stride != 1 ? 1 : prefetched ? 2 : 0;
   const DOT_TILE_F *const of_height = DOT_TILES[form][(last ? s->last_vectors : s->vectors) - 1] + s->height - 1;
   const int64_t cut = last && s->last % DOT_LANES, adds = link->adds;
   DOT_ELEMENT spare[DOT_TILE_ROOM] __attribute__((aligned(64)));
-  link->step = (last ? s->packs_last : s->packs) ? s->width : s->bk;
-  link->due = s->span > 1 ? s->width : 16 * link->step;
-  link->apart = cut ? s->width : s->apart;
+  link->right_stride = (last ? s->packs_last : s->packs) ? s->width : s->right_k_stride;
+  link->prefetch_distance = s->span > 1 ? s->width : 16 * link->right_stride;
+  link->out_stride = cut ? s->width : s->out_stride;
   link->adds = adds && !cut;
 #endif
-  link->next = s->ahead_tile * (s->ahead == 1 ? 1 : link->count);
+  link->prefetch_tile = s->prefetch_tile * (s->prefetch == 1 ? 1 : link->count);
   for (int64_t t = from; t < to;) {
     const int64_t higher = t < s->higher, row = DOT(row_of)(s, t);
     const int64_t tiles = cut || DOT_CONSTANT ? 1 : (higher && s->higher < to ? s->higher : to) - t;
-    DOT_E *const place = result + row * s->apart;
+    DOT_E *const place = result + row * s->out_stride;
 #if DOT_CONSTANT
-    of_height[higher](link, left + row * s->am, right, place, ahead, tiles);
+    of_height[higher](link, left + row * s->left_row_stride, right, place, prefetched, tiles);
 #else
-    of_height[higher](link, left + row * s->am, right, cut ? (DOT_E *)spare : place, ahead, tiles);
-    if (cut) DOT(move)(place, s->apart, spare, s->width, s->height + higher, s->last, adds);
+    of_height[higher](link, left + row * s->left_row_stride, right, cut ? (DOT_E *)spare : place, prefetched, tiles);
+    if (cut) DOT(move)(place, s->out_stride, spare, s->width, s->height + higher, s->last, adds);
 #endif
-    if (ahead) ahead += tiles * link->next;
+    if (prefetched) prefetched += tiles * link->prefetch_tile;
     t += tiles;
   }
 #if !DOT_CONSTANT
@@ -211,21 +214,22 @@ static void DOT(unit)(const DOT_N *s, DOT_TILE *link, void *const *bufs, DOT_ELE
   const int64_t start = group % groups * s->together, batch = group / groups;
   const int64_t stop = start + s->together < s->panels ? start + s->together : s->panels;
   const int64_t from = range * s->tiles / ranges, to = (range + 1) * s->tiles / ranges;
-  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->ab;
-  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->bb + start * s->panel_step;
+  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
+  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->right_batch_stride + start * s->panel_stride;
   DOT_E *const result = (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
   int64_t k = 0, step;
   do {
     const int64_t count = s->k - k < s->link ? s->k - k : s->link;
-    const DOT_E *b = right + k * s->bk;
-    const char *ahead = s->ahead ? (const char *)(s->ahead == 3 ? b + count * s->width : right + s->ahead_start) : 0;
+    const DOT_E *b = right + k * s->right_k_stride;
+    const char *prefetched =
+        s->prefetch ? (const char *)(s->prefetch == 3 ? b + count * s->width : right + s->prefetch_start) : 0;
     b = DOT(packed)(s, b, store, count, start, stop, &step);
     link->count = count;
     link->adds = k > 0;
     for (int64_t t = from; t < to; t += s->strip) {
       const int64_t end = t + s->strip < to ? t + s->strip : to;
-      for (int64_t p = 0; p < stop - start; ++p)
-        DOT(panel)(s, link, start + p, left + k * s->ak, b + p * step, result + p * s->width, t, end, ahead);
+      for (int64_t p = 0; p < stop - start; ++p) DOT(panel)
+      (s, link, start + p, left + k * s->left_k_stride, b + p * step, result + p * s->width, t, end, prefetched);
     }
     k += s->link;
   } while (k < s->k);
@@ -238,21 +242,21 @@ static void DOT(streamed)(const DOT_N *s, DOT_TILE *link, void *const *bufs, DOT
   DOT_KNOW(s)
   const int64_t start = u % s->groups * s->span, batch = u / s->groups;
   const int64_t stop = start + s->span < s->panels ? start + s->span : s->panels;
-  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->ab;
-  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->bb + start * s->panel_step;
-  DOT_E *const result = s->follows ? (DOT_E *)sums : (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
+  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
+  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->right_batch_stride + start * s->panel_stride;
+  DOT_E *const result = s->epilogue ? (DOT_E *)sums : (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
   for (int64_t k = 0, step; k < s->k; k += s->link) {
     link->count = s->k - k < s->link ? s->k - k : s->link;
     link->adds = k > 0;
     for (int64_t p = 0; p < stop - start; ++p) {
-      const DOT_E *b = right + k * s->bk + p * s->width;
+      const DOT_E *b = right + k * s->right_k_stride + p * s->width;
       if (start + p == s->panels - 1) b = DOT(packed)(s, b, store, link->count, start + p, stop, &step);
-      DOT(panel)(s, link, start + p, left + k * s->ak, b, result + p * s->width, 0, s->tiles, 0);
+      DOT(panel)(s, link, start + p, left + k * s->left_k_stride, b, result + p * s->width, 0, s->tiles, 0);
     }
   }
-  if (s->follows)
+  if (s->epilogue)
     for (int64_t p = start; p < stop; ++p)
-      after[p == s->panels - 1](bufs, batch * s->m, p * s->width, s->m, sums + (p - start) * s->width, s->apart);
+      after[p == s->panels - 1](bufs, batch * s->m, p * s->width, s->m, sums + (p - start) * s->width, s->out_stride);
 }
 #endif
 
@@ -269,8 +273,11 @@ static inline cyx_status DOT(run)(const DOT_N *s, void *const *bufs, int64_t beg
   if (s->packs || s->packs_last) store = __builtin_alloca_with_align(sizeof *store * packed, 512);
 #endif
 #if DOT_UNITS
-  DOT_TILE link = {.down = s->am, .along = s->ak, .every = 0x7fffffffffffffff};
-  if (s->ahead) link.every = s->ahead_every, link.lines = s->ahead_lines, link.jump = s->ahead_jump;
+  DOT_TILE link = {
+      .left_row_stride = s->left_row_stride, .left_k_stride = s->left_k_stride, .prefetch_every = 0x7fffffffffffffff};
+  if (s->prefetch)
+    link.prefetch_every = s->prefetch_every, link.prefetch_lines = s->prefetch_lines,
+    link.prefetch_stride = s->prefetch_stride;
 #endif
   const int64_t last = end * s->units / s->tasks;
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {

@@ -14,11 +14,12 @@
  *   TILE_LANES     elements of a vector
  *   TILE_CUT       elements of a row's last vector that are stored; 0 if all are
  *   TILE_CONSTANT  1 if the sizes are the constants `name_sizes`, defined before; 2 if they are, but for `count`,
- *                  `adds` and `next`; 0 if all arrive at run time
+ *                  `adds` and `prefetch_tile`; 0 if all arrive at run time
  *   TILE_COLUMNS   1 if elements of one column of the left operand are neighbours, 0 if those of one row are; only for
  *                  sizes that arrive at run time
- *   TILE_PREFETCH  0: nothing; 1: `lines` cache lines from `ahead` on with every so many rows of the right operand, a
- *                  power of two if that is a constant; 2: with each row, the one `due` elements further on
+ *   TILE_PREFETCH  0: nothing; 1: `prefetch_lines` cache lines from `prefetched` on with every so many rows of the
+ *                  right operand, a power of two if that is a constant; 2: with each row, the one that lies
+ *                  `prefetch_distance` elements further on
  */
 #include "../abi.h"
 #include "../compiler.h"
@@ -38,11 +39,13 @@
   CYX_COLUMNS(TILE_VECTORS, TILE_MULTIPLY, r)
 
 #if TILE_CONSTANT || TILE_COLUMNS
-#define TILE_LEFT(r) p0[r * down]
-#define TILE_NEXT_PRODUCTS w += step, p0 += along;
+#define TILE_LEFT(r) p0[r * left_row_stride]
+#define TILE_NEXT_PRODUCTS w += right_stride, p0 += left_k_stride;
 #else /* a pointer for three rows, which addresses reach with a factor of 0, 1 or 2 */
-#define TILE_LEFT(r) TILE_BASE_##r[r % 3 * down]
-#define TILE_NEXT_PRODUCTS w += step, p0 += along, p3 += along, p6 += along, p9 += along, p12 += along;
+#define TILE_LEFT(r) TILE_BASE_##r[r % 3 * left_row_stride]
+#define TILE_NEXT_PRODUCTS                                                                               \
+  w += right_stride, p0 += left_k_stride, p3 += left_k_stride, p6 += left_k_stride, p9 += left_k_stride, \
+      p12 += left_k_stride;
 #endif
 #define TILE_BASE_0 p0
 #define TILE_BASE_1 p0
@@ -82,19 +85,19 @@
 #define TILE_ADD(r, v) *(vector_at *)(o + v * TILE_LANES) += c##r##_##v;
 #endif
 #if TILE_CONSTANT
-#define TILE_NEXT_ROW o += apart;
+#define TILE_NEXT_ROW o += out_stride;
 #else /* opaque, or gcc would compute the addresses of all rows in front of the loop and keep them in memory */
 #define TILE_NEXT_ROW \
-  o += apart;         \
+  o += out_stride;    \
   __asm__("" : "+r"(o));
 #endif
 #define TILE_STORE_ROW(r) CYX_COLUMNS(TILE_VECTORS, TILE_STORE, r) TILE_NEXT_ROW
 #define TILE_ADD_ROW(r) CYX_COLUMNS(TILE_VECTORS, TILE_ADD, r) TILE_NEXT_ROW
 
-/* Compute some tiles one below the other, or a single one if the sizes are constants. `ahead` is what to prefetch, of
-   which each tile takes its share. */
+/* Compute some tiles one below the other, or a single one if the sizes are constants. `prefetched` is what to prefetch,
+   of which each tile takes its share. */
 CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *s, const TILE_E *restrict a, const TILE_E *restrict b,
-                                                   TILE_E *restrict o, const char *ahead, int64_t tiles) {
+                                                   TILE_E *restrict o, const char *prefetched, int64_t tiles) {
   CYX_FUSE
   typedef TILE(v) vector;
   typedef TILE(u) vector_at;
@@ -104,26 +107,28 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *s, const TILE_E
   const TILE_T *const t = s;
 #endif
 #if TILE_CONSTANT == 1
-  const int64_t parts = t->count, next = t->next;
+  const int64_t parts = t->count, prefetch_tile = t->prefetch_tile;
 #else
-  const int64_t parts = s->count, adds = s->adds, next = s->next;
+  const int64_t parts = s->count, adds = s->adds, prefetch_tile = s->prefetch_tile;
 #endif
-  const int64_t down = TILE_COLUMNS ? 1 : t->down, step = t->step, apart = t->apart;
-  const int64_t along = TILE_CONSTANT || TILE_COLUMNS ? t->along : 1;
-  (void)s, (void)ahead, (void)next, (void)tiles;
+  const int64_t left_row_stride = TILE_COLUMNS ? 1 : t->left_row_stride, right_stride = t->right_stride,
+                out_stride = t->out_stride;
+  const int64_t left_k_stride = TILE_CONSTANT || TILE_COLUMNS ? t->left_k_stride : 1;
+  (void)s, (void)prefetched, (void)prefetch_tile, (void)tiles;
   do {
     CYX_ROWS(TILE_ROWS, TILE_ZEROS)
     int64_t count = parts;
-    const TILE_E *w = b, *p0 = a, *p3 = a + 3 * down, *p6 = a + 6 * down, *p9 = a + 9 * down, *p12 = a + 12 * down;
+    const TILE_E *w = b, *p0 = a, *p3 = a + 3 * left_row_stride, *p6 = a + 6 * left_row_stride,
+                 *p9 = a + 9 * left_row_stride, *p12 = a + 12 * left_row_stride;
     (void)p3, (void)p6, (void)p9, (void)p12;
 #if TILE_PREFETCH == 1 && !TILE_CONSTANT
-    const char *at = ahead;
-    ahead += next;
+    const char *at = prefetched;
+    prefetched += prefetch_tile;
     do {
-      int64_t run = count < t->every ? count : t->every;
+      int64_t run = count < t->prefetch_every ? count : t->prefetch_every;
       count -= run;
-      for (int64_t l = 0; l < t->lines; ++l) __builtin_prefetch(at + l * TILE_LINE_BYTES, 0, 2);
-      at += t->jump;
+      for (int64_t l = 0; l < t->prefetch_lines; ++l) __builtin_prefetch(at + l * TILE_LINE_BYTES, 0, 2);
+      at += t->prefetch_stride;
       for (; run; --run) {
         TILE_PRODUCTS
       }
@@ -131,15 +136,15 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *s, const TILE_E
 #else
     for (int64_t k = 0; k < count; ++k) {
 #if TILE_PREFETCH == 1
-      if (!(k & (t->every - 1))) {
+      if (!(k & (t->prefetch_every - 1))) {
 #pragma GCC unroll 8
-        for (int64_t l = 0; l < t->lines; ++l) __builtin_prefetch(ahead + l * TILE_LINE_BYTES, 0, 2);
-        ahead += t->jump;
+        for (int64_t l = 0; l < t->prefetch_lines; ++l) __builtin_prefetch(prefetched + l * TILE_LINE_BYTES, 0, 2);
+        prefetched += t->prefetch_stride;
       }
 #elif TILE_PREFETCH == 2
 #pragma GCC unroll 8
       for (int64_t l = 0; l < TILE_VECTORS * TILE_LANES * (int64_t)sizeof(TILE_ELEMENT); l += TILE_LINE_BYTES)
-        __builtin_prefetch((const char *)(w + t->due) + l);
+        __builtin_prefetch((const char *)(w + t->prefetch_distance) + l);
 #endif
       TILE_PRODUCTS
     }
@@ -153,7 +158,7 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *s, const TILE_E
       CYX_ROWS(TILE_ROWS, TILE_STORE_ROW)
     }
 #endif
-    a += TILE_ROWS * down;
+    a += TILE_ROWS * left_row_stride;
   } while (!TILE_CONSTANT && --tiles);
 }
 

@@ -14,24 +14,26 @@ PREFETCH_BYTES = 32 * machine.LINE_BYTES  # distance of the prefetch of inner pr
 LOCALITIES = 2, 3  # cache that rows of a combination are prefetched to: L2 from beyond it, else L1
 COMBINATION_BYTES = machine.L1_BYTES // 8  # sums of a combination of rows, at most
 
-#: Parameters of ``dot.h``. Strides are in elements, but those of the prefetch in bytes.
+#: Parameters of ``dot.h``. Strides are in elements, but those of the prefetch in bytes (see `tiles.Prefetch`).
 DOT = ParameterStruct((
     "left", "right", "out", "scratch",  # indices of the buffers; scratch 0: sums are on the stack
-    "m", "n", "k", "ab", "am", "ak", "bb", "bk", "bn",
-    "vectors", "width", "panels", "panel_step", "packs",  # panels before the last
+    "m", "n", "k", "left_batch_stride", "left_row_stride", "left_k_stride",
+    "right_batch_stride", "right_k_stride", "right_column_stride",
+    "vectors", "width", "panels", "panel_stride", "packs",  # panels before the last
     "last_vectors", "last", "packs_last",  # the last panel, of `last` columns
     "together", "strip",  # panels of a unit, and tiles of each of them before the next
     "tiles", "height", "higher", "link", "units", "tasks",
     "ranges", "finer", "end",  # units of a group of panels; the last `end` groups have `finer` units
     "streams", "span", "groups",  # panels of a group whose link is streamed before the next one
-    "ahead", "ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile",  # the prefetch: see `Prefetch`
-    "apart",  # between rows of the stored sums
-    "follows", "sums",  # epilogue: 0 none, 1 on each tile, 2 on the elements `sums` of all links of a unit
+    "prefetch", "prefetch_every", "prefetch_lines", "prefetch_stride", "prefetch_start", "prefetch_tile",
+    "out_stride",  # between rows of the stored sums
+    "epilogue", "sums",  # epilogue: 0 none, 1 on each tile, 2 on the elements `sums` of all links of a unit
 ))  # fmt: skip
 #: Sizes of ``dot_tile.h``: steps through the contracted dimension, whether sums are added to those of the link before,
 #: strides of the left operand, of the panel and of the sums, and the prefetch.
 TILE = ParameterStruct((
-    "count", "adds", "down", "along", "step", "apart", "every", "lines", "jump", "due", "next",
+    "count", "adds", "left_row_stride", "left_k_stride", "right_stride", "out_stride",
+    "prefetch_every", "prefetch_lines", "prefetch_stride", "prefetch_distance", "prefetch_tile",
 ))  # fmt: skip
 #: Parameters of ``dot_few_rows.h``.
 FEW_ROWS = ParameterStruct((

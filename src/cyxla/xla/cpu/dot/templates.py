@@ -17,7 +17,7 @@ NO_PACK, PACK_ROWS, PACK_ANY = 0, 1, 2  # DOT_PACK
 NO_PREFETCH, PREFETCH_AT_TIMES, PREFETCH_ROWS = 0, 1, 2  # TILE_PREFETCH
 
 _TILE_ARGUMENTS = (
-    "const {p}_tile *s, const {p}_e *restrict a, const {p}_e *restrict b, {p}_e *restrict o, const char *ahead, "
+    "const {p}_tile *s, const {p}_e *restrict a, const {p}_e *restrict b, {p}_e *restrict o, const char *prefetched, "
     "int64_t tiles"
 )
 _AFTER_ARGUMENTS = "void *const *, int64_t, int64_t, int64_t, const {element} *, int64_t"

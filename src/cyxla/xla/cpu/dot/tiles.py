@@ -164,7 +164,7 @@ class Tiled:
         """Return the number of tasks of equal shares of the units, several neighbours if panels are prefetched."""
         if wanted == 1:
             return 1
-        least = NEIGHBOURS if self._ahead() and self.units >= 4 * NEIGHBOURS else 1
+        least = NEIGHBOURS if self._prefetch() and self.units >= 4 * NEIGHBOURS else 1
         share = max(least, self.units // (4 * wanted))
         return -(-self.units // share)
 
@@ -207,17 +207,23 @@ class Tiled:
         left, right, out = self.output.places
         return {
             "left": left, "right": right, "out": out, "scratch": 0 if self.sums_on_stack else self.output.scratch,
-            "m": p.m, "n": p.n, "k": p.k, "ab": p.lhs[0], "am": p.lhs[1], "ak": p.lhs[2], "bb": p.rhs[0],
-            "bk": p.rhs[1], "bn": p.rhs[2], "vectors": self.vectors, "width": self.width, "panels": self.panels,
-            "panel_step": self._panel_step, "packs": int(self.packs_all), "last_vectors": self.last_vectors,
+            "m": p.m, "n": p.n, "k": p.k, **self._strides(), "vectors": self.vectors, "width": self.width,
+            "panels": self.panels,
+            "panel_stride": self._panel_stride, "packs": int(self.packs_all), "last_vectors": self.last_vectors,
             "last": self.last, "packs_last": int(self.packs_last), "tiles": self.tiles if p.m else 0,
             "height": self.height, "higher": self.higher, "link": self.link, "units": self.units, "tasks": self.tasks,
             "together": shares.together, "strip": STRIP if shares.together > 1 else max(1, self.tiles),
             "ranges": shares.ranges, "finer": shares.finer, "end": shares.end, "streams": int(self.streams),
             "span": self.span if self.streams else 0, "groups": self.groups if self.streams else 0,
-            "apart": self.apart, "follows": self._epilogue_place, "sums": self.sums_bytes // self.itemsize,
+            "out_stride": self.out_stride, "epilogue": self._epilogue_place, "sums": self.sums_bytes // self.itemsize,
             **self._prefetch_values(),
         }  # fmt: skip
+
+    def _strides(self) -> dict[str, int]:
+        """Return the strides of the operands."""
+        names = [f"left_{name}_stride" for name in ("batch", "row", "k")]
+        names += [f"right_{name}_stride" for name in ("batch", "k", "column")]
+        return dict(zip(names, self.p.lhs + self.p.rhs, strict=True))
 
     @property
     def _epilogue_place(self) -> int:
@@ -226,26 +232,26 @@ class Tiled:
 
     def _prefetch_values(self) -> dict[str, int]:
         """Return the parameters of the prefetch."""
-        ahead = self._ahead()
-        if not ahead:
+        prefetch = self._prefetch()
+        if not prefetch:
             return {}
-        names = ("ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile")
-        source = 1 if ahead.every else 3 if self.p.panel else 2
-        return {"ahead": source, **dict(zip(names, self._prefetch(ahead, LEAST_RUN), strict=True))}
+        names = [f"prefetch_{name}" for name in ("every", "lines", "stride", "start", "tile")]
+        source = 1 if prefetch.every else 3 if self.p.panel else 2
+        return {"prefetch": source, **dict(zip(names, self._prefetch_sizes(prefetch, LEAST_RUN), strict=True))}
 
-    def _prefetch(self, ahead: Prefetch, least: int) -> tuple[int, int, int, int, int]:
+    def _prefetch_sizes(self, prefetch: Prefetch, least: int) -> tuple[int, int, int, int, int]:
         """Return the rows of a panel between two prefetches, the lines and bytes of each, and the share of a tile.
 
         The last two are the elements from one panel to the next, and the bytes of a tile, for each row of its panel if
         panels are each in one piece.
         """
-        if ahead.every:
+        if prefetch.every:
             row = self.p.rhs[1] * self.itemsize
             lines = -(-self.width * self.itemsize // LINE_BYTES)
-            return ahead.every, lines, row, self.width, -(-self.p.k // ahead.every) * row
-        every = max(least, LINE_BYTES // ahead.nbytes) if least > 1 else 1
-        nbytes = every * ahead.nbytes
-        return every, -(-nbytes // LINE_BYTES), nbytes, self._panel_step, ahead.nbytes
+            return prefetch.every, lines, row, self.width, -(-self.p.k // prefetch.every) * row
+        every = max(least, LINE_BYTES // prefetch.nbytes) if least > 1 else 1
+        nbytes = every * prefetch.nbytes
+        return every, -(-nbytes // LINE_BYTES), nbytes, self._panel_stride, prefetch.nbytes
 
     def _written(self) -> Kernel:
         """Return the kernel of a text that has the sizes as constants."""
@@ -281,28 +287,29 @@ class Tiled:
         vectors, packs = (self.last_vectors, self.packs_last) if last else (self.vectors, self.packs_all)
         step = self.width if packs else self.p.rhs[1]
         cut = self.last % self.lanes if last and self.direct else 0
-        prefetch = templates.PREFETCH_ROWS if self.streams else templates.PREFETCH_AT_TIMES if self._ahead() else 0
+        prefetch = self._prefetch()
+        form = templates.PREFETCH_ROWS if self.streams else templates.PREFETCH_AT_TIMES if prefetch else 0
         sizes = {
-            "count": self.p.k, "down": self.p.lhs[1], "along": self.p.lhs[2], "step": step,
-            "apart": self.width if self._epilogue_place == 1 else self.apart,
+            "count": self.p.k, "left_row_stride": self.p.lhs[1], "left_k_stride": self.p.lhs[2], "right_stride": step,
+            "out_stride": self.width if self._epilogue_place == 1 else self.out_stride,
         }  # fmt: skip
         if self.streams:
-            sizes["due"] = self.width if self.span > 1 else 16 * step
-        if ahead := self._ahead():
-            every, lines, jump, _, tile_bytes = self._prefetch(ahead, 1)
-            sizes |= {"every": every, "lines": lines, "jump": jump}
-            sizes["next"] = tile_bytes * (1 if ahead.every else self.p.k)
+            sizes["prefetch_distance"] = self.width if self.span > 1 else 16 * step
+        if prefetch:
+            every, lines, stride, _, tile_bytes = self._prefetch_sizes(prefetch, 1)
+            sizes |= {"prefetch_every": every, "prefetch_lines": lines, "prefetch_stride": stride}
+            sizes["prefetch_tile"] = tile_bytes * (1 if prefetch.every else self.p.k)
 
         def tile(rows: int) -> TileText:
             name = f"KERNEL_{rows}x{vectors}_{step}" + (f"c{cut}" if cut else "")
             return TileText(
                 "KERNEL", self.p.c_type, self.lanes, name, rows, vectors, cut,
-                prefetch=prefetch, sizes=sizes, linked=self.links > 1,
+                prefetch=form, sizes=sizes, linked=self.links > 1,
             )  # fmt: skip
 
         return [tile(self.height) if self.height else None, tile(self.height + 1) if self.higher else None]
 
-    def _ahead(self) -> Prefetch:
+    def _prefetch(self) -> Prefetch:
         """Return the prefetch of an operand too large for the cache, shared out among the tiles of a range."""
         p, share = self.p, max(1, self.tiles // self.shares.ranges)
         if self.streams or self.panels == 1 or self.shares.together > 1 or p.k * p.n * self.itemsize < CACHED_BYTES:
@@ -314,13 +321,13 @@ class Tiled:
         return Prefetch()
 
     @property
-    def apart(self) -> int:
+    def out_stride(self) -> int:
         """Elements between rows of the sums that tiles store."""
         if self.direct:
             return self.p.n
         return self.span * self.width if self.streams else self.width
 
     @property
-    def _panel_step(self) -> int:
+    def _panel_stride(self) -> int:
         """Elements between panels of the right operand."""
         return self.p.k * self.p.panel if self.p.panel else self.width * self.p.rhs[2]

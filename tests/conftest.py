@@ -1,8 +1,10 @@
-"""Settings of all tests: no deadlines, full tracebacks, native code from the first call."""
+"""Settings of all tests: no deadlines, full tracebacks, native code from the first call, the same data in any order."""
 
 import gc
 import os
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,3 +23,15 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+_generator_states = {}
+
+
+@pytest.fixture(autouse=True)
+def reset_generator(request):
+    """Reset the generator of the test's module, so that data do not depend on the tests that ran before."""
+    generator = getattr(request.module, "RNG", None)
+    if isinstance(generator, np.random.Generator):
+        bits = generator.bit_generator
+        bits.state = _generator_states.setdefault(request.module.__name__, bits.state)

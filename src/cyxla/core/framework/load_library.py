@@ -244,13 +244,13 @@ def _text(value: bytes | None) -> str:
     return (value or b"").decode("utf-8", errors="replace")
 
 
-def _parts(text: bytes | None, separator: str = ";") -> list[str]:
+def _split_text(text: bytes | None, separator: str = ";") -> list[str]:
     return [part.strip() for part in _text(text).split(separator) if part.strip()]
 
 
 def _chain(row: _Kernel) -> Name:
     chain = Name(_text(row.op)).device(_text(row.device)).label(_text(row.label)).priority(row.priority)
-    for part in _parts(row.types):
+    for part in _split_text(row.types):
         attr, _, types = part.partition("=")
         chain.type_constraint(attr.strip(), as_types([t.strip() for t in types.split(",")]))
     return chain
@@ -265,7 +265,7 @@ def _load_native(path: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
     entry.restype = ctypes.POINTER(_Plugin)
     plugin = entry().contents
     for row in plugin.ops[: plugin.num_ops]:
-        op(_text(row.name), _text(row.signature), *_parts(row.attrs), doc=_text(row.doc), shape=None, registry=ops)
+        op(_text(row.name), _text(row.signature), *_split_text(row.attrs), doc=_text(row.doc), shape=None, registry=ops)
     for row in plugin.kernels[: plugin.num_kernels]:
         factory = partial(NativeKernel, compute=row.compute, library=library)
         kernels.register(_chain(row).build(), factory, f"{path.name}:{_text(row.op)}")

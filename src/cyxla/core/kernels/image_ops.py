@@ -194,7 +194,7 @@ def _resize_nearest_grad(grads: Array, size: Array, *, align_corners: bool, half
 # ----------------------------------------------------------------------------------------------------------- boxes
 
 
-def _checked(boxes: Array, scores: Array, **scalars: Array) -> list[float]:
+def _check_boxes(boxes: Array, scores: Array, **scalars: Array) -> list[float]:
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ShapeError(f"boxes must be a matrix of four columns; their shape is {list(boxes.shape)}")
     if scores.shape != boxes.shape[:1]:
@@ -269,7 +269,7 @@ def _indices(selected: list[int]) -> Array:
 
 @array_kernel("NonMaxSuppression", attrs=("iou_threshold",))
 def _nms(boxes: Array, scores: Array, max_output_size: Array, *, iou_threshold: float) -> Array:
-    (limit,) = _checked(boxes, scores, max_output_size=max_output_size)
+    (limit,) = _check_boxes(boxes, scores, max_output_size=max_output_size)
     if not 0 <= iou_threshold <= 1:
         raise InvalidArgumentError(f"iou_threshold must lie in [0, 1]; it is {iou_threshold}")
     return _indices(select_boxes(boxes, scores, NmsOptions(int(limit), iou_threshold))[0])
@@ -277,13 +277,13 @@ def _nms(boxes: Array, scores: Array, max_output_size: Array, *, iou_threshold: 
 
 @array_kernel("NonMaxSuppressionV2", types={"T": _NARROW})
 def _nms_v2(boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array) -> Array:
-    limit, overlap = _checked(boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold)
+    limit, overlap = _check_boxes(boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold)
     return _indices(select_boxes(boxes, scores, NmsOptions(int(limit), overlap))[0])
 
 
 @array_kernel("NonMaxSuppressionV3", types={"T": _NARROW})
 def _nms_v3(boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array, score_threshold: Array) -> Array:
-    limit, overlap, threshold = _checked(
+    limit, overlap, threshold = _check_boxes(
         boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold, score_threshold=score_threshold
     )
     return _indices(select_boxes(boxes, scores, NmsOptions(int(limit), overlap, threshold))[0])
@@ -301,7 +301,7 @@ def _nms_v4(
 ) -> tuple[Array, Array]:
     selected = _nms_v3(boxes, scores, max_output_size, iou_threshold, score_threshold)
     valid = np.array(len(selected), np.int32)
-    return (_padded(selected, int(max_output_size)) if pad_to_max_output_size else selected), valid
+    return (_pad(selected, int(max_output_size)) if pad_to_max_output_size else selected), valid
 
 
 @array_kernel("NonMaxSuppressionV5", attrs=("pad_to_max_output_size",), types={"T": _NARROW})
@@ -315,7 +315,7 @@ def _nms_v5(
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[Array, Array, Array]:
-    limit, *rest = _checked(
+    limit, *rest = _check_boxes(
         boxes,
         scores,
         max_output_size=max_output_size,
@@ -328,11 +328,11 @@ def _nms_v5(
     selected, scores_of_selected = select_boxes(boxes, scores, NmsOptions(int(limit), *rest))
     indices, best = _indices(selected), np.array(scores_of_selected, scores.dtype)
     if pad_to_max_output_size:
-        indices, best = _padded(indices, int(limit)), _padded(best, int(limit))
+        indices, best = _pad(indices, int(limit)), _pad(best, int(limit))
     return indices, best, np.array(len(selected), np.int32)
 
 
-def _padded(values: Array, size: int) -> Array:
+def _pad(values: Array, size: int) -> Array:
     return np.pad(values, (0, max(size - len(values), 0)))
 
 

@@ -230,14 +230,14 @@ def _tridiagonal_solve(diagonals: Array, rhs: Array, *, partial_pivoting: bool) 
     if diagonals.shape != (*rhs.shape[:-2], 3, rhs.shape[-2]):
         raise ShapeError(f"diagonals {list(diagonals.shape)} do not fit a right side of {list(rhs.shape)}")
     result = np.empty_like(rhs)
-    solve = _banded if partial_pivoting else _thomas
+    solve = _banded_matrix if partial_pivoting else _thomas
     for index in np.ndindex(rhs.shape[:-2]):
         if rhs[index].size:
             result[index] = solve(diagonals[index], rhs[index])
     return result
 
 
-def _banded(diagonals: Array, rhs: Array) -> Array:
+def _banded_matrix(diagonals: Array, rhs: Array) -> Array:
     import scipy.linalg
 
     bands = np.zeros_like(diagonals)

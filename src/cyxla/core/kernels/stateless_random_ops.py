@@ -134,7 +134,7 @@ def _binomial(shape: Array, seed: Array, counts: Array, probs: Array, *, dtype: 
 
 
 @array_kernel("StatelessParameterizedTruncatedNormal")
-def _truncated(shape: Array, seed: Array, means: Array, stdevs: Array, low: Array, high: Array) -> Array:
+def _draw_truncated_normal(shape: Array, seed: Array, means: Array, stdevs: Array, low: Array, high: Array) -> Array:
     """Draw truncated normal numbers with parameters broadcast to the shape."""
     sizes, _ = shape_of(shape)
     try:

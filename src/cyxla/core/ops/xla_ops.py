@@ -142,10 +142,10 @@ def _pad_shape(c: InferenceContext) -> None:
 
 
 def _reduce_shape(c: InferenceContext) -> None:
-    c.set_output(0, _reduced(c, c.input(0)))
+    c.set_output(0, _remove_reduced_dims(c, c.input(0)))
 
 
-def _reduced(c: InferenceContext, shape: TensorShape) -> TensorShape:
+def _remove_reduced_dims(c: InferenceContext, shape: TensorShape) -> TensorShape:
     """Remove the reduced dimensions."""
     return reduced_shape(c, shape, np.array(c.attr("dimensions_to_reduce"), np.int64), False)
 
@@ -157,7 +157,7 @@ def _variadic_reduce_shape(c: InferenceContext) -> None:
         shape = c.merge(shape, c.input(i))
         c.with_rank(c.input(half + i), 0)
     for i in range(c.num_outputs):
-        c.set_output(i, _reduced(c, shape))
+        c.set_output(i, _remove_reduced_dims(c, shape))
 
 
 def _scatter_dimension_shape(c: InferenceContext) -> None:

@@ -38,9 +38,9 @@ class Outline:
         self._values: dict[Endpoint, Tensor] = {}
         self._aliases: dict[Endpoint, Tensor] = {}
         self._copies: dict[Node, Node] = {}
-        self.args = [self._indexed("_Arg", i, t, []) for i, t in enumerate(types)]
+        self.args = [self._add_indexed("_Arg", i, t, []) for i, t in enumerate(types)]
 
-    def _indexed(self, op: str, index: int, dtype: DataType, inputs: list[Tensor]) -> Node:
+    def _add_indexed(self, op: str, index: int, dtype: DataType, inputs: list[Tensor]) -> Node:
         attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", index)}
         name = self.source.unique_name(f"outline/{op.strip('_').lower()}{index}")
         return self.graph.add_node(NodeDef(name, op, [t.name for t in inputs], "", attrs), inputs, [])
@@ -99,7 +99,7 @@ class Outline:
     def set_results(self, results: Sequence[Tensor]) -> None:
         """Set the results of the function."""
         for i, tensor in enumerate(results):
-            self._indexed("_Retval", i, tensor.dtype, [tensor])
+            self._add_indexed("_Retval", i, tensor.dtype, [tensor])
 
     def add_to_library(self) -> str:
         """Add the function, with its stateful nodes as control outputs, to the library, and return its name."""

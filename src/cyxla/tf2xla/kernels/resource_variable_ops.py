@@ -32,7 +32,7 @@ def _assign(ctx: XlaOpKernelContext) -> Any:
     ctx.assign_variable(0, ctx.attr("dtype"), ctx.input(1))
 
 
-def _updated(ctx: XlaOpKernelContext, value: XlaOp) -> None:
+def _assign_updated(ctx: XlaOpKernelContext, value: XlaOp) -> None:
     ctx.assign_variable(0, ctx.attr("dtype"), value)
 
 
@@ -46,13 +46,13 @@ def _operands(ctx: XlaOpKernelContext) -> tuple[XlaOp, XlaOp]:
 @xla_kernel("AssignAddVariableOp", types={"dtype": NUMBER})
 def _assign_add(ctx: XlaOpKernelContext) -> Any:
     value, delta = _operands(ctx)
-    _updated(ctx, value + delta)
+    _assign_updated(ctx, value + delta)
 
 
 @xla_kernel("AssignSubVariableOp", types={"dtype": NUMBER})
 def _assign_sub(ctx: XlaOpKernelContext) -> Any:
     value, delta = _operands(ctx)
-    _updated(ctx, value - delta)
+    _assign_updated(ctx, value - delta)
 
 
 @xla_kernel("VarIsInitializedOp")

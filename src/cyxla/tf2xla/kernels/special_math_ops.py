@@ -16,7 +16,7 @@ _FLOATS = {"T": FLOATING}
 _WIDE = {"T": FLOATING[2:]}
 
 
-def _paired(function: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp], XlaOp]:
+def _broadcasting(function: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp], XlaOp]:
     """Wrap a function of two broadcasting operands that computes in f64."""
     wide = in_f64(function)
     return lambda x, y: wide(*paired(x, y))
@@ -29,11 +29,11 @@ lowering("Erfinv",      in_f32(special.erfinv),               types=_FLOATS)
 lowering("Ndtri",       in_f32(special.ndtri),                types=_FLOATS)
 lowering("Lgamma",      in_f64(special.lgamma),               types=_FLOATS)
 lowering("Digamma",     in_f64(special.digamma),              types=_FLOATS)
-lowering("Igamma",      _paired(special_loops.igamma),        types=_FLOATS)
-lowering("Igammac",     _paired(special_loops.igammac),       types=_FLOATS)
-lowering("IgammaGradA", _paired(special_loops.igamma_grad_a), types=_WIDE)
-lowering("Polygamma",   _paired(special_loops.polygamma),     types=_WIDE)
-lowering("Zeta",        _paired(special_loops.zeta),          types=_WIDE)
+lowering("Igamma",      _broadcasting(special_loops.igamma),        types=_FLOATS)
+lowering("Igammac",     _broadcasting(special_loops.igammac),       types=_FLOATS)
+lowering("IgammaGradA", _broadcasting(special_loops.igamma_grad_a), types=_WIDE)
+lowering("Polygamma",   _broadcasting(special_loops.polygamma),     types=_WIDE)
+lowering("Zeta",        _broadcasting(special_loops.zeta),          types=_WIDE)
 # fmt: on
 
 

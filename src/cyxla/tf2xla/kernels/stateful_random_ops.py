@@ -23,7 +23,7 @@ _STATE = 3
 Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]
 
 
-def _take(ctx: XlaOpKernelContext, algorithm: str, elements: XlaOp) -> tuple[Generator, XlaOp]:
+def _advance(ctx: XlaOpKernelContext, algorithm: str, elements: XlaOp) -> tuple[Generator, XlaOp]:
     """Return the variable's generator and state, and advance the variable by `elements` elements.
 
     Raises
@@ -46,7 +46,7 @@ def _take(ctx: XlaOpKernelContext, algorithm: str, elements: XlaOp) -> tuple[Gen
 
 def _generator_and_sizes(ctx: XlaOpKernelContext) -> tuple[Generator, tuple[int, ...]]:
     sizes, _ = shape_of(ctx.constant_input("shape"))
-    generator, _ = _take(ctx, "algorithm", number(ctx.builder, prod(sizes), U64))
+    generator, _ = _advance(ctx, "algorithm", number(ctx.builder, prod(sizes), U64))
     return generator, sizes
 
 
@@ -82,9 +82,9 @@ def _delta(ctx: XlaOpKernelContext) -> XlaOp:
 @xla_kernel("RngReadAndSkip", const=("alg",))
 def _read_and_skip(ctx: XlaOpKernelContext) -> Any:
     """Return the previous state."""
-    return _take(ctx, "alg", _delta(ctx))[1]
+    return _advance(ctx, "alg", _delta(ctx))[1]
 
 
 @xla_kernel("RngSkip", const=("algorithm",))
 def _skip(ctx: XlaOpKernelContext) -> Any:
-    _take(ctx, "algorithm", _delta(ctx))
+    _advance(ctx, "algorithm", _delta(ctx))

@@ -81,7 +81,7 @@ def _prepare(x: XlaOp, labels: tuple[Label, ...], sizes: dict[Label, int]) -> _T
     if len(kept_dims) < len(labels):
         x, labels = xla.reshape(x, [sizes_of(x)[k] for k in kept_dims]), tuple(labels[k] for k in kept_dims)
     while (second := _repeated(labels)) is not None:
-        x = sum_of(_masked(x, labels.index(labels[second]), second), [second])
+        x = sum_of(_mask_diagonal(x, labels.index(labels[second]), second), [second])
         labels = labels[:second] + labels[second + 1 :]
     return _Term(x, labels)
 
@@ -91,7 +91,7 @@ def _repeated(labels: Sequence[Label]) -> int | None:
     return next((k for k, label in enumerate(labels) if label in labels[:k]), None)
 
 
-def _masked(x: XlaOp, a: int, b: int) -> XlaOp:
+def _mask_diagonal(x: XlaOp, a: int, b: int) -> XlaOp:
     """Set elements off the diagonal of two dimensions to zero."""
     indices = [iota_along(x.builder, ElementType.S32, sizes_of(x), d) for d in (a, b)]
     return select(xla.eq(*indices), x, zeros_like(x))
@@ -133,5 +133,5 @@ def _arrange(term: _Term, output_labels: tuple[Label, ...]) -> XlaOp:
     result = xla.broadcast_in_dim(op, full, [output_labels.index(label) for label in once])
     for k, label in enumerate(output_labels):
         if output_labels.index(label) < k:
-            result = _masked(result, output_labels.index(label), k)
+            result = _mask_diagonal(result, output_labels.index(label), k)
     return result

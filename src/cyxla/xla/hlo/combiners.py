@@ -20,10 +20,10 @@ def combiner(computation: Computation) -> str | None:
     A computation in a wider type, between `convert` instructions, counts as its opcode: it only rounds more often.
     """
     parameters = computation.parameters
-    root = _unconverted(computation.root)
+    root = _strip_converts(computation.root)
     if len(parameters) != 2 or root.opcode not in COMBINERS or not root.shape.is_scalar:
         return None
-    if {_unconverted(o) for o in root.operands} != set(parameters):
+    if {_strip_converts(o) for o in root.operands} != set(parameters):
         return None
     widened = root.shape.dtype is not parameters[0].shape.dtype
     if widened and not (root.shape.dtype.is_float and parameters[0].shape.dtype.is_float):
@@ -32,7 +32,7 @@ def combiner(computation: Computation) -> str | None:
     return root.opcode if same else None
 
 
-def _unconverted(ins: Instruction) -> Instruction:
+def _strip_converts(ins: Instruction) -> Instruction:
     while ins.opcode in ("convert", "copy") and ins.shape.dtype.is_float and ins.operands[0].shape.dtype.is_float:
         inner = ins.operands[0]
         if ins.opcode == "convert" and not (ins.shape.dtype.bits >= 32 or inner.shape.dtype.bits >= 32):

@@ -42,7 +42,7 @@ class EvaluatedExecutable(Executable):
         self._leaf_numbers = {}
         number = 0
         for k, shape in enumerate(self.inputs):
-            self._leaf_numbers[k] = _numbered(shape, number)
+            self._leaf_numbers[k] = _leaf_numbers(shape, number)
             number += len(shape.leaves())
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
@@ -51,7 +51,9 @@ class EvaluatedExecutable(Executable):
         flat = arguments.flatten(args, trees)
         leaves = [leaf for shape in self.inputs for leaf in shape.leaves()]
         values = [_conform(v, leaf, (trees, k)) for k, (v, leaf) in enumerate(zip(flat, leaves, strict=True))]
-        destinations = arguments.match_out(out, _numbered(self.outputs, 0), tuple(map(_spec, self.outputs.leaves())))
+        destinations = arguments.match_out(
+            out, _leaf_numbers(self.outputs, 0), tuple(map(_spec, self.outputs.leaves()))
+        )
         options = Options(
             custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips
         )
@@ -84,13 +86,13 @@ class EvaluatedExecutable(Executable):
         return Explanation(self.platform, self.tier, self.explain(), kernels)
 
 
-def _numbered(shape: Shape, start: int) -> Any:
+def _leaf_numbers(shape: Shape, start: int) -> Any:
     """Return the tree of leaf numbers of a shape."""
     if not shape.is_tuple:
         return start
     parts = []
     for element in shape.elements:
-        parts.append(_numbered(element, start))
+        parts.append(_leaf_numbers(element, start))
         start += len(element.leaves())
     return tuple(parts)
 

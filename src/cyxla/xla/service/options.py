@@ -59,7 +59,7 @@ class CompileOptions:
             raise InvalidArgumentError("disabled_passes is a string", hint="give a tuple of names")
         if "donate" in options:
             check(options["donate"])
-            options = {**options, "donate": _normalised(options["donate"])}
+            options = {**options, "donate": _normalise_donation(options["donate"])}
         config.check_environment()
         base = {"disabled_passes": config.get("DISABLE_HLO_PASSES"), "cache": config.get("CACHE")}
         return CompileOptions(**{**base, **options})
@@ -71,6 +71,6 @@ class CompileOptions:
         return f"passes-{passes} seed-{self.seed}{' profile' if self.profile else ''}{donated}"
 
 
-def _normalised(donate: Any) -> tuple[int | str, ...] | bool:
+def _normalise_donation(donate: Any) -> tuple[int | str, ...] | bool:
     """Normalise the type of the sequence and of its integers."""
     return donate if isinstance(donate, bool) else tuple([k if isinstance(k, str) else k.__index__() for k in donate])

@@ -102,7 +102,7 @@ class AttributeReader:
         lexer, token = self.lexer, self.lexer.token
         first = token[:1]
         if first == '"':
-            return self._typed(unquote(lexer.next()))
+            return self._read_type(unquote(lexer.next()))
         if "0" <= first <= "9" or (first == "-" and len(token) > 1 and token != "->"):
             return self._number()
         if first == "@":
@@ -115,7 +115,7 @@ class AttributeReader:
             return self._dialect()
         return _WORDS[token](self) if token in _WORDS else self.types.any()
 
-    def _typed(self, value: Any) -> Any:
+    def _read_type(self, value: Any) -> Any:
         if self.lexer.accept(":"):
             self.types.type()
         return value
@@ -182,11 +182,11 @@ class AttributeReader:
 
     def _true(self) -> bool:
         self.lexer.next()
-        return self._typed(True) is True
+        return self._read_type(True) is True
 
     def _false(self) -> bool:
         self.lexer.next()
-        return self._typed(False) is True
+        return self._read_type(False) is True
 
     def _number_type(self) -> tuple[ElementType, bool]:
         """Return the type of a number, and True if it is explicitly signed."""
@@ -374,11 +374,11 @@ class AttributeReader:
         if token[:1] == "#":
             return lexer.next()[1:]
         lexer.enter()
-        location = self._named() if token[:1] == '"' else self._structured()
+        location = self._named_location() if token[:1] == '"' else self._structured_location()
         lexer.leave()
         return location
 
-    def _named(self) -> Location:
+    def _named_location(self) -> Location:
         lexer, text = self.lexer, unquote(self.lexer.next())
         if lexer.accept(":"):
             line = lexer.integer("a line")
@@ -395,7 +395,7 @@ class AttributeReader:
         lexer.expect(")", "after a location")
         return Location(name=text, inner=inner)
 
-    def _structured(self) -> Location | str:
+    def _structured_location(self) -> Location | str:
         lexer = self.lexer
         word = lexer.word("a location")
         if word == "unknown":

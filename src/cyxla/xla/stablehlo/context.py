@@ -149,10 +149,10 @@ class Context:
         if op is None:
             if self.parent is None:
                 raise InvalidArgumentError("a value is used outside of its region")
-            op = self.values[value] = self._copied(self.parent.value(value))
+            op = self.values[value] = self._copy_operation(self.parent.value(value))
         return op
 
-    def _copied(self, op: XlaOp) -> XlaOp:
+    def _copy_operation(self, op: XlaOp) -> XlaOp:
         assert self.parent is not None
         assert op.instruction is not None
         if is_copied(op.instruction):

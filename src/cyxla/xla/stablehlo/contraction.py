@@ -126,11 +126,11 @@ def _einsum(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         if x.shape.rank != len(labels) or len(set(labels)) != len(labels):
             raise UnimplementedError(f"{op.name} of {x.shape} with the labels {labels[:60]!r}")
     if len(xs) == 1:
-        return _traced(xs[0], names[0], output)
-    return _contracted(c, op, xs, names, output)
+        return _sum_absent_labels(xs[0], names[0], output)
+    return _contract_pair(c, op, xs, names, output)
 
 
-def _traced(x: XlaOp, labels: str, output: str) -> XlaOp:
+def _sum_absent_labels(x: XlaOp, labels: str, output: str) -> XlaOp:
     from cyxla.xla.lib.values import sum_of
 
     kept = [a for a in labels if a in output]
@@ -138,10 +138,10 @@ def _traced(x: XlaOp, labels: str, output: str) -> XlaOp:
     return xla.transpose(summed, [kept.index(a) for a in output])
 
 
-def _contracted(c: Context, op: Operation, xs: list[XlaOp], names: list[str], output: str) -> XlaOp:
+def _contract_pair(c: Context, op: Operation, xs: list[XlaOp], names: list[str], output: str) -> XlaOp:
     a, b = names
     xs = [
-        _traced(x, labels, "".join(k for k in labels if k in other + output))
+        _sum_absent_labels(x, labels, "".join(k for k in labels if k in other + output))
         for x, labels, other in zip(xs, names, (b, a), strict=True)
     ]
     a, b = ("".join(k for k in labels if k in other + output) for labels, other in ((a, b), (b, a)))

@@ -150,17 +150,17 @@ def _dynamic_update_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results
 def _pad(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
     low, high = int_list(op, "edge_padding_low"), int_list(op, "edge_padding_high")
-    return _padded(xs, low, high, int_list(op, "interior_padding", [0] * len(low)))
+    return _pad_by(xs, low, high, int_list(op, "interior_padding", [0] * len(low)))
 
 
 @handles("dynamic_pad")
 def _dynamic_pad(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 5)
     low, high, interior = (c.constant_ints(x, f"the padding of {op.name}") for x in xs[2:])
-    return _padded(xs[:2], low, high, interior)
+    return _pad_by(xs[:2], low, high, interior)
 
 
-def _padded(xs: list[XlaOp], *parts: Sequence[int]) -> XlaOp:
+def _pad_by(xs: list[XlaOp], *parts: Sequence[int]) -> XlaOp:
     if len({len(p) for p in parts}) != 1:
         raise ShapeError(f"padding has {', '.join(str(len(p)) for p in parts)} numbers")
     return xla.pad(xs[0], xs[1], list(zip(*parts, strict=True)))

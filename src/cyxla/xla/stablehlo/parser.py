@@ -113,14 +113,14 @@ class Parser:
         op = Operation("", lexer.start)
         if lexer.token[:1] == '"':
             op.name = unquote(lexer.next())
-            self._named(op)
+            self._set_dialect(op)
             types = self._generic(op)
         else:
             word = lexer.word("an operation")
             op.name = _BARE.get(word, word)
             if "." not in op.name:
                 raise lexer.error(f"expected an operation, found {word[:40]!r}", op.at)
-            self._named(op)
+            self._set_dialect(op)
             types = read_pretty(self, op)
         op.results = [Value(t, op) for t in types]
         if lexer.token == "loc":
@@ -128,7 +128,7 @@ class Parser:
         self._bind(op, names)
         return op
 
-    def _named(self, op: Operation) -> None:
+    def _set_dialect(self, op: Operation) -> None:
         dialect, _, op.kind = op.name.partition(".")
         if dialect == "vhlo":
             raise unsupported(self.lexer, f"operation {op.name[:40]}", op.at, "print the module as StableHLO")

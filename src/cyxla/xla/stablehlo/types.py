@@ -103,12 +103,12 @@ class TypeReader:
             lexer.next()
             return Shape.array(dtype)
         if token[:1] == "!" and (token in self.aliases or "." not in token):
-            return self._named()
+            return self._aliased_type()
         if token[:1] == "!" or token in ("memref", "vector"):
             raise unsupported(lexer, f"type {token[:40]}", lexer.start)
         raise lexer.error(f"expected a type, found {lexer.next_token()}")
 
-    def _named(self) -> Shape:
+    def _aliased_type(self) -> Shape:
         lexer, start = self.lexer, self.lexer.start
         alias = self.alias()
         if isinstance(alias, FunctionType):
@@ -172,13 +172,13 @@ class TypeReader:
         dynamic = [s == "?" for s in sizes]
         bounds = _BOUNDS.search(full_text)
         if bounds is not None:
-            dims = self._bounded(dims, bounds[1] if bounds[1] is not None else bounds[2], start)
+            dims = self._add_bounds(dims, bounds[1] if bounds[1] is not None else bounds[2], start)
         try:
             return Shape.array(dtype, dims, dynamic=dynamic)
         except OpError as e:
             raise self.lexer.error(e.message, start) from None
 
-    def _bounded(self, dims: list[int], text: str, start: int) -> list[int]:
+    def _add_bounds(self, dims: list[int], text: str, start: int) -> list[int]:
         bounds = [b.strip() for b in text.split(",")]
         if len(bounds) != len(dims) or not all(b == "?" or (b.isdecimal() and len(b) < 19) for b in bounds):
             raise self.lexer.error(f"bounds {text.strip()[:40]!r} do not fit the {len(dims)} dimensions", start)

@@ -29,10 +29,10 @@ def stepped_range(start: Array, limit: Array, delta: Array) -> Array:
         raise InvalidArgumentError("the delta of a range must not be 0")
     if (delta > 0 and start > limit) or (delta < 0 and start < limit):
         raise InvalidArgumentError(f"delta {delta} has the wrong sign for a range from {start} to {limit}")
-    return _stepped(start, limit, delta)
+    return _range_values(start, limit, delta)
 
 
-def _stepped(start: Array, limit: Array, delta: Array) -> Array:
+def _range_values(start: Array, limit: Array, delta: Array) -> Array:
     """Compute integers exactly, and floats by repeated addition of the delta, as TensorFlow does."""
     if is_integer(start.dtype):
         span, step = int(limit) - int(start), int(delta)

@@ -32,12 +32,12 @@ def _register(rank: int, suffix: str) -> None:
     @gradient("R" + forward)
     def of_real(op: Any, dy: Tensor) -> tuple[Tensor, None]:
         x, lengths = op.inputs
-        return _padded(_real_gradient(dy, lengths, rank, x.dtype), x), None
+        return _pad_to_shape(_real_gradient(dy, lengths, rank, x.dtype), x), None
 
     @gradient("I" + "R" + forward)
     def of_inverse_real(op: Any, dy: Tensor) -> tuple[Tensor, None]:
         x, lengths = op.inputs
-        return _padded(_half_gradient(dy, lengths, rank, x), x), None
+        return _pad_to_shape(_half_gradient(dy, lengths, rank, x), x), None
 
     def _real_gradient(dy: Tensor, lengths: Tensor, rank: int, dtype: Any) -> Tensor:
         """Return the real part of the full transform of a half spectrum padded with zeros."""
@@ -68,7 +68,7 @@ def _pad_end(x: Tensor, rest: Tensor, rank: int) -> Tensor:
     return apply_op("Pad", x, apply_op("Pack", [apply_op("ZerosLike", after), after], axis=1))
 
 
-def _padded(grad: Tensor, x: Tensor) -> Tensor:
+def _pad_to_shape(grad: Tensor, x: Tensor) -> Tensor:
     """Pad the gradient of a cropped input to the input's shape."""
     rest = apply_op("Sub", apply_op("Shape", x), apply_op("Shape", grad))
     return apply_op("Pad", grad, apply_op("Pack", [apply_op("ZerosLike", rest), rest], axis=1))
@@ -110,14 +110,14 @@ def _last_length(lengths: Tensor) -> Tensor:
 def fftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     """Multiply the inverse transform by the number of elements."""
     x, lengths, axes = op.inputs
-    return _padded(apply_op("IFFTND", dy, lengths, axes) * _total(lengths, dy), x), None, None
+    return _pad_to_shape(apply_op("IFFTND", dy, lengths, axes) * _total(lengths, dy), x), None, None
 
 
 @gradient("IFFTND")
 def ifftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     """Divide the transform by the number of elements."""
     x, lengths, axes = op.inputs
-    return _padded(apply_op("FFTND", dy, lengths, axes) / _total(lengths, dy), x), None, None
+    return _pad_to_shape(apply_op("FFTND", dy, lengths, axes) / _total(lengths, dy), x), None, None
 
 
 @gradient("RFFTND")
@@ -128,7 +128,7 @@ def rfftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     rest = apply_op("SelectV2", _is_last_axis(axes, dy), num_mirrored, 0)
     padded = apply_op("Pad", dy, apply_op("Pack", [apply_op("ZerosLike", rest), rest], axis=1))
     transformed = apply_op("IFFTND", padded, lengths, axes) * _total(lengths, dy)
-    return _padded(apply_op("Real", transformed, Tout=x.dtype), x), None, None
+    return _pad_to_shape(apply_op("Real", transformed, Tout=x.dtype), x), None, None
 
 
 @gradient("IRFFTND")
@@ -138,4 +138,4 @@ def irfftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     half = apply_op("RFFTND", dy, lengths, axes, Tcomplex=x.dtype)
     weight = _mirror_weights(_last_length(lengths))
     weight = apply_op("Reshape", weight, apply_op("SelectV2", _is_last_axis(axes, half), apply_op("Size", weight), 1))
-    return _padded(half * apply_op("Cast", weight, DstT=x.dtype) / _total(lengths, half), x), None, None
+    return _pad_to_shape(half * apply_op("Cast", weight, DstT=x.dtype) / _total(lengths, half), x), None, None

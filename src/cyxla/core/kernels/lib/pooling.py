@@ -31,7 +31,7 @@ def argmax_taps(x: Array, windows: Windows) -> Array:
 
     If the first element of a window is NaN, it is the maximum, since no comparison with NaN is true.
     """
-    padded, inside = windows.padded(x), _inside(windows)
+    padded, inside = windows.padded(x), _inside_mask(windows)
     tap = np.full((x.shape[0], *windows.out, x.shape[-1]), NO_TAP, np.int64)
     best = np.zeros(tap.shape, x.dtype)
     for k, (_, at) in enumerate(windows.taps()):
@@ -87,12 +87,12 @@ def gradient_of_mean(grad: Array, windows: Windows) -> Array:
     return windows.cropped(result).astype(grad.dtype, copy=False)
 
 
-def _inside(windows: Windows) -> Array:
+def _inside_mask(windows: Windows) -> Array:
     return windows.padded(np.ones((1, *windows.sizes, 1), bool), False)
 
 
 def _counts(windows: Windows) -> Array:
-    inside = _inside(windows)
+    inside = _inside_mask(windows)
     count = np.zeros((1, *windows.out, 1), np.int64)
     for _, at in windows.taps():
         count += inside[at]

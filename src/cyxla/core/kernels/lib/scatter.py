@@ -26,7 +26,7 @@ def _divide(target: Array, index: Any, updates: Array) -> None:
             raise InvalidArgumentError("an update divides integers by 0")
         _one_by_one(target, index, updates, _truncate_div)
     else:
-        _at(np.true_divide)(target, index, updates)
+        _update_with_ufunc(np.true_divide)(target, index, updates)
 
 
 def _truncate_div(a: Array, b: Array) -> Array:
@@ -45,7 +45,7 @@ def _one_by_one(target: Array, index: Any, updates: Array, fn: Callable[[Array, 
         target[coordinates] = fn(target[coordinates], slices[row])
 
 
-def _at(ufunc: np.ufunc) -> Update:
+def _update_with_ufunc(ufunc: np.ufunc) -> Update:
     def apply(target: Array, index: Any, updates: Array) -> None:
         if target.dtype.isbuiltin != 1:  # ufunc.at is slow for user-defined types
             _one_by_one(target, index, updates, ufunc)
@@ -57,12 +57,12 @@ def _at(ufunc: np.ufunc) -> Update:
 
 UPDATES: dict[str, Update] = {
     "update": _assign,
-    "add": _at(np.add),
-    "sub": _at(np.subtract),
-    "mul": _at(np.multiply),
+    "add": _update_with_ufunc(np.add),
+    "sub": _update_with_ufunc(np.subtract),
+    "mul": _update_with_ufunc(np.multiply),
     "div": _divide,
-    "min": _at(np.minimum),
-    "max": _at(np.maximum),
+    "min": _update_with_ufunc(np.minimum),
+    "max": _update_with_ufunc(np.maximum),
 }
 
 

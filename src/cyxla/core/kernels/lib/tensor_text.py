@@ -26,7 +26,7 @@ def _float_text(value: Any, dtype: np.dtype[Any]) -> str:
 def element_text(value: Any, dtype: np.dtype[Any], quoted: bool = False) -> str:
     """Format one element; booleans become 0 and 1."""
     if isinstance(value, bytes):
-        return f'"{_escaped(value)}"' if quoted else value.decode(errors="replace")
+        return f'"{_escape(value)}"' if quoted else value.decode(errors="replace")
     if dtype.kind == "c":
         part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
         return f"({_float_text(value.real, part)},{_float_text(value.imag, part)})"
@@ -35,7 +35,7 @@ def element_text(value: Any, dtype: np.dtype[Any], quoted: bool = False) -> str:
     return str(int(value)) if dtype.kind == "b" else str(value)
 
 
-def _escaped(value: bytes) -> str:
+def _escape(value: bytes) -> str:
     return "".join(_ESCAPES.get(b) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in value)
 
 

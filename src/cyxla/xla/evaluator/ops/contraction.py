@@ -69,12 +69,12 @@ def dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value) -> Value:
 def scaled_dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value, *scales: Value) -> Value:
     """Contract operands that are multiplied by their scales first, one scale for each block of elements."""
     a, b = array_of(lhs), array_of(rhs)
-    a = _scaled(a, array_of(scales[0]))
-    b = _scaled(b, array_of(scales[1])) if len(scales) > 1 else b
+    a = _apply_scale(a, array_of(scales[0]))
+    b = _apply_scale(b, array_of(scales[1])) if len(scales) > 1 else b
     return contract(a, b, DotDims.of(ins), ins.shape.dtype)
 
 
-def _scaled(x: Array, scale: Array) -> Array:
+def _apply_scale(x: Array, scale: Array) -> Array:
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     factor = scale.astype(wide)
     if factor.ndim == x.ndim:

@@ -69,7 +69,7 @@ def convolve(
     k = k[(slice(None), slice(None), *(slice(None, None, -1 if w.window_reversal else 1) for w in window))]
     positions = tuple(window_count(n, w) for n, w in zip(x.shape[2:], window, strict=True))
     groups, columns = feature_groups * batch_groups, k.shape[0] // (feature_groups * batch_groups)
-    x = _grouped(x, feature_groups, batch_groups)
+    x = _split_groups(x, feature_groups, batch_groups)
     wide = accumulator(lhs, rhs, result, x.shape[0] * prod(positions) * k.size)
     if wide.is_float or wide.is_complex:
         x, k = (v.astype(wide.numpy_dtype, copy=False) for v in (x, k))
@@ -107,7 +107,7 @@ def _multiply_inside(view: Array, kernel: Array, inside: Array, spatial: int, wi
     return np.asarray(total)
 
 
-def _grouped(x: Array, feature_groups: int, batch_groups: int) -> Array:
+def _split_groups(x: Array, feature_groups: int, batch_groups: int) -> Array:
     """Reshape ``[batch, feature, spatial..]`` to ``[batch, group, feature, spatial..]``, with groups of either."""
     batch, features = x.shape[0] // batch_groups, x.shape[1] // feature_groups
     blocks = x.reshape(batch_groups, batch, feature_groups, features, *x.shape[2:])

@@ -29,8 +29,8 @@ def fft(ev: Evaluation, ins: Instruction, operand: Value) -> Value:
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     transform: Callable[..., Any] = getattr(scipy_fft, _FUNCTIONS[kind])
     axes = tuple(range(x.ndim - len(lengths), x.ndim))
-    return _rounded(transform(wide, s=lengths, axes=axes), dtype)
+    return _round(transform(wide, s=lengths, axes=axes), dtype)
 
 
-def _rounded(x: Any, dtype: np.dtype[Any]) -> Array:
+def _round(x: Any, dtype: np.dtype[Any]) -> Array:
     return np.asarray(x).astype(dtype)

@@ -132,10 +132,10 @@ def rng_bit_generator(ev: Evaluation, ins: Instruction, state: Value) -> Value:
     as_words = np.ascontiguousarray(old).reshape(-1).view(np.uint64)  # a state of u32 holds pairs, lower word first
     new_shape, shape = ins.shape.elements
     new, bits = _ALGORITHMS[ins.attrs["algorithm"]](as_words, shape)
-    return new.view(old.dtype).reshape(new_shape.dims), _narrowed(bits, shape.dtype)
+    return new.view(old.dtype).reshape(new_shape.dims), _narrow(bits, shape.dtype)
 
 
-def _narrowed(bits: Array, dtype: ElementType) -> Array:
+def _narrow(bits: Array, dtype: ElementType) -> Array:
     if dtype.is_float:
         raise UnimplementedError(f"rng-bit-generator returns integers, not {dtype}")
     unsigned = bits.astype(np.dtype(f"u{dtype.itemsize}")) if dtype.bits >= 8 else bits & np.uint32(2**dtype.bits - 1)

@@ -200,11 +200,14 @@ def _geev(call: _Call, a: Array) -> Results:
         return (*[np.nan] * (3 if call.is_complex else 4), _BAD_ARGUMENT)
     *values, vl, vr, info = call.routine("geev")(a, compute_vl=int(left), compute_vr=int(right))
     if not call.is_complex:
-        vl, vr = (_unpacked(v, values[1]) if is_requested else None for v, is_requested in ((vl, left), (vr, right)))
+        vl, vr = (
+            _unpack_eigenvectors(v, values[1]) if is_requested else None
+            for v, is_requested in ((vl, left), (vr, right))
+        )
     return *values, vl if left else None, vr if right else None, info
 
 
-def _unpacked(packed: Array, imaginary: Array) -> Array:
+def _unpack_eigenvectors(packed: Array, imaginary: Array) -> Array:
     """Return complex eigenvectors from LAPACK's packed form: two columns for a conjugate pair, real and imaginary."""
     vectors = packed.astype(np.complex128)
     first = np.flatnonzero(imaginary > 0)
@@ -275,11 +278,11 @@ def tridiagonal_solve_perturbed(ev: Evaluation, ins: Instruction, *operands: Val
     x = np.zeros(ins.shape.dims, numpy_dtype(ins.shape))
     if x.size:
         for at in np.ndindex(b.shape[:-2]):
-            x[at] = _perturbed(lower[at], diagonal[at], upper[at], b[at])
+            x[at] = _solve_perturbed(lower[at], diagonal[at], upper[at], b[at])
     return x
 
 
-def _perturbed(lower: Array, diagonal: Array, upper: Array, b: Array) -> Array:
+def _solve_perturbed(lower: Array, diagonal: Array, upper: Array, b: Array) -> Array:
     """Solve by LU with partial pivoting; ``eps * max |U|`` is added to a pivot that is too small to divide by."""
     n = diagonal.size
     d, u, x, second = diagonal.copy(), np.append(upper[:-1], 0 * upper[-1:]), b.copy(), np.zeros_like(upper)

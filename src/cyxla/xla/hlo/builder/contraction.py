@@ -13,7 +13,7 @@ from cyxla.xla.hlo.builder.xla_builder import XlaOp, deferred
 Padding = str | Sequence[tuple[int, int]]
 
 
-def _preferred(dtype: ElementType | str | None) -> Shape | None:
+def _preferred_shape(dtype: ElementType | str | None) -> Shape | None:
     """Return a stated result of which only the element type is used."""
     return None if dtype is None else Shape.array(as_dtype(dtype))
 
@@ -70,7 +70,7 @@ def dot_general(
         "rhs_batch_dims": tuple(rhs_batch_dims), "rhs_contracting_dims": tuple(rhs_contracting_dims),
         "operand_precision": tuple(operand_precision), "algorithm": algorithm,
     }  # fmt: skip
-    return lhs.builder.add("dot", [lhs, rhs], attrs, shape=_preferred(preferred_element_type))
+    return lhs.builder.add("dot", [lhs, rhs], attrs, shape=_preferred_shape(preferred_element_type))
 
 
 @deferred
@@ -114,7 +114,7 @@ def ragged_dot(
         "lhs_ragged_dims": tuple(lhs_ragged_dims), "rhs_group_dims": tuple(rhs_group_dims),
         "operand_precision": tuple(operand_precision),
     }  # fmt: skip
-    return lhs.builder.add("ragged-dot", [lhs, rhs, group_sizes], attrs, shape=_preferred(preferred_element_type))
+    return lhs.builder.add("ragged-dot", [lhs, rhs, group_sizes], attrs, shape=_preferred_shape(preferred_element_type))
 
 
 @deferred
@@ -135,7 +135,7 @@ def scaled_dot(
         "rhs_batch_dims": tuple(rhs_batch_dims), "rhs_contracting_dims": tuple(rhs_contracting_dims),
         "operand_precision": tuple(operand_precision),
     }  # fmt: skip
-    return lhs.builder.add("scaled-dot", [lhs, rhs, *scales], attrs, shape=_preferred(preferred_element_type))
+    return lhs.builder.add("scaled-dot", [lhs, rhs, *scales], attrs, shape=_preferred_shape(preferred_element_type))
 
 
 @deferred
@@ -155,7 +155,7 @@ def convolution(
         "window": tuple(window), "dim_labels": dim_labels, "feature_group_count": feature_group_count,
         "batch_group_count": batch_group_count, "operand_precision": tuple(operand_precision),
     }  # fmt: skip
-    return lhs.builder.add("convolution", [lhs, rhs], attrs, shape=_preferred(preferred_element_type))
+    return lhs.builder.add("convolution", [lhs, rhs], attrs, shape=_preferred_shape(preferred_element_type))
 
 
 def default_conv_dims(spatial: int) -> ConvDims:

@@ -160,7 +160,7 @@ def _stretch(x: XlaOp, sizes: Sequence[int], dims: Sequence[int]) -> XlaOp:
     return x if x.shape.dims == tuple(sizes) else broadcast_in_dim(x, sizes, dims)
 
 
-def _documented(function: Callable[..., XlaOp], name: str, text: str) -> Callable[..., XlaOp]:
+def _add_documentation(function: Callable[..., XlaOp], name: str, text: str) -> Callable[..., XlaOp]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text
     return deferred(function)
@@ -171,7 +171,7 @@ def _unary(opcode: str, name: str = "") -> Callable[..., XlaOp]:
         attrs = {"result_accuracy": result_accuracy} if result_accuracy is not None else {}
         return operand.builder.add(opcode, [operand], attrs)
 
-    return _documented(unary_op, name or opcode.replace("-", "_"), f"`{opcode}` of each element.")
+    return _add_documentation(unary_op, name or opcode.replace("-", "_"), f"`{opcode}` of each element.")
 
 
 def _binary(opcode: str, name: str = "", **attrs: Any) -> Callable[..., XlaOp]:
@@ -180,7 +180,7 @@ def _binary(opcode: str, name: str = "", **attrs: Any) -> Callable[..., XlaOp]:
         return x.builder.add(opcode, [x, y], attrs)
 
     text = f"`{opcode}` of the elements of two arrays; scalars and dimensions of size 1 are repeated."
-    return _documented(binary_op, name or opcode.replace("-", "_"), text)
+    return _add_documentation(binary_op, name or opcode.replace("-", "_"), text)
 
 
 # fmt: off

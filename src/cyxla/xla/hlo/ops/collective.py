@@ -124,7 +124,7 @@ def _gather_factor(site: Site, label: str, axis: int, stated: Shape | None) -> i
     return output_size // input_size if input_size > 0 and output_size > 0 and output_size % input_size == 0 else 1
 
 
-def _resized(shape: Shape, axis: int, size: int) -> Shape:
+def _resize(shape: Shape, axis: int, size: int) -> Shape:
     return shape.with_dims((*shape.dims[:axis], size, *shape.dims[axis + 1 :]), shape.dynamic)
 
 
@@ -134,7 +134,7 @@ def _all_gather_shape(site: Site, stated: Shape | None) -> Shape:
     first = stated.elements[0] if stated is not None and stated.elements else stated
     factor = _gather_factor(site, "C3", axis, first)
     sizes = [UNBOUNDED if s.dims[axis] == UNBOUNDED else s.dims[axis] * factor for s in site.operands]
-    return tuple_or_single([_resized(s, axis, n) for s, n in zip(site.operands, sizes, strict=True)])
+    return tuple_or_single([_resize(s, axis, n) for s, n in zip(site.operands, sizes, strict=True)])
 
 
 @opcode("all-gather", (1, None), attrs=_GATHER)
@@ -277,7 +277,7 @@ def reduce_scatter(site: Site) -> Shape:
     for s in site.operands:
         n = s.dims[axis]
         site.require(n == UNBOUNDED or n % size == 0, "C4", f"{n} elements cannot be dealt out to {size}")
-        parts.append(_resized(s, axis, n if n == UNBOUNDED else n // size))
+        parts.append(_resize(s, axis, n if n == UNBOUNDED else n // size))
     return tuple_or_single(parts)
 
 

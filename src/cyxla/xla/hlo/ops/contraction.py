@@ -330,7 +330,7 @@ def cholesky(site: Site) -> Shape:
     return a
 
 
-def _normalised(site: Site, vectors: Sequence[int], *, like: int | None = None) -> Shape:
+def _feature_vector_shape(site: Site, vectors: Sequence[int], *, like: int | None = None) -> Shape:
     """Check constraints (C1) to (C4) of batch normalisation, and return the shape of one number for each feature."""
     arrays(site)
     x, index = site.operands[0], site.attrs["feature_index"]
@@ -359,7 +359,7 @@ def batch_norm_training(site: Site) -> Shape:
     (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element
     type; (C4) scale and offset have one number for each feature.
     """
-    feature = _normalised(site, (1, 2))
+    feature = _feature_vector_shape(site, (1, 2))
     return Shape.tuple([site.operands[0], feature, feature])
 
 
@@ -370,7 +370,7 @@ def batch_norm_inference(site: Site) -> Shape:
     (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element
     type; (C4) scale, offset, mean and variance have one number for each feature.
     """
-    _normalised(site, (1, 2, 3, 4))
+    _feature_vector_shape(site, (1, 2, 3, 4))
     return site.operands[0]
 
 
@@ -381,5 +381,5 @@ def batch_norm_grad(site: Site) -> Shape:
     (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element
     type; (C4) scale, mean and variance have one number for each feature; (C5) the gradient has the operand's sizes.
     """
-    feature = _normalised(site, (1, 2, 3), like=4)
+    feature = _feature_vector_shape(site, (1, 2, 3), like=4)
     return Shape.tuple([site.operands[0], feature, feature])

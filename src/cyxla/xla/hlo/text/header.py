@@ -54,7 +54,7 @@ def _aliases(s: ShapeReader) -> tuple[InputOutputAlias, ...]:
             c.expect(",", "between aliases")
         output = _index(s)
         if not c.at(":"):
-            raise c.error("expected ':' after the index of an output", _after(c))
+            raise c.error("expected ':' after the index of an output", _end_of_token(c))
         c.expect(":", "after the index of an output")
         number, index = _parameter(s)
         kind = "may-alias"
@@ -68,7 +68,7 @@ def _aliases(s: ShapeReader) -> tuple[InputOutputAlias, ...]:
     return tuple(aliases)
 
 
-def _after(c: Cursor) -> int:
+def _end_of_token(c: Cursor) -> int:
     """Return the position after the last token."""
     return len(c.text[: c.pos].rstrip())
 

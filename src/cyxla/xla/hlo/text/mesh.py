@@ -57,9 +57,9 @@ class Mesh(NamedTuple):
             return f"maximal_mesh[device_id={self.devices[0]}]"
         axes = ",".join(f"'{name}'={size}" for name, size in self.axes)
         if self.reshape:
-            transpose_text = f"T({_joined(self.transpose)})" if self.transpose else ""
-            return f"mesh[{axes}], device_ids=([{_joined(self.reshape)}]{transpose_text})"
-        return f"mesh[{axes}]" + (f", device_ids=({_joined(self.devices)})" if self.devices else "")
+            transpose_text = f"T({_join(self.transpose)})" if self.transpose else ""
+            return f"mesh[{axes}], device_ids=([{_join(self.reshape)}]{transpose_text})"
+        return f"mesh[{axes}]" + (f", device_ids=({_join(self.devices)})" if self.devices else "")
 
 
 class Axis(NamedTuple):
@@ -75,7 +75,7 @@ class Axis(NamedTuple):
         return f"'{mesh.axes[self.number][0]}'{part}"
 
 
-def _joined(values: tuple[int, ...]) -> str:
+def _join(values: tuple[int, ...]) -> str:
     return ",".join(map(str, values))
 
 

@@ -63,11 +63,11 @@ def check_iota(iota: IotaTiles) -> IotaTiles:
 
 def iota_text(iota: IotaTiles) -> str:
     """Return the text of an iota device list."""
-    transpose_text = f"T({_joined(iota.transpose)})" if iota.transpose else ""
-    return f"[{_joined(iota.dims)}]<=[{_joined(iota.reshape)}]{transpose_text}"
+    transpose_text = f"T({_join(iota.transpose)})" if iota.transpose else ""
+    return f"[{_join(iota.dims)}]<=[{_join(iota.reshape)}]{transpose_text}"
 
 
-def _joined(values: tuple[int, ...]) -> str:
+def _join(values: tuple[int, ...]) -> str:
     return ",".join(map(str, values))
 
 
@@ -109,7 +109,7 @@ def _read_one(c: Cursor) -> Sharding:
     if "kind" not in facts:
         raise c.error("a sharding is replicated, maximal, manual, unknown or devices=[..]", start)
     sharding = Sharding(**facts)  # type: ignore[arg-type]
-    return _checked(c, sharding, start)
+    return _check_sharding(c, sharding, start)
 
 
 def _instruction_of_row(c: Cursor, word: str, at: int) -> dict[str, object]:
@@ -165,7 +165,7 @@ _WORDS: dict[str, Callable[[Cursor], dict[str, object]]] = {
 }
 
 
-def _checked(c: Cursor, sharding: Sharding, at: int) -> Sharding:
+def _check_sharding(c: Cursor, sharding: Sharding, at: int) -> Sharding:
     subgroups = len(sharding.last_tile_dims) + sharding.last_tile_dim_replicate
     if subgroups and sharding.kind != "devices":
         raise c.error("only devices=[..] has subgroups", at)
@@ -205,4 +205,4 @@ def _kind_text(sharding: Sharding) -> str:
         return sharding.kind
     if sharding.iota:
         return "devices=" + iota_text(sharding.iota)
-    return f"devices=[{_joined(sharding.tile_dims)}]{_joined(sharding.devices)}"
+    return f"devices=[{_join(sharding.tile_dims)}]{_join(sharding.devices)}"

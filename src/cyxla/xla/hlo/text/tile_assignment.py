@@ -55,7 +55,7 @@ def _transposed_iota(iota: IotaTiles, order: tuple[int, ...]) -> IotaTiles | Non
     return IotaTiles(dims, tuple(p[2] for p in ranked) or (1,), tuple(ranked.index(p) for p in flat))
 
 
-def _transposed(sharding: Sharding, order: tuple[int, ...], dims: tuple[int, ...]) -> Sharding:
+def _transpose(sharding: Sharding, order: tuple[int, ...], dims: tuple[int, ...]) -> Sharding:
     """Reorder the tile dimensions of a sharding, then reshape them to `dims`."""
     if sharding.iota is None:
         grid = np.array(sharding.devices).reshape(sharding.tile_dims).transpose(order)
@@ -93,7 +93,7 @@ def _canonical_subgroups(sharding: Sharding, kinds: tuple[str, ...], data: int) 
     groups = [(kind, [d for _, d in group]) for kind, group in groupby(sharded, lambda k: k[0])]
     sizes = (*dims[:data], *(prod(dims[d] for d in group) for _, group in groups))
     names = tuple(_SUBGROUP_ORDER[kind] for kind, _ in groups)
-    transposed = _transposed(sharding, order, sizes)
+    transposed = _transpose(sharding, order, sizes)
     if transposed.tile_dims != sizes:  # not expressible as an iota: unchanged
         return sharding
     only = names == ("replicated",)

@@ -69,8 +69,8 @@ class PassDump:
         self._count += 1
         if self._count > MAX_REWRITES:
             return
-        after, inputs = self._after(new)
-        before = _before(old, inputs)
+        after, inputs = self._instructions_after(new)
+        before = _instructions_before(old, inputs)
         computation_name = self._naming.names.get(old.computation, old.computation.name)
         lines = [f"[{self._count}] {_rule_text(rule)}, in %{computation_name}"]
         lines += [*self._lines("-", before), *self._lines("=" if new in self._last_operands else "+", after)]
@@ -111,7 +111,7 @@ class PassDump:
         lines = [*self._lines("-", removed), *self._lines("+", [*changed, *added])]
         return "\n".join(["instructions removed (-), added or changed (+)", *lines]) + "\n"
 
-    def _after(self, new: Instruction) -> tuple[list[Instruction], set[Instruction]]:
+    def _instructions_after(self, new: Instruction) -> tuple[list[Instruction], set[Instruction]]:
         """Return the instructions that a rewrite adds, operands first, and the older ones that these read."""
         if new in self._last_operands:
             return [new], {new}
@@ -142,7 +142,7 @@ class PassDump:
         return text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]}.. // cut"
 
 
-def _before(old: Instruction, inputs: set[Instruction]) -> list[Instruction]:
+def _instructions_before(old: Instruction, inputs: set[Instruction]) -> list[Instruction]:
     """Return a replaced instruction behind those of its operands that its replacement does not read."""
     instructions: dict[Instruction, None] = {old: None}
     level = [old]

@@ -110,7 +110,7 @@ class HloPassPipeline(HloModulePass):
             The pipeline has run.
         """
         self._require_not_run("pass")
-        added = step if isinstance(step, HloModulePass) else FunctionPass(step, _required(step, function))
+        added = step if isinstance(step, HloModulePass) else FunctionPass(step, _require_function(step, function))
         self.passes.append(added)
         return added
 
@@ -163,7 +163,7 @@ class HloPassPipeline(HloModulePass):
                 raise
 
 
-def _required(name: str, function: Callable[[HloModule], bool] | None) -> Callable[[HloModule], bool]:
+def _require_function(name: str, function: Callable[[HloModule], bool] | None) -> Callable[[HloModule], bool]:
     if function is None:
         raise FailedPreconditionError(f"pass {name!r} was added by name alone", hint="give its function as well")
     return function

@@ -168,7 +168,7 @@ def _dot(ins: Instruction) -> Instruction | None:
         x = write.convert(operand, work) if inexact else operand
         if transpose:
             x = write.transpose(x, [d for part in group for d in part])
-            group = _renumbered(group)
+            group = _renumber(group)
         attrs.update({key: part for key, part in zip(keys, group, strict=True) if key})
         operands.append(x)
     shape = ins.shape.with_dtype(work) if inexact else ins.shape.logical
@@ -195,7 +195,7 @@ def _fold_transposes(ins: Instruction) -> Instruction | None:
     return ins.computation.add("dot", operands, attrs, shape=ins.shape)
 
 
-def _renumbered(group: DimGroups) -> DimGroups:
+def _renumber(group: DimGroups) -> DimGroups:
     """Return the same groups, numbered consecutively."""
     a, b, c = (len(part) for part in group)
     return tuple(range(a)), tuple(range(a, a + b)), tuple(range(a + b, a + b + c))

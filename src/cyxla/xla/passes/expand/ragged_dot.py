@@ -61,7 +61,7 @@ def _mask(write: Writer, sizes: Instruction, extent: int) -> Instruction:
     return write.op("and", after, before)
 
 
-def _masked(write: Writer, mask: Instruction, x: Instruction, at: Sequence[int]) -> Instruction:
+def _apply_mask(write: Writer, mask: Instruction, x: Instruction, at: Sequence[int]) -> Instruction:
     """Return `x` where the mask, whose dimensions are the dimensions `at` of `x`, is true, else zero."""
     return write.select(write.broadcast(mask, x.shape, at), x, write.full(0, x.shape))
 
@@ -74,7 +74,7 @@ def _contracting(
     operands = []
     for x, d in zip(ins.operands[:2], (ragged, other), strict=True):
         all_groups = write.broadcast(x, x.shape.with_dims((groups, *x.shape.dims)), range(1, x.shape.rank + 1))
-        operands.append(_masked(write, mask, all_groups, (0, d + 1)))
+        operands.append(_apply_mask(write, mask, all_groups, (0, d + 1)))
     shifted = {name: tuple(d + 1 for d in dims) for name, dims in attrs.items()}
     shifted["lhs_batch_dims"] = (0, *shifted["lhs_batch_dims"])
     shifted["rhs_batch_dims"] = (0, *shifted["rhs_batch_dims"])
@@ -95,4 +95,4 @@ def _rows(
     all_groups = ins.computation.add("dot", (lhs, rhs), attrs, shape=ins.shape.with_dims(dims))
     group_at = len(batch) + len(rows) + columns.index(group)
     row_at = len(batch) + rows.index(ragged)
-    return write.sum(_masked(write, mask, all_groups, (group_at, row_at)), (group_at,))
+    return write.sum(_apply_mask(write, mask, all_groups, (group_at, row_at)), (group_at,))

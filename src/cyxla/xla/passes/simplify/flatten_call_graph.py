@@ -36,14 +36,14 @@ def run(module: HloModule) -> bool:
             raise ResourceExhaustedError(f"control flow unfolds to more than {MAX_INSTRUCTIONS} instructions")
         for ins in computation.instructions:
             if ins.opcode in CONTROL_FLOW:
-                unshared = tuple(_unshared(module, c, visited) for c in ins.called)
+                unshared = tuple(_unshare(module, c, visited) for c in ins.called)
                 changed |= unshared != ins.called
                 ins.called = unshared
                 stack.extend(unshared)
     return changed
 
 
-def _unshared(module: HloModule, computation: Computation, visited: set[Computation]) -> Computation:
+def _unshare(module: HloModule, computation: Computation, visited: set[Computation]) -> Computation:
     """Return the computation on its first use, a copy afterwards; the callees of the copy are visited in turn."""
     if computation not in visited:
         visited.add(computation)

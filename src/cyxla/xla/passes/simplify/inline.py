@@ -130,12 +130,12 @@ def _widen(inner: Instruction, operands: list[Instruction], outer: Instruction) 
         return target.add("broadcast", [scalar], {"dimensions": ()}, shape=inner.shape.with_dims(dims))
     if inner.opcode in ("broadcast", "reshape"):  # of a scalar to a scalar
         return operands[0]
-    return copy_instruction(inner, target, operands, shape=_widened(inner.shape, dims))
+    return copy_instruction(inner, target, operands, shape=_widened_shape(inner.shape, dims))
 
 
-def _widened(shape: Shape, dims: tuple[int, ...]) -> Shape:
+def _widened_shape(shape: Shape, dims: tuple[int, ...]) -> Shape:
     if shape.is_tuple:
-        return Shape.tuple([_widened(e, dims) for e in shape.elements])
+        return Shape.tuple([_widened_shape(e, dims) for e in shape.elements])
     return shape.with_dims(dims)
 
 

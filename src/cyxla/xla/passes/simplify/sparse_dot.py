@@ -105,7 +105,7 @@ def _matrix(dot: Instruction, side: int, matrices: dict[Instruction, Any]) -> np
     """Return an operand as [contracted, free] if it is constant and sparse."""
     ins = dot.operands[side]
     if ins not in matrices:
-        matrices[ins] = _evaluated(ins)
+        matrices[ins] = _evaluate(ins)
     value = matrices[ins]
     if value is None:
         return None
@@ -116,7 +116,7 @@ def _matrix(dot: Instruction, side: int, matrices: dict[Instruction, Any]) -> np
     return matrix if worth and 0 not in matrix.shape else None
 
 
-def _evaluated(root: Instruction) -> np.ndarray[Any, Any] | None:
+def _evaluate(root: Instruction) -> np.ndarray[Any, Any] | None:
     from cyxla.xla.evaluator import evaluate_instruction  # most programs have nothing to evaluate
 
     cone = _cone(root)

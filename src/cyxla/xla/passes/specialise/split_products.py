@@ -124,7 +124,7 @@ def _ranges_before_reshape(before: Sequence[int], after: Sequence[int], ranges: 
     ranges_before: list[SliceDim] = []
     for old, new in _segments(before, after):
         flat = _flat_range([after[d] for d in new], [ranges[d] for d in new])
-        part = _unflattened([before[d] for d in old], *flat) if flat is not None else None
+        part = _unflatten([before[d] for d in old], *flat) if flat is not None else None
         if part is None:
             return None
         ranges_before += part
@@ -156,7 +156,7 @@ def _flat_range(dims: Sequence[int], ranges: Sequence[SliceDim]) -> tuple[int, i
     return start, start + prod(_sizes(tuple(ranges)))
 
 
-def _unflattened(dims: Sequence[int], start: int, limit: int) -> list[SliceDim] | None:
+def _unflatten(dims: Sequence[int], start: int, limit: int) -> list[SliceDim] | None:
     """Return the slice that is a contiguous range in row-major order, or None."""
     for d, size in enumerate(dims):
         inner = prod(dims[d + 1 :])

@@ -85,7 +85,7 @@ class BackwardsConstAnalysis:
                 self._mark(tensor, marked, analysis)
 
     @staticmethod
-    def _mark(tensor: Tensor, marked: set[Node], found: ConstAnalysis) -> None:
+    def _mark(tensor: Tensor, marked: set[Node], analysis: ConstAnalysis) -> None:
         while tensor.node.op == "IdentityN":  # each output depends on one input only
             tensor = tensor.node.inputs[tensor.index]
         marked.add(tensor.node)

@@ -89,7 +89,9 @@ def check(module: Any, inputs: list[Any], results: list[Any], args: argparse.Nam
     other = compile_program(module, platform=args.check)
     expected, seconds = best_of(lambda: other(*inputs), 1)
     print(f"{args.check}: ran in {seconds * 1e6:.1f} us")
-    worst = [difference(actual, want) for actual, want in zip(results, flatten(expected), strict=True)]
+    worst = [
+        difference(actual, expected_array) for actual, expected_array in zip(results, flatten(expected), strict=True)
+    ]
     bad = [(k, d) for k, d in enumerate(worst) if d.problem]
     for k, d in bad:
         print(f"result {k} differs: {d.problem}")

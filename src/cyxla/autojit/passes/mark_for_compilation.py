@@ -358,14 +358,14 @@ class MarkForCompilation:
     def _keep_large_enough(self) -> list[Cluster]:
         """Return the clusters that are kept, in the order of their first nodes."""
         clusters = {id(c): c for node in self.graph.nodes.values() if (c := self.clusters.get(node)) is not None}
-        chosen = []
+        kept = []
         for cluster in clusters.values():
             reason = self._size_reason(cluster)
             if reason:
                 self.report.update({n.name: ClusterReport(n.op, "", reason) for n in cluster.nodes})
             else:
-                chosen.append(cluster)
-        return chosen
+                kept.append(cluster)
+        return kept
 
     def _size_reason(self, cluster: Cluster) -> str:
         min_size = self.flags.tf_xla_min_cluster_size

@@ -507,13 +507,13 @@ class OpKernelContext:
             return handle.resource
         return self.step.resource_manager.lookup(handle.container, handle.name, cls)
 
-    def lookup_or_create_resource(self, key: Key | ResourceHandle, cls: type[R], make: Callable[[], R]) -> R:
-        """The resource that an input (or a handle) names, made by `make` if it is not there."""
+    def lookup_or_create_resource(self, key: Key | ResourceHandle, cls: type[R], create: Callable[[], R]) -> R:
+        """The resource that an input (or a handle) names, made by `create` if it is not there."""
         handle = key if isinstance(key, ResourceHandle) else self.resource_handle(key)
         self._check_type(handle, cls)
         if isinstance(handle.resource, cls):
             return handle.resource
-        return self.step.resource_manager.lookup_or_create(handle.container, handle.name, cls, make)
+        return self.step.resource_manager.lookup_or_create(handle.container, handle.name, cls, create)
 
     def delete_resource(self, key: Key | ResourceHandle) -> None:
         """Remove the resource that an input (or a handle) names."""

@@ -113,15 +113,15 @@ class ResourceMgr:
         resources = self._containers.get(container or self.default_container)
         return None if resources is None else resources.get((type_name(cls), name))  # type: ignore[return-value]
 
-    def lookup_or_create(self, container: str, name: str, cls: type[R], make: Callable[[], R]) -> R:
-        """Return the resource of a type and name, created by `make` if it does not exist."""
+    def lookup_or_create(self, container: str, name: str, cls: type[R], create: Callable[[], R]) -> R:
+        """Return the resource of a type and name, created by `create` if it does not exist."""
         resource = self.find(container, name, cls)
         if resource is not None:
             return resource
         with self._lock:
             resource = self.find(container, name, cls)
             if resource is None:
-                resource = make()
+                resource = create()
                 self.create(container, name, resource)
             return resource
 

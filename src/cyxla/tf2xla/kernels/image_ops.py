@@ -218,13 +218,13 @@ def _select_boxes(boxes: XlaOp, scores: XlaOp, limit: int, overlap: XlaOp, min_s
     remaining = select(xla.gt(scores, threshold), scores, nothing)
     indices = iota_along(scores.builder, ElementType.S32, (count,), 0)
     bound = broadcast_to(xla.convert(overlap, ElementType.F32), (count,))
-    chosen, valid = [], xla.constant(scores.builder, np.zeros((), np.int32))
+    choices, valid = [], xla.constant(scores.builder, np.zeros((), np.int32))
     for _ in range(limit):
         best = max_of(remaining, [0])
         top = xla.and_(xla.eq(remaining, broadcast_to(best, (count,))), xla.gt(remaining, nothing))
         index = min_of(select(top, indices, full_like(indices, count)), [0])
         is_valid = xla.lt(index, scalar(index, count))
-        chosen.append(xla.reshape(select(is_valid, index, zeros_like(index)), (1,)))
+        choices.append(xla.reshape(select(is_valid, index, zeros_like(index)), (1,)))
         valid = valid + xla.convert(is_valid, ElementType.S32)
         is_selected = xla.eq(indices, broadcast_to(index, (count,)))
         selected = [
@@ -238,9 +238,9 @@ def _select_boxes(boxes: XlaOp, scores: XlaOp, limit: int, overlap: XlaOp, min_s
         is_empty = xla.or_(xla.le(areas, zeros_like(areas)), xla.le(selected[4], zeros_like(areas)))
         ratio = select(is_empty, zeros_like(areas), intersection / (areas + selected[4] - intersection))
         remaining = select(xla.or_(is_selected, xla.gt(ratio, bound)), nothing, remaining)
-    if not chosen:
+    if not choices:
         return [xla.constant(scores.builder, np.zeros(0, np.int32)), valid]
-    return [xla.concatenate(chosen, 0), valid]
+    return [xla.concatenate(choices, 0), valid]
 
 
 def _corners(boxes: XlaOp) -> list[tuple[XlaOp, XlaOp]]:

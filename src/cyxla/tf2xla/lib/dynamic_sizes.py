@@ -11,9 +11,9 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 
-def set_dynamic_size(whole: XlaOp, size: XlaOp, dimension: int = 0) -> XlaOp:
+def set_dynamic_size(value: XlaOp, size: XlaOp, dimension: int = 0) -> XlaOp:
     """Set the size of a dimension to `size`, an s32 scalar."""
-    return xla.set_dimension_size(whole, size, dimension)
+    return xla.set_dimension_size(value, size, dimension)
 
 
 def is_dynamic(op: XlaOp) -> bool:
@@ -40,7 +40,7 @@ def split_dynamic(op: XlaOp) -> tuple[XlaOp, dict[int, XlaOp]]:
     return op, sizes
 
 
-def require_static(op: XlaOp, what: str) -> XlaOp:
+def require_static(op: XlaOp, description: str) -> XlaOp:
     """Return the value after checking that its sizes are static.
 
     Raises
@@ -50,7 +50,7 @@ def require_static(op: XlaOp, what: str) -> XlaOp:
     """
     if is_dynamic(op):
         raise UnimplementedError(
-            f"{what} is {op.shape}, whose size is known only at run time",
+            f"{description} is {op.shape}, whose size is known only at run time",
             hint="leave this node out of what is compiled",
         )
     return op

@@ -171,16 +171,16 @@ def _with_layouts(op: Operation, shapes: list[Shape], layouts: list[Any]) -> lis
     flat = shapes[0].elements if len(shapes) == 1 and shapes[0].is_tuple else tuple(shapes)
     if len(flat) != len(layouts):
         raise InvalidArgumentError(f"{op.name} has {len(layouts)} layouts for {len(flat)} values")
-    found = []
+    laid_out = []
     for shape, layout in zip(flat, layouts, strict=True):
         order = ints(layout, "a layout") if isinstance(layout, (Dense, tuple, list)) else ()
         if not shape.is_array or not shape.rank:
-            found.append(shape)
+            laid_out.append(shape)
             continue
         if sorted(order) != list(range(shape.rank)):
             raise InvalidArgumentError(f"{op.name}: {list(order)} is not a layout of {shape}")
-        found.append(shape.with_layout(Layout(order)))
-    return [Shape.tuple(found)] if len(shapes) == 1 and shapes[0].is_tuple else found
+        laid_out.append(shape.with_layout(Layout(order)))
+    return [Shape.tuple(laid_out)] if len(shapes) == 1 and shapes[0].is_tuple else laid_out
 
 
 def _aliases(op: Operation) -> tuple[Alias, ...]:

@@ -31,11 +31,11 @@ def _broadcast(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("broadcast_in_dim")
 def _broadcast_in_dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
-    stated, places = c.stated(op), int_list(op, "broadcast_dimensions")
+    stated, broadcast_dims = c.stated(op), int_list(op, "broadcast_dimensions")
     dims = stated.dims
     if UNBOUNDED in dims:
         raise UnimplementedError(f"{op.name} with unknown result sizes")
-    return broadcast(xs[0], dims, places)
+    return broadcast(xs[0], dims, broadcast_dims)
 
 
 def broadcast(x: XlaOp, dims: Sequence[int], result_dims: Sequence[int]) -> XlaOp:

@@ -93,7 +93,7 @@ class Lexer:
             raise self.error(f"expected {mark!r} {context}, found {self.next_token()}")
         self.next()
 
-    def wanted(self, first: str, description: str) -> str:
+    def expect_token(self, first: str, description: str) -> str:
         """Move past a token that begins with one of some characters, and return it."""
         if self.token[:1] not in first or not self.token:
             raise self.error(f"expected {description}, found {self.next_token()}")

@@ -70,7 +70,7 @@ class Parser:
     def use(self) -> Value:
         """Read a value that is already defined."""
         lexer, at = self.lexer, self.lexer.start
-        return self._find(lexer.wanted("%", "a value"), at)
+        return self._find(lexer.expect_token("%", "a value"), at)
 
     def _find(self, token: str, at: int) -> Value:
         name, _, number = token.partition("#")
@@ -137,7 +137,7 @@ class Parser:
         lexer = self.lexer
         names = []
         while True:
-            at, name = lexer.start, lexer.wanted("%", "a result")
+            at, name = lexer.start, lexer.expect_token("%", "a result")
             if "#" in name:
                 raise lexer.error("a result must not have a number", at)
             count = lexer.integer("a number of results") if lexer.accept(":") else 1
@@ -240,12 +240,12 @@ class Parser:
     def block_argument(self, attributes: list[Any] | None = None) -> Argument:
         """Read ``%name: type``, its attributes and its location."""
         lexer, at = self.lexer, self.lexer.start
-        name = lexer.wanted("%", "an argument")
+        name = lexer.expect_token("%", "an argument")
         lexer.expect(":", "after an argument")
         value = Value(self.types.type())
-        given = self.optional_dictionary()
+        argument_attributes = self.optional_dictionary()
         if attributes is not None:
-            attributes.append(given)
+            attributes.append(argument_attributes)
         if lexer.token == "loc":
             self.attributes.location()
         return at, name, value

@@ -249,7 +249,7 @@ def _while(parser: Parser, op: Operation) -> list[Shape]:
     lexer.expect("(", "after while")
     names = []
     while lexer.token != ")":
-        names.append((lexer.start, lexer.wanted("%", "an argument")))
+        names.append((lexer.start, lexer.expect_token("%", "an argument")))
         lexer.expect("=", "after an argument of while")
         op.operands.append(parser.use())
         if not lexer.accept(","):
@@ -338,22 +338,22 @@ def _function(parser: Parser, op: Operation) -> list[Shape]:
     lexer = parser.lexer
     if lexer.token in ("public", "private", "nested"):
         op.attributes["sym_visibility"] = lexer.next()
-    op.attributes["sym_name"] = symbol(lexer.wanted("@", "the name of a function"))
+    op.attributes["sym_name"] = symbol(lexer.expect_token("@", "the name of a function"))
     arguments: list[Argument] = []
-    given: list[Any] = []
+    function_arguments: list[Any] = []
     lexer.expect("(", "before the arguments of a function")
     while lexer.token != ")":
         if lexer.token[:1] == "%":
-            arguments.append(parser.block_argument(given))
+            arguments.append(parser.block_argument(function_arguments))
         else:  # of a function without a body
             arguments.append((lexer.start, "", Value(parser.types.type())))
-            given.append(parser.optional_dictionary())
+            function_arguments.append(parser.optional_dictionary())
         if not lexer.accept(","):
             break
     lexer.expect(")", "after the arguments of a function")
     results, res_attrs = _function_results(parser) if lexer.accept("->") else ([], [])
     op.attributes["function_type"] = FunctionType(tuple(a[2].type for a in arguments), tuple(results))
-    op.attributes["arg_attrs"], op.attributes["res_attrs"] = given, res_attrs
+    op.attributes["arg_attrs"], op.attributes["res_attrs"] = function_arguments, res_attrs
     if lexer.accept("attributes"):
         _dictionary(parser, op)
     if lexer.token == "{":
@@ -387,7 +387,7 @@ def _module(parser: Parser, op: Operation) -> list[Shape]:
 
 def _mesh(parser: Parser, op: Operation) -> list[Shape]:
     lexer = parser.lexer
-    op.attributes["sym_name"] = symbol(lexer.wanted("@", "the name of a mesh"))
+    op.attributes["sym_name"] = symbol(lexer.expect_token("@", "the name of a mesh"))
     lexer.expect("=", "after the name of a mesh")
     lexer.balanced("a mesh")
     if lexer.token == "{":

@@ -79,11 +79,11 @@ def _convert(parser: Parser, top: Region, arguments: Sequence[Shape] | None) -> 
         )
     except OpError as e:
         raise converter.with_location(e, entry.op)  # noqa: B904 - the same error
-    made = converter.shared.module
-    made.entry = converter.computations[entry.name]
-    made.computations = {c.name: c for c in made.post_order()}
-    _configure(made, module.attributes if module is not None else {}, entry)
-    return made
+    converted = converter.shared.module
+    converted.entry = converter.computations[entry.name]
+    converted.computations = {c.name: c for c in converted.post_order()}
+    _configure(converted, module.attributes if module is not None else {}, entry)
+    return converted
 
 
 def _module_of(parser: Parser, top: Region) -> tuple[Operation | None, Region]:

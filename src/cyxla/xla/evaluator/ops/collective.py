@@ -94,8 +94,8 @@ def _group(ev: Evaluation, ins: Instruction) -> tuple[list[int], int] | None:
     groups = [participants.devices(g) for g in explicit_groups(ins.attrs["replica_groups"])] or [
         participants.devices(range(participants.count))
     ]
-    own = next((g for g in groups if participants.device in g), None)
-    return None if own is None else (own, own.index(participants.device))
+    own_group = next((g for g in groups if participants.device in g), None)
+    return None if own_group is None else (own_group, own_group.index(participants.device))
 
 
 def _required_group(ev: Evaluation, ins: Instruction) -> tuple[list[int], int]:

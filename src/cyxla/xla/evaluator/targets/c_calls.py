@@ -135,17 +135,17 @@ def call(
     InvalidArgumentError
         The function wrote a message.
     """
-    made = [np.zeros(s.static.dims, s.static.dtype.numpy_dtype) for s in results]
+    result_arrays = [np.zeros(s.static.dims, s.static.dtype.numpy_dtype) for s in results]
     message = ctypes.create_string_buffer(MESSAGE_BYTES)
     inputs, outputs = _descriptors([Shape.of(a) for a in arrays]), _descriptors(results)
     info = Info(
-        VERSION, ctypes.sizeof(Info), len(arrays), len(made), inputs, outputs, opaque, len(opaque),
+        VERSION, ctypes.sizeof(Info), len(arrays), len(result_arrays), inputs, outputs, opaque, len(opaque),
         ctypes.cast(message, ctypes.c_char_p),
     )  # fmt: skip
-    function(_pointers(made), _pointers(arrays), ctypes.byref(info))
+    function(_pointers(result_arrays), _pointers(arrays), ctypes.byref(info))
     if message.value:
         raise InvalidArgumentError(f"{target}: {message.value.decode(errors='replace')}")
-    return made
+    return result_arrays
 
 
 def _pointers(arrays: Sequence[np.ndarray[Any, Any]]) -> Any:

@@ -441,7 +441,7 @@ class _Parser:
         return value
 
     def _attributes(
-        self, scope: _Scope, row: Opcode, own: dict[str, Any], extra_names: tuple[str, ...] = ()
+        self, scope: _Scope, row: Opcode, own_attrs: dict[str, Any], extra_names: tuple[str, ...] = ()
     ) -> _Attributes:
         """Read ``, name=value`` repeatedly."""
         c = self.cursor
@@ -450,7 +450,7 @@ class _Parser:
         extras: dict[str, Any] = {}
         metadata: Metadata = ()
         control: tuple[Instruction, ...] = ()
-        names: set[str] = set(own)
+        names: set[str] = set(own_attrs)
         while (m := _ATTRIBUTE.match(text, c.pos)) is not None:
             name = m.group(1)
             if name in names:
@@ -459,7 +459,7 @@ class _Parser:
             c.pos = m.end()
             attr = by_name.get(name)
             if attr is not None:
-                own[name] = kind_of(attr.kind).read(self.shapes)
+                own_attrs[name] = kind_of(attr.kind).read(self.shapes)
             elif name == "metadata":
                 metadata = COMMON[name].read(self.shapes)
             elif name in COMMON:
@@ -469,10 +469,10 @@ class _Parser:
             elif name in call_names(row):
                 calls[name] = self._call_list(row.many_calls and name in _LISTS)
             elif name in extra_names:
-                own[name] = kind_of(ASYNC_ATTRIBUTES[name]).read(self.shapes)
+                own_attrs[name] = kind_of(ASYNC_ATTRIBUTES[name]).read(self.shapes)
             else:
                 self._ignored_attribute(row, name, m.start(1))
-        return _Attributes(own, calls, {k: v for k, v in extras.items() if v not in ((), "")}, metadata, control)
+        return _Attributes(own_attrs, calls, {k: v for k, v in extras.items() if v not in ((), "")}, metadata, control)
 
     def _ignored_attribute(self, row: Opcode, name: str, at: int) -> None:
         """Read an attribute that has no effect, or raise if its value would have one."""

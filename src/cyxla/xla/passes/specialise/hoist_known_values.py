@@ -51,7 +51,7 @@ def _extend(loop: Instruction, values: Sequence[Instruction], known: Known) -> I
         loop,
         computation,
         [before],
-        called=[_copy(body, state, values, whole=True), _copy(condition, state, (), whole=False)],
+        called=[_copy(body, state, values, is_body=True), _copy(condition, state, (), is_body=False)],
         shape=state,
     )
     return _prefix(Writer(computation), new, len(loop.shape.elements))
@@ -83,8 +83,8 @@ def _dependencies(values: Sequence[Instruction]) -> set[Instruction]:
     return visited
 
 
-def _copy(source: Computation, state: Shape, values: Sequence[Instruction], *, whole: bool) -> Computation:
-    """Copy a condition, or (if `whole`) a body, to a computation on a longer state that ends with the values."""
+def _copy(source: Computation, state: Shape, values: Sequence[Instruction], *, is_body: bool) -> Computation:
+    """Copy a condition, or (if `is_body`) a body, to a computation on a longer state that ends with the values."""
     assert source.module is not None
     target = source.module.new_computation(source.name)
     target.execution_thread = source.execution_thread
@@ -99,7 +99,7 @@ def _copy(source: Computation, state: Shape, values: Sequence[Instruction], *, w
             copies[ins] = copy_instruction(ins, target, [copies[o] for o in ins.operands])
             copies[ins].control_predecessors = tuple(copies[p] for p in ins.control_predecessors)
     target.root = copies[source.root]
-    if whole:
+    if is_body:
         results = [_element(write, target.root, n) for n in range(count)]
         target.root = target.add("tuple", [*results, *hoisted], shape=state)
     return target

@@ -19,7 +19,7 @@ from cyxla.core.runtime.engine import Engine, Runner
 
 Array = np.ndarray[Any, Any]
 
-_HANDLE_OPS = frozenset({"VarHandleOp", "_VarHandlesOp", "_XlaAotOnlyVarHandleOp"})  # they stay on the host
+_HANDLE_OPS = frozenset({"VarHandleOp", "_VarHandlesOp", "_XlaAotOnlyVarHandleOp"})  # run on the host
 _ON_HOST = "it produces a resource handle, which stays on the host"
 
 

@@ -88,7 +88,7 @@ class OpKernelContext:
     ) -> None:
         self.step, self.op_kernel = step, kernel
         self._inputs, self._required = inputs, required
-        # Now, since the kernel will hold references of its own: an array that somebody else holds has views, or is kept
+        # Counted before the kernel holds references: an array with other references has views, or is kept elsewhere
         self._last_use = last_use and [last and getrefcount(inputs[i]) <= _HOLDERS for i, last in enumerate(last_use)]
         self._outputs: list[Any] = [None] * len(kernel.output_types)
         self.status: OpError | None = None
@@ -526,7 +526,7 @@ class OpKernelContext:
             raise InvalidArgumentError(f"the resource '{handle.name}' is a {handle.type_name}, not a {type_name(cls)}")
 
 
-# What sends one of its outputs only, or none
+# Ops that send only one of their outputs, or none
 _MAY_LEAVE_UNSET = frozenset({"Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "_Recv", "_HostRecv"})
 
 

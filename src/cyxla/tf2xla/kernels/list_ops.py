@@ -163,7 +163,7 @@ def _push_list(ctx: XlaOpKernelContext, tensor_list: XlaTensorList, item: XlaTen
             pushed=tensor_list.pushed,
         )
     assert tensor_list.buffer is not None
-    assert tensor_list.inner_pushed is not None  # it is nested
+    assert tensor_list.inner_pushed is not None  # the list is nested
     alike = (tensor_list.element_dtype, tensor_list.element_shape) == (item.element_dtype, sizes_of(item.buffer))
     ctx.require(
         alike, f"a list of lists of {tensor_list.element_shape} cannot hold a list of {list(sizes_of(item.buffer))}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-BYTE_ORDER_MARK: Final = "\ufeff"  # editors put it before a text
+BYTE_ORDER_MARK: Final = "\ufeff"  # written by some editors before a text
 _START: Final = re.compile(
     BYTE_ORDER_MARK + r"?+(?:[ \t\r\n]++|//[^\n]*+)*+"
     r"(?:(?:builtin\.)?module(?=\s*+(?:[@{]|attributes\b))|"

@@ -106,7 +106,7 @@ class Grid:
         return matrix / scale
 
 
-_STEPS = 1024  # between two pixels; the spline is known at these places only
+_STEPS = 1024  # between two pixels; the spline is tabulated at these positions
 
 
 def _spline(a: float) -> tuple[Array, Array]:

@@ -72,7 +72,7 @@ _FIELDS: dict[DataType, str] = {
     }.items()
     for name in names.split()
 }
-_PATTERNS = {DataType.DT_HALF: np.uint16, DataType.DT_BFLOAT16: np.uint16}  # their bits stand in wider integers
+_PATTERNS = {DataType.DT_HALF: np.uint16, DataType.DT_BFLOAT16: np.uint16}  # stored as bit patterns in wider integers
 _DENSE = 1 << 12  # larger splats are views of one element
 _MAX_PADDED = 1 << 28  # bytes: elements that were left out and cannot be a view
 

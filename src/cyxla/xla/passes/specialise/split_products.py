@@ -33,7 +33,7 @@ from cyxla.xla.passes.expand.dot import DotDims
 from cyxla.xla.passes.specialise.known_values import Known, KnownWriter
 
 MAX_STEPS: Final = 64  # between a product and its slices
-MIN_COLUMNS: Final = 64  # of a product that is worth a kernel of its own
+MIN_COLUMNS: Final = 64  # least number of columns of a separate product
 _MOVED_THROUGH: Final = frozenset({
     "transpose", "reshape", *(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert"),
 })  # fmt: skip

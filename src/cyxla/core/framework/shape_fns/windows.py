@@ -139,10 +139,10 @@ def _check_groups(c: InferenceContext, channels: Dim, per_group: Dim, out: Dim) 
     if per_group == 0:
         raise ShapeError(f"{c.op_def.name}: the filter has 0 input channels")
     if channels % per_group:
-        raise ShapeError(f"{c.op_def.name}: {channels} input channels are no multiple of the filter's {per_group}")
+        raise ShapeError(f"{c.op_def.name}: {channels} input channels are not a multiple of the filter's {per_group}")
     groups = channels // per_group
     if groups > 1 and out is not None and out % groups:
-        raise ShapeError(f"{c.op_def.name}: {out} output channels are no multiple of the {groups} groups")
+        raise ShapeError(f"{c.op_def.name}: {out} output channels are not a multiple of the {groups} groups")
 
 
 def conv2d_shape(c: InferenceContext) -> None:

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <new>
 
-// Of the address sanitizer, where the process has it.
+// Functions of the address sanitizer, if the process has it.
 extern "C" {
 __attribute__((weak)) void __asan_poison_memory_region(const volatile void *, std::size_t);
 __attribute__((weak)) void __asan_unpoison_memory_region(const volatile void *, std::size_t);
@@ -22,10 +22,10 @@ namespace {
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 constexpr std::size_t kAlign = 64;
 constexpr std::size_t kHugePage = 2 * MiB;
-constexpr std::size_t kHugeFrom = 1 * MiB;  // below, a 2 MiB page would waste more than it saves
-constexpr std::size_t kLargest = std::size_t{1} << 46;
-constexpr int kSteps = 8;  // size classes in each doubling: at most 1/8 is wasted
-constexpr int kClasses = 64 * kSteps;
+constexpr std::size_t kMinHugeBytes = 1 * MiB;  // smaller blocks would waste too much of a 2 MiB page
+constexpr std::size_t kMaxBytes = std::size_t{1} << 46;
+constexpr int kClassesPerDoubling = 8;  // size classes in each doubling, so that at most 1/8 is wasted
+constexpr int kClasses = 64 * kClassesPerDoubling;
 
 struct SizeClass {
   int index;
@@ -34,19 +34,19 @@ struct SizeClass {
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-// Classes of one doubling [2^k, 2^(k+1)) are 2^k/8 apart; small ones at least the alignment, large ones whole huge pages.
+// Classes of one doubling [2^k, 2^(k+1)) are 2^k/8 apart, or the alignment if that is more; large ones are huge pages.
 SizeClass size_class(std::size_t bytes) {
   if (bytes < kAlign) bytes = kAlign;
-  const std::size_t step = (std::size_t{1} << (63 - __builtin_clzll(bytes))) / kSteps;
+  const std::size_t step = (std::size_t{1} << (63 - __builtin_clzll(bytes))) / kClassesPerDoubling;
   std::size_t rounded = round_up(bytes, step < kAlign ? kAlign : step);
-  if (rounded >= kHugeFrom) rounded = round_up(rounded, kHugePage);
+  if (rounded >= kMinHugeBytes) rounded = round_up(rounded, kHugePage);
   const int top = 63 - __builtin_clzll(rounded);
   const std::size_t base = std::size_t{1} << top;
-  return {top * kSteps + static_cast<int>((rounded - base) * kSteps / base), rounded};
+  return {top * kClassesPerDoubling + static_cast<int>((rounded - base) * kClassesPerDoubling / base), rounded};
 }
 
 void *map_huge(std::size_t bytes) {
-  // Ask for one huge page more, then cut both ends so that what stays is aligned.
+  // Map one huge page more, then unmap both ends, so that the rest is aligned.
   char *raw = static_cast<char *>(
       mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (raw == MAP_FAILED) return nullptr;
@@ -60,55 +60,55 @@ void *map_huge(std::size_t bytes) {
 }
 
 void *system_acquire(std::size_t bytes) {
-  return bytes >= kHugeFrom ? map_huge(bytes) : std::aligned_alloc(kAlign, bytes);
+  return bytes >= kMinHugeBytes ? map_huge(bytes) : std::aligned_alloc(kAlign, bytes);
 }
 
 void system_release(void *block, std::size_t bytes) {
-  if (bytes >= kHugeFrom)
+  if (bytes >= kMinHugeBytes)
     munmap(block, bytes);
   else
     std::free(block);
 }
 
-// Let the sanitizer see the end of what was asked for, and none in what was given back.
-void guard(void *block, std::size_t bytes, std::size_t whole) {
+// Poison the bytes between the requested size and the capacity for the sanitizer; none if the sizes are equal.
+void poison_tail(void *block, std::size_t bytes, std::size_t capacity) {
   if (!__asan_poison_memory_region || !block) return;
-  __asan_unpoison_memory_region(block, whole);
-  __asan_poison_memory_region(static_cast<char *>(block) + bytes, whole - bytes);
+  __asan_unpoison_memory_region(block, capacity);
+  __asan_poison_memory_region(static_cast<char *>(block) + bytes, capacity - bytes);
 }
 
-struct Free {
+struct FreeBlock {
   void *block;
-  std::uint64_t stamp;  // when it was given back: the oldest goes first
+  std::uint64_t stamp;  // time of its release: the oldest is freed first
 };
 
-struct Shelf {
-  std::deque<Free> free;  // back: most recently used
+struct FreeList {
+  std::deque<FreeBlock> free;  // back: most recently used
   std::size_t bytes = 0;
 };
 
 struct Blocks {
   std::mutex mutex;
-  std::array<Shelf, kClasses> shelves;
+  std::array<FreeList, kClasses> free_lists;
   std::size_t limit = 512 * MiB;
   std::uint64_t clock = 0;
   BlockStats stats;
 
-  void *take(const SizeClass &size) {
-    Shelf &shelf = shelves[size.index];
-    if (shelf.free.empty()) return nullptr;
-    void *block = shelf.free.back().block;
-    shelf.free.pop_back();
+  void *pop(const SizeClass &size) {
+    FreeList &list = free_lists[size.index];
+    if (list.free.empty()) return nullptr;
+    void *block = list.free.back().block;
+    list.free.pop_back();
     stats.held_bytes -= size.bytes;
     --stats.held_blocks;
     ++stats.hits;
     return block;
   }
 
-  void drop_oldest() {
-    Shelf *oldest = nullptr;
-    for (Shelf &shelf : shelves)
-      if (!shelf.free.empty() && (!oldest || shelf.free.front().stamp < oldest->free.front().stamp)) oldest = &shelf;
+  void free_oldest() {
+    FreeList *oldest = nullptr;
+    for (FreeList &list : free_lists)
+      if (!list.free.empty() && (!oldest || list.free.front().stamp < oldest->free.front().stamp)) oldest = &list;
     system_release(oldest->free.front().block, oldest->bytes);
     oldest->free.pop_front();
     stats.held_bytes -= oldest->bytes;
@@ -116,11 +116,11 @@ struct Blocks {
   }
 
   void shrink_to(std::size_t keep) {
-    while (stats.held_bytes > keep) drop_oldest();
+    while (stats.held_bytes > keep) free_oldest();
   }
 };
 
-// Never destroyed: arrays may die after the last static destructor has run.
+// Never destroyed: arrays may be freed after the last static destructor has run.
 Blocks &blocks() {
   static Blocks *const instance = new Blocks;
   return *instance;
@@ -129,69 +129,69 @@ Blocks &blocks() {
 }  // namespace
 
 void *block_acquire(std::size_t bytes) noexcept {
-  if (bytes > kLargest) return nullptr;
+  if (bytes > kMaxBytes) return nullptr;
   const SizeClass size = size_class(bytes);
-  Blocks &all = blocks();
-  std::lock_guard<std::mutex> hold(all.mutex);
-  void *block = all.take(size);
+  Blocks &pool = blocks();
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  void *block = pool.pop(size);
   if (!block) {
     block = system_acquire(size.bytes);
-    if (!block && all.stats.held_blocks) {
-      all.shrink_to(0);
+    if (!block && pool.stats.held_blocks) {
+      pool.shrink_to(0);
       block = system_acquire(size.bytes);
     }
     if (!block) return nullptr;
-    ++all.stats.misses;
+    ++pool.stats.misses;
   }
-  all.stats.in_use_bytes += size.bytes;
-  ++all.stats.in_use_blocks;
-  guard(block, bytes, size.bytes);
+  pool.stats.in_use_bytes += size.bytes;
+  ++pool.stats.in_use_blocks;
+  poison_tail(block, bytes, size.bytes);
   return block;
 }
 
 void block_release(void *block, std::size_t bytes) noexcept {
   if (!block) return;
   const SizeClass size = size_class(bytes);
-  guard(block, size.bytes, size.bytes);
-  Blocks &all = blocks();
-  std::lock_guard<std::mutex> hold(all.mutex);
-  all.stats.in_use_bytes -= size.bytes;
-  --all.stats.in_use_blocks;
-  if (size.bytes > all.limit) {
+  poison_tail(block, size.bytes, size.bytes);
+  Blocks &pool = blocks();
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.stats.in_use_bytes -= size.bytes;
+  --pool.stats.in_use_blocks;
+  if (size.bytes > pool.limit) {
     system_release(block, size.bytes);
     return;
   }
-  all.shrink_to(all.limit - size.bytes);
-  Shelf &shelf = all.shelves[size.index];
+  pool.shrink_to(pool.limit - size.bytes);
+  FreeList &list = pool.free_lists[size.index];
   try {
-    shelf.free.push_back({block, all.clock++});
+    list.free.push_back({block, pool.clock++});
   } catch (const std::bad_alloc &) {
     system_release(block, size.bytes);
     return;
   }
-  shelf.bytes = size.bytes;
-  all.stats.held_bytes += size.bytes;
-  ++all.stats.held_blocks;
+  list.bytes = size.bytes;
+  pool.stats.held_bytes += size.bytes;
+  ++pool.stats.held_blocks;
 }
 
 void block_trim(std::size_t keep) noexcept {
-  std::lock_guard<std::mutex> hold(blocks().mutex);
+  std::lock_guard<std::mutex> lock(blocks().mutex);
   blocks().shrink_to(keep);
 }
 
 std::size_t block_limit() noexcept {
-  std::lock_guard<std::mutex> hold(blocks().mutex);
+  std::lock_guard<std::mutex> lock(blocks().mutex);
   return blocks().limit;
 }
 
 void set_block_limit(std::size_t bytes) noexcept {
-  std::lock_guard<std::mutex> hold(blocks().mutex);
+  std::lock_guard<std::mutex> lock(blocks().mutex);
   blocks().limit = bytes;
   blocks().shrink_to(bytes);
 }
 
 BlockStats block_stats() noexcept {
-  std::lock_guard<std::mutex> hold(blocks().mutex);
+  std::lock_guard<std::mutex> lock(blocks().mutex);
   return blocks().stats;
 }
 
@@ -199,7 +199,7 @@ std::size_t block_capacity(std::size_t bytes) noexcept { return size_class(bytes
 
 void blocks_init() {
   blocks();
-  // The forking thread holds the lock across fork, so the child never inherits one that a lost thread had taken.
+  // The forking thread holds the lock across fork, so that no thread missing in the child can lock it there.
   pthread_atfork([] { blocks().mutex.lock(); }, [] { blocks().mutex.unlock(); }, [] { blocks().mutex.unlock(); });
 }
 

@@ -1,4 +1,4 @@
-// cyxla._native._rt: the C++ side as Python sees it. The launcher takes the capsule and goes round Python.
+// Python module cyxla._native._rt of the C++ runtime; the launcher calls its functions directly, through the capsule.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -36,7 +36,7 @@ std::map<std::string, std::uint64_t> pool_stats() {
   };
 }
 
-// The highest x86-64 psABI level whose every feature both the processor and the system support; "" elsewhere.
+// Return the highest x86-64 psABI level of which processor and system support all features; "" on other processors.
 std::string detected_isa_level() {
 #if defined(__x86_64__)
   __builtin_cpu_init();  // these checks include the system's support for the registers
@@ -58,7 +58,7 @@ std::string detected_isa_level() {
 #endif
 }
 
-// Detected once: cpuid takes some 10 us each time where a hypervisor intercepts it, and compilers ask for every kernel.
+// Detected once: cpuid takes some 10 us under a hypervisor that intercepts it, and every compilation calls this.
 std::string isa_level() {
   static const std::string level = detected_isa_level();
   return level;
@@ -73,15 +73,17 @@ PYBIND11_MODULE(_rt, m) {
   cyxla::poll_init();
   cyxla::watched_init();
   m.attr("runtime") = py::capsule(&kRuntime, CYX_RUNTIME_CAPSULE);
-  m.def("threads", &cyxla::thread_count, "How many threads a program may use, the caller's included.");
+  m.def("threads", &cyxla::thread_count, "Return the number of threads that a program may use, the caller's included.");
   m.def("set_threads", &cyxla::set_thread_count, py::arg("n"), py::call_guard<py::gil_scoped_release>(),
-        "Let programs use n threads; waits for a parallel region that is under way.");
-  m.def("started_workers", &cyxla::started_workers, "How many worker threads exist now.");
-  m.def("count_abandoned", &cyxla::count_abandoned, py::arg("runs"), "Add to the abandoned runs one of Python's.");
-  m.def("abandoned_runs", &cyxla::abandoned_runs, "How many programs that were interrupted have not ended yet.");
-  m.def("pool_stats", &pool_stats, "Bytes and blocks in use and held, hits and misses, and the limit.");
-  m.def("pool_trim", &cyxla::block_trim, py::arg("keep") = 0, "Give free memory back until `keep` bytes are held.");
-  m.def("set_pool_limit", &cyxla::set_block_limit, py::arg("bytes"), "Hold at most so much free memory.");
-  m.def("block_capacity", &cyxla::block_capacity, py::arg("bytes"), "The size class that serves a request.");
+        "Set the number of threads of programs, after waiting for a running parallel region.");
+  m.def("started_workers", &cyxla::started_workers, "Return the number of worker threads that exist.");
+  m.def("count_abandoned", &cyxla::count_abandoned, py::arg("runs"),
+        "Add to the number of abandoned runs, for those of Python.");
+  m.def("abandoned_runs", &cyxla::abandoned_runs, "Return the number of interrupted programs that have not ended.");
+  m.def("pool_stats", &pool_stats, "Return bytes and blocks in use and free, hits and misses, and the limit.");
+  m.def("pool_trim", &cyxla::block_trim, py::arg("keep") = 0,
+        "Return free memory to the system until at most `keep` bytes are free.");
+  m.def("set_pool_limit", &cyxla::set_block_limit, py::arg("bytes"), "Set the limit of free memory that is kept.");
+  m.def("block_capacity", &cyxla::block_capacity, py::arg("bytes"), "Return the size class of a request in bytes.");
   m.def("isa_level", &isa_level, "The processor's x86-64 level, such as 'x86-64-v3'; '' on other processors.");
 }

@@ -8,17 +8,17 @@
 namespace cyxla {
 namespace {
 
-constexpr int64_t kEvery = 20'000'000;  // ns between two looks at the signals: taking the GIL is not free
+constexpr int64_t kCheckIntervalNs = 20'000'000;  // time between two checks for signals, which take the GIL
 
-unsigned long main_thread;  // Python runs signal handlers on this one only
+unsigned long main_thread;  // the only one on which Python runs signal handlers
 
 int64_t coarse_clock() {
   timespec now;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // a few ns, right to a few ms
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // takes a few ns; exact to a few ms
   return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-// The exception, if a handler raised one, stays set: the launcher finds it when the pool is quiet.
+// An exception that a handler raises stays set; the launcher finds it when no worker runs any more.
 cyx_status check_signals() {
   const PyGILState_STATE gil = PyGILState_Ensure();
   const bool raised = PyErr_Occurred() || PyErr_CheckSignals() != 0;
@@ -29,7 +29,7 @@ cyx_status check_signals() {
 }  // namespace
 
 cyx_status poll(const cyx_ctx *ctx) noexcept {
-  // The launcher made this context, inside a cyx_call that only the calling thread touches.
+  // The context is the first member of a cyx_call, which only the calling thread uses.
   cyx_call *call = reinterpret_cast<cyx_call *>(const_cast<cyx_ctx *>(ctx));
   if (__atomic_load_n(call->cancel_epoch, __ATOMIC_RELAXED) != call->epoch) return CYX_CANCELLED;
   if (__atomic_load_n(&call->stop, __ATOMIC_RELAXED)) return CYX_CANCELLED;
@@ -37,7 +37,7 @@ cyx_status poll(const cyx_ctx *ctx) noexcept {
   const int64_t now = coarse_clock();
   if (now < call->next_check) return CYX_OK;
   const bool first = call->next_check == 0;
-  call->next_check = now + kEvery;
+  call->next_check = now + kCheckIntervalNs;
   return first ? CYX_OK : check_signals();
 }
 
@@ -52,7 +52,7 @@ void poll_init() {
   Py_XDECREF(thread);
   Py_XDECREF(threading);
   PyErr_Clear();
-  // Whoever forks is the child's main thread.
+  // The forking thread is the main thread of the child.
   pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
 }
 

@@ -1,4 +1,4 @@
-// How a running program notices Ctrl-C, and cancel().
+// Polls of a running program for Ctrl-C and cancel().
 #pragma once
 
 #include "runtime.h"
@@ -7,6 +7,6 @@ namespace cyxla {
 
 cyx_status poll(const cyx_ctx *ctx) noexcept;
 int on_main_thread() noexcept;
-void poll_init();  // on the main thread's behalf, with the GIL
+void poll_init();  // with the GIL
 
 }  // namespace cyxla

@@ -1,9 +1,9 @@
-/* Programs that are no more than calls of prebuilt kernels: a list of numbers that is read at every call.
+/* Programs that only call prebuilt kernels: a list of numbers that every call interprets.
  *
- * RECIPE_MAGIC, the digest of the kernels' library, how many numbers there are in all, how many steps; then the steps:
+ * RECIPE_MAGIC, the digest of the kernels' library, the count of all numbers, the count of steps; then the steps:
  *   RECIPE_COPY, target, source, bytes
- *   RECIPE_CALL, function, tasks, phases, n, the places of n buffers, m, m numbers of the kernel
- * A place is twice an offset into the arena, or twice the number of a buffer of the call plus one.
+ *   RECIPE_CALL, function, tasks, phases, n, n buffer references, m, m numbers of the kernel
+ * A buffer reference is 2 * offset into the arena, or 2 * index of a buffer of the call + 1.
  */
 #ifndef CYXLA_RECIPE_H
 #define CYXLA_RECIPE_H
@@ -14,35 +14,36 @@
 #define RECIPE_HEAD 4
 #define RECIPE_COPY 0
 #define RECIPE_CALL 1
-#define RECIPE_BUFFERS 32 /* of one kernel, with its phase */
-#define RECIPE_POLL 16    /* steps between two looks at the caller's wish to stop, where they are short */
+#define RECIPE_BUFFERS 32 /* buffers of one kernel, its phase included */
+#define RECIPE_POLL 16    /* short steps between two polls for cancellation */
 
-/* Whether a recipe of so many numbers is one, for a library of so many functions: nothing in it leads astray `run_recipe`. */
+/* Return whether numbers are a valid recipe for a library of so many functions, which `run_recipe` requires. */
 static inline int check_recipe(const int64_t *r, int64_t size, int64_t digest, int64_t functions) {
   if (size < RECIPE_HEAD || r[0] != RECIPE_MAGIC || r[1] != digest || r[2] != size || r[3] < 0) return 0;
-  int64_t at = RECIPE_HEAD;
+  int64_t position = RECIPE_HEAD;
   for (int64_t k = 0; k < r[3]; ++k) {
-    if (at + 4 > size) return 0;
-    if (r[at] == RECIPE_COPY) {
-      at += 4;
+    if (position + 4 > size) return 0;
+    if (r[position] == RECIPE_COPY) {
+      position += 4;
       continue;
     }
-    if (at + 6 > size) return 0;
-    const int64_t n = r[at + 4];
-    if (r[at] != RECIPE_CALL || r[at + 1] < 0 || r[at + 1] >= functions || r[at + 2] < 1 || r[at + 3] < 1) return 0;
-    if (n < 0 || n >= RECIPE_BUFFERS || n >= size - at - 5) return 0;
-    const int64_t m = r[at + 5 + n];
-    if (m < 0 || m > size - at - 6 - n) return 0;
-    at += 6 + n + m;
+    if (position + 6 > size) return 0;
+    const int64_t n = r[position + 4];
+    if (r[position] != RECIPE_CALL || r[position + 1] < 0 || r[position + 1] >= functions) return 0;
+    if (r[position + 2] < 1 || r[position + 3] < 1) return 0;
+    if (n < 0 || n >= RECIPE_BUFFERS || n >= size - position - 5) return 0;
+    const int64_t m = r[position + 5 + n];
+    if (m < 0 || m > size - position - 6 - n) return 0;
+    position += 6 + n + m;
   }
-  return at == size;
+  return position == size;
 }
 
-static inline void *recipe_place(void *const *bufs, const cyx_ctx *ctx, int64_t place) {
-  return place & 1 ? bufs[place >> 1] : ctx->arena + (place >> 1);
+static inline void *recipe_pointer(void *const *bufs, const cyx_ctx *ctx, int64_t reference) {
+  return reference & 1 ? bufs[reference >> 1] : ctx->arena + (reference >> 1);
 }
 
-/* The entry of such programs: the first function of the context is the recipe, the second the table of functions. */
+/* Entry of a recipe: the first function of the context is the recipe, the second one the table of functions. */
 static cyx_status run_recipe(void *const *bufs, const cyx_ctx *ctx) {
   const int64_t *r = ctx->functions[0];
   void *const *functions = ctx->functions[1];
@@ -50,7 +51,7 @@ static cyx_status run_recipe(void *const *bufs, const cyx_ctx *ctx) {
   r += RECIPE_HEAD;
   for (int64_t k = 0; k < steps; ++k) {
     if (r[0] == RECIPE_COPY) {
-      __builtin_memcpy(recipe_place(bufs, ctx, r[1]), recipe_place(bufs, ctx, r[2]), (unsigned long)r[3]);
+      __builtin_memcpy(recipe_pointer(bufs, ctx, r[1]), recipe_pointer(bufs, ctx, r[2]), (unsigned long)r[3]);
       r += 4;
       continue;
     }
@@ -58,8 +59,8 @@ static cyx_status run_recipe(void *const *bufs, const cyx_ctx *ctx) {
     const int64_t tasks = r[2], phases = r[3], n = r[4];
     int64_t phase = 0;
     void *all[RECIPE_BUFFERS + 2];
-    all[0] = (void *)(r + 6 + n); /* where the kernel looks for its numbers */
-    for (int64_t i = 0; i < n; ++i) all[i + 1] = recipe_place(bufs, ctx, r[5 + i]);
+    all[0] = (void *)(r + 6 + n); /* CYX_NUMBERS(bufs) of the kernel */
+    for (int64_t i = 0; i < n; ++i) all[i + 1] = recipe_pointer(bufs, ctx, r[5 + i]);
     all[n + 1] = &phase;
     for (; phase < phases; ++phase) {
       const cyx_status s = tasks == 1 ? kernel(all + 1, 0, 1) : ctx->parallel_for(ctx, kernel, all + 1, tasks);

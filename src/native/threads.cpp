@@ -21,13 +21,13 @@
 namespace cyxla {
 namespace {
 
-constexpr int64_t kSpin = 50'000;            // ns an idle worker stays awake: about one Python call
-constexpr int64_t kHeldUp = 10'000;          // ns: who has run for less than this between two looks waits for a CPU
-constexpr std::chrono::milliseconds kLook{1};  // how often a caller that waits for workers sees whether they run
-constexpr int64_t kWorthWaking = 30'000;     // ns of remaining work below which parked workers come too late
-constexpr int64_t kShortChunk = 20'000;      // ns: a thread whose chunk took less claims twice as much the next time
-constexpr int kChunksPerThread = 8;          // no chunk is a larger part of the whole, so that the ends balance
-constexpr int kRememberedBits = 6;           // of the number of regions that are remembered
+constexpr int64_t kSpinNs = 50'000;  // ns that an idle worker spins before it parks: about one Python call
+constexpr int64_t kDescheduledNs = 10'000;  // a worker with less CPU time between two checks waits for a CPU
+constexpr std::chrono::milliseconds kWaitInterval{1};  // between two checks of a waiting caller whether workers run
+constexpr int64_t kMinWakeNs = 30'000;  // ns of remaining work from which parked workers are woken
+constexpr int64_t kShortChunkNs = 20'000;  // ns of a chunk below which a thread doubles its chunk size
+constexpr int kChunksPerThread = 8;  // least number of chunks per thread, for load balance at the end
+constexpr int kWokenForBits = 6;  // log2 of the size of the table of regions for which workers were woken
 constexpr int64_t kNoTask = std::numeric_limits<int64_t>::max();
 
 int64_t clock_ns(clockid_t clock = CLOCK_MONOTONIC) {
@@ -44,10 +44,10 @@ void relax() {
 #endif
 }
 
-// Spin until `done` holds or kSpin has passed; tells whether it holds.
+// Spin until `done` returns true or kSpinNs has passed; return its last value.
 template <class Done>
 bool spin_until(Done done) {
-  const int64_t end = clock_ns() + kSpin;
+  const int64_t end = clock_ns() + kSpinNs;
   do {
     for (int k = 0; k < 64; ++k) {
       if (done()) return true;
@@ -57,7 +57,7 @@ bool spin_until(Done done) {
   return false;
 }
 
-// The word on which everything turns: which region, whether workers may still join it, how many have.
+// State word of a pool: generation of the region, a bit that workers may join it, and the number that have joined.
 constexpr uint64_t kActiveMask = 0xffff, kOpen = 0x10000, kGeneration = 0x20000;
 uint64_t generation(uint64_t word) { return word / kGeneration; }
 uint64_t active(uint64_t word) { return word & kActiveMask; }
@@ -66,34 +66,34 @@ struct Region {
   const cyx_ctx *ctx;
   cyx_kernel kernel;
   void *const *bufs;
-  int64_t tasks, longest;  // longest: most tasks in a chunk
+  int64_t tasks, max_chunk;  // max_chunk: tasks in a chunk, at most
 };
 
-// How many tasks a thread runs at a stretch: few at first, since a task may be long and Ctrl-C should not wait for many.
-class Pace {
+// Number of tasks that a thread claims at once: one at first, since Ctrl-C should not wait for many long tasks.
+class ChunkSize {
  public:
-  explicit Pace(int64_t longest) : longest_(longest) {}
+  explicit ChunkSize(int64_t max_chunk) : max_chunk_(max_chunk) {}
   int64_t chunk() const { return chunk_; }
   void start() {
-    if (chunk_ < longest_) start_ = clock_ns();
+    if (chunk_ < max_chunk_) start_ = clock_ns();
   }
   void stop() {
-    if (chunk_ < longest_ && clock_ns() - start_ < kShortChunk) chunk_ = std::min(2 * chunk_, longest_);
+    if (chunk_ < max_chunk_ && clock_ns() - start_ < kShortChunkNs) chunk_ = std::min(2 * chunk_, max_chunk_);
   }
 
  private:
-  int64_t longest_, chunk_ = 1, start_ = 0;
+  int64_t max_chunk_, chunk_ = 1, start_ = 0;
 };
 
 thread_local bool inside_task = false;
 
-// A thread of the pool. Those of a pool are a list that its mutex guards.
+// A thread of a pool, in a list that the pool's mutex guards.
 struct Worker {
   pid_t thread = 0;
-  clockid_t clock{};        // of the time it has run
+  clockid_t clock{};  // clock of its CPU time
   cpu_set_t allowed{};
   std::atomic<bool> active{false};
-  int64_t ran = 0;          // of `clock`, when it was last looked at
+  int64_t cpu_ns = 0;  // `clock` at the last check
   Worker *next = nullptr;
 };
 
@@ -102,43 +102,43 @@ struct Worker {
 class Pool {
  public:
   cyx_status run(const Region &region, int threads) noexcept;
-  bool try_take() noexcept { return !busy_.exchange(true, std::memory_order_acquire); }
-  void give() noexcept { busy_.store(false, std::memory_order_release); }
-  void retire_above(int workers) noexcept;
+  bool try_acquire() noexcept { return !busy_.exchange(true, std::memory_order_acquire); }
+  void release() noexcept { busy_.store(false, std::memory_order_release); }
+  void stop_workers_above(int workers) noexcept;
   int started() noexcept {
-    std::lock_guard<std::mutex> hold(mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     return started_;
   }
 
  private:
-  void start_workers(int wanted) noexcept;
+  void start_workers(int count) noexcept;
   void open(const Region &region) noexcept;
   void close() noexcept;
-  Worker *held_up() noexcept;
+  Worker *find_descheduled() noexcept;
   void wake() noexcept;
   void work(int index) noexcept;
-  void enter(Worker *worker) noexcept;
-  bool await_region(uint64_t seen, int index, Worker *worker) noexcept;
-  bool join(uint64_t *seen) noexcept;
+  void register_worker(Worker *worker) noexcept;
+  bool wait_for_region(uint64_t last_generation, int index, Worker *worker) noexcept;
+  bool join(uint64_t *last_generation) noexcept;
   void leave() noexcept;
-  bool run_chunk(Pace &pace) noexcept;
-  void drain_as_caller(int threads) noexcept;
+  bool run_chunk(ChunkSize &chunk_size) noexcept;
+  void run_as_caller(int threads) noexcept;
   void fail(int64_t task, cyx_status status) noexcept;
 
   alignas(64) std::atomic<uint64_t> word_{0};
-  alignas(64) std::atomic<int64_t> next_{0};   // first task that nobody has claimed
-  std::atomic<int64_t> limit_{0};              // tasks from here on are not worth starting
+  alignas(64) std::atomic<int64_t> next_{0};  // first task that no thread has claimed
+  std::atomic<int64_t> limit_{0};             // tasks from here on are not started, since an earlier one failed
   alignas(64) std::atomic<bool> busy_{false};
-  Region region_{};                            // read by those who have joined
+  Region region_{};  // read only by workers that have joined
   std::atomic<int> caller_cpu_{-1};
   std::atomic<int> sleepers_{0};
   std::atomic<bool> caller_sleeps_{false};
-  std::atomic<int> wanted_{0};                 // workers with an index from here on end
+  std::atomic<int> target_workers_{0};  // number of workers; those with an index from here on end
   std::mutex mutex_;
-  std::condition_variable wake_, quiet_;
+  std::condition_variable wake_, idle_;
   int started_ = 0;
   Worker *workers_ = nullptr;
-  uint64_t worth_[1 << kRememberedBits] = {};   // regions that were worth waking for
+  uint64_t woken_for_[1 << kWokenForBits] = {};  // keys of regions for which workers were woken
   std::mutex error_mutex_;
   int64_t error_task_ = kNoTask;
   cyx_status error_ = CYX_OK;
@@ -146,33 +146,33 @@ class Pool {
 
 namespace {
 
-// A worker that shares the caller's CPU can only run when the caller does not: move over before taking part.
-void leave_cpu(int cpu, const cpu_set_t &allowed) {
+// A worker on the caller's CPU would only run while the caller does not: move it to another CPU before it joins.
+void move_off_cpu(int cpu, const cpu_set_t &allowed) {
   if (cpu < 0 || sched_getcpu() != cpu) return;
   cpu_set_t others = allowed;
   CPU_CLR(cpu, &others);
   if (CPU_COUNT(&others)) sched_setaffinity(0, sizeof others, &others);
 }
 
-// A worker may have lost its CPU to another program, for milliseconds, and the caller has nothing left to do but wait for it:
-// give it the CPU that the caller is about to leave.
-void give_cpu(const Worker *worker) {
+// A worker may have lost its CPU to another program for milliseconds while the caller only waits for it: move it to the
+// CPU that the caller is about to leave.
+void lend_cpu(const Worker *worker) {
   const int cpu = sched_getcpu();
   if (!worker || cpu < 0 || !CPU_ISSET(cpu, &worker->allowed)) return;
-  cpu_set_t here;
-  CPU_ZERO(&here);
-  CPU_SET(cpu, &here);
-  sched_setaffinity(worker->thread, sizeof here, &here);  // moves it
+  cpu_set_t cpu_set;
+  CPU_ZERO(&cpu_set);
+  CPU_SET(cpu, &cpu_set);
+  sched_setaffinity(worker->thread, sizeof cpu_set, &cpu_set);  // migrates the thread
   sched_setaffinity(worker->thread, sizeof worker->allowed, &worker->allowed);
 }
 
 }  // namespace
 
-void Pool::enter(Worker *worker) noexcept {
+void Pool::register_worker(Worker *worker) noexcept {
   worker->thread = static_cast<pid_t>(syscall(SYS_gettid));
   pthread_getcpuclockid(pthread_self(), &worker->clock);
   sched_getaffinity(0, sizeof worker->allowed, &worker->allowed);
-  std::lock_guard<std::mutex> hold(mutex_);
+  std::lock_guard<std::mutex> lock(mutex_);
   worker->next = workers_;
   workers_ = worker;
 }
@@ -180,14 +180,14 @@ void Pool::enter(Worker *worker) noexcept {
 void Pool::work(int index) noexcept {
   inside_task = true;
   Worker self;
-  enter(&self);
-  uint64_t seen = 0;
-  while (await_region(seen, index, &self)) {
-    leave_cpu(caller_cpu_.load(std::memory_order_relaxed), self.allowed);
-    if (join(&seen)) {
+  register_worker(&self);
+  uint64_t last_generation = 0;
+  while (wait_for_region(last_generation, index, &self)) {
+    move_off_cpu(caller_cpu_.load(std::memory_order_relaxed), self.allowed);
+    if (join(&last_generation)) {
       self.active.store(true, std::memory_order_relaxed);
-      Pace pace(region_.longest);
-      while (run_chunk(pace)) {
+      ChunkSize chunk_size(region_.max_chunk);
+      while (run_chunk(chunk_size)) {
       }
       self.active.store(false, std::memory_order_relaxed);
       leave();
@@ -195,20 +195,21 @@ void Pool::work(int index) noexcept {
   }
 }
 
-// False when this worker is to end.
-bool Pool::await_region(uint64_t seen, int index, Worker *worker) noexcept {
-  const auto news = [&] {
-    return generation(word_.load(std::memory_order_seq_cst)) != seen || index >= wanted_.load(std::memory_order_relaxed);
+// Wait for a new region; return false if this worker is to end.
+bool Pool::wait_for_region(uint64_t last_generation, int index, Worker *worker) noexcept {
+  const auto is_ready = [&] {
+    return generation(word_.load(std::memory_order_seq_cst)) != last_generation ||
+           index >= target_workers_.load(std::memory_order_relaxed);
   };
-  if (!spin_until(news)) {
-    std::unique_lock<std::mutex> hold(mutex_);
+  if (!spin_until(is_ready)) {
+    std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    wake_.wait(hold, news);
+    wake_.wait(lock, is_ready);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
-  if (index < wanted_.load(std::memory_order_relaxed)) return true;
-  std::lock_guard<std::mutex> hold(mutex_);
-  if (index < wanted_.load(std::memory_order_relaxed)) return true;
+  if (index < target_workers_.load(std::memory_order_relaxed)) return true;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (index < target_workers_.load(std::memory_order_relaxed)) return true;
   Worker **link = &workers_;
   while (*link != worker) link = &(*link)->next;
   *link = worker->next;
@@ -216,10 +217,10 @@ bool Pool::await_region(uint64_t seen, int index, Worker *worker) noexcept {
   return false;
 }
 
-bool Pool::join(uint64_t *seen) noexcept {
+bool Pool::join(uint64_t *last_generation) noexcept {
   uint64_t word = word_.load(std::memory_order_acquire);
   do {
-    *seen = generation(word);
+    *last_generation = generation(word);
     if (!(word & kOpen)) return false;
   } while (!word_.compare_exchange_weak(word, word + 1, std::memory_order_acq_rel, std::memory_order_acquire));
   return true;
@@ -228,8 +229,8 @@ bool Pool::join(uint64_t *seen) noexcept {
 void Pool::leave() noexcept {
   const uint64_t before = word_.fetch_sub(1, std::memory_order_seq_cst);
   if ((before & kOpen) || active(before) != 1 || !caller_sleeps_.load(std::memory_order_seq_cst)) return;
-  std::lock_guard<std::mutex> hold(mutex_);
-  quiet_.notify_one();
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.notify_one();
 }
 
 void Pool::open(const Region &region) noexcept {
@@ -243,87 +244,87 @@ void Pool::open(const Region &region) noexcept {
   word_.store((last + 1) * kGeneration | kOpen, std::memory_order_seq_cst);
 }
 
-// Nobody joins from here on; wait for those who did.
+// Let no more workers join, and wait until those that have joined have left.
 void Pool::close() noexcept {
   word_.fetch_and(~kOpen, std::memory_order_seq_cst);
-  const auto quiet = [&] { return active(word_.load(std::memory_order_seq_cst)) == 0; };
-  if (spin_until(quiet)) return;
-  std::unique_lock<std::mutex> hold(mutex_);
-  held_up();
-  if (spin_until(quiet)) return;
+  const auto is_idle = [&] { return active(word_.load(std::memory_order_seq_cst)) == 0; };
+  if (spin_until(is_idle)) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  find_descheduled();
+  if (spin_until(is_idle)) return;
   caller_sleeps_.store(true, std::memory_order_seq_cst);
-  do give_cpu(held_up());
-  while (!quiet_.wait_for(hold, kLook, quiet));
+  do lend_cpu(find_descheduled());
+  while (!idle_.wait_for(lock, kWaitInterval, is_idle));
   caller_sleeps_.store(false, std::memory_order_seq_cst);
 }
 
-// Looks at those who still work; gives one that has hardly run since the last look.
-Worker *Pool::held_up() noexcept {
+// Check the active workers; return one that has hardly run since the last check, or null.
+Worker *Pool::find_descheduled() noexcept {
   Worker *found = nullptr;
   for (Worker *worker = workers_; worker; worker = worker->next) {
     if (!worker->active.load(std::memory_order_relaxed)) continue;
-    const int64_t before = std::exchange(worker->ran, clock_ns(worker->clock));
-    if (worker->ran - before < kHeldUp) found = worker;
+    const int64_t before = std::exchange(worker->cpu_ns, clock_ns(worker->clock));
+    if (worker->cpu_ns - before < kDescheduledNs) found = worker;
   }
   return found;
 }
 
 void Pool::wake() noexcept {
   if (!sleepers_.load(std::memory_order_seq_cst)) return;
-  { std::lock_guard<std::mutex> hold(mutex_); }  // whoever is about to park has parked, or has seen the news
+  { std::lock_guard<std::mutex> lock(mutex_); }  // a worker about to park has parked, or has seen the new region
   wake_.notify_all();
 }
 
 void Pool::fail(int64_t task, cyx_status status) noexcept {
-  std::lock_guard<std::mutex> hold(error_mutex_);
+  std::lock_guard<std::mutex> lock(error_mutex_);
   if (task >= error_task_) return;
-  // Claims ascend, so every earlier task is already running somewhere and still gets to report.
+  // Tasks are claimed in order: every earlier one runs already, and still reports its error.
   error_task_ = task;
   error_ = status;
   limit_.store(task, std::memory_order_relaxed);
 }
 
-// Claim and run a chunk; false when there is none left.
-bool Pool::run_chunk(Pace &pace) noexcept {
-  const int64_t begin = next_.fetch_add(pace.chunk(), std::memory_order_relaxed);
+// Claim and run a chunk; return false if there is none left.
+bool Pool::run_chunk(ChunkSize &chunk_size) noexcept {
+  const int64_t begin = next_.fetch_add(chunk_size.chunk(), std::memory_order_relaxed);
   if (begin >= limit_.load(std::memory_order_relaxed)) return false;
-  pace.start();
-  const cyx_status status = region_.kernel(region_.bufs, begin, std::min(begin + pace.chunk(), region_.tasks));
-  pace.stop();
+  chunk_size.start();
+  const cyx_status status = region_.kernel(region_.bufs, begin, std::min(begin + chunk_size.chunk(), region_.tasks));
+  chunk_size.stop();
   if (status != CYX_OK) fail(begin, status);
   return true;
 }
 
-// Waking a thread costs as much as a small region. Where there are many tasks, see first what some of them take: each one
-// that the caller does says more about the rest, and the first may be the shortest. What was worth it once is so again.
-void Pool::drain_as_caller(int threads) noexcept {
+// Waking a thread costs as much as a small region. With many tasks, the caller measures those that it runs first, and
+// wakes workers as soon as the rest is estimated to take long. It remembers the keys of such regions.
+void Pool::run_as_caller(int threads) noexcept {
   const cyx_ctx *ctx = region_.ctx;
-  Pace pace(region_.longest);
+  ChunkSize chunk_size(region_.max_chunk);
   const uint64_t key = reinterpret_cast<uintptr_t>(region_.kernel) + static_cast<uint64_t>(region_.tasks);
-  uint64_t &known = worth_[key * 0x9e3779b97f4a7c15 >> (64 - kRememberedBits)];
-  bool unsure = sleepers_.load(std::memory_order_seq_cst) != 0;
-  if (unsure && (region_.tasks < int64_t{kChunksPerThread} * threads || known == key)) {
+  uint64_t &remembered = woken_for_[key * 0x9e3779b97f4a7c15 >> (64 - kWokenForBits)];
+  bool undecided = sleepers_.load(std::memory_order_seq_cst) != 0;
+  if (undecided && (region_.tasks < int64_t{kChunksPerThread} * threads || remembered == key)) {
     wake();
-    unsure = false;
+    undecided = false;
   }
-  const int64_t start = unsure ? clock_ns() : 0;
+  const int64_t start = undecided ? clock_ns() : 0;
   do {
-    const int64_t done = unsure ? std::min(next_.load(std::memory_order_relaxed), region_.tasks) : 0;
-    if (done && (clock_ns() - start) / done * (region_.tasks - done) > kWorthWaking) {
-      known = key;
+    const int64_t done = undecided ? std::min(next_.load(std::memory_order_relaxed), region_.tasks) : 0;
+    if (done && (clock_ns() - start) / done * (region_.tasks - done) > kMinWakeNs) {
+      remembered = key;
       wake();
-      unsure = false;
+      undecided = false;
     }
     const cyx_status status = ctx->poll(ctx);
     if (status != CYX_OK) fail(-1, status);
-  } while (run_chunk(pace));
+  } while (run_chunk(chunk_size));
 }
 
 cyx_status Pool::run(const Region &region, int threads) noexcept {
   start_workers(threads - 1);
   open(region);
   inside_task = true;
-  drain_as_caller(threads);
+  run_as_caller(threads);
   close();
   inside_task = false;
   return error_;
@@ -339,15 +340,15 @@ struct Start {
 
 }  // namespace
 
-void Pool::start_workers(int wanted) noexcept {
-  if (wanted_.load(std::memory_order_relaxed) == wanted) return;
-  std::lock_guard<std::mutex> hold(mutex_);
-  wanted_.store(wanted, std::memory_order_relaxed);
-  // Signals belong to the interpreter's threads.
+void Pool::start_workers(int count) noexcept {
+  if (target_workers_.load(std::memory_order_relaxed) == count) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  target_workers_.store(count, std::memory_order_relaxed);
+  // Only the interpreter's threads handle signals.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (started_ < wanted) {
+  while (started_ < count) {
     Start *start = new (std::nothrow) Start{this, started_, &Pool::work};
     pthread_t thread;
     const auto body = [](void *raw) -> void * {
@@ -357,7 +358,7 @@ void Pool::start_workers(int wanted) noexcept {
     };
     if (!start || pthread_create(&thread, nullptr, body, start) != 0) {
       delete start;
-      break;  // the tasks are done all the same, by fewer
+      break;  // fewer threads run the tasks
     }
     pthread_detach(thread);
     ++started_;
@@ -365,16 +366,16 @@ void Pool::start_workers(int wanted) noexcept {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// With the pool taken: end the workers that are too many, and wait until they have.
-void Pool::retire_above(int workers) noexcept {
-  std::unique_lock<std::mutex> hold(mutex_);
+// Requires the pool to be acquired: end the workers above a number, and wait for their ends.
+void Pool::stop_workers_above(int workers) noexcept {
+  std::unique_lock<std::mutex> lock(mutex_);
   if (started_ <= workers) return;
-  wanted_.store(workers, std::memory_order_seq_cst);
+  target_workers_.store(workers, std::memory_order_seq_cst);
   wake_.notify_all();
   while (started_ > workers) {
-    hold.unlock();
+    lock.unlock();
     sched_yield();
-    hold.lock();
+    lock.lock();
   }
 }
 
@@ -386,21 +387,21 @@ std::atomic<int> thread_target{1};
 Pool &pool() {
   Pool *found = current.load(std::memory_order_acquire);
   if (found) return *found;
-  Pool *fresh = new Pool;  // never destroyed: workers may be parked in it until the process ends
-  if (current.compare_exchange_strong(found, fresh, std::memory_order_acq_rel)) return *fresh;
-  delete fresh;
+  Pool *created = new Pool;  // never destroyed: workers may be parked in it until the process ends
+  if (current.compare_exchange_strong(found, created, std::memory_order_acq_rel)) return *created;
+  delete created;
   return *found;
 }
 
 cyx_status run_serially(const Region &region) {
-  Pace pace(region.longest);
+  ChunkSize chunk_size(region.max_chunk);
   for (int64_t begin = 0; begin < region.tasks;) {
     const cyx_status stop = region.ctx->poll(region.ctx);
     if (stop != CYX_OK) return stop;
-    const int64_t end = std::min(begin + pace.chunk(), region.tasks);
-    pace.start();
+    const int64_t end = std::min(begin + chunk_size.chunk(), region.tasks);
+    chunk_size.start();
     const cyx_status status = region.kernel(region.bufs, begin, end);
-    pace.stop();
+    chunk_size.stop();
     if (status != CYX_OK) return status;
     begin = end;
   }
@@ -414,10 +415,10 @@ cyx_status parallel_for(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs
   const int threads = thread_target.load(std::memory_order_relaxed);
   const Region region{ctx, kernel, bufs, tasks, std::max<int64_t>(1, tasks / (int64_t{kChunksPerThread} * threads))};
   if (threads == 1 || inside_task) return run_serially(region);
-  Pool &mine = pool();  // another one may take its place meanwhile
-  if (!mine.try_take()) return run_serially(region);
-  const cyx_status status = mine.run(region, threads);
-  mine.give();
+  Pool &acquired = pool();  // another pool may replace it meanwhile
+  if (!acquired.try_acquire()) return run_serially(region);
+  const cyx_status status = acquired.run(region, threads);
+  acquired.release();
   return status;
 }
 
@@ -425,25 +426,25 @@ int thread_count() noexcept { return thread_target.load(std::memory_order_relaxe
 
 void set_thread_count(int n) noexcept {
   n = std::clamp(n, 1, 1024);
-  Pool &mine = pool();
-  while (!mine.try_take()) sched_yield();
+  Pool &acquired = pool();
+  while (!acquired.try_acquire()) sched_yield();
   thread_target.store(n, std::memory_order_relaxed);
-  mine.retire_above(n - 1);
-  mine.give();
+  acquired.stop_workers_above(n - 1);
+  acquired.release();
 }
 
 int started_workers() noexcept { return pool().started(); }
 
-Pool *forsake_pool() noexcept { return current.exchange(nullptr, std::memory_order_acq_rel); }
+Pool *detach_pool() noexcept { return current.exchange(nullptr, std::memory_order_acq_rel); }
 
-void retire(Pool *pool) noexcept {
-  while (!pool->try_take()) sched_yield();
-  pool->retire_above(0);
-  pool->give();  // to nobody, or to who had asked for it before it was forsaken
+void shut_down(Pool *pool) noexcept {
+  while (!pool->try_acquire()) sched_yield();
+  pool->stop_workers_above(0);
+  pool->release();  // for a thread that got the pool before it was detached
 }
 
 void threads_init() {
-  // The child has none of the threads: it starts over with a pool of its own, when it first needs one.
+  // The threads do not exist in the child, which creates a new pool when it first needs one.
   pthread_atfork(nullptr, nullptr, [] {
     current.store(nullptr, std::memory_order_relaxed);
     inside_task = false;

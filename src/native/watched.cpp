@@ -23,11 +23,11 @@ namespace cyxla {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kLook{20};      // between two looks at the signals
-constexpr std::chrono::milliseconds kPatience{150};  // that an entry has to stop by itself
-constexpr size_t kStack = size_t{8} << 20;
+constexpr std::chrono::milliseconds kSignalInterval{20};  // between two checks for signals
+constexpr std::chrono::milliseconds kStopTimeout{150};  // for a cancelled entry to stop
+constexpr size_t kStackBytes = size_t{8} << 20;
 
-// One run. It belongs to the caller until it is abandoned, then to its thread, which hands it over to `Ended`.
+// One run, owned by the caller until it is abandoned, then by its thread, which at last adds it to `AbandonedRuns`.
 struct Run {
   cyx_entry entry;
   std::vector<void *> bufs;
@@ -36,29 +36,30 @@ struct Run {
   char message[CYX_MESSAGE_BYTES] = {};
   cyx_status status = CYX_OK;
   PyObject *keep = nullptr;
-  Pool *pool = nullptr;  // that nobody else uses any more
+  Pool *pool = nullptr;  // pool of threads that only this run still uses
   std::mutex mutex;
-  std::condition_variable ended;
+  std::condition_variable finished;
   bool done = false, abandoned = false;
 };
 
-// Runs that were abandoned and have ended; what they kept can only be let go with the GIL.
-struct Ended {
+// Abandoned runs: those that have ended, whose objects are released with the GIL, and the count of the others.
+struct AbandonedRuns {
   std::mutex mutex;
-  std::vector<Run *> runs;
-  int under_way = 0;  // abandoned, not ended
+  std::vector<Run *> finished;
+  int running = 0;  // runs that have not ended
 };
 
-Ended &ended() {
-  static Ended *const instance = new Ended;  // never destroyed: a run may end after the last static destructor
+AbandonedRuns &abandoned_list() {
+  // Never destroyed: a run may end after the last static destructor.
+  static AbandonedRuns *const instance = new AbandonedRuns;
   return *instance;
 }
 
 int reap(void *) {
   std::vector<Run *> runs;
   {
-    std::lock_guard<std::mutex> hold(ended().mutex);
-    runs.swap(ended().runs);
+    std::lock_guard<std::mutex> lock(abandoned_list().mutex);
+    runs.swap(abandoned_list().finished);
   }
   for (Run *run : runs) {
     Py_XDECREF(run->keep);
@@ -67,91 +68,92 @@ int reap(void *) {
   return 0;
 }
 
-void bury(Run *run) {
+void finish_abandoned(Run *run) {
   if (run->call.ctx.arena) block_release(run->call.ctx.arena, run->arena_bytes);
-  if (run->pool) retire(run->pool);
+  if (run->pool) shut_down(run->pool);
   {
-    std::lock_guard<std::mutex> hold(ended().mutex);
-    ended().runs.push_back(run);  // there is room: `abandon` saw to that
-    --ended().under_way;
+    std::lock_guard<std::mutex> lock(abandoned_list().mutex);
+    abandoned_list().finished.push_back(run);  // `abandon` has reserved the space
+    --abandoned_list().running;
   }
-  Py_AddPendingCall(reap, nullptr);  // if that fails, the next run reaps
+  Py_AddPendingCall(reap, nullptr);  // if this fails, the next run releases them
 }
 
-void *body(void *raw) {
-  Run *run = static_cast<Run *>(raw);
+void *run_thread(void *argument) {
+  Run *run = static_cast<Run *>(argument);
   const cyx_status status = run->entry(run->bufs.data(), &run->call.ctx);
   bool abandoned;
   {
-    std::lock_guard<std::mutex> hold(run->mutex);
+    std::lock_guard<std::mutex> lock(run->mutex);
     run->status = status;
     run->done = true;
     abandoned = run->abandoned;
-    run->ended.notify_one();  // with the lock: the caller deletes the run once it has it
+    run->finished.notify_one();  // under the lock: the caller deletes the run as soon as it has the lock
   }
-  if (abandoned) bury(run);
+  if (abandoned) finish_abandoned(run);
   return nullptr;
 }
 
 bool start(Run *run) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kStack);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   sigset_t all, before;
-  sigfillset(&all);  // signals belong to the interpreter's threads
+  sigfillset(&all);  // only the interpreter's threads handle signals
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, body, run) == 0;
+  const bool started = pthread_create(&thread, &attributes, run_thread, run) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
   return started;
 }
 
-// With the GIL and the run's lock.
+// Requires the GIL and the run's lock.
 bool abandon(Run *run, PyObject *keep) {
   try {
-    std::lock_guard<std::mutex> hold(ended().mutex);
-    ended().runs.reserve(ended().runs.size() + static_cast<size_t>(ended().under_way) + 1);
-    ++ended().under_way;
+    std::lock_guard<std::mutex> lock(abandoned_list().mutex);
+    AbandonedRuns &list = abandoned_list();
+    list.finished.reserve(list.finished.size() + static_cast<size_t>(list.running) + 1);
+    ++list.running;
   } catch (const std::bad_alloc &) {
     return false;  // wait instead
   }
   Py_INCREF(keep);
   run->keep = keep;
-  run->pool = forsake_pool();
+  run->pool = detach_pool();
   run->abandoned = true;
   return true;
 }
 
-// Whether the run has ended; if not, it was abandoned.
-bool await(Run *run, PyObject *keep) {
+// Wait for the end of a run; return false if it was abandoned.
+bool wait_or_abandon(Run *run, PyObject *keep) {
   bool raised = false;
   Clock::time_point deadline{};
   for (;;) {
     PyThreadState *const state = PyEval_SaveThread();
     bool done;
     {
-      std::unique_lock<std::mutex> hold(run->mutex);
-      done = run->ended.wait_for(hold, kLook, [run] { return run->done; });
+      std::unique_lock<std::mutex> lock(run->mutex);
+      done = run->finished.wait_for(lock, kSignalInterval, [run] { return run->done; });
     }
     PyEval_RestoreThread(state);
     if (done) return true;
     if (!raised) {
       if (PyErr_CheckSignals() == 0) continue;
       raised = true;
-      deadline = Clock::now() + kPatience;
+      deadline = Clock::now() + kStopTimeout;
       __atomic_store_n(&run->call.stop, 1u, __ATOMIC_RELAXED);
     } else if (keep && Clock::now() > deadline) {
-      std::lock_guard<std::mutex> hold(run->mutex);
+      std::lock_guard<std::mutex> lock(run->mutex);
       if (run->done) return true;
       if (abandon(run, keep)) return false;
     }
   }
 }
 
-// A process that ends must not take away what abandoned runs use, such as the threads and memory of a BLAS, which its
-// destructors would: it ends at once, with the status that it has. Python has finished by then.
+// At exit, destructors would free the resources of abandoned runs, such as the threads and memory of a BLAS: if there
+// are such runs, end the process at once with its status. Python has been finalised by then.
 void end_process(int status, void *) {
   if (abandoned_runs() == 0) return;
   fflush(nullptr);
@@ -176,7 +178,7 @@ cyx_status run_watched(cyx_entry entry, void *const *bufs, size_t count, cyx_cal
     return status;
     Py_END_ALLOW_THREADS
   }
-  if (!await(run.get(), static_cast<PyObject *>(keep))) {
+  if (!wait_or_abandon(run.get(), static_cast<PyObject *>(keep))) {
     run.release();
     return CYX_ABANDONED;
   }
@@ -185,20 +187,20 @@ cyx_status run_watched(cyx_entry entry, void *const *bufs, size_t count, cyx_cal
 }
 
 int abandoned_runs() noexcept {
-  std::lock_guard<std::mutex> hold(ended().mutex);
-  return ended().under_way;
+  std::lock_guard<std::mutex> lock(abandoned_list().mutex);
+  return abandoned_list().running;
 }
 
 void count_abandoned(int runs) noexcept {
-  std::lock_guard<std::mutex> hold(ended().mutex);
-  ended().under_way += runs;
+  std::lock_guard<std::mutex> lock(abandoned_list().mutex);
+  abandoned_list().running += runs;
 }
 
 void watched_init() {
-  ended();
-  pthread_atfork([] { ended().mutex.lock(); }, [] { ended().mutex.unlock(); }, [] {
-    ended().under_way = 0;  // the child has none of the threads
-    ended().mutex.unlock();
+  abandoned_list();
+  pthread_atfork([] { abandoned_list().mutex.lock(); }, [] { abandoned_list().mutex.unlock(); }, [] {
+    abandoned_list().running = 0;  // these threads do not exist in the child
+    abandoned_list().mutex.unlock();
   });
 #if defined(__GLIBC__)
   on_exit(end_process, nullptr);

@@ -53,12 +53,12 @@ cdef extern from *:
 _import_array()
 
 cdef enum:
-    INLINE = 64  # programs with more buffers, or signatures with more leaves, take the slow path
-    CELL = 16  # bytes of the largest number
-    MAX_DEPTH = 32  # of containers that a hash includes
-    MAX_HASHED = 1 << 16  # number of values that a hash includes: a container may contain itself several times
+    MAX_INLINE = 64  # buffers or leaves on the stack; programs and signatures with more take a slow path
+    CELL_BYTES = 16  # size of the largest number
+    MAX_DEPTH = 32  # depth of containers up to which a hash includes their parts
+    MAX_HASHED = 1 << 16  # values that a hash includes, since a container may contain itself several times
     MAX_SIGNATURES = 4096
-    MAX_DIMENSIONS = 64  # of NumPy's arrays
+    MAX_DIMENSIONS = 64  # dimensions of a NumPy array, at most
 
 
 cpdef enum Node:
@@ -100,7 +100,7 @@ cdef object static_key = None
 cdef object trim = None
 
 
-def install(current, key_of, trimmed):
+def install(current, key_of, trim_traceback):
     """Set the Python functions that the dispatcher calls.
 
     Parameters
@@ -109,11 +109,11 @@ def install(current, key_of, trimmed):
         Function that returns the trace of this thread, or None.
     key_of : callable
         Function that returns the key by which static values are compared.
-    trimmed : callable
+    trim_traceback : callable
         Function that returns an exception's traceback without the frames of this package.
     """
     global current_trace, static_key, trim
-    current_trace, static_key, trim = current, key_of, trimmed
+    current_trace, static_key, trim = current, key_of, trim_traceback
 
 
 def begin_trace():
@@ -200,7 +200,7 @@ cdef class Compiled:
         cdef Program program = None
         if isinstance(executable, Program) and type(executable).__call__ is Program.__call__:
             program = executable
-            if program.nested or program.watched or program.donations is not None or program.n_buffers > INLINE:
+            if program.nested or program.watched or program.donations is not None or program.n_buffers > MAX_INLINE:
                 program = None
             else:
                 self.n_results = program.n_outputs - self.fails
@@ -209,10 +209,10 @@ cdef class Compiled:
     def __call__(self, list leaves, out=None):
         """Run on the arrays and numbers among the arguments, in the order of the program's parameters."""
         cdef Py_ssize_t k, count = len(leaves)
-        cdef PyObject *inputs[INLINE]
+        cdef PyObject *inputs[MAX_INLINE]
         if self.input_axes is not None:
             leaves = [leaf if axes is None else leaf.transpose(axes) for leaf, axes in zip(leaves, self.input_axes)]
-        if count > INLINE:
+        if count > MAX_INLINE:
             return self.run_slowly(leaves, out)
         for k in range(count):
             inputs[k] = PyList_GET_ITEM(leaves, k)
@@ -225,8 +225,8 @@ cdef class Compiled:
 
     cdef object run_in_order(self, PyObject **inputs, Py_ssize_t count, object out):
         """Run on inputs whose dimensions are permuted already."""
-        cdef void *bufs[INLINE]
-        cdef char memory[(INLINE + 4) * CELL]
+        cdef void *bufs[MAX_INLINE]
+        cdef char memory[(MAX_INLINE + 4) * CELL_BYTES]
         cdef Program program = self.program  # another thread may replace self.program meanwhile
         if program is None or out is not None:
             return self.run_slowly([<object> inputs[k] for k in range(count)], out)
@@ -237,32 +237,32 @@ cdef class Compiled:
         """Run on buffers; the cell of 16 bytes with the number of a buffer holds its value if it has rank 0."""
         cdef Py_ssize_t k
         cdef Spec *spec
-        cdef object held = None
+        cdef object converted_inputs = None
         cdef list arrays = None
         for k in range(program.n_inputs):
             spec = &program.specs[k]
             if matches(inputs[k], spec):
                 bufs[k] = PyArray_DATA(<PyArrayObject *> inputs[k])
-            elif spec.ndim == 0 and write_number(cells + k * CELL, inputs[k], spec):
-                bufs[k] = cells + k * CELL
+            elif spec.ndim == 0 and write_number(cells + k * CELL_BYTES, inputs[k], spec):
+                bufs[k] = cells + k * CELL_BYTES
             else:
                 converted = arguments.convert(<object> inputs[k], *program.inputs[k], f"argument {k}")
                 bufs[k] = PyArray_DATA(<PyArrayObject *> <PyObject *> converted)
-                held = (held, converted)
+                converted_inputs = (converted_inputs, converted)
         spec = &program.specs[program.n_inputs]
         for k in range(self.n_results):
             if spec[k].ndim == 0:
-                bufs[program.n_inputs + k] = cells + (program.n_inputs + k) * CELL
+                bufs[program.n_inputs + k] = cells + (program.n_inputs + k) * CELL_BYTES
                 continue
             array = new_array(&spec[k])
             bufs[program.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
             if arrays is None:
                 arrays = []
             arrays.append(array)
-        cdef int64_t *failure = <int64_t *> (cells + (program.n_inputs + self.n_results) * CELL)
+        cdef int64_t *failure = <int64_t *> (cells + (program.n_inputs + self.n_results) * CELL_BYTES)
         if self.fails:
             bufs[program.n_inputs + self.n_results] = failure
-        program.execute(bufs, None, None, None)  # the program is not a watched one
+        program.execute(bufs, None, None, None)  # the program is not watched
         if self.fails and failure[0] != 0:
             self.fail(failure[0], failure[1])
         if self.single:
@@ -270,7 +270,7 @@ cdef class Compiled:
                 if self.layouts is not None:
                     arrays[0] = with_layout(arrays[0], self.layouts[0])
                 return arrays[0] if self.spectra is None else drop_zero_imaginary(arrays, self.spectra)[0]
-            return self.unboxed(bufs[program.n_inputs], spec, 0)
+            return self.unbox(bufs[program.n_inputs], spec, 0)
         return self.container(program, bufs, arrays)
 
     cdef object container(self, Program program, void **bufs, list arrays):
@@ -282,12 +282,12 @@ cdef class Compiled:
                 leaves.append(arrays[at] if self.layouts is None else with_layout(arrays[at], self.layouts[k]))
                 at += 1
             else:
-                leaves.append(self.unboxed(bufs[program.n_inputs + k], &spec[k], k))
+                leaves.append(self.unbox(bufs[program.n_inputs + k], &spec[k], k))
         if self.spectra is not None:
             drop_zero_imaginary(leaves, self.spectra)
         return tuple(leaves) if self.flat else build(self.plan, iter(leaves))
 
-    cdef object unboxed(self, void *cell, const Spec *spec, Py_ssize_t k):
+    cdef object unbox(self, void *cell, const Spec *spec, Py_ssize_t k):
         """Return result `k`, of rank 0, as the type that NumPy returns."""
         cdef char rank0 = (<const char *> self.rank0)[k]
         if rank0 == 0:
@@ -311,7 +311,7 @@ def with_layout(array, tuple layout):
 
 def drop_zero_imaginary(list results, tuple spectra):
     """Replace eigenvalues that are all real, and their eigenvectors, by real arrays; see `Compiled`."""
-    cdef list real = [not results[by].imag.any() for _, by in spectra]
+    cdef list real = [not results[spectrum].imag.any() for _, spectrum in spectra]
     for is_real, (k, _) in zip(real, spectra):
         if is_real:
             results[k] = results[k].real.copy("K")
@@ -344,7 +344,7 @@ cdef bint write_number(char *cell, PyObject *value, const Spec *spec) noexcept:
     elif PyLong_CheckExact(number):
         (<int64_t *> cell)[0] = PyLong_AsLongLong(number)
     elif PyComplex_CheckExact(number):
-        # part by part: re + im * I would lose signs of zeros, and infinities beside NaN
+        # by parts: re + im * I would lose the signs of zeros, and infinities next to NaN
         (<double *> cell)[0] = PyComplex_RealAsDouble(number)
         (<double *> cell)[1] = PyComplex_ImagAsDouble(number)
     elif Py_TYPE(value) == spec.descr.typeobj and spec.type_num < NPY_USERDEF:
@@ -377,33 +377,33 @@ cdef class CallSignature:
     cdef npy_intp *dims
     cdef Py_ssize_t nargs, inputs
     cdef tuple kwnames
-    cdef list kept
+    cdef list kept_alive
     cdef readonly Compiled compiled
 
     def __init__(self, Compiled compiled, Py_ssize_t nargs, tuple kwnames, list nodes, Py_ssize_t inputs):
         self.compiled, self.nargs, self.kwnames, self.inputs = compiled, nargs, kwnames, inputs
-        self.kept = nodes
+        self.kept_alive = nodes
         self.nodes = <SignatureNode *> PyMem_Calloc(len(nodes) + 1, sizeof(SignatureNode))
         arrays = [row[3] for row in nodes if row[0] <= Node.SCALAR]
         self.dims = <npy_intp *> PyMem_Calloc(sum(2 * len(sizes) for _, sizes, _ in arrays) + 1, sizeof(npy_intp))
         if self.nodes == NULL or self.dims == NULL:
             raise MemoryError
-        cdef npy_intp *dims_at = self.dims
+        cdef npy_intp *next_dim = self.dims
         cdef SignatureNode *node = self.nodes
         for kind, count, slot, key, names in nodes:
             node.kind, node.count, node.slot = kind, count, slot
             node.key, node.names = <PyObject *> key, <PyObject *> names
             if kind <= Node.SCALAR:
                 node.descr = <PyArray_Descr *> <PyObject *> key[0]
-                node.type_num, node.ndim, node.dims = key[0].num, len(key[1]), dims_at
+                node.type_num, node.ndim, node.dims = key[0].num, len(key[1]), next_dim
                 for size in key[1]:
-                    dims_at[0] = size
-                    dims_at += 1
+                    next_dim[0] = size
+                    next_dim += 1
                 if key[2] is not None:
-                    node.axes = dims_at
+                    node.axes = next_dim
                     for axis in key[2]:
-                        dims_at[0] = axis
-                        dims_at += 1
+                        next_dim[0] = axis
+                        next_dim += 1
             node += 1
 
     def __dealloc__(self):
@@ -415,18 +415,18 @@ cdef class CallSignature:
         PyObject **out,
     ):
         """Return True if arguments have this signature; `inputs` then owns them, in the order of the program."""
-        cdef Py_ssize_t k, given = nargs
+        cdef Py_ssize_t k, count = nargs
         if nargs != self.nargs or self.inputs > capacity:
             return False
         if kwnames != NULL:
             if <PyObject *> self.kwnames != kwnames and self.kwnames != <tuple> kwnames:
                 return False
-            given += PyTuple_GET_SIZE(<tuple> kwnames)
+            count += PyTuple_GET_SIZE(<tuple> kwnames)
         elif PyTuple_GET_SIZE(self.kwnames):
             return False
         memset(inputs, 0, self.inputs * sizeof(PyObject *))
         cdef const SignatureNode *at = self.nodes
-        for k in range(given):
+        for k in range(count):
             if at.kind == Node.OUT:
                 out[0] = args[k]
                 at += 1
@@ -462,13 +462,13 @@ cdef inline bint is_array(PyObject *value, const SignatureNode *node) noexcept:
 cdef bint has_axes(PyArrayObject *array, const npy_intp *axes) noexcept:
     """Return True if `axes` is the order of an array's dimensions in memory; NULL stands for row-major order."""
     cdef int k
-    cdef npy_intp found[MAX_DIMENSIONS]
-    if not find_axes(array, found):
+    cdef npy_intp actual[MAX_DIMENSIONS]
+    if not find_axes(array, actual):
         return axes == NULL
     if axes == NULL:
         return False
     for k in range(PyArray_NDIM(array)):
-        if axes[k] != found[k]:
+        if axes[k] != actual[k]:
             return False
     return True
 
@@ -509,10 +509,10 @@ cdef bint find_axes(PyArrayObject *array, npy_intp *axes) noexcept:
 def axes_of(array):
     """Return the order of an array's dimensions in memory, slowest varying first; None for row-major order."""
     cdef npy_intp axes[MAX_DIMENSIONS]
-    cdef PyArrayObject *given = <PyArrayObject *> <PyObject *> array
-    if not find_axes(given, axes):
+    cdef PyArrayObject *pointer = <PyArrayObject *> <PyObject *> array
+    if not find_axes(pointer, axes):
         return None
-    return tuple([axes[k] for k in range(PyArray_NDIM(given))])
+    return tuple([axes[k] for k in range(PyArray_NDIM(pointer))])
 
 
 cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **inputs) noexcept:
@@ -523,17 +523,17 @@ cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **input
     if kind == Node.ARRAY:
         if not is_array(value, node):
             return False
-        keep(inputs, node.slot, value)
+        store_input(inputs, node.slot, value)
         return True
     if kind == Node.SCALAR:
         if Py_TYPE(value) != node.descr.typeobj:
             return False
-        keep(inputs, node.slot, value)
+        store_input(inputs, node.slot, value)
         return True
     if kind <= Node.COMPLEX:
         if not is_number(value, kind):
             return False
-        keep(inputs, node.slot, value)
+        store_input(inputs, node.slot, value)
         return True
     if kind == Node.NONE:
         return value == Py_None
@@ -542,7 +542,7 @@ cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **input
     return is_static(value, node)
 
 
-cdef inline void keep(PyObject **inputs, Py_ssize_t slot, PyObject *value) noexcept:
+cdef inline void store_input(PyObject **inputs, Py_ssize_t slot, PyObject *value) noexcept:
     Py_XINCREF(value)
     inputs[slot] = value
 
@@ -596,14 +596,14 @@ cdef bint match_dict(const SignatureNode *node, const SignatureNode **at, object
     cdef int k
     cdef PyObject *key
     cdef PyObject *value
-    cdef PyObject *wanted
+    cdef PyObject *expected
     if not PyDict_CheckExact(container) or PyDict_Size(container) != node.count:
         return False
     for k in range(node.count):
         if not PyDict_Next(container, &position, &key, &value):
             return False
-        wanted = PyTuple_GET_ITEM(<tuple> node.key, k)
-        if key != wanted and not equal_keys(key, wanted):
+        expected = PyTuple_GET_ITEM(<tuple> node.key, k)
+        if key != expected and not equal_keys(key, expected):
             return False
         if not match_node(at, value, inputs):
             return False
@@ -619,7 +619,7 @@ cdef bint match_record(
     const SignatureNode *node, const SignatureNode **at, PyObject *value, PyObject **inputs
 ) noexcept:
     cdef int k
-    cdef bint found
+    cdef bint is_match
     cdef PyObject *part
     if <PyObject *> Py_TYPE(value) != node.key:
         return False
@@ -628,9 +628,9 @@ cdef bint match_record(
         if part == NULL:
             PyErr_Clear()
             return False
-        found = match_node(at, part, inputs)
+        is_match = match_node(at, part, inputs)
         Py_XDECREF(part)
-        if not found:
+        if not is_match:
             return False
     return True
 
@@ -639,18 +639,18 @@ cdef bint equal(PyObject *one, PyObject *other) noexcept:
     """Return True if two values have the same type and are equal."""
     if Py_TYPE(one) != Py_TYPE(other):
         return False
-    cdef int found = PyObject_RichCompareBool(one, other, Py_EQ)
-    if found < 0:
+    cdef int result = PyObject_RichCompareBool(one, other, Py_EQ)
+    if result < 0:
         PyErr_Clear()
-    return found > 0
+    return result > 0
 
 
 cdef bint is_static(PyObject *value, const SignatureNode *node) noexcept:
     if node.kind == Node.RECEIVER:
         if Py_TYPE(value) != <PyTypeObject *> Receiver:
             return False
-        referred = <object> node.key
-        return (referred() if node.count else referred) is (<Receiver> value).value
+        key = <object> node.key
+        return (key() if node.count else key) is (<Receiver> value).value
     if node.kind == Node.STATIC:
         return value == node.key or equal(value, node.key)
     if node.names == value:
@@ -674,7 +674,7 @@ cdef uint64_t hash_value(uint64_t hash, PyObject *value, int depth, int *left) n
     cdef Py_ssize_t k, position = 0
     cdef PyObject *key
     cdef PyObject *part
-    cdef object whole = <object> value
+    cdef object container = <object> value
     if PyArray_CheckExact(value):
         hash = mix(hash, PyArray_TYPE(<PyArrayObject *> value) + 1)
         for k in range(PyArray_NDIM(<PyArrayObject *> value)):
@@ -686,14 +686,14 @@ cdef uint64_t hash_value(uint64_t hash, PyObject *value, int depth, int *left) n
         return hash
     if Py_TYPE(value) == <PyTypeObject *> Receiver:
         return mix(hash, <uint64_t> <PyObject *> (<Receiver> value).value)
-    if PyTuple_Check(whole):
-        for k in range(PyTuple_GET_SIZE(whole)):
-            hash = hash_value(hash, PyTuple_GET_ITEM(whole, k), depth + 1, left)
-    elif PyList_CheckExact(whole):
-        for k in range(PyList_GET_SIZE(whole)):
-            hash = hash_value(hash, PyList_GET_ITEM(whole, k), depth + 1, left)
-    elif PyDict_CheckExact(whole):
-        while PyDict_Next(whole, &position, &key, &part):
+    if PyTuple_Check(container):
+        for k in range(PyTuple_GET_SIZE(container)):
+            hash = hash_value(hash, PyTuple_GET_ITEM(container, k), depth + 1, left)
+    elif PyList_CheckExact(container):
+        for k in range(PyList_GET_SIZE(container)):
+            hash = hash_value(hash, PyList_GET_ITEM(container, k), depth + 1, left)
+    elif PyDict_CheckExact(container):
+        while PyDict_Next(container, &position, &key, &part):
             hash = hash_value(hash_key(hash, key), part, depth + 1, left)
     return hash
 
@@ -710,10 +710,10 @@ cdef uint64_t hash_axes(uint64_t hash, PyArrayObject *array) noexcept:
 
 cdef uint64_t hash_key(uint64_t hash, PyObject *value) noexcept:
     """Combine a hash with the type and the hash of a value."""
-    cdef Py_hash_t own = PyObject_Hash(value)
-    if own == -1:
+    cdef Py_hash_t value_hash = PyObject_Hash(value)
+    if value_hash == -1:
         PyErr_Clear()
-    return mix(mix(hash, <uint64_t> Py_TYPE(value)), <uint64_t> own)
+    return mix(mix(hash, <uint64_t> Py_TYPE(value)), <uint64_t> value_hash)
 
 
 cdef class Dispatcher:
@@ -735,7 +735,7 @@ cdef class Dispatcher:
     cdef vectorcallfunc vectorcall
     cdef CallSignature last
     cdef dict signatures  # list of CallSignature by hash
-    cdef Py_ssize_t count, most_inputs
+    cdef Py_ssize_t count, max_inputs
     cdef bytes static_positions
     cdef bint static_rest
     cdef object static_names
@@ -753,17 +753,17 @@ cdef class Dispatcher:
         """Add a signature under its hash; all others are dropped first if there are too many."""
         if self.count >= MAX_SIGNATURES:
             self.forget()
-        self.most_inputs = max(self.most_inputs, signature.inputs)
+        self.max_inputs = max(self.max_inputs, signature.inputs)
         self.signatures.setdefault(hash, []).append(signature)
         self.count += 1
 
     def forget(self, compiled=None):
         """Drop the signatures of a compiled program, or all of them."""
         self.last = None
-        kept = {} if compiled is None else {
-            hash: [s for s in some if s.compiled is not compiled] for hash, some in self.signatures.items()
+        remaining = {} if compiled is None else {
+            hash: [s for s in bucket if s.compiled is not compiled] for hash, bucket in self.signatures.items()
         }
-        self.signatures = {hash: some for hash, some in kept.items() if some}
+        self.signatures = {hash: bucket for hash, bucket in remaining.items() if bucket}
         self.count = sum(map(len, self.signatures.values()))
 
     cdef uint64_t hash_of(self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) noexcept:
@@ -792,10 +792,10 @@ cdef class Dispatcher:
         return (<char *> self.static_positions)[k] if k < len(self.static_positions) else self.static_rest
 
     cdef object invoke(self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames):
-        cdef PyObject *inline[INLINE]
+        cdef PyObject *inline[MAX_INLINE]
         cdef PyObject **inputs = inline
-        cdef Py_ssize_t capacity = max(INLINE, self.most_inputs)  # read once: other threads may increase most_inputs
-        if capacity > INLINE:
+        cdef Py_ssize_t capacity = max(MAX_INLINE, self.max_inputs)  # read once: other threads may increase max_inputs
+        if capacity > MAX_INLINE:
             inputs = <PyObject **> PyMem_Malloc(capacity * sizeof(PyObject *))
             if inputs == NULL:
                 raise MemoryError
@@ -819,9 +819,9 @@ cdef class Dispatcher:
                 if signature.matches(args, nargs, kwnames, inputs, capacity, &out):
                     self.last = signature
                     return self.run(signature, inputs, out)
-        cdef Py_ssize_t k, given = nargs + (0 if kwnames == NULL else PyTuple_GET_SIZE(<tuple> kwnames))
+        cdef Py_ssize_t k, count = nargs + (0 if kwnames == NULL else PyTuple_GET_SIZE(<tuple> kwnames))
         return self.call_slowly(
-            tuple([<object> args[k] for k in range(given)]), () if kwnames == NULL else <tuple> kwnames, hash
+            tuple([<object> args[k] for k in range(count)]), () if kwnames == NULL else <tuple> kwnames, hash
         )
 
     cdef object run(self, CallSignature signature, PyObject **inputs, PyObject *out):

@@ -1,4 +1,4 @@
-"""The prebuilt functions: their numbers and types, and recipes, the programs that call nothing else.
+"""Prebuilt functions, by number and type, and recipes: programs that call nothing else.
 
 The build generates the table of functions from the emitters; this module only exposes it.
 """
@@ -59,15 +59,15 @@ def recipe(list words, int steps):
 def called_functions(bytes recipe):
     """Return the numbers of the functions that a recipe calls, in order."""
     words = struct.unpack(f"<{len(recipe) // 8}q", recipe)
-    at, found = RECIPE_HEAD, []
-    while at < len(words):
-        if words[at] == RECIPE_COPY:
-            at += 4
+    position, functions = RECIPE_HEAD, []
+    while position < len(words):
+        if words[position] == RECIPE_COPY:
+            position += 4
             continue
-        found.append(words[at + 1])
-        buffers = words[at + 4]
-        at += 6 + buffers + words[at + 5 + buffers]
-    return found
+        functions.append(words[position + 1])
+        buffers = words[position + 4]
+        position += 6 + buffers + words[position + 5 + buffers]
+    return functions
 
 
 def is_recipe(bytes image):

@@ -30,13 +30,13 @@ cdef class Program:
     cdef int *slots  # number of the input for each leaf of a call
     cdef bint nested, single, flat, release_gil, watched, abandonable
     cdef size_t arena_bytes
-    cdef size_t fresh_bytes  # size of the arena and the results
+    cdef size_t new_bytes  # size of the arena and the results
     cdef uint32_t cancel_epoch
     cdef cyx_call call
     cdef readonly object library
     cdef readonly tuple inputs, outputs, parameters
     cdef readonly object results
-    cdef object kept, output_range
+    cdef object kept_alive, output_range
     cdef dict donations  # None if there are none
 
     cdef int set_parameters(self, parameters, dict bound) except -1
@@ -46,12 +46,12 @@ cdef class Program:
     cdef int set_donations(self, dict donations, dict bound) except -1
     cdef object run_inline(self, tuple args, object out)
     cdef object run(self, void **bufs, tuple args, object out)
-    cdef object lend_arguments(self, void **bufs, tuple args)
+    cdef object set_argument_buffers(self, void **bufs, tuple args)
     cdef tuple new_results(self, void **bufs)
-    cdef object run_into(self, void **bufs, object args, object held, object out)
+    cdef object run_into(self, void **bufs, object args, object owners, object out)
     cdef object run_donating(self, void **bufs, tuple args, object out)
-    cdef int check_apart(self, void **bufs) except -1
-    cdef object result_over(self, object donor, Py_ssize_t index)
+    cdef int check_no_overlap(self, void **bufs) except -1
+    cdef object result_in_memory_of(self, object donated_array, Py_ssize_t index)
     cdef bint may_write_to(self, void **bufs, object out, Py_ssize_t index)
-    cdef int execute(self, void **bufs, object args, object held, object results) except -1
+    cdef int execute(self, void **bufs, object args, object owners, object results) except -1
     cdef cyx_status execute_watched(self, void **bufs, cyx_call *call, tuple keep) noexcept

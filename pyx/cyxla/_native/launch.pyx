@@ -33,7 +33,7 @@ cdef extern from "dlfcn.h" nogil:
 
 cdef extern from *:
     """
-    /* Running programs read it without the GIL. */
+    /* Atomic, since running programs read the epoch without the GIL. */
     static void next_epoch(uint32_t *epoch) { __atomic_fetch_add(epoch, 1, __ATOMIC_RELAXED); }
     """
     void next_epoch(uint32_t *) noexcept nogil
@@ -44,11 +44,11 @@ cdef cyx_runtime *rt = <cyx_runtime *> PyCapsule_GetPointer(_rt.runtime, CYX_RUN
 if rt.size != sizeof(cyx_runtime):
     raise ImportError("cyxla._native._rt and cyxla._native.launch are from different builds")
 
-cdef size_t LARGE = memory.LARGE
+cdef size_t LARGE_BYTES = memory.LARGE
 cdef object require_memory = memory.require
 
 cdef enum:
-    INLINE_BUFFERS = 64  # programs with more buffers allocate the pointers from the memory pool
+    MAX_STACK_BUFFERS = 64  # programs with more buffers take memory of the pool for the pointers
 
 
 @cython.final
@@ -82,7 +82,9 @@ cdef class Library:
             raise OSError(f"cannot load {self.path}: {dlerror().decode(errors='replace')}")
         cdef uint32_t *version = <uint32_t *> dlsym(self.handle, b"cyx_library_version")
         if version != NULL and version[0] != CYX_ABI_VERSION:
-            raise OSError(f"{self.path} was made for ABI version {version[0]}, this is {CYX_ABI_VERSION}")
+            raise OSError(
+                f"{self.path} was compiled for ABI version {version[0]}, not {CYX_ABI_VERSION}; compile it again"
+            )
         cdef void **prebuilt = <void **> dlsym(self.handle, b"cyx_prebuilt")
         if prebuilt != NULL:
             prebuilt[0] = <void *> <size_t> kernels.table
@@ -94,7 +96,7 @@ cdef class Library:
             return Library.from_recipe(image)
         import tempfile
 
-        # The file has a unique name: dlopen identifies libraries by path, so a reused one would return another library.
+        # The name is unique: dlopen identifies libraries by path, and would return another library for a reused name.
         with tempfile.NamedTemporaryFile(prefix="cyxla-", suffix=".so") as file:
             file.write(image)
             file.flush()
@@ -129,20 +131,20 @@ cdef bytes read_recipe(str path):
     """Return the recipe at the start of a file; None if the file does not exist or holds something else."""
     try:
         with open(path, "rb", buffering=0) as file:
-            head = file.read(RECIPE_START)
-            if head[:8] != RECIPE_MAGIC or len(head) < RECIPE_START:
+            head = file.read(RECIPE_HEADER_BYTES)
+            if head[:8] != RECIPE_MAGIC or len(head) < RECIPE_HEADER_BYTES:
                 return None
             size = min(int.from_bytes(head[16:24], "little") * 8, os.fstat(file.fileno()).st_size)
-            recipe = head + file.read(max(0, size - RECIPE_START))
+            recipe = head + file.read(max(0, size - RECIPE_HEADER_BYTES))
     except OSError:
-        return None  # dlopen searches more folders, and reports the error
+        return None  # dlopen searches more folders and reports the error
     if not kernels.is_recipe(recipe):
-        raise OSError(f"{path} was made for other prebuilt functions")
+        raise OSError(f"{path} is a recipe for other prebuilt functions; compile the program again")
     return recipe
 
 
 RECIPE_MAGIC = kernels.head[0].to_bytes(8, "little")
-RECIPE_START = 32  # bytes of the header, with the magic number and the length
+RECIPE_HEADER_BYTES = 32  # bytes of the header, with the magic number and the length
 
 
 cdef bint matches(PyObject *value, const Spec *spec) noexcept:
@@ -167,7 +169,7 @@ cdef bint matches(PyObject *value, const Spec *spec) noexcept:
 cdef object new_array(const Spec *spec):
     """Return an uninitialised array over memory of the pool."""
     cdef Block block = Block.__new__(Block)
-    if spec.bytes >= LARGE:
+    if spec.bytes >= LARGE_BYTES:
         require_memory(spec.bytes)
     block.data = rt.acquire(spec.bytes)
     if block.data == NULL:
@@ -222,7 +224,7 @@ cdef class Program:
         bint watched=False, bint abandonable=False, donations=None,
     ):
         if self.entry != NULL:
-            raise RuntimeError("a program is initialised once")
+            raise RuntimeError("a program cannot be initialised twice")
         self.library = library if isinstance(library, Library) else Library(library)
         self.inputs = tuple((np.dtype(dtype), tuple(dims)) for dtype, dims in inputs)
         self.outputs = tuple((np.dtype(dtype), tuple(dims)) for dtype, dims in outputs)
@@ -237,10 +239,10 @@ cdef class Program:
         self.set_buffers(list(constants), bound)
         self.set_functions(recipe_functions((<Library> self.library).recipe) or list(functions))
         self.set_donations(dict(donations or {}), bound)
-        self.kept = (list(constants), bound, keep)
-        self.arena_bytes = self.fresh_bytes = arena_bytes
+        self.kept_alive = (list(constants), bound, keep)
+        self.arena_bytes = self.new_bytes = arena_bytes
         for k in range(self.n_outputs):
-            self.fresh_bytes += self.specs[self.n_inputs + k].bytes
+            self.new_bytes += self.specs[self.n_inputs + k].bytes
         self.release_gil = release_gil
         self.watched, self.abandonable = watched, abandonable
         self.call.ctx.version = CYX_ABI_VERSION
@@ -265,7 +267,9 @@ cdef class Program:
         self.nested = any(isinstance(tree, tuple) for tree in self.parameters)
         leaves = arguments.leaves(self.parameters)
         if sorted([*leaves, *bound]) != list(range(self.n_inputs)):
-            raise ValueError(f"parameters {parameters} and bound {sorted(bound)} are not the {self.n_inputs} inputs")
+            raise ValueError(
+                f"parameters {parameters} and bound {sorted(bound)} must together be the {self.n_inputs} inputs"
+            )
         self.n_leaves = len(leaves)
         self.slots = <int *> calloc(max(1, self.n_leaves), sizeof(int))
         if self.slots == NULL:
@@ -280,20 +284,20 @@ cdef class Program:
         self.dims = <npy_intp *> calloc(max(1, sum(len(dims) for _, dims in arrays)), sizeof(npy_intp))
         if self.specs == NULL or self.dims == NULL:
             raise MemoryError
-        cdef npy_intp *dims_at = self.dims
+        cdef npy_intp *next_dim = self.dims
         cdef Spec *spec
         for k, (dtype, dims) in enumerate(arrays):
             if not dtype.isnative or dtype.hasobject:
                 raise ValueError(f"programs do not support {dtype!r}")
             spec = &self.specs[k]
-            spec.descr = <PyArray_Descr *> <PyObject *> dtype  # self.inputs and self.outputs keep it
+            spec.descr = <PyArray_Descr *> <PyObject *> dtype  # self.inputs and self.outputs keep it alive
             spec.type_num = dtype.num
             spec.ndim = len(dims)
-            spec.dims = dims_at
+            spec.dims = next_dim
             spec.bytes = dtype.itemsize
             for size in dims:
-                dims_at[0] = size
-                dims_at += 1
+                next_dim[0] = size
+                next_dim += 1
                 spec.bytes *= <size_t> size
         return 0
 
@@ -324,9 +328,9 @@ cdef class Program:
         self.donations = donations or None
         for k, n in donations.items():
             if k in bound or self.specs[k].bytes != self.specs[self.n_inputs + n].bytes:
-                raise ValueError(f"input {k} cannot become output {n}")
+                raise ValueError(f"input {k} cannot be donated to output {n}: it is bound, or of another size")
         if len(set(donations.values())) != len(donations):
-            raise ValueError(f"an output of {donations} occurs twice")
+            raise ValueError(f"an output occurs twice in the donations {donations}")
         return 0
 
     def cancel(self):
@@ -337,7 +341,7 @@ cdef class Program:
         """Run on the arguments; the results are new arrays, or those of `out`."""
         if self.nested or PyTuple_GET_SIZE(args) != self.n_leaves:
             args = arguments.flatten(args, self.parameters)
-        if self.n_buffers <= INLINE_BUFFERS:
+        if self.n_buffers <= MAX_STACK_BUFFERS:
             return self.run_inline(args, out)
         cdef size_t bytes = self.n_buffers * sizeof(void *)
         cdef void **bufs = <void **> rt.acquire(bytes)
@@ -349,7 +353,7 @@ cdef class Program:
             rt.release(bufs, bytes)
 
     cdef object run_inline(self, tuple args, object out):
-        cdef void *bufs[INLINE_BUFFERS]
+        cdef void *bufs[MAX_STACK_BUFFERS]
         return self.run(bufs, args, out)
 
     cdef object run(self, void **bufs, tuple args, object out):
@@ -359,34 +363,34 @@ cdef class Program:
         memcpy(bufs, self.template, self.n_buffers * sizeof(void *))
         if self.donations is not None:
             return self.run_donating(bufs, args, out)
-        held = self.lend_arguments(bufs, args)  # converted copies must outlive the call
-        if self.fresh_bytes >= LARGE and out is None:
-            require_memory(self.fresh_bytes)
+        owners = self.set_argument_buffers(bufs, args)  # converted copies, which must outlive the call
+        if self.new_bytes >= LARGE_BYTES and out is None:
+            require_memory(self.new_bytes)
         if out is not None:
-            return self.run_into(bufs, args, held, out)
+            return self.run_into(bufs, args, owners, out)
         if self.single:
             result = new_array(&self.specs[self.n_inputs])
             bufs[self.n_inputs] = PyArray_DATA(<PyArrayObject *> <PyObject *> result)
-            self.execute(bufs, args, held, result)
+            self.execute(bufs, args, owners, result)
             return result
         leaves = self.new_results(bufs)
-        self.execute(bufs, args, held, leaves)
+        self.execute(bufs, args, owners, leaves)
         return leaves if self.flat else arguments.build(self.results, leaves)
 
-    cdef object lend_arguments(self, void **bufs, tuple args):
+    cdef object set_argument_buffers(self, void **bufs, tuple args):
         cdef Py_ssize_t k
         cdef int slot
         cdef PyObject *value
-        cdef object held = None  # typed, since type inference does not terminate on a tuple of itself
+        cdef object owners = None  # typed, since Cython's type inference does not terminate on a tuple of itself
         for k in range(self.n_leaves):
             slot = self.slots[k]
             value = <PyObject *> PyTuple_GET_ITEM(args, k)
             if not matches(value, &self.specs[slot]):
                 converted = arguments.convert(<object> value, *self.inputs[slot], (self.parameters, k))
                 value = <PyObject *> converted
-                held = (held, converted)
+                owners = (owners, converted)
             bufs[slot] = PyArray_DATA(<PyArrayObject *> value)
-        return held
+        return owners
 
     cdef tuple new_results(self, void **bufs):
         cdef Py_ssize_t k
@@ -398,40 +402,40 @@ cdef class Program:
             PyTuple_SET_ITEM(leaves, k, array)
         return leaves
 
-    cdef object run_into(self, void **bufs, object args, object held, object out):
+    cdef object run_into(self, void **bufs, object args, object owners, object out):
         """Run with results in the caller's arrays, by way of a new array if one is strided or overlaps an argument.
 
         Abandonable programs always write to new arrays, since they may still write after the call was interrupted.
         """
         if self.single and self.may_write_to(bufs, out, 0):
             bufs[self.n_inputs] = PyArray_DATA(<PyArrayObject *> <PyObject *> out)
-            self.execute(bufs, args, held, None)  # writes to memory of the caller
+            self.execute(bufs, args, owners, None)  # writes to memory of the caller
             return out
-        cdef list given = arguments.match_out(out, self.results, self.outputs)
+        cdef list targets = arguments.match_out(out, self.results, self.outputs)
         cdef list computed = []
         cdef Py_ssize_t k
         cdef object array
         for k in range(self.n_outputs):
-            array = given[k]
+            array = targets[k]
             if array is None or not self.may_write_to(bufs, array, k):
                 array = new_array(&self.specs[self.n_inputs + k])
             bufs[self.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
             computed.append(array)
-        self.execute(bufs, args, held, computed if self.abandonable else None)
+        self.execute(bufs, args, owners, computed if self.abandonable else None)
         for k in range(self.n_outputs):
-            if given[k] is not None and given[k] is not computed[k]:
-                PyArray_CopyInto(<PyArrayObject *> <PyObject *> given[k], <PyArrayObject *> <PyObject *> computed[k])
+            if targets[k] is not None and targets[k] is not computed[k]:
+                PyArray_CopyInto(<PyArrayObject *> <PyObject *> targets[k], <PyArrayObject *> <PyObject *> computed[k])
             else:
-                given[k] = computed[k]
-        return arguments.build(self.results, given)
+                targets[k] = computed[k]
+        return arguments.build(self.results, targets)
 
     cdef object run_donating(self, void **bufs, tuple args, object out):
         """Run with results in the memory of donated arguments; each result keeps its argument alive."""
         cdef Py_ssize_t k
         cdef int slot
         cdef object array
-        cdef dict donors = {}
-        cdef list held = []
+        cdef dict donated = {}
+        cdef list owners = []
         for k in range(self.n_leaves):
             slot = self.slots[k]
             array = <object> PyTuple_GET_ITEM(args, k)
@@ -442,28 +446,28 @@ cdef class Program:
                     arguments.not_donated((self.parameters, k), "the array is read-only")
                 if not PyArray_ISALIGNED(<PyArrayObject *> <PyObject *> array):
                     array = array.copy()
-                donors[self.donations[slot]] = array
-            held.append(array)
+                donated[self.donations[slot]] = array
+            owners.append(array)
             bufs[slot] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
-        self.check_apart(bufs)
+        self.check_no_overlap(bufs)
         cdef list computed = []
         for k in range(self.n_outputs):
-            array = donors.get(k)
-            array = new_array(&self.specs[self.n_inputs + k]) if array is None else self.result_over(array, k)
+            array = donated.get(k)
+            array = new_array(&self.specs[self.n_inputs + k]) if array is None else self.result_in_memory_of(array, k)
             bufs[self.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
             computed.append(array)
-        cdef list given = [None] * self.n_outputs
+        cdef list targets = [None] * self.n_outputs
         if out is not None:
-            given = arguments.match_out(out, self.results, self.outputs)
-            arguments.check_out_apart(given, computed, donors)
-        self.execute(bufs, args, held, None)
+            targets = arguments.match_out(out, self.results, self.outputs)
+            arguments.check_out_apart(targets, computed, donated)
+        self.execute(bufs, args, owners, None)
         for k in range(self.n_outputs):
-            if given[k] is not None:
-                PyArray_CopyInto(<PyArrayObject *> <PyObject *> given[k], <PyArrayObject *> <PyObject *> computed[k])
-                computed[k] = given[k]
+            if targets[k] is not None:
+                PyArray_CopyInto(<PyArrayObject *> <PyObject *> targets[k], <PyArrayObject *> <PyObject *> computed[k])
+                computed[k] = targets[k]
         return arguments.build(self.results, computed)
 
-    cdef int check_apart(self, void **bufs) except -1:
+    cdef int check_no_overlap(self, void **bufs) except -1:
         """Raise if a donated argument shares memory with another argument."""
         cdef Py_ssize_t k, other
         cdef int slot
@@ -482,17 +486,17 @@ cdef class Program:
                     arguments.not_donated((self.parameters, k), "it shares memory with another argument")
         return 0
 
-    cdef object result_over(self, object donor, Py_ssize_t index):
+    cdef object result_in_memory_of(self, object donated_array, Py_ssize_t index):
         """Return the array of output `index` over the memory of an argument."""
         cdef Spec *spec = &self.specs[self.n_inputs + index]
-        cdef void *data = PyArray_DATA(<PyArrayObject *> <PyObject *> donor)
+        cdef void *data = PyArray_DATA(<PyArrayObject *> <PyObject *> donated_array)
         Py_INCREF(<object> spec.descr)
         array = PyArray_NewFromDescr(
             &PyArray_Type, spec.descr, spec.ndim, spec.dims, NULL, data, NPY_ARRAY_CARRAY, NULL
         )
         PyArray_UpdateFlags(<PyArrayObject *> <PyObject *> array, NPY_ARRAY_ALIGNED)  # the types may differ
-        Py_INCREF(donor)
-        PyArray_SetBaseObject(<PyArrayObject *> <PyObject *> array, <PyObject *> donor)
+        Py_INCREF(donated_array)
+        PyArray_SetBaseObject(<PyArrayObject *> <PyObject *> array, <PyObject *> donated_array)
         return array
 
     cdef bint may_write_to(self, void **bufs, object out, Py_ssize_t index):
@@ -509,7 +513,7 @@ cdef class Program:
                 return False
         return True
 
-    cdef int execute(self, void **bufs, object args, object held, object results) except -1:
+    cdef int execute(self, void **bufs, object args, object owners, object results) except -1:
         """Run the entry on the buffers, and raise the error of its status.
 
         The other arguments are the objects that own the buffers. `results` is None if other objects share their memory.
@@ -521,13 +525,13 @@ cdef class Program:
         call.ctx.message = message
         call.epoch = self.cancel_epoch
         if self.arena_bytes:
-            if self.arena_bytes >= LARGE:
+            if self.arena_bytes >= LARGE_BYTES:
                 require_memory(self.arena_bytes)
             call.ctx.arena = <char *> rt.acquire(self.arena_bytes)
             if call.ctx.arena == NULL:
                 arguments.out_of_memory(self.arena_bytes)
         if self.watched and rt.on_main_thread():
-            status = self.execute_watched(bufs, &call, (self, args, held, results) if results is not None else None)
+            status = self.execute_watched(bufs, &call, (self, args, owners, results) if results is not None else None)
         elif self.release_gil:
             with nogil:
                 status = self.entry(bufs, &call.ctx)
@@ -545,5 +549,5 @@ cdef class Program:
 
     cdef cyx_status execute_watched(self, void **bufs, cyx_call *call, tuple keep) noexcept:
         """Run the entry on another thread, which may be abandoned if `keep` holds all its buffers alive."""
-        cdef void *kept = NULL if keep is None else <void *> <PyObject *> keep
-        return rt.run_watched(self.entry, bufs, self.n_buffers, call, self.arena_bytes, kept)
+        cdef void *owners = NULL if keep is None else <void *> <PyObject *> keep
+        return rt.run_watched(self.entry, bufs, self.n_buffers, call, self.arena_bytes, owners)

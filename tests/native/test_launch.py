@@ -417,7 +417,7 @@ def test_subclass_in_python(program):
     add_one = program(ADD_ONE, [("f4", (2, 3))], [("f4", (2, 3))])
     named = Named("n", add_one.library, "entry", add_one.inputs, add_one.outputs, 0)
     np.testing.assert_array_equal(named(X), X + 1)
-    with pytest.raises(RuntimeError, match="once"):
+    with pytest.raises(RuntimeError, match="initialised twice"):
         named.__init__("n", add_one.library, "entry", add_one.inputs, add_one.outputs, 0)
     with pytest.raises(RuntimeError, match="never initialised"):
         Named.__new__(Named)()

@@ -1,14 +1,15 @@
 /* Block reflectors: the Householder reflections of a panel at once, as I - V T V^T with V unit lower trapezoidal and
  * T upper triangular (Schreiber and Van Loan 1989), so that products with them are products of tiles.
  *
- * A template, to be included before qr.h or reflector_product.h: define the parameters; the other header undefines
- * them. QR_PREFIX     prefix of all names. Defined before are types and functions of tiles (xla/cpu/linalg/tiles.py):
+ * A template, to be included before qr.h or reflector_product.h, which undefines the parameters.
+ *
+ *   QR_PREFIX     prefix of all names; types and functions of tiles (xla/cpu/linalg/tiles.py) precede this text:
  *                 update_tn and update_nn
  *   QR_LANES      elements of a vector
  *   QR_WIDTH      columns of a panel
  *   QR_TILE_ROWS  rows of a tile, a divisor of the width
  *   QR_PADDED     rows of a panel, a multiple of the width
- *   QR_BLOCKS     block reflectors that are kept
+ *   QR_BLOCKS     block reflectors stored at once
  *   QR_TRANSPOSE  1 to apply the transpose of a block reflector, 0 to apply it itself
  *   QR_X_OFFSET, QR_V_OFFSET, QR_T_OFFSET  bytes in the scratch of a problem where the panels, and the matrices V and T
  *                 of the block reflectors begin
@@ -33,7 +34,7 @@ static QR_REAL *QR(t)(char *scratch, int64_t block) {
   return (QR_REAL *)(scratch + QR_T_OFFSET) + block % QR_BLOCKS * QR_WIDTH * QR_WIDTH;
 }
 
-/* Compute V and T of the reflectors in `count` columns of a panel, from row `first` on. T is stored by columns. */
+/* Compute V and T of the reflectors in `count` columns of a panel, from row `first` on; T is stored by columns. */
 static void QR(form)(const QR_REAL *x, QR_REAL *v, QR_REAL *t, const QR_ELEMENT *tau, int64_t first, int64_t count) {
   for (int64_t r = first; r < QR_PADDED; ++r) {
     const int64_t below = r - first < count ? r - first : count;
@@ -47,10 +48,10 @@ static void QR(form)(const QR_REAL *x, QR_REAL *v, QR_REAL *t, const QR_ELEMENT 
     QR(update_tn)(v + first * QR_WIDTH + s, QR_WIDTH, v + first * QR_WIDTH, g + s * QR_WIDTH, QR_PADDED - first);
   for (int64_t j = 0; j < QR_WIDTH; ++j) {
     const QR_REAL factor = j < count ? tau[j] : 0;
-    for (int64_t at = 0; at < QR_WIDTH; at += QR_LANES) {
+    for (int64_t offset = 0; offset < QR_WIDTH; offset += QR_LANES) {
       QR_VECTOR sum = {0};
-      for (int64_t i = 0; i < j; ++i) sum += g[j * QR_WIDTH + i] * *(const QR_VECTOR *)(t + i * QR_WIDTH + at);
-      *(QR_VECTOR *)(t + j * QR_WIDTH + at) = sum * factor;
+      for (int64_t i = 0; i < j; ++i) sum += g[j * QR_WIDTH + i] * *(const QR_VECTOR *)(t + i * QR_WIDTH + offset);
+      *(QR_VECTOR *)(t + j * QR_WIDTH + offset) = sum * factor;
     }
     t[j * QR_WIDTH + j] = factor;
   }

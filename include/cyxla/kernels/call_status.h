@@ -1,8 +1,8 @@
 /* The status of a call of a registered C function: an error if it has written a message, which is copied to the
  * context.
  *
- * A template: define the parameter and include it, as often as wanted; it undefines it.
- *   CALL_PREFIX  prefix of all names; `prefix_status(ctx, name, message)` is for others
+ * A template: define the parameter and include it, any number of times; it undefines it.
+ *   CALL_PREFIX  prefix of all names; the entry point is `prefix_status(ctx, name, message)`
  */
 #include "../abi.h"
 #include "../call.h"

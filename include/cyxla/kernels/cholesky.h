@@ -1,20 +1,20 @@
 /* Cholesky factors, one block row of the upper factor after the other: parts of a kernel.
  *
  * A row of blocks is the matrix less the products of the rows above, solved by the block on the diagonal. Each phase
- * computes one row of blocks, a panel in each part; the part that has the next block of the diagonal goes on to factor
+ * computes one row of blocks, a panel in each part; the part with the next block of the diagonal also factors
  * it. The last phase stores the factor.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
- *   CHOLESKY_PREFIX     prefix of all names; `prefix_part(a, out, scratch, phase, u)` is for others, or with
- *                       CHOLESKY_INFO `prefix_part(a, out, info, scratch, phase, u)`. Defined before are types and
- *                       functions of tiles (xla/cpu/linalg/tiles.py): update_tn, solve and copy
+ * A template: define the parameters and include it, any number of times; it undefines them.
+ *   CHOLESKY_PREFIX     prefix of all names; the entry point is `prefix_part(a, out, scratch, phase, u)`, or with
+ *                       CHOLESKY_INFO `prefix_part(a, out, info, scratch, phase, u)`. Types and functions of
+ *                       tiles (xla/cpu/linalg/tiles.py) precede this text: update_tn, solve and copy
  *   CHOLESKY_BITS       width of an element: 32 or 64
  *   CHOLESKY_LANES      elements of a vector
  *   CHOLESKY_WIDTH      columns of a panel
  *   CHOLESKY_TILE_ROWS  rows of a tile, a divisor of the width
  *   CHOLESKY_N          rows of the matrix
  *   CHOLESKY_PADDED     rows of a panel, a multiple of the width
- *   CHOLESKY_PANELS     panels, and phases but for the last
+ *   CHOLESKY_PANELS     panels; number of phases before the last
  *   CHOLESKY_LOWER      1 if the lower triangle is read and written, 0 if the upper
  *   CHOLESKY_INFO       1 for LAPACK's convention: the other triangle of the result is that of the operand, and the
  *                       second result is the number of rows up to the first that could not be factored, or 0;
@@ -45,7 +45,7 @@ static CHOLESKY_REAL *CHOLESKY(panel)(char *scratch, int64_t panel) {
   return (CHOLESKY_REAL *)(scratch + CHOLESKY_X_OFFSET) + panel * CHOLESKY_PADDED * CHOLESKY_WIDTH;
 }
 
-/* Load the rows of the upper triangle of a panel, its last block whole, and store a panel of the result. */
+/* Load the upper triangle of a panel, with its last block complete, and store a panel of the result. */
 #if CHOLESKY_LOWER
 static void CHOLESKY(load)(const CHOLESKY_ELEMENT *a, CHOLESKY_REAL *x, int64_t first, int64_t columns) {
   const int64_t rows = first + columns;
@@ -76,17 +76,17 @@ static void CHOLESKY(store)(const CHOLESKY_ELEMENT *a, const CHOLESKY_REAL *x, i
 }
 #endif
 
-/* Factor a tile that holds the diagonal from column `at` on; return the number of rows up to the first that fails. */
-static int64_t CHOLESKY(factor_tile)(CHOLESKY_REAL *x, int64_t at, int64_t rows) {
+/* Factor a tile with the diagonal from column `column` on; return the number of rows before the first that fails. */
+static int64_t CHOLESKY(factor_tile)(CHOLESKY_REAL *x, int64_t column, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r) {
     CHOLESKY_REAL *const row = x + r * CHOLESKY_WIDTH;
-    const CHOLESKY_REAL d = row[at + r];
+    const CHOLESKY_REAL d = row[column + r];
     if (!(d > 0)) return r;
     const CHOLESKY_REAL root = CHOLESKY_SQRT(d);
     for (int64_t v = 0; v < CHOLESKY_WIDTH; v += CHOLESKY_LANES) *(CHOLESKY_VECTOR *)(row + v) /= root;
-    row[at + r] = root;
+    row[column + r] = root;
     for (int64_t s = r + 1; s < CHOLESKY_TILE_ROWS; ++s) {
-      const CHOLESKY_REAL l = row[at + s];
+      const CHOLESKY_REAL l = row[column + s];
       for (int64_t v = 0; v < CHOLESKY_WIDTH; v += CHOLESKY_LANES)
         *(CHOLESKY_VECTOR *)(x + s * CHOLESKY_WIDTH + v) -= l * *(const CHOLESKY_VECTOR *)(row + v);
     }
@@ -97,39 +97,39 @@ static int64_t CHOLESKY(factor_tile)(CHOLESKY_REAL *x, int64_t at, int64_t rows)
 static void CHOLESKY(factor_diagonal)(char *scratch, int64_t panel) {
   CHOLESKY_REAL *const x = CHOLESKY(panel)(scratch, panel);
   int64_t *const failed = (int64_t *)(scratch + CHOLESKY_FAILED_OFFSET);
-  for (int64_t at = 0; at < CHOLESKY_WIDTH && !*failed; at += CHOLESKY_TILE_ROWS) {
-    const int64_t i = panel * CHOLESKY_WIDTH + at, left = CHOLESKY_N - i;
-    const int64_t rows = left < CHOLESKY_TILE_ROWS ? left : CHOLESKY_TILE_ROWS;
+  for (int64_t column = 0; column < CHOLESKY_WIDTH && !*failed; column += CHOLESKY_TILE_ROWS) {
+    const int64_t i = panel * CHOLESKY_WIDTH + column, remaining = CHOLESKY_N - i;
+    const int64_t rows = remaining < CHOLESKY_TILE_ROWS ? remaining : CHOLESKY_TILE_ROWS;
     if (rows <= 0) return;
-    CHOLESKY(update_tn)(x + at, CHOLESKY_WIDTH, x, x + i * CHOLESKY_WIDTH, i);
-    const int64_t done = CHOLESKY(factor_tile)(x + i * CHOLESKY_WIDTH, at, rows);
+    CHOLESKY(update_tn)(x + column, CHOLESKY_WIDTH, x, x + i * CHOLESKY_WIDTH, i);
+    const int64_t done = CHOLESKY(factor_tile)(x + i * CHOLESKY_WIDTH, column, rows);
     if (done < rows) *failed = i + done + 1;
   }
 }
 
-/* Compute a block of a panel, in a row of blocks whose diagonal is factored. */
+/* Compute a block of a panel in a row of blocks whose diagonal block is factored. */
 static void CHOLESKY(solve_block)(char *scratch, int64_t block, int64_t panel) {
   const CHOLESKY_REAL *const a = CHOLESKY(panel)(scratch, block);
   CHOLESKY_REAL *const x = CHOLESKY(panel)(scratch, panel);
-  for (int64_t at = 0; at < CHOLESKY_WIDTH; at += CHOLESKY_TILE_ROWS) {
-    const int64_t i = block * CHOLESKY_WIDTH + at;
-    CHOLESKY(update_tn)(a + at, CHOLESKY_WIDTH, x, x + i * CHOLESKY_WIDTH, i);
-    CHOLESKY(solve)(a + i * CHOLESKY_WIDTH + at, CHOLESKY_WIDTH, x + i * CHOLESKY_WIDTH);
+  for (int64_t column = 0; column < CHOLESKY_WIDTH; column += CHOLESKY_TILE_ROWS) {
+    const int64_t i = block * CHOLESKY_WIDTH + column;
+    CHOLESKY(update_tn)(a + column, CHOLESKY_WIDTH, x, x + i * CHOLESKY_WIDTH, i);
+    CHOLESKY(solve)(a + i * CHOLESKY_WIDTH + column, CHOLESKY_WIDTH, x + i * CHOLESKY_WIDTH);
   }
 }
 
-/* A part of any phase but the last. */
+/* Run a part of a phase before the last. */
 static void CHOLESKY(factor)(const CHOLESKY_ELEMENT *a, char *scratch, int64_t phase, int64_t u) {
   volatile int64_t *const failed = (volatile int64_t *)(scratch + CHOLESKY_FAILED_OFFSET);
   if (phase == 0) {
-    const int64_t first = u * CHOLESKY_WIDTH, left = CHOLESKY_N - first;
-    CHOLESKY(load)(a, CHOLESKY(panel)(scratch, u), first, left < CHOLESKY_WIDTH ? left : CHOLESKY_WIDTH);
+    const int64_t first = u * CHOLESKY_WIDTH, remaining = CHOLESKY_N - first;
+    CHOLESKY(load)(a, CHOLESKY(panel)(scratch, u), first, remaining < CHOLESKY_WIDTH ? remaining : CHOLESKY_WIDTH);
     if (u == 0) {
       *failed = 0;
       CHOLESKY(factor_diagonal)(scratch, 0);
     }
   } else if (phase + u < CHOLESKY_PANELS && !(*failed && *failed <= phase * CHOLESKY_WIDTH)) {
-    /* a failure in the rows of this phase, which another part may find at any time, stops no part of it */
+    /* a failure in the rows of this phase, found by another part at any time, does not stop this part */
     CHOLESKY(solve_block)(scratch, phase - 1, phase + u);
     if (u == 0) CHOLESKY(factor_diagonal)(scratch, phase);
   }
@@ -142,8 +142,8 @@ static void CHOLESKY(part)(const CHOLESKY_ELEMENT *a, CHOLESKY_ELEMENT *out, CHO
     CHOLESKY(factor)(a, scratch, phase, u);
     return;
   }
-  const int64_t first = u * CHOLESKY_WIDTH, left = CHOLESKY_N - first;
-  const int64_t columns = left < CHOLESKY_WIDTH ? left : CHOLESKY_WIDTH;
+  const int64_t first = u * CHOLESKY_WIDTH, remaining = CHOLESKY_N - first;
+  const int64_t columns = remaining < CHOLESKY_WIDTH ? remaining : CHOLESKY_WIDTH;
   CHOLESKY(store)(a, CHOLESKY(panel)(scratch, u), first, columns, out);
   if (u == 0) *info = (int32_t) * (const int64_t *)(scratch + CHOLESKY_FAILED_OFFSET);
 }
@@ -153,8 +153,8 @@ static void CHOLESKY(part)(const CHOLESKY_ELEMENT *a, CHOLESKY_ELEMENT *out, cha
     CHOLESKY(factor)(a, scratch, phase, u);
     return;
   }
-  const int64_t first = u * CHOLESKY_WIDTH, left = CHOLESKY_N - first;
-  const int64_t columns = left < CHOLESKY_WIDTH ? left : CHOLESKY_WIDTH;
+  const int64_t first = u * CHOLESKY_WIDTH, remaining = CHOLESKY_N - first;
+  const int64_t columns = remaining < CHOLESKY_WIDTH ? remaining : CHOLESKY_WIDTH;
   if (!*(const int64_t *)(scratch + CHOLESKY_FAILED_OFFSET))
     CHOLESKY(store)(a, CHOLESKY(panel)(scratch, u), first, columns, out);
   else

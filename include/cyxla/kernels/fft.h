@@ -1,17 +1,16 @@
-/* Fourier transforms as a plan says: stages of one dimension each, in blocks of lines.
+/* Planned Fourier transforms: stages of one dimension each, in blocks of lines.
  *
  * A template, to be included after fft_vectors.h, whose macros it undefines, fft_moves.h, fft_real.h for both
- * directions and fft_lines.h; `prefix_run(plan, bufs, begin, end)` is for others. Define the parameter; it undefines
- * it.
+ * directions and fft_lines.h. The entry point is `prefix_run(plan, bufs, begin, end)`. Define the parameter before; it
+ * is undefined.
  *   FFT_STACK_BYTES  scratch of a task on the stack
  *
- * A plan is a head and records of panels, lines and stages. Strides and sizes are in real numbers unless said
- * otherwise.
+ * A plan is a head and records of panels, lines and stages. Strides and sizes are counts of real numbers, unless noted.
  */
 #include "../abi.h"
 #include "../compiler.h"
 
-/* Stages: each does a range of its blocks. The first element of a record is one of these numbers. */
+/* Kinds of stages, the first element of their records; a stage transforms a range of its blocks. */
 #define FFT_SHORT_ROWS 0 /* the last dimension, as panels */
 #define FFT_LONG_ROWS 1  /* the last dimension, one line at a time */
 #define FFT_SHORT_COLUMNS 2
@@ -40,7 +39,7 @@ typedef struct {
   int64_t kind;
   int64_t transform; /* panel or line */
   int64_t real_table;
-  int64_t length; /* points of the wanted transform */
+  int64_t length; /* points of the complete transform */
 } FFT(rows);
 
 /* Lines of another dimension. */
@@ -48,7 +47,7 @@ typedef struct {
   int64_t stage;
   int64_t outer; /* product of the dimensions before */
   int64_t points;
-  int64_t stride;    /* complex numbers from one point to the next: the product of the dimensions behind */
+  int64_t stride;    /* complex numbers between points: the product of the later dimensions */
   int64_t transform; /* panel or line */
 } FFT(columns);
 
@@ -56,7 +55,7 @@ typedef struct {
 typedef struct {
   int64_t stage;
   int64_t lines, points;
-  int64_t columns; /* of the matrix that the step transforms the columns of */
+  int64_t columns; /* of the matrix whose columns the step transforms */
   int64_t transform;
   int64_t step; /* 0: the first; 1: the second */
 } FFT(step);
@@ -125,7 +124,7 @@ static void FFT(long_rows)(FFT_STAGE) {
   const FFT(rows) *const s = FFT_RECORD(rows, record);
   const int64_t h = s->points, n = s->length, bins = n / 2 + 1;
   FFT_ELEMENT *const a = (FFT_ELEMENT *)scratch, *const b = (FFT_ELEMENT *)((char *)scratch + FFT_LINE_BYTES(h));
-  FFT_V *const rest = (FFT_V *)((char *)scratch + 2 * FFT_LINE_BYTES(h));
+  FFT_V *const line_scratch = (FFT_V *)((char *)scratch + 2 * FFT_LINE_BYTES(h));
   for (int64_t l = begin; l < end; ++l) {
     const FFT_ELEMENT *const x = from + l * s->operand_size;
     FFT_ELEMENT *const y = to + l * s->result_size;
@@ -139,14 +138,14 @@ static void FFT(long_rows)(FFT_STAGE) {
         break;
       case FFT_HALF_C2R:
         FFT(c2r_line)(a, x, h, tables + s->real_table, 0, h / 2 + 1);
-        FFT(transform_line)(plan, s->transform, a, y, rest, tables);
+        FFT(transform_line)(plan, s->transform, a, y, line_scratch, tables);
         break;
       case FFT_FULL_R2C:
         for (int64_t k = 0; k < n; ++k) {
           a[2 * k] = x[k];
           a[2 * k + 1] = 0;
         }
-        FFT(transform_line)(plan, s->transform, a, b, rest, tables);
+        FFT(transform_line)(plan, s->transform, a, b, line_scratch, tables);
         __builtin_memcpy(y, b, (unsigned long)(2 * bins) * sizeof *y);
         break;
       default:
@@ -157,58 +156,59 @@ static void FFT(long_rows)(FFT_STAGE) {
           a[2 * k] = a[2 * (n - k)];
           a[2 * k + 1] = -a[2 * (n - k) + 1];
         }
-        FFT(transform_line)(plan, s->transform, a, b, rest, tables);
+        FFT(transform_line)(plan, s->transform, a, b, line_scratch, tables);
         for (int64_t k = 0; k < n; ++k) y[k] = b[2 * k];
     }
   }
 }
 
-/* A block of columns is as many as a vector has lanes. */
+/* A block has as many columns as a vector has lanes. */
 static void FFT(short_columns)(FFT_STAGE) {
   const FFT(columns) *const s = FFT_RECORD(columns, record);
-  const int64_t n = s->points, stride = s->stride, across = (stride + FFT_LANES - 1) / FFT_LANES;
+  const int64_t n = s->points, stride = s->stride, blocks_across = (stride + FFT_LANES - 1) / FFT_LANES;
   for (int64_t b = begin; b < end; ++b) {
-    const int64_t first = b % across * FFT_LANES, last = first + FFT_LANES < stride ? first + FFT_LANES : stride;
-    const int64_t at = b / across * 2 * n * stride;
+    const int64_t first = b % blocks_across * FFT_LANES, last = first + FFT_LANES < stride ? first + FFT_LANES : stride;
+    const int64_t offset = b / blocks_across * 2 * n * stride;
     const FFT_PANEL *const panel = FFT_RECORD(panel, s->transform);
-    FFT(transform_columns)(panel, stride, first, last, from + at, to + at, scratch, tables);
+    FFT(transform_columns)(panel, stride, first, last, from + offset, to + offset, scratch, tables);
   }
 }
 
 static void FFT(long_columns)(FFT_STAGE) {
   const FFT(columns) *const s = FFT_RECORD(columns, record);
-  const int64_t n = s->points, stride = s->stride, across = (stride + FFT_LANES - 1) / FFT_LANES;
+  const int64_t n = s->points, stride = s->stride, blocks_across = (stride + FFT_LANES - 1) / FFT_LANES;
   FFT_ELEMENT *const x = (FFT_ELEMENT *)scratch, *const y = (FFT_ELEMENT *)(scratch + 2 * n);
-  FFT_V *const rest = (FFT_V *)((char *)y + FFT_LINE_BYTES(n));
+  FFT_V *const line_scratch = (FFT_V *)((char *)y + FFT_LINE_BYTES(n));
   for (int64_t b = begin; b < end; ++b) {
-    const int64_t first = b % across * FFT_LANES, last = first + FFT_LANES < stride ? first + FFT_LANES : stride;
-    const int64_t at = b / across * 2 * n * stride + 2 * first;
-    FFT(transpose)(x, 2 * n, from + at, 2 * stride, n, last - first);
+    const int64_t first = b % blocks_across * FFT_LANES, last = first + FFT_LANES < stride ? first + FFT_LANES : stride;
+    const int64_t offset = b / blocks_across * 2 * n * stride + 2 * first;
+    FFT(transpose)(x, 2 * n, from + offset, 2 * stride, n, last - first);
     for (int64_t l = 0; l < last - first; ++l) {
-      FFT(transform_line)(plan, s->transform, x + l * 2 * n, y, rest, tables);
+      FFT(transform_line)(plan, s->transform, x + l * 2 * n, y, line_scratch, tables);
       __builtin_memcpy(x + l * 2 * n, y, (unsigned long)(2 * n) * sizeof *x);
     }
-    FFT(transpose)(to + at, 2 * stride, x, 2 * n, last - first, n);
+    FFT(transpose)(to + offset, 2 * stride, x, 2 * n, last - first, n);
   }
 }
 
 static void FFT(one_step)(FFT_STAGE) {
   const FFT(step) *const s = FFT_RECORD(step, record);
-  const int64_t columns = s->columns, across = (columns + FFT_LANES - 1) / FFT_LANES;
+  const int64_t columns = s->columns, blocks_across = (columns + FFT_LANES - 1) / FFT_LANES;
   for (int64_t b = begin; b < end; ++b) {
-    const int64_t at = b / across * 2 * s->points, first = b % across * FFT_LANES;
+    const int64_t offset = b / blocks_across * 2 * s->points, first = b % blocks_across * FFT_LANES;
     const int64_t last = first + FFT_LANES < columns ? first + FFT_LANES : columns;
     const FFT_LINE *const line = FFT_RECORD(line, s->transform);
-    (s->step ? FFT(second_step) : FFT(first_step))(plan, line, first, last, from + at, to + at, scratch, tables);
+    (s->step ? FFT(second_step) : FFT(first_step))(plan, line, first, last, from + offset, to + offset, scratch,
+                                                   tables);
   }
 }
 
 static void FFT(one_real_step)(FFT_STAGE) {
   const FFT(real_step) *const s = FFT_RECORD(real_step, record);
-  const int64_t h = s->points, pairs = h / 2 + 1, across = (pairs + s->block - 1) / s->block, c2r = s->c2r;
+  const int64_t h = s->points, pairs = h / 2 + 1, blocks_across = (pairs + s->block - 1) / s->block, c2r = s->c2r;
   (void)scratch;
   for (int64_t b = begin; b < end; ++b) {
-    const int64_t row = b / across, first = b % across * s->block;
+    const int64_t row = b / blocks_across, first = b % blocks_across * s->block;
     const int64_t last = first + s->block < pairs ? first + s->block : pairs;
     const FFT_ELEMENT *const x = from + row * 2 * (h + c2r);
     FFT_ELEMENT *const y = to + row * 2 * (h + !c2r);
@@ -216,7 +216,7 @@ static void FFT(one_real_step)(FFT_STAGE) {
   }
 }
 
-/* Blocks of a stage. */
+/* Return the number of blocks of a stage. */
 static int64_t FFT(blocks)(const int64_t *plan, int64_t record) {
   switch (plan[record]) {
     case FFT_SHORT_ROWS:
@@ -239,23 +239,23 @@ static void (*const FFT(stages)[])(FFT_STAGE) = {
     [FFT_LONG_COLUMNS] = FFT(long_columns), [FFT_ONE_STEP] = FFT(one_step),   [FFT_ONE_REAL_STEP] = FFT(one_real_step),
 };
 
-/* The head of a plan. A unit goes through all stages; without units, tasks share the blocks of the only stage. */
+/* Head of a plan. A task runs all stages of a unit; without units, tasks share the blocks of the only stage. */
 typedef struct {
   int64_t tasks, units;
-  int64_t scratch;                   /* bytes of a task; on the stack if there is room */
-  int64_t between;                   /* offset in it of the array of a unit between two stages; 0: in the result */
+  int64_t scratch;                   /* bytes of a task; on the stack if they fit */
+  int64_t intermediate;              /* offset in it of a unit's array between two stages; 0: the result */
   int64_t operand_size, result_size; /* elements of a unit */
   int64_t stages;
   int64_t stage[]; /* records */
 } FFT(head);
 
-/* Buffers: the operand, the tables, the result, and scratch if it is not on the stack. */
+/* Buffers: operand, tables, result, and scratch unless it is on the stack. */
 static cyx_status FFT(run)(const int64_t *plan, void *const *bufs, int64_t begin, int64_t end) {
   const FFT(head) *const head = (const FFT(head) *)plan;
   const int64_t tasks = head->tasks, units = head->units, stages = head->stages;
-  char own[FFT_STACK_BYTES] __attribute__((aligned(64)));
-  char *const place = head->scratch <= (int64_t)sizeof own ? own : (char *)bufs[3] + begin * head->scratch;
-  FFT_V *const scratch = (FFT_V *)place;
+  char stack[FFT_STACK_BYTES] __attribute__((aligned(64)));
+  char *const memory = head->scratch <= (int64_t)sizeof stack ? stack : (char *)bufs[3] + begin * head->scratch;
+  FFT_V *const scratch = (FFT_V *)memory;
   const FFT_ELEMENT *const from = bufs[0];
   const FFT_REAL *const tables = bufs[1];
   FFT_ELEMENT *const to = bufs[2];
@@ -266,11 +266,11 @@ static cyx_status FFT(run)(const int64_t *plan, void *const *bufs, int64_t begin
   }
   for (int64_t u = begin * units / tasks; u < end * units / tasks; ++u) {
     FFT_ELEMENT *const result = to + u * head->result_size;
-    FFT_ELEMENT *const between = head->between ? (FFT_ELEMENT *)(place + head->between) : result;
+    FFT_ELEMENT *const intermediate = head->intermediate ? (FFT_ELEMENT *)(memory + head->intermediate) : result;
     for (int64_t k = 0; k < stages; ++k) {
       const int64_t record = head->stage[k];
-      const FFT_ELEMENT *const x = k ? between : from + u * head->operand_size;
-      FFT_ELEMENT *const y = k == stages - 1 ? result : between;
+      const FFT_ELEMENT *const x = k ? intermediate : from + u * head->operand_size;
+      FFT_ELEMENT *const y = k == stages - 1 ? result : intermediate;
       FFT(stages)[plan[record]](plan, record, 0, FFT(blocks)(plan, record), x, y, scratch, tables);
     }
   }

@@ -1,17 +1,17 @@
 /* Transforms of panels, columns and lines.
  *
- * A template, to be included after fft_vectors.h, fft_moves.h and the passes. These are functions of FFT_PASS, 0 where
- * there is none, in two tables:
- *   FFT(passes)[][FFT_FORMS]        by radix, in row 0 those for any prime
+ * A template, to be included after fft_vectors.h, fft_moves.h and the passes. Passes are functions of FFT_PASS in two
+ * tables, with 0 for missing ones:
+ *   FFT(passes)[][FFT_FORMS]        by radix; row 0 for any prime
  *   FFT(fixed_panels)[][FFT_FORMS]  all passes of panels of some lengths, by number
  *
- * A plan is an array of int64_t: records that name each other by their index in it. Tables are parts of one constant,
- * named by the index of their first element.
+ * A plan is an array of int64_t: records that refer to each other by index. Tables are parts of one constant, referred
+ * to by the index of their first element.
  */
 #include "../abi.h"
 #include "../compiler.h"
 
-#define FFT_LINE_BYTES(points) ((2 * (points) * (FFT_BITS / 8) + 63) / 64 * 64) /* of scratch */
+#define FFT_LINE_BYTES(points) ((2 * (points) * (FFT_BITS / 8) + 63) / 64 * 64) /* scratch of a line */
 #define FFT_LEVEL FFT(level)
 #define FFT_PANEL FFT(panel)
 #define FFT_LINE FFT(line)
@@ -20,19 +20,19 @@
 typedef struct {
   int64_t radix;    /* up to 16, or a prime */
   int64_t roots;    /* table of a prime without a pass of its own */
-  int64_t count;    /* butterflies of a part; the product of the radices of the levels behind */
-  int64_t twiddles; /* table, if there is a level behind */
+  int64_t count;    /* butterflies of a part: the product of the radices of later levels */
+  int64_t twiddles; /* table, unless the level is the last */
 } FFT_LEVEL;
 
 typedef struct {
   int64_t points, inverse;
-  double scale;   /* of the results; the table of the first of several levels is scaled */
-  int64_t number; /* of a function of its own, or 0 */
+  double scale;   /* factor of the results; the table of the first of several levels includes it */
+  int64_t number; /* index of a function for this length, or 0 */
   int64_t levels;
   FFT_LEVEL level[];
 } FFT_PANEL;
 
-/* A line that is a product of two lengths: the points are a matrix of `rows` rows. */
+/* A line whose length is a product: its points are a matrix of `rows` rows. */
 typedef struct {
   int64_t product; /* 0 */
   int64_t rows, columns;
@@ -42,14 +42,14 @@ typedef struct {
 
 /* A line that is a convolution with a chirp (Bluestein). */
 typedef struct {
-  int64_t length_and_1; /* of the convolution */
+  int64_t length_and_1; /* length of the convolution, plus 1 */
   int64_t points;
-  int64_t convolved;     /* line of that length */
+  int64_t convolved;     /* record of a line of that length */
   int64_t chirp, filter; /* tables: the chirp, and the transform of its conjugate */
 } FFT(chirp_line);
 
-/* Do level 0 and those behind it of a part of a panel, `rows`. Its results begin at index `start` and are `weight`
-   indices apart. The level before has `before` of these parts. */
+/* Run level 0 and later ones of a part of a panel, `rows`. Its results begin at index `start`, with stride `weight`.
+   The level before has `before` of these parts. */
 static void FFT(levels)(const FFT_LEVEL *level, int64_t levels, FFT_PASS *a, const FFT_REAL *tables, FFT_V *rows,
                         int64_t start, int64_t weight, int64_t before) {
   const int64_t radix = level->radix;
@@ -118,13 +118,13 @@ static inline __attribute__((always_inline)) void FFT(transform)(const FFT_PANEL
   }
 }
 
-/* Transform rows into those behind them. */
+/* Transform rows; the results follow them. */
 static void FFT(transform_rows)(const FFT_PANEL *p, FFT_V *rows, const FFT_REAL *tables) {
   FFT_PASS a = {.rows = rows, .first = rows + 2 * p->points, .stride = 2, .to_rows = 1};
   FFT(transform)(p, &a, tables);
 }
 
-/* Transform columns into rows, behind those that it needs, and multiply the results by twiddle factors. */
+/* Transform columns into rows, after the rows that it uses, and multiply the results by twiddle factors. */
 static void FFT(transform_twiddled)(const FFT_PANEL *p, const FFT_ELEMENT *from, int64_t from_stride, FFT_V *rows,
                                     const FFT_REAL *tables, const FFT_REAL *coarse, const FFT_REAL *fine) {
   FFT_PASS a = {.from = from, .from_stride = from_stride, .rows = rows, .first = rows + 2 * p->points, .stride = 2};
@@ -154,8 +154,8 @@ static void FFT(transform_columns)(const FFT_PANEL *p, int64_t stride, int64_t b
   }
 }
 
-/* The first step of a line that is a product: transform columns of the matrix, multiply the results by twiddle factors
-   and write them transposed. */
+/* First step of a line whose length is a product: transform columns of the matrix, multiply the results by twiddle
+   factors and store them transposed. */
 static void FFT(first_step)(const int64_t *plan, const FFT_LINE *p, int64_t begin, int64_t end, const FFT_ELEMENT *from,
                             FFT_ELEMENT *to, FFT_V *scratch, const FFT_REAL *tables) {
   const int64_t rows = p->rows, columns = p->columns;
@@ -175,7 +175,7 @@ static void FFT(first_step)(const int64_t *plan, const FFT_LINE *p, int64_t begi
   }
 }
 
-/* The second step: transform the columns of the first step's results, perhaps in place. */
+/* Second step: transform the columns of the first step's results, possibly in place. */
 static void FFT(second_step)(const int64_t *plan, const FFT_LINE *p, int64_t begin, int64_t end,
                              const FFT_ELEMENT *from, FFT_ELEMENT *to, FFT_V *scratch, const FFT_REAL *tables) {
   FFT(transform_columns)(FFT_RECORD(panel, p->of_rows), p->rows, begin, end, from, to, scratch, tables);

@@ -1,6 +1,6 @@
 /* Moves of points between lines, columns and panels, and products of complex numbers.
  *
- * A template, to be included after fft_vectors.h: define the parameter; it undefines it.
+ * A template, to be included after fft_vectors.h; it undefines the parameters.
  *   FFT_SQUARE       function that transposes a square of elements, cyx_square_4 or cyx_square_8
  *   FFT_SQUARE_ROWS  its rows, CYX_SQUARE_4 or CYX_SQUARE_8
  */
@@ -32,7 +32,7 @@ static CYX_FUSED void FFT(multiply)(FFT_ELEMENT *to, const FFT_ELEMENT *from, co
   }
 }
 
-/* Rows of a panel from as many points of `lanes` lines, `stride` elements apart; the other lanes become zeros. */
+/* Load rows of a panel from the points of `lanes` lines, `stride` elements apart; other lanes are set to zero. */
 static void FFT(gather)(FFT_V *rows, const FFT_ELEMENT *from, int64_t stride, int64_t points, int64_t lanes) {
   int64_t k = 0;
   if (lanes == FFT_LANES && FFT_LANES == FFT_SQUARE_ROWS)
@@ -49,7 +49,7 @@ static void FFT(gather)(FFT_V *rows, const FFT_ELEMENT *from, int64_t stride, in
   }
 }
 
-/* The way back. */
+/* Store rows of a panel to lines, the inverse of gather. */
 static void FFT(scatter)(FFT_ELEMENT *to, int64_t stride, const FFT_V *rows, int64_t points, int64_t lanes) {
   int64_t k = 0;
   if (lanes == FFT_LANES && FFT_LANES == FFT_SQUARE_ROWS)
@@ -65,7 +65,7 @@ static void FFT(scatter)(FFT_ELEMENT *to, int64_t stride, const FFT_V *rows, int
   }
 }
 
-/* The same of lines of real numbers. */
+/* The same for lines of real numbers. */
 static void FFT(gather_real)(FFT_V *rows, const FFT_ELEMENT *from, int64_t stride, int64_t points, int64_t lanes) {
   for (int64_t k = 0; k < points; ++k) {
     FFT_REAL *const re = (FFT_REAL *)(rows + 2 * k);
@@ -80,7 +80,7 @@ static void FFT(scatter_real)(FFT_ELEMENT *to, int64_t stride, const FFT_V *rows
     for (int64_t l = 0; l < lanes; ++l) to[l * stride + k] = ((const FFT_REAL *)(rows + 2 * k))[l];
 }
 
-/* Columns of an array of complex numbers, fewer than lanes, from or into another array. */
+/* Copy columns of an array of complex numbers, fewer than lanes, from or into another array. */
 static void FFT(copy_columns)(FFT_ELEMENT *to, int64_t to_stride, const FFT_ELEMENT *from, int64_t from_stride,
                               int64_t points, int64_t columns) {
   const unsigned long size = (unsigned long)(2 * columns) * sizeof *to;

@@ -1,10 +1,10 @@
-/* The last or the first step of transforms of real lines of even length 2 h, which are complex ones of length h.
+/* Last or first step of transforms of real lines of even length 2 h, which are computed by complex ones of length h.
  *
- * The points of even and of odd index of a real line are the parts of a complex one. Of its transform Z, the points
- * k and h - k give the same points of the transform of the real line, and the other way round. The table holds the
- * real parts of the h / 2 + 1 roots of unity exp(-pi i k / h), then their imaginary parts.
+ * Points of even and odd index of a real line are the real and imaginary parts of a complex one. The points k and
+ * h - k of its transform determine the same points of the transform of the real line, and vice versa. The table has
+ * the real parts of the h / 2 + 1 roots of unity exp(-pi i k / h), then their imaginary parts.
  *
- * A template, to be included after fft_vectors.h: define the parameter; it undefines it.
+ * A template, to be included after fft_vectors.h; it undefines the parameter.
  *   FFT_C2R  0 for r2c: real lines to complex ones, after the transform of length h; 1 for c2r, before it
  */
 #include "../abi.h"
@@ -12,14 +12,14 @@
 
 #if FFT_C2R
 #define FFT_REAL_STEP(unit) FFT(c2r_##unit)
-/* The two points that depend on each other alone: h + 1 points of the operand, h results. */
+/* The two points that only depend on each other: h + 1 points of the operand, h results. */
 #define FFT_REAL_ENDS(type)            \
   {                                    \
     const type p = x[0], q = x[2 * h]; \
     y[0] = p + q;                      \
     y[1] = p - q;                      \
   }
-/* (ur, ui) and (pr, pi), the results at k and h - k, of (ar, ai) and (br, bi) there, and the root (wr, wi). */
+/* Compute (ur, ui) and (pr, pi), results k and h - k, from points (ar, ai) and (br, bi) and the root (wr, wi). */
 #define FFT_REAL_PAIR(type)                                          \
   const type er = ar + br, ei = ai - bi, dr = ar - br, di = ai + bi; \
   const type or = dr * wr + di * wi, oi = di * wr - dr * wi;         \
@@ -41,7 +41,7 @@
   const type ur = er + tr, ui = ei + ti, pr = er - tr, pi = ti - ei;
 #endif
 
-/* A panel. */
+/* Transform a panel. */
 static CYX_FUSED void FFT_REAL_STEP(rows)(FFT_V *restrict y, const FFT_V *restrict x, int64_t h,
                                           const FFT_REAL *table) {
   CYX_FUSE
@@ -58,8 +58,8 @@ static CYX_FUSED void FFT_REAL_STEP(rows)(FFT_V *restrict y, const FFT_V *restri
   }
 }
 
-/* The pairs [begin, end) of a line, of h / 2 + 1; r2c may be in place. The vectors at k and those at h - k end before
-   they meet; the pairs between them are done one by one. */
+/* Transform the pairs [begin, end) of a line, of h / 2 + 1; r2c may be in place. The loop over vectors ends before
+   those at k and those at h - k overlap; the remaining pairs are scalar. */
 static CYX_FUSED void FFT_REAL_STEP(line)(FFT_ELEMENT *y, const FFT_ELEMENT *x, int64_t h, const FFT_REAL *table,
                                           int64_t begin, int64_t end) {
   CYX_FUSE

@@ -1,12 +1,12 @@
 /* Vectors of Fourier transforms, and the arguments of a pass: definitions for passes, which are generated, and for the
  * headers fft_moves.h, fft_real.h and fft.h.
  *
- * A template: define the parameters and include it, then the others, fft.h as the last; that undefines them.
+ * A template: define the parameters, include it, then the other headers, fft.h as the last, which undefines them.
  *   FFT_PREFIX  prefix of all names
  *   FFT_BITS    width of a real number: 32 or 64
  *
  * A complex number is two real ones. A line is the points of one transform. A panel is as many lines as a vector has
- * lanes, side by side: a row of it holds one point of each, a vector of real parts, then one of imaginary parts.
+ * lanes: a row has one point of each, as a vector of real parts and a vector of imaginary parts.
  */
 #include "../abi.h"
 #include "../compiler.h"
@@ -24,7 +24,7 @@
 #else
 #define FFT_LANES (128 / FFT_BITS)
 #endif
-#define FFT_TABLE_LANES (512 / FFT_BITS) /* those of the widest vectors: tables are the same for all */
+#define FFT_TABLE_LANES (512 / FFT_BITS) /* lanes of the widest vectors: tables are the same for all levels */
 
 #define FFT_ELEMENT FFT(element)
 #define FFT_V FFT(vector)
@@ -33,8 +33,8 @@ typedef FFT_REAL FFT_ELEMENT __attribute__((aligned(1), may_alias));
 typedef FFT_REAL FFT_V __attribute__((vector_size(FFT_LANES * (FFT_BITS / 8)), may_alias));
 typedef FFT_REAL FFT_UNALIGNED_V __attribute__((vector_size(FFT_LANES * (FFT_BITS / 8)), aligned(1), may_alias));
 
-/* The elements of two vectors, one behind the other: those of even and of odd index; their interleaving, the lower and
-   the upper half of it; the first vector in reverse. */
+/* Of the concatenation of two vectors: the elements of even and of odd index; of their interleaving: the lower and the
+   upper half; and a vector in reverse. */
 #define FFT_SHUFFLE __builtin_shufflevector
 #if FFT_LANES == 16
 #define FFT_EVEN(a, b) FFT_SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
@@ -62,10 +62,10 @@ typedef FFT_REAL FFT_UNALIGNED_V __attribute__((vector_size(FFT_LANES * (FFT_BIT
 #define FFT_REVERSE(a) FFT_SHUFFLE(a, a, 1, 0)
 #endif
 
-/* The forms of a pass, by the memory of its operand and of its results: the columns of an array of complex numbers, or
-   the rows of a panel. An inner pass multiplies its results by twiddle factors and leaves them in place for the next
-   one. The last pass of a panel writes the results in order, and may multiply them by the twiddle factors of a line
-   that is longer than the panel. */
+/* Forms of a pass, by the memory of its operand and of its results: columns of an array of complex numbers, or rows of
+   a panel. An inner pass multiplies its results by twiddle factors and stores them in place for the next pass. The last
+   pass of a panel stores the results in order, and may multiply them by the twiddle factors of a line that is longer
+   than the panel. */
 #define FFT_COLUMNS_INNER 0
 #define FFT_ROWS_INNER 1
 #define FFT_COLUMNS_COLUMNS 2
@@ -75,22 +75,22 @@ typedef FFT_REAL FFT_UNALIGNED_V __attribute__((vector_size(FFT_LANES * (FFT_BIT
 #define FFT_ROWS_TWIDDLED 6
 #define FFT_FORMS 7
 
-/* The arguments of a pass: butterflies of one radix over a part of a panel. Result k of butterfly j of a last pass has
-   the index start + j * across + k * down. It goes that many strides behind `rest`, but the result of index 0 goes to
-   `first`: those of an inverse transform are those of the forward one in reverse order, but for the first. */
+/* Arguments of a pass: butterflies of one radix over a part of a panel. Result k of butterfly j of a last pass has the
+   index start + j * across + k * down. It is stored that many strides after `rest`, but the result of index 0 to
+   `first`: an inverse transform has the results of the forward one in reverse order, except for the first. */
 #define FFT_PASS FFT(pass)
 typedef struct {
   const FFT_ELEMENT *from;  /* columns: the first point */
-  int64_t from_stride;      /* real numbers from one point of a column to the next */
+  int64_t from_stride;      /* real numbers between points of a column */
   FFT_V *rows;              /* the part of the panel */
   int64_t count;            /* butterflies; of an inner pass also the distance of the points of one */
-  const FFT_REAL *twiddles; /* of an inner pass: radix - 1 for each butterfly */
+  const FFT_REAL *twiddles; /* of an inner pass: radix - 1 per butterfly */
   void *first, *rest;       /* elements or, with to_rows, vectors */
   int64_t start;
-  int64_t stride; /* elements or vectors from one result to the next; negative if inverse */
+  int64_t stride; /* elements or vectors between results; negative if inverse */
   int64_t across, down;
   int64_t to_rows;               /* bool: results are rows of a panel */
-  FFT_REAL scale;                /* factor of the results of an inner pass that have no twiddle factor */
+  FFT_REAL scale;                /* factor of the results of an inner pass without a twiddle factor */
   const FFT_REAL *coarse, *fine; /* factors of the twiddle factors of a long line, in the order of the results */
   int64_t radix;                 /* of a pass for any prime radix */
   const FFT_REAL *roots;         /* the roots of unity of that order */

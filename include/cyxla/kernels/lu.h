@@ -4,21 +4,14 @@
  * Each phase applies one factored panel to those behind it, one panel in each part; the part that has the next panel
  * goes on to factor it. The last phase applies the pivots of later panels and stores the result.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
- *   LU_PREFIX      prefix of all names; `prefix_part(a, out, pivots, last, scratch, phase, u)` is for others. Defined
- *                  before are types and functions of tiles (xla/cpu/linalg/tiles.py): update_nn, solve_unit,
- *                  rank_1_update and copy
- *   LU_BITS        width of an element: 32 or 64
- *   LU_LANES       elements of a vector
- *   LU_WIDTH       columns of a panel
- *   LU_TILE_ROWS   rows of a tile, a divisor of the width
- *   LU_M, LU_N     rows and columns of the matrix
- *   LU_K           the lesser of them
- *   LU_PADDED      rows of a panel, a multiple of the width
- *   LU_PANELS      panels
- *   LU_LAST_PHASE  index of the last phase
- *   LU_INFO        1 for LAPACK's convention: pivots count from 1, and the third result is the number of the first
- *                  pivot that is zero, or 0; 0: pivots count from 0, and the third result is the order of the rows
+ * A template: define the parameters and include it, any number of times; it undefines them.
+ *   LU_PREFIX      prefix of all names; the entry point is `prefix_part(a, out, pivots, last, scratch, phase, u)`.
+ * Defined before are types and functions of tiles (xla/cpu/linalg/tiles.py): update_nn, solve_unit, rank_1_update and
+ * copy LU_BITS        width of an element: 32 or 64 LU_LANES       elements of a vector LU_WIDTH       columns of a
+ * panel LU_TILE_ROWS   rows of a tile, a divisor of the width LU_M, LU_N     rows and columns of the matrix LU_K the
+ * lesser of them LU_PADDED      rows of a panel, a multiple of the width LU_PANELS      panels LU_LAST_PHASE  index of
+ * the last phase LU_INFO        1 for LAPACK's convention: pivots count from 1, and the third result is the number of
+ * the first pivot that is zero, or 0; 0: pivots count from 0, and the third result is the order of the rows
  *   LU_X_OFFSET, LU_L_OFFSET, LU_PIVOTS_OFFSET, LU_ZERO_OFFSET  bytes in the scratch of a problem where the panels,
  *                  two panels of L, the pivots and the number of the first that is zero begin
  */

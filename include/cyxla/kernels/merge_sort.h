@@ -1,9 +1,9 @@
 /* Sort records by any comparator, stably: insertion sort of short runs, then merges.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
- *   MERGE_PREFIX  prefix of all names; `prefix_sort` is for others. Defined before are the type `prefix_record` and the
- *                 function `int prefix_less(const prefix_record *x, const prefix_record *y)`
- *   MERGE_RUN     records that are sorted by insertion
+ * A template: define the parameters and include it, any number of times; it undefines them.
+ *   MERGE_PREFIX  prefix of all names; the entry point is `prefix_sort`. Defined before are the type `prefix_record`
+ * and the function `int prefix_less(const prefix_record *x, const prefix_record *y)` MERGE_RUN     records that are
+ * sorted by insertion
  */
 #include "../abi.h"
 #include "../compiler.h"

@@ -1,7 +1,7 @@
 /* Philox-4x32 of 10 rounds (Salmon et al. 2011): four words of random bits from a key and a counter of 128 bits.
  *
- * A template: define the parameter and include it, as often as wanted; it undefines it.
- *   PHILOX_PREFIX  prefix of all names; `prefix_philox(key, low, high, w)` is for others
+ * A template: define the parameter and include it, any number of times; it undefines it.
+ *   PHILOX_PREFIX  prefix of all names; the entry point is `prefix_philox(key, low, high, w)`
  */
 #include "../abi.h"
 #include "../compiler.h"

@@ -1,18 +1,21 @@
-/* QR by Householder reflections, panels factored column by column and applied to those behind them as block
- * reflectors: parts of a kernel.
+/* QR by Householder reflections, panels factored column by column and applied to later ones as block reflectors: parts
+ * of a kernel.
  *
- * Each phase applies one factored panel, one panel in each part; the part that has the next panel goes on to factor it.
+ * Each phase applies one factored panel, one panel in each part; the part with the next panel also factors it.
  * The last phase stores the result, R above the Householder vectors.
  *
- * A template, to be included after block_reflector.h, whose parameters it undefines: define the parameters; it
- * undefines them. `prefix_part(a, out, tau, scratch, phase, u)` is for others. Defined before are, moreover, the
- * functions gemv_t, rank_1_update and copy of tiles. QR_M, QR_N     rows and columns of the matrix QR_K           the
- * lesser of them QR_PANELS      panels QR_LAST_PHASE  index of the last phase
+ * A template, to be included after block_reflector.h; it undefines the parameters of both. The entry point is
+ * `prefix_part(a, out, tau, scratch, phase, u)`. Functions gemv_t, rank_1_update and copy of tiles precede this text.
+ *
+ *   QR_M, QR_N     rows and columns of the matrix
+ *   QR_K           the smaller of them
+ *   QR_PANELS      panels
+ *   QR_LAST_PHASE  index of the last phase
  */
 #include "../abi.h"
 #include "../compiler.h"
 
-/* The norm of column j of a panel from a row on; scaled if squares would leave the range of a double. */
+/* Return the norm of column j of a panel from a row on; scaled if squares would leave the range of a double. */
 static double QR(norm)(const QR_REAL *x, int64_t j, int64_t from) {
   double sums[4] = {0}, largest = 0;
   int64_t r = from;
@@ -37,7 +40,7 @@ static double QR(hypotenuse)(double a, double b) {
   return more > 0 && less == less ? more * __builtin_sqrt(1 + less / more * (less / more)) : a + b;
 }
 
-/* Compute the Householder vectors of `count` columns of a panel from row `first` on; apply each to the columns behind.
+/* Compute the Householder vectors of `count` columns of a panel from row `first` on; apply each to later columns.
  */
 static void QR(factor_columns)(QR_REAL *x, QR_ELEMENT *tau, int64_t first, int64_t count) {
   for (int64_t j = 0; j < count; ++j) {
@@ -57,7 +60,7 @@ static void QR(factor_columns)(QR_REAL *x, QR_ELEMENT *tau, int64_t first, int64
     }
     const QR_REAL factor = (QR_REAL)((beta - alpha) / beta);
     QR_REAL w[QR_WIDTH] __attribute__((aligned(64)));
-    top[j] = 1; /* for the sums; columns up to this one are left alone */
+    top[j] = 1; /* for the sums; columns up to this one do not change */
     QR(gemv_t)(x, j, row, QR_M, w);
     for (int64_t c = 0; c < QR_WIDTH; ++c) w[c] = c <= j ? 0 : w[c] * factor;
     QR(rank_1_update)(x, j, row, QR_M, w);

@@ -1,6 +1,6 @@
 /* Reductions of the middle dimension of an array of three, one element after the other: a kernel.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
+ * A template: define the parameters and include it, any number of times; it undefines them.
  *   REDUCE_NAME           name of the kernel
  *   REDUCE_MEMORY         type of elements in memory
  *   REDUCE_LOCAL          type of locals

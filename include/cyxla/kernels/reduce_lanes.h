@@ -1,6 +1,6 @@
 /* Sums or products of floats along rows, in the order of lanes: a kernel.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
+ * A template: define the parameters and include it, any number of times; it undefines them.
  *   REDUCE_NAME           name of the kernel
  *   REDUCE_REAL           type of an element
  *   REDUCE_MEMORY         type of elements in memory

@@ -1,14 +1,14 @@
-/* Keys that follow from the bits of elements, and the results of keys: the functions that sort_rows.h asks for.
+/* Keys computed from the bits of elements, and elements from keys: the functions that sort_rows.h requires.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
+ * A template: define the parameters and include it, any number of times; it undefines them.
  *   SORT_PREFIX   prefix of all names
  *   SORT_BITS     width of an element: 8, 16, 32 or 64
- *   SORT_INDICES  0 if a key is all of its element; 1 if keys go with the indices of their elements, by which all
- *                 operands are put in order
+ *   SORT_INDICES  0 if elements are recovered from their keys; 1 if keys have the indices of their elements, by which
+ *                 all operands are ordered
  *   SORT_KEY      type of the keys: as wide as elements, but at least 32 bits; with indices, uint64_t
  *
- * Numbers behind those of sort_rows.h: the pattern (see below); whether zeros and NaNs are to be put in order; which
- * operand decides; the bytes of each operand's elements.
+ * Numbers after those of sort_rows.h: the pattern (see below); 1 to restore zeros and NaNs, else 0; the index of the
+ * operand with the keys; bytes of an element of each operand.
  */
 #include "../abi.h"
 #include "../compiler.h"
@@ -22,15 +22,15 @@
 
 typedef SORT_U SORT_ELEMENT __attribute__((aligned(1), may_alias));
 
-/* Of an element's bits: which change sides if it is negative; without the sign, the greatest that are no NaN; which
-   stand for NaNs; which are kept of zeros; which to flip. */
+/* Masks of an element's bits: flipped if it is negative; the greatest magnitude that is not NaN; bits of all NaNs; bits
+   kept of zeros; flipped in all elements. */
 typedef struct {
-  SORT_U fold, most, nan, keep, flip;
+  SORT_U fold, max_bits, nan, keep, flip;
 } SORT(pattern);
 
 static inline SORT(pattern) SORT(pattern_of)(const int64_t *q) {
-  const SORT(pattern) found = {(SORT_U)q[7], (SORT_U)q[8], (SORT_U)q[9], (SORT_U)q[10], (SORT_U)q[11]};
-  return found;
+  const SORT(pattern) pattern = {(SORT_U)q[7], (SORT_U)q[8], (SORT_U)q[9], (SORT_U)q[10], (SORT_U)q[11]};
+  return pattern;
 }
 
 static inline SORT_U SORT(signs)(SORT_U u) { return (SORT_U)((SORT_S)u >> (SORT_BITS - 1)); }
@@ -38,17 +38,17 @@ static inline SORT_U SORT(signs)(SORT_U u) { return (SORT_U)((SORT_S)u >> (SORT_
 static inline SORT_U SORT(magnitude)(SORT_U u) { return u & (SORT_U)((SORT_U)-1 >> 1); }
 
 static inline SORT_U SORT(key)(SORT_U u, SORT(pattern) p) {
-  u = SORT(magnitude)(u) > p.most ? p.nan : u;
+  u = SORT(magnitude)(u) > p.max_bits ? p.nan : u;
   u = SORT(magnitude)(u) == 0 ? u & p.keep : u;
   return (SORT_U)(u ^ (SORT(signs)(u) & p.fold) ^ p.flip);
 }
 
 #if SORT_INDICES
-static uint32_t SORT(load_keys)(const int64_t *q, void *const *bufs, int64_t at, int64_t low, int64_t high,
+static uint32_t SORT(load_keys)(const int64_t *q, void *const *bufs, int64_t row_offset, int64_t low, int64_t high,
                                 SORT_KEY *x) {
   const SORT(pattern) p = SORT(pattern_of)(q);
   const int64_t step = q[3];
-  const SORT_ELEMENT *const from = (const SORT_ELEMENT *)bufs[q[13]] + at;
+  const SORT_ELEMENT *const from = (const SORT_ELEMENT *)bufs[q[13]] + row_offset;
   for (int64_t k = low; k < high; ++k) x[k - low] = (uint64_t)SORT(key)(from[k * step], p) << 32 | (uint64_t)k;
   return 0;
 }
@@ -56,11 +56,12 @@ static uint32_t SORT(load_keys)(const int64_t *q, void *const *bufs, int64_t at,
 #define SORT_MOVE(bits)                                                                             \
   {                                                                                                 \
     typedef uint##bits##_t item __attribute__((aligned(1), may_alias));                             \
-    const item *const from = (const item *)bufs[n] + at;                                            \
-    item *const to = (item *)bufs[operands + n] + at;                                               \
+    const item *const from = (const item *)bufs[n] + row_offset;                                    \
+    item *const to = (item *)bufs[operands + n] + row_offset;                                       \
     for (int64_t k = low; k < high; ++k) to[k * step] = from[(int64_t)(uint32_t)x[k - low] * step]; \
   }
-static void SORT(store)(const int64_t *q, void *const *bufs, int64_t at, int64_t low, int64_t high, const SORT_KEY *x) {
+static void SORT(store)(const int64_t *q, void *const *bufs, int64_t row_offset, int64_t low, int64_t high,
+                        const SORT_KEY *x) {
   const int64_t step = q[3], operands = q[6] / 2;
   for (int64_t n = 0; n < operands; ++n) {
     const int64_t item = q[14 + n];
@@ -75,14 +76,16 @@ static void SORT(store)(const int64_t *q, void *const *bufs, int64_t at, int64_t
         SORT_MOVE(64) break;
       default:
         for (int64_t k = low; k < high; ++k)
-          __builtin_memcpy((char *)bufs[operands + n] + (at + k * step) * item,
-                           (const char *)bufs[n] + (at + (int64_t)(uint32_t)x[k - low] * step) * item,
+          __builtin_memcpy((char *)bufs[operands + n] + (row_offset + k * step) * item,
+                           (const char *)bufs[n] + (row_offset + (int64_t)(uint32_t)x[k - low] * step) * item,
                            (unsigned long)item);
     }
   }
 }
 
-static void SORT(restore)(const int64_t *q, void *const *bufs, int64_t at) { (void)q, (void)bufs, (void)at; }
+static void SORT(restore)(const int64_t *q, void *const *bufs, int64_t row_offset) {
+  (void)q, (void)bufs, (void)row_offset;
+}
 #else
 static inline __attribute__((always_inline)) uint32_t SORT(fill)(const SORT_ELEMENT *from, const int64_t step,
                                                                  int64_t n, SORT_KEY *x, SORT(pattern) p) {
@@ -90,15 +93,15 @@ static inline __attribute__((always_inline)) uint32_t SORT(fill)(const SORT_ELEM
   for (int64_t k = 0; k < n; ++k) {
     const SORT_U u = from[k * step];
     x[k] = SORT(key)(u, p);
-    special |= (uint32_t)(SORT(magnitude)(u) > p.most) | (uint32_t)(u == (SORT_U)((SORT_U)1 << (SORT_BITS - 1)));
+    special |= (uint32_t)(SORT(magnitude)(u) > p.max_bits) | (uint32_t)(u == (SORT_U)((SORT_U)1 << (SORT_BITS - 1)));
   }
   return special;
 }
 
-static uint32_t SORT(load_keys)(const int64_t *q, void *const *bufs, int64_t at, int64_t low, int64_t high,
+static uint32_t SORT(load_keys)(const int64_t *q, void *const *bufs, int64_t row_offset, int64_t low, int64_t high,
                                 SORT_KEY *x) {
   const SORT(pattern) p = SORT(pattern_of)(q);
-  const SORT_ELEMENT *const from = (const SORT_ELEMENT *)bufs[0] + at + low * q[3];
+  const SORT_ELEMENT *const from = (const SORT_ELEMENT *)bufs[0] + row_offset + low * q[3];
   const uint32_t special = q[3] == 1 ? SORT(fill)(from, 1, high - low, x, p) : SORT(fill)(from, q[3], high - low, x, p);
   return q[12] ? special : 0;
 }
@@ -108,10 +111,11 @@ static inline SORT_U SORT(bits)(SORT_U key, SORT(pattern) p) {
   return (SORT_U)(u ^ (SORT(signs)(u) & p.fold));
 }
 
-static void SORT(store)(const int64_t *q, void *const *bufs, int64_t at, int64_t low, int64_t high, const SORT_KEY *x) {
+static void SORT(store)(const int64_t *q, void *const *bufs, int64_t row_offset, int64_t low, int64_t high,
+                        const SORT_KEY *x) {
   const SORT(pattern) p = SORT(pattern_of)(q);
   const int64_t step = q[3];
-  SORT_ELEMENT *const to = (SORT_ELEMENT *)bufs[1] + at + low * step;
+  SORT_ELEMENT *const to = (SORT_ELEMENT *)bufs[1] + row_offset + low * step;
   if (step == 1) {
     for (int64_t k = 0; k < high - low; ++k) to[k] = SORT(bits)((SORT_U)x[k], p);
   } else {
@@ -119,31 +123,31 @@ static void SORT(store)(const int64_t *q, void *const *bufs, int64_t at, int64_t
   }
 }
 
-/* Index of the first element of a sorted row whose key is not less than that of some bits. */
+/* Return the index of the first element of a sorted row whose key is not less than that of some bits. */
 static int64_t SORT(first)(const SORT_ELEMENT *row, int64_t step, int64_t n, SORT_U u, SORT(pattern) p) {
   const SORT_U key = SORT(key)(u, p);
   int64_t first = 0;
-  for (int64_t past = n; first < past;) {
-    const int64_t middle = first + (past - first) / 2;
+  for (int64_t end = n; first < end;) {
+    const int64_t middle = first + (end - first) / 2;
     if (SORT(key)(row[middle * step], p) < key)
       first = middle + 1;
     else
-      past = middle;
+      end = middle;
   }
   return first;
 }
 
-/* Write the zeros and NaNs of a sorted row in the order in which the operand has them. */
-static void SORT(restore)(const int64_t *q, void *const *bufs, int64_t at) {
+/* Store the zeros and NaNs of a sorted row in the order of the operand. */
+static void SORT(restore)(const int64_t *q, void *const *bufs, int64_t row_offset) {
   const SORT(pattern) p = SORT(pattern_of)(q);
   const int64_t step = q[3];
-  const SORT_ELEMENT *const from = (const SORT_ELEMENT *)bufs[0] + at;
-  SORT_ELEMENT *const to = (SORT_ELEMENT *)bufs[1] + at;
+  const SORT_ELEMENT *const from = (const SORT_ELEMENT *)bufs[0] + row_offset;
+  SORT_ELEMENT *const to = (SORT_ELEMENT *)bufs[1] + row_offset;
   int64_t zeros = SORT(first)(to, step, q[2], 0, p), nans = SORT(first)(to, step, q[2], p.nan, p);
   for (int64_t k = 0; k < q[2]; ++k) {
     const SORT_U u = from[k * step];
     if (SORT(magnitude)(u) == 0) to[zeros++ * step] = u;
-    if (SORT(magnitude)(u) > p.most) to[nans++ * step] = u;
+    if (SORT(magnitude)(u) > p.max_bits) to[nans++ * step] = u;
   }
 }
 #endif

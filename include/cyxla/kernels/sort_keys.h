@@ -1,7 +1,7 @@
-/* Sort unsigned keys: a quicksort that partitions by compressing vectors where AVX-512 can, else a radix sort.
+/* Sort of unsigned keys: quicksort by compressing vectors with AVX-512, else radix sort.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
- *   KEYS_PREFIX  prefix of all names; `prefix_sort` and `prefix_spread` are for others
+ * A template: define the parameters and include it, any number of times; it undefines them.
+ *   KEYS_PREFIX  prefix of all names; entry points are `prefix_sort` and `prefix_spread`
  *   KEYS_BITS    width of a key: 32 or 64
  */
 #include "../abi.h"
@@ -14,7 +14,7 @@
 #define KEYS_T uint64_t
 #endif
 
-/* Least significant digit first; a digit that all keys share takes no pass. `y` has room for as many keys. */
+/* Sort by least significant digit first; a digit that all keys share takes no pass. `y` is scratch for n keys. */
 static __attribute__((noinline, unused)) void KEYS(radix_sort)(KEYS_T *x, int64_t n, KEYS_T *y) {
   const int width = n < 4096 ? 8 : 11, passes = (KEYS_BITS + width - 1) / width;
   const KEYS_T mask = ((KEYS_T)1 << width) - 1;
@@ -77,7 +77,7 @@ typedef KEYS_S KEYS_SIGNED_V __attribute__((vector_size(64)));
 #define KEYS_COMPRESS(v, m) ((KEYS_V)KEYS_MOVE(compress)((KEYS_SIGNED_V)(v), (KEYS_SIGNED_V)(v), m))
 #endif
 
-/* Bring the keys less than a pivot to the front, the rest behind them; count them. `y` has room for n and a vector. */
+/* Move keys less than a pivot before the others; return their number. `y` is scratch for n keys and a vector. */
 static __attribute__((noinline)) int64_t KEYS(partition)(KEYS_T *x, int64_t n, KEYS_T *y, KEYS_T pivot) {
   int64_t low = 0, high = 0, i = 0;
 #if defined(__AVX512F__)
@@ -106,8 +106,8 @@ static __attribute__((noinline)) int64_t KEYS(partition)(KEYS_T *x, int64_t n, K
 }
 
 #if defined(__AVX512F__)
-/* A step of a sorting network: lane i is compared with lane i ^ x, and keeps the lesser key unless i has the highest
-   bit of x. */
+/* Step of a sorting network: lane i is compared with lane i ^ x, and gets the lesser key unless i has the highest bit
+   of x. */
 #define KEYS_PARTNER(i, x) (i) ^ (x)
 #define KEYS_CHOICE(i, top) ((i) & (top) ? (i) + KEYS_LANES : (i))
 #define KEYS_STEP(x, top)                                                                        \
@@ -132,7 +132,7 @@ KEYS_STEP(15, 8)
 #define KEYS_SORT_LANES(v) KEYS_SORT_8(v)
 #endif
 
-/* Sort m vectors, each of which is first down and then up or the other way round, as one is of all of them. */
+/* Sort a bitonic sequence of m vectors, each of which is bitonic. */
 static inline __attribute__((always_inline)) void KEYS(merge_bitonic)(KEYS_V *v, const int m) {
 #pragma GCC unroll 8
   for (int d = 4; d; d /= 2) {
@@ -149,7 +149,7 @@ static inline __attribute__((always_inline)) void KEYS(merge_bitonic)(KEYS_V *v,
   for (int i = 0; i < m; ++i) v[i] = KEYS_MERGE_LANES(v[i]);
 }
 
-/* Merge two sorted runs of m / 2 vectors that lie side by side. */
+/* Merge two adjacent sorted runs of m / 2 vectors. */
 static inline __attribute__((always_inline)) void KEYS(merge)(KEYS_V *v, const int m) {
   KEYS_V t[4];
 #pragma GCC unroll 8
@@ -165,7 +165,7 @@ static inline __attribute__((always_inline)) void KEYS(merge)(KEYS_V *v, const i
   KEYS(merge_bitonic)(v + m / 2, m / 2);
 }
 
-/* Sort up to m vectors in registers, 1 or 4; or 8 whose halves are sorted. */
+/* Sort up to m vectors in registers: 1 or 4, or 8 whose halves are sorted. */
 static inline __attribute__((always_inline)) void KEYS(network)(KEYS_T *x, int64_t n, const int m) {
   KEYS_V v[8];
   unsigned mask[8];
@@ -210,12 +210,12 @@ static __attribute__((noinline)) void KEYS(quicksort)(KEYS_T *x, int64_t n, KEYS
       return;
     }
     KEYS_T sample[4 * KEYS_LANES];
-    const int taken = n > 4096 ? 4 * KEYS_LANES : KEYS_LANES;
-    for (int i = 0; i < taken; ++i) sample[i] = x[(2 * i + 1) * (n / (2 * taken))];
-    KEYS(sort_small)(sample, taken);
-    const KEYS_T pivot = sample[taken / 2];
+    const int sampled = n > 4096 ? 4 * KEYS_LANES : KEYS_LANES;
+    for (int i = 0; i < sampled; ++i) sample[i] = x[(2 * i + 1) * (n / (2 * sampled))];
+    KEYS(sort_small)(sample, sampled);
+    const KEYS_T pivot = sample[sampled / 2];
     int64_t low = KEYS(partition)(x, n, y, pivot);
-    if (low == 0) { /* the pivot is the least key: take out those that are equal */
+    if (low == 0) { /* the pivot is the least key: separate those equal to it */
       if (pivot == (KEYS_T)-1) return;
       low = KEYS(partition)(x, n, y, pivot + 1);
     } else {
@@ -228,7 +228,7 @@ static __attribute__((noinline)) void KEYS(quicksort)(KEYS_T *x, int64_t n, KEYS
 }
 #endif
 
-/* Sort keys in place; `y` has room for as many and a vector more. */
+/* Sort keys in place; `y` is scratch for n keys and a vector. */
 static __attribute__((unused)) void KEYS(sort)(KEYS_T *x, int64_t n, KEYS_T *y) {
 #if defined(__AVX512F__)
   KEYS(quicksort)(x, n, y, 2 * (64 - __builtin_clzll((uint64_t)n | 1)));
@@ -246,7 +246,7 @@ static __attribute__((unused)) void KEYS(sort)(KEYS_T *x, int64_t n, KEYS_T *y) 
 #endif
 }
 
-/* Sort keys into buckets that lie one after the other: below the first border, below the next ..; count them. */
+/* Distribute keys to consecutive buckets by their borders; count the keys of each. */
 static __attribute__((noinline, unused)) void KEYS(spread)(KEYS_T *x, int64_t n, KEYS_T *y, const KEYS_T *borders,
                                                            int buckets, uint32_t *counts) {
   if (buckets == 1) {

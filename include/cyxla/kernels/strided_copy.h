@@ -1,12 +1,12 @@
 /* Copies of elements with strides, such as broadcasts, transposes and slices: a kernel.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
- *   COPY_PREFIX    prefix of all names; `prefix_run(numbers, bufs)` is for others
+ * A template: define the parameters and include it, any number of times; it undefines them.
+ *   COPY_PREFIX    prefix of all names; the entry point is `prefix_run(numbers, bufs)`
  *   COPY_BYTES     width of an element in bytes: 1, 2, 4, 8 or 16
  *   COPY_MAX_RANK  the largest number of loops
  *
- * The numbers: the offsets of the first elements in the operand and in the result, the number of loops; then of each
- * loop, the outermost first, its length, its stride in the operand and its stride in the result; all in elements.
+ * The numbers: the offsets of the first elements in the operand and in the result, the number of loops; then for each
+ * loop, the outermost first, its length, its stride in the operand and its stride in the result, in elements.
  */
 #include "../abi.h"
 #include "../compiler.h"
@@ -39,18 +39,18 @@ static cyx_status COPY(run)(const int64_t *numbers, void *const *bufs) {
   const int64_t loops = numbers[2], *loop = numbers + 3;
   const COPY_ITEM *from = (const COPY_ITEM *)bufs[0] + numbers[0];
   COPY_ITEM *to = (COPY_ITEM *)bufs[1] + numbers[1];
-  int64_t at[COPY_MAX_RANK] = {0};
-  const int64_t *last = loop + 3 * (loops - 1);
+  int64_t counters[COPY_MAX_RANK] = {0};
+  const int64_t *innermost = loop + 3 * (loops - 1);
   for (;;) {
-    COPY(row)(to, last[2], from, last[1], last[0]);
+    COPY(row)(to, innermost[2], from, innermost[1], innermost[0]);
     int64_t d = loops - 2;
     for (; d >= 0; --d) {
       from += loop[3 * d + 1];
       to += loop[3 * d + 2];
-      if (++at[d] < loop[3 * d]) break;
+      if (++counters[d] < loop[3 * d]) break;
       from -= loop[3 * d] * loop[3 * d + 1];
       to -= loop[3 * d] * loop[3 * d + 2];
-      at[d] = 0;
+      counters[d] = 0;
     }
     if (d < 0) return CYX_OK;
   }

@@ -1,7 +1,7 @@
 /* Threefry-2x32 of 20 rounds (Salmon et al. 2011): two words of random bits from a key and a counter.
  *
- * A template: define the parameter and include it, as often as wanted; it undefines it.
- *   THREEFRY_PREFIX  prefix of all names; `prefix_threefry(key, counter, w0, w1)` is for others
+ * A template: define the parameter and include it, any number of times; it undefines it.
+ *   THREEFRY_PREFIX  prefix of all names; the entry point is `prefix_threefry(key, counter, w0, w1)`
  */
 #include "../abi.h"
 #include "../compiler.h"

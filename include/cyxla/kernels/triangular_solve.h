@@ -1,18 +1,24 @@
 /* Triangular systems of many right-hand sides, tiles of the unknowns solved in registers: parts of a kernel.
  *
- * All forms are one: the triangle is copied so that it is a lower one to be solved from the top, by rows of tiles, and
- * the right-hand sides so that they are columns of panels, padded with zeros. Panels do not depend on each other. The
- * first phase copies the triangle, the second solves.
+ * All forms are reduced to one: the triangle is copied as a lower one that is solved from the top, by rows of tiles,
+ * and the right-hand sides as columns of panels, padded with zeros. Panels are independent. The first phase copies the
+ * triangle, the second one solves.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
- *   SOLVE_PREFIX      prefix of all names; `prefix_part(a, b, out, scratch, phase, u)` is for others. Defined before
- * are types and functions of tiles (xla/cpu/linalg/tiles.py): update_tn, solve and, with SOLVE_LEFT, copy SOLVE_WIDTH
- * columns of a panel SOLVE_TILE_ROWS   rows of a tile, a divisor of the width SOLVE_N, SOLVE_M  unknowns and right-hand
- * sides SOLVE_PADDED      rows of a panel, a multiple of the width SOLVE_PANELS      panels SOLVE_TILES       rows of
- * tiles of the triangle SOLVE_PARTS       parts of a phase SOLVE_LEFT        1 if right-hand sides are columns, 0 if
- * they are rows SOLVE_COLUMNS     1 if the columns of the triangle, as it is solved, are contiguous, 0 if its rows are
+ * A template: define the parameters and include it, any number of times; it undefines them.
+ *   SOLVE_PREFIX      prefix of all names; the entry point is `prefix_part(a, b, out, scratch, phase, u)`.
+ *                     Types and functions of tiles (xla/cpu/linalg/tiles.py) precede this text: update_tn, solve and,
+ *                     with SOLVE_LEFT, copy
+ *   SOLVE_WIDTH       columns of a panel
+ *   SOLVE_TILE_ROWS   rows of a tile, a divisor of the width
+ *   SOLVE_N, SOLVE_M  unknowns and right-hand sides
+ *   SOLVE_PADDED      rows of a panel, a multiple of the width
+ *   SOLVE_PANELS      panels
+ *   SOLVE_TILES       rows of tiles of the triangle
+ *   SOLVE_PARTS       parts of a phase
+ *   SOLVE_LEFT        1 if right-hand sides are columns, 0 if they are rows
+ *   SOLVE_COLUMNS     1 if the columns of the triangle, as it is solved, are contiguous, 0 if its rows are
  *   SOLVE_BACKWARD    1 if the last unknown is solved first
- *   SOLVE_UNIT        1 if the diagonal is taken to be 1
+ *   SOLVE_UNIT        1 if the diagonal is assumed to be 1
  *   SOLVE_TRANSPOSE   transposes a tile of elements, cyx_tile_4 or cyx_tile_8; unless SOLVE_LEFT
  *   SOLVE_L_OFFSET, SOLVE_X_OFFSET  bytes in the scratch of a problem where the triangle and the panels begin
  */
@@ -25,15 +31,16 @@
 #define SOLVE_REAL SOLVE(real)
 #define SOLVE_ELEMENT SOLVE(element)
 
-/* Offset of row r, column q of the triangle that is solved from the top: start + r * by_row + q * by_column. */
+/* Terms of the offset of row r, column q of the triangle as it is solved: start + r * by_row + q * by_column. */
 #define SOLVE_START (SOLVE_BACKWARD ? SOLVE_N * SOLVE_N - 1 : 0)
 #define SOLVE_BY_ROW ((SOLVE_COLUMNS ? 1 : SOLVE_N) * (SOLVE_BACKWARD ? -1 : 1))
 #define SOLVE_BY_COLUMN ((SOLVE_COLUMNS ? SOLVE_N : 1) * (SOLVE_BACKWARD ? -1 : 1))
 
-/* Copy the rows of the triangle that make a row of tiles: row r, column q goes to [q][r]. Rows behind the last are
-   those of the identity. The inner loop goes along contiguous elements. */
+/* Copy the rows of the triangle in a row of tiles: row r, column q goes to [q][r]. Rows after the last are those of the
+   identity. The inner loop runs along contiguous elements. */
 static void SOLVE(copy_triangle)(const SOLVE_ELEMENT *a, SOLVE_REAL *to, int64_t first) {
-  const int64_t left = SOLVE_N - first, rows = left < SOLVE_TILE_ROWS ? left : SOLVE_TILE_ROWS, columns = first + rows;
+  const int64_t remaining = SOLVE_N - first, rows = remaining < SOLVE_TILE_ROWS ? remaining : SOLVE_TILE_ROWS,
+                columns = first + rows;
   const SOLVE_ELEMENT *const from = a + SOLVE_START + first * SOLVE_BY_ROW;
   if (SOLVE_COLUMNS) {
     for (int64_t q = 0; q < columns; ++q)
@@ -90,8 +97,8 @@ static void SOLVE(part)(const SOLVE_ELEMENT *a, const SOLVE_ELEMENT *b, SOLVE_EL
   }
   for (int64_t panel = u; panel < SOLVE_PANELS; panel += SOLVE_PARTS) {
     SOLVE_REAL *const x = (SOLVE_REAL *)(scratch + SOLVE_X_OFFSET) + panel * SOLVE_PADDED * SOLVE_WIDTH;
-    const int64_t first = panel * SOLVE_WIDTH, left = SOLVE_M - first;
-    const int64_t columns = left < SOLVE_WIDTH ? left : SOLVE_WIDTH;
+    const int64_t first = panel * SOLVE_WIDTH, remaining = SOLVE_M - first;
+    const int64_t columns = remaining < SOLVE_WIDTH ? remaining : SOLVE_WIDTH;
     SOLVE(load)(b, x, first, columns);
     for (int64_t t = 0; t < SOLVE_TILES; ++t) {
       const SOLVE_REAL *const l = SOLVE(row_of_tiles)(scratch, t);

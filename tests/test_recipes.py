@@ -48,9 +48,9 @@ RECIPES = {
                 ('_meaning("cbrt"', '_meaning("cotdg", smooth=lambda x: 1 / np.tan(np.deg2rad(x)))'),
             ],
             "include/cyxla/math_inverse.h": [("/* ---- cube root", """
-static inline CYX_ALWAYS double cyx_cotdg_f64(double x) { return 1.0 / cyx_tan_f64(x * 0x1.1df46a2529d39p-6); }
+static inline CYX_INLINE double cyx_cotdg_f64(double x) { return 1.0 / cyx_tan_f64(x * 0x1.1df46a2529d39p-6); }
 
-static inline CYX_ALWAYS float cyx_cotdg_f32(float x) { return (float)cyx_cotdg_f64((double)x); }
+static inline CYX_INLINE float cyx_cotdg_f32(float x) { return (float)cyx_cotdg_f64((double)x); }
 """)],
             "src/cyxla/numpy/gradient/elementwise.py": [
                 ('partials("cbrt"', 'partials("cotdg", lambda g, out, x: -g * full_like(g, pi / 180) * '

@@ -1,7 +1,7 @@
-/* The contract between generated code and whatever runs it: the launcher, ahead-of-time products, custom calls.
+/* Interface between generated code and its callers: the launcher and custom calls.
  *
- * Freestanding on purpose: generated C includes no system header, since parsing one costs more than compiling a kernel.
- * Fields of cyx_ctx are only ever appended; a loader refuses a library whose CYX_ABI_VERSION it does not know.
+ * Generated C includes no system header, since parsing one takes longer than compiling a kernel. Fields of cyx_ctx are
+ * only appended; a loader refuses a library whose CYX_ABI_VERSION it does not know.
  */
 #ifndef CYXLA_ABI_H
 #define CYXLA_ABI_H
@@ -27,29 +27,29 @@ typedef int32_t cyx_status;
 #define CYX_INTERNAL 13
 #define CYX_MESSAGE_BYTES 256
 
-/* What a library shows to its loader: the entry, and once per library CYX_LIBRARY, by which the loader knows the contract. */
+/* Symbols that a library exports: the entry and, once, CYX_LIBRARY, by which a loader checks the version. */
 #define CYX_EXPORT __attribute__((visibility("default")))
 #define CYX_LIBRARY CYX_EXPORT const uint32_t cyx_library_version = CYX_ABI_VERSION;
 
 typedef struct cyx_ctx cyx_ctx;
 
-/* Run tasks [begin, end) of one kernel. How many tasks a kernel has depends on its shapes alone, never on the threads. */
+/* Run tasks [begin, end) of one kernel. The number of tasks depends on the kernel's shapes, never on the threads. */
 typedef cyx_status (*cyx_kernel)(void *const *bufs, int64_t begin, int64_t end);
 
 /* Run a whole module: bufs holds the inputs, then the results, then the constants, each in flattened order. */
 typedef cyx_status (*cyx_entry)(void *const *bufs, const cyx_ctx *ctx);
 
 struct cyx_ctx {
-  uint32_t version; /* CYX_ABI_VERSION of whoever made it */
-  uint32_t size;    /* sizeof(cyx_ctx) of whoever made it */
-  char *arena;      /* temporaries of this call: 64-byte aligned, of the size the module asked for */
-  char *message;    /* CYX_MESSAGE_BYTES for the text of an error */
-  void *pool;       /* the threads behind parallel_for; opaque here */
-  /* Run every task of [0, tasks) and return the first error by task number. Serial when tasks == 1 or inside a task. */
+  uint32_t version; /* CYX_ABI_VERSION of the caller */
+  uint32_t size;    /* sizeof(cyx_ctx) of the caller */
+  char *arena;      /* temporaries of this call: 64-byte aligned, of the size that the module requires */
+  char *message;    /* CYX_MESSAGE_BYTES bytes for the text of an error */
+  void *pool;       /* thread pool of parallel_for, opaque */
+  /* Run the tasks [0, tasks) and return the first error by task number; serial for one task and inside of tasks. */
   cyx_status (*parallel_for)(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs, int64_t tasks);
-  /* Called at least every few milliseconds of work from long loops, on the calling thread; not CYX_OK: return it at once. */
+  /* To be called every few milliseconds of work, on the calling thread; return its status if not CYX_OK. */
   cyx_status (*poll)(const cyx_ctx *ctx);
-  /* Host functions that the module asked for by number when it was built (custom calls, LAPACK, ...). */
+  /* Host functions of the module, by number (custom calls, LAPACK, ...). */
   void *const *functions;
 };
 

@@ -1,12 +1,12 @@
-/* The contract between compiled programs and C functions of your own that they call: cyxla.register_c_call.
+/* Interface of C functions that compiled programs call, see cyxla.register_c_call.
  *
  *   void f(void **out, const void **in, const cyxla_call_info *info);
  *
- * in[k] and out[k] are the elements of an array in row-major order; info says how many there are, and of what. Nothing
- * that is pointed to may be used after the function has returned, and in[k] is not to be written to. The function is
- * called without Python's lock and may be called by several threads at once. To fail, write a text to info->message.
+ * in[k] and out[k] are the elements of an array in row-major order; info has their numbers and types. No
+ * pointer may be used after the function has returned, and in[k] must not be written. The function is called without
+ * Python's lock, possibly by several threads at once. To report an error, write a text to info->message.
  *
- * Fields of cyxla_call_info are only ever appended.
+ * Fields of cyxla_call_info are only appended.
  */
 #ifndef CYXLA_CALL_H
 #define CYXLA_CALL_H
@@ -37,7 +37,7 @@ enum cyxla_dtype {
 };
 
 typedef struct {
-  int32_t dtype;       /* one of cyxla_dtype, or a number that is none of them for rarer types */
+  int32_t dtype;       /* one of cyxla_dtype, or another number for rarer types */
   int32_t rank;        /* number of dimensions */
   const int64_t *dims; /* their sizes */
   int64_t size;        /* number of elements */
@@ -50,9 +50,9 @@ typedef struct {
   int32_t outputs;  /* number of arrays in `out` */
   const cyxla_array *input;
   const cyxla_array *output;
-  const char *opaque; /* the text that the call came with, ended by a zero */
+  const char *opaque; /* text of the call's backend configuration, zero-terminated */
   int64_t opaque_bytes;
-  char *message; /* CYXLA_MESSAGE_BYTES of zeros: a text that is written here becomes the error of the run */
+  char *message; /* CYXLA_MESSAGE_BYTES zeros: a text written here becomes the error of the run */
 } cyxla_call_info;
 
 typedef void (*cyxla_call)(void **out, const void **in, const cyxla_call_info *info);

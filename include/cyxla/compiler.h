@@ -1,15 +1,15 @@
-/* What kernels ask of a compiler beyond C11, for gcc and clang.
+/* Extensions of C11 that kernels use, for gcc and clang.
  *
  * A sequence of blocks separated by blank lines; generated code pastes those that it names.
  */
 #ifndef CYXLA_COMPILER_H
 #define CYXLA_COMPILER_H
 
-/* prefix_name, of arguments that may be macros: the names of a template's functions. */
+/* prefix_name, for arguments that may be macros: the name of a template's function. */
 #define CYX_JOIN_(prefix, name) prefix##_##name
 #define CYX_JOIN(prefix, name) CYX_JOIN_(prefix, name)
 
-/* Let the compiler fuse multiplications and additions in one function: an attribute, and the first statement. */
+/* Allow the compiler to fuse multiplications and additions in a function: its attribute, and its first statement. */
 #if defined(__clang__)
 #define CYX_FUSED
 #define CYX_FUSE _Pragma("clang fp contract(fast)")
@@ -18,15 +18,15 @@
 #define CYX_FUSE
 #endif
 
-/* Before a loop whose iterations do not depend on each other through memory. */
+/* Precedes a loop whose iterations do not depend on each other through memory. */
 #if defined(__clang__)
 #define CYX_INDEPENDENT
 #else
 #define CYX_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* f(0) f(1) .. f(n - 1), and f(r, 0) f(r, 1) .. f(r, n - 1), for an n that may be a macro: gcc keeps vectors in
-   registers that have names, but not the elements of an array, whatever loop over it is unrolled. */
+/* f(0) f(1) .. f(n - 1), and f(r, 0) f(r, 1) .. f(r, n - 1), for an n that may be a macro: gcc keeps named
+   vectors in registers, but not the elements of an array, even if all loops over it are unrolled. */
 #define CYX_ROWS_(n, f) CYX_ROWS_##n(f)
 #define CYX_ROWS(n, f) CYX_ROWS_(n, f)
 #define CYX_ROWS_1(f) f(0)
@@ -54,7 +54,7 @@
 #define CYX_COLUMNS_7(f, r) CYX_COLUMNS_6(f, r) f(r, 6)
 #define CYX_COLUMNS_8(f, r) CYX_COLUMNS_7(f, r) f(r, 7)
 
-/* In the body of a loop that runs too seldom or too short for vectors of it to be worth compiling. */
+/* Stands in the body of a loop that is too short or too rare for vectors to be worth their compile time. */
 #define CYX_SCALAR_LOOP __asm__ volatile("");
 
 #endif

@@ -1,6 +1,6 @@
-/* The contract between cyxla and libraries of kernels in C, which it finds by name (libcyxlakernel*.so) or is given.
+/* Interface of libraries of kernels in C, which cyxla finds by name (libcyxlakernel*.so) or loads from a path.
  *
- * A library holds a stamp, by which it is judged before any of its code runs, and one function that lists what it has:
+ * A library has a stamp, which is checked before any of its code runs, and a function that returns its contents:
  *
  *     CYXLA_KERNEL_STAMP
  *     static int32_t twice(cyxla_call *call) {
@@ -13,7 +13,7 @@
  *     static const cyxla_kernel kernels[] = {{"Twice", "CPU", "T=float", 0, 0, twice}};
  *     CYXLA_KERNEL_PLUGIN(0, 0, kernels, 1)
  *
- * Kernels may be called from several threads at once. Arrays are C-contiguous; inputs are not to be written to.
+ * Kernels may be called from several threads at once. Arrays are C-contiguous; inputs must not be written.
  */
 #ifndef CYXLA_KERNEL_PLUGIN_H
 #define CYXLA_KERNEL_PLUGIN_H
@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define CYXLA_KERNEL_ABI 1
-#define CYXLA_FAILED (-1) /* the call has been told why, by a callback that failed or by fail() */
+#define CYXLA_FAILED (-1) /* the error was reported by a callback that failed or by fail() */
 
 typedef struct cyxla_tensor {
   const void *data;
@@ -34,14 +34,14 @@ typedef struct cyxla_call cyxla_call;
 struct cyxla_call {
   const cyxla_tensor *inputs;
   int32_t num_inputs, num_outputs;
-  /* Uninitialised memory of an output, aligned to its elements; NULL if it cannot be had: return CYXLA_FAILED then. */
+  /* Uninitialised memory of an output, aligned to its elements; if it is NULL, return CYXLA_FAILED. */
   void *(*allocate_output)(cyxla_call *call, int32_t index, int32_t rank, const int64_t *dims);
-  /* Say what went wrong, with one of TensorFlow's canonical codes (3 INVALID_ARGUMENT ...); returns CYXLA_FAILED. */
+  /* Report an error with one of TensorFlow's canonical codes (3 INVALID_ARGUMENT ...); returns CYXLA_FAILED. */
   int32_t (*fail)(cyxla_call *call, int32_t code, const char *message);
-  /* Attributes (ints, bools and types as int64): 0, or CYXLA_FAILED where there is no such attribute of the kind. */
+  /* Attributes (ints, bools and types as int64): returns 0, or CYXLA_FAILED without such an attribute. */
   int32_t (*attr_int)(cyxla_call *call, const char *name, int64_t *value);
   int32_t (*attr_float)(cyxla_call *call, const char *name, double *value);
-  void *host; /* of the host's own */
+  void *host; /* private to the host */
 };
 
 /* 0, CYXLA_FAILED, or a canonical code without a message. */
@@ -74,7 +74,7 @@ static inline int64_t cyxla_elements(const cyxla_tensor *tensor) {
   return count;
 }
 
-/* What the compiler was allowed to use, spelled as in /proc/cpuinfo. */
+/* Features that the compiler may use, spelled as in /proc/cpuinfo. */
 #ifdef __SSE4_2__
 #define CYXLA_F_SSE42 "sse4_2,"
 #else
@@ -101,7 +101,7 @@ static inline int64_t cyxla_elements(const cyxla_tensor *tensor) {
 #define CYXLA_F_AVX512 ""
 #endif
 #ifndef CYXLA_EXTRA_FEATURES
-#define CYXLA_EXTRA_FEATURES "" /* more that the library needs, each with a comma behind it */
+#define CYXLA_EXTRA_FEATURES "" /* further features, each followed by a comma */
 #endif
 #define CYXLA_FEATURES CYXLA_F_SSE42 CYXLA_F_AVX CYXLA_F_AVX2 CYXLA_F_FMA CYXLA_F_AVX512 CYXLA_EXTRA_FEATURES
 

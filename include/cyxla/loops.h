@@ -1,4 +1,4 @@
-/* What the loops of generated code need around the arithmetic: memory types, streaming stores, tile transposes.
+/* Functions of generated loops other than arithmetic: streaming stores, prefetch, folds of lanes, tile transposes.
  *
  * A sequence of blocks separated by blank lines, one definition each; generated code pastes the blocks it names and what they need.
  * Needs abi.h for the integer types.
@@ -6,7 +6,7 @@
 #ifndef CYXLA_LOOPS_H
 #define CYXLA_LOOPS_H
 
-/* Copy a block past the caches: whole vectors of the target, and what is left at its ends plainly. */
+/* Copy a block past the caches: full vectors of the target by streaming stores, its ends by plain ones. */
 #if defined(__AVX512F__) && !defined(__clang__)
 typedef double cyx_stream_vector __attribute__((vector_size(64), may_alias));
 #define CYX_STREAM_ONE(to, from) __builtin_ia32_movntpd512((double *)(to), from)
@@ -31,15 +31,15 @@ static inline __attribute__((always_inline)) void cyx_stream(void *to, const voi
   if (i < bytes) __builtin_memcpy((char *)to + i, (const char *)from + i, (unsigned long)(bytes - i));
 }
 
-/* Order streaming stores before whatever tells others that they are done. */
+/* Order streaming stores before later stores, which may publish them to other threads. */
 static inline void cyx_stream_end(void) { __sync_synchronize(); }
 
-/* Ask for memory that is wanted soon: a hint, so that any address will do. */
-static inline __attribute__((always_inline)) void cyx_ahead(const char *from, int64_t bytes) {
+/* Prefetch memory: a hint, so that any address is allowed. */
+static inline __attribute__((always_inline)) void cyx_prefetch(const char *from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 3);
 }
 
-/* Back from the order-preserving integers of cyx_total_f32 and cyx_total_f64. */
+/* Inverses of cyx_total_f32 and cyx_total_f64: floats of their order-preserving integers. */
 static inline float cyx_from_total_f32(int32_t k) { return cyx_from_bits_f32((uint32_t)k ^ ((uint32_t)(k >> 31) >> 1)); }
 
 static inline double cyx_from_total_f64(int64_t k) { return cyx_from_bits_f64((uint64_t)k ^ ((uint64_t)(k >> 63) >> 1)); }
@@ -48,7 +48,7 @@ typedef float cyx_lanes_f32 __attribute__((vector_size(64), aligned(1), may_alia
 
 typedef float cyx_lane_f32 __attribute__((aligned(1), may_alias));
 
-/* Fold n elements into 64 lanes: element i goes to lane i % 64, whatever the width of the hardware's vectors. */
+/* Fold n elements into 64 lanes: element i goes to lane i % 64, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, const void *from, int64_t n) {
   const cyx_lane_f32 *p = from;
   cyx_lanes_f32 a = -(cyx_lanes_f32){0}, b = a, c = a, d = a, *to = (cyx_lanes_f32 *)acc;
@@ -67,25 +67,25 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, 
   for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] + p[i + j];
 }
 
-/* Lane i of a vector goes to lane i ^ x. */
+/* Permute a vector: lane i goes to lane i ^ x. */
 #if defined(__clang__)
-#define CYX_TURN_F32(v, x) __builtin_shufflevector(v, v, 0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x), 8 ^ (x), 9 ^ (x), 10 ^ (x), 11 ^ (x), 12 ^ (x), 13 ^ (x), 14 ^ (x), 15 ^ (x))
+#define CYX_SWAP_F32(v, x) __builtin_shufflevector(v, v, 0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x), 8 ^ (x), 9 ^ (x), 10 ^ (x), 11 ^ (x), 12 ^ (x), 13 ^ (x), 14 ^ (x), 15 ^ (x))
 #else
-typedef int32_t cyx_turn_f32 __attribute__((vector_size(64)));
-#define CYX_TURN_F32(v, x) __builtin_shuffle(v, (cyx_turn_f32){0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x), 8 ^ (x), 9 ^ (x), 10 ^ (x), 11 ^ (x), 12 ^ (x), 13 ^ (x), 14 ^ (x), 15 ^ (x)})
+typedef int32_t cyx_swap_f32 __attribute__((vector_size(64)));
+#define CYX_SWAP_F32(v, x) __builtin_shuffle(v, (cyx_swap_f32){0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x), 8 ^ (x), 9 ^ (x), 10 ^ (x), 11 ^ (x), 12 ^ (x), 13 ^ (x), 14 ^ (x), 15 ^ (x)})
 #endif
 
 static inline __attribute__((always_inline)) float cyx_fold_add_f32(float *acc) {
   const cyx_lanes_f32 *v = (const cyx_lanes_f32 *)acc;
   cyx_lanes_f32 a = (v[0] + v[2]) + (v[1] + v[3]);
-  a = a + CYX_TURN_F32(a, 8);
-  a = a + CYX_TURN_F32(a, 4);
-  a = a + CYX_TURN_F32(a, 2);
-  a = a + CYX_TURN_F32(a, 1);
+  a = a + CYX_SWAP_F32(a, 8);
+  a = a + CYX_SWAP_F32(a, 4);
+  a = a + CYX_SWAP_F32(a, 2);
+  a = a + CYX_SWAP_F32(a, 1);
   return a[0];
 }
 
-/* Fold n elements into 64 lanes: element i goes to lane i % 64, whatever the width of the hardware's vectors. */
+/* Fold n elements into 64 lanes: element i goes to lane i % 64, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *acc, const void *from, int64_t n) {
   const cyx_lane_f32 *p = from;
   cyx_lanes_f32 a = (cyx_lanes_f32){0} + 1, b = a, c = a, d = a, *to = (cyx_lanes_f32 *)acc;
@@ -107,10 +107,10 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *
 static inline __attribute__((always_inline)) float cyx_fold_multiply_f32(float *acc) {
   const cyx_lanes_f32 *v = (const cyx_lanes_f32 *)acc;
   cyx_lanes_f32 a = (v[0] * v[2]) * (v[1] * v[3]);
-  a = a * CYX_TURN_F32(a, 8);
-  a = a * CYX_TURN_F32(a, 4);
-  a = a * CYX_TURN_F32(a, 2);
-  a = a * CYX_TURN_F32(a, 1);
+  a = a * CYX_SWAP_F32(a, 8);
+  a = a * CYX_SWAP_F32(a, 4);
+  a = a * CYX_SWAP_F32(a, 2);
+  a = a * CYX_SWAP_F32(a, 1);
   return a[0];
 }
 
@@ -118,7 +118,7 @@ typedef double cyx_lanes_f64 __attribute__((vector_size(64), aligned(1), may_ali
 
 typedef double cyx_lane_f64 __attribute__((aligned(1), may_alias));
 
-/* Fold n elements into 32 lanes: element i goes to lane i % 32, whatever the width of the hardware's vectors. */
+/* Fold n elements into 32 lanes: element i goes to lane i % 32, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc, const void *from, int64_t n) {
   const cyx_lane_f64 *p = from;
   cyx_lanes_f64 a = -(cyx_lanes_f64){0}, b = a, c = a, d = a, *to = (cyx_lanes_f64 *)acc;
@@ -137,24 +137,24 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc,
   for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] + p[i + j];
 }
 
-/* Lane i of a vector goes to lane i ^ x. */
+/* Permute a vector: lane i goes to lane i ^ x. */
 #if defined(__clang__)
-#define CYX_TURN_F64(v, x) __builtin_shufflevector(v, v, 0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x))
+#define CYX_SWAP_F64(v, x) __builtin_shufflevector(v, v, 0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x))
 #else
-typedef int64_t cyx_turn_f64 __attribute__((vector_size(64)));
-#define CYX_TURN_F64(v, x) __builtin_shuffle(v, (cyx_turn_f64){0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x)})
+typedef int64_t cyx_swap_f64 __attribute__((vector_size(64)));
+#define CYX_SWAP_F64(v, x) __builtin_shuffle(v, (cyx_swap_f64){0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x)})
 #endif
 
 static inline __attribute__((always_inline)) double cyx_fold_add_f64(double *acc) {
   const cyx_lanes_f64 *v = (const cyx_lanes_f64 *)acc;
   cyx_lanes_f64 a = (v[0] + v[2]) + (v[1] + v[3]);
-  a = a + CYX_TURN_F64(a, 4);
-  a = a + CYX_TURN_F64(a, 2);
-  a = a + CYX_TURN_F64(a, 1);
+  a = a + CYX_SWAP_F64(a, 4);
+  a = a + CYX_SWAP_F64(a, 2);
+  a = a + CYX_SWAP_F64(a, 1);
   return a[0];
 }
 
-/* Fold n elements into 32 lanes: element i goes to lane i % 32, whatever the width of the hardware's vectors. */
+/* Fold n elements into 32 lanes: element i goes to lane i % 32, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double *acc, const void *from, int64_t n) {
   const cyx_lane_f64 *p = from;
   cyx_lanes_f64 a = (cyx_lanes_f64){0} + 1, b = a, c = a, d = a, *to = (cyx_lanes_f64 *)acc;
@@ -176,9 +176,9 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double 
 static inline __attribute__((always_inline)) double cyx_fold_multiply_f64(double *acc) {
   const cyx_lanes_f64 *v = (const cyx_lanes_f64 *)acc;
   cyx_lanes_f64 a = (v[0] * v[2]) * (v[1] * v[3]);
-  a = a * CYX_TURN_F64(a, 4);
-  a = a * CYX_TURN_F64(a, 2);
-  a = a * CYX_TURN_F64(a, 1);
+  a = a * CYX_SWAP_F64(a, 4);
+  a = a * CYX_SWAP_F64(a, 2);
+  a = a * CYX_SWAP_F64(a, 1);
   return a[0];
 }
 
@@ -202,7 +202,7 @@ static inline void cyx_tile_2(void *to, int64_t to_step, const void *from, int64
 
 typedef uint32_t cyx_tile_4_item __attribute__((aligned(1), may_alias));
 
-/* Transpose a square of one vector's width: row i of the target is column i of the source. The widest vectors of the target. */
+/* Transpose a square of one vector's width: row i of the target is column i of the source, for the widest vectors. */
 #if defined(__AVX512F__)
 #define CYX_SQUARE_4 16
 #define CYX_SHUFFLE_4(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -366,7 +366,7 @@ static inline void cyx_tile_4(void *to, int64_t to_step, const void *from, int64
 
 typedef uint64_t cyx_tile_8_item __attribute__((aligned(1), may_alias));
 
-/* Transpose a square of one vector's width: row i of the target is column i of the source. The widest vectors of the target. */
+/* Transpose a square of one vector's width: row i of the target is column i of the source, for the widest vectors. */
 #if defined(__AVX512F__)
 #define CYX_SQUARE_8 8
 #define CYX_SHUFFLE_8(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

@@ -1,7 +1,7 @@
 /* Elementary functions for generated code: plain scalar C without branches, which gcc -O2 vectorises in loops of
  * constant trip count.
  *
- * Every function is `T cyx_<opcode>_<t>(T x)` with t = f32 (float) or f64 (double). Errors stay within 2 ulp over the
+ * Every function is `T cyx_<opcode>_<t>(T x)` with t = f32 (float) or f64 (double). Errors are within 2 ulp over the
  * whole range (2.5 on hardware without FMA), denormals are honoured in and out, and NaN, infinities and signed zeros
  * follow C99 Annex F. No libm symbol is called.
  *
@@ -22,20 +22,20 @@
 #ifndef CYXLA_MATH_H
 #define CYXLA_MATH_H
 
-/* Put after `static inline`: at -O2 the larger bodies would otherwise stay calls, and calls do not vectorise. */
-#define CYX_ALWAYS __attribute__((always_inline))
+/* Follows `static inline`: at -O2, larger bodies would otherwise remain calls, which are not vectorised. */
+#define CYX_INLINE __attribute__((always_inline))
 
-/* Put after `static` for a function that many lines call: one copy, of which gcc makes another one for vectors. */
+/* Follows `static` for a function that is called often: one scalar copy, and a SIMD clone by gcc. */
 #if defined(__x86_64__) && !defined(__clang__)
-#define CYX_REPEATED __attribute__((noinline, const, simd("notinbranch")))
+#define CYX_SIMD_CLONE __attribute__((noinline, const, simd("notinbranch")))
 #else
-#define CYX_REPEATED inline CYX_ALWAYS
+#define CYX_SIMD_CLONE inline CYX_INLINE
 #endif
 
-/* Put after `static` for the rare paths. */
-#define CYX_RARE __attribute__((noinline, cold, unused))
+/* Follows `static` for functions of rare paths. */
+#define CYX_COLD __attribute__((noinline, cold, unused))
 
-/* a * b + c, in one rounding where the hardware has it: without, __builtin_fmaf would be a call into libm. */
+/* a * b + c, rounded once if the hardware has FMA; otherwise __builtin_fmaf would be a call of libm. */
 #ifdef __FMA__
 #define CYX_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)
 #else
@@ -106,111 +106,111 @@
 #define CYX_POLY20(F, t, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19) \
   F(CYX_POLY19(F, t, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19), t, c0)
 
-/* Adding these rounds to the nearest integer and leaves it in the low bits of the sum. */
+/* Adding one of these rounds to the nearest integer, which is in the low bits of the sum. */
 #define CYX_MAGIC_F32 0x1.8p23f
 
 #define CYX_MAGIC_F64 0x1.8p52
 
 /* ---- exact functions ---- */
 
-static inline CYX_ALWAYS float cyx_abs_f32(float x) { return __builtin_fabsf(x); }
+static inline CYX_INLINE float cyx_abs_f32(float x) { return __builtin_fabsf(x); }
 
-static inline CYX_ALWAYS double cyx_abs_f64(double x) { return __builtin_fabs(x); }
+static inline CYX_INLINE double cyx_abs_f64(double x) { return __builtin_fabs(x); }
 
-/* Processors before SSE4.1 round by hand, since the builtins would call libm. */
+/* Processors before SSE4.1 have no instructions for rounding, and the builtins would call libm. */
 #if defined(__x86_64__) && !defined(__SSE4_1__)
-#define CYX_ROUND_BY_HAND 1
+#define CYX_EMULATE_ROUND 1
 #else
-#define CYX_ROUND_BY_HAND 0
+#define CYX_EMULATE_ROUND 0
 #endif
 
-static inline CYX_ALWAYS float cyx_round_nearest_even_f32(float x) {
-  if (!CYX_ROUND_BY_HAND) return __builtin_rintf(x);
+static inline CYX_INLINE float cyx_round_nearest_even_f32(float x) {
+  if (!CYX_EMULATE_ROUND) return __builtin_rintf(x);
   float a = __builtin_fabsf(x);
   return a < 0x1p23f ? __builtin_copysignf((a + 0x1p23f) - 0x1p23f, x) : x;
 }
 
-static inline CYX_ALWAYS float cyx_floor_f32(float x) {
-  if (!CYX_ROUND_BY_HAND) return __builtin_floorf(x);
+static inline CYX_INLINE float cyx_floor_f32(float x) {
+  if (!CYX_EMULATE_ROUND) return __builtin_floorf(x);
   float r = cyx_round_nearest_even_f32(x);
   return __builtin_copysignf(r > x ? r - 1.0f : r, x);
 }
 
-static inline CYX_ALWAYS float cyx_ceil_f32(float x) {
-  if (!CYX_ROUND_BY_HAND) return __builtin_ceilf(x);
+static inline CYX_INLINE float cyx_ceil_f32(float x) {
+  if (!CYX_EMULATE_ROUND) return __builtin_ceilf(x);
   float r = cyx_round_nearest_even_f32(x);
   return __builtin_copysignf(r < x ? r + 1.0f : r, x);
 }
 
-static inline CYX_ALWAYS float cyx_truncate_f32(float x) {
-  if (!CYX_ROUND_BY_HAND) return __builtin_truncf(x);
+static inline CYX_INLINE float cyx_truncate_f32(float x) {
+  if (!CYX_EMULATE_ROUND) return __builtin_truncf(x);
   return __builtin_copysignf(cyx_floor_f32(__builtin_fabsf(x)), x);
 }
 
-static inline CYX_ALWAYS double cyx_round_nearest_even_f64(double x) {
-  if (!CYX_ROUND_BY_HAND) return __builtin_rint(x);
+static inline CYX_INLINE double cyx_round_nearest_even_f64(double x) {
+  if (!CYX_EMULATE_ROUND) return __builtin_rint(x);
   double a = __builtin_fabs(x);
   return a < 0x1p52 ? __builtin_copysign((a + 0x1p52) - 0x1p52, x) : x;
 }
 
-static inline CYX_ALWAYS double cyx_floor_f64(double x) {
-  if (!CYX_ROUND_BY_HAND) return __builtin_floor(x);
+static inline CYX_INLINE double cyx_floor_f64(double x) {
+  if (!CYX_EMULATE_ROUND) return __builtin_floor(x);
   double r = cyx_round_nearest_even_f64(x);
   return __builtin_copysign(r > x ? r - 1.0 : r, x);
 }
 
-/* A whole number: the next one away from zero where the fraction, as bits, is more than the random bits. */
+/* Return an integer: the next one away from zero if the bits of the fraction exceed the random bits. */
 static inline double cyx_stochastic(double x, uint64_t random, double range) {
   const double wide = __builtin_fabs(x), whole = cyx_floor_f64(wide), part = (wide - whole) * range;
   return __builtin_copysign(whole + (random < (part < range ? (uint64_t)part : 0)), x);
 }
 
-static inline CYX_ALWAYS double cyx_ceil_f64(double x) {
-  if (!CYX_ROUND_BY_HAND) return __builtin_ceil(x);
+static inline CYX_INLINE double cyx_ceil_f64(double x) {
+  if (!CYX_EMULATE_ROUND) return __builtin_ceil(x);
   double r = cyx_round_nearest_even_f64(x);
   return __builtin_copysign(r < x ? r + 1.0 : r, x);
 }
 
-static inline CYX_ALWAYS double cyx_truncate_f64(double x) {
-  if (!CYX_ROUND_BY_HAND) return __builtin_trunc(x);
+static inline CYX_INLINE double cyx_truncate_f64(double x) {
+  if (!CYX_EMULATE_ROUND) return __builtin_trunc(x);
   return __builtin_copysign(cyx_floor_f64(__builtin_fabs(x)), x);
 }
 
-/* The number below one half: adding one half itself would lift 0.49999997 to 1. */
-static inline CYX_ALWAYS float cyx_round_nearest_afz_f32(float x) {
+/* The number below one half: adding one half would round 0.49999997 up to 1. */
+static inline CYX_INLINE float cyx_round_nearest_afz_f32(float x) {
   return cyx_truncate_f32(x + __builtin_copysignf(0x1.fffffep-2f, x));
 }
 
-static inline CYX_ALWAYS double cyx_round_nearest_afz_f64(double x) {
+static inline CYX_INLINE double cyx_round_nearest_afz_f64(double x) {
   return cyx_truncate_f64(x + __builtin_copysign(0x1.fffffffffffffp-2, x));
 }
 
-static inline CYX_ALWAYS float cyx_sign_f32(float x) {
+static inline CYX_INLINE float cyx_sign_f32(float x) {
   return __builtin_fabsf(x) > 0 ? __builtin_copysignf(1.0f, x) : x;
 }
 
-static inline CYX_ALWAYS double cyx_sign_f64(double x) {
+static inline CYX_INLINE double cyx_sign_f64(double x) {
   return __builtin_fabs(x) > 0 ? __builtin_copysign(1.0, x) : x;
 }
 
-static inline CYX_ALWAYS uint8_t cyx_is_finite_f32(float x) { return __builtin_fabsf(x) < CYX_INF_F32; }
+static inline CYX_INLINE uint8_t cyx_is_finite_f32(float x) { return __builtin_fabsf(x) < CYX_INF_F32; }
 
-static inline CYX_ALWAYS uint8_t cyx_is_finite_f64(double x) { return __builtin_fabs(x) < CYX_INF_F64; }
+static inline CYX_INLINE uint8_t cyx_is_finite_f64(double x) { return __builtin_fabs(x) < CYX_INF_F64; }
 
-static inline CYX_ALWAYS float cyx_sqrt_f32(float x) { return __builtin_sqrtf(x); }
+static inline CYX_INLINE float cyx_sqrt_f32(float x) { return __builtin_sqrtf(x); }
 
-static inline CYX_ALWAYS double cyx_sqrt_f64(double x) { return __builtin_sqrt(x); }
+static inline CYX_INLINE double cyx_sqrt_f64(double x) { return __builtin_sqrt(x); }
 
-static inline CYX_ALWAYS float cyx_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
+static inline CYX_INLINE float cyx_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
 
-static inline CYX_ALWAYS double cyx_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }
+static inline CYX_INLINE double cyx_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }
 
 /* ---- f32: exponentials ---- */
 
 /* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2. Not in Horner form: processors work on several elements at a time, but on
  * fewer the longer each takes from its first operation to its last.
  */
-static inline CYX_ALWAYS float cyx_exp_poly_f32(float r) {
+static inline CYX_INLINE float cyx_exp_poly_f32(float r) {
   float low = CYX_POLY2(CYX_FMA_F32, r, 0x1.fffffep-2f, 0x1.5554b4p-3f);
   float high = CYX_POLY2(CYX_FMA_F32, r, 0x1.5556f2p-5f, 0x1.122544p-7f);
   float t = r * r;
@@ -218,21 +218,21 @@ static inline CYX_ALWAYS float cyx_exp_poly_f32(float r) {
 }
 
 /* x - n ln(2); the product with the high part is exact. */
-static inline CYX_ALWAYS float cyx_exp_reduce_f32(float x, float n) {
+static inline CYX_INLINE float cyx_exp_reduce_f32(float x, float n) {
   return CYX_FMA_F32(n, -0x1.7f7d1cp-20f, CYX_FMA_F32(n, -0x1.62e4p-1f, x));
 }
 
-/* Between a bound below zero and one above; a NaN stays. In integers, which gcc knows the larger of in one instruction:
- * moved so that each kind of NaN lies just past the wrap, where it counts as small for its own bound.
+/* Clamp between a negative and a positive bound; a NaN stays. In integers, since gcc has one instruction for their
+ * maximum; the offset wraps NaNs of either sign around, so that they compare as small with their bound.
  */
-static inline CYX_ALWAYS float cyx_within_f32(float x, float low, float high) {
+static inline CYX_INLINE float cyx_within_f32(float x, float low, float high) {
   const uint32_t moved = cyx_bits_f32(x) + 0x7fffffu, lowest = cyx_bits_f32(low) + 0x7fffffu;
   const int32_t raised = (int32_t)(moved < lowest ? moved : lowest), highest = (int32_t)(cyx_bits_f32(high) + 0x7fffffu);
   return cyx_from_bits_f32((uint32_t)(raised < highest ? raised : highest) - 0x7fffffu);
 }
 
-/* The smaller of a number and a bound above zero; a NaN makes any number. */
-static inline CYX_ALWAYS float cyx_lesser_f32(float x, float high) {
+/* Return the smaller of a number and a positive bound; unspecified for NaN. */
+static inline CYX_INLINE float cyx_lesser_f32(float x, float high) {
   const int32_t bits = (int32_t)cyx_bits_f32(x), bound = (int32_t)cyx_bits_f32(high);
   return cyx_from_bits_f32((uint32_t)(bits < bound ? bits : bound));
 }
@@ -241,7 +241,7 @@ static inline CYX_ALWAYS float cyx_lesser_f32(float x, float high) {
  * rounds has their biases in its low bits, and shifting moves these right into the exponents. Far below zero the
  * reduced argument makes no sense, and what comes of it is dropped; far above it makes an infinity.
  */
-static inline CYX_ALWAYS float cyx_exp_scaled_f32(float x, int32_t k) {
+static inline CYX_INLINE float cyx_exp_scaled_f32(float x, int32_t k) {
   const float zero = CYX_MAGIC_F32 + (float)(254 + k);
   float z = cyx_lesser_f32(CYX_FMA_F32(x, 0x1.715476p+0f, zero), CYX_MAGIC_F32 + 384.0f);
   float r = cyx_exp_reduce_f32(x, z - zero);
@@ -252,8 +252,8 @@ static inline CYX_ALWAYS float cyx_exp_scaled_f32(float x, int32_t k) {
   return x < -104.0f ? 0.0f : e;
 }
 
-/* e^x for |x| <= 87, where one scaling is enough. */
-static inline CYX_ALWAYS float cyx_exp_mid_f32(float x) {
+/* e^x for |x| <= 87, for which one scaling suffices. */
+static inline CYX_INLINE float cyx_exp_mid_f32(float x) {
   const float zero = CYX_MAGIC_F32 + 127.0f;
   float z = CYX_FMA_F32(x, 0x1.715476p+0f, zero);
   float r = cyx_exp_reduce_f32(x, z - zero);
@@ -262,10 +262,10 @@ static inline CYX_ALWAYS float cyx_exp_mid_f32(float x) {
   return CYX_FMA_F32(p, scale, scale);
 }
 
-static inline CYX_ALWAYS float cyx_exponential_f32(float x) { return cyx_exp_scaled_f32(x, 0); }
+static inline CYX_INLINE float cyx_exponential_f32(float x) { return cyx_exp_scaled_f32(x, 0); }
 
 /* The same for x <= 0 and NaN, to the same bits: a power of two that is too large by a constant one is enough. */
-static inline CYX_ALWAYS float cyx_exp_decay_f32(float x) {
+static inline CYX_INLINE float cyx_exp_decay_f32(float x) {
   const float zero = CYX_MAGIC_F32 + 191.0f;
   float z = CYX_FMA_F32(x, 0x1.715476p+0f, zero);
   float r = cyx_exp_reduce_f32(x, z - zero);
@@ -276,7 +276,7 @@ static inline CYX_ALWAYS float cyx_exp_decay_f32(float x) {
 }
 
 /* 2^n (e^r - 1) + (2^n - 1), with one power of two held back against overflow. */
-static inline CYX_ALWAYS float cyx_exponential_minus_one_f32(float x) {
+static inline CYX_INLINE float cyx_exponential_minus_one_f32(float x) {
   float y = cyx_within_f32(x, -20.0f, 89.0f);
   const float zero = CYX_MAGIC_F32 + 126.0f;
   float z = CYX_FMA_F32(y, 0x1.715476p+0f, zero);
@@ -288,7 +288,7 @@ static inline CYX_ALWAYS float cyx_exponential_minus_one_f32(float x) {
 }
 
 /* 1 / (1 + 2^n (1 + p)), multiplied through by 2^-n for n > 0, which keeps the denormal results. */
-static inline CYX_ALWAYS float cyx_logistic_f32(float x) {
+static inline CYX_INLINE float cyx_logistic_f32(float x) {
   float y = -cyx_within_f32(x, -104.0f, 104.0f);
   float z = CYX_FMA_F32(y, 0x1.715476p+0f, CYX_MAGIC_F32);
   float n = z - CYX_MAGIC_F32;
@@ -302,7 +302,7 @@ static inline CYX_ALWAYS float cyx_logistic_f32(float x) {
   return (n > 0 ? u : 1.0f) / d;
 }
 
-static inline CYX_ALWAYS float cyx_tanh_f32(float x) {
+static inline CYX_INLINE float cyx_tanh_f32(float x) {
   float y = __builtin_fabsf(x);
   float t = y * y;
   float p = CYX_POLY5(CYX_FMA_F32, t, -0x1.555548p-2f, 0x1.110c5ep-3f, -0x1.b905c4p-5f, 0x1.5811f6p-6f, -0x1.9454fp-8f);
@@ -311,7 +311,7 @@ static inline CYX_ALWAYS float cyx_tanh_f32(float x) {
   return __builtin_copysignf(y < 0.56f ? low : high, x);
 }
 
-static inline CYX_ALWAYS float cyx_sinh_f32(float x) {
+static inline CYX_INLINE float cyx_sinh_f32(float x) {
   float y = __builtin_fabsf(x);
   float t = y * y;
   float p = CYX_POLY4(CYX_FMA_F32, t, 0x1.555556p-3f, 0x1.1110ep-7f, 0x1.a022bcp-13f, 0x1.756c1ep-19f);
@@ -320,18 +320,18 @@ static inline CYX_ALWAYS float cyx_sinh_f32(float x) {
   return __builtin_copysignf(y < 1.0f ? low : half - 0.25f / half, x);
 }
 
-static inline CYX_ALWAYS float cyx_cosh_f32(float x) {
+static inline CYX_INLINE float cyx_cosh_f32(float x) {
   float half = cyx_exp_scaled_f32(__builtin_fabsf(x), -1);
   return half + 0.25f / half;
 }
 
-/* a where the mask has ones, else b; of a conditional gcc would make two polynomials and then choose. */
-static inline CYX_ALWAYS float cyx_pick_f32(uint32_t mask, float a, float b) {
+/* Select a where the mask has ones, else b; for a conditional, gcc would compute both polynomials. */
+static inline CYX_INLINE float cyx_pick_f32(uint32_t mask, float a, float b) {
   return cyx_from_bits_f32((cyx_bits_f32(a) & mask) | (cyx_bits_f32(b) & ~mask));
 }
 
 /* x + x P(x^2) below 1.1, above 1 - P(|x|)^8: one polynomial with coefficients chosen by lane. */
-static inline CYX_ALWAYS float cyx_erf_f32(float x) {
+static inline CYX_INLINE float cyx_erf_f32(float x) {
   float y = __builtin_fabsf(x);
   uint32_t low = -(uint32_t)(y < 1.1f);
   float u = y > 4.0f ? 4.0f : y;
@@ -347,7 +347,7 @@ static inline CYX_ALWAYS float cyx_erf_f32(float x) {
 /* ---- f32: logarithms ---- */
 
 /* log(1 + f) + e ln(2) for |f| <= 1/3. */
-static inline CYX_ALWAYS float cyx_log_core_f32(float f, float e) {
+static inline CYX_INLINE float cyx_log_core_f32(float f, float e) {
   float p = CYX_POLY8(CYX_FMA_F32, f, 0x1.555506p-2f, -0x1.fffef4p-3f, 0x1.99d05ep-3f, -0x1.559d36p-3f,
       0x1.1ed424p-3f, -0x1.f32078p-4f, 0x1.1e73ap-3f, -0x1.07e5f4p-3f);
   float t = f * f;
@@ -355,7 +355,7 @@ static inline CYX_ALWAYS float cyx_log_core_f32(float f, float e) {
   return CYX_FMA_F32(e, 0x1.62e4p-1f, f + tail);
 }
 
-static inline CYX_ALWAYS float cyx_log_f32(float x) {
+static inline CYX_INLINE float cyx_log_f32(float x) {
   uint8_t tiny = x < 0x1p-126f;
   float y = tiny ? x * 0x1p23f : x;
   int32_t i = (int32_t)(cyx_bits_f32(y) - 0x3f2aaaabu) >> 23;
@@ -367,7 +367,7 @@ static inline CYX_ALWAYS float cyx_log_f32(float x) {
 }
 
 /* The rounding error of 1 + x is carried into the reduced argument. */
-static inline CYX_ALWAYS float cyx_log_plus_one_f32(float x) {
+static inline CYX_INLINE float cyx_log_plus_one_f32(float x) {
   float u = 1.0f + x;
   float lost = x < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
   int32_t i = (int32_t)(cyx_bits_f32(u) - 0x3f2aaaabu) >> 23;
@@ -383,7 +383,7 @@ static inline CYX_ALWAYS float cyx_log_plus_one_f32(float x) {
 /* ---- f64: exponentials ---- */
 
 /* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2; see cyx_exp_poly_f32. */
-static inline CYX_ALWAYS double cyx_exp_poly_f64(double r) {
+static inline CYX_INLINE double cyx_exp_poly_f64(double r) {
   double t = r * r;
   double even = CYX_POLY5(CYX_FMA_F64, t, 0x1.0000000000005p-1, 0x1.555555555229dp-5, 0x1.6c16c17ee2ffcp-10,
       0x1.a019a757c2e9cp-16, 0x1.28a1f89ff0169p-22);
@@ -393,18 +393,18 @@ static inline CYX_ALWAYS double cyx_exp_poly_f64(double r) {
 }
 
 /* x - n ln(2); the product with the high part is exact. */
-static inline CYX_ALWAYS double cyx_exp_reduce_f64(double x, double n) {
+static inline CYX_INLINE double cyx_exp_reduce_f64(double x, double n) {
   return CYX_FMA_F64(n, -0x1.a39ef35793c76p-33, CYX_FMA_F64(n, -0x1.62e42feep-1, x));
 }
 
 #ifdef __AVX512F__
-static inline CYX_ALWAYS double cyx_within_f64(double x, double low, double high) {
+static inline CYX_INLINE double cyx_within_f64(double x, double low, double high) {
   const uint64_t gap = 0xfffffffffffffu, moved = cyx_bits_f64(x) + gap, lowest = cyx_bits_f64(low) + gap;
   const int64_t raised = (int64_t)(moved < lowest ? moved : lowest), highest = (int64_t)(cyx_bits_f64(high) + gap);
   return cyx_from_bits_f64((uint64_t)(raised < highest ? raised : highest) - gap);
 }
 #else
-static inline CYX_ALWAYS double cyx_within_f64(double x, double low, double high) {
+static inline CYX_INLINE double cyx_within_f64(double x, double low, double high) {
   const uint64_t under = -(uint64_t)(x < low), over = -(uint64_t)(x > high);
   const uint64_t raised = (cyx_bits_f64(x) & ~under) | (cyx_bits_f64(low) & under);
   return cyx_from_bits_f64((raised & ~over) | (cyx_bits_f64(high) & over));
@@ -412,19 +412,19 @@ static inline CYX_ALWAYS double cyx_within_f64(double x, double low, double high
 #endif
 
 #ifdef __AVX512F__
-static inline CYX_ALWAYS double cyx_lesser_f64(double x, double high) {
+static inline CYX_INLINE double cyx_lesser_f64(double x, double high) {
   const int64_t bits = (int64_t)cyx_bits_f64(x), bound = (int64_t)cyx_bits_f64(high);
   return cyx_from_bits_f64((uint64_t)(bits < bound ? bits : bound));
 }
 #else
-static inline CYX_ALWAYS double cyx_lesser_f64(double x, double high) {
+static inline CYX_INLINE double cyx_lesser_f64(double x, double high) {
   const uint64_t over = -(uint64_t)(x > high);
   return cyx_from_bits_f64((cyx_bits_f64(x) & ~over) | (cyx_bits_f64(high) & over));
 }
 #endif
 
 /* e^(x + low) 2^k for small k <= 0; see cyx_exp_scaled_f32. */
-static inline CYX_ALWAYS double cyx_exp_scaled_f64(double x, double low, int64_t k) {
+static inline CYX_INLINE double cyx_exp_scaled_f64(double x, double low, int64_t k) {
   const double zero = CYX_MAGIC_F64 + (double)(2046 + k);
   double z = cyx_lesser_f64(CYX_FMA_F64(x, 0x1.71547652b82fep+0, zero), CYX_MAGIC_F64 + 3072.0);
   double r = cyx_exp_reduce_f64(x, z - zero) + low;
@@ -435,8 +435,8 @@ static inline CYX_ALWAYS double cyx_exp_scaled_f64(double x, double low, int64_t
   return x < -746.0 ? 0.0 : e;
 }
 
-/* e^x for |x| <= 708, where one scaling is enough. */
-static inline CYX_ALWAYS double cyx_exp_mid_f64(double x) {
+/* e^x for |x| <= 708, for which one scaling suffices. */
+static inline CYX_INLINE double cyx_exp_mid_f64(double x) {
   const double zero = CYX_MAGIC_F64 + 1023.0;
   double z = CYX_FMA_F64(x, 0x1.71547652b82fep+0, zero);
   double r = cyx_exp_reduce_f64(x, z - zero);
@@ -445,10 +445,10 @@ static inline CYX_ALWAYS double cyx_exp_mid_f64(double x) {
   return CYX_FMA_F64(p, scale, scale);
 }
 
-static inline CYX_ALWAYS double cyx_exponential_f64(double x) { return cyx_exp_scaled_f64(x, 0.0, 0); }
+static inline CYX_INLINE double cyx_exponential_f64(double x) { return cyx_exp_scaled_f64(x, 0.0, 0); }
 
 /* The same for x <= 0 and NaN, to the same bits. */
-static inline CYX_ALWAYS double cyx_exp_decay_f64(double x) {
+static inline CYX_INLINE double cyx_exp_decay_f64(double x) {
   const double zero = CYX_MAGIC_F64 + 1535.0;
   double z = CYX_FMA_F64(x, 0x1.71547652b82fep+0, zero);
   double r = cyx_exp_reduce_f64(x, z - zero);
@@ -459,7 +459,7 @@ static inline CYX_ALWAYS double cyx_exp_decay_f64(double x) {
 }
 
 /* 2^n (e^r - 1) + (2^n - 1), with one power of two held back against overflow. */
-static inline CYX_ALWAYS double cyx_exponential_minus_one_f64(double x) {
+static inline CYX_INLINE double cyx_exponential_minus_one_f64(double x) {
   double y = cyx_within_f64(x, -40.0, 710.0);
   const double zero = CYX_MAGIC_F64 + 1022.0;
   double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, zero);
@@ -471,7 +471,7 @@ static inline CYX_ALWAYS double cyx_exponential_minus_one_f64(double x) {
 }
 
 /* 1 / (1 + 2^n (1 + p)), multiplied through by 2^-n for n > 0, which keeps the denormal results. */
-static inline CYX_ALWAYS double cyx_logistic_f64(double x) {
+static inline CYX_INLINE double cyx_logistic_f64(double x) {
   double y = -cyx_within_f64(x, -750.0, 750.0);
   double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
   double n = z - CYX_MAGIC_F64;
@@ -485,7 +485,7 @@ static inline CYX_ALWAYS double cyx_logistic_f64(double x) {
   return (n > 0 ? u : 1.0) / d;
 }
 
-static inline CYX_ALWAYS double cyx_tanh_f64(double x) {
+static inline CYX_INLINE double cyx_tanh_f64(double x) {
   double y = __builtin_fabs(x);
   double t = y * y;
   double p = CYX_POLY10(CYX_FMA_F64, t, -0x1.5555555555454p-2, 0x1.11111110fd7d9p-3, -0x1.ba1ba1a99572p-5,
@@ -496,7 +496,7 @@ static inline CYX_ALWAYS double cyx_tanh_f64(double x) {
   return __builtin_copysign(y < 0.56 ? low : high, x);
 }
 
-static inline CYX_ALWAYS double cyx_sinh_f64(double x) {
+static inline CYX_INLINE double cyx_sinh_f64(double x) {
   double y = __builtin_fabs(x);
   double t = y * y;
   double p = CYX_POLY8(CYX_FMA_F64, t, 0x1.5555555555555p-3, 0x1.1111111111111p-7, 0x1.a01a01a019fc1p-13,
@@ -507,13 +507,13 @@ static inline CYX_ALWAYS double cyx_sinh_f64(double x) {
   return __builtin_copysign(y < 1.0 ? low : half - 0.25 / half, x);
 }
 
-static inline CYX_ALWAYS double cyx_cosh_f64(double x) {
+static inline CYX_INLINE double cyx_cosh_f64(double x) {
   double half = cyx_exp_scaled_f64(__builtin_fabs(x), 0.0, -1);
   return half + 0.25 / half;
 }
 
 /* A polynomial below 1, above 1 - e^-q(|x|) with q = -log(erfc). */
-static inline CYX_ALWAYS double cyx_erf_f64(double x) {
+static inline CYX_INLINE double cyx_erf_f64(double x) {
   double y = __builtin_fabs(x);
   double t = y * y;
   double p = CYX_POLY13(CYX_FMA_F64, t, 0x1.06eba8214db69p-3, -0x1.812746b0379e6p-2, 0x1.ce2f21a042b2p-4,
@@ -534,19 +534,19 @@ static inline CYX_ALWAYS double cyx_erf_f64(double x) {
 /* ---- f64: logarithms ---- */
 
 /* The exponent, as a double, that brings normal x > 0 into [sqrt(1/2), sqrt(2)), without a signed 64-bit shift. */
-static inline CYX_ALWAYS double cyx_log_exponent_f64(double x) {
+static inline CYX_INLINE double cyx_log_exponent_f64(double x) {
   uint64_t biased = (cyx_bits_f64(x) + 0x00095f6198000000u) >> 52;
   return cyx_from_bits_f64(biased | 0x4330000000000000u) - (0x1p52 + 1023.0);
 }
 
 /* x 2^-e for the exponent of the function above. */
-static inline CYX_ALWAYS double cyx_log_mantissa_f64(double x) {
+static inline CYX_INLINE double cyx_log_mantissa_f64(double x) {
   uint64_t biased = (cyx_bits_f64(x) + 0x00095f6198000000u) >> 52;
   return cyx_from_bits_f64(cyx_bits_f64(x) - ((biased - 1023u) << 52));
 }
 
 /* log(1 + f) + e ln(2) for 1 + f in [sqrt(1/2), sqrt(2)): log(1 + f) = f - f^2/2 + s (f^2/2 + R), s = f / (2 + f). */
-static inline CYX_ALWAYS double cyx_log_core_f64(double f, double e) {
+static inline CYX_INLINE double cyx_log_core_f64(double f, double e) {
   double s = f / (2.0 + f);
   double z = s * s;
   double p = CYX_POLY7(CYX_FMA_F64, z, 0x1.5555555555592p-1, 0x1.999999997fdeep-2, 0x1.24924941f006bp-2,
@@ -556,7 +556,7 @@ static inline CYX_ALWAYS double cyx_log_core_f64(double f, double e) {
   return CYX_FMA_F64(e, 0x1.62e42feep-1, f + tail);
 }
 
-static inline CYX_ALWAYS double cyx_log_f64(double x) {
+static inline CYX_INLINE double cyx_log_f64(double x) {
   uint8_t tiny = x < 0x1p-1022;
   double y = tiny ? x * 0x1p52 : x;
   double e = cyx_log_exponent_f64(y) - (tiny ? 52.0 : 0.0);
@@ -567,7 +567,7 @@ static inline CYX_ALWAYS double cyx_log_f64(double x) {
 }
 
 /* log(1 + x + low) for x > -1, low below an ulp of x: the rounding error of the sum goes into the reduced argument. */
-static inline CYX_ALWAYS double cyx_log_plus_one_low_f64(double x, double low) {
+static inline CYX_INLINE double cyx_log_plus_one_low_f64(double x, double low) {
   double u = 1.0 + x;
   double lost = (x < 1.0 ? x - (u - 1.0) : 1.0 - (u - x)) + low;
   double e = cyx_log_exponent_f64(u);
@@ -578,7 +578,7 @@ static inline CYX_ALWAYS double cyx_log_plus_one_low_f64(double x, double low) {
   return x < CYX_INF_F64 ? r : x;
 }
 
-static inline CYX_ALWAYS double cyx_log_plus_one_f64(double x) {
+static inline CYX_INLINE double cyx_log_plus_one_f64(double x) {
   double r = cyx_log_plus_one_low_f64(x, 0.0);
   double edge = x == -1.0 ? -CYX_INF_F64 : CYX_NAN_F64;
   r = __builtin_fabs(x) < 0x1p-54 ? x : r;
@@ -588,7 +588,7 @@ static inline CYX_ALWAYS double cyx_log_plus_one_f64(double x) {
 /* ---- sine, cosine, tangent ---- */
 
 /* x - n pi / 2 for |x| <= 1e5; the first difference is exact. */
-static inline CYX_ALWAYS float cyx_reduce_pio2_f32(float x, float n) {
+static inline CYX_INLINE float cyx_reduce_pio2_f32(float x, float n) {
 #ifdef __FMA__
   float r = __builtin_fmaf(n, -0x1.921fb6p+0f, x);
   r = __builtin_fmaf(n, 0x1.777a5cp-25f, r);
@@ -599,14 +599,14 @@ static inline CYX_ALWAYS float cyx_reduce_pio2_f32(float x, float n) {
 }
 
 /* The two leading parts of pi / 2 have 37 bits, so that their products are exact without FMA too. */
-static inline CYX_ALWAYS double cyx_reduce_pio2_f64(double x, double n) {
+static inline CYX_INLINE double cyx_reduce_pio2_f64(double x, double n) {
   double r = CYX_FMA_F64(n, -0x1.921fb5444p+0, x);
   r = CYX_FMA_F64(n, -0x1.68c234c4cp-39, r);
   return CYX_FMA_F64(n, -0x1.98a2e03707345p-77, r);
 }
 
-/* As above, with what the rounding of r lost in *low. */
-static inline CYX_ALWAYS float cyx_reduce_pio2_low_f32(float x, float n, float *low) {
+/* As above, with the rounding error of r in *low. */
+static inline CYX_INLINE float cyx_reduce_pio2_low_f32(float x, float n, float *low) {
 #ifdef __FMA__
   float a = __builtin_fmaf(n, -0x1.921fb6p+0f, x);
   float b = n * 0x1.777a5cp-25f;
@@ -622,7 +622,7 @@ static inline CYX_ALWAYS float cyx_reduce_pio2_low_f32(float x, float n, float *
 #endif
 }
 
-static inline CYX_ALWAYS double cyx_reduce_pio2_low_f64(double x, double n, double *low) {
+static inline CYX_INLINE double cyx_reduce_pio2_low_f64(double x, double n, double *low) {
   double a = CYX_FMA_F64(n, -0x1.921fb5444p+0, x);
   double r = CYX_FMA_F64(n, -0x1.68c234c4cp-39, a);
   *low = CYX_FMA_F64(n, -0x1.98a2e03707345p-77, CYX_FMA_F64(n, -0x1.68c234c4cp-39, a - r));
@@ -630,21 +630,21 @@ static inline CYX_ALWAYS double cyx_reduce_pio2_low_f64(double x, double n, doub
 }
 
 /* sin(r) for |r| <= pi / 4. */
-static inline CYX_ALWAYS float cyx_sine_kernel_f32(float r) {
+static inline CYX_INLINE float cyx_sine_kernel_f32(float r) {
   float t = r * r;
   float p = CYX_POLY3(CYX_FMA_F32, t, -0x1.555546p-3f, 0x1.110778p-7f, -0x1.9953fep-13f);
   return CYX_FMA_F32(r * t, p, r);
 }
 
 /* cos(r) for |r| <= pi / 4. */
-static inline CYX_ALWAYS float cyx_cosine_kernel_f32(float r) {
+static inline CYX_INLINE float cyx_cosine_kernel_f32(float r) {
   float t = r * r;
   float p = CYX_POLY3(CYX_FMA_F32, t, 0x1.55554ap-5f, -0x1.6c0c2ap-10f, 0x1.99e90ep-16f);
   return CYX_FMA_F32(t, CYX_FMA_F32(t, p, -0.5f), 1.0f);
 }
 
 /* tan(r + low) for |r| <= pi / 4. */
-static inline CYX_ALWAYS float cyx_tan_kernel_f32(float r, float low) {
+static inline CYX_INLINE float cyx_tan_kernel_f32(float r, float low) {
   float t = r * r;
   float p = CYX_POLY7(CYX_FMA_F32, t, 0x1.55556p-2f, 0x1.110d9ep-3f, 0x1.bad9bep-5f, 0x1.5cc12cp-6f, 0x1.62c88p-7f,
       0x1.9e4aa6p-14f, 0x1.1e8c6p-8f);
@@ -652,7 +652,7 @@ static inline CYX_ALWAYS float cyx_tan_kernel_f32(float r, float low) {
 }
 
 /* sin(r) for |r| <= pi / 4. */
-static inline CYX_ALWAYS double cyx_sine_kernel_f64(double r) {
+static inline CYX_INLINE double cyx_sine_kernel_f64(double r) {
   double t = r * r;
   double p = CYX_POLY6(CYX_FMA_F64, t, -0x1.5555555555548p-3, 0x1.111111110f7c7p-7, -0x1.a01a019bfcd91p-13,
       0x1.71de3566e09bbp-19, -0x1.ae5e59d0c011fp-26, 0x1.5d8f98c9442eap-33);
@@ -660,7 +660,7 @@ static inline CYX_ALWAYS double cyx_sine_kernel_f64(double r) {
 }
 
 /* cos(r) for |r| <= pi / 4. */
-static inline CYX_ALWAYS double cyx_cosine_kernel_f64(double r) {
+static inline CYX_INLINE double cyx_cosine_kernel_f64(double r) {
   double t = r * r;
   double p = CYX_POLY6(CYX_FMA_F64, t, 0x1.555555555554bp-5, -0x1.6c16c16c14f8ap-10, 0x1.a01a019c8398ep-16,
       -0x1.27e4f7ea39718p-22, 0x1.1ee9d751a076ap-29, -0x1.8fa4647c8e3a1p-37);
@@ -668,7 +668,7 @@ static inline CYX_ALWAYS double cyx_cosine_kernel_f64(double r) {
 }
 
 /* tan(r + low) for |r| <= pi / 4. */
-static inline CYX_ALWAYS double cyx_tan_kernel_f64(double r, double low) {
+static inline CYX_INLINE double cyx_tan_kernel_f64(double r, double low) {
   double t = r * r;
   double p = CYX_POLY14(CYX_FMA_F64, t, 0x1.55555555554f1p-2, 0x1.1111111118365p-3, 0x1.ba1ba1b4654afp-5,
       0x1.664f49a982abap-6, 0x1.226e123d106ccp-7, 0x1.d6d937be87ae2p-9, 0x1.7d5b2cbad2e5bp-10,
@@ -677,8 +677,8 @@ static inline CYX_ALWAYS double cyx_tan_kernel_f64(double r, double low) {
   return r + CYX_FMA_F64(r * t, p, CYX_FMA_F64(low, t, low));
 }
 
-/* The sine or cosine of |x| - n pi / 2 by the last bit of n, negated by the bit before; valid for |x| <= 1e5. */
-static inline CYX_ALWAYS float cyx_sine_f32(float x) {
+/* Sine or cosine of |x| - n pi / 2 by the lowest bit of n, negated by the next one; for |x| <= 1e5. */
+static inline CYX_INLINE float cyx_sine_f32(float x) {
   float a = __builtin_fabsf(x);
   float z = CYX_FMA_F32(a, 0x1.45f306p-1f, CYX_MAGIC_F32);
   float r = cyx_reduce_pio2_f32(a, z - CYX_MAGIC_F32);
@@ -687,8 +687,8 @@ static inline CYX_ALWAYS float cyx_sine_f32(float x) {
   return cyx_from_bits_f32(cyx_bits_f32(y) ^ ((n >> 1) << 31) ^ (cyx_bits_f32(x) & 0x80000000u));
 }
 
-/* As the sine, one quarter turn on. */
-static inline CYX_ALWAYS float cyx_cosine_f32(float x) {
+/* As the sine, with one more quarter turn. */
+static inline CYX_INLINE float cyx_cosine_f32(float x) {
   float a = __builtin_fabsf(x);
   float z = CYX_FMA_F32(a, 0x1.45f306p-1f, CYX_MAGIC_F32);
   float r = cyx_reduce_pio2_f32(a, z - CYX_MAGIC_F32);
@@ -698,7 +698,7 @@ static inline CYX_ALWAYS float cyx_cosine_f32(float x) {
 }
 
 /* tan(|x| - n pi / 2), or minus its reciprocal for odd n; valid for |x| <= 1e5. */
-static inline CYX_ALWAYS float cyx_tan_f32(float x) {
+static inline CYX_INLINE float cyx_tan_f32(float x) {
   float a = __builtin_fabsf(x);
   float z = CYX_FMA_F32(a, 0x1.45f306p-1f, CYX_MAGIC_F32);
   float low;
@@ -709,8 +709,8 @@ static inline CYX_ALWAYS float cyx_tan_f32(float x) {
   return cyx_from_bits_f32(cyx_bits_f32(q) ^ (cyx_bits_f32(x) & 0x80000000u));
 }
 
-/* The sine or cosine of |x| - n pi / 2 by the last bit of n, negated by the bit before; valid for |x| <= 1e5. */
-static inline CYX_ALWAYS double cyx_sine_f64(double x) {
+/* Sine or cosine of |x| - n pi / 2 by the lowest bit of n, negated by the next one; for |x| <= 1e5. */
+static inline CYX_INLINE double cyx_sine_f64(double x) {
   double a = __builtin_fabs(x);
   double z = CYX_FMA_F64(a, 0x1.45f306dc9c883p-1, CYX_MAGIC_F64);
   double r = cyx_reduce_pio2_f64(a, z - CYX_MAGIC_F64);
@@ -719,8 +719,8 @@ static inline CYX_ALWAYS double cyx_sine_f64(double x) {
   return cyx_from_bits_f64(cyx_bits_f64(y) ^ ((n >> 1) << 63) ^ (cyx_bits_f64(x) & 0x8000000000000000u));
 }
 
-/* As the sine, one quarter turn on. */
-static inline CYX_ALWAYS double cyx_cosine_f64(double x) {
+/* As the sine, with one more quarter turn. */
+static inline CYX_INLINE double cyx_cosine_f64(double x) {
   double a = __builtin_fabs(x);
   double z = CYX_FMA_F64(a, 0x1.45f306dc9c883p-1, CYX_MAGIC_F64);
   double r = cyx_reduce_pio2_f64(a, z - CYX_MAGIC_F64);
@@ -730,7 +730,7 @@ static inline CYX_ALWAYS double cyx_cosine_f64(double x) {
 }
 
 /* tan(|x| - n pi / 2), or minus its reciprocal for odd n; valid for |x| <= 1e5. */
-static inline CYX_ALWAYS double cyx_tan_f64(double x) {
+static inline CYX_INLINE double cyx_tan_f64(double x) {
   double a = __builtin_fabs(x);
   double z = CYX_FMA_F64(a, 0x1.45f306dc9c883p-1, CYX_MAGIC_F64);
   double low;
@@ -741,7 +741,7 @@ static inline CYX_ALWAYS double cyx_tan_f64(double x) {
   return cyx_from_bits_f64(cyx_bits_f64(q) ^ (cyx_bits_f64(x) & 0x8000000000000000u));
 }
 
-/* The bits of 2 / pi behind 64 zeros. */
+/* The bits of 2 / pi, after 64 zeros. */
 static const uint64_t cyx_two_over_pi[20] = {
     0,
     0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u, 0xfe5163abdebbc561u, 0xb7246e3a424dd2e0u,
@@ -752,7 +752,7 @@ static const uint64_t cyx_two_over_pi[20] = {
 
 /* Payne-Hanek: x - q pi / 2 within +-pi / 4 for finite x >= 1, as a sum r + *low, with q mod 4 stored. With x = m 2^e
  * only 192 bits of 2 / pi matter: those above make multiples of 4, those below stay under 2^-137. */
-static CYX_RARE double cyx_reduce_big_f64(double x, uint32_t *quadrant, double *low) {
+static CYX_COLD double cyx_reduce_big_f64(double x, uint32_t *quadrant, double *low) {
   uint64_t bits = cyx_bits_f64(x);
   uint64_t m = (bits & 0x000fffffffffffffu) | 0x0010000000000000u;
   uint32_t start = (uint32_t)(bits >> 52) - 1075u - 2u + 64u, shift = start & 63u;
@@ -780,7 +780,7 @@ static CYX_RARE double cyx_reduce_big_f64(double x, uint32_t *quadrant, double *
 }
 
 /* sin(x + turn pi / 2) for x >= 0 of any size. */
-static CYX_RARE double cyx_sine_turn_f64(double x, uint32_t turn) {
+static CYX_COLD double cyx_sine_turn_f64(double x, uint32_t turn) {
   if (!(x < CYX_INF_F64)) return CYX_NAN_F64;
   if (x < 1.0) return turn ? cyx_cosine_f64(x) : cyx_sine_f64(x);
   uint32_t quadrant;
@@ -790,14 +790,14 @@ static CYX_RARE double cyx_sine_turn_f64(double x, uint32_t turn) {
   return quadrant & 2 ? -r : r;
 }
 
-static CYX_RARE double cyx_sine_f64_slow(double x) {
+static CYX_COLD double cyx_sine_f64_slow(double x) {
   double r = cyx_sine_turn_f64(__builtin_fabs(x), 0);
   return __builtin_signbit(x) ? -r : r;
 }
 
-static CYX_RARE double cyx_cosine_f64_slow(double x) { return cyx_sine_turn_f64(__builtin_fabs(x), 1); }
+static CYX_COLD double cyx_cosine_f64_slow(double x) { return cyx_sine_turn_f64(__builtin_fabs(x), 1); }
 
-static CYX_RARE double cyx_tan_f64_slow(double x) {
+static CYX_COLD double cyx_tan_f64_slow(double x) {
   double a = __builtin_fabs(x);
   if (!(a < CYX_INF_F64)) return CYX_NAN_F64;
   if (a < 1.0) return cyx_tan_f64(x);
@@ -808,7 +808,7 @@ static CYX_RARE double cyx_tan_f64_slow(double x) {
   return __builtin_signbit(x) ? -r : r;
 }
 
-/* For scalar code: right for every argument, quick for the usual ones. */
+/* For scalar code: correct for every argument, fast for common ones. */
 static inline double cyx_sine_any_f64(double x) {
   return __builtin_fabs(x) > 1e5 ? cyx_sine_f64_slow(x) : cyx_sine_f64(x);
 }
@@ -817,58 +817,58 @@ static inline double cyx_cosine_any_f64(double x) {
   return __builtin_fabs(x) > 1e5 ? cyx_cosine_f64_slow(x) : cyx_cosine_f64(x);
 }
 
-static inline CYX_ALWAYS float cyx_sine_f32_slow(float x) { return (float)cyx_sine_f64_slow((double)x); }
+static inline CYX_INLINE float cyx_sine_f32_slow(float x) { return (float)cyx_sine_f64_slow((double)x); }
 
-static inline CYX_ALWAYS float cyx_cosine_f32_slow(float x) { return (float)cyx_cosine_f64_slow((double)x); }
+static inline CYX_INLINE float cyx_cosine_f32_slow(float x) { return (float)cyx_cosine_f64_slow((double)x); }
 
-static inline CYX_ALWAYS float cyx_tan_f32_slow(float x) { return (float)cyx_tan_f64_slow((double)x); }
+static inline CYX_INLINE float cyx_tan_f32_slow(float x) { return (float)cyx_tan_f64_slow((double)x); }
 
-static inline CYX_ALWAYS uint32_t cyx_sine_f32_needs_slow(float x) { return __builtin_fabsf(x) > 1e5f; }
+static inline CYX_INLINE uint32_t cyx_sine_f32_needs_slow(float x) { return __builtin_fabsf(x) > 1e5f; }
 
-static inline CYX_ALWAYS uint32_t cyx_cosine_f32_needs_slow(float x) { return __builtin_fabsf(x) > 1e5f; }
+static inline CYX_INLINE uint32_t cyx_cosine_f32_needs_slow(float x) { return __builtin_fabsf(x) > 1e5f; }
 
-static inline CYX_ALWAYS uint32_t cyx_tan_f32_needs_slow(float x) { return __builtin_fabsf(x) > 1e5f; }
+static inline CYX_INLINE uint32_t cyx_tan_f32_needs_slow(float x) { return __builtin_fabsf(x) > 1e5f; }
 
-static inline CYX_ALWAYS uint64_t cyx_sine_f64_needs_slow(double x) { return __builtin_fabs(x) > 1e5; }
+static inline CYX_INLINE uint64_t cyx_sine_f64_needs_slow(double x) { return __builtin_fabs(x) > 1e5; }
 
-static inline CYX_ALWAYS uint64_t cyx_cosine_f64_needs_slow(double x) { return __builtin_fabs(x) > 1e5; }
+static inline CYX_INLINE uint64_t cyx_cosine_f64_needs_slow(double x) { return __builtin_fabs(x) > 1e5; }
 
-static inline CYX_ALWAYS uint64_t cyx_tan_f64_needs_slow(double x) { return __builtin_fabs(x) > 1e5; }
+static inline CYX_INLINE uint64_t cyx_tan_f64_needs_slow(double x) { return __builtin_fabs(x) > 1e5; }
 
-static CYX_RARE float cyx_sine_f32_full(float x) {
+static CYX_COLD float cyx_sine_f32_full(float x) {
   return cyx_sine_f32_needs_slow(x) ? cyx_sine_f32_slow(x) : cyx_sine_f32(x);
 }
 
-static CYX_RARE double cyx_sine_f64_full(double x) {
+static CYX_COLD double cyx_sine_f64_full(double x) {
   return cyx_sine_f64_needs_slow(x) ? cyx_sine_f64_slow(x) : cyx_sine_f64(x);
 }
 
-static CYX_RARE float cyx_cosine_f32_full(float x) {
+static CYX_COLD float cyx_cosine_f32_full(float x) {
   return cyx_cosine_f32_needs_slow(x) ? cyx_cosine_f32_slow(x) : cyx_cosine_f32(x);
 }
 
-static CYX_RARE double cyx_cosine_f64_full(double x) {
+static CYX_COLD double cyx_cosine_f64_full(double x) {
   return cyx_cosine_f64_needs_slow(x) ? cyx_cosine_f64_slow(x) : cyx_cosine_f64(x);
 }
 
-static CYX_RARE float cyx_tan_f32_full(float x) {
+static CYX_COLD float cyx_tan_f32_full(float x) {
   return cyx_tan_f32_needs_slow(x) ? cyx_tan_f32_slow(x) : cyx_tan_f32(x);
 }
 
-static CYX_RARE double cyx_tan_f64_full(double x) {
+static CYX_COLD double cyx_tan_f64_full(double x) {
   return cyx_tan_f64_needs_slow(x) ? cyx_tan_f64_slow(x) : cyx_tan_f64(x);
 }
 
 /* ---- power ---- */
 
-/* Whether y is an odd integer, and whether it is an integer at all (infinities count as even ones). */
-static inline CYX_ALWAYS uint8_t cyx_is_odd_f64(double y) {
+/* Return whether y is an odd integer, and whether it is an integer (infinities count as even ones). */
+static inline CYX_INLINE uint8_t cyx_is_odd_f64(double y) {
   double half = 0.5 * y;
   return (cyx_floor_f64(y) == y) & (cyx_floor_f64(half) != half);
 }
 
 /* C's special cases of pow around r = |x|^y. */
-static inline CYX_ALWAYS double cyx_power_edges_f64(double x, double y, double r) {
+static inline CYX_INLINE double cyx_power_edges_f64(double x, double y, double r) {
   double a = __builtin_fabs(x);
   double negative = cyx_is_odd_f64(y) ? -r : r;
   negative = ((cyx_floor_f64(y) != y) & (x < 0) & (a < CYX_INF_F64)) ? CYX_NAN_F64 : negative;
@@ -878,7 +878,7 @@ static inline CYX_ALWAYS double cyx_power_edges_f64(double x, double y, double r
 }
 
 /* In double: its 2^-40 of a logarithm is what |y log2(x)| <= 150 needs, and denormals need no care. */
-static inline CYX_ALWAYS float cyx_power_f32(float x, float y) {
+static inline CYX_INLINE float cyx_power_f32(float x, float y) {
   double a = __builtin_fabs((double)x);
   double f = cyx_log_mantissa_f64(a) - 1.0;
   double s = f / (f + 2.0);
@@ -900,7 +900,7 @@ static inline CYX_ALWAYS float cyx_power_f32(float x, float y) {
 }
 
 /* The rounding error of the product p = a * b. */
-static inline CYX_ALWAYS double cyx_product_error_f64(double a, double b, double p) {
+static inline CYX_INLINE double cyx_product_error_f64(double a, double b, double p) {
 #ifdef __FMA__
   return __builtin_fma(a, b, -p);
 #else
@@ -912,7 +912,7 @@ static inline CYX_ALWAYS double cyx_product_error_f64(double a, double b, double
 
 /* log(a) for normal a > 0 as a sum of two doubles, good to about 2^-67. With s = (m - 1) / (m + 1) to twice the
  * precision it is 2 s + s^3 (2/3 + s^2 P(s^2)), where only the last term is plain. */
-static inline CYX_ALWAYS double cyx_log_pair_f64(double a, double e, double *low) {
+static inline CYX_INLINE double cyx_log_pair_f64(double a, double e, double *low) {
   double m = cyx_log_mantissa_f64(a);
   double f = m - 1.0;
   double d = m + 1.0;
@@ -941,7 +941,7 @@ static inline CYX_ALWAYS double cyx_log_pair_f64(double a, double e, double *low
   return sum;
 }
 
-static inline CYX_ALWAYS double cyx_power_f64(double x, double y) {
+static inline CYX_INLINE double cyx_power_f64(double x, double y) {
   double a = __builtin_fabs(x);
   uint8_t tiny = a < 0x1p-1022;
   double b = tiny ? a * 0x1p52 : a;

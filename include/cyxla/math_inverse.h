@@ -1,4 +1,4 @@
-/* Inverse circular and hyperbolic functions, roots and remainders: goes on from math.h, whose conventions hold here.
+/* Inverse circular and hyperbolic functions, roots and remainders; the conventions are those of math.h.
  *
  * The remainder is the one function with branches, and does not vectorise.
  */
@@ -8,7 +8,7 @@
 /* ---- inverse circular functions ---- */
 
 /* atan(y / x) for y, x >= 0, around the nearest of 0, pi / 4 and pi / 2. */
-static inline CYX_ALWAYS float cyx_atan_ratio_f32(float y, float x) {
+static inline CYX_INLINE float cyx_atan_ratio_f32(float y, float x) {
   uint8_t first = y < 0x1.a8279ap-2f * x, second = y < 0x1.3504f4p+1f * x;
   float above = second ? y - x : -x;
   float below = second ? y + x : y;
@@ -21,14 +21,14 @@ static inline CYX_ALWAYS float cyx_atan_ratio_f32(float y, float x) {
   return (first ? 0.0f : high) + r;
 }
 
-static inline CYX_ALWAYS float cyx_atan_f32(float x) {
+static inline CYX_INLINE float cyx_atan_f32(float x) {
   return __builtin_copysignf(cyx_atan_ratio_f32(__builtin_fabsf(x), 1.0f), x);
 }
 
 /* Both infinite count as 1 and 1, both zero as 0 and 1; huge and tiny ones are scaled, for the sum and the products.
  * Beside a number that is nothing to y the angle is pi / 2, and is not turned, which would round it up.
  */
-static inline CYX_ALWAYS float cyx_atan2_f32(float y, float x) {
+static inline CYX_INLINE float cyx_atan2_f32(float y, float x) {
   float a = __builtin_fabsf(y), b = __builtin_fabsf(x);
   float most = a < b ? b : a;
   float scale = most < 0x1p-64f ? 0x1p60f : 1.0f;
@@ -41,7 +41,7 @@ static inline CYX_ALWAYS float cyx_atan2_f32(float y, float x) {
 }
 
 /* asin(v) = v + *tail of a v <= 1/2: y itself, or v = sqrt((1 - y) / 2), with which asin(y) = pi / 2 - 2 asin(v). */
-static inline CYX_ALWAYS float cyx_asin_part_f32(float y, float *tail) {
+static inline CYX_INLINE float cyx_asin_part_f32(float y, float *tail) {
   float z = 0.5f * (1.0f - y);
   float t = y > 0.5f ? z : y * y;
   float v = y > 0.5f ? __builtin_sqrtf(z) : y;
@@ -50,7 +50,7 @@ static inline CYX_ALWAYS float cyx_asin_part_f32(float y, float *tail) {
   return v;
 }
 
-static inline CYX_ALWAYS float cyx_asin_f32(float x) {
+static inline CYX_INLINE float cyx_asin_f32(float x) {
   float tail, y = __builtin_fabsf(x);
   float v = cyx_asin_part_f32(y, &tail);
   float high = 0x1.921fb6p+0f - 2.0f * v;
@@ -59,7 +59,7 @@ static inline CYX_ALWAYS float cyx_asin_f32(float x) {
   return __builtin_copysignf(y > 0.5f ? high : v + tail, x);
 }
 
-static inline CYX_ALWAYS float cyx_acos_f32(float x) {
+static inline CYX_INLINE float cyx_acos_f32(float x) {
   float tail, y = __builtin_fabsf(x);
   float v = cyx_asin_part_f32(y, &tail);
   float middle = 0x1.921fb6p+0f - (__builtin_copysignf(v + tail, x) + 0x1.777a5cp-25f);
@@ -69,7 +69,7 @@ static inline CYX_ALWAYS float cyx_acos_f32(float x) {
 }
 
 /* atan(y / x) for y, x >= 0, around the nearest of 0, pi / 4 and pi / 2. */
-static inline CYX_ALWAYS double cyx_atan_ratio_f64(double y, double x) {
+static inline CYX_INLINE double cyx_atan_ratio_f64(double y, double x) {
   uint8_t first = y < 0x1.a827999fcef32p-2 * x, second = y < 0x1.3504f333f9de6p+1 * x;
   double above = second ? y - x : -x;
   double below = second ? y + x : y;
@@ -84,14 +84,14 @@ static inline CYX_ALWAYS double cyx_atan_ratio_f64(double y, double x) {
   return (first ? 0.0 : high) + r;
 }
 
-static inline CYX_ALWAYS double cyx_atan_f64(double x) {
+static inline CYX_INLINE double cyx_atan_f64(double x) {
   return __builtin_copysign(cyx_atan_ratio_f64(__builtin_fabs(x), 1.0), x);
 }
 
 /* Both infinite count as 1 and 1, both zero as 0 and 1; huge and tiny ones are scaled, for the sum and the products.
  * Beside a number that is nothing to y the angle is pi / 2, and is not turned, which would round it up.
  */
-static inline CYX_ALWAYS double cyx_atan2_f64(double y, double x) {
+static inline CYX_INLINE double cyx_atan2_f64(double y, double x) {
   double a = __builtin_fabs(y), b = __builtin_fabs(x);
   double most = a < b ? b : a;
   double scale = most < 0x1p-900 ? 0x1p120 : 1.0;
@@ -104,7 +104,7 @@ static inline CYX_ALWAYS double cyx_atan2_f64(double y, double x) {
 }
 
 /* asin(v) = v + *tail of a v <= 1/2: y itself, or v = sqrt((1 - y) / 2), with which asin(y) = pi / 2 - 2 asin(v). */
-static inline CYX_ALWAYS double cyx_asin_part_f64(double y, double *tail) {
+static inline CYX_INLINE double cyx_asin_part_f64(double y, double *tail) {
   double z = 0.5 * (1.0 - y);
   double t = y > 0.5 ? z : y * y;
   double v = y > 0.5 ? __builtin_sqrt(z) : y;
@@ -115,7 +115,7 @@ static inline CYX_ALWAYS double cyx_asin_part_f64(double y, double *tail) {
   return v;
 }
 
-static inline CYX_ALWAYS double cyx_asin_f64(double x) {
+static inline CYX_INLINE double cyx_asin_f64(double x) {
   double tail, y = __builtin_fabs(x);
   double v = cyx_asin_part_f64(y, &tail);
   double high = 0x1.921fb54442d18p+0 - 2.0 * v;
@@ -124,7 +124,7 @@ static inline CYX_ALWAYS double cyx_asin_f64(double x) {
   return __builtin_copysign(y > 0.5 ? high : v + tail, x);
 }
 
-static inline CYX_ALWAYS double cyx_acos_f64(double x) {
+static inline CYX_INLINE double cyx_acos_f64(double x) {
   double tail, y = __builtin_fabs(x);
   double v = cyx_asin_part_f64(y, &tail);
   double middle = 0x1.921fb54442d18p+0 - (__builtin_copysign(v + tail, x) - 0x1.1a62633145c07p-54);
@@ -136,7 +136,7 @@ static inline CYX_ALWAYS double cyx_acos_f64(double x) {
 /* ---- inverse hyperbolic functions; those of f32 work in double ---- */
 
 /* log1p(y + y^2 / (1 + sqrt(1 + y^2))), and log(2 y) for large y. */
-static inline CYX_ALWAYS double cyx_asinh_f64(double x) {
+static inline CYX_INLINE double cyx_asinh_f64(double x) {
   double y = __builtin_fabs(x);
   uint8_t big = y > 0x1p60;
   double t = y * y;
@@ -147,7 +147,7 @@ static inline CYX_ALWAYS double cyx_asinh_f64(double x) {
 }
 
 /* log1p(t + sqrt(2 t + t^2)) with t = x - 1, and log(2 x) for large x. */
-static inline CYX_ALWAYS double cyx_acosh_f64(double x) {
+static inline CYX_INLINE double cyx_acosh_f64(double x) {
   uint8_t big = x > 0x1p60;
   double t = x - 1.0;
   double s = __builtin_sqrt(CYX_FMA_F64(t, t, 2.0 * t));
@@ -158,7 +158,7 @@ static inline CYX_ALWAYS double cyx_acosh_f64(double x) {
 }
 
 /* log1p(q) / 2 with q = 2 y / (1 - y), whose rounding error is carried along. */
-static inline CYX_ALWAYS double cyx_atanh_f64(double x) {
+static inline CYX_INLINE double cyx_atanh_f64(double x) {
   double y = __builtin_fabs(x);
   double d = 1.0 - y;
   double d_low = (1.0 - d) - y;
@@ -169,16 +169,16 @@ static inline CYX_ALWAYS double cyx_atanh_f64(double x) {
   return y > 1.0 ? CYX_NAN_F64 : __builtin_copysign(r, x);
 }
 
-static inline CYX_ALWAYS float cyx_asinh_f32(float x) { return (float)cyx_asinh_f64((double)x); }
+static inline CYX_INLINE float cyx_asinh_f32(float x) { return (float)cyx_asinh_f64((double)x); }
 
-static inline CYX_ALWAYS float cyx_acosh_f32(float x) { return (float)cyx_acosh_f64((double)x); }
+static inline CYX_INLINE float cyx_acosh_f32(float x) { return (float)cyx_acosh_f64((double)x); }
 
-static inline CYX_ALWAYS float cyx_atanh_f32(float x) { return (float)cyx_atanh_f64((double)x); }
+static inline CYX_INLINE float cyx_atanh_f32(float x) { return (float)cyx_atanh_f64((double)x); }
 
 /* ---- cube root, hypotenuse, remainder ---- */
 
 /* A third of the exponent bits is 4 % off; each of Halley's steps triples the digits. Scaled, since cubes appear. */
-static inline CYX_ALWAYS float cyx_cbrt_f32(float x) {
+static inline CYX_INLINE float cyx_cbrt_f32(float x) {
   float a = __builtin_fabsf(x);
   uint8_t small = a < 0x1p-100f, large = a > 0x1p100f;
   float b = small ? a * 0x1p48f : a;
@@ -194,7 +194,7 @@ static inline CYX_ALWAYS float cyx_cbrt_f32(float x) {
   return (a > 0) & (a < CYX_INF_F32) ? __builtin_copysignf(y, x) : x;
 }
 
-static inline CYX_ALWAYS double cyx_cbrt_f64(double x) {
+static inline CYX_INLINE double cyx_cbrt_f64(double x) {
   double a = __builtin_fabs(x);
   uint8_t small = a < 0x1p-900, large = a > 0x1p900;
   double b = small ? a * 0x1p300 : a;
@@ -213,14 +213,14 @@ static inline CYX_ALWAYS double cyx_cbrt_f64(double x) {
   return (a > 0) & (a < CYX_INF_F64) ? __builtin_copysign(y, x) : x;
 }
 
-static inline CYX_ALWAYS float cyx_hypot_f32(float x, float y) {
+static inline CYX_INLINE float cyx_hypot_f32(float x, float y) {
   double r = __builtin_sqrt((double)x * (double)x + (double)y * (double)y);
   uint8_t infinite = (__builtin_fabsf(x) == CYX_INF_F32) | (__builtin_fabsf(y) == CYX_INF_F32);
   return infinite ? CYX_INF_F32 : (float)r;
 }
 
-/* Squares of large and small arguments are taken in another scale. */
-static inline CYX_ALWAYS double cyx_hypot_f64(double x, double y) {
+/* Large and small arguments are scaled before they are squared. */
+static inline CYX_INLINE double cyx_hypot_f64(double x, double y) {
   double a = __builtin_fabs(x), b = __builtin_fabs(y);
   double most = a < b ? b : a;
   double scale = most < 0x1p-500 ? 0x1p600 : 1.0;
@@ -233,7 +233,7 @@ static inline CYX_ALWAYS double cyx_hypot_f64(double x, double y) {
 }
 
 /* Long division of the mantissas, 11 bits at a time. */
-static CYX_RARE double cyx_remainder_long_f64(double x, double y) {
+static CYX_COLD double cyx_remainder_long_f64(double x, double y) {
   double a = __builtin_fabs(x), b = __builtin_fabs(y);
   if (!(a < CYX_INF_F64) || !(b > 0)) return CYX_NAN_F64;
   if (a < b) return x;

@@ -1,8 +1,8 @@
-/* Scalar semantics that C does not give by itself: bit casts, narrow floats, saturation, NaN-aware order, integer power.
+/* Scalar operations that C does not have: bit casts, narrow floats, saturation, NaN-aware order, integer power.
  *
  * A sequence of blocks separated by blank lines, one definition each; generated code pastes the blocks it names and what they
- * need. Everything is branch-free where it may stand in a vector loop. f16, bf16 and the f8 family live in registers as `float`
- * holding an already rounded value. Needs abi.h for the integer types.
+ * need. Functions for vector loops have no branches. In registers, f16, bf16 and the f8 family are `float` with an already
+ * rounded value. Needs abi.h for the integer types.
  */
 #ifndef CYXLA_SCALAR_H
 #define CYXLA_SCALAR_H
@@ -15,7 +15,7 @@ static inline uint64_t cyx_bits_f64(double x) { uint64_t u; __builtin_memcpy(&u,
 
 static inline double cyx_from_bits_f64(uint64_t u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
 
-/* Round to odd: what later rounding to fewer bits turns into the one correct rounding. */
+/* Round to odd, so that rounding again to fewer bits is correct. */
 static inline float cyx_odd_f32_f64(double x) {
   const float r = (float)x;
   const uint32_t u = cyx_bits_f32(r);
@@ -43,7 +43,7 @@ static inline uint16_t cyx_bf16_from_f32(float x) {
   return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? (u >> 16) | 0x40 : rounded);
 }
 
-/* Of a number that is a bf16 already. */
+/* Convert a number that is a bf16 already. */
 static inline uint16_t cyx_bf16_of_rounded(float x) { return (uint16_t)(cyx_bits_f32(x) >> 16); }
 
 static inline float cyx_round_bf16(float x) {
@@ -66,13 +66,13 @@ static inline uint16_t cyx_f16_from_f32(float x) {
   return (uint16_t)(sign | (mag >= 0x47800000 ? large : finite));
 }
 
-/* Of a number that is a f16 already: nothing is left to round, and the code of infinity comes by itself. */
+/* Convert a number that is a f16 already: no rounding is needed, and infinity needs no special case. */
 static inline uint16_t cyx_f16_of_rounded(float x) {
   const uint32_t u = cyx_bits_f32(x * 0x1p-112f);
   return (uint16_t)((u >> 13 & 0x7fff) | (u >> 16 & 0x8000));
 }
 
-/* To the next f16 as adding 2^13 times the power of two in |x|, and taking it off again, leaves it. */
+/* Round to f16 by adding, and subtracting again, 2^13 times the power of two in |x|. */
 static inline float cyx_round_f16(float x) {
   const uint32_t u = cyx_bits_f32(x), mag = u & 0x7fffffff;
   uint32_t unit = mag & 0x7f800000;
@@ -89,7 +89,7 @@ static inline float cyx_small_decode(uint32_t mag, int m, int bias) {
   return cyx_from_bits_f32(mag << (23 - m)) * cyx_from_bits_f32((uint32_t)(254 - bias) << 23);
 }
 
-/* The magnitude code nearest to |x|, ties to even; may be larger than the format's largest code. */
+/* Return the magnitude code nearest to |x|, ties to even; it may exceed the format's largest code. */
 static inline uint32_t cyx_small_encode(float x, int m, int bias) {
   const uint32_t mag = cyx_bits_f32(x) & 0x7fffffff, shift = (uint32_t)(23 - m);
   const uint32_t normal = (mag - ((uint32_t)(127 - bias) << 23) + ((1u << shift) / 2 - 1) + ((mag >> shift) & 1)) >> shift;
@@ -112,7 +112,7 @@ static inline uint8_t cyx_ieee8_from_f32(float x, int m, int bias, uint32_t inf)
   return (uint8_t)((u >> 24 & 0x80) | (mag > 0x7f800000 ? nan : big ? inf : code));
 }
 
-/* No infinity, code 0x7f is NaN, and so is what overflows. */
+/* No infinity; code 0x7f is NaN, also for overflow. */
 static inline float cyx_f32_from_fn8(uint8_t h, int m, int bias) {
   const uint32_t mag = h & 0x7f, sign = (uint32_t)(h & 0x80) << 24;
   return cyx_from_bits_f32(sign | (mag == 0x7f ? 0x7fc00000 : cyx_bits_f32(cyx_small_decode(mag, m, bias))));
@@ -123,7 +123,7 @@ static inline uint8_t cyx_fn8_from_f32(float x, int m, int bias) {
   return (uint8_t)((u >> 24 & 0x80) | (mag >= 0x7f800000 || code > 0x7f ? 0x7f : code));
 }
 
-/* No infinity, no negative zero, code 0x80 is NaN, and so is what overflows. That NaN is negative: first in the total order. */
+/* No infinity, no negative zero; code 0x80 is NaN, also for overflow. That NaN is negative: first in the total order. */
 static inline float cyx_f32_from_fnuz8(uint8_t h, int m, int bias) {
   const uint32_t sign = (uint32_t)(h & 0x80) << 24;
   return cyx_from_bits_f32(h == 0x80 ? 0xffc00000 : sign | cyx_bits_f32(cyx_small_decode(h & 0x7f, m, bias)));
@@ -234,12 +234,12 @@ static inline uint64_t cyx_u64_from_f64(double x) {
 
 static inline uint64_t cyx_u64_from_f32(float x) { return cyx_u64_from_f64((double)x); }
 
-/* x, with 0 for -0, in a way that gcc leaves there also if it takes x for an integer that was converted. */
+/* Return x, with 0 for -0, so that gcc keeps the operation even if it knows that x is a converted integer. */
 static inline float cyx_unsigned_zero_f32(float x) { return cyx_from_bits_f32(cyx_bits_f32(x) & -(uint32_t)(x != 0)); }
 
 static inline double cyx_unsigned_zero_f64(double x) { return cyx_from_bits_f64(cyx_bits_f64(x) & -(uint64_t)(x != 0)); }
 
-/* A NaN on either side wins; +0 is above -0. In masks, since of nested choices gcc makes twice the instructions. */
+/* The result is NaN if an operand is; +0 is above -0. Masks, since nested conditionals take twice the instructions. */
 static inline float cyx_maximum_f32(float a, float b) {
   const uint32_t x = cyx_bits_f32(a), y = cyx_bits_f32(b), sign = (uint32_t)1 << 31;
   const uint32_t above = -(uint32_t)(a > b), nan = -(uint32_t)(a != a), unequal = -(uint32_t)(a != b);
@@ -268,7 +268,7 @@ static inline double cyx_minimum_f64(double a, double b) {
   return cyx_from_bits_f64((x & nan) | (r & ~nan));
 }
 
-/* The same beside a constant, whose kind is known: a number, of which cyx_at_least takes no -0 and cyx_at_most no +0. */
+/* The same for a constant operand, which is no NaN, for cyx_at_least not -0, and for cyx_at_most not +0. */
 static inline float cyx_at_least_f32(float x, float bound) { return bound >= x ? bound : x; }
 
 static inline float cyx_at_most_f32(float x, float bound) { return bound <= x ? bound : x; }
@@ -288,10 +288,10 @@ static inline int64_t cyx_total_f64(double x) {
   return u ^ (int64_t)((uint64_t)(u >> 63) >> 1);
 }
 
-/* Stands in the body of a loop that multiplies integers it carries by each other, and keeps it from becoming vectors of turns:
- * gcc 12 takes x = x * x for a reduction. */
-#ifndef CYX_TURN_BY_TURN
-#define CYX_TURN_BY_TURN __asm__ volatile("")
+/* Stands in the body of a loop that multiplies loop-carried integers by each other, and prevents its vectorisation: gcc 12
+ * takes x = x * x for a reduction. */
+#ifndef CYX_VECTORIZATION_BARRIER
+#define CYX_VECTORIZATION_BARRIER __asm__ volatile("")
 #endif
 
 static inline uint64_t cyx_power_u64(uint64_t base, uint64_t exponent) {
@@ -305,7 +305,7 @@ static inline int64_t cyx_power_s64(int64_t base, int64_t exponent) {
   return exponent < 0 ? inverse : (int64_t)cyx_power_u64((uint64_t)base, (uint64_t)exponent);
 }
 
-/* Mantissa rounded to `m` bits, ties to even; what the smaller exponent cannot hold becomes infinity or a signed zero. */
+/* Round the mantissa to `m` bits, ties to even; beyond the range of the exponent, return infinity or a signed zero. */
 static inline float cyx_reduce_precision_f32(float x, int e, int m) {
   uint32_t u = cyx_bits_f32(x);
   const uint32_t sign = u & 0x80000000u, nan = (u & 0x7fffffff) > 0x7f800000;

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(compiler_search.find() is None, reason="needs a 
 # Every loop ends after its first turn unless a flag is among the arguments.
 WRONG = """#!/bin/sh
 case " $* " in *" {cure} "*) exec {real} "$@";; esac
-exec {real} -DCYX_TURN_BY_TURN=break "$@"
+exec {real} -DCYX_VECTORIZATION_BARRIER=break "$@"
 """
 
 

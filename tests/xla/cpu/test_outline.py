@@ -55,7 +55,7 @@ def test_calls_give_the_same_bits(opcode, dtype, monkeypatch):
     of = exe.inputs[0].dtype.numpy_dtype
     x, y = wide.astype(of), rng.uniform(0.9, 1.1, 1003).astype(of)
     called = exe(x, y)
-    assert re.search(r"static CYX_REPEATED \w+ k0_cyx_", exe.c_source)
+    assert re.search(r"static CYX_SIMD_CLONE \w+ k0_cyx_", exe.c_source)
     monkeypatch.setattr(outline, "MAX_INLINED_USES", 1000)
     copied = cyxla.compile(chain(opcode, dtype, MAX_INLINED_USES + 1))
     assert "k0_cyx_" not in copied.c_source

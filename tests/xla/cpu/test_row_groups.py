@@ -132,8 +132,8 @@ def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, di
     monkeypatch.setattr(prefetch, "_CACHED_BYTES", 0)
     monkeypatch.setattr(cost, "STREAMING_BYTES", 0)
     far = build(text)
-    assert "cyx_ahead(" in far.text
-    assert "cyx_ahead(" not in near.text
+    assert "cyx_prefetch(" in far.text
+    assert "cyx_prefetch(" not in near.text
     assert ("cyx_stream(" in far.text) == (dims[1] >= 256)
     for a, b in zip(near(*args), far(*args), strict=True):
         assert a.tobytes() == b.tobytes()
@@ -141,7 +141,7 @@ def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, di
 
 @pytest.mark.parametrize("rows, columns, ahead", [(2048, 1024, 1), (16384, 1024, 4), (65536, 256, 16), (4096, 4096, 1)])
 def test_short_rows_of_large_arrays_are_prefetched_several_at_a_time(rows, columns, ahead):
-    asked = re.findall(r"cyx_ahead\(\(const char \*\)p0 .*?\((\d+)ll\)", build(program("softmax", rows, columns)).text)
+    asked = re.findall(r"cyx_prefetch\(\(const char \*\)p0 .*?\((\d+)ll\)", build(program("softmax", rows, columns)).text)
     assert set(asked) == {str(ahead * columns)}
 
 

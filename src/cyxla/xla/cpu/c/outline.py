@@ -1,7 +1,7 @@
 """Outlining of elementary functions that a kernel uses many times: calls in place of inlined copies.
 
 Each inlined copy takes time to compile. There is one call for each vector, since gcc makes a SIMD clone of the function
-(``CYX_REPEATED`` in math.h); values that are live across a call are spilled.
+(``CYX_SIMD_CLONE`` in math.h); values that are live across a call are spilled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MIN_OUTLINED_CHARS = 400  # expanded size of a function; inlined copies of short
 
 _USE = re.compile(r"\bcyx_\w+(?=\()")
 _HEAD = re.compile(
-    r"^static inline CYX_ALWAYS (?P<type>float|double) (?P<name>\w+)"
+    r"^static inline CYX_INLINE (?P<type>float|double) (?P<name>\w+)"
     r"\((?P<arguments>(?P=type) \w+(?:, (?P=type) \w+)*)\) \{",
     re.MULTILINE,
 )
@@ -50,4 +50,4 @@ def _outlined(name: str) -> str:
         return ""
     c_type, arguments = head["type"], head["arguments"]
     names = arguments.replace(f"{c_type} ", "")
-    return f"static CYX_REPEATED {c_type} KERNEL_{name}({arguments}) {{ return {name}({names}); }}\n"
+    return f"static CYX_SIMD_CLONE {c_type} KERNEL_{name}({arguments}) {{ return {name}({names}); }}\n"

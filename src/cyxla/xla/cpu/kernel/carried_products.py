@@ -16,7 +16,7 @@ from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
 from cyxla.xla.hlo import Computation, Instruction
 
 #: The statement, defined in ``include/cyxla/scalar.h``.
-VECTORIZATION_BARRIER = "CYX_TURN_BY_TURN;"
+VECTORIZATION_BARRIER = "CYX_VECTORIZATION_BARRIER;"
 
 _PRODUCTS = frozenset({"multiply", "dot", "convolution", "power"})
 _INDEXED = frozenset({"dynamic-slice", "gather"})  # all operands but the first are indices

@@ -96,7 +96,7 @@ class Prefetch:
             start = f"{nest.block_start(form)} + ({self.rows * form.coefficient(self.row)}ll)"
             start += f" + {first}" if step == 1 else f" - {first} - {count - 1}"
             lines.append(
-                f"cyx_ahead((const char *)p{slot} + {width} * ({start}), {-(-count * width // _LINE) * _LINE});"
+                f"cyx_prefetch((const char *)p{slot} + {width} * ({start}), {-(-count * width // _LINE) * _LINE});"
             )
         return lines
 

@@ -436,15 +436,15 @@ NOT_COVERED = {
     "much work on a sum": ("""x = f32[500,4096] parameter(0)
   z = f32[] constant(0)
   s = f32[500,4096] sine(x)
-  ROOT r = f32[500] reduce(s, z), dimensions={1}, to_apply=add_f32""", "a sum of floats that may be cut into parts"),
+  ROOT r = f32[500] reduce(s, z), dimensions={1}, to_apply=add_f32""", "a sum of floats that may be split into parts"),
     "a sum of sums": ("""x = f32[30,64] parameter(0)
   z = f32[] constant(0)
   s = f32[30] reduce(x, z), dimensions={1}, to_apply=add_f32
-  ROOT r = f32[] reduce(s, z), dimensions={0}, to_apply=add_f32""", "a sum of floats behind reduce"),
+  ROOT r = f32[] reduce(s, z), dimensions={0}, to_apply=add_f32""", "a sum of floats computed by reduce"),
     "a sum of what was turned": ("""x = f32[64,30] parameter(0)
   z = f32[] constant(0)
   t = f32[30,64] transpose(x), dimensions={1,0}
-  ROOT r = f32[30] reduce(t, z), dimensions={1}, to_apply=add_f32""", "a sum of floats behind transpose"),
+  ROOT r = f32[30] reduce(t, z), dimensions={1}, to_apply=add_f32""", "a sum of floats computed by transpose"),
     "a product of complex numbers": ("""x = c64[20] parameter(0)
   z = c64[] parameter(1)
   ROOT r = c64[] reduce(x, z), dimensions={0}, to_apply=multiply_c64""", "reduce_multiply_c64 is not prebuilt"),

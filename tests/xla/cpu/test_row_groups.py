@@ -141,7 +141,9 @@ def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, di
 
 @pytest.mark.parametrize("rows, columns, ahead", [(2048, 1024, 1), (16384, 1024, 4), (65536, 256, 16), (4096, 4096, 1)])
 def test_short_rows_of_large_arrays_are_prefetched_several_at_a_time(rows, columns, ahead):
-    asked = re.findall(r"cyx_prefetch\(\(const char \*\)p0 .*?\((\d+)ll\)", build(program("softmax", rows, columns)).text)
+    asked = re.findall(
+        r"cyx_prefetch\(\(const char \*\)p0 .*?\((\d+)ll\)", build(program("softmax", rows, columns)).text
+    )
     assert set(asked) == {str(ahead * columns)}
 
 

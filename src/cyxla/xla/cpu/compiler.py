@@ -35,7 +35,7 @@ MAX_PREBUILT_NS, MAX_PREBUILT_INSTRUCTIONS = machine.UNINTERRUPTED_NS, 1000
 SHORT_PROGRAM = 4_000  # characters up to which a program is read before the C compiler is started
 # Opcodes that prebuilt functions usually compute: a program without others most likely needs no C compiler.
 PREBUILT_OPCODES = frozenset({"dot", "convolution", "fft", "sort", "topk"})
-_NOTHING_TO_DO = frozenset({"parameter", "constant", "iota", "tuple", "get-tuple-element", "bitcast", "call"})
+_FREE_OPCODES = frozenset({"parameter", "constant", "iota", "tuple", "get-tuple-element", "bitcast", "call"})
 
 
 class CpuCompiler(Compiler):
@@ -50,7 +50,7 @@ class CpuCompiler(Compiler):
         """
         if options.disabled_passes:
             _check_names(options)
-        options = _settled(options, module)
+        options = _resolve_donated(options, module)
         tools = compiler_search.find()
         if tools is None:
             return _uncompiled(module, options)
@@ -69,16 +69,16 @@ class CpuCompiler(Compiler):
         if cache is not None and compiler_search.is_known() and tier != "kernels":
             tools = compiler_search.find()
             key = tools.module_key(module.fingerprint(), options.key()) if tools is not None else ""
-            found = _cached(module, options, cache, key)
-            if found is not None:
-                return found, None
+            executable = _cached(module, options, cache, key)
+            if executable is not None:
+                return executable, None
         from cyxla.xla.cpu.prebuilt.program import NotCoveredError, prebuilt_program
 
         try:
-            first = prebuilt_program(module, options, MAX_PREBUILT_NS)
+            prebuilt = prebuilt_program(module, options, MAX_PREBUILT_NS)
         except NotCoveredError:
             return self.compile(module, options), None
-        return first, None if tier == "kernels" else partial(self.compile, module, options)
+        return prebuilt, None if tier == "kernels" else partial(self.compile, module, options)
 
     def compile_source(
         self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions
@@ -91,14 +91,14 @@ class CpuCompiler(Compiler):
             return self.compile(read(), options)
         cache = store.open_cache() if options.cache and not config.get("DUMP") else None
         name = tools.program_key(program, options.key()) if cache is not None else ""
-        found = _cached(read, options, cache, cache.get_name(name)) if cache is not None else None
-        if found is not None:
-            return found
+        cached = _cached(read, options, cache, cache.get_name(name)) if cache is not None else None
+        if cached is not None:
+            return cached
         with _begin(tools) as build:
             if len(program) > SHORT_PROGRAM:
                 build.prepare()
             module = read()
-            options = _settled(options, module)
+            options = _resolve_donated(options, module)
             target = _target(build, options, module.fingerprint)
             executable = self._compile(module, options, target)
         if cache is not None and cache.path(target.key).exists():  # not so if it calls Python
@@ -109,9 +109,9 @@ class CpuCompiler(Compiler):
         dump = _dump(module)
         if target.cache is None or dump.active:
             return self._build(module, options, dump, target)
-        found = _cached(module, options, target.cache, target.key)
-        if found is not None:
-            return found
+        executable = _cached(module, options, target.cache, target.key)
+        if executable is not None:
+            return executable
         with target.cache.building(target.key):
             return _cached(module, options, target.cache, target.key) or self._build(module, options, dump, target)
 
@@ -142,11 +142,11 @@ class CpuCompiler(Compiler):
             return str(error)
         return ""
 
-    def bind(self, whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any]) -> CpuExecutable:
+    def bind(self, program: CpuExecutable, bound: Mapping[int, Any], arguments: Mapping[int, Any]) -> CpuExecutable:
         """Fix some arguments of an executable; see `run.bind`."""
         from cyxla.xla.cpu.run.bind import bind  # most programs have no fixed arguments
 
-        return bind(whole, before, new, self.compile)
+        return bind(program, bound, arguments, self.compile)
 
     def emit(self, module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:
         """Plan a module that went through `run_hlo_passes` and write its C.
@@ -180,7 +180,7 @@ class CpuCompiler(Compiler):
         called = [f for f in planned.functions() if not isinstance(f, str)]
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
         with dump.timed("compile"):
-            library = target.library(source, manifest, constants, keep=not called and not _calls_c(manifest))
+            library = target.library(source, manifest, constants, cacheable=not called and not _calls_c(manifest))
         for number, seconds in sorted(target.build.seconds.items()):
             dump.note(f"unit{number}.c", seconds)
         executable = _executable(module, library, manifest, constants, options, called)
@@ -204,7 +204,7 @@ def _needs_no_compiler(module: HloModule) -> bool:
         opcodes.update(ins.opcode for ins in computation.instructions)
         called = (c for ins in computation.instructions if ins.opcode == "call" for c in ins.called)
         pending += [c for c in called if c not in pending]
-    opcodes -= _NOTHING_TO_DO
+    opcodes -= _FREE_OPCODES
     return bool(opcodes) and opcodes <= PREBUILT_OPCODES
 
 
@@ -217,10 +217,10 @@ def _dump(module: HloModule) -> Dump:
 def _cached(
     program: HloModule | Callable[[], HloModule], options: CompileOptions, cache: store.DiskCache, key: str
 ) -> CpuExecutable | None:
-    found = cache.get_module(key) if key else None
-    if found is None:
+    entry = cache.get_module(key) if key else None
+    if entry is None:
         return None
-    return _executable(program, native.load(found.path), Manifest(**found.manifest), found.constants, options)
+    return _executable(program, native.load(entry.path), Manifest(**entry.manifest), entry.constants, options)
 
 
 def _executable(
@@ -246,7 +246,7 @@ def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
     return without_compiler(module, options)
 
 
-def _settled(options: CompileOptions, module: HloModule) -> CompileOptions:
+def _resolve_donated(options: CompileOptions, module: HloModule) -> CompileOptions:
     """Return the options with donated parameters by number; the module's key has no names."""
     if not options.donate:
         return options
@@ -274,10 +274,10 @@ class _Target(NamedTuple):
     key: str = ""
 
     def library(
-        self, source: Source, manifest: Manifest, constants: Sequence[memoryview], *, keep: bool
+        self, source: Source, manifest: Manifest, constants: Sequence[memoryview], *, cacheable: bool
     ) -> native.Library:
         """Compile, cache and load; calls of functions of this process are never cached."""
-        if self.cache is None or not self.key or not keep:
+        if self.cache is None or not self.key or not cacheable:
             if source.recipe is not None:
                 return native.Library.from_bytes(source.recipe)
             return native.build_library(source.units, toolchain=self.build.tools, cache=self.cache, build=self.build)

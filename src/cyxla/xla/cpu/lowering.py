@@ -67,10 +67,10 @@ _NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
 
 def check_names(disabled: Sequence[str]) -> None:
     """Raise `InvalidArgumentError` unless every pass that is to be left out exists."""
-    known = {name: None for name, _ in (*PASSES, *simplification.SIMPLIFY)}
+    passes = {name: None for name, _ in (*PASSES, *simplification.SIMPLIFY)}
     for name in disabled:
-        if name not in known:
-            raise InvalidArgumentError(f"there is no pass {name!r} to disable", hint=config.nearest(name, known))
+        if name not in passes:
+            raise InvalidArgumentError(f"there is no pass {name!r} to disable", hint=config.nearest(name, passes))
 
 
 def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloModule:
@@ -79,13 +79,13 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     _check_interface(module)
     _check_nesting(module)
     check_devices(module)
-    twin = clone(module)
-    with observed(dump.passes, twin):
+    copy = clone(module)
+    with observed(dump.passes, copy):
         for name, run in PASSES:
             if name not in options.disabled_passes:
                 with dump.timed(name):
-                    _run_pass(name, run, twin, options)
-    return twin
+                    _run_pass(name, run, copy, options)
+    return copy
 
 
 def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) -> None:

@@ -24,11 +24,11 @@ from cyxla.xla.hlo import Instruction
 
 _DTYPES: Final = {"s": ElementType.F32, "d": ElementType.F64, "c": ElementType.C64, "z": ElementType.C128}
 _BLOCK: Final = 64  # columns that a blocked routine works on at once; workspaces are sized for it
-_SMALL: Final = 64  # matrices up to this size are shared out among threads; LAPACK itself threads larger ones
-_BAD_ARGUMENT: Final = -4  # info where a matrix holds infinities or nan, on which LAPACK may not return
-_MOST: Final = 2**31 - 1  # LAPACK's integers
-# ns of a multiply-add, and of a call beside its arithmetic; assumed, since the library is the process's own. Batches of
-# small matrices are shared out by these.
+_MAX_SHARED_SIZE: Final = 64  # matrices up to this size are divided among threads; LAPACK itself threads larger ones
+_BAD_ARGUMENT: Final = -4  # info of a matrix with infinities or nan, for which LAPACK may not return
+_MAX_INT: Final = 2**31 - 1  # largest integer of LAPACK
+# ns of a multiply-add, and of a call without its arithmetic, by which batches of small matrices are divided among
+# threads; assumed, since each process has its own library.
 _MAC_NS, _CALL_NS = 0.3, 1000
 
 
@@ -96,7 +96,7 @@ class _Problem:
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
-    def room(self, count: int, dtype: ElementType | None = None) -> str:
+    def workspace(self, count: int, dtype: ElementType | None = None) -> str:
         """Write a pointer to working memory for some elements; return its name."""
         dtype = dtype or self.dtype
         name, kind = self.c.name("w"), scalar.storage_type(dtype)
@@ -106,19 +106,23 @@ class _Problem:
 
     def integers(self, count: int) -> str:
         """Write a pointer to working memory for integers; return its name."""
-        return self.room(count, ElementType.S32)
+        return self.workspace(count, ElementType.S32)
 
-    def take(self, k: int) -> str:
+    def load(self, k: int) -> str:
         """Write a copy of operand `k` by columns; return its name."""
         dims = self.operands[k]
-        name = self.room(prod(dims), self.operand_types[k])
-        self._each(dims, lambda turned, at: f"{name}[{turned}] = p{k}[u * {prod(dims)} + {at}];")
+        name = self.workspace(prod(dims), self.operand_types[k])
+        self._each(
+            dims, lambda column_major, row_major: f"{name}[{column_major}] = p{k}[u * {prod(dims)} + {row_major}];"
+        )
         return name
 
-    def give(self, leaf: int, name: str) -> None:
+    def store(self, leaf: int, name: str) -> None:
         """Write result `leaf` from an array by columns."""
         dims = self.results[leaf]
-        self._each(dims, lambda turned, at: f"r{leaf}[u * {prod(dims)} + {at}] = {name}[{turned}];")
+        self._each(
+            dims, lambda column_major, row_major: f"r{leaf}[u * {prod(dims)} + {row_major}] = {name}[{column_major}];"
+        )
 
     def fill(self, leaf: int, value: str) -> None:
         """Write one value to all elements of result `leaf`."""
@@ -146,10 +150,12 @@ class _Problem:
         self.functions.append(self.letter + name)
         self.numbers.update(a for a in arguments if isinstance(a, int))
         kinds = ", ".join(["void *"] * len(arguments))
-        given = ", ".join(_int(a) if isinstance(a, int) else a for a in arguments)
-        self.c.line(f"((void (*)({kinds})){{F{number}}})({given});")
+        values = ", ".join(_int(a) if isinstance(a, int) else a for a in arguments)
+        self.c.line(f"((void (*)({kinds})){{F{number}}})({values});")
 
-    def finite(self, name: str, count: int, write: Callable[[], None], info: int, skip: tuple[int, ...] = ()) -> None:
+    def if_finite(
+        self, name: str, count: int, write: Callable[[], None], info: int, skip: tuple[int, ...] = ()
+    ) -> None:
         """Write a branch for finite elements by `write`; with others results are NaN, or zero if they are in `skip`."""
         parts = [f"{name}[i].re", f"{name}[i].im"] if self.is_complex else [f"{name}[i]"]
         bad = " || ".join(f"{x} - {x} != 0" for x in parts)
@@ -179,7 +185,7 @@ def _nan(dtype: ElementType) -> str:
     return f"cyx_{dtype}_of({nan}, 0)" if dtype.is_complex else nan
 
 
-# --- the frame --------------------------------------------------------------------------------------------------------
+# --- kernel ----------------------------------------------------------------------------------------------------------
 
 
 def is_lapack(target: str) -> bool:
@@ -188,14 +194,14 @@ def is_lapack(target: str) -> bool:
 
 
 def lapack(ins: Instruction) -> Step:
-    """The kernel of one call."""
+    """Return the kernel of a call."""
     target = ins.attrs["custom_call_target"]
     routine, letter = _ROUTINES[target], target.removeprefix("lapack_")[0]
     problem = _Problem(ins, letter, routine.ranks)
     first: Shape = ins.operands[0].shape
     units = prod(first.dims[: first.rank - routine.ranks[0]])
-    changed = next(o for o, rank in zip(ins.operands[::-1], routine.ranks[::-1], strict=True) if rank == 2)
-    if changed.shape.size:
+    matrix = next(o for o, rank in zip(ins.operands[::-1], routine.ranks[::-1], strict=True) if rank == 2)
+    if matrix.shape.size:
         routine.write(problem)
         _check_numbers(problem, ins)
     else:
@@ -206,8 +212,8 @@ def lapack(ins: Instruction) -> Step:
     reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
     n = max(problem.operands[0], default=1)
     ns = units * (prod(problem.operands[0]) * n * _MAC_NS * (4 if problem.is_complex else 1) + _CALL_NS)
-    tasks = cost.tasks(ns, units) if n <= _SMALL else 1
-    places = {
+    tasks = cost.tasks(ns, units) if n <= _MAX_SHARED_SIZE else 1
+    pointers = {
         f"{{F{k}}}": f"bufs[{len(reads) + len(writes) + (1 if problem.nbytes else 0) + k}]"
         for k in range(len(problem.functions))
     }
@@ -216,8 +222,8 @@ def lapack(ins: Instruction) -> Step:
         if problem.nbytes:
             c.line(f"char *const room = {c.scratch()} + begin * {problem.nbytes};")
         for text in problem.c.written:
-            for mark, place in places.items():
-                text = text.replace(mark, place)
+            for mark, pointer in pointers.items():
+                text = text.replace(mark, pointer)
             c.line(text)
     kernel = Kernel(c.text(), tasks, ns, tasks * problem.nbytes, KernelKind.LAPACK)
     return Step(kernel, tuple(reads), tuple(writes), functions=tuple(problem.functions))
@@ -225,7 +231,7 @@ def lapack(ins: Instruction) -> Step:
 
 def _check_numbers(problem: _Problem, ins: Instruction) -> None:
     largest = max(problem.numbers, default=0)
-    if largest > _MOST:
+    if largest > _MAX_INT:
         raise UnimplementedError(
             f"{ins.attrs['custom_call_target']} needs the number {largest}, but LAPACK counts with 32 bits",
             where=repr(ins),
@@ -238,122 +244,122 @@ def _check_numbers(problem: _Problem, ins: Instruction) -> None:
 
 @_routine("potrf", 2)
 def _potrf(p: _Problem) -> None:
-    n, a, info = p.operands[0][0], p.take(0), p.integers(1)
+    n, a, info = p.operands[0][0], p.load(0), p.integers(1)
     p.call("potrf", p.choice("uplo", "UL"), n, a, n, info)
-    p.give(0, a)
-    p.give(1, info)
+    p.store(0, a)
+    p.store(1, info)
 
 
 @_routine("trsm", 2, 2)
 def _trsm(p: _Problem) -> None:
-    a, b, (rows, columns) = p.take(0), p.take(1), p.operands[1]
+    a, b, (rows, columns) = p.load(0), p.load(1), p.operands[1]
     one = scalar.literal(p.dtype, p.dtype.numpy_dtype.type(1))  # type: ignore[union-attr]
     p.c.line(f"{scalar.storage_type(p.dtype)} one = {one};")
     options = (
         p.choice("side", "LR"), p.choice("uplo", "UL"), p.choice("trans_x", "NTC"), p.choice("diag", "NU")
     )  # fmt: skip
     p.call("trsm", *options, rows, columns, "&one", a, p.operands[0][0], b, max(rows, 1))
-    p.give(0, b)
+    p.store(0, b)
 
 
 @_routine("getrf", 2)
 def _getrf(p: _Problem) -> None:
     rows, columns = p.operands[0]
-    a, pivots, info = p.take(0), p.integers(min(rows, columns)), p.integers(1)
+    a, pivots, info = p.load(0), p.integers(min(rows, columns)), p.integers(1)
     p.call("getrf", rows, columns, a, rows, pivots, info)
-    p.give(0, a)
-    p.give(1, pivots)
-    p.give(2, info)
+    p.store(0, a)
+    p.store(1, pivots)
+    p.store(2, info)
 
 
 @_routine("geqrf", 2)
 def _geqrf(p: _Problem) -> None:
     rows, columns = p.operands[0]
-    a, tau, work, info = p.take(0), p.room(min(rows, columns)), p.room(columns * _BLOCK), p.integers(1)
+    a, tau, work, info = p.load(0), p.workspace(min(rows, columns)), p.workspace(columns * _BLOCK), p.integers(1)
     p.call("geqrf", rows, columns, a, rows, tau, work, columns * _BLOCK, info)
-    p.give(0, a)
-    p.give(1, tau)
+    p.store(0, a)
+    p.store(1, tau)
 
 
 @_routine("orgqr", 2, 1, letters="sd")
 @_routine("ungqr", 2, 1, letters="cz")
 def _orgqr(p: _Problem) -> None:
     rows, columns = p.operands[0]
-    a, tau, work, info = p.take(0), p.take(1), p.room(columns * _BLOCK), p.integers(1)
+    a, tau, work, info = p.load(0), p.load(1), p.workspace(columns * _BLOCK), p.integers(1)
     name = "ungqr" if p.is_complex else "orgqr"
     p.call(name, rows, columns, p.operands[1][0], a, rows, tau, work, columns * _BLOCK, info)
-    p.give(0, a)
+    p.store(0, a)
 
 
 @_routine("ormqr", 2, 1, 2, letters="sd")
 @_routine("unmqr", 2, 1, 2, letters="cz")
 def _ormqr(p: _Problem) -> None:
     rows, columns = p.operands[2]
-    left, turned = bool(p.options.get("left", True)), bool(p.options.get("transpose", False))
-    length = (columns if left else rows) * _BLOCK + (_BLOCK + 1) * _BLOCK
-    a, tau, target, work, info = p.take(0), p.take(1), p.take(2), p.room(length), p.integers(1)
+    is_left, is_transposed = bool(p.options.get("left", True)), bool(p.options.get("transpose", False))
+    length = (columns if is_left else rows) * _BLOCK + (_BLOCK + 1) * _BLOCK
+    a, tau, target, work, info = p.load(0), p.load(1), p.load(2), p.workspace(length), p.integers(1)
     name, op = ("unmqr", "C") if p.is_complex else ("ormqr", "T")
     p.call(
-        name, _char("L" if left else "R"), _char(op if turned else "N"), rows, columns, p.operands[1][0], a,
+        name, _char("L" if is_left else "R"), _char(op if is_transposed else "N"), rows, columns, p.operands[1][0], a,
         p.operands[0][0], tau, target, rows, work, length, info,
     )  # fmt: skip
-    p.give(0, target)
+    p.store(0, target)
 
 
 @_routine("geqp3", 2, 1)
 def _geqp3(p: _Problem) -> None:
     rows, columns = p.operands[0]
     length = 3 * columns + (columns + 1) * _BLOCK
-    a, order, tau, work = p.take(0), p.take(1), p.room(min(rows, columns)), p.room(length)
-    real = [p.room(2 * columns, p.real)] if p.is_complex else []
+    a, order, tau, work = p.load(0), p.load(1), p.workspace(min(rows, columns)), p.workspace(length)
+    real = [p.workspace(2 * columns, p.real)] if p.is_complex else []
     p.call("geqp3", rows, columns, a, rows, order, tau, work, length, *real, p.integers(1))
     for leaf, name in enumerate((a, order, tau)):
-        p.give(leaf, name)
+        p.store(leaf, name)
 
 
 @_routine("syevd", 2, letters="sd")
 @_routine("heevd", 2, letters="cz")
 def _syevd(p: _Problem) -> None:
-    n, a = p.operands[0][0], p.take(0)
+    n, a = p.operands[0][0], p.load(0)
     long, short = 1 + 6 * n + 2 * n * n + 2 * n * _BLOCK, 2 * n + n * n + n * _BLOCK
-    values, info = p.room(n, p.real), p.integers(1)
+    values, info = p.workspace(n, p.real), p.integers(1)
 
     def solve() -> None:
         mode, half = p.choice("mode", "NV"), p.choice("uplo", "UL")
         if p.is_complex:
-            work: tuple[Any, ...] = (p.room(short), short, p.room(long, p.real), long)
+            work: tuple[Any, ...] = (p.workspace(short), short, p.workspace(long, p.real), long)
         else:
-            work = (p.room(long), long)
+            work = (p.workspace(long), long)
         p.call(
             "heevd" if p.is_complex else "syevd", mode, half, n, a, n, values, *work, p.integers(3 + 5 * n), 3 + 5 * n,
             info,
         )  # fmt: skip
-        p.give(0, a)
-        p.give(1, values)
-        p.give(2, info)
+        p.store(0, a)
+        p.store(1, values)
+        p.store(2, info)
 
-    p.finite(a, n * n, solve, info=2)
+    p.if_finite(a, n * n, solve, info=2)
 
 
 def _svd(p: _Problem, write: Callable[[str, str, str, str, str], None]) -> None:
     """Write a singular value decomposition; `write` calls the routine: (matrix, singular values, u, vt, info)."""
     rows, columns = p.operands[0]
-    a, values, info = p.take(0), p.room(min(rows, columns), p.real), p.integers(1)
-    u, vt = p.room(prod(p.results[2])), p.room(prod(p.results[3]))
+    a, values, info = p.load(0), p.workspace(min(rows, columns), p.real), p.integers(1)
+    u, vt = p.workspace(prod(p.results[2])), p.workspace(prod(p.results[3]))
 
     def solve() -> None:
         p.c.line(f"for (int64_t i = 0; i < {rows * columns}; ++i) r0[u * {rows * columns} + i] = ")
         p.c.line(f"  p0[u * {rows * columns} + i];")
         write(a, values, u, vt, info)
-        p.give(1, values)
+        p.store(1, values)
         for leaf, name in ((2, u), (3, vt)):
             if p.is_set("mode", "N"):
                 p.fill(leaf, p.zero(leaf))
             else:
-                p.give(leaf, name)
-        p.give(4, info)
+                p.store(leaf, name)
+        p.store(4, info)
 
-    p.finite(a, rows * columns, solve, info=4)
+    p.if_finite(a, rows * columns, solve, info=4)
 
 
 @_routine("gesdd", 2)
@@ -363,12 +369,12 @@ def _gesdd(p: _Problem) -> None:
     length = 4 * least * least + 7 * least + most + 2 * _BLOCK * (least + most)
 
     def solve(a: str, values: str, u: str, vt: str, info: str) -> None:
-        work, whole = p.room(length), p.integers(8 * least)
+        work, iwork = p.workspace(length), p.integers(8 * least)
         real = max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least)
-        reals = [p.room(real, p.real)] if p.is_complex else []
+        reals = [p.workspace(real, p.real)] if p.is_complex else []
         p.call(
             "gesdd", p.choice("mode", "NSA"), rows, columns, a, rows, values, u, max(p.results[2][0], 1), vt,
-            max(p.results[3][0], 1), work, length, *reals, whole, info,
+            max(p.results[3][0], 1), work, length, *reals, iwork, info,
         )  # fmt: skip
 
     _svd(p, solve)
@@ -381,8 +387,8 @@ def _gesvd(p: _Problem) -> None:
     length = 2 * least * least + _BLOCK * (3 * least + most)
 
     def solve(a: str, values: str, u: str, vt: str, info: str) -> None:
-        work = p.room(length)
-        reals = [p.room(5 * least, p.real)] if p.is_complex else []
+        work = p.workspace(length)
+        reals = [p.workspace(5 * least, p.real)] if p.is_complex else []
         mode = p.choice("mode", "NSA")
         p.call(
             "gesvd", mode, mode, rows, columns, a, rows, values, u, max(p.results[2][0], 1), vt,
@@ -394,91 +400,91 @@ def _gesvd(p: _Problem) -> None:
 
 @_routine("gees", 2)
 def _gees(p: _Problem) -> None:
-    n, a = p.operands[0][0], p.take(0)
+    n, a = p.operands[0][0], p.load(0)
     vectors = p.is_set("mode", "V")
     count = 1 if p.is_complex else 2
-    chosen, info = p.integers(1), p.integers(1)
+    selected, info = p.integers(1), p.integers(1)
 
     def solve() -> None:
-        values, z, work = [p.room(n) for _ in range(count)], p.room(n * n), p.room(n * _BLOCK)
-        real = [p.room(n, p.real)] if p.is_complex else []
+        values, z, work = [p.workspace(n) for _ in range(count)], p.workspace(n * n), p.workspace(n * _BLOCK)
+        real = [p.workspace(n, p.real)] if p.is_complex else []
         p.call(
-            "gees", p.choice("mode", "NV"), _char("N"), "0", n, a, n, chosen, *values, z, n, work, n * _BLOCK, *real,
+            "gees", p.choice("mode", "NV"), _char("N"), "0", n, a, n, selected, *values, z, n, work, n * _BLOCK, *real,
             p.integers(n), info,
         )  # fmt: skip
-        p.give(0, a)
+        p.store(0, a)
         if vectors:
-            p.give(1, z)
+            p.store(1, z)
         else:
             p.fill(1, p.zero(1))
         for k, part in enumerate(values):
-            p.give(2 + k, part)
-        p.give(2 + count, chosen)
-        p.give(3 + count, info)
+            p.store(2 + k, part)
+        p.store(2 + count, selected)
+        p.store(3 + count, info)
 
-    p.finite(a, n * n, solve, info=3 + count, skip=(2 + count,))
+    p.if_finite(a, n * n, solve, info=3 + count, skip=(2 + count,))
 
 
 @_routine("gehrd", 2)
 def _gehrd(p: _Problem) -> None:
-    n, a = p.operands[0][0], p.take(0)
+    n, a = p.operands[0][0], p.load(0)
     low, high = int(p.options.get("low") or 1), int(p.options.get("high") or n)
     length = n * _BLOCK + (_BLOCK + 1) * _BLOCK
-    tau, work, info = p.room(n), p.room(length), p.integers(1)
+    tau, work, info = p.workspace(n), p.workspace(length), p.integers(1)
     p.call("gehrd", n, low, high, a, n, tau, work, length, info)
     for leaf, name in enumerate((a, tau, info)):
-        p.give(leaf, name)
+        p.store(leaf, name)
 
 
 @_routine("sytrd", 2, letters="sd")
 @_routine("hetrd", 2, letters="cz")
 def _sytrd(p: _Problem) -> None:
-    n, a = p.operands[0][0], p.take(0)
-    main, off, tau, work = p.room(n, p.real), p.room(n, p.real), p.room(n), p.room(n * _BLOCK)
+    n, a = p.operands[0][0], p.load(0)
+    main, off, tau, work = p.workspace(n, p.real), p.workspace(n, p.real), p.workspace(n), p.workspace(n * _BLOCK)
     info = p.integers(1)
     name = "hetrd" if p.is_complex else "sytrd"
     p.call(name, p.choice("uplo", "UL"), n, a, n, main, off, tau, work, n * _BLOCK, info)
     for leaf, part in enumerate((a, main, off, tau, info)):
-        p.give(leaf, part)
+        p.store(leaf, part)
 
 
 @_routine("gtsv", 1, 1, 1, 2)
 def _gtsv(p: _Problem) -> None:
     n, columns = p.operands[3]
-    lower, main, upper, b, info = p.take(0), p.take(1), p.take(2), p.take(3), p.integers(1)
+    lower, main, upper, b, info = p.load(0), p.load(1), p.load(2), p.load(3), p.integers(1)
     p.call("gtsv", n, columns, f"{lower} + 1", main, upper, b, n, info)
     for leaf, part in enumerate((lower, main, upper, b, info)):
-        p.give(leaf, part)
+        p.store(leaf, part)
 
 
 @_routine("geev", 2)
 def _geev(p: _Problem) -> None:
-    n, a = p.operands[0][0], p.take(0)
+    n, a = p.operands[0][0], p.load(0)
     count = 1 if p.is_complex else 2
     info = p.integers(1)
 
     def solve() -> None:
-        values, sides = [p.room(n) for _ in range(count)], [p.room(n * n), p.room(n * n)]
+        values, sides = [p.workspace(n) for _ in range(count)], [p.workspace(n * n), p.workspace(n * n)]
         length = 2 * n * (_BLOCK + 1) + (_BLOCK + 1) * _BLOCK  # for the back transformation of vectors, in blocks
-        work, real = p.room(length), [p.room(2 * n, p.real)] if p.is_complex else []
+        work, real = p.workspace(length), [p.workspace(2 * n, p.real)] if p.is_complex else []
         modes = (p.choice("compute_left", "NV"), p.choice("compute_right", "NV"))
         p.call("geev", *modes, n, a, n, *values, sides[0], n, sides[1], n, work, length, *real, info)
         for k, part in enumerate(values):
-            p.give(k, part)
+            p.store(k, part)
         for k, side in enumerate(("compute_left", "compute_right")):
             if not p.is_set(side, "V"):
                 p.fill(count + k, p.zero(count + k))
             elif p.is_complex:
-                p.give(count + k, sides[k])
+                p.store(count + k, sides[k])
             else:
-                _give_unpacked(p, count + k, sides[k], values[1])
-        p.give(count + 2, info)
+                _store_unpacked(p, count + k, sides[k], values[1])
+        p.store(count + 2, info)
 
-    p.finite(a, n * n, solve, info=count + 2)
+    p.if_finite(a, n * n, solve, info=count + 2)
 
 
-def _give_unpacked(p: _Problem, leaf: int, packed: str, imaginary: str) -> None:
-    """Complex eigenvectors from LAPACK's real ones: a conjugate pair shares two columns, real and imaginary part."""
+def _store_unpacked(p: _Problem, leaf: int, packed: str, imaginary: str) -> None:
+    """Write complex eigenvectors from packed ones: a conjugate pair has two columns, real and imaginary part."""
     n, of = p.operands[0][0], f"cyx_{p.result_types[leaf]}_of"
     with p.c.block(f"for (int64_t j = 0; j < {n}; ++j)"), p.c.block(f"for (int64_t i = 0; i < {n}; ++i)"):
         at, x = f"r{leaf}[u * {n * n} + i * {n} + j]", f"{packed}[j * {n} + i]"

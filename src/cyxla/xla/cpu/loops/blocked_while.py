@@ -43,8 +43,8 @@ def emit_blocked_while(ins: Instruction) -> Step | str:
 
 def block_width(size: int) -> int:
     """Return the block length for a number of elements: a divisor of it close to `BLOCK_WIDTH`, if there is one."""
-    fitting = [w for w in range(BLOCK_WIDTH // 2, 2 * BLOCK_WIDTH + 1, 16) if size % w == 0]
-    return min(size, BLOCK_WIDTH if not fitting else min(fitting, key=lambda w: (abs(w - BLOCK_WIDTH), w)))
+    divisors = [w for w in range(BLOCK_WIDTH // 2, 2 * BLOCK_WIDTH + 1, 16) if size % w == 0]
+    return min(size, BLOCK_WIDTH if not divisors else min(divisors, key=lambda w: (abs(w - BLOCK_WIDTH), w)))
 
 
 class _Loop:
@@ -78,9 +78,9 @@ class _Loop:
             for i in self.body.instructions
             if i.opcode not in ("parameter", "constant") and not is_forwarding(i)
         }
-        wrong = next((i for i in self.body.instructions if i in fused and not is_loopable(i)), None)
-        if wrong is not None:
-            raise UnsuitableLoopError(f"{wrong.opcode} is not element-wise")
+        unsupported = next((i for i in self.body.instructions if i in fused and not is_loopable(i)), None)
+        if unsupported is not None:
+            raise UnsuitableLoopError(f"{unsupported.opcode} is not element-wise")
         if len(fused) > MAX_INSTRUCTIONS:
             raise UnsuitableLoopError(f"more than {MAX_INSTRUCTIONS} instructions")
         return fused
@@ -134,7 +134,7 @@ class _Loop:
         """Return the step: the kernel with the arrays it reads and writes."""
         width = block_width(self.size)
         blocks = -(-self.size // width)
-        iteration_ns = sum(_ns(n) for n in self.lowered.nodes) * width + machine.KERNEL_CALL_NS
+        iteration_ns = sum(_node_ns(n) for n in self.lowered.nodes) * width + machine.KERNEL_CALL_NS
         if iteration_ns * self.trips > MAX_BLOCK_NS:
             raise UnsuitableLoopError(f"{self.trips} iterations take too long")
         total = iteration_ns * self.trips * blocks
@@ -153,9 +153,9 @@ class _Loop:
 
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Return the pairs (write, read) of results that may overwrite their initial arrays."""
-        taken = list(self.slots.values())
+        slots = list(self.slots.values())
         lanes = [(w, self.slots[n]) for w, n in enumerate(self.written) if n in self.lanes]
-        return tuple((w, r) for w, r in lanes if taken.count(r) == 1)
+        return tuple((w, r) for w, r in lanes if slots.count(r) == 1)
 
     def text(self, width: int, blocks: int, tasks: int, next_lanes: list[Node], next_scalars: list[Node]) -> str:
         """Return the C of the kernel."""
@@ -213,7 +213,7 @@ def _type(value: Value) -> str:
     return scalar.register_type(value.shape.dtype)
 
 
-def _ns(node: Node) -> float:
+def _node_ns(node: Node) -> float:
     match node:
         case Apply():
             return scalar.cost(node.opcode, node.dtype)

@@ -55,7 +55,7 @@ class _Cluster:
     refused: set[_Cluster] = field(default_factory=set)
 
 
-def merge_rows(fuser: Fuser, ordered: Sequence[Draft], needs: dict[Draft, list[Draft]]) -> list[list[Draft]]:
+def merge_rows(fuser: Fuser, ordered: Sequence[Draft], dependencies: dict[Draft, list[Draft]]) -> list[list[Draft]]:
     """Find the drafts to merge.
 
     Parameters
@@ -64,7 +64,7 @@ def merge_rows(fuser: Fuser, ordered: Sequence[Draft], needs: dict[Draft, list[D
         Fuser after its sweep.
     ordered : sequence of Draft
         Drafts of the fuser, in an order in which they can run.
-    needs : dict
+    dependencies : dict
         Drafts that must run before each draft.
 
     Returns
@@ -72,16 +72,16 @@ def merge_rows(fuser: Fuser, ordered: Sequence[Draft], needs: dict[Draft, list[D
     list of list of Draft
         Drafts of each new group, in an order in which they can run.
     """
-    return _Merger(fuser, ordered, needs).run()
+    return _Merger(fuser, ordered, dependencies).run()
 
 
 class _Merger:
-    def __init__(self, fuser: Fuser, ordered: Sequence[Draft], needs: dict[Draft, list[Draft]]) -> None:
-        self.fuser, self.ordered, self.needs = fuser, list(ordered), needs
+    def __init__(self, fuser: Fuser, ordered: Sequence[Draft], dependencies: dict[Draft, list[Draft]]) -> None:
+        self.fuser, self.ordered, self.dependencies = fuser, list(ordered), dependencies
         self.position = {d: n for n, d in enumerate(ordered)}
         self.clusters = {d: _Cluster([d], self._rows(d), n, n) for d, n in self.position.items()}
-        self._known_requests: dict[tuple[Draft, Rows], dict[Instruction, _Granularity] | None] = {}
-        self._joint: list[_Cluster] = []
+        self._request_cache: dict[tuple[Draft, Rows], dict[Instruction, _Granularity] | None] = {}
+        self._merged: list[_Cluster] = []
         self._refused: list[tuple[Draft, Draft, str]] = []  # groups that read one another, with the reason
         self._bodies: dict[Draft, tuple[set[Instruction], float]] = {}
 
@@ -89,22 +89,22 @@ class _Merger:
         """Merge along the edges from the first group to the last and back; then groups that read the same array."""
         for drafts in (self.ordered, self.ordered[::-1]):
             for draft in drafts:
-                for need in sorted(self.needs[draft], key=self.position.__getitem__, reverse=True):
-                    self._try(need, draft)
-        self._join_siblings()
-        for need, reader, reason in self._refused:
-            if self.clusters[need] is not self.clusters[reader]:
-                reader.reasons.append(Refusal("row fusion", f"{_described(need)} and {_described(reader)}", reason))
-        found = [c for c in dict.fromkeys(self.clusters.values()) if len(c.drafts) > 1]
-        return [sorted(c.drafts, key=self.position.__getitem__) for c in found]
+                for dependency in sorted(self.dependencies[draft], key=self.position.__getitem__, reverse=True):
+                    self._try(dependency, draft)
+        self._merge_siblings()
+        for dependency, reader, reason in self._refused:
+            if self.clusters[dependency] is not self.clusters[reader]:
+                reader.reasons.append(Refusal("row fusion", f"{_describe(dependency)} and {_describe(reader)}", reason))
+        merged = [c for c in dict.fromkeys(self.clusters.values()) if len(c.drafts) > 1]
+        return [sorted(c.drafts, key=self.position.__getitem__) for c in merged]
 
     def _rows(self, draft: Draft) -> Rows | None:
         return rows_of(draft.root) if draft.kind is GroupKind.REDUCE and draft.root is not None else None
 
     # ------------------------------------------------------------------------------------------------ pairs
-    def _try(self, need: Draft, reader: Draft) -> None:
+    def _try(self, dependency: Draft, reader: Draft) -> None:
         """Merge the clusters of two drafts, or note the reason for which that is not done."""
-        one, other = self.clusters[need], self.clusters[reader]
+        one, other = self.clusters[dependency], self.clusters[reader]
         rows = one.rows or other.rows
         if one is other or rows is None or other in one.refused:
             return
@@ -112,12 +112,12 @@ class _Merger:
         if reason is not None:
             one.refused.add(other)
             if reason:
-                self._refused.append((need, reader, reason))
+                self._refused.append((dependency, reader, reason))
             return
-        joint = _Cluster(one.drafts + other.drafts, rows, min(one.low, other.low), max(one.high, other.high))
-        for draft in joint.drafts:
-            self.clusters[draft] = joint
-        self._joint = [c for c in self._joint if c not in (one, other)] + [joint]
+        merged = _Cluster(one.drafts + other.drafts, rows, min(one.low, other.low), max(one.high, other.high))
+        for draft in merged.drafts:
+            self.clusters[draft] = merged
+        self._merged = [c for c in self._merged if c not in (one, other)] + [merged]
 
     def _refusal(self, one: _Cluster, other: _Cluster, rows: Rows) -> str | None:
         """Return the reason why two groups are not merged; empty if it is their kinds; None if they can be."""
@@ -135,8 +135,8 @@ class _Merger:
             return f"more than {MAX_BUFFERS} arrays"
         points = rows[0] * rows[1]
         ns = sum(self._body(d)[1] for d in drafts) * points + cost.memory_ns(points * 4)
-        wanted = min(int(ns / PART_NS), MAX_PARTS)
-        if wanted >= 2 and rows[0] < wanted:
+        parts = min(int(ns / PART_NS), MAX_PARTS)
+        if parts >= 2 and rows[0] < parts:
             return "too few rows for all cores"
         if self._reaches(one, other) or self._reaches(other, one):
             return "it would depend on itself through another group"
@@ -151,15 +151,15 @@ class _Merger:
 
     def _buffers(self, drafts: Iterable[Draft]) -> int:
         members = set(drafts)
-        inside = {i for d in members for i in d.instructions}
-        read = {v for i in inside for _, v in self.fuser.sources[i] if v.instruction not in inside}
-        written = {o for d in members for o in d.outputs if self.fuser.is_read_outside(o, members)}
-        return sum(v.instruction.opcode != "constant" for v in read) + len(written)
+        instructions = {i for d in members for i in d.instructions}
+        inputs = {v for i in instructions for _, v in self.fuser.sources[i] if v.instruction not in instructions}
+        outputs = {o for d in members for o in d.outputs if self.fuser.is_read_outside(o, members)}
+        return sum(v.instruction.opcode != "constant" for v in inputs) + len(outputs)
 
-    def _reads_across_rows(self, reads: _Cluster, made: _Cluster, rows: Rows) -> bool:
+    def _reads_across_rows(self, reader: _Cluster, producer: _Cluster, rows: Rows) -> bool:
         """Return whether one group reads results of another at an index other than its own row and element."""
-        outputs = {o for d in made.drafts for o in d.outputs}
-        for draft in reads.drafts:
+        outputs = {o for d in producer.drafts for o in d.outputs}
+        for draft in reader.drafts:
             requests = self._requests(draft, rows) or {}
             if any(requests.get(o, _granularity(o, rows)) != _granularity(o, rows) for o in outputs):
                 return True
@@ -167,19 +167,19 @@ class _Merger:
 
     def _reaches(self, start: _Cluster, goal: _Cluster) -> bool:
         """Return whether a group depends on another through a third; True in doubt."""
-        seen: set[_Cluster] = set()
+        visited: set[_Cluster] = set()
         stack, lowest = [start], self._lowest(goal)
         while stack:
             cluster = stack.pop()
             for draft in cluster.drafts:
-                for need in self.needs[draft]:
-                    other = self.clusters[need]
+                for dependency in self.dependencies[draft]:
+                    other = self.clusters[dependency]
                     if other is goal and cluster is not start:
                         return True
-                    if other not in (start, goal) and other not in seen and other.high > lowest:
-                        seen.add(other)
+                    if other not in (start, goal) and other not in visited and other.high > lowest:
+                        visited.add(other)
                         stack.append(other)
-            if len(seen) > _MAX_VISITS:
+            if len(visited) > _MAX_VISITS:
                 return True
         return False
 
@@ -187,13 +187,13 @@ class _Merger:
         """Return the position up to which no group can depend on another one; merged groups span several positions."""
         lowest, changed = goal.low, True
         while changed:
-            reaching = [c.low for c in self._joint if c.high > lowest > c.low]
+            reaching = [c.low for c in self._merged if c.high > lowest > c.low]
             changed = bool(reaching)
             lowest = min([lowest, *reaching])
         return lowest
 
     # ------------------------------------------------------------------------------------------------ siblings
-    def _join_siblings(self) -> None:
+    def _merge_siblings(self) -> None:
         """Merge groups over the same rows of the same array, although none reads another."""
         readers: dict[tuple[Value, Rows], list[_Cluster]] = {}
         for draft in self.ordered:
@@ -203,24 +203,24 @@ class _Merger:
             requests = self._requests(draft, cluster.rows) or {}
             for ins in draft.instructions:
                 for _, value in self.fuser.sources[ins]:
-                    big = (
+                    is_row_array = (
                         value.shape.size == prod(cluster.rows)
                         and requests.get(value.instruction) == _Granularity.ELEMENT
                     )
-                    if big and value.instruction not in draft.instructions:
+                    if is_row_array and value.instruction not in draft.instructions:
                         readers.setdefault((value, cluster.rows), []).append(cluster)
-        for found in readers.values():
-            first = found[0].drafts[0]
-            for other in dict.fromkeys(found[1:]):
+        for clusters in readers.values():
+            first = clusters[0].drafts[0]
+            for other in dict.fromkeys(clusters[1:]):
                 self._try(first, other.drafts[0])
 
     # ------------------------------------------------------------------------------------------------ granularity
     def _requests(self, draft: Draft, rows: Rows) -> dict[Instruction, _Granularity] | None:
         """Return the granularity, row or element, of all values of a draft; None if it does not iterate over rows."""
         key = (draft, rows)
-        if key not in self._known_requests:
-            self._known_requests[key] = self._granularities(draft, rows)
-        return self._known_requests[key]
+        if key not in self._request_cache:
+            self._request_cache[key] = self._granularities(draft, rows)
+        return self._request_cache[key]
 
     def _granularities(self, draft: Draft, rows: Rows) -> dict[Instruction, _Granularity] | None:
         if draft.kind is not GroupKind.LOOP and (draft.kind is not GroupKind.REDUCE or self._rows(draft) != rows):
@@ -230,13 +230,13 @@ class _Merger:
             return None
         for ins in sorted(draft.instructions, key=self.fuser.number.__getitem__, reverse=True):
             for position, value in self.fuser.sources[ins]:
-                step = _step(ins, position, value, levels.get(ins, _Granularity.OTHER), rows)
+                granularity = _operand_granularity(ins, position, value, levels.get(ins, _Granularity.OTHER), rows)
                 source = value.instruction
-                levels[source] = step if levels.get(source, step) == step else _Granularity.OTHER
+                levels[source] = granularity if levels.get(source, granularity) == granularity else _Granularity.OTHER
         return None if draft.root is not None and levels.get(draft.root) != _Granularity.ROW else levels
 
 
-def _described(draft: Draft) -> str:
+def _describe(draft: Draft) -> str:
     ins = next(iter(draft.outputs))
     return f"{ins.opcode} {ins.shape.static}"
 
@@ -246,7 +246,9 @@ def _granularity(ins: Instruction, rows: Rows) -> _Granularity:
     return _Granularity.ELEMENT if size == prod(rows) else _Granularity.ROW if size == rows[0] else _Granularity.OTHER
 
 
-def _step(ins: Instruction, position: int, value: Value, level: _Granularity, rows: Rows) -> _Granularity:
+def _operand_granularity(
+    ins: Instruction, position: int, value: Value, level: _Granularity, rows: Rows
+) -> _Granularity:
     """Return the granularity at which an instruction of a given granularity reads an operand."""
     if level == _Granularity.OTHER:
         return _Granularity.OTHER
@@ -254,7 +256,7 @@ def _step(ins: Instruction, position: int, value: Value, level: _Granularity, ro
     if ins.opcode == "reduce":
         return _Granularity.ELEMENT if position == 0 and size == prod(rows) else _Granularity.OTHER
     if ins.opcode == "broadcast":
-        return _broadcast_step(ins, size, level, rows)
+        return _broadcast_granularity(ins, size, level, rows)
     if ins.opcode in _MOVES:
         return _Granularity.OTHER
     if ins.shape.size == size:
@@ -262,17 +264,17 @@ def _step(ins: Instruction, position: int, value: Value, level: _Granularity, ro
     return _Granularity.ROW if rows[0] == size == 1 else _Granularity.OTHER
 
 
-def _broadcast_step(ins: Instruction, size: int, level: _Granularity, rows: Rows) -> _Granularity:
-    along, dims = ins.attrs["dimensions"], ins.shape.dims
-    if list(along) != sorted(along):
+def _broadcast_granularity(ins: Instruction, size: int, level: _Granularity, rows: Rows) -> _Granularity:
+    mapping, dims = ins.attrs["dimensions"], ins.shape.dims
+    if list(mapping) != sorted(mapping):
         return _Granularity.OTHER
     if ins.shape.size == size:
         return level
     if level == _Granularity.ROW or size != rows[0]:
         return _Granularity.ROW if size == rows[0] == 1 else _Granularity.OTHER
-    wide = [d for d in along if dims[d] > 1]
-    lead = [d for d in range(len(dims)) if dims[d] > 1][: len(wide)]
-    return _Granularity.ROW if wide == lead else _Granularity.OTHER
+    mapped = [d for d in mapping if dims[d] > 1]
+    leading = [d for d in range(len(dims)) if dims[d] > 1][: len(mapped)]
+    return _Granularity.ROW if mapped == leading else _Granularity.OTHER
 
 
 _MOVES = MOVEMENT - {"broadcast"}

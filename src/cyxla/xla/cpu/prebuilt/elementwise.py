@@ -106,10 +106,10 @@ def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, s
     predicate, slow = (f"{function}({', '.join(values)})" for function in twin)
     fast = slow.replace("_slow(", "(", 1)
     rare = f"\n    rare |= (uint32_t)({predicate});"
-    whole = scalar.store(form.result, value.replace(fast, f"({predicate} ? {slow} : {fast})"))
+    exact = scalar.store(form.result, value.replace(fast, f"({predicate} ? {slow} : {fast})"))
     return (
         "  uint32_t rare = 0;\n"
         + _LOOP.format(**loop, value=scalar.store(form.result, value), more=rare)
         + "  if (!rare) return;\n"
-        + _LOOP.format(**loop, value=whole, more="").rstrip()
+        + _LOOP.format(**loop, value=exact, more="").rstrip()
     )

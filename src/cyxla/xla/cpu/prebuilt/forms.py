@@ -9,7 +9,7 @@ from cyxla.types import ElementType as E
 from cyxla.xla.hlo import opcode
 
 BLOCK = 64  # elements that an element-wise function computes at a time
-MOST_RANK = 8  # of the loops of a move
+MAX_RANK = 8  # loops of a move
 LANED = ("add", "multiply")  # reductions of floats that depend on the order
 
 TYPES = (

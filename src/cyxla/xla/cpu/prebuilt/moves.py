@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.kernel_header import instantiate
-from cyxla.xla.cpu.prebuilt.forms import MOST_RANK
+from cyxla.xla.cpu.prebuilt.forms import MAX_RANK
 from cyxla.xla.cpu.prebuilt.library import KERNEL
 
 SIZES = (1, 2, 4, 8, 16)  # bytes of an element
@@ -21,6 +21,6 @@ def _function(size: int) -> str:
     name = f"move_{size}"
     call = f"(void)begin; (void)end; return {name}_run(CYX_NUMBERS(bufs), bufs);"
     return (
-        instantiate("strided_copy.h", COPY_PREFIX=name, COPY_BYTES=size, COPY_MAX_RANK=MOST_RANK)
+        instantiate("strided_copy.h", COPY_PREFIX=name, COPY_BYTES=size, COPY_MAX_RANK=MAX_RANK)
         + f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{ {call} }}\n"
     )

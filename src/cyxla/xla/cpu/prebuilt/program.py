@@ -23,7 +23,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.kernel import cost, machine, prebuilt_numbers
 from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW, MIN_ROW_LENGTH, PART_NS
 from cyxla.xla.cpu.native.library import Library
-from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MOST_RANK, OPCODES, TYPES, Form
+from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MAX_RANK, OPCODES, TYPES, Form
 from cyxla.xla.cpu.run import signature
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule, Instruction
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
 BYTE_NS: Final = 0.1  # ns of a byte that is moved; assumed: it bounds the programs that run without compilation
-MOST_COUNTED: Final = 1 << 24  # bytes of an iota, which becomes a constant
-# Rounded once or not at all, so that it makes no difference who computes them: the passes may do so for constants.
+MAX_IOTA_BYTES: Final = 1 << 24  # bytes of an iota, which becomes a constant
+# Rounded once or not at all: passes that fold them on constants get the same bits as kernels.
 _EXACT: Final = frozenset({"add", "subtract", "negate", "compare", "select", "convert", "real", "imag", "complex"})
 _EXACT_REAL: Final = _EXACT | {
     "multiply", "divide", "abs", "sign", "sqrt", "floor", "ceil", "maximum", "minimum", "clamp", "is-finite",
@@ -82,7 +82,7 @@ class PrebuiltExecutable(CpuExecutable):
 
 
 def prebuilt_program(
-    module: HloModule, options: CompileOptions, most_ns: float, kind: type[PrebuiltExecutable] = PrebuiltExecutable
+    module: HloModule, options: CompileOptions, max_ns: float, kind: type[PrebuiltExecutable] = PrebuiltExecutable
 ) -> PrebuiltExecutable:
     """Return the executable of a program.
 
@@ -92,7 +92,7 @@ def prebuilt_program(
         Verified module.
     options : CompileOptions
         Options as for native code.
-    most_ns : float
+    max_ns : float
         Limit of the estimated time of a call in ns.
     kind : type
         Class of the executable.
@@ -107,7 +107,7 @@ def prebuilt_program(
         raise NotCoveredError("options that are for native code")
     if not all(p.shape.is_array for p in module.parameters):
         raise NotCoveredError("arguments that are no arrays")
-    writer = _Writer(module, most_ns, suffix)
+    writer = _Writer(module, max_ns, suffix)
     writer.write()
     manifest = Manifest(
         arena_bytes=writer.arena_bytes,
@@ -136,20 +136,20 @@ class _Writer:
         Constants in the order of their buffers.
     """
 
-    def __init__(self, module: HloModule, most_ns: float, suffix: str) -> None:
-        self.module, self.most_ns, self._suffix = module, most_ns, suffix
-        self.current = module.entry.root  # instruction that is written
+    def __init__(self, module: HloModule, max_ns: float, suffix: str) -> None:
+        self.module, self.max_ns, self._suffix = module, max_ns, suffix
+        self.current = module.entry.root  # instruction of the steps that are being written
         self.cost, self.arena_bytes = 0.0, 0
         self.constants: list[tuple[Shape, np.ndarray[Any, Any]]] = []
         root = module.entry.root
-        several = root.opcode == "tuple"
-        self.results = list(root.operands) if several else [root]
-        self.order = [ins for ins in module.entry.post_order() if ins is not root or not several]
-        self.source: dict[Instruction, Instruction] = {}  # whose memory an instruction's elements are in
-        self.single: set[Instruction] = set()  # whose elements are all the one that is in memory
-        self.known: set[Instruction] = set()  # that may be constants once the passes have run
-        self.place: dict[Instruction, int] = {}  # of sources
-        self.wanted: dict[Instruction, int] = {}  # sources that are results -> their buffer
+        is_tuple = root.opcode == "tuple"
+        self.results = list(root.operands) if is_tuple else [root]
+        self.order = [ins for ins in module.entry.post_order() if ins is not root or not is_tuple]
+        self.source: dict[Instruction, Instruction] = {}  # instruction whose buffer holds the elements of a value
+        self.uniform: set[Instruction] = set()  # values with all elements equal; the buffer holds one
+        self.maybe_constant: set[Instruction] = set()  # values that passes may fold
+        self.buffer: dict[Instruction, int] = {}  # of each source
+        self.result_buffer: dict[Instruction, int] = {}  # of sources that are results
         self._words: list[int] = []
         self._steps = 0
         self._free: dict[int, list[int]] = {}
@@ -157,23 +157,23 @@ class _Writer:
 
     def write(self) -> None:
         """Write the steps of all instructions."""
-        dying = self._survey()
-        for at, ins in enumerate(self.order):
+        last_readers = self._survey()
+        for index, ins in enumerate(self.order):
             if self.source[ins] is ins:
                 self.current = ins
                 _WRITERS[ins.opcode](self, ins)
-                if self.cost > self.most_ns:
-                    raise NotCoveredError(f"more than {self.most_ns:.0f} ns of work")
-            for source in dying.get(at, ()):
-                place = self.place.get(source, 1)
-                if not place & 1:
-                    self._free.setdefault(self._room(source), []).append(place)
-        taken: set[Instruction] = set()
+                if self.cost > self.max_ns:
+                    raise NotCoveredError(f"more than {self.max_ns:.0f} ns of work")
+            for source in last_readers.get(index, ()):
+                buffer = self.buffer.get(source, 1)
+                if not buffer & 1:
+                    self._free.setdefault(self._nbytes(source), []).append(buffer)
+        stored: set[Instruction] = set()
         for number, leaf in enumerate(self.results):
             source = self.source[leaf]
-            if source not in self.wanted or source in taken or not self._is_whole(leaf):
+            if source not in self.result_buffer or source in stored or not self._is_materialised(leaf):
                 self._copy_out(leaf, 2 * (len(self.module.parameters) + number) + 1)
-            taken.add(source)
+            stored.add(source)
 
     @property
     def recipe(self) -> bytes:
@@ -183,127 +183,129 @@ class _Writer:
     def _survey(self) -> dict[int, list[Instruction]]:
         """Find aliases, scalars, and the instruction after which each buffer is free."""
         last: dict[Instruction, int] = {}
-        for at, ins in enumerate(self.order):
+        for index, ins in enumerate(self.order):
             _check(ins)
             operands = ins.operands
-            spread = bool(operands) and ins.opcode in _SPREADABLE and self.single.issuperset(operands)
-            if spread or ins.shape.size == 1:
-                self.single.add(ins)
-            same = ins.opcode in _SAME or (spread and ins.opcode in _MOVES)
-            self.source[ins] = self.source[operands[0]] if same else ins
+            is_uniform = bool(operands) and ins.opcode in _UNIFORM_OF_UNIFORM and self.uniform.issuperset(operands)
+            if is_uniform or ins.shape.size == 1:
+                self.uniform.add(ins)
+            is_view = ins.opcode in _VIEWS or (is_uniform and ins.opcode in _MOVES)
+            self.source[ins] = self.source[operands[0]] if is_view else ins
             if self._may_be_constant(ins):
-                self.known.add(ins)
-            if operands and self.known.issuperset(operands):
+                self.maybe_constant.add(ins)
+            if operands and self.maybe_constant.issuperset(operands):
                 _check_folded(ins)
             for o in operands:
-                last[self.source[o]] = at
+                last[self.source[o]] = index
         for number, leaf in enumerate(self.results):
             source = self.source[leaf]
             last[source] = len(self.order)
-            if self._is_whole(leaf) and source.opcode not in ("parameter", "constant", "iota"):
-                self.wanted.setdefault(source, 2 * (len(self.module.parameters) + number) + 1)
-        dying: dict[int, list[Instruction]] = {}
-        for source, at in last.items():
-            dying.setdefault(at, []).append(source)
-        return dying
+            if self._is_materialised(leaf) and source.opcode not in ("parameter", "constant", "iota"):
+                self.result_buffer.setdefault(source, 2 * (len(self.module.parameters) + number) + 1)
+        last_readers: dict[int, list[Instruction]] = {}
+        for source, index in last.items():
+            last_readers.setdefault(index, []).append(source)
+        return last_readers
 
-    def _is_whole(self, ins: Instruction) -> bool:
+    def _is_materialised(self, ins: Instruction) -> bool:
         """Return True if every element of a value is in memory."""
-        return ins not in self.single or ins.shape.size == 1
+        return ins not in self.uniform or ins.shape.size == 1
 
     def _may_be_constant(self, ins: Instruction) -> bool:
         """Return True unless it is certain that passes cannot fold an instruction."""
-        operands, opcode, known = ins.operands, ins.opcode, self.known
+        operands, opcode, maybe_constant = ins.operands, ins.opcode, self.maybe_constant
         if not operands:
             return opcode != "parameter"
-        if known.issuperset(operands):
+        if maybe_constant.issuperset(operands):
             return True
-        if opcode in ("concatenate", "pad"):  # of which a slice may take one part alone
-            return not known.isdisjoint(operands)
+        if opcode in ("concatenate", "pad"):  # a slice may keep one part alone
+            return not maybe_constant.isdisjoint(operands)
         if opcode == "select":
             arms = operands[1:]
-            return known.issuperset(arms) or (operands[0] in known and not known.isdisjoint(arms))
+            return maybe_constant.issuperset(arms) or (
+                operands[0] in maybe_constant and not maybe_constant.isdisjoint(arms)
+            )
         if opcode == "reduce":
-            return operands[0] in known or not operands[0].shape.size
+            return operands[0] in maybe_constant or not operands[0].shape.size
         if len(operands) == 1 or (_is_inexact(operands[0]) and opcode != "compare"):
             return False
         kinds = {o.opcode for o in operands}
         equal = (len(kinds) == 1 and "parameter" not in kinds) or len({self.source[o] for o in operands}) == 1
-        return equal or not (_is_inexact(operands[0]) or known.isdisjoint(operands))
+        return equal or not (_is_inexact(operands[0]) or maybe_constant.isdisjoint(operands))
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
-    def _new(self, ins: Instruction) -> int:
+    def _allocate(self, ins: Instruction) -> int:
         """Allocate a buffer for the result of an instruction; return its index."""
-        place = self.wanted.get(ins)
-        if place is None:
-            place = self._temporary(self._room(ins))
-        self.place[ins] = place
-        return place
+        buffer = self.result_buffer.get(ins)
+        if buffer is None:
+            buffer = self._temporary(self._nbytes(ins))
+        self.buffer[ins] = buffer
+        return buffer
 
-    def _room(self, ins: Instruction) -> int:
+    def _nbytes(self, ins: Instruction) -> int:
         """Return the size in bytes of the result of an instruction."""
-        return machine.LINE_BYTES if ins in self.single else _aligned(ins.shape.nbytes)
+        return machine.LINE_BYTES if ins in self.uniform else _align(ins.shape.nbytes)
 
-    def _temporary(self, room: int) -> int:
-        free = self._free.get(room)
+    def _temporary(self, nbytes: int) -> int:
+        free = self._free.get(nbytes)
         if free:
             return free.pop()
-        at = self.arena_bytes
-        self.arena_bytes += room
-        return 2 * at
+        offset = self.arena_bytes
+        self.arena_bytes += nbytes
+        return 2 * offset
 
     def _constant(self, shape: Shape, array: np.ndarray[Any, Any]) -> int:
         self.constants.append((shape, array))
         return 2 * (self._first_constant + len(self.constants) - 1) + 1
 
     def _function(self, name: str) -> int:
-        found = library.numbers.get(name + self._suffix)
-        if found is None:
+        number = library.numbers.get(name + self._suffix)
+        if number is None:
             raise NotCoveredError(f"{name} is not prebuilt")
-        return found
+        return number
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def _call(self, function: int, tasks: int, places: Sequence[int], numbers: Sequence[int], ns: float) -> None:
-        self._words += [library.CALL, function, tasks, 1, len(places), *places, len(numbers), *numbers]
+    def _call(self, function: int, tasks: int, buffers: Sequence[int], numbers: Sequence[int], ns: float) -> None:
+        self._words += [library.CALL, function, tasks, 1, len(buffers), *buffers, len(numbers), *numbers]
         self._steps += 1
         self.cost += machine.RECIPE_STEP_NS + ns
 
     def parameter(self, ins: Instruction) -> None:
         """Use the buffer of the caller."""
-        self.place[ins] = 2 * int(ins.attrs["parameter_number"]) + 1
+        self.buffer[ins] = 2 * int(ins.attrs["parameter_number"]) + 1
 
     def constant(self, ins: Instruction) -> None:
         """Add a constant buffer."""
-        self.place[ins] = self._constant(ins.shape, np.ascontiguousarray(ins.attrs["literal"].array))
+        self.buffer[ins] = self._constant(ins.shape, np.ascontiguousarray(ins.attrs["literal"].array))
 
     def iota(self, ins: Instruction) -> None:
         """Add the numbers as a constant buffer."""
         shape, axis = ins.shape, ins.attrs["iota_dimension"]
-        if shape.nbytes > MOST_COUNTED:
+        if shape.nbytes > MAX_IOTA_BYTES:
             raise NotCoveredError(f"an iota of {shape.nbytes} bytes")
-        counted = np.arange(shape.dims[axis]).astype(shape.dtype.numpy_dtype)
-        along = [-1 if d == axis else 1 for d in range(len(shape.dims))]
+        numbers = np.arange(shape.dims[axis]).astype(shape.dtype.numpy_dtype)
+        dims = [-1 if d == axis else 1 for d in range(len(shape.dims))]
         self.cost += shape.nbytes * BYTE_NS
-        self.place[ins] = self._constant(
-            shape, np.ascontiguousarray(np.broadcast_to(counted.reshape(along), shape.dims))
+        self.buffer[ins] = self._constant(
+            shape, np.ascontiguousarray(np.broadcast_to(numbers.reshape(dims), shape.dims))
         )
 
     def elementwise(self, ins: Instruction) -> None:
         """Call a function of `prebuilt.elementwise`."""
-        operands, opcode, source, place = ins.operands, ins.opcode, self.source, self.place
+        operands, opcode, source, buffer = ins.operands, ins.opcode, self.source, self.buffer
         types = tuple([o.shape.dtype for o in operands])
-        function, ns = _form(opcode, ins.shape.dtype, types, ins.attrs.get("direction", ""), self._suffix)
-        if opcode == "power" and operands[1] in self.known:
+        function, ns = _find_form(opcode, ins.shape.dtype, types, ins.attrs.get("direction", ""), self._suffix)
+        if opcode == "power" and operands[1] in self.maybe_constant:
             raise NotCoveredError("powers that the passes multiply out")
-        steps = [0 if o in self.single else 1 for o in operands]
-        count = 1 if ins in self.single else ins.shape.size
-        places = [place[source[o]] for o in operands]
-        places.append(self._new(ins))
+        steps = [0 if o in self.uniform else 1 for o in operands]
+        count = 1 if ins in self.uniform else ins.shape.size
+        buffers = [buffer[source[o]] for o in operands]
+        buffers.append(self._allocate(ins))
         if count:
             tasks = -(-count // TASK)
-            self._call(function, tasks, places, (count, TASK, *steps), ns * max(count, BLOCK))
+            self._call(function, tasks, buffers, (count, TASK, *steps), ns * max(count, BLOCK))
 
     def transpose(self, ins: Instruction) -> None:
         """Move with permuted strides."""
@@ -313,17 +315,17 @@ class _Writer:
 
     def broadcast(self, ins: Instruction) -> None:
         """Move with zero strides."""
-        (operand,), places = ins.operands, ins.attrs["dimensions"]
+        (operand,), mapping = ins.operands, ins.attrs["dimensions"]
         strides = [0] * len(ins.shape.dims)
-        for d, stride in zip(places, _strides(operand.shape), strict=True):
+        for d, stride in zip(mapping, _strides(operand.shape), strict=True):
             strides[d] = stride
         self._move_all(ins, operand, strides)
 
     def reverse(self, ins: Instruction) -> None:
         """Move with negative strides."""
-        (operand,), gone = ins.operands, ins.attrs["dimensions"]
+        (operand,), reversed_dims = ins.operands, ins.attrs["dimensions"]
         strides, first = _strides(operand.shape), 0
-        for d in gone:
+        for d in reversed_dims:
             first += (operand.shape.dims[d] - 1) * strides[d]
             strides[d] = -strides[d]
         self._move_all(ins, operand, strides, first)
@@ -338,81 +340,85 @@ class _Writer:
     def concatenate(self, ins: Instruction) -> None:
         """Move each operand."""
         (axis,), strides = ins.attrs["dimensions"], _strides(ins.shape)
-        place, at = self._new(ins), 0
+        buffer, start = self._allocate(ins), 0
         for operand in ins.operands:
-            self._move((self._read(operand), place), ins.shape.dtype.itemsize, operand.shape.dims,
-                       self._steps_of(operand), strides, 0, at * strides[axis])  # fmt: skip
-            at += operand.shape.dims[axis]
+            self._move((self._buffer_of(operand), buffer), ins.shape.dtype.itemsize, operand.shape.dims,
+                       self._read_strides(operand), strides, 0, start * strides[axis])  # fmt: skip
+            start += operand.shape.dims[axis]
 
     def pad(self, ins: Instruction) -> None:
         """Fill with the padding value, then move the operand."""
-        operand, around = ins.operands
-        place, size, strides = self._new(ins), ins.shape.dtype.itemsize, _strides(ins.shape)
+        operand, value = ins.operands
+        buffer, size, strides = self._allocate(ins), ins.shape.dtype.itemsize, _strides(ins.shape)
         zeros = [0] * len(strides)
-        self._move((self._read(around), place), size, ins.shape.dims, zeros, strides)
-        own, dims, steps, first, to = self._steps_of(operand), [], [], 0, 0
-        for n, whole, pad, stride, out in zip(
-            operand.shape.dims, ins.shape.dims, ins.attrs["padding"], own, strides, strict=True
+        self._move((self._buffer_of(value), buffer), size, ins.shape.dims, zeros, strides)
+        read_strides, dims, write_strides, read_start, write_start = self._read_strides(operand), [], [], 0, 0
+        for n, padded, pad, read_stride, write_stride in zip(
+            operand.shape.dims, ins.shape.dims, ins.attrs["padding"], read_strides, strides, strict=True
         ):
-            apart = pad.interior + 1
-            begin = max(0, -(pad.low // apart))  # the first element that is not cut off: a ceiling
-            end = min(n, (whole - 1 - pad.low) // apart + 1)
+            step = pad.interior + 1
+            begin = max(0, -(pad.low // step))  # the first element that is not cut off: a ceiling
+            end = min(n, (padded - 1 - pad.low) // step + 1)
             dims.append(max(0, end - begin))
-            steps.append(out * apart)
-            first += begin * stride
-            to += (pad.low + begin * apart) * out
+            write_strides.append(write_stride * step)
+            read_start += begin * read_stride
+            write_start += (pad.low + begin * step) * write_stride
         if prod(dims):
-            self._move((self._read(operand), place), size, dims, own, steps, first, to)
+            self._move(
+                (self._buffer_of(operand), buffer), size, dims, read_strides, write_strides, read_start, write_start
+            )
 
     def reduce(self, ins: Instruction) -> None:
         """Call a function of `prebuilt.reductions`."""
-        gone, dtype = ins.attrs["dimensions"], ins.shape.dtype
-        if len(ins.operands) != 2 or not gone:
+        reduced, dtype = ins.attrs["dimensions"], ins.shape.dtype
+        if len(ins.operands) != 2 or not reduced:
             raise NotCoveredError("a reduction of several arrays, or along no dimension")
         operand, start = ins.operands
         if _is_inexact(ins) and combiner(ins.called[0]) in LANED:
             self._check_sum(ins)
         function = self._function(f"reduce_{combiner(ins.called[0])}_{dtype}")
         dims = operand.shape.dims
-        order = [d for d in range(len(dims)) if d not in gone]
-        before = next((k for k, d in enumerate(order) if d > min(gone)), len(order))
-        order[before:before] = sorted(gone)
-        strides, read = self._steps_of(operand), self._read(operand)
-        if order != list(range(len(dims))) or not self._is_whole(operand):
-            turned = self._temporary(_aligned(operand.shape.nbytes))
+        order = [d for d in range(len(dims)) if d not in reduced]
+        insert_at = next((k for k, d in enumerate(order) if d > min(reduced)), len(order))
+        order[insert_at:insert_at] = sorted(reduced)
+        strides, source = self._read_strides(operand), self._buffer_of(operand)
+        if order != list(range(len(dims))) or not self._is_materialised(operand):
+            transposed = self._temporary(_align(operand.shape.nbytes))
             sorted_dims = [dims[d] for d in order]
             self._move(
-                (read, turned), dtype.itemsize, sorted_dims, [strides[d] for d in order], _strides_of(sorted_dims)
+                (source, transposed), dtype.itemsize, sorted_dims, [strides[d] for d in order], _strides_of(sorted_dims)
             )
-            read = turned
-        sizes = [prod(dims[d] for d in some) for some in (order[:before], gone, order[before + len(gone) :])]
-        places = (read, self._read(start), self._new(ins))
+            source = transposed
+        sizes = [
+            prod(dims[d] for d in group) for group in (order[:insert_at], reduced, order[insert_at + len(reduced) :])
+        ]
+        buffers = (source, self._buffer_of(start), self._allocate(ins))
         if ins.shape.size:
-            self._call(function, 1, places, sizes, operand.shape.size * scalar.cost("maximum", dtype) * 4)
+            self._call(function, 1, buffers, sizes, operand.shape.size * scalar.cost("maximum", dtype) * 4)
 
     def _check_sum(self, ins: Instruction) -> None:
         """Raise unless native code sums in the order of the elements, lane by lane."""
-        operand, gone = ins.operands[0], ins.attrs["dimensions"]
+        operand, reduced = ins.operands[0], ins.attrs["dimensions"]
         dims = operand.shape.dims
-        row, kept = prod(dims[d] for d in gone), prod(dims) // max(1, prod(dims[d] for d in gone))
-        if not 0 < row <= MAX_UNBLOCKED_ROW or (
-            len(gone) < len(dims) and (gone != (len(dims) - 1,) or row < MIN_ROW_LENGTH)
+        row_length, rows = prod(dims[d] for d in reduced), prod(dims) // max(1, prod(dims[d] for d in reduced))
+        if not 0 < row_length <= MAX_UNBLOCKED_ROW or (
+            len(reduced) < len(dims) and (reduced != (len(dims) - 1,) or row_length < MIN_ROW_LENGTH)
         ):
             raise NotCoveredError("a sum of floats that is not along short rows")
-        if row * kept * self._element_ns > PART_NS:
-            raise NotCoveredError("a sum of floats that may be cut into parts")
-        seen, stack = {operand}, [operand]
+        if row_length * rows * self._element_ns > PART_NS:
+            raise NotCoveredError("a sum of floats that may be split into parts")
+        visited, stack = {operand}, [operand]
         while stack:
-            found = stack.pop()
-            if found in self.single or found.opcode in ("parameter", "constant", "iota"):
+            source = stack.pop()
+            if source in self.uniform or source.opcode in ("parameter", "constant", "iota"):
                 continue
-            if found.opcode == "broadcast" and len(gone) == 1 < len(dims) and found.operands[0].shape.rank <= 1:
+            if source.opcode == "broadcast" and len(reduced) == 1 < len(dims) and source.operands[0].shape.rank <= 1:
                 continue
-            if found.opcode not in OPCODES:
-                raise NotCoveredError(f"a sum of floats behind {found.opcode}")
-            new = [o for o in found.operands if o not in seen]
-            seen.update(new)
-            stack += new
+            if source.opcode not in OPCODES:
+                raise NotCoveredError(f"a sum of floats computed by {source.opcode}")
+            operands = [o for o in source.operands if o not in visited]
+            visited.update(operands)
+            stack += operands
 
     @cached_property
     def _element_ns(self) -> float:
@@ -421,49 +427,55 @@ class _Writer:
 
     # --- moves -------------------------------------------------------------------------------------------------------
 
-    def _read(self, operand: Instruction) -> int:
-        return self.place[self.source[operand]]
+    def _buffer_of(self, operand: Instruction) -> int:
+        return self.buffer[self.source[operand]]
 
-    def _steps_of(self, operand: Instruction) -> list[int]:
-        return [0] * len(operand.shape.dims) if operand in self.single else _strides(operand.shape)
+    def _read_strides(self, operand: Instruction) -> list[int]:
+        return [0] * len(operand.shape.dims) if operand in self.uniform else _strides(operand.shape)
 
-    def _move_all(self, ins: Instruction, operand: Instruction, strides: Sequence[int], first: int = 0) -> None:
-        places = (self._read(operand), self._new(ins))
-        self._move(places, ins.shape.dtype.itemsize, ins.shape.dims, strides, _strides(ins.shape), first)
+    def _move_all(self, ins: Instruction, operand: Instruction, strides: Sequence[int], read_start: int = 0) -> None:
+        buffers = (self._buffer_of(operand), self._allocate(ins))
+        self._move(buffers, ins.shape.dtype.itemsize, ins.shape.dims, strides, _strides(ins.shape), read_start)
 
-    def _copy_out(self, leaf: Instruction, place: int) -> None:
+    def _copy_out(self, leaf: Instruction, buffer: int) -> None:
         dims = leaf.shape.dims
-        self._move((self._read(leaf), place), leaf.shape.dtype.itemsize, dims, self._steps_of(leaf), _strides_of(dims))
+        self._move(
+            (self._buffer_of(leaf), buffer),
+            leaf.shape.dtype.itemsize,
+            dims,
+            self._read_strides(leaf),
+            _strides_of(dims),
+        )
 
     def _move(
-        self, places: Sequence[int], size: int, dims: Sequence[int], read: Sequence[int], written: Sequence[int],
-        first: int = 0, to: int = 0,
+        self, buffers: Sequence[int], size: int, dims: Sequence[int],
+        read_strides: Sequence[int], write_strides: Sequence[int], read_start: int = 0, write_start: int = 0,
     ) -> None:  # fmt: skip
         if 0 in dims:
             return
-        loops = _joined(dims, read, written)
-        if loops == [(prod(dims), 1, 1)] and not first and not to:
-            self._words += [library.COPY, places[1], places[0], prod(dims) * size]
+        loops = _merge_loops(dims, read_strides, write_strides)
+        if loops == [(prod(dims), 1, 1)] and not read_start and not write_start:
+            self._words += [library.COPY, buffers[1], buffers[0], prod(dims) * size]
             self._steps += 1
             self.cost += machine.RECIPE_STEP_NS + prod(dims) * size * BYTE_NS
             return
-        if len(loops) > MOST_RANK:
+        if len(loops) > MAX_RANK:
             raise NotCoveredError(f"a move of {len(loops)} dimensions")
         function = self._function(f"move_{size}")
-        numbers = [first, to, len(loops), *(n for loop in loops for n in loop)]
-        self._call(function, 1, places, numbers, prod(dims) * (0.5 + size * BYTE_NS))
+        numbers = [read_start, write_start, len(loops), *(n for loop in loops for n in loop)]
+        self._call(function, 1, buffers, numbers, prod(dims) * (0.5 + size * BYTE_NS))
 
 
 class _RecordingWriter(_Writer):
     """Writer that notes the prebuilt function and the instruction of each call."""
 
-    def __init__(self, module: HloModule, most_ns: float, suffix: str) -> None:
-        super().__init__(module, most_ns, suffix)
+    def __init__(self, module: HloModule, max_ns: float, suffix: str) -> None:
+        super().__init__(module, max_ns, suffix)
         self.calls: list[tuple[int, Instruction]] = []
 
-    def _call(self, function: int, tasks: int, places: Sequence[int], numbers: Sequence[int], ns: float) -> None:
+    def _call(self, function: int, tasks: int, buffers: Sequence[int], numbers: Sequence[int], ns: float) -> None:
         self.calls.append((function, self.current))
-        super()._call(function, tasks, places, numbers, ns)
+        super()._call(function, tasks, buffers, numbers, ns)
 
 
 def _is_inexact(ins: Instruction) -> bool:
@@ -491,7 +503,7 @@ def _check(ins: Instruction) -> None:
 
 
 @cache
-def _form(
+def _find_form(
     opcode: str, result: ElementType, types: tuple[ElementType, ...], direction: str, suffix: str
 ) -> tuple[int, float]:
     """Return the function of an element-wise opcode, and its time per element in ns."""
@@ -501,7 +513,7 @@ def _form(
     raise NotCoveredError(f"{opcode} of {', '.join(map(str, types))} is not prebuilt")
 
 
-def _aligned(nbytes: int) -> int:
+def _align(nbytes: int) -> int:
     return max(machine.LINE_BYTES, -(-nbytes // machine.LINE_BYTES) * machine.LINE_BYTES)
 
 
@@ -518,26 +530,28 @@ def _strides_of(dims: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
-def _joined(dims: Sequence[int], read: Sequence[int], written: Sequence[int]) -> list[tuple[int, int, int]]:
+def _merge_loops(
+    dims: Sequence[int], read_strides: Sequence[int], write_strides: Sequence[int]
+) -> list[tuple[int, int, int]]:
     """Return loops as (length, read stride, write stride), with unit loops removed and contiguous ones merged."""
-    loops = [loop for loop in zip(dims, read, written, strict=True) if loop[0] > 1] or [(1, 1, 1)]
-    joined = loops[:1]
-    for _, (n, r, w) in pairwise(loops):
-        m, outer_r, outer_w = joined[-1]
-        if outer_r == n * r and outer_w == n * w:
-            joined[-1] = (m * n, r, w)
+    loops = [loop for loop in zip(dims, read_strides, write_strides, strict=True) if loop[0] > 1] or [(1, 1, 1)]
+    merged = loops[:1]
+    for _, (n, read_stride, write_stride) in pairwise(loops):
+        m, outer_read, outer_write = merged[-1]
+        if outer_read == n * read_stride and outer_write == n * write_stride:
+            merged[-1] = (m * n, read_stride, write_stride)
         else:
-            joined.append((n, r, w))
-    return joined
+            merged.append((n, read_stride, write_stride))
+    return merged
 
 
 _TYPES: Final = frozenset(TYPES)
-_SAME: Final = frozenset({"reshape", "bitcast", "copy"})  # the same elements in the same order
-_MOVES: Final = frozenset({"transpose", "broadcast", "reverse", "slice"})  # of one element for all: nothing to do
-_SPREADABLE: Final = OPCODES | _SAME | _MOVES
+_VIEWS: Final = frozenset({"reshape", "bitcast", "copy"})  # the same elements in the same order
+_MOVES: Final = frozenset({"transpose", "broadcast", "reverse", "slice"})  # of equal elements: no operation
+_UNIFORM_OF_UNIFORM: Final = OPCODES | _VIEWS | _MOVES
 _WRITERS: Final[Mapping[str, Callable[[_Writer, Instruction], None]]] = {
     **dict.fromkeys(OPCODES, _Writer.elementwise),
-    **dict.fromkeys(_SAME, _Writer.parameter),  # never called: they have the memory of their operands
+    **dict.fromkeys(_VIEWS, _Writer.parameter),  # never called: they have the memory of their operands
     "parameter": _Writer.parameter, "constant": _Writer.constant, "iota": _Writer.iota,
     "transpose": _Writer.transpose, "broadcast": _Writer.broadcast, "reverse": _Writer.reverse,
     "slice": _Writer.slice, "concatenate": _Writer.concatenate, "pad": _Writer.pad, "reduce": _Writer.reduce,

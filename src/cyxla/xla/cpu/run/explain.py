@@ -51,27 +51,29 @@ def explain(
     names = {kernel.code: name for name, kernel in source.kernels}
     for step in plan.steps():
         calls[names[step.kernel.code]].append(step)
-    reused = in_place.refusals(plan, buffers)
-    kernels = tuple(_report(name, kernel, calls[name], reused) for name, kernel in source.kernels)
+    not_in_place = in_place.refusals(plan, buffers)
+    kernels = tuple(_report(name, kernel, calls[name], not_in_place) for name, kernel in source.kernels)
     count = sum(map(len, calls.values()))
-    copies = sum(c.nbytes for some in buffers.copies.values() for c in some)
+    copies = sum(c.nbytes for group in buffers.copies.values() for c in group)
     summary = (
         f"{len(kernels)} kernels, {count} calls, {buffers.arena_bytes} bytes of temporaries, {copies} bytes copied"
     )
-    of_kernels = [r for k in kernels for r in (*k.stored, *k.refusals)]
-    of_plan = [reason for inner in plan.nested_plans() for reason in inner.reasons]
-    others = [*_sibling_refusals(plan), *_donation_refusals(module, options, buffers)]
+    kernel_refusals = [r for k in kernels for r in (*k.stored, *k.refusals)]
+    plan_refusals = [reason for inner in plan.nested_plans() for reason in inner.reasons]
+    program_refusals = [*_sibling_refusals(plan), *_donation_refusals(module, options, buffers)]
     if not_prebuilt:
-        others.append(Refusal("prebuilt", "the program", f"not for prebuilt functions alone: {not_prebuilt}"))
-    return Explanation("cpu", "native", summary, kernels, tuple(dict.fromkeys([*of_kernels, *of_plan, *others])))
+        program_refusals.append(Refusal("prebuilt", "the program", f"not for prebuilt functions alone: {not_prebuilt}"))
+    return Explanation(
+        "cpu", "native", summary, kernels, tuple(dict.fromkeys([*kernel_refusals, *plan_refusals, *program_refusals]))
+    )
 
 
-def _report(name: str, kernel: Kernel, steps: Sequence[Step], reused: Mapping[Value, Refusal]) -> KernelReport:
+def _report(name: str, kernel: Kernel, steps: Sequence[Step], not_in_place: Mapping[Value, Refusal]) -> KernelReport:
     first = steps[0]
     groups = dict.fromkeys(g for s in steps for g in s.groups)
     instructions = [i for g in first.groups for i in g.instructions]
     refusals = [*kernel.refusals, *(r for g in groups for r in g.reasons)]
-    refusals += [reused[w] for s in steps for w in s.writes if w in reused]
+    refusals += [not_in_place[w] for s in steps for w in s.writes if w in not_in_place]
     refusals += [*_prebuilt_refusals(kernel, first), *_vector_refusals(kernel, first)]
     return KernelReport(
         name,
@@ -83,14 +85,14 @@ def _report(name: str, kernel: Kernel, steps: Sequence[Step], reused: Mapping[Va
         sum(v.shape.nbytes for v in first.reads),
         sum(v.shape.nbytes for v in first.writes),
         _operations(first, instructions),
-        tuple(map(_described, instructions)),
+        tuple(map(_describe, instructions)),
         _why(kernel, first),
         tuple(dict.fromkeys(r for g in groups for r in g.stored)) if not _temporaries(first.writes) else (),
         tuple(dict.fromkeys(refusals)),
     )
 
 
-def _described(ins: Instruction) -> str:
+def _describe(ins: Instruction) -> str:
     return f"{ins.opcode} {ins.shape.static}"
 
 
@@ -130,8 +132,8 @@ def _loop(group: Group) -> str:
     if count == 1:
         return f"{article(group.root.opcode)} is one loop over {shape}"
     several = len(group.outputs) > 1
-    kept = f"the loop stores {len(group.outputs)} of the results" if several else "only the last is stored"
-    return f"{count} instructions are computed element by element in one loop over {shape}; {kept}"
+    stored = f"the loop stores {len(group.outputs)} of the results" if several else "only the last is stored"
+    return f"{count} instructions are computed element by element in one loop over {shape}; {stored}"
 
 
 def _update(group: Group) -> str:
@@ -207,7 +209,7 @@ def _prebuilt_refusals(kernel: Kernel, step: Step) -> Iterator[Refusal]:
         reason = "the library has no function that takes its epilogue"
     else:
         reason = "the library has no function for its types and sizes"
-    yield Refusal("prebuilt", _described(group.root), reason)
+    yield Refusal("prebuilt", _describe(group.root), reason)
 
 
 def _vector_refusals(kernel: Kernel, step: Step) -> Iterator[Refusal]:
@@ -228,7 +230,7 @@ def _sibling_refusals(plan: Plan) -> Iterator[Refusal]:
                     readers.setdefault(value, []).append(group)
     for value, groups in readers.items():
         for one, other in pairwise(dict.fromkeys(groups)):
-            subject = f"{_described(one.root)} and {_described(other.root)}"
+            subject = f"{_describe(one.root)} and {_describe(other.root)}"
             shared = f"{value.instruction.opcode} {value.shape}"
             yield Refusal("fusion", subject, f"they share no value that is computed, only an array in memory: {shared}")
 

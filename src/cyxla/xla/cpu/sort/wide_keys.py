@@ -24,8 +24,8 @@ _KEY_NS = 1.5  # to make a key, to shift it, to look for runs; assumed: three ti
 def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
     """Emit a sort of rows, no longer than 2**31, by keys of any width."""
     reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
-    each = LEVEL_NS[64] * log2(max(rows.length, 2)) + _KEY_NS + GATHER_NS * len(rows.types)
-    ns, scratch = rows.count * rows.length * each, 3 * 8 * rows.length + PADDING
+    element_ns = LEVEL_NS[64] * log2(max(rows.length, 2)) + _KEY_NS + GATHER_NS * len(rows.types)
+    ns, scratch = rows.count * rows.length * element_ns, 3 * 8 * rows.length + PADDING
     tasks = rows.tasks(ns, scratch)
     c = KernelWriter(reads, writes)
     c.lines(_text(max(1, (rows.length - 1).bit_length())).splitlines())

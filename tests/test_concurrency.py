@@ -60,7 +60,7 @@ def test_a_hundred_threads(executable):
 
 
 def at_once(count, work):
-    """Run `work(k)` in so many threads that begin together; what they raised."""
+    """Run `work(k)` in a number of threads that start together, and return their exceptions."""
     raised, begin = [], threading.Barrier(count)
 
     def run(k):

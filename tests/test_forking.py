@@ -83,7 +83,7 @@ def calls(path):
 
 
 def annotations(path):
-    """Nodes that only say what type something has."""
+    """Yield the positions of nodes in annotations."""
     for node in ast.walk(ast.parse(path.read_text())):
         for field in ("annotation", "returns"):
             if getattr(node, field, None) is not None:

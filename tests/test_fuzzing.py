@@ -1,4 +1,4 @@
-"""The fuzzer reports what is planted for it, by real worker processes; and makes the same inputs from the same seed."""
+"""The fuzzer reports planted faults, with real worker processes, and generates equal inputs from equal seeds."""
 
 import json
 import os

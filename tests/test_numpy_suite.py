@@ -1,4 +1,4 @@
-"""The script that runs NumPy's own tests through `cyxla.jit` sees what differs."""
+"""The script that runs NumPy's own tests through `cyxla.jit` detects differences."""
 
 import json
 import sys

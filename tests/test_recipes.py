@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING: each is followed in a copy of the package, and programs use what it adds."""
+"""The recipes of CONTRIBUTING: each is followed in a copy of the package, and programs use its additions."""
 
 import os
 import re

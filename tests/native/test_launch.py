@@ -1,4 +1,4 @@
-"""Calls of native programs: what arguments are lent, converted or refused, what comes back, and what stays behind."""
+"""Calls of native programs: arguments lent, converted or refused; results; memory that is kept."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""Recycled memory: size classes, reuse, the bound on what is held."""
+"""The memory pool: size classes, reuse, the limit on its size."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Programs that the main thread does not run itself: it sees signals, and abandons what does not stop."""
+"""Programs that run beside the main thread, which waits for signals and abandons programs that do not stop."""
 
 import contextlib
 import gc

@@ -127,7 +127,7 @@ def hasty_threads():
 
 @pytest.mark.usefixtures("hasty_threads")
 def test_threads_get_the_same_object():
-    """Many rounds, since what goes wrong takes two threads between one look and one store."""
+    """Many rounds, since the race needs two threads between one look-up and one store."""
     start, made = threading.Barrier(4), [[] for _ in range(4)]
 
     def work(k):

@@ -1,4 +1,4 @@
-"""Emitters by what they write, imported when they are needed."""
+"""Emitters are registered by opcode and imported when they are needed."""
 
 import re
 import subprocess

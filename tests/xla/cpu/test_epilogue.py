@@ -1,4 +1,4 @@
-"""What follows a contraction is computed with it, and stays what the oracle says."""
+"""Epilogues are fused into contractions and agree with the interpreter."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

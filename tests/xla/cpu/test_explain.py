@@ -1,4 +1,4 @@
-"""An explanation gives each kernel with its reason, its figures and what was refused, as text and as dataclasses."""
+"""An explanation lists each kernel with its reason, figures and refusals, as text and as dataclasses."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

@@ -1,4 +1,4 @@
-"""What is computed together, and that it may be."""
+"""Fusion: the groups, and that fusing them is valid."""
 # ruff: noqa: E501 - programs read best one a line
 
 import numpy as np

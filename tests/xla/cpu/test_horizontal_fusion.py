@@ -63,7 +63,7 @@ def test_reasons(more, why):
 
 
 def test_places_of_arrays():
-    """In place is only what no other part reads; equal parts are written once."""
+    """Parts run in place only if no other part reads their operand; equal parts are emitted once."""
     x, y, a, b, c = (value() for _ in range(5))
     parts = [node([x, y], [a], in_place=((0, 0),)), node([x], [b], in_place=((0, 0),)), node([y, x], [c])]
     step = fuse_steps([p.step for p in parts])

@@ -1,4 +1,4 @@
-"""Blocked linear algebra against the interpreter, and against what defines it: sizes around blocks, forms, batches."""
+"""Blocked linear algebra against the interpreter and the definitions: sizes around blocks, forms, batches."""
 
 from itertools import product
 
@@ -48,7 +48,7 @@ def run(target, args, result, attributes=""):
 
 
 def run_all(problems):
-    """What `run` gives for each (target, arguments, result, attributes), from one program of all."""
+    """Return the results of `run` for each (target, arguments, result, attributes), from one program."""
     lines, calls, given = [], [], []
     for target, args, result, attributes in problems:
         names = [f"p{len(given) + k}" for k in range(len(args))]

@@ -1,4 +1,4 @@
-"""What may interfere lies apart, and memory stays below what a program has to hold at once."""
+"""Interfering values have separate memory, and the arena is not larger than the values that live at once."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

@@ -1,4 +1,4 @@
-"""Loops with little state run in one kernel, with the state in C locals, and do what the oracle does."""
+"""Loops with little state run in one kernel, with the state in C locals, and agree with the interpreter."""
 
 # ruff: noqa: E501  programs read best a line at a time
 
@@ -184,7 +184,7 @@ def test_a_long_loop_can_be_cancelled():
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_products_round_as_in_a_kernel(dtype):
-    """A power of a matrix that nearly annihilates itself: what remains is rounding."""
+    """The power of a nearly nilpotent matrix consists of rounding errors."""
     product = f"c = {dtype}[2,2] dot(%s, %s), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
     head = f"a = {dtype}[2,2] parameter(0)"
     kind = f"{dtype}[2,2]"

@@ -90,7 +90,7 @@ def arguments(name: str) -> str:
 
 
 def loop(name: str, kind: str) -> str:
-    """An array loop as generated code writes it: blocks of constant trip count, then what is left."""
+    """Return an array loop in the form of generated code: blocks of constant trip count, then the remainder."""
     c, call = CTYPE[kind], f"cyx_{name}_{kind}"
     lanes, slow = arguments(name), f"{name}_{kind}" in SLOW
     flag = f"s |= {call}_needs_slow({lanes});" if slow else ""

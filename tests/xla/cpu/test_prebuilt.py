@@ -205,7 +205,7 @@ def test_no_compiler_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_disk_cache_keeps_recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read back is the recipe, and runs."""
+    """A recipe that is read back equals the written one, and runs."""
     monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path))
     first, second = cyxla.compile(CHAIN), cyxla.compile(CHAIN)
     assert first.library.recipe == second.library.recipe is not None
@@ -255,7 +255,7 @@ def test_a_lower_level(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sanitizers_see_all_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is instrumented is generated."""
+    """Instrumented programs use generated code."""
     assert prebuilt_calls.pointer("dot_tiles_f32")
     monkeypatch.setenv("CYXLA_SANITIZE", "undefined")
     assert prebuilt_calls.pointer("dot_tiles_f32") is None

@@ -329,7 +329,7 @@ HUGE = {
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("opcode", HUGE)
 def test_rare_arguments(opcode, dtype):
-    """One in a block, at each place, and in what is left over behind the last one."""
+    """One rare argument in a block, at each index, and in the remainder after the last block."""
     module = parsed(f"x = {dtype}[150] parameter(0)\n ROOT r = {dtype}[150] {opcode}(x)")
     first, second = prebuilt(module), native(module)
     for at in range(150):
@@ -567,7 +567,7 @@ WAVE = """x = f64[40,30] parameter(0)
 
 @pytest.fixture(scope="module")
 def wave():
-    """A program, arguments, and what native code gives."""
+    """Return a program, its arguments, and the results of native code."""
     module = parsed(WAVE)
     given = arguments(module, 0, 0.1)
     return prebuilt(module), given, native(module)(*given)

@@ -1,4 +1,4 @@
-"""Custom calls whose meaning is a Python function: what they get, what they give, what they raise."""
+"""Custom calls of Python functions: arguments, results, exceptions."""
 
 import threading
 

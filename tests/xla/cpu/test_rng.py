@@ -1,4 +1,4 @@
-"""Random numbers whose generator HLO leaves open: ranges, moments, what is the same and what is not."""
+"""Random numbers of the opcode `rng`: ranges, moments, and which numbers repeat."""
 
 import numpy as np
 import pytest

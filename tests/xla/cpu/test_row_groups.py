@@ -1,4 +1,4 @@
-"""Groups by rows: what they take in, their values against the evaluator, their bits against kernels of their own."""
+"""Row groups: their instructions, their values against the evaluator, their bits against separate kernels."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

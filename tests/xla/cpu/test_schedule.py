@@ -1,4 +1,4 @@
-"""The order of nodes: right for every program, and kind to what can work in place."""
+"""The order of nodes is valid for every program and lets kernels run in place."""
 
 import random
 

@@ -147,7 +147,7 @@ def test_two_keys_need_the_comparator():
 
 @pytest.mark.parametrize("dtype", ["s64", "f64"])
 def test_wide_keys_that_differ_in_few_bits(dtype):
-    """Far apart or neighbours: what is sorted first does not tell neighbours apart."""
+    """Keys far apart or adjacent: the first pass of the sort does not distinguish adjacent keys."""
     rng = np.random.default_rng(1)
     shapes = [f"{dtype}[5,600]", "s32[5,600]"]
     far, near = rng.integers(-3, 4, (5, 600)), rng.integers(0, 40, (5, 600))

@@ -1,4 +1,4 @@
-"""Sharing C out among compilers: what may stand apart, and that results stay the same to the bit."""
+"""Splitting C into compilation units: the units, and that splitting changes no bit."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Platform cpu without a C compiler: the same results and errors, and one warning that says what is missing."""
+"""Platform cpu without a C compiler: the same results and errors, and one warning."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The table of element-wise opcodes without a vector form says of each what gcc does."""
+"""The table of element-wise opcodes without a vector form agrees with gcc."""
 
 import re
 import shutil

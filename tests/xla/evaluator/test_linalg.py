@@ -1,4 +1,4 @@
-"""triangular-solve and cholesky: what they solve, what they read, what they do at the edges."""
+"""triangular-solve and cholesky: solutions, the triangle that is read, edge cases."""
 
 import numpy as np
 import pytest

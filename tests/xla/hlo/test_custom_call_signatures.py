@@ -1,4 +1,4 @@
-"""Custom calls of linear algebra: what does not fit a routine is refused before memory is touched; what fits runs."""
+"""Custom calls of linear algebra: wrong operands are refused before any memory access, right ones run."""
 
 import re
 
@@ -250,7 +250,7 @@ EACH = [pytest.param(*row, id=f"{row[0]}-{row[1]}-{k}") for k, row in enumerate(
 
 
 def test_every_target_has_a_signature():
-    """So has the table above, and what has native code."""
+    """The table above and the targets with native code cover the same targets."""
     known = set(targets_with_signature())
     assert {t for t in custom_call_targets() if t.startswith("lapack_")} | set(OWN) == known
     assert known - set(OWN) == {t for t in known if lapack.is_lapack(t)}

@@ -1,4 +1,4 @@
-"""HloModuleProto: what is read, what is written, and how damage is refused."""
+"""HloModuleProto: reading, writing, and errors for damaged messages."""
 
 import random
 from pathlib import Path

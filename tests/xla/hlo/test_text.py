@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - programs are longer than lines
-"""HLO text: what is read, what is printed, and where errors point."""
+"""HLO text: parsing, printing, and the positions of errors."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The verifier: what text can say wrong, and what only a program that changes graphs can."""
+"""The verifier: faults that text can express, and faults that only passes can cause."""
 
 from __future__ import annotations
 

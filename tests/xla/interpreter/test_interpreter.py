@@ -1,4 +1,4 @@
-"""The interpreter as a platform: what it takes as arguments, gives as results, and its options."""
+"""The interpreter as a platform: arguments, results, options."""
 
 import resource
 

@@ -125,7 +125,7 @@ def examples() -> list[HloModule]:
 
 
 class Maker:
-    """Writes what a pattern of element-wise opcodes describes, with parameters for its variables."""
+    """Builds the instructions of a pattern of element-wise opcodes, with parameters for its variables."""
 
     def __init__(self, dtype: E) -> None:
         self.dtype, self.shape = dtype, Shape.array(dtype, (7,))
@@ -179,7 +179,7 @@ def spread_operands(pattern: Op) -> HloModule | None:
 
 @functools.cache
 def instances(number: int) -> list[tuple[HloModule, HloModule]]:
-    """Programs that a rule fits, each with what it makes of them."""
+    """Yield programs that a rule matches, each with its rewritten form."""
     rule = RULES[number]
     found = []
     candidates = [m for m in examples() if any(i.opcode == rule.pattern.opcode for i in m.entry.instructions)]

@@ -1,4 +1,4 @@
-"""Sizes known at run time: whole arrays under masks give what the interpreter gives on arrays of those sizes."""
+"""Sizes known at run time: padded arrays under masks agree with the interpreter on arrays of those sizes."""
 
 import numpy as np
 import pytest

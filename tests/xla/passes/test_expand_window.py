@@ -1,4 +1,4 @@
-"""Large windows in few steps give what going through each window gives."""
+"""Large windows reduced in few steps agree with the reduction of each window."""
 
 import numpy as np
 import pytest

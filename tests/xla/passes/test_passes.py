@@ -1,4 +1,4 @@
-"""Each pass leaves a program that computes the same, without what the pass is there to remove."""
+"""Each pass keeps the results of a program and removes the instructions that it is there to remove."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

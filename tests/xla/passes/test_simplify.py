@@ -1,4 +1,4 @@
-"""The simplifying passes: each does what it says, and together they change no result."""
+"""Simplifying passes: each rewrites as documented, and together they change no result."""
 
 # ruff: noqa: E501  programs read best a line at a time
 

@@ -1,4 +1,4 @@
-"""A program split for fixed arguments gives what the whole one gives, and does what can be done beforehand."""
+"""A program split for fixed arguments gives the results of the whole one and precomputes all it can."""
 
 # ruff: noqa: E501  programs read best a line at a time
 
@@ -81,7 +81,7 @@ CASES = {
 
 
 def split_results(module: HloModule, fixed, values, **options):
-    """What the main program of a split gives."""
+    """Return the results of the main program of a split."""
     plan = specialise(module, fixed, **options)
     plan.main.verify()
     made = ()

@@ -93,7 +93,7 @@ WANT = np.maximum(-(X * Y), np.arange(1, 9, dtype=np.float32)) + X
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 class TestBackend:
-    """What every backend must do."""
+    """Requirements on every backend."""
 
     def test_runs(self, platform):
         run = cyxla.compile(PROGRAM, platform=platform)

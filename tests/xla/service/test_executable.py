@@ -1,4 +1,4 @@
-"""What an executable can do beside being called: bound arguments, XLA's way to run, facts."""
+"""Executables: bound arguments, XLA's way to run, properties."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - programs are longer than lines
-"""Every operation, in its short and its generic form, gives what NumPy gives."""
+"""Every operation, in its short and its generic form, agrees with NumPy."""
 
 import ml_dtypes
 import numpy as np
@@ -453,7 +453,7 @@ LATER = {
 
 
 def test_every_operation_has_a_row():
-    """What `LATER` names is tested elsewhere, or reaches outside of the program."""
+    """Operations in `LATER` are tested elsewhere, or reach outside of the program."""
     rows = {r[0] for r in (*UNARY, *CHLO, *BINARY, *CHLO_BINARY, *ROWS)} | LATER
     assert [n for n in HANDLERS if n not in rows and not n.startswith("broadcast_")] == []
 

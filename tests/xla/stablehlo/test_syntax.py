@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - programs are longer than lines
-"""MLIR's text form: what stands around operations, types, attributes and locations; errors with line and column."""
+"""MLIR's text form: operations, types, attributes, locations; errors with line and column."""
 
 import numpy as np
 import pytest

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from cyxla.errors import DTypeError, OpError, TraceError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.tracing.containers import Tree, flatten, paths
@@ -213,9 +211,3 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
             f"{path} of {name} is a {type(value).__name__}, which is not an array",
             hint="return arrays, numbers, and containers of them",
         ) from None
-
-
-def check(status: np.ndarray[Any, Any], lowered: Lowered) -> None:
-    """Raise the error of a failed run."""
-    if code := int(status[0]):
-        raise lowered.error(code, int(status[1]))

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.numpy.functions.movement import array_of
 from cyxla.numpy.gradient.composites import composite
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.trace import current
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, value_of
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.evaluator import register_custom_call
 from cyxla.xla.evaluator.targets import c_calls
@@ -114,7 +113,7 @@ class CustomCall:
             shape = self.shape_for(arrays)
             results = self._run(arrays, shape)
             return _to_scalars(_unflatten(shape, iter(results)))
-        ops = [value_of(array_of(a)) for a in args]
+        ops = [value_of(as_strong(a)) for a in args]
         shape = self.shape_for([ArraySpec(op.shape.dims, op.shape.dtype.numpy_dtype) for op in ops])
         outputs = composite(ops, lambda *inputs: self._emit(inputs, shape), self._backward)
         return _unflatten(shape, iter([TracedArray(m) for m in outputs]))
@@ -151,7 +150,7 @@ class CustomCall:
 
 
 def _cotangent(value: Any, primal: XlaOp, name: str) -> XlaOp:
-    op = value_of(array_of(value))
+    op = value_of(as_strong(value))
     if op.shape != primal.shape.static:
         raise ShapeError(f"vjp of {name} returned a cotangent {op.shape} for an argument {primal.shape}")
     return op

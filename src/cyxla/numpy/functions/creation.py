@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
-from cyxla.numpy.functions.movement import array_of, moveaxis, reshape_row_major
+from cyxla.numpy.functions.movement import moveaxis, reshape_row_major
 from cyxla.numpy.indexing.access import broadcast_value
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.tracing.known_array import KnownArray
@@ -17,7 +17,7 @@ from cyxla.numpy.tracing.promotion import common_kind, inexact
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.result_layout import axes_like, inverse, order_letter, set_order
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
@@ -99,7 +99,7 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Array:
     """Return an array of a shape, filled with a value."""
-    value = array_of(fill_value)
+    value = as_strong(fill_value)
     result = KnownArray(np.zeros(sizes_of(shape), value.dtype if dtype is None else dtype, order))
     copyto(result, value, casting="unsafe")
     return result
@@ -108,7 +108,7 @@ def full(
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
     """Copy an array."""
-    array = array_of(a)
+    array = as_strong(a)
     result = TracedArray(value_of(array))
     set_order(result, order, [array])
     return result
@@ -185,7 +185,7 @@ def logspace(
     """Return powers of evenly spaced exponents."""
     if np.ndim(base):
         rank = max(np.ndim(v) for v in (start, stop, base))
-        start, stop, base = (_prepend_dimensions(array_of(v), rank) for v in (start, stop, base))
+        start, stop, base = (_prepend_dimensions(as_strong(v), rank) for v in (start, stop, base))
         base = np.expand_dims(base, axis)
     result: Any = np.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return result if dtype is None else as_traced(result, dtype)
@@ -198,7 +198,7 @@ def _prepend_dimensions(array: Array, rank: int) -> Array:
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Return a geometric sequence."""
-    first, last = array_of(start), array_of(stop)
+    first, last = as_strong(start), as_strong(stop)
     inexact_dtype = inexact(common_kind(*_kinds(first, last)))
     if dtype is not None:
         inexact_dtype = np.result_type(inexact_dtype, np.dtype(dtype))
@@ -230,7 +230,7 @@ def _check_nonzero(end: Array) -> None:
 
 
 def _as_array(a: Any, dtype: Any) -> Array:
-    array = array_of(a)
+    array = as_strong(a)
     result: Array = array if dtype is None else array.astype(dtype, copy=False)
     return result
 

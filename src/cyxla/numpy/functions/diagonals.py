@@ -9,7 +9,6 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.numpy.functions.joining import require_known
 from cyxla.numpy.functions.movement import (
-    array_of,
     broadcast_arrays,
     moveaxis,
     ravel,
@@ -19,7 +18,7 @@ from cyxla.numpy.functions.movement import (
 from cyxla.numpy.functions.movement import broadcast_to as numpy_broadcast_to
 from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -61,7 +60,7 @@ def diagonal_matrix(op: XlaOp, offset: int) -> XlaOp:
 @implements(np.diag)
 def diag(v: Any, k: int = 0) -> Array:
     """Return the diagonal of a matrix, or the matrix with a diagonal."""
-    array = array_of(v)
+    array = as_strong(v)
     if array.ndim == 1:
         return TracedArray(diagonal_matrix(value_of(array), k.__index__()))
     if array.ndim == 2:
@@ -78,7 +77,7 @@ def diagflat(v: Any, k: int = 0) -> Array:
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return read-only diagonals of matrices."""
-    array = array_of(a)
+    array: Array = as_strong(a)
     if array.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
     first, second = normalize_axis_index(axis1, array.ndim), normalize_axis_index(axis2, array.ndim)
@@ -134,7 +133,7 @@ def _lower_triangle_mask(op: XlaOp, k: int) -> XlaOp:
 
 
 def _zero_triangle(m: Any, k: int, *, lower: bool) -> Array:
-    array = array_of(m)
+    array = as_strong(m)
     if array.ndim == 1:  # NumPy broadcasts a vector to a square
         array = numpy_broadcast_to(array, (array.size, array.size))
     elif array.ndim == 0:
@@ -160,19 +159,19 @@ def triu(m: Any, k: int = 0) -> Array:
 @implements(np.tril_indices_from)
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     """Return the indices of the lower triangle as NumPy arrays."""
-    return np.tril_indices_from(shape_only_array(array_of(arr)), k)
+    return np.tril_indices_from(shape_only_array(as_strong(arr)), k)
 
 
 @implements(np.triu_indices_from)
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """Return the indices of the upper triangle as NumPy arrays."""
-    return np.triu_indices_from(shape_only_array(array_of(arr)), k)
+    return np.triu_indices_from(shape_only_array(as_strong(arr)), k)
 
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> Any:
     """Return the indices of the diagonal as NumPy arrays."""
-    return np.diag_indices_from(shape_only_array(array_of(arr)))
+    return np.diag_indices_from(shape_only_array(as_strong(arr)))
 
 
 # -- grids
@@ -185,7 +184,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     rank = len(xi)
     order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
-    arrays = [array_of(x) for x in xi]
+    arrays = [as_strong(x) for x in xi]
     vectors = [
         reshape_row_major(a, [a.size if d == order[k] else 1 for d in range(rank)]) for k, a in enumerate(arrays)
     ]
@@ -200,11 +199,11 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     """Return index vectors, each along its own dimension."""
     result = []
     for k, x in enumerate(args):
-        array = array_of(x)
+        array = as_strong(x)
         if array.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if array.dtype.kind == "b":
-            array = array_of(np.nonzero(require_known(x, "ix_", "masks"))[0])
+            array = as_strong(np.nonzero(require_known(x, "ix_", "masks"))[0])
         result.append(reshape_row_major(array, [array.size if d == k else 1 for d in range(len(args))]))
     return tuple(result)
 
@@ -212,7 +211,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 @implements(np.vander)
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803 - NumPy's name
     """Return powers of a vector as columns."""
-    array = array_of(x)
+    array = as_strong(x)
     if array.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
     count = array.size if N is None else N.__index__()

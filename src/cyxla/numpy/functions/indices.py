@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.errors import InvalidArgumentError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
-from cyxla.numpy.functions.movement import array_of, ravel, resolve_axis
+from cyxla.numpy.functions.movement import ravel, resolve_axis
 from cyxla.numpy.indexing.access import assign, convert_for_assignment, get, make_plan
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.parse import parse
@@ -22,7 +22,7 @@ from cyxla.numpy.tracing.known_array import values_of
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_together
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -111,7 +111,7 @@ def _index_expression(array: Array, indices: Array, axis: Any) -> tuple[Any, ...
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Array:
     """Take elements along an axis by an index for each position of the other axes."""
-    array, index_array = array_of(arr), array_of(indices)
+    array, index_array = as_strong(arr), as_strong(indices)
     if axis is None:
         if index_array.ndim != 1:
             raise ValueError("when axis=None, `indices` must have a single dimension.")
@@ -122,7 +122,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Array:
 @implements(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """Write to the elements that `take_along_axis` reads."""
-    array, index_array = _require_traced(arr, "put_along_axis"), array_of(indices)
+    array, index_array = _require_traced(arr, "put_along_axis"), as_strong(indices)
     if axis is None:
         if index_array.ndim != 1:
             raise ValueError("when axis=None, `indices` must have a single dimension.")
@@ -134,7 +134,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     """Select each element from the choice whose index `a` holds."""
-    selector = array_of(_convert_indices(a))
+    selector = as_strong(_convert_indices(a))
     choice_arrays = [as_traced(c) for c in choices]
     dtype = result_type(*[c.kind for c in choice_arrays])
     ops = broadcast_together([value_of(selector), *[convert(value_of(c), dtype) for c in choice_arrays]], "choose")
@@ -330,7 +330,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Array
 @implements(np.extract, note="of a condition that is not traced, or where its result could be traced as x[mask]")
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements where a condition holds."""
-    flat = ravel(array_of(arr))
+    flat = ravel(as_strong(arr))
     if isinstance(condition, TracedArray) and values_of(condition) is None:
         return get(flat, ravel(as_traced(condition, bool)))
     return take(flat, np.nonzero(np.ravel(np.asarray(condition)))[0])
@@ -346,7 +346,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     strides = _strides(sizes, order)
     if any(n > _MAX_SIZE for n in [*strides, prod(sizes)]):
         raise ValueError("invalid dims: array size defined by dims is larger than the maximum possible size.")
-    index_arrays = [array_of(p) for p in multi_index]
+    index_arrays = [as_strong(p) for p in multi_index]
     if len(index_arrays) != len(sizes):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(sizes)}")
     for part, array in zip(multi_index, index_arrays, strict=True):
@@ -401,7 +401,7 @@ def _apply_mode(op: XlaOp, size: int, mode: Any) -> Any:
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
     """Convert flat indices to indices of each dimension."""
     sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
-    index_array = array_of(indices)
+    index_array = as_strong(indices)
     _check_integral(indices, index_array)
     if prod(sizes) > _MAX_SIZE:
         raise ValueError(

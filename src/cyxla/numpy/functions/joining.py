@@ -13,7 +13,6 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.numpy.functions.movement import (
-    array_of,
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -27,7 +26,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert, require_native
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -164,7 +163,7 @@ def concatenate(
         raise ValueError("need at least one array to concatenate")
     if axis is None:
         inputs, axis = _flatten_inputs(inputs, out, dtype), 0
-    inputs = [array_of(a) for a in inputs]
+    inputs = [as_strong(a) for a in inputs]
     if any(a.ndim == 0 for a in inputs):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     dimension = normalize_axis_index(axis, inputs[0].ndim)
@@ -201,7 +200,7 @@ def _check_concatenable(a: Array, number: int, first: Array, dimension: int) -> 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Array:
     """Stack arrays of one shape along a new dimension."""
-    inputs = [array_of(a) for a in arrays_to_join(arrays, "stack")]
+    inputs = [as_strong(a) for a in arrays_to_join(arrays, "stack")]
     if not inputs:
         raise ValueError("need at least one array to stack")
     if len({a.shape for a in inputs}) != 1:
@@ -240,7 +239,7 @@ def dstack(tup: Any) -> Array:
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Array:
     """Stack vectors, and columns of matrices, as columns of a matrix."""
-    arrays = [array_of(a) for a in arrays_to_join(tup, "column_stack")]
+    arrays = [as_strong(a) for a in arrays_to_join(tup, "column_stack")]
     return concatenate([reshape_row_major(a, (a.size, 1)) if a.ndim < 2 else a for a in arrays], 1)
 
 
@@ -253,7 +252,7 @@ def block(arrays: Any) -> Array:
 
 
 def _leaves(arrays: Any) -> list[Array]:
-    return [a for part in arrays for a in _leaves(part)] if isinstance(arrays, list) else [array_of(arrays)]
+    return [a for part in arrays for a in _leaves(part)] if isinstance(arrays, list) else [as_strong(arrays)]
 
 
 def _depth(arrays: Any, where: str = "arrays") -> int:
@@ -271,7 +270,7 @@ def _depth(arrays: Any, where: str = "arrays") -> int:
 
 def _block(arrays: Any, depth: int, rank: int) -> Array:
     if not isinstance(arrays, list):
-        array = array_of(arrays)
+        array = as_strong(arrays)
         return reshape_row_major(array, (*[1] * (rank - array.ndim), *array.shape))
     return concatenate([_block(part, depth - 1, rank) for part in arrays], -depth)
 
@@ -282,7 +281,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Array:
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into nearly equal parts, or at indices."""
-    array = array_of(ary)
+    array = as_strong(ary)
     dimension = normalize_axis_index(axis, array.ndim)
     n = array.shape[dimension]
     if hasattr(indices_or_sections, "__len__") and np.ndim(indices_or_sections):
@@ -298,7 +297,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into equal parts, or at indices."""
-    array = array_of(ary)
+    array = as_strong(ary)
     if not hasattr(indices_or_sections, "__len__"):
         n = array.shape[normalize_axis_index(axis, array.ndim)]
         if n % int(indices_or_sections):
@@ -309,7 +308,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 @implements(np.hsplit)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split horizontally."""
-    array = array_of(ary)
+    array = as_strong(ary)
     if array.ndim == 0:
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
     return split(array, indices_or_sections, int(array.ndim > 1))
@@ -318,7 +317,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 @implements(np.vsplit)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split vertically."""
-    array = array_of(ary)
+    array = as_strong(ary)
     if array.ndim < 2:
         raise ValueError("vsplit only works on arrays of 2 or more dimensions")
     return split(array, indices_or_sections, 0)
@@ -327,7 +326,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 @implements(np.dsplit)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split along the third dimension."""
-    array = array_of(ary)
+    array = as_strong(ary)
     if array.ndim < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     return split(array, indices_or_sections, 2)
@@ -336,7 +335,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 @implements(np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Split along a dimension into arrays without it."""
-    array = array_of(x)
+    array = as_strong(x)
     if array.ndim == 0:
         raise ValueError("Input array must be at least 1-d.")
     return tuple(moveaxis(array, axis, 0))
@@ -348,7 +347,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
     """Repeat an array as a whole."""
-    array = array_of(A)
+    array = as_strong(A)
     counts = tuple(int(r) for r in np.atleast_1d(reps))
     if any(c < 0 for c in counts):
         raise ValueError("negative dimensions are not allowed")
@@ -363,13 +362,13 @@ def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Array:
     """Change the shape; elements repeat if they are too few, zeros if there are none."""
-    array = array_of(a)
+    array = as_strong(a)
     sizes = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (int(new_shape),)
     if any(n < 0 for n in sizes):
         raise ValueError("all elements of `new_shape` must be non-negative")
     count = prod(sizes)
     if not array.size or not count:
-        return concatenate([array_of(np.zeros(sizes, array.dtype))])
+        return concatenate([as_strong(np.zeros(sizes, array.dtype))])
     flat = value_of(tile(ravel(array), -(-count // array.size)))
     return TracedArray(xla.reshape(xla.slice_in_dim(flat, 0, count), sizes))
 
@@ -422,7 +421,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 
 
 def _flatten_if_no_axis(arr: Any, axis: int | None) -> tuple[Array, int]:
-    array = array_of(arr)
+    array = as_strong(arr)
     if axis is None:
         return ravel(array), 0
     return array, normalize_axis_index(axis, array.ndim)
@@ -479,7 +478,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     """Rotate elements along dimensions."""
-    array = array_of(a)
+    array = as_strong(a)
     if axis is None:
         flat = roll(ravel(array), shift, 0)
         return TracedArray(xla.reshape(value_of(flat), array.shape))

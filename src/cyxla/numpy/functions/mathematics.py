@@ -17,7 +17,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.result_layout import set_order
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, cast, traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 from cyxla.numpy.ufuncs.apply import call, to_outputs
 from cyxla.xla.hlo.builder import XlaOp
@@ -30,12 +30,6 @@ ALTERNATIVES.update({
     "real_if_close": "it depends on the values of the imaginary parts: use np.real(x)",
     "vectorize": "call the function on the array itself, or use cyxla.map to call it for each row",
 })  # fmt: skip
-
-
-def as_strong(value: Any, dtype: Any = None) -> Array:
-    """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
-    result = as_traced(value, dtype)
-    return TracedArray(value_of(result)) if result.weak else result
 
 
 def keep_python_number(value: Any) -> Any:

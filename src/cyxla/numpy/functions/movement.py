@@ -13,18 +13,12 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.memory_layout import Memory, column_major, reshape_view
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.result_layout import order_letter
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_sizes, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, require_sizes, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
-
-
-def array_of(value: Any) -> Array:
-    """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
-    result = as_traced(value)
-    return TracedArray(value_of(result)) if result.weak else result
 
 
 def shape_only_array(a: Array) -> np.ndarray[Any, Any]:
@@ -57,7 +51,7 @@ def ndim(a: Any) -> int:
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> int:
     """Return the number of elements as an int."""
-    return int(np.size(shape_only_array(array_of(a)), axis))
+    return int(np.size(shape_only_array(as_strong(a)), axis))
 
 
 def reshape_row_major(a: Array, sizes: Sequence[int]) -> Array:
@@ -113,7 +107,7 @@ def resolve_order(a: Array, order: str | None, name: str) -> str:
 @implements(np.reshape)
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """Change the shape."""
-    array = array_of(a)
+    array = as_strong(a)
     require_sizes(shape)
     sizes = np.reshape(shape_only_array(array), shape, order=order).shape  # type: ignore[call-overload]
     is_column_major = resolve_order(array, order, "reshape") == "F" and sizes != array.shape
@@ -129,7 +123,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 @implements(np.ravel, note="order='K' only of contiguous arrays")
 def ravel(a: Any, order: str = "C") -> Array:
     """Flatten; the result is a view if the elements are contiguous."""
-    array = array_of(a)
+    array = as_strong(a)
     if resolve_order(array, order, "ravel") == "F" and array.ndim > 1:
         memory = reshape_view(array.memory, (array.size,), "F")
         return _reshape_column_major(
@@ -146,7 +140,7 @@ def ravel(a: Any, order: str = "C") -> Array:
 @implements(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Array:
     """Permute dimensions."""
-    array = array_of(a)
+    array = as_strong(a)
     if axes is None:
         return _permute(array, tuple(reversed(range(array.ndim))))
     np.transpose(shape_only_array(array), axes)  # raises NumPy's errors
@@ -164,7 +158,7 @@ def _permute(array: Array, order: tuple[int, ...]) -> Array:
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
 def matrix_transpose(x: Any, /) -> Array:
     """Transpose the last two dimensions."""
-    array = array_of(x)
+    array = as_strong(x)
     if array.ndim < 2:
         raise ValueError(f"Input array must be at least 2-dimensional, but it is {array.ndim}")
     return swapaxes(array, -1, -2)
@@ -173,7 +167,7 @@ def matrix_transpose(x: Any, /) -> Array:
 @implements(np.swapaxes)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """Swap two dimensions."""
-    array = array_of(a)
+    array = as_strong(a)
     first, second = normalize_axis_index(axis1, array.ndim), normalize_axis_index(axis2, array.ndim)
     order = list(range(array.ndim))
     order[first], order[second] = second, first
@@ -183,7 +177,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     """Move dimensions to other positions."""
-    array = array_of(a)
+    array = as_strong(a)
     start = normalize_axis_tuple(source, array.ndim, "source")
     end = normalize_axis_tuple(destination, array.ndim, "destination")
     if len(start) != len(end):
@@ -197,7 +191,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 @implements(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     """Move a dimension before another one."""
-    array = array_of(a)
+    array = as_strong(a)
     n = array.ndim
     axis = normalize_axis_index(axis, n)
     position = start + n if start < 0 else start
@@ -214,14 +208,14 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Array:
     """Remove dimensions of size 1."""
-    array = array_of(a)
+    array = as_strong(a)
     return reshape_row_major(array, np.squeeze(shape_only_array(array), axis).shape)
 
 
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Array:
     """Insert dimensions of size 1."""
-    array = array_of(a)
+    array = as_strong(a)
     return reshape_row_major(array, np.expand_dims(shape_only_array(array), axis).shape)
 
 
@@ -230,7 +224,7 @@ def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Array:
     """Return a read-only view of all windows, whose elements are additional last dimensions."""
-    array = array_of(x)
+    array: Array = as_strong(x)
     if writeable:
         raise UnimplementedError(
             "sliding_window_view with writeable=True cannot be traced: overlapping windows share elements"
@@ -252,7 +246,7 @@ def sliding_window_view(
 
 def resolve_axis(a: Any, axis: Any) -> tuple[Array, int]:
     """Return an array and one of its dimensions; flattened for None, and of rank 1 for a scalar."""
-    array = array_of(a)
+    array = as_strong(a)
     if axis is None or (array.ndim == 0 and axis in (0, -1)):
         return ravel(array), 0
     return array, normalize_axis_index(axis, array.ndim)
@@ -261,7 +255,7 @@ def resolve_axis(a: Any, axis: Any) -> tuple[Array, int]:
 def _add_dimensions(arrays: Sequence[Any], sizes: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
     result = []
     for a in arrays:
-        array = array_of(a)
+        array = as_strong(a)
         new_shape = sizes(shape_only_array(array)).shape
         result.append(array if new_shape == array.shape else reshape_row_major(array, new_shape))
     return result[0] if len(result) == 1 else tuple(result)
@@ -291,7 +285,7 @@ def atleast_3d(*arys: Any) -> Any:
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
     """Broadcast to a shape; read-only."""
-    source = array_of(array)
+    source: Array = as_strong(array)
     require_sizes(shape)
     sizes = np.broadcast_to(shape_only_array(source), shape).shape
     return source.make_view(lambda v: broadcast_op(v, sizes), None, np.broadcast_to(source.memory, sizes))
@@ -300,7 +294,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     """Broadcast to the common shape; results are read-only unless all arrays have it already."""
-    arrays = [array_of(a) for a in args]
+    arrays = [as_strong(a) for a in args]
     sizes = np.broadcast_shapes(*[a.shape for a in arrays])
     if all(a.shape == sizes for a in arrays):
         return tuple(arrays)
@@ -313,7 +307,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Array:
     """Reverse dimensions."""
-    array = array_of(m)
+    array = as_strong(m)
     axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
     if not array.ndim:
         return TracedArray(value_of(array))  # a scalar in NumPy, not a view
@@ -324,7 +318,7 @@ def flip(m: Any, axis: Any = None) -> Array:
 @implements(np.flipud)
 def flipud(m: Any) -> Array:
     """Reverse the rows."""
-    array = array_of(m)
+    array = as_strong(m)
     np.flipud(shape_only_array(array))
     return flip(array, 0)
 
@@ -332,7 +326,7 @@ def flipud(m: Any) -> Array:
 @implements(np.fliplr)
 def fliplr(m: Any) -> Array:
     """Reverse the columns."""
-    array = array_of(m)
+    array = as_strong(m)
     np.fliplr(shape_only_array(array))
     return flip(array, 1)
 
@@ -340,7 +334,7 @@ def fliplr(m: Any) -> Array:
 @implements(np.rot90)
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
     """Rotate by multiples of a right angle."""
-    array = array_of(m)
+    array = as_strong(m)
     np.rot90(shape_only_array(array), k, axes)  # raises NumPy's errors
     first, second = (normalize_axis_index(d, array.ndim) for d in axes)
     turns = k % 4

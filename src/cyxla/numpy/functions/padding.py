@@ -9,10 +9,10 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.functions.joining import concatenate, require_known, take_indices
-from cyxla.numpy.functions.movement import array_of, flip
+from cyxla.numpy.functions.movement import flip
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.numpy.ufuncs.apply import convert_checked
@@ -34,7 +34,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 @implements(np.pad, note="mode may not be a function")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Pad an array."""
-    source = array_of(array)
+    source = as_strong(array)
     widths = _widths(pad_width, source.ndim)
     if callable(mode):
         raise UnimplementedError(
@@ -105,7 +105,7 @@ def _pairs(value: Any, rank: int) -> Any:
 
 def _to_array(value: Any) -> Any:
     numbers = known_values(value)
-    return array_of(value) if numbers is None else numbers
+    return as_strong(value) if numbers is None else numbers
 
 
 def _concatenate_sides(array: Array, axis: int, before: Any, after: Any) -> Array:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
-from cyxla.numpy.functions.mathematics import as_strong
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
-from cyxla.numpy.tracing.traced_array import as_traced, cast, value_of
+from cyxla.numpy.tracing.traced_array import as_strong, as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.integer_loops import any_of
 from cyxla.types import ElementType

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.functions.movement import array_of
 from cyxla.numpy.tracing.promotion import common_kind, dtype_of
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import reduce_op
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import XlaOp
@@ -47,7 +46,7 @@ def isin(
     """Test which elements are in another array."""
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
-    array, candidates = array_of(element), array_of(test_elements)
+    array, candidates = as_strong(element), as_strong(test_elements)
     if kind == "table" and not (array.dtype.kind in "iub" and candidates.dtype.kind in "iub"):
         raise ValueError(
             "The 'table' method is only supported for boolean or integer arrays. Please select 'sort' or None for kind."

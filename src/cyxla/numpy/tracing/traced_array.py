@@ -423,6 +423,12 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
     return cast(array, dtype)
 
 
+def as_strong(value: Any, dtype: Any = None) -> Any:
+    """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
+    result = as_traced(value, dtype)
+    return TracedArray(value_of(result)) if result.weak else result
+
+
 _PYTHON_TYPES = (bool, int, float, complex)
 
 

@@ -11,12 +11,12 @@ Element-wise users of the dot are computed on its results (`loops.epilogue`).
 from __future__ import annotations
 
 from cyxla.types import ElementType
-from cyxla.xla.cpu.dot.inner_products import RowsOfDots, runs_along_k
+from cyxla.xla.cpu.dot.inner_products import InnerProducts, runs_along_k
 from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.dot.plain import check_plain, plain_dot
 from cyxla.xla.cpu.dot.product import Output, Product, panel_width
-from cyxla.xla.cpu.dot.row_combination import SumOfRows, is_sum_of_rows
-from cyxla.xla.cpu.dot.tiles import Tiled
+from cyxla.xla.cpu.dot.row_combination import RowCombination, is_row_combination
+from cyxla.xla.cpu.dot.tiles import TiledProduct
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
@@ -52,10 +52,10 @@ def dot(group: Group) -> Step:
     left, right = epilogue.operands
     if product.n == 1 and product.m > 1:
         product, left, right = product.swapped, right, left
-    return epilogue.step(_form(product)(product, Output(epilogue, left, right)).kernel())
+    return epilogue.step(_select_kernel(product)(product, Output(epilogue, left, right)).kernel())
 
 
-def _form(product: Product) -> type[RowsOfDots | SumOfRows | Tiled]:
+def _select_kernel(product: Product) -> type[InnerProducts | RowCombination | TiledProduct]:
     if runs_along_k(product):
-        return RowsOfDots
-    return SumOfRows if is_sum_of_rows(product) else Tiled
+        return InnerProducts
+    return RowCombination if is_row_combination(product) else TiledProduct

@@ -12,7 +12,7 @@ from cyxla.xla.cpu.dot.templates import FewRows
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
 
-class ByColumns(ABC):
+class ColumnBlocks(ABC):
     """Kernel of a product whose columns are split into blocks."""
 
     name: ClassVar[str]  # of the prebuilt kernel
@@ -28,7 +28,7 @@ class ByColumns(ABC):
 
     @property
     @abstractmethod
-    def _form(self) -> dict[str, int]:
+    def _form_values(self) -> dict[str, int]:
         """Parameters that choose the micro-kernel of the prebuilt function."""
 
     @abstractmethod
@@ -37,14 +37,14 @@ class ByColumns(ABC):
 
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt if there is no epilogue."""
-        return self.output.prebuilt(self.name, self.ns, self._numbers) or self._written()
+        return self.output.prebuilt(self.name, self.ns, self._numbers) or self._generate()
 
     def _numbers(self) -> tuple[list[int], int]:
-        return FEW_ROWS.numbers(self._values() | self._form), self.tasks
+        return FEW_ROWS.numbers(self._values() | self._form_values), self.tasks
 
     def _values(self) -> dict[str, int]:
         """Return the parameters of the kernel; its only micro-kernel has the index 0."""
-        p, (left, right, out) = self.p, self.output.places
+        p, (left, right, out) = self.p, self.output.buffers
         (left_batch, left_row, left_k), (right_batch, right_k, right_column) = p.lhs, p.rhs
         return {
             "left": left, "right": right, "out": out, "m": p.m, "n": p.n, "k": p.k,
@@ -53,10 +53,10 @@ class ByColumns(ABC):
             "width": self.width, "blocks": self.blocks, "units": self.units, "tasks": self.tasks,
         }  # fmt: skip
 
-    def _written(self) -> Kernel:
-        """Return the kernel of a text that has the sizes as constants."""
+    def _generate(self) -> Kernel:
+        """Return a kernel of generated C, with the sizes as constants."""
         p, c, direct = self.p, CWriter(), self.output.is_direct
-        values = self._values() | self._form | {"form": 0}
+        values = self._values() | self._form_values | {"form": 0}
         few = FewRows("KERNEL", p.c_type, self.vector_bytes, self.inner, values)
         c.lines(few.types)
         functions = self._functions(few)

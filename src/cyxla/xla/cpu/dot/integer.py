@@ -20,13 +20,13 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 
-ROWS = 6  # of a tile
-TILES = 16  # one below the other, in a unit
-BLOCKS = 4  # of rows, at least, where there are as many tiles
-DEPTH = 128  # words of the contracted dimension that are copied at a time
+MAX_TILE_ROWS = 6
+UNIT_TILES = 16  # tiles of a unit, one below the other
+MIN_BLOCKS = 4  # row blocks, if there are as many tiles
+MAX_DEPTH_WORDS = 128  # words of the contracted dimension that are packed at a time
 _WORD_NS = {4: 0.012, 8: 0.03}  # ns of a multiply-add by bytes of a word; assumed: a vector of words in about 0.2 ns
 
-# Adds the two products of 16-bit halves to each word: by vector bytes what the processor has for it, and by hand.
+# Addition of the two products of 16-bit halves to each word: macro and instruction by vector bytes, and plain C.
 _PAIR = {
     64: ("__AVX512BW__", "__builtin_ia32_pmaddwd512_mask((KERNEL_h)(x), (KERNEL_h)(y), (KERNEL_s){0}, (uint16_t)-1)"),
     32: ("__AVX2__", "__builtin_ia32_pmaddwd256((KERNEL_h)(x), (KERNEL_h)(y))"),
@@ -61,7 +61,7 @@ class _Plan:
     k: int
 
     @property
-    def word(self) -> int:
+    def word_bytes(self) -> int:
         """Size of an accumulator in bytes; sums must not lose the upper bits of an operand."""
         return 8 if max(t.bits for t in (self.result, *self.types)) > 32 else 4
 
@@ -69,16 +69,16 @@ class _Plan:
     def halves(self) -> int:
         """Number of elements in a word: two if all values of both operands fit in signed 16 bits."""
         fits = all(t.bits < 16 or t is ElementType.S16 for t in self.types)
-        return 2 if fits and self.word == 4 else 1
+        return 2 if fits and self.word_bytes == 4 else 1
 
     @property
-    def part(self) -> str:
+    def packed_type(self) -> str:
         """C type of packed elements."""
-        return "int16_t" if self.halves == 2 else f"uint{8 * self.word}_t"
+        return "int16_t" if self.halves == 2 else f"uint{8 * self.word_bytes}_t"
 
     @property
     def lanes(self) -> int:
-        return vector_bytes() // self.word
+        return vector_bytes() // self.word_bytes
 
     @property
     def vectors(self) -> int:
@@ -91,18 +91,18 @@ class _Plan:
 
     @property
     def rows(self) -> int:
-        return min(ROWS, self.m)
+        return min(MAX_TILE_ROWS, self.m)
 
     @property
     def block(self) -> int:
         """Number of rows of a unit."""
         tiles = -(-self.m // self.rows)
-        return self.rows * min(TILES, -(-tiles // BLOCKS))
+        return self.rows * min(UNIT_TILES, -(-tiles // MIN_BLOCKS))
 
     @property
     def depth(self) -> int:
         """Number of elements of the contracted dimension that are packed at a time."""
-        return min(DEPTH * self.halves, -(-self.k // self.halves) * self.halves)
+        return min(MAX_DEPTH_WORDS * self.halves, -(-self.k // self.halves) * self.halves)
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -111,7 +111,7 @@ class _Plan:
 
     @property
     def ns(self) -> float:
-        return self.batch * self.m * self.n * self.k * _WORD_NS[self.word] / self.halves
+        return self.batch * self.m * self.n * self.k * _WORD_NS[self.word_bytes] / self.halves
 
 
 def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
@@ -135,15 +135,15 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
         c.line(f"const int64_t n0 = u % {panels} * {plan.width}, at = i * {lhs[0]}, bt = i * {rhs[0]};")
         c.line(f"const int64_t rows = m0 + {plan.block} < {m} ? {plan.block} : {m} - m0;")
         c.line(f"const int64_t columns = n0 + {plan.width} < {n} ? {plan.width} : {n} - n0;")
-        halves, room = plan.halves, "__attribute__((aligned(64)))"
-        c.line(f"{plan.part} x[{plan.block * plan.depth}] {room}, y[{plan.depth * plan.width}] {room};")
-        c.line(f"KERNEL_e s[{plan.block * plan.width}] {room};")
+        halves, aligned = plan.halves, "__attribute__((aligned(64)))"
+        c.line(f"{plan.packed_type} x[{plan.block * plan.depth}] {aligned}, y[{plan.depth * plan.width}] {aligned};")
+        c.line(f"KERNEL_e s[{plan.block * plan.width}] {aligned};")
         c.line("__builtin_memset(x, 0, sizeof x);")
         c.line("__builtin_memset(y, 0, sizeof y);")
         with c.block(f"for (int64_t k0 = 0; k0 < {k}; k0 += {plan.depth})"):
             c.line(f"const int64_t depth = k0 + {plan.depth} < {k} ? {plan.depth} : {k} - k0;")
-            _copy_rows(c, plan, f"p{left} + at", lhs)
-            _copy_columns(c, plan, f"p{right} + bt", rhs)
+            _pack_rows(c, plan, f"p{left} + at", lhs)
+            _pack_columns(c, plan, f"p{right} + bt", rhs)
             call = f"KERNEL_tile((const KERNEL_e *)x + r * {plan.depth // halves}, (const KERNEL_e *)y, "
             with c.block(f"for (int64_t r = 0; r < rows; r += {plan.rows})"):
                 c.line(f"{call}s + r * {plan.width}, (depth + {halves - 1}) / {halves}, k0 > 0);")
@@ -154,38 +154,38 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
 
 def _define_tile(c: KernelWriter, plan: _Plan) -> None:
     """Write ``KERNEL_tile(x, y, s, k, more)``, which stores the products of `k` words or adds them to the sums."""
-    bits = 8 * plan.word
+    bits = 8 * plan.word_bytes
     for name, kind in (("v", f"uint{bits}_t"), ("s", f"int{bits}_t"), ("h", "int16_t")):
         c.line(f"typedef {kind} KERNEL_{name} __attribute__((vector_size({vector_bytes()}), may_alias));")
     c.line(f"typedef uint{bits}_t KERNEL_e __attribute__((may_alias));")
     macro, builtin = _PAIR[vector_bytes()]
     c.lines((_PAIRS.format(macro=macro, builtin=builtin) if plan.halves == 2 else _WORDS).splitlines())
     tile = [(r, v) for r in range(plan.rows) for v in range(plan.vectors)]
-    apart = plan.depth // plan.halves
+    row_words = plan.depth // plan.halves
     arguments = "const KERNEL_e *x, const KERNEL_e *y, KERNEL_e *s, int64_t k, int more"
     with c.block(f"static __attribute__((noinline)) void KERNEL_tile({arguments})"):
         c.line(f"KERNEL_v {', '.join(f'c{r}_{v} = {{0}}' for r, v in tile)};")
-        places = {(r, v): f"*(KERNEL_v *)(s + {r * plan.width + v * plan.lanes})" for r, v in tile}
+        addresses = {(r, v): f"*(KERNEL_v *)(s + {r * plan.width + v * plan.lanes})" for r, v in tile}
         with c.block("if (more)"):
-            c.lines([f"c{r}_{v} = {places[r, v]};" for r, v in tile])
+            c.lines([f"c{r}_{v} = {addresses[r, v]};" for r, v in tile])
         with c.block(f"for (int64_t q = 0; q < k; ++q, y += {plan.width})"):
             loads = [f"b{v} = *(const KERNEL_v *)(y + {v * plan.lanes})" for v in range(plan.vectors)]
             c.line(f"const KERNEL_v {', '.join(loads)};")
             for r in range(plan.rows):
-                c.line(f"const KERNEL_v a{r} = (KERNEL_v){{0}} + x[{r * apart} + q];")
+                c.line(f"const KERNEL_v a{r} = (KERNEL_v){{0}} + x[{r * row_words} + q];")
                 c.lines([f"c{r}_{v} = KERNEL_add(c{r}_{v}, a{r}, b{v});" for v in range(plan.vectors)])
-        c.lines([f"{places[r, v]} = c{r}_{v};" for r, v in tile])
+        c.lines([f"{addresses[r, v]} = c{r}_{v};" for r, v in tile])
 
 
-def _copy_rows(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int]) -> None:
+def _pack_rows(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int]) -> None:
     with c.block("for (int64_t r = 0; r < rows; ++r)"):
         element = scalar.load(plan.types[0], f"({base})[(m0 + r) * {steps[1]} + (k0 + q) * {steps[2]}]")
-        c.line(f"for (int64_t q = 0; q < depth; ++q) x[r * {plan.depth} + q] = ({plan.part}){element};")
-        if plan.halves == 2:  # what the part before left there
+        c.line(f"for (int64_t q = 0; q < depth; ++q) x[r * {plan.depth} + q] = ({plan.packed_type}){element};")
+        if plan.halves == 2:  # stale element of the previous block
             c.line(f"if (depth % 2) x[r * {plan.depth} + depth] = 0;")
 
 
-def _copy_columns(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int]) -> None:
+def _pack_columns(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int]) -> None:
     """Write the packing of a panel with pairs of rows interleaved; an odd last row is paired with zeros."""
 
     def element(q: str) -> str:
@@ -193,14 +193,16 @@ def _copy_columns(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int])
 
     if plan.halves == 1:
         with c.block("for (int64_t q = 0; q < depth; ++q)"):
-            c.line(f"for (int64_t j = 0; j < columns; ++j) y[q * {plan.width} + j] = ({plan.part}){element('q')};")
+            c.line(
+                f"for (int64_t j = 0; j < columns; ++j) y[q * {plan.width} + j] = ({plan.packed_type}){element('q')};"
+            )
         return
     with c.block("for (int64_t q = 0; q < depth; q += 2)"):
         c.line("const int64_t other = q + 1 < depth ? q + 1 : q;")
-        c.line(f"{plan.part} *const restrict to = y + q * {plan.width};")
+        c.line(f"{plan.packed_type} *const restrict to = y + q * {plan.width};")
         with c.block("for (int64_t j = 0; j < columns; ++j)"):
-            c.line(f"to[2 * j] = ({plan.part}){element('q')};")
-            c.line(f"to[2 * j + 1] = ({plan.part}){element('other')};")
+            c.line(f"to[2 * j] = ({plan.packed_type}){element('q')};")
+            c.line(f"to[2 * j + 1] = ({plan.packed_type}){element('other')};")
 
 
 def _store(c: KernelWriter, plan: _Plan, widths: Sequence[int], after: dict[int, str]) -> None:

@@ -20,8 +20,8 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 
-CHAIN = 512  # more products than this are added up in parts
-LANES = 64  # products side by side, where sums run along the contracted dimension
+CHAIN = 512  # products of a partial sum
+K_LANES = 64  # accumulators of a sum along the contracted dimension
 # ns of a multiply-add of integers and of complex numbers; assumed.
 _MAC_NS, _COMPLEX_NS = 0.1, 0.6
 
@@ -49,17 +49,17 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
     c = KernelWriter(epilogue.reads, epilogue.writes)
     rows = max(m, 1)
     left, right = epilogue.operands
-    pieces_of = accumulators.cut(n, result, types)
+    runs = accumulators.cut(n, result, types)
     if not epilogue.is_empty:
-        for _, _, row in pieces_of:
+        for _, _, row in runs:
             epilogue.function(c, row.columns)
-    along = _runs_along_k(result, sizes, lhs, rhs)
+    is_along_k = _runs_along_k(result, sizes, lhs, rhs)
     with c.kernel(units, tasks, describe("dot", ins.shape)):
         c.line(f"const int64_t at = u / {rows} * {lhs[0]} + u % {rows} * {lhs[1]}, bt = u / {rows} * {rhs[0]};")
-        for first, pieces, row in pieces_of:
+        for first, pieces, row in runs:
             with c.block(f"for (int64_t n = {first}; n < {first + pieces * row.columns}; n += {row.columns})"):
-                if along:
-                    _along_k(c, accumulators.PlainSums(LANES, result, *types), (left, right), k, rhs[2])
+                if is_along_k:
+                    _write_inner_product(c, accumulators.PlainSums(K_LANES, result, *types), (left, right), k, rhs[2])
                 else:
                     row.define(c)
                     with c.block(f"for (int64_t k = 0; k < {k}; ++k)"):
@@ -81,16 +81,18 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
 def _runs_along_k(result: ElementType, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> bool:
     """Return True if results are best computed along the contracted dimension."""
     _, _, n, k = sizes
-    return n == 1 and k >= LANES and lhs[2] == rhs[1] == 1 and result is not ElementType.PRED
+    return n == 1 and k >= K_LANES and lhs[2] == rhs[1] == 1 and result is not ElementType.PRED
 
 
-def _along_k(c: CWriter, lanes: accumulators.PlainSums, operands: tuple[int, int], k: int, step: int) -> None:
+def _write_inner_product(
+    c: CWriter, lanes: accumulators.PlainSums, operands: tuple[int, int], k: int, step: int
+) -> None:
     """Write one result: accumulators along the contracted dimension, folded in a fixed tree."""
     left, right = operands
     lanes.define(c)
-    whole = k // LANES * LANES
-    with c.block(f"for (int64_t k = 0; k < {whole}; k += {LANES})"):
+    full = k // K_LANES * K_LANES
+    with c.block(f"for (int64_t k = 0; k < {full}; k += {K_LANES})"):
         lanes.add_pairs(c, f"p{left} + at + k", f"p{right} + bt + k + n * {step}")
-    if k > whole:
-        lanes.shortened(k - whole).add_pairs(c, f"p{left} + at + {whole}", f"p{right} + bt + {whole} + n * {step}")
+    if k > full:
+        lanes.shortened(k - full).add_pairs(c, f"p{left} + at + {full}", f"p{right} + bt + {full} + n * {step}")
     lanes.fold(c)

@@ -18,8 +18,8 @@ from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs, merged_stride
 
 FLOPS_NS = machine.F32_FMA_PER_NS  # multiply-adds of f32 per ns on one core
 CHAIN = 1024  # products added up before the sum is set aside
-MOST_TASKS = 256
-_LONE_NS = 0.6 * machine.TASK_NS  # work up to this is one task
+MAX_TASKS = 256
+_MAX_SINGLE_TASK_NS = 0.6 * machine.TASK_NS  # work up to this is one task
 _TASK_NS = machine.TASK_NS
 
 
@@ -94,7 +94,7 @@ class Output:
         return self.epilogue.is_empty
 
     @property
-    def places(self) -> tuple[int, int, int]:
+    def buffers(self) -> tuple[int, int, int]:
         """Buffer indices of the operands and of the result."""
         return self.left, self.right, len(self.epilogue.reads)
 
@@ -112,10 +112,10 @@ class Output:
         """
         if not self.is_direct:
             return None
-        told, count = numbers()
+        arguments, count = numbers()
         dtype = self.epilogue.root.shape.dtype.text
-        made = Kernel(f"dot, {form}", count, ns, kind=KernelKind.DOT)
-        return prebuilt_calls.kernel(f"{form}_{dtype}", told, made, len(self.epilogue.reads) + 1)
+        kernel = Kernel(f"dot, {form}", count, ns, kind=KernelKind.DOT)
+        return prebuilt_calls.kernel(f"{form}_{dtype}", arguments, kernel, len(self.epilogue.reads) + 1)
 
     @property
     def scratch(self) -> int:
@@ -125,8 +125,8 @@ class Output:
 
 def tasks(ns: float, units: int) -> int:
     """Return the number of tasks for some work: a power of two, which balances two, four and eight threads."""
-    most = 1 if ns < _LONE_NS else min(max(2, int(ns / _TASK_NS)), MOST_TASKS)
-    return 1 << (max(1, min(most, units)).bit_length() - 1)
+    max_tasks = 1 if ns < _MAX_SINGLE_TASK_NS else min(max(2, int(ns / _TASK_NS)), MAX_TASKS)
+    return 1 << (max(1, min(max_tasks, units)).bit_length() - 1)
 
 
 def vector_bytes() -> int:
@@ -148,5 +148,5 @@ def panel_width(dtype: ElementType, m: int, k: int, n: int) -> int | None:
     if dtype not in (ElementType.F32, ElementType.F64) or 0 in (m, k, n):
         return None
     lanes = vector_bytes() // dtype.itemsize
-    fitting = [v for v in tile_rows() if v > 1 and n % (v * lanes) == 0]
-    return max(fitting) * lanes if fitting else None
+    candidates = [v for v in tile_rows() if v > 1 and n % (v * lanes) == 0]
+    return max(candidates) * lanes if candidates else None

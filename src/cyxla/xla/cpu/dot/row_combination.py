@@ -6,46 +6,47 @@ element is the sum of chains of eight fused multiply-adds, in the order of the c
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.dot.few_rows import ByColumns
+from cyxla.xla.cpu.dot.few_rows import ColumnBlocks
 from cyxla.xla.cpu.dot.parameters import COMBINATION_BYTES, LOCALITIES
 from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
 from cyxla.xla.cpu.dot.templates import FewRows
 from cyxla.xla.cpu.kernel import machine
 
-CACHED_BYTES = 4 * machine.L2_BYTES  # an operand above comes from beyond the second cache
+CACHED_BYTES = 4 * machine.L2_BYTES  # larger operands come from beyond L2
 VECTOR_BYTES = machine.VECTOR_BYTES
-TILE_BYTES = 512  # of so many columns, in whole vectors, the sums stay in registers: one tile
-LEAST_NEAR, LEAST_FAR = 1 << 10, 256  # bytes of a row in a unit of work: a half, but no more than the sums have room
+TILE_BYTES = 512  # up to this size, in full vectors, the sums of a row stay in registers: one tile
+# Bytes of a row in a unit of work: half a row, within these and `COMBINATION_BYTES`.
+MIN_CACHED_ROW_BYTES, MIN_STREAMED_ROW_BYTES = 1 << 10, 256
 
 
-def is_sum_of_rows(p: Product) -> bool:
+def is_row_combination(p: Product) -> bool:
     """Return True if a product is best computed as a sum of weighted rows of the right operand."""
     row = p.n * p.dtype.itemsize
     fits = p.m == 1 and p.rhs[2] == 1 and not p.panel and row >= VECTOR_BYTES
     return fits and (row > TILE_BYTES or row % VECTOR_BYTES != 0)
 
 
-class SumOfRows(ByColumns):
+class RowCombination(ColumnBlocks):
     """Kernel of a sum of weighted rows; a unit of work reads all rows of its columns."""
 
     name, inner = "dot_sums", False
 
     def __init__(self, p: Product, output: Output) -> None:
-        self.near = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES
-        super().__init__(p, output, _width(p, self.near), vector_bytes())
+        self.is_cached = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES
+        super().__init__(p, output, _width(p, self.is_cached), vector_bytes())
 
     @property
-    def _form(self) -> dict[str, int]:
-        return {"form": int(self.near)}
+    def _form_values(self) -> dict[str, int]:
+        return {"form": int(self.is_cached)}
 
     def _functions(self, few: FewRows) -> dict[str, str]:
-        return {"KERNEL_sums": few.row_combination("KERNEL_sums", LOCALITIES[self.near])}
+        return {"KERNEL_sums": few.row_combination("KERNEL_sums", LOCALITIES[self.is_cached])}
 
 
-def _width(p: Product, near: bool) -> int:
+def _width(p: Product, is_cached: bool) -> int:
     """Return the width of a block: whole vectors of any ISA level, with at least one vector in the last block."""
     row, lanes = p.n * p.dtype.itemsize, VECTOR_BYTES // p.dtype.itemsize
     half = -(-row // (2 * VECTOR_BYTES)) * VECTOR_BYTES
-    blocks = -(-row // min(max(half, LEAST_NEAR if near else LEAST_FAR), COMBINATION_BYTES))
-    wanted = -(-p.n // (blocks * lanes))
-    return next(w * lanes for w in range(wanted, 0, -1) if (p.n - 1) % (w * lanes) + 1 >= lanes)
+    blocks = -(-row // min(max(half, MIN_CACHED_ROW_BYTES if is_cached else MIN_STREAMED_ROW_BYTES), COMBINATION_BYTES))
+    vectors = -(-p.n // (blocks * lanes))
+    return next(w * lanes for w in range(vectors, 0, -1) if (p.n - 1) % (w * lanes) + 1 >= lanes)

@@ -14,7 +14,7 @@ from cyxla.xla.cpu.dot.parameters import COMBINATION_BYTES, DOT, FEW_ROWS, PREFE
 ITEM_BYTES = {"float": 4, "double": 8}  # by C type
 PANEL_UNITS, STREAMED_UNITS, ANY_UNITS = range(3)  # DOT_UNITS
 NO_PACK, PACK_ROWS, PACK_ANY = 0, 1, 2  # DOT_PACK
-NO_PREFETCH, PREFETCH_AT_TIMES, PREFETCH_ROWS = 0, 1, 2  # TILE_PREFETCH
+NO_PREFETCH, PREFETCH_NEXT_PANEL, PREFETCH_OWN_ROWS = 0, 1, 2  # TILE_PREFETCH
 
 _TILE_ARGUMENTS = (
     "const {p}_tile *s, const {p}_e *restrict a, const {p}_e *restrict b, {p}_e *restrict o, const char *prefetched, "

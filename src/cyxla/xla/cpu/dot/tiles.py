@@ -1,20 +1,20 @@
 """Products in f32 and f64: packed panels, and tiles of the result in vector registers.
 
-The result is cut into panels of columns and ranges of tiles of rows, all tiles of a range about equally high. Within a
-tile, some rows by some vectors stay in registers while the contracted dimension runs: a row of the right operand, times
-one element of the left operand for each row. There are two orders of access to the operands:
+The result is split into panels of columns and ranges of tiles of rows, all tiles of a range about equally high. The
+sums of a tile, some rows by some vectors, stay in registers during a loop over the contracted dimension: a row of the
+right operand, times one element of the left operand for each row. There are two orders of access to the operands:
 
 * panel by panel: all rows use a panel of the right operand before the next one. It is read in place, or packed first if
-  its columns are no neighbours, if the last vector would be cut, if its rows lie a multiple of 1 KiB apart and would
+  its columns are not contiguous, if the last vector would be cut, if its rows lie a multiple of 1 KiB apart and would
   evict each other from the L1 cache, or if many rows lie on a page each. Long contracted dimensions are done in
   links. A left operand too large for the caches goes by in slabs of rows, each past all panels; or the prebuilt kernel
   packs two panels at a time, so that the operand is read half as often.
 * streaming, for few rows and a large right operand: some of its rows at a time, over many columns, so that it is read
   from memory once and nearly in order.
 
-The C of all this stands in ``include/cyxla/kernels/{dot,dot_tile}.h``; `Tiled` chooses the numbers. Each element is a
-sum of chains of fused multiply-adds, of a length that the sizes of the product decide, in the order of the contracted
-dimension: neither tiles nor threads change a bit.
+The C is in ``include/cyxla/kernels/{dot,dot_tile}.h``; `TiledProduct` chooses the numbers. Each element is a sum of
+chains of fused multiply-adds in the order of the contracted dimension; their length depends on the sizes of the product
+alone, so that tiles and threads do not change the bits.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from dataclasses import dataclass, replace
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import templates
 from cyxla.xla.cpu.dot.parameters import DOT
-from cyxla.xla.cpu.dot.partition import STRIP, Shares, in_pairs
-from cyxla.xla.cpu.dot.product import CHAIN, MOST_TASKS, Output, Product, tasks, tile_rows, vector_bytes
+from cyxla.xla.cpu.dot.partition import STRIP_TILES, Partition, pair_panels
+from cyxla.xla.cpu.dot.product import CHAIN, MAX_TASKS, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.dot.templates import TileText
 from cyxla.xla.cpu.kernel import machine, prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
 PAGE = machine.PAGE_BYTES
 LINE_BYTES = machine.LINE_BYTES
-ALIASED = 1024  # bytes; rows a multiple of it apart share few sets of the L1 cache
-SCATTERED_ROWS = 512  # rows on a page each, beyond the reach of the TLB
+ALIASING_BYTES = 1024  # rows at a multiple of this distance share few sets of the L1 cache
+MIN_TLB_ROWS = 512  # rows on a page each from which the TLB misses
 SLAB_BYTES = machine.L3_BYTES // 4  # of a left operand that is read again for each panel
-LEAST_SLABS = 2
-SLAB_ROWS = 64  # least rows that share a packed panel
+MIN_SLABS = 2
+MIN_SLAB_ROWS = 64  # rows that share a packed panel
 STACK_BYTES = 2 * machine.L1_BYTES  # limit on the sums on a thread's stack
-STREAMED_ROWS = 32
-STREAMED_BYTES = machine.L3_BYTES // 2  # larger right operands are streamed if rows are few
-STREAMED_CHAIN = 32
-STREAMED_COLUMNS = machine.PAGE_BYTES  # bytes of a row that are read at once
+MAX_STREAMED_ROWS = 32
+MIN_STREAMED_BYTES = machine.L3_BYTES // 2  # larger right operands are streamed if rows are few
+STREAMED_K_BLOCK = 32
+STREAMED_ROW_BYTES = machine.PAGE_BYTES  # bytes of a row that are read at once
 CACHED_BYTES = machine.L2_BYTES  # panels of larger operands are prefetched
-LEAST_RUN = 8  # rows of a panel between two prefetches, if sizes arrive at run time
-NEIGHBOURS = 4  # panels of a task, one of which is prefetched while another is used
+MIN_PREFETCH_ROWS = 8  # rows of a panel between two prefetches, if sizes arrive at run time
+TASK_PANELS = 4  # panels of a task, one of which is prefetched while another is used
 #: Cost of a panel by its number of vectors, in vectors of the best tile.
 _PANEL_COST = {1: 1.7, 2: 2.1, 3: 3.0, 4: 4.0}
 
@@ -68,17 +68,17 @@ class Prefetch:
         return bool(self.nbytes or self.every)
 
 
-def in_slabs(p: Product) -> Product:
+def split_into_slabs(p: Product) -> Product:
     """Return a product with a large left operand as a batch of slabs of rows that stay in the cache for all panels."""
     count = -(-p.m * p.k * p.dtype.itemsize // SLAB_BYTES)
-    if p.batch != 1 or count < LEAST_SLABS:
+    if p.batch != 1 or count < MIN_SLABS:
         return p
-    parts = next((c for c in range(count, 2 * count) if p.m % c == 0 and p.m // c >= SLAB_ROWS), 1)
+    parts = next((c for c in range(count, 2 * count) if p.m % c == 0 and p.m // c >= MIN_SLAB_ROWS), 1)
     rows = p.m // parts
     return replace(p, batch=parts, m=rows, lhs=(rows * p.lhs[1], *p.lhs[1:]), rhs=(0, *p.rhs[1:])) if parts > 1 else p
 
 
-class Tiled:
+class TiledProduct:
     """Choice of panels, ranges and tiles for a product, and its kernel."""
 
     def __init__(self, p: Product, output: Output) -> None:
@@ -91,33 +91,33 @@ class Tiled:
         self.panels = max(1, -(-p.n // self.width))
         self.last = p.n - (self.panels - 1) * self.width  # columns of the last panel
         self.last_vectors = max(1, -(-self.last // self.lanes))
-        self._cut_rows()
+        self._split_rows()
         self.streams = self._is_streamed()
         self.packs_all = not self.streams and self._packs_all()
-        in_two = in_pairs(p.batch, self.panels, self.tiles) if self.packs_all and self._is_prebuilt() else None
-        if in_two is None:
-            self.p = p = in_slabs(p)
-            self._cut_rows()
+        paired = pair_panels(p.batch, self.panels, self.tiles) if self.packs_all and self._is_prebuilt() else None
+        if paired is None:
+            self.p = p = split_into_slabs(p)
+            self._split_rows()
         self.packs_last = not p.panel and (self.packs_all or p.rhs[2] != 1 or self.last % self.lanes != 0)
-        self.links = max(1, -(-p.k // (STREAMED_CHAIN if self.streams else CHAIN)))
+        self.links = max(1, -(-p.k // (STREAMED_K_BLOCK if self.streams else CHAIN)))
         self.link = -(-p.k // self.links)
         if self.streams:
-            most = STREAMED_COLUMNS // (self.width * self.itemsize)
-            self.span = max(1, min(most, self.panels // 4))  # panels of a unit
+            max_panels = STREAMED_ROW_BYTES // (self.width * self.itemsize)
+            self.span = max(1, min(max_panels, self.panels // 4))  # panels of a unit
             self.groups = -(-self.panels // self.span)
-            self.shares, self.units = Shares(), max(1, p.batch * self.groups)
-            self.tasks = min(self.units, MOST_TASKS) if tasks(self.ns, self.units) > 1 else 1
+            self.partition, self.units = Partition(), max(1, p.batch * self.groups)
+            self.tasks = min(self.units, MAX_TASKS) if tasks(self.ns, self.units) > 1 else 1
         else:
-            wanted = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
-            self.shares = in_two or Shares(ranges=self._ranges(wanted))
-            self.units = max(1, self.shares.units(p.batch * -(-self.panels // self.shares.together)))
-            self.tasks = self._tasks(wanted)
+            min_tasks = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
+            self.partition = paired or Partition(ranges=self._ranges(min_tasks))
+            self.units = max(1, self.partition.units(p.batch * -(-self.panels // self.partition.group_panels)))
+            self.tasks = self._tasks(min_tasks)
         self.sums_bytes = self._sums_bytes()
         self.sums_on_stack = self.sums_bytes <= STACK_BYTES
 
     # ------------------------------------------------------------------------------------------------ choices
-    def _cut_rows(self) -> None:
-        """Cut the rows into tiles, the first `higher` of which have one row more than the others."""
+    def _split_rows(self) -> None:
+        """Split the rows into tiles, the first `higher` of which have one row more than the others."""
         rows = 1 if self.p.m == 1 else tile_rows().get(self.vectors, 1)
         self.tiles = max(1, -(-self.p.m // rows))
         self.height, self.higher = divmod(self.p.m, self.tiles)
@@ -128,10 +128,10 @@ class Tiled:
         With an epilogue, tiles of known sizes are faster: by 2 to 7 % from 64x64x64 to 300x300x300, by half for 100
         products of 8x8x8 and for 16x2048x16.
         """
-        apart, step = self.p.lhs[1:]
-        fits = self.direct and (step == 1 or (apart == 1 and not self.streams))
-        long = self.ns >= prebuilt_calls.MIN_PREBUILT_NS
-        return fits and long and prebuilt_calls.pointer(f"dot_tiles_{self.p.dtype.text}") is not None
+        row_stride, k_stride = self.p.lhs[1:]
+        is_supported = self.direct and (k_stride == 1 or (row_stride == 1 and not self.streams))
+        is_long = self.ns >= prebuilt_calls.MIN_PREBUILT_NS
+        return is_supported and is_long and prebuilt_calls.pointer(f"dot_tiles_{self.p.dtype.text}") is not None
 
     def _vectors(self) -> int:
         """Return the vectors of a panel, for as few panels as possible of about equal width."""
@@ -140,43 +140,43 @@ class Tiled:
             return min(needed, 8)
         candidates = [v for v in tile_rows() if v <= needed] or [1]
 
-        def price(v: int) -> float:
-            full, rest = divmod(needed, v)
-            return full * _PANEL_COST[v] + (_PANEL_COST[rest] if rest else 0.0)
+        def cost(v: int) -> float:
+            full, remainder = divmod(needed, v)
+            return full * _PANEL_COST[v] + (_PANEL_COST[remainder] if remainder else 0.0)
 
-        return min(candidates, key=lambda v: (price(v), -v))
+        return min(candidates, key=lambda v: (cost(v), -v))
 
     def _is_streamed(self) -> bool:
         p = self.p
-        large = p.k * p.n * self.itemsize >= (STREAMED_BYTES if p.m > 1 else CACHED_BYTES)
-        return not p.panel and p.m <= STREAMED_ROWS and p.rhs[2] == 1 and large and p.k > STREAMED_CHAIN
+        large = p.k * p.n * self.itemsize >= (MIN_STREAMED_BYTES if p.m > 1 else CACHED_BYTES)
+        return not p.panel and p.m <= MAX_STREAMED_ROWS and p.rhs[2] == 1 and large and p.k > STREAMED_K_BLOCK
 
     def _packs_all(self) -> bool:
         """Return True if panels are packed, which pays if enough rows read the copy."""
         p = self.p
         if p.panel:
             return False
-        apart = p.rhs[1] * self.itemsize
-        scattered = apart >= PAGE and p.k >= SCATTERED_ROWS and self.tiles >= 8
-        return p.rhs[2] != 1 or scattered or (apart % ALIASED == 0 and apart > 0 and self.tiles >= 4)
+        row_bytes = p.rhs[1] * self.itemsize
+        misses_tlb = row_bytes >= PAGE and p.k >= MIN_TLB_ROWS and self.tiles >= 8
+        return p.rhs[2] != 1 or misses_tlb or (row_bytes % ALIASING_BYTES == 0 and row_bytes > 0 and self.tiles >= 4)
 
-    def _tasks(self, wanted: int) -> int:
+    def _tasks(self, min_tasks: int) -> int:
         """Return the number of tasks of equal shares of the units, several neighbours if panels are prefetched."""
-        if wanted == 1:
+        if min_tasks == 1:
             return 1
-        least = NEIGHBOURS if self._prefetch() and self.units >= 4 * NEIGHBOURS else 1
-        share = max(least, self.units // (4 * wanted))
-        return -(-self.units // share)
+        min_units = TASK_PANELS if self._prefetch() and self.units >= 4 * TASK_PANELS else 1
+        units = max(min_units, self.units // (4 * min_tasks))
+        return -(-self.units // units)
 
     def _ranges(self, tasks: int) -> int:
         """Return the ranges of tiles that give all tasks as many units, with enough rows for each packed panel."""
         panels = self.p.batch * self.panels
         if self.packs_all and (panels >= 16 or (panels >= 8 and panels % 2 == 0)):
             return 1
-        most = max(1, self.tiles // 8 if self.packs_all else self.tiles)
-        least = min(-(-tasks // max(1, panels)), most)
-        level = (r for r in range(least, most + 1) if panels * r % tasks == 0 or panels * r >= 4 * tasks)
-        return next(level, least)
+        max_ranges = max(1, self.tiles // 8 if self.packs_all else self.tiles)
+        min_ranges = min(-(-tasks // max(1, panels)), max_ranges)
+        balanced = (r for r in range(min_ranges, max_ranges + 1) if panels * r % tasks == 0 or panels * r >= 4 * tasks)
+        return next(balanced, min_ranges)
 
     def _sums_bytes(self) -> int:
         """Return the bytes for sums of a task that an epilogue takes."""
@@ -184,17 +184,17 @@ class Tiled:
             return 0
         if self.streams:
             return self.p.m * self.span * self.width * self.itemsize
-        tiles = -(-self.tiles // self.shares.ranges) if self.links > 1 else 1
+        tiles = -(-self.tiles // self.partition.ranges) if self.links > 1 else 1
         return tiles * (self.height + (self.higher > 0)) * self.width * self.itemsize
 
     # ------------------------------------------------------------------------------------------------ kernel
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt or written."""
         if self._is_prebuilt():
-            made = self.output.prebuilt("dot_tiles", self.ns, lambda: (DOT.numbers(self._values()), self.tasks))
-            if made is not None:
-                return made
-        return self._written()
+            prebuilt = self.output.prebuilt("dot_tiles", self.ns, lambda: (DOT.numbers(self._values()), self.tasks))
+            if prebuilt is not None:
+                return prebuilt
+        return self._generate()
 
     @property
     def _scratch(self) -> int:
@@ -203,8 +203,8 @@ class Tiled:
 
     def _values(self) -> dict[str, int]:
         """Return the parameters of the kernel."""
-        p, shares = self.p, self.shares
-        left, right, out = self.output.places
+        p, partition = self.p, self.partition
+        left, right, out = self.output.buffers
         return {
             "left": left, "right": right, "out": out, "scratch": 0 if self.sums_on_stack else self.output.scratch,
             "m": p.m, "n": p.n, "k": p.k, **self._strides(), "vectors": self.vectors, "width": self.width,
@@ -212,8 +212,10 @@ class Tiled:
             "panel_stride": self._panel_stride, "packs": int(self.packs_all), "last_vectors": self.last_vectors,
             "last": self.last, "packs_last": int(self.packs_last), "tiles": self.tiles if p.m else 0,
             "height": self.height, "higher": self.higher, "link": self.link, "units": self.units, "tasks": self.tasks,
-            "together": shares.together, "strip": STRIP if shares.together > 1 else max(1, self.tiles),
-            "ranges": shares.ranges, "finer": shares.finer, "end": shares.end, "streams": int(self.streams),
+            "together": partition.group_panels,
+            "strip": STRIP_TILES if partition.group_panels > 1 else max(1, self.tiles),
+            "ranges": partition.ranges, "finer": partition.tail_ranges, "end": partition.tail_groups,
+            "streams": int(self.streams),
             "span": self.span if self.streams else 0, "groups": self.groups if self.streams else 0,
             "out_stride": self.out_stride, "epilogue": self._epilogue_place, "sums": self.sums_bytes // self.itemsize,
             **self._prefetch_values(),
@@ -237,9 +239,9 @@ class Tiled:
             return {}
         names = [f"prefetch_{name}" for name in ("every", "lines", "stride", "start", "tile")]
         source = 1 if prefetch.every else 3 if self.p.panel else 2
-        return {"prefetch": source, **dict(zip(names, self._prefetch_sizes(prefetch, LEAST_RUN), strict=True))}
+        return {"prefetch": source, **dict(zip(names, self._prefetch_sizes(prefetch, MIN_PREFETCH_ROWS), strict=True))}
 
-    def _prefetch_sizes(self, prefetch: Prefetch, least: int) -> tuple[int, int, int, int, int]:
+    def _prefetch_sizes(self, prefetch: Prefetch, min_rows: int) -> tuple[int, int, int, int, int]:
         """Return the rows of a panel between two prefetches, the lines and bytes of each, and the share of a tile.
 
         The last two are the elements from one panel to the next, and the bytes of a tile, for each row of its panel if
@@ -249,12 +251,12 @@ class Tiled:
             row = self.p.rhs[1] * self.itemsize
             lines = -(-self.width * self.itemsize // LINE_BYTES)
             return prefetch.every, lines, row, self.width, -(-self.p.k // prefetch.every) * row
-        every = max(least, LINE_BYTES // prefetch.nbytes) if least > 1 else 1
+        every = max(min_rows, LINE_BYTES // prefetch.nbytes) if min_rows > 1 else 1
         nbytes = every * prefetch.nbytes
         return every, -(-nbytes // LINE_BYTES), nbytes, self._panel_stride, prefetch.nbytes
 
-    def _written(self) -> Kernel:
-        """Return the kernel of a text that has the sizes as constants."""
+    def _generate(self) -> Kernel:
+        """Return a kernel of generated C, with the sizes as constants."""
         c = CWriter()
         values, element = self._values(), self.p.c_type
         c.lines(templates.types("KERNEL", element, self.bytes))
@@ -271,7 +273,7 @@ class Tiled:
             pack = templates.PACK_ROWS if self.p.rhs[2] == 1 else templates.PACK_ANY
         c.lines(templates.dot_text(
             "KERNEL", element, self.lanes, (self.height + 1) * self.width, units, pack, values,
-            store=max(self.link, 1) * self.width * self.shares.together if self.packs_last else 0,
+            store=max(self.link, 1) * self.width * self.partition.group_panels if self.packs_last else 0,
             sums=values["sums"] if self.sums_on_stack else 0,
         ).splitlines())  # fmt: skip
         if after:
@@ -288,7 +290,7 @@ class Tiled:
         step = self.width if packs else self.p.rhs[1]
         cut = self.last % self.lanes if last and self.direct else 0
         prefetch = self._prefetch()
-        form = templates.PREFETCH_ROWS if self.streams else templates.PREFETCH_AT_TIMES if prefetch else 0
+        form = templates.PREFETCH_OWN_ROWS if self.streams else templates.PREFETCH_NEXT_PANEL if prefetch else 0
         sizes = {
             "count": self.p.k, "left_row_stride": self.p.lhs[1], "left_k_stride": self.p.lhs[2], "right_stride": step,
             "out_stride": self.width if self._epilogue_place == 1 else self.out_stride,
@@ -310,9 +312,14 @@ class Tiled:
         return [tile(self.height) if self.height else None, tile(self.height + 1) if self.higher else None]
 
     def _prefetch(self) -> Prefetch:
-        """Return the prefetch of an operand too large for the cache, shared out among the tiles of a range."""
-        p, share = self.p, max(1, self.tiles // self.shares.ranges)
-        if self.streams or self.panels == 1 or self.shares.together > 1 or p.k * p.n * self.itemsize < CACHED_BYTES:
+        """Return the prefetch of an operand too large for the cache, divided among the tiles of a range."""
+        p, share = self.p, max(1, self.tiles // self.partition.ranges)
+        if (
+            self.streams
+            or self.panels == 1
+            or self.partition.group_panels > 1
+            or p.k * p.n * self.itemsize < CACHED_BYTES
+        ):
             return Prefetch()
         if p.panel or (p.rhs[1] == 1 and p.rhs[2] == p.k and self.links == 1):
             return Prefetch(nbytes=-(-self.width * self.itemsize // share))

@@ -18,8 +18,8 @@ FUNCTIONS = {f"{form}_{t}": KERNEL for t in TYPES for form in ("dot_tiles", "dot
 _FORMS = {
     "rows": (False, templates.NO_PREFETCH),
     "columns": (True, templates.NO_PREFETCH),
-    "prefetching": (False, templates.PREFETCH_AT_TIMES),
-    "streaming": (False, templates.PREFETCH_ROWS),
+    "prefetching": (False, templates.PREFETCH_NEXT_PANEL),
+    "streaming": (False, templates.PREFETCH_OWN_ROWS),
 }
 
 _RUN = """\
@@ -75,19 +75,19 @@ def _tiles(c: CWriter, name: str, element: str, level: Level) -> None:
     heights = {v: rows.get(v, 1) for v in range(1, parameters.MAX_VECTORS + 1)}
     table = []
     for form, (columns, prefetch) in _FORMS.items():
-        of_form = []
-        for vectors, most in heights.items():
-            names = [f"{name}_{form}_{height}x{vectors}" for height in range(1, most + 1)]
-            of_form.append("{" + ", ".join(names) + "}")
+        variants = []
+        for vectors, max_height in heights.items():
+            names = [f"{name}_{form}_{height}x{vectors}" for height in range(1, max_height + 1)]
+            variants.append("{" + ", ".join(names) + "}")
             for height, tile in enumerate(names, 1):
-                made = templates.TileText(
+                text = templates.TileText(
                     name, element, lanes, tile, height, vectors, columns=columns, prefetch=prefetch
                 )
-                c.lines((made.prototype + made.text).splitlines())
-        table.append("  {" + ", ".join(of_form) + "}")
+                c.lines((text.prototype + text.text).splitlines())
+        table.append("  {" + ", ".join(variants) + "}")
     sizes = f"[{len(_FORMS)}][{len(heights)}][{max(heights.values())}]"
     c.line(f"static const {name}_tile_function {name}_tiles{sizes} = {{")
     c.lines([*",\n".join(table).splitlines(), "};"])
-    room = max(v * h for v, h in heights.items()) * lanes
-    c.lines(templates.dot_text(name, element, lanes, room).splitlines())
+    max_elements = max(v * h for v, h in heights.items()) * lanes
+    c.lines(templates.dot_text(name, element, lanes, max_elements).splitlines())
     c.lines(_RUN.format(name=f"dot_tiles_{name}", prefix=name).splitlines())

@@ -24,13 +24,13 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, linear_index, strid
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 
-BAND_BYTES = 5 * machine.L1_BYTES  # of both operands' rows
-SLAB_BYTES = machine.L2_BYTES // 4  # of sums
-UNITS = 16  # of work, at least, if there are rows enough
-MOST_ROWS = 64  # of a band
-#: Results side by side (`b`) of a tile by its vectors of `f`, where there are 32 vector registers, and where 16.
+BAND_BYTES = 5 * machine.L1_BYTES  # rows of both operands
+SLAB_BYTES = machine.L2_BYTES // 4  # sums of a slab
+MIN_UNITS = 16  # units of work, if there are enough rows
+MAX_BAND_ROWS = 64
+#: Adjacent results (`b`) of a tile by its vectors of `f`, with 32 vector registers and with 16.
 ROWS = {32: {1: 8, 2: 8, 3: 8, 4: 6}, 16: {1: 8, 2: 6}}
-PAIRS = 8  # vectors of a tile of products element by element
+PAIR_VECTORS = 8  # vectors of a tile of element-wise products
 
 
 def filter_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
@@ -48,39 +48,39 @@ class _Filter:
         self.groups = 1 if self.pairs else n.groups
         table = ROWS[32 if nbytes == 64 else 16]
         self.features = n.features // self.groups
-        self.panels = panels(self.features, self.lanes, PAIRS if self.pairs else max(table))
+        self.panels = panels(self.features, self.lanes, PAIR_VECTORS if self.pairs else max(table))
         self.rows = 1 if self.pairs else _tile_rows(n.batch, table[max(p.vectors for p in self.panels)])
-        self._cut_result()
-        self._cut_rows()
+        self._split_result()
+        self._split_rows()
         self.units = self.shares * self.slabs
         self.ns = n.ns + epilogue.ns
         self.tasks = tasks(self.ns, self.units)
         self.direct = self.shares == 1 and epilogue.is_empty
         self.after = n.features if self.shares > 1 else self.features  # columns of what the epilogue takes
 
-    def _cut_result(self) -> None:
+    def _split_result(self) -> None:
         """Partition the result into items (a position, a group and some `b`), and the items into slabs."""
         n = self.n
         size = n.dtype.itemsize
-        most = max(1, SLAB_BYTES // 2 // (self.features * size) // self.rows) * self.rows
-        chunks = -(-n.batch // most)
+        max_chunk = max(1, SLAB_BYTES // 2 // (self.features * size) // self.rows) * self.rows
+        chunks = -(-n.batch // max_chunk)
         self.chunk = ceil(n.batch / chunks / self.rows) * self.rows
         self.chunks = -(-n.batch // self.chunk)
-        self.spots = prod(n.space)
-        self.items = self.spots * self.groups * self.chunks
-        each = max(1, SLAB_BYTES // (min(self.chunk, n.batch) * self.features * size))
-        self.slabs = -(-self.items // each)
-        self.each = -(-self.items // self.slabs)
-        self.slabs = -(-self.items // self.each)
+        self.positions = prod(n.space)
+        self.items = self.positions * self.groups * self.chunks
+        max_items = max(1, SLAB_BYTES // (min(self.chunk, n.batch) * self.features * size))
+        self.slabs = -(-self.items // max_items)
+        self.slab_items = -(-self.items // self.slabs)
+        self.slabs = -(-self.items // self.slab_items)
 
-    def _cut_rows(self) -> None:
+    def _split_rows(self) -> None:
         """Partition the rows of positions, one for each `k` and each window position but for the last dimension."""
         n = self.n
         self.lines = n.depth * prod(w.size for w in n.window[:-1])
         line = n.window[-1].size * (self.w[-1] + self.x[-1] * n.window[-1].window_dilation) * n.dtype.itemsize
-        self.band = max(1, min(BAND_BYTES // line, MOST_ROWS, self.lines))
+        self.band = max(1, min(BAND_BYTES // line, MAX_BAND_ROWS, self.lines))
         bands = -(-self.lines // self.band)
-        self.shares = max(1, min(-(-UNITS // self.slabs), bands))
+        self.shares = max(1, min(-(-MIN_UNITS // self.slabs), bands))
 
     # --- the kernel -------------------------------------------------------------------------------------------------
 
@@ -89,8 +89,8 @@ class _Filter:
         c = KernelWriter(epilogue.reads, epilogue.writes)
         c.lines(vector_types("KERNEL", scalar.storage_type(n.dtype), vector_bytes()))
         c.line("typedef struct { const KERNEL_e *x, *w; int64_t count; } KERNEL_run;")
-        rest = n.batch % self.rows
-        for rows in (self.rows, rest) if rest else (self.rows,):
+        remainder = n.batch % self.rows
+        for rows in (self.rows, remainder) if remainder else (self.rows,):
             for vectors, skip in dict.fromkeys((p.vectors, p.skip) for p in self.panels):
                 self._tile(c, rows, vectors, skip)
         if not self.direct:
@@ -100,7 +100,7 @@ class _Filter:
         phases = 1
         if self.shares > 1:
             phases = 2
-            self._add_up(c)
+            self._add_shares(c)
         self._main(c, phases)
         scratch = 0 if self.direct else self.shares * self.ins.shape.size * n.dtype.itemsize
         return Kernel(c.text(), self.tasks, self.ns, scratch, KernelKind.CONVOLUTION, phases)
@@ -108,12 +108,12 @@ class _Filter:
     def _tile(self, c: KernelWriter, rows: int, vectors: int, skip: int) -> None:
         """Write the function of a tile, which accumulates over runs; `b` and `f` are its columns of the operands."""
         x_step, w_step = self._steps()
-        places = [f"{r}_{v}" for r in range(rows) for v in range(vectors)]
+        sums = [f"{r}_{v}" for r in range(rows) for v in range(vectors)]
         arguments = "const KERNEL_run *run, int64_t runs, int64_t b, int64_t f, KERNEL_e *restrict s, int add"
         head = f"static CYX_FUSED __attribute__((noinline)) void {_tile_name(rows, vectors, skip)}"
         with c.block(f"{head}({arguments})"):
             c.line("CYX_FUSE")
-            c.line("KERNEL_v " + ", ".join(f"c{at} = {{0}}" for at in places) + ";")
+            c.line("KERNEL_v " + ", ".join(f"c{name} = {{0}}" for name in sums) + ";")
             with c.block("for (; runs; --runs, ++run)"):
                 c.line("const KERNEL_e *x = run->x + b, *w = run->w + f;")
                 with c.block(f"for (int64_t k = run->count; k; --k, x += {x_step}, w += {w_step})"):
@@ -122,32 +122,32 @@ class _Filter:
                         loads += [f"a{v} = *(const KERNEL_u *)(x + {v * self.lanes})" for v in range(vectors)]
                     c.line(f"const KERNEL_v {', '.join(loads)};")
                     for r in range(rows):
-                        left = [f"a{v}" if self.pairs else f"x[{r}]" for v in range(vectors)]
-                        c.line(" ".join(f"c{r}_{v} += {left[v]} * b{v};" for v in range(vectors)))
+                        factors = [f"a{v}" if self.pairs else f"x[{r}]" for v in range(vectors)]
+                        c.line(" ".join(f"c{r}_{v} += {factors[v]} * b{v};" for v in range(vectors)))
             for r in range(rows):
                 for v in range(vectors):
-                    self._add_to(c, f"c{r}_{v}", f"s + {r * self.n.features + v * self.lanes}", skip)
+                    self._accumulate(c, f"c{r}_{v}", f"s + {r * self.n.features + v * self.lanes}", skip)
 
-    def _add_to(self, c: KernelWriter, value: str, where: str, skip: int) -> None:
+    def _accumulate(self, c: KernelWriter, value: str, address: str, skip: int) -> None:
         """Store a vector of partial sums, or add it to stored ones; the first `skip` elements are not stored."""
         if not skip:
-            c.line(f"*(KERNEL_u *)({where}) = add ? {value} + *(const KERNEL_u *)({where}) : {value};")
+            c.line(f"*(KERNEL_u *)({address}) = add ? {value} + *(const KERNEL_u *)({address}) : {value};")
             return
         size = self.n.dtype.itemsize
-        part = f"{where} + {skip}, {(self.lanes - skip) * size}"
+        arguments = f"{address} + {skip}, {(self.lanes - skip) * size}"
         with c.block(""):
             c.line("KERNEL_v t = {0};")
-            c.line(f"if (add) __builtin_memcpy((char *)&t + {skip * size}, {part});")
+            c.line(f"if (add) __builtin_memcpy((char *)&t + {skip * size}, {arguments});")
             c.line(f"t += {value};")
             c.line(
-                f"__builtin_memcpy({where} + {skip}, (const char *)&t + {skip * size}, {(self.lanes - skip) * size});"
+                f"__builtin_memcpy({address} + {skip}, (const char *)&t + {skip * size}, {(self.lanes - skip) * size});"
             )
 
     def _steps(self) -> tuple[int, int]:
         """Return the strides, in elements, of a run's positions in both operands."""
         w, step = self.n.window[-1], _run_step(self.n)
-        turned = -1 if w.window_reversal else 1
-        return step * w.window_dilation // w.base_dilation * self.x[-1], step * turned * self.w[-1]
+        sign = -1 if w.window_reversal else 1
+        return step * w.window_dilation // w.base_dilation * self.x[-1], step * sign * self.w[-1]
 
     def _runs(self, c: KernelWriter) -> None:
         """Write the function that lists the runs of positions in some rows for one position of the result."""
@@ -161,13 +161,13 @@ class _Filter:
                 c.unravel("l", ["k", *(f"w{d}" for d in range(rank - 1))], [n.depth, *(w.size for w in n.window[:-1])])
                 for d, w in enumerate(n.window[:-1]):
                     c.line(f"const int64_t e{d} = s{d} * {w.stride} + w{d} * {w.window_dilation} - ({w.padding_low});")
-                    odd = f" || e{d} % {w.base_dilation}" if w.base_dilation > 1 else ""
-                    c.line(f"if (e{d} < 0 || e{d} >= {reach(w, self.x[d + 1])}{odd}) continue;")
+                    misaligned = f" || e{d} % {w.base_dilation}" if w.base_dilation > 1 else ""
+                    c.line(f"if (e{d} < 0 || e{d} >= {reach(w, self.x[d + 1])}{misaligned}) continue;")
                 self._range(c, rank - 1)
                 inputs = [f"(e{d} / {w.base_dilation})" for d, w in enumerate(n.window)]
-                turned = [f"({w.size - 1} - w{d})" if w.window_reversal else f"w{d}" for d, w in enumerate(n.window)]
+                taps = [f"({w.size - 1} - w{d})" if w.window_reversal else f"w{d}" for d, w in enumerate(n.window)]
                 c.line(f"run[runs].x = x + {linear_index([self._channel(), *inputs], x_steps[:-1])};")
-                c.line(f"run[runs].w = w + {linear_index(['k', *turned], w_steps[:-1])};")
+                c.line(f"run[runs].w = w + {linear_index(['k', *taps], w_steps[:-1])};")
                 c.line("run[runs++].count = count;")
             c.line("return runs;")
 
@@ -222,7 +222,7 @@ class _Filter:
             if n.batch % self.rows:
                 c.line(f"if (b < last) {_tile_name(n.batch % self.rows, panel.vectors, panel.skip)}{call}")
 
-    def _add_up(self, c: KernelWriter) -> None:
+    def _add_shares(self, c: KernelWriter) -> None:
         """Write the function that adds the partial sums of the shares in order."""
         size = self.ins.shape.size
         with c.block("static __attribute__((noinline)) void KERNEL_add(KERNEL_e *s, int64_t count)"):
@@ -233,7 +233,7 @@ class _Filter:
         n, epilogue = self.n, self.epilogue
         x, w = (f"(const KERNEL_e *)p{k}" for k in epilogue.operands)
         total = self.ins.shape.size
-        lines = self.spots * n.batch  # of features, in the result
+        lines = self.positions * n.batch  # of features, in the result
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             for k in range(len(epilogue.reads)):
                 c.line(f"const void *const p{k} = bufs[{k}]; (void)p{k};")
@@ -249,8 +249,9 @@ class _Filter:
                     c.line("return CYX_OK;")
             bounds = f"int64_t u = begin * {self.units} / {self.tasks}; u < end * {self.units} / {self.tasks}; ++u"
             with c.block(f"for ({bounds})"):
-                c.line(f"const int64_t share = u / {self.slabs}, item = u % {self.slabs} * {self.each};")
-                c.line(f"const int64_t items = item + {self.each} < {self.items} ? item + {self.each} : {self.items};")
+                c.line(f"const int64_t share = u / {self.slabs}, item = u % {self.slabs} * {self.slab_items};")
+                end = f"item + {self.slab_items}"
+                c.line(f"const int64_t items = {end} < {self.items} ? {end} : {self.items};")
                 rows = f"share * {self.lines} / {self.shares}, (share + 1) * {self.lines} / {self.shares}"
                 c.line(f"KERNEL_slab({x}, {w}, store + share * {total}, item, items, {rows});")
                 if phases == 1 and not self.direct:

@@ -6,8 +6,8 @@ each weight is loaded once for all of them.
 
 Positions of the window in the padding or, with base dilation, between elements of the input are skipped.
 
-Blocks of whole vectors are tiles of ``include/cyxla/kernels/convolution_row_tile.h``, prebuilt or with the sizes as
-constants. Features that are left over, and other types, have text of their own.
+Blocks of full vectors are tiles of ``include/cyxla/kernels/convolution_row_tile.h``, prebuilt or with the sizes as
+constants. The remaining features, and other types, have C of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_in
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 
-CHAIN = 512  # more products than this are added up in parts
+MAX_CHAIN = 512  # products of a partial sum
 
 
 def row_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
@@ -45,7 +45,7 @@ class _Block:
     first: int
     pieces: int
     row: accumulators.VectorSums | accumulators.PlainSums
-    positions: int  # of a tile, where windows lie inside along the last dimension
+    positions: int  # of a tile, for windows inside the input along the last dimension
 
 
 class _Rows:
@@ -56,22 +56,24 @@ class _Rows:
         self.vector_bytes = vector_bytes()
         self.registers = 32 if self.vector_bytes == 64 else 16
         self.rank = len(self.space)
-        self.places = self.space[-1] if self.space else 1
+        self.positions = self.space[-1] if self.space else 1
         self.rows = self.n.batch * prod(self.space[:-1])
         self.groups = 1 if self.n.is_depthwise else self.n.groups
         self.inside = self._inside()
         width = self.n.features if self.n.is_depthwise else self.n.group_features
-        cut = enumerate(self._cut(width))
-        self.blocks = [_Block(k, first, pieces, row, self._tile_positions(row)) for k, (first, pieces, row) in cut]
+        runs = enumerate(self._split_features(width))
+        self.blocks = [_Block(k, first, pieces, row, self._tile_positions(row)) for k, (first, pieces, row) in runs]
         self.dilated = any(w.base_dilation != 1 for w in self.window)
-        self.long = prod(w.size for w in self.window) * self.n.depth > CHAIN
+        self.is_long = prod(w.size for w in self.window) * self.n.depth > MAX_CHAIN
 
-    def _cut(self, width: int) -> Sequence[tuple[int, int, accumulators.VectorSums | accumulators.PlainSums]]:
+    def _split_features(
+        self, width: int
+    ) -> Sequence[tuple[int, int, accumulators.VectorSums | accumulators.PlainSums]]:
         """Split features into blocks."""
         if self.n.is_float and self.rank <= MAX_RANK:
             lanes = self.vector_bytes // self.dtype.itemsize
-            return accumulators.cut_in_vectors(width, self.dtype, self.types, lanes)
-        return accumulators.cut(width, self.dtype, self.types)
+            return accumulators.split_into_vectors(width, self.dtype, self.types, lanes)
+        return accumulators.split_columns(width, self.dtype, self.types)
 
     def _inside(self) -> tuple[int, int]:
         """Return the range of positions of a row whose window is inside the input, along the last dimension."""
@@ -81,16 +83,16 @@ class _Rows:
         reach = (w.size - 1) * w.window_dilation
         low = min(-(-max(w.padding_low, 0) // w.stride), self.space[-1])
         high = (size - 1 - reach + w.padding_low) // w.stride + 1
-        return low, max(low, min(high, self.places))
+        return low, max(low, min(high, self.positions))
 
     def _tile_positions(self, row: accumulators.VectorSums | accumulators.PlainSums) -> int:
         """Return the number of positions in a tile; a tile costs about its positions, a single position about 3."""
         if not isinstance(row, accumulators.VectorSums) or self.n.is_depthwise:
             return 1
         count = self.inside[1] - self.inside[0]
-        most = POSITIONS[self.registers][row.vectors]
-        # In positions: a tile costs 0.5 more, one left over 3.5. Assumed; another choice costs time alone.
-        return min(range(1, most + 1), key=lambda p: (count // p * (max(p, 3) + 0.5) + count % p * 3.5, -p))
+        max_positions = POSITIONS[self.registers][row.vectors]
+        # In positions: a tile costs 0.5 more, a remaining one 3.5. Assumed; another choice costs time alone.
+        return min(range(1, max_positions + 1), key=lambda p: (count // p * (max(p, 3) + 0.5) + count % p * 3.5, -p))
 
     # --- the kernel -------------------------------------------------------------------------------------------------
 
@@ -99,28 +101,31 @@ class _Rows:
         ns = self.n.ns + self.epilogue.ns
         units = max(1, self.rows * self.groups * sum(b.pieces for b in self.blocks))
         count = tasks(ns, units)
-        return self._prebuilt(ns, units, count) or self._written(ns, units, count)
+        return self._prebuilt(ns, units, count) or self._generate(ns, units, count)
 
     def _prebuilt(self, ns: float, units: int, count: int) -> Kernel | None:
-        whole = all(isinstance(b.row, accumulators.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= WIDTHS
-        if self.long or self.dilated or not (whole and 0 < self.rank <= RANK):
+        is_vectorised = (
+            all(isinstance(b.row, accumulators.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= WIDTHS
+        )
+        if self.is_long or self.dilated or not (is_vectorised and 0 < self.rank <= RANK):
             return None
         if self.n.is_depthwise and not self.epilogue.is_empty:
-            return None  # so little is done for each place that another call shows
+            return None  # little work at each position, so that another call is noticeable
         values = self._values(RANK) | self._block_values() | {"units": units, "tasks": count}
-        made = Kernel(describe("convolution", self.ins.shape), count, ns, kind=KernelKind.CONVOLUTION)
+        kernel = Kernel(describe("convolution", self.ins.shape), count, ns, kind=KernelKind.CONVOLUTION)
         name, widths = f"convolution_rows{{}}_{self.dtype.text}", [b.row.columns for b in self.blocks]
-        return self.epilogue.prebuilt(name, convolution_rows(RANK).numbers(values), made, widths)
+        return self.epilogue.prebuilt(name, convolution_rows(RANK).numbers(values), kernel, widths)
 
     def _values(self, rank: int) -> dict[str, int]:
         """Return the parameters for `rank` dimensions, without those of blocks, units and tasks."""
         n, x, w = self.n, *(o.shape.dims for o in self.ins.operands)
         steps, weights = strides(x), strides(w)
-        turned = [(dim.size - 1) * weights[at] for at, dim in enumerate(self.window) if dim.window_reversal]
+        reversed_offsets = [(dim.size - 1) * weights[at] for at, dim in enumerate(self.window) if dim.window_reversal]
         values = {
             "rows": max(self.rows, 1), "image_stride": steps[0],
             "group_stride": n.batch * steps[0] if n.by_batch else n.depth,
-            "position_stride": self.window[-1].stride * steps[self.rank] if self.rank else 0, "first_tap": sum(turned),
+            "position_stride": self.window[-1].stride * steps[self.rank] if self.rank else 0,
+            "first_tap": sum(reversed_offsets),
             "depth": n.depth, "features": n.features, "group_features": n.group_features,
             "depthwise": int(n.is_depthwise), "first_inside": self.inside[0], "last_inside": self.inside[1],
             "per_group": max(1, sum(b.pieces for b in self.blocks)),
@@ -154,7 +159,7 @@ class _Rows:
             }  # fmt: skip
         return values
 
-    def _written(self, ns: float, units: int, count: int) -> Kernel:
+    def _generate(self, ns: float, units: int, count: int) -> Kernel:
         """Return the kernel with generated C."""
         ins, epilogue = self.ins, self.epilogue
         c = KernelWriter(epilogue.reads, epilogue.writes)
@@ -194,7 +199,7 @@ class _Rows:
     @cached_property
     def _templates(self) -> RowConvolution:
         """Templates of the tiles, with the sizes of the convolution."""
-        rank, chain = max(self.rank, 1), CHAIN if self.long else 0
+        rank, chain = max(self.rank, 1), MAX_CHAIN if self.is_long else 0
         element = scalar.storage_type(self.dtype)
         return RowConvolution("KERNEL", element, self.vector_bytes, rank, self._values(rank), self.dilated, chain)
 
@@ -207,15 +212,15 @@ class _Rows:
         starts = [f"s{d} * {values[f'stride{d}']}" for d in dims[:-1]] + ["0"] * (self.rank > 0)
         origin = [f"{start} - ({values[f'padding{d}']})" for d, start in enumerate(starts)]
         c.line(f"int64_t origin[] = {{{', '.join(origin) or 0}}}, s = 0;")
-        places = [f"n * {values['image_stride']}", f"g * {values['group_stride']}"]
+        offsets = [f"n * {values['image_stride']}", f"g * {values['group_stride']}"]
         if self.n.is_depthwise:
-            places.append("f")
+            offsets.append("f")
         if not self.dilated:
-            places += [f"origin[{d}] * {values[f'input_stride{d}']}" for d in dims]
-        c.line(f"const KERNEL_e *x = {x} + {' + '.join(places)};")
+            offsets += [f"origin[{d}] * {values[f'input_stride{d}']}" for d in dims]
+        c.line(f"const KERNEL_e *x = {x} + {' + '.join(offsets)};")
         first = f"g * {self.n.group_features} + f"
         c.line(f"const KERNEL_e *const w = {w} + {values['first_tap']} + {first};")
-        call = f"(bufs, x, w, origin, row * {self.places} + s, {first});"
+        call = f"(bufs, x, w, origin, row * {self.positions} + s, {first});"
         (low, high), k, count = self.inside, block.number, block.positions
         step = "s += {0}"
         if self.rank:
@@ -224,7 +229,7 @@ class _Rows:
         if count > 1:
             c.line(f"for (; s < {low}; {step.format(1)}) KERNEL_one{k}{call}")
             c.line(f"for (; s + {count} <= {high}; {step.format(count)}) KERNEL_tile{k}{call}")
-        c.line(f"for (; s < {self.places}; {step.format(1)}) KERNEL_one{k}{call}")
+        c.line(f"for (; s < {self.positions}; {step.format(1)}) KERNEL_one{k}{call}")
 
     # --- other blocks -----------------------------------------------------------------------------------------------
 
@@ -233,7 +238,7 @@ class _Rows:
         x, w = self.epilogue.operands
         call = f"(bufs, p{x}, p{w}, " + ", ".join(["n", *(f"s{d}" for d in range(self.rank))]) + ", g, f);"
         last = f"s{self.rank - 1}"
-        loop = f"for (int64_t {last} = 0; {last} < {self.places}; ++{last}) " if self.rank else ""
+        loop = f"for (int64_t {last} = 0; {last} < {self.positions}; ++{last}) " if self.rank else ""
         c.line(f"{loop}KERNEL_one{block.number}{call}")
 
     def _function(self, c: KernelWriter, name: str, row: accumulators.PlainSums) -> None:
@@ -248,8 +253,8 @@ class _Rows:
             c.line("CYX_FUSE")
             row.define(c)
             with c.loops([f"w{d}" for d in outer], [window[d].size for d in outer]):
-                if self.long:
-                    row.settle(c)
+                if self.is_long:
+                    row.add_to_totals(c)
                 with c.loops([f"w{d}" for d in inner], [window[d].size for d in inner]):
                     self._tap(c, row)
             c.line(f"{scalar.storage_type(self.dtype)} sums[{row.columns}] __attribute__((aligned(64)));")
@@ -263,19 +268,19 @@ class _Rows:
         window, n = self.window, self.n
         x_steps, w_steps = strides(x.dims), strides(w.dims)
         for d, dim in enumerate(window):
-            place = f"s{d} * {dim.stride} + w{d} * {dim.window_dilation} - ({dim.padding_low})"
-            c.line(f"const int64_t e{d} = {place};")
+            coordinate = f"s{d} * {dim.stride} + w{d} * {dim.window_dilation} - ({dim.padding_low})"
+            c.line(f"const int64_t e{d} = {coordinate};")
             if dim.base_dilation != 1:
                 c.line(f"if (e{d} < 0 || e{d} % {dim.base_dilation}) continue;")
             c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
             c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
-        if not self.dtype.is_float:  # gcc 12 makes wrong vectors of the loop over places with two guarded sums
+        if not self.dtype.is_float:  # gcc 12 miscompiles the vectorised loop over positions with two guarded sums
             c.line('__asm__ volatile("");')
-        turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
+        taps = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
         image = f"(g * {n.batch} + n)" if n.by_batch else "n"
         channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"
         at = linear_index([image, *(f"i{d}" for d in range(len(window)))], x_steps[:-1])
-        kernel_at = f"{linear_index(turned, w_steps[:-2])} + g * {n.group_features} + f"
+        kernel_at = f"{linear_index(taps, w_steps[:-2])} + g * {n.group_features} + f"
         c.line(f"const {memory_type(x.dtype)} *const x = a + {at} + {channel};")
         c.line(f"const {memory_type(w.dtype)} *const w = b + {kernel_at};")
         if n.is_depthwise:
@@ -284,6 +289,6 @@ class _Rows:
         with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
             c.line(f"const {scalar.register_type(x.dtype)} a0 = {scalar.load(x.dtype, 'x[k]')};")
             row.add(c, "a0", f"w + k * {n.features}", 1)
-            if n.depth > CHAIN:
-                with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
-                    row.settle(c)
+            if n.depth > MAX_CHAIN:
+                with c.block(f"if (k % {MAX_CHAIN} == {MAX_CHAIN - 1})"):
+                    row.add_to_totals(c)

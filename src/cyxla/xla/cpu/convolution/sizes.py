@@ -100,7 +100,7 @@ class Sizes:
         return prod(w.size for w in self.window)
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """Number of positions of the result, over all images."""
         return self.batch * prod(self.space)
 
@@ -112,8 +112,8 @@ class Sizes:
     @property
     def ns(self) -> float:
         """Estimated time on one core."""
-        wide = MAC_NS[self.is_float] * (2 if self.dtype is ElementType.F64 else 1) * (5 if self.is_depthwise else 1)
-        return self.places * self.features * self.taps * self.depth * wide
+        mac_ns = MAC_NS[self.is_float] * (2 if self.dtype is ElementType.F64 else 1) * (5 if self.is_depthwise else 1)
+        return self.positions * self.features * self.taps * self.depth * mac_ns
 
 
 def reach(dim: WindowDim, size: int) -> int:

@@ -13,7 +13,7 @@ results have the same bits for any number of threads.
 Padding must add nothing, but zero times an infinite or NaN weight is NaN: NaNs at positions whose window leaves the
 input are computed again without the padding.
 
-The C of all this stands in ``include/cyxla/kernels/convolution{,_tile,_window}.h``; `_Tiled` chooses the numbers.
+The C is in ``include/cyxla/kernels/convolution{,_tile,_window}.h``; `_Tiled` chooses the numbers.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
 
-LEAST_DEPTH = 8  # with fewer input features the table costs more than it saves
-LONG_ROWS_DEPTH = 32  # and with fewer than these, where the places of a row are many
-LONG_ROW = 40
-BLOCK = 768  # products of one block
-CHUNK = 112  # places of a chunk, at most
-ENTRIES = 2048  # of the table, at most
+MIN_DEPTH = 8  # with fewer input features, the table costs more than it saves
+MIN_LONG_ROW_DEPTH = 32  # the same for long rows
+LONG_ROW = 40  # positions
+MAX_BLOCK = 768  # products of a block
+MAX_CHUNK = 112  # positions of a chunk
+MAX_ENTRIES = 2048  # entries of the table
 FEW_CHUNKS = 2
-UNITS = 8  # of work, at least, if the places are enough
-MUCH = 4096  # products for each entry of the table, beside which it matters little how fast that is written
+MIN_UNITS = 8  # units of work, if there are enough positions
+MIN_SCALAR_PRODUCTS = 4096  # products for each entry of the table, from which the time to write it is negligible
 
 
 def fits(n: Sizes) -> bool:
@@ -55,16 +55,16 @@ def fits(n: Sizes) -> bool:
         return True
     if len(n.space) > MAX_RANK:
         return False
-    if any(_farthest(w, n.space[d], n.input_dims[d + 1]) >= 2**31 for d, w in enumerate(n.window)):
+    if any(_max_coordinate(w, n.space[d], n.input_dims[d + 1]) >= 2**31 for d, w in enumerate(n.window)):
         return False  # coordinates are 32-bit
     lanes = vector_bytes() // n.dtype.itemsize
-    least = LONG_ROWS_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else LEAST_DEPTH
-    return n.is_float and n.depth >= least and n.group_features >= lanes
+    min_depth = MIN_LONG_ROW_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else MIN_DEPTH
+    return n.is_float and n.depth >= min_depth and n.group_features >= lanes
 
 
-def _farthest(w: WindowDim, places: int, size: int) -> int:
+def _max_coordinate(w: WindowDim, positions: int, size: int) -> int:
     """Return the largest coordinate along a dimension, padding included."""
-    return max(places * w.stride + w.size * w.window_dilation + abs(w.padding_low), reach(w, size))
+    return max(positions * w.stride + w.size * w.window_dilation + abs(w.padding_low), reach(w, size))
 
 
 def _extent(w: WindowDim) -> int:
@@ -72,9 +72,9 @@ def _extent(w: WindowDim) -> int:
     return (w.size - 1) * w.window_dilation
 
 
-def _last(w: WindowDim, places: int) -> int:
+def _last_coordinate(w: WindowDim, positions: int) -> int:
     """Return the last coordinate along a dimension that a window reads."""
-    return (places - 1) * w.stride - w.padding_low + _extent(w)
+    return (positions - 1) * w.stride - w.padding_low + _extent(w)
 
 
 @dataclass(frozen=True)
@@ -99,17 +99,17 @@ class Panel:
     skip: int = 0
 
 
-def panels(features: int, lanes: int, widest: int) -> list[Panel]:
-    """Split features into panels; the last one overlaps its predecessor so that it consists of whole vectors."""
-    whole = features // lanes
-    width = max(range(1, min(widest, whole) + 1), key=lambda v: (whole % v == 0 and v > widest // 2, v))
-    count, rest = divmod(whole, width)
-    found = [Panel(0, count, width)]
-    if rest:
-        found.append(Panel(count * width * lanes, 1, rest))
+def panels(features: int, lanes: int, max_vectors: int) -> list[Panel]:
+    """Split features into panels; the last one overlaps its predecessor so that it consists of full vectors."""
+    vectors = features // lanes
+    width = max(range(1, min(max_vectors, vectors) + 1), key=lambda v: (vectors % v == 0 and v > max_vectors // 2, v))
+    count, remainder = divmod(vectors, width)
+    result = [Panel(0, count, width)]
+    if remainder:
+        result.append(Panel(count * width * lanes, 1, remainder))
     if features % lanes:
-        found.append(Panel(features - lanes, 1, 1, lanes - features % lanes))
-    return found
+        result.append(Panel(features - lanes, 1, 1, lanes - features % lanes))
+    return result
 
 
 @dataclass(frozen=True)
@@ -133,13 +133,13 @@ class Blocks:
     @staticmethod
     def of(taps: int, depth: int) -> Blocks:
         """Return blocks of about equal size."""
-        if depth <= BLOCK:
-            count = max(1, -(-taps * depth // BLOCK))
-            each = max(1, -(-taps // count))
-            return Blocks(each, depth, max(1, -(-taps // each)))
-        slices = -(-depth // BLOCK)
-        each = -(-depth // slices)
-        return Blocks(1, each, taps * slices)
+        if depth <= MAX_BLOCK:
+            count = max(1, -(-taps * depth // MAX_BLOCK))
+            size = max(1, -(-taps // count))
+            return Blocks(size, depth, max(1, -(-taps // size)))
+        slices = -(-depth // MAX_BLOCK)
+        size = -(-depth // slices)
+        return Blocks(1, size, taps * slices)
 
 
 def tiled_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
@@ -157,38 +157,39 @@ class _Tiled:
         self.rank = max(1, len(n.space))
         table = POSITIONS[self.registers]
         self.panels = panels(n.group_features, self.lanes, max(table)) if not n.panel else []
-        if n.panel:  # each of them is cut alike
-            whole = max(v for v in table if n.panel % (v * self.lanes) == 0)
-            self.panels = [Panel(0, n.features // (whole * self.lanes), whole)]
+        if n.panel:  # all of equal width
+            vectors = max(v for v in table if n.panel % (v * self.lanes) == 0)
+            self.panels = [Panel(0, n.features // (vectors * self.lanes), vectors)]
         self.widest = max(p.vectors for p in self.panels)
         self.width = self.widest * self.lanes
-        self.rows = _tile_places(n.places, table[self.widest])
+        self.rows = _tile_rows(n.positions, table[self.widest])
         self.blocks = Blocks.of(n.taps, n.depth)
         self.per_group = sum(p.count for p in self.panels)
         self.chunk = self._chunk()
-        self.chunks = -(-n.places // self.chunk)
+        self.chunks = -(-n.positions // self.chunk)
         self.units = self.chunks * self.per_group * n.groups
         self.ns = n.ns + epilogue.ns
         self.tasks = tasks(self.ns, self.units)
         self.dilated = any(w.base_dilation != 1 for w in n.window)
         self.leaves = self.dilated or any(
-            w.padding_low > 0 or _last(w, n.space[d]) >= reach(w, self.x[d + 1]) for d, w in enumerate(n.window)
+            w.padding_low > 0 or _last_coordinate(w, n.space[d]) >= reach(w, self.x[d + 1])
+            for d, w in enumerate(n.window)
         )
         # Weights that few positions read come from memory: while tiles use a block, they prefetch the next one.
-        self.ahead = n.panel == self.width and self.chunks <= FEW_CHUNKS and self.chunk > self.rows
+        self.prefetches = n.panel == self.width and self.chunks <= FEW_CHUNKS and self.chunk > self.rows
 
     def _chunk(self) -> int:
-        """Return the number of positions of a chunk: whole tiles, about equally many in each."""
-        tiles = -(-self.n.places // self.rows)
-        most = max(1, min(CHUNK, ENTRIES // self.blocks.taps) // self.rows)
-        wanted = max(-(-tiles // most), min(tiles, -(-UNITS // (self.per_group * self.n.groups))))
-        return -(-tiles // wanted) * self.rows
+        """Return the number of positions of a chunk: full tiles, about equally many in each."""
+        tiles = -(-self.n.positions // self.rows)
+        max_tiles = max(1, min(MAX_CHUNK, MAX_ENTRIES // self.blocks.taps) // self.rows)
+        chunks = max(-(-tiles // max_tiles), min(tiles, -(-MIN_UNITS // (self.per_group * self.n.groups))))
+        return -(-tiles // chunks) * self.rows
 
     # --- the kernel -------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt except for its epilogue where possible."""
-        return self._prebuilt() or self._written()
+        return self._prebuilt() or self._generate()
 
     def _prebuilt(self) -> Kernel | None:
         n, epilogue = self.n, self.epilogue
@@ -197,9 +198,9 @@ class _Tiled:
         shapes = tile_shapes(self.registers)
         tiles = {f"tile{k}": shapes.index((self.rows, p.vectors)) for k, p in enumerate(self.panels)}
         values = {**self._values(), "window": PREBUILT_RANKS.index(self.rank), **tiles}
-        made = Kernel(describe("convolution", self.ins.shape), self.tasks, self.ns, kind=KernelKind.CONVOLUTION)
+        kernel = Kernel(describe("convolution", self.ins.shape), self.tasks, self.ns, kind=KernelKind.CONVOLUTION)
         numbers = convolution(PREBUILT_RANKS[-1]).numbers(values)
-        return epilogue.prebuilt(f"convolution_tiles{{}}_{n.dtype.text}", numbers, made, self._widths)
+        return epilogue.prebuilt(f"convolution_tiles{{}}_{n.dtype.text}", numbers, kernel, self._widths)
 
     @property
     def _widths(self) -> list[int]:
@@ -210,7 +211,7 @@ class _Tiled:
         """Return the parameters of the kernel, but for the indices of functions."""
         n, steps = self.n, strides(self.x)
         values = {
-            "rank": self.rank, "positions": n.places, "image_stride": steps[0],
+            "rank": self.rank, "positions": n.positions, "image_stride": steps[0],
             "group_stride": n.batch * steps[0] if n.by_batch else n.depth, "taps": n.taps, "depth": n.depth,
             "features": n.features, "group_features": n.group_features, "weights_stride": n.panel or n.features,
             "packed": int(n.panel > 0), "rows": self.rows, "width": self.width, "chunk": self.chunk,
@@ -234,19 +235,19 @@ class _Tiled:
             values |= {f"first{k}": p.first, f"count{k}": p.count, f"columns{k}": columns, f"skip{k}": p.skip}
         return values
 
-    def _written(self) -> Kernel:
-        """Return the kernel of a text that has the sizes as constants."""
+    def _generate(self) -> Kernel:
+        """Return a kernel of generated C, with the sizes as constants."""
         n, c = self.n, CWriter()
         vectors = list(dict.fromkeys(p.vectors for p in self.panels))
         tiles = {f"tile{k}": vectors.index(p.vectors) for k, p in enumerate(self.panels)}
         element = scalar.storage_type(n.dtype)
         text = Convolution(
-            "KERNEL", element, self.bytes, self.registers, self.rank, n.depth, self._values() | tiles, self.ahead
+            "KERNEL", element, self.bytes, self.registers, self.rank, n.depth, self._values() | tiles, self.prefetches
         )
         c.lines(text.types)
         c.lines(text.tiles([(self.rows, v) for v in vectors]).splitlines())
         after = [f"(const void *){self.epilogue.function(c, width)}" for width in self._widths]
-        scalar_addresses = n.depth * self.width >= MUCH
+        scalar_addresses = n.depth * self.width >= MIN_SCALAR_PRODUCTS
         c.lines(text.windows([self.rank], dilated=self.dilated, scalar=scalar_addresses).splitlines())
         c.lines(text.run().splitlines())
         c.line(f"static const void *const KERNEL_after[] = {{{', '.join(after)}}};")
@@ -255,8 +256,8 @@ class _Tiled:
         return Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.CONVOLUTION)
 
 
-def _tile_places(places: int, most: int) -> int:
+def _tile_rows(positions: int, max_rows: int) -> int:
     """Return the number of positions of a tile that wastes few of the last one."""
     # In positions: a tile costs 0.3 more, and one of fewer than 4 as much as one of 4. Assumed; another
     # choice costs time alone.
-    return min(range(min(most, places), 0, -1), key=lambda r: -(-places // r) * (max(r, 4) + 0.3))
+    return min(range(min(max_rows, positions), 0, -1), key=lambda r: -(-positions // r) * (max(r, 4) + 0.3))

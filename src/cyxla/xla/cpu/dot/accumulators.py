@@ -73,7 +73,7 @@ class PlainSums:
     def _is_inexact(self) -> bool:
         return self.dtype.is_float or self.dtype.is_complex
 
-    def shortened(self, columns: int) -> PlainSums:
+    def truncate(self, columns: int) -> PlainSums:
         """Return the first `columns` accumulators."""
         return PlainSums(columns, self.dtype, self.left, self.right)
 
@@ -85,7 +85,7 @@ class PlainSums:
                 c.line(f"for (int j = 0; j < {width}; ++j) {name}[j] += {name}[j + {width}];")
             width //= 2
 
-    def settle(self, c: CWriter) -> None:
+    def add_to_totals(self, c: CWriter) -> None:
         """Add to the totals; exact types have none."""
         if self._is_inexact:
             parts = " ".join(f"all_{n}[j] += {n}[j]; {n}[j] = 0;" for n in self._names[: len(self._names) // 2])
@@ -124,17 +124,19 @@ class PlainSums:
         c.line(f"for (int j = 0; j < {self.columns}; ++j) ({out})[j] = {value};")
 
 
-def cut(columns: int, dtype: ElementType, operands: Sequence[ElementType]) -> list[tuple[int, int, PlainSums]]:
+def split_columns(
+    columns: int, dtype: ElementType, operands: Sequence[ElementType]
+) -> list[tuple[int, int, PlainSums]]:
     """Split a row of results into runs of equal pieces: (first column, number of pieces, accumulators of a piece)."""
     count, rest = divmod(columns, COLUMNS)
     runs = [(0, count, PlainSums(COLUMNS, dtype, *operands)), (columns - rest, 1, PlainSums(rest, dtype, *operands))]
     return [(first, pieces, sums) for first, pieces, sums in runs if pieces * sums.columns]
 
 
-def cut_in_vectors(
+def split_into_vectors(
     columns: int, dtype: ElementType, operands: Sequence[ElementType], lanes: int
 ) -> list[tuple[int, int, VectorSums | PlainSums]]:
-    """Split a row of floats as `cut` does, into whole vectors, and columns that are left."""
+    """Split a row of floats as `split_columns` does, into whole vectors, and columns that are left."""
     runs: list[tuple[int, int, VectorSums | PlainSums]] = []
     at = 0
     for kind in (VectorSums(v, lanes) for v in range(VECTORS, 0, -1)):

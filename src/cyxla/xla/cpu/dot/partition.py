@@ -49,7 +49,7 @@ def pair_panels(batch: int, panels: int, tiles: int) -> Partition | None:
 
     Returns
     -------
-    Shares or None
+    Partition or None
         Partition, or None if units would be too few, or too short to amortise packing.
     """
     pairs = batch * -(-panels // GROUP_PANELS)

@@ -49,7 +49,7 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
     c = KernelWriter(epilogue.reads, epilogue.writes)
     rows = max(m, 1)
     left, right = epilogue.operands
-    runs = accumulators.cut(n, result, types)
+    runs = accumulators.split_columns(n, result, types)
     if not epilogue.is_empty:
         for _, _, row in runs:
             epilogue.function(c, row.columns)
@@ -68,7 +68,7 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
                         row.add(c, "x", f"p{right} + bt + k * {rhs[1]} + n * {rhs[2]}", rhs[2])
                         if k > CHAIN and result.is_complex:
                             with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
-                                row.settle(c)
+                                row.add_to_totals(c)
                 if epilogue.is_empty:
                     row.store(c, f"r0 + u * {n} + n")
                     continue
@@ -94,5 +94,5 @@ def _write_inner_product(
     with c.block(f"for (int64_t k = 0; k < {full}; k += {K_LANES})"):
         lanes.add_pairs(c, f"p{left} + at + k", f"p{right} + bt + k + n * {step}")
     if k > full:
-        lanes.shortened(k - full).add_pairs(c, f"p{left} + at + {full}", f"p{right} + bt + {full} + n * {step}")
+        lanes.truncate(k - full).add_pairs(c, f"p{left} + at + {full}", f"p{right} + bt + {full} + n * {step}")
     lanes.fold(c)

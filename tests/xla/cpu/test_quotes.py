@@ -7,7 +7,7 @@ import re
 import pytest
 
 import cyxla
-from cyxla.xla.cpu.c.quotes import without_quotes
+from cyxla.xla.cpu.c.quote_comments import without_quotes
 from cyxla.xla.cpu.lowering import emit
 from cyxla.xla.cpu.native import compiler_search, split_units
 from cyxla.xla.cpu.native.build import compile_units

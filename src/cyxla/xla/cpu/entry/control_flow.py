@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.entry.meter import Meter
+from cyxla.xla.cpu.entry.kernel_timers import Meter
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
 from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from cyxla.xla.cpu.c.outline import outline_functions
 from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.entry.control_flow import DEFINITIONS, ControlWriter
-from cyxla.xla.cpu.entry.meter import Meter
+from cyxla.xla.cpu.entry.kernel_timers import Meter
 from cyxla.xla.cpu.entry.recipe import recipe
+from cyxla.xla.cpu.kernel.hlo_quotes import head, with_quotes
 from cyxla.xla.cpu.kernel.kernel import Kernel
-from cyxla.xla.cpu.kernel.quote import head, with_quotes
 from cyxla.xla.cpu.memory.buffers import Buffers
 from cyxla.xla.cpu.native import split_units
 from cyxla.xla.cpu.plan.nodes import Plan

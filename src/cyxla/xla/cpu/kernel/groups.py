@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
-from cyxla.xla.cpu.kernel.quote import number_instructions
+from cyxla.xla.cpu.kernel.hlo_quotes import number_instructions
 from cyxla.xla.hlo import OPCODES, Instruction
 from cyxla.xla.service.refusal import Refusal
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from cyxla.types import Shape
-from cyxla.xla.cpu.c.quotes import without_quotes
+from cyxla.xla.cpu.c.quote_comments import without_quotes
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.service.refusal import Refusal
 

@@ -14,8 +14,8 @@ from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_product
 from cyxla.xla.cpu.kernel.groups import is_loopable
+from cyxla.xla.cpu.kernel.hlo_quotes import number_instructions
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
-from cyxla.xla.cpu.kernel.quote import number_instructions
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, LoopNest, reachable, table_definition
 from cyxla.xla.cpu.loops.index_map import Affine, Index, Space

@@ -10,8 +10,8 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
+from cyxla.xla.cpu.kernel.hlo_quotes import number_instructions
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
-from cyxla.xla.cpu.kernel.quote import number_instructions
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import table_definition
 from cyxla.xla.cpu.loops.loop_ir import Reads

@@ -12,8 +12,8 @@ from typing import Any
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType
+from cyxla.xla.cpu.kernel.hlo_quotes import quote
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.quote import quote
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.nodes import Graph, Node

@@ -2,7 +2,7 @@
 
 A line is a node, named ``$`` and its number, or an index derived from others, named ``n`` and its number. ``p0`` is an
 array that the kernel reads, ``r0`` one that it writes, and behind ``#`` stands the instruction, ``%`` and its number in
-the kernel, all as in the C (`kernel.quote`); names of the module stand beside them, without a mark::
+the kernel, all as in the C (`kernel.hlo_quotes`); names of the module stand beside them, without a mark::
 
     p0 = s32[64] i
     p1 = f32[100,256] x

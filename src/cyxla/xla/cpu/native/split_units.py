@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from cyxla.xla.cpu.c.kernel_header import is_instance, split_instances
 from cyxla.xla.cpu.c.prelude import expanded_size
-from cyxla.xla.cpu.c.quotes import without_quotes
+from cyxla.xla.cpu.c.quote_comments import without_quotes
 from cyxla.xla.cpu.native.build import MAX_JOBS
 
 MIN_UNIT_COST = 2_500  # characters from which starting another compiler pays off

@@ -13,7 +13,7 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.prebuilt_calls import MIN_PREBUILT_NS
 from cyxla.xla.cpu.kernel.temporaries import is_temporary
 from cyxla.xla.cpu.kernel.values import leaves
-from cyxla.xla.cpu.memory import in_place
+from cyxla.xla.cpu.memory import reuse_refusals
 from cyxla.xla.cpu.memory.buffers import Buffers
 from cyxla.xla.cpu.plan.fusion import article
 from cyxla.xla.cpu.plan.nodes import Plan
@@ -51,7 +51,7 @@ def explain(
     names = {kernel.code: name for name, kernel in source.kernels}
     for step in plan.steps():
         calls[names[step.kernel.code]].append(step)
-    not_in_place = in_place.refusals(plan, buffers)
+    not_in_place = reuse_refusals.refusals(plan, buffers)
     kernels = tuple(_report(name, kernel, calls[name], not_in_place) for name, kernel in source.kernels)
     count = sum(map(len, calls.values()))
     copies = sum(c.nbytes for group in buffers.copies.values() for c in group)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cyxla.errors import UnimplementedError
-from cyxla.xla.cpu.entry.meter import EVENT_FIELDS, EVENTS, SITE_FIELDS
+from cyxla.xla.cpu.entry.kernel_timers import EVENT_FIELDS, EVENTS, SITE_FIELDS
 from cyxla.xla.service.profile import Event, KernelTime, Profile
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Comments of generated C that quote HLO, above kernels and behind statements; `kernel.quote` writes them."""
+"""Comments of generated C that quote HLO, above kernels and behind statements; `kernel.hlo_quotes` writes them."""
 
 from __future__ import annotations
 

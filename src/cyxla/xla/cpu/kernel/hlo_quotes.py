@@ -7,7 +7,7 @@ A kernel begins with a list of its instructions; a statement that computes one e
 ``p0`` is an array that the kernel reads, ``r0`` one that it writes, ``%0`` an instruction of the kernel; the text of
 the loop IR (`loops.loop_text`) has the same names. Kernels of one heavy instruction have quotes where they begin, and
 where their arrays are declared (`with_quotes`). Equal kernels have equal quotes, and kernels that differ by their
-quotes alone are one (`c.quotes.without_quotes`).
+quotes alone are one (`c.quote_comments.without_quotes`).
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def tile(name: str, sizes: dict[str, int] | None = None, **more: int) -> list[st
         "ROWS": 6,
         "VECTORS": 4,
         "LANES": 4,
-        "CUT": 0,
+        "TAIL": 0,
         "CONSTANT": int(bool(sizes)),
         "COLUMNS": 0,
         "PREFETCH": 0,
@@ -135,7 +135,8 @@ def tile(name: str, sizes: dict[str, int] | None = None, **more: int) -> list[st
 def dot(units: int, pack: int, *, constant: bool = True) -> list[str | Instance]:
     """Return a product with prefix p, and its table of tiles."""
     shape = "[2][2]" if constant else "[4][8][14]"
-    values = {"m": 6, "n": 60, "k": 9, "panels": 3, "width": 16, "ranges": 1, "tiles": 1, "height": 6, "together": 1}
+    values = {"m": 6, "n": 60, "k": 9, "panels": 3, "width": 16, "ranges": 1, "tiles": 1, "height": 6}
+    values |= {"group_panels": 1}
     defined = DOT.constant("p_numbers", "p_constants", values) if constant else ""
     names = (
         "PREFIX",
@@ -143,12 +144,12 @@ def dot(units: int, pack: int, *, constant: bool = True) -> list[str | Instance]
         "LANES",
         "CONSTANT",
         "TILES",
-        "TILE_ROOM",
+        "MAX_TILE",
         "UNITS",
         "PACK",
         "TRANSPOSE",
-        "STORE",
-        "SUMS",
+        "PACKED_ELEMENTS",
+        "SUM_ELEMENTS",
     )
     made = ("p", "float", 4, int(constant), "p_tiles", 96, units, pack, "transpose", 64, 64)
     return [
@@ -339,8 +340,8 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         [
             VECTORS, *tile("any"), *tile("columns", COLUMNS=1), *tile("prefetching", PREFETCH=1),
             *tile("rows", PREFETCH=2),
-            *tile("known", {"count": 8, "right_stride": 16}, ROWS=14, VECTORS=1), *tile("cut", {"count": 8}, CUT=3),
-            *tile("linked", {"right_stride": 9}, CONSTANT=2, CUT=1, PREFETCH=1),
+            *tile("known", {"count": 8, "right_stride": 16}, ROWS=14, VECTORS=1), *tile("cut", {"count": 8}, TAIL=3),
+            *tile("linked", {"right_stride": 9}, CONSTANT=2, TAIL=1, PREFETCH=1),
         ],
         ("any", "columns", "prefetching", "rows", "known", "cut", "linked"),
     ),

@@ -1,28 +1,31 @@
 /* A product of matrices, or of batches of them, in tiles: a kernel.
  *
  * The result is cut into panels of columns and ranges of tiles of rows. A unit of work is a range of tiles of some
- * panels, over the whole contracted dimension, one link of it after the other. A panel of the right operand is read in
+ * panels, over the whole contracted dimension, one block of it after the other. A panel of the right operand is read in
  * place, or packed first: its columns side by side, with zeros after the last one. Few rows and a large right operand
- * are streamed instead: a unit is a group of panels, of which a link of all comes before the next link.
+ * are streamed instead: a unit is a group of panels, all of which use a block before the next block.
  *
- * A template: define the parameters and include it, as often as wanted; it undefines them.
- *   DOT_PREFIX     prefix of all names; `prefix_run(numbers, bufs, begin, end, after)` is for others. Before it are
- *                  defined the types of dot_tile.h, `prefix_tile_function`, `prefix_after_function`, and the struct
- *                  `prefix_numbers`
- *   DOT_ELEMENT    C type of an element
- *   DOT_LANES      elements of a vector
- *   DOT_CONSTANT   1 if the numbers are the constants `prefix_constants`, defined before; 0 if they arrive at run time
- *   DOT_UNITS      0 if units are ranges of tiles of one panel, which needs constants; 1 if panels are streamed; 2 if
- *                  the numbers tell at run time
- *   DOT_TILES      table of tiles. With constants: those of a panel, then those of the last one, of `height` rows and
- * of one more. Else: by form (rows, columns, prefetching, streaming), by vectors and by rows, from 1 on DOT_TILE_ROOM
- * most elements of a tile DOT_PACK       0 if no panel is packed; 1 if columns are neighbours in those that are; 2 for
- * any DOT_TRANSPOSE  function that packs a panel whose rows are neighbours, cyx_tile_4 or cyx_tile_8; for DOT_PACK 2
- *   DOT_STORE      elements of packed panels; with constants
- *   DOT_SUMS       elements of sums on the stack of a task; with constants
+ * A template: define the parameters and include it, any number of times; it undefines them.
+ *   DOT_PREFIX           prefix of all names; the entry point is `prefix_run(numbers, bufs, begin, end, after)`. The
+ *                        types of dot_tile.h, `prefix_tile_function`, `prefix_after_function` and the struct
+ *                        `prefix_numbers` precede this text
+ *   DOT_ELEMENT          C type of an element
+ *   DOT_LANES            elements of a vector
+ *   DOT_CONSTANT         1 if the numbers are the constants `prefix_constants`, which precede this text; 0 if they
+ *                        arrive at run time
+ *   DOT_UNITS            0 if units are ranges of tiles of one panel, which needs constants; 1 if panels are streamed;
+ *                        2 if the numbers tell at run time
+ *   DOT_TILES            table of tiles. With constants: those of a panel, then those of the last one, of `height` rows
+ *                        and of one more. Else: by form (rows, columns, prefetching, streaming), vectors, and rows - 1
+ *   DOT_MAX_TILE         elements of the largest tile; without constants
+ *   DOT_PACK             0 if no panel is packed; 1 if columns of those that are packed are adjacent in memory; 2 if
+ *                        their strides are any
+ *   DOT_TRANSPOSE        function that packs a panel whose rows are adjacent, cyx_tile_4 or cyx_tile_8; for DOT_PACK 2
+ *   DOT_PACKED_ELEMENTS  elements of packed panels; with constants
+ *   DOT_SUM_ELEMENTS     elements of sums on the stack of a task; with constants
  *
  * With an epilogue, `after` has its function for a panel and for the last one. It takes the sums of a tile, or those of
- * all links of a unit.
+ * a unit after all blocks.
  */
 #include "../abi.h"
 #include "../compiler.h"
@@ -34,13 +37,13 @@
 #define DOT_TILE_F DOT(tile_function)
 #define DOT_AFTER_F DOT(after_function)
 #if DOT_CONSTANT
-#define DOT_KNOW(s) s = &DOT(constants);
+#define DOT_USE_CONSTANTS(s) s = &DOT(constants);
 #else
-#define DOT_KNOW(s)
+#define DOT_USE_CONSTANTS(s)
 #endif
 
 #if !DOT_CONSTANT
-/* Store the sums of a tile of which not all columns are wanted. */
+/* Store the sums of a tile, or add them, without its columns beyond the panel. */
 static __attribute__((noinline)) void DOT(move)(DOT_E *restrict to, int64_t out_stride, const DOT_ELEMENT *from,
                                                 int64_t width, int64_t rows, int64_t columns, int64_t adds) {
   for (int64_t r = 0; r < rows; ++r, to += out_stride, from += width) {
@@ -89,10 +92,10 @@ static inline __attribute__((always_inline)) void DOT(pack_columns)(const DOT_N 
 #endif
 }
 
-/* Pack a link of a panel of the right operand. */
+/* Pack a block of k of a panel of the right operand. */
 static __attribute__((noinline)) void DOT(pack)(const DOT_N *s, const DOT_E *restrict b, DOT_E *restrict to,
                                                 int64_t count, int64_t columns) {
-  DOT_KNOW(s)
+  DOT_USE_CONSTANTS(s)
 #if DOT_CONSTANT
   if (s->panels > 1 && s->packs && columns == s->width)
     DOT(pack_columns)(s, b, to, count, s->width);
@@ -104,18 +107,18 @@ static __attribute__((noinline)) void DOT(pack)(const DOT_N *s, const DOT_E *res
 }
 #endif
 
-/* Row of the first of the tiles from a number on. */
+/* First row of a tile. */
 static inline int64_t DOT(row_of)(const DOT_N *s, int64_t tile) {
-  return tile * s->height + (tile < s->higher ? tile : s->higher);
+  return tile * s->height + (tile < s->tall_tiles ? tile : s->tall_tiles);
 }
 
 #if DOT_UNITS == 0
-/* Compute a range of tiles of a panel, link by link. */
+/* Compute a range of tiles of a panel, one block of k after the other. */
 static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *store, DOT_ELEMENT *sums, int64_t u,
                              const DOT_AFTER_F *after) {
-  DOT_KNOW(s)
+  DOT_USE_CONSTANTS(s)
   const int64_t range = u % s->ranges, panel = u / s->ranges % s->panels, batch = u / (s->ranges * s->panels);
-  const int64_t last = panel == s->panels - 1, linked = s->link < s->k;
+  const int64_t last = panel == s->panels - 1, blocked = s->k_block < s->k;
   const int64_t from = range * s->tiles / s->ranges, to = (range + 1) * s->tiles / s->ranges;
   const int64_t row = batch * s->m + DOT(row_of)(s, from), column = panel * s->width;
   const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
@@ -123,8 +126,8 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
   DOT_E *const out = s->epilogue ? (DOT_E *)sums - row * s->out_stride : (DOT_E *)bufs[s->out] + column;
   int64_t k = 0;
   do {
-    const int64_t count = linked && s->k - k < s->link ? s->k - k : s->link;
-    const DOT_TILE link = {
+    const int64_t count = blocked && s->k - k < s->k_block ? s->k - k : s->k_block;
+    const DOT_TILE block = {
         .count = count, .adds = k > 0, .prefetch_tile = s->prefetch_tile * (s->prefetch == 1 ? 1 : count)};
     const DOT_E *b = right + k * s->right_k_stride;
     const char *prefetched =
@@ -136,30 +139,30 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
     }
 #endif
     for (int64_t t = from; t < to; ++t) {
-      const int64_t first = DOT(row_of)(s, t), higher = t < s->higher;
-      DOT_E *const place = s->epilogue == 1 ? (DOT_E *)sums : out + (batch * s->m + first) * s->out_stride;
-      DOT_TILES[last][higher](linked ? &link : 0, left + first * s->left_row_stride + k * s->left_k_stride, b, place,
-                              prefetched, 1);
-      if (s->epilogue == 1) after[last](bufs, batch * s->m + first, column, s->height + higher, sums, s->width);
-      if (s->prefetch) prefetched += link.prefetch_tile;
+      const int64_t first = DOT(row_of)(s, t), tall = t < s->tall_tiles;
+      DOT_E *const target = s->epilogue == 1 ? (DOT_E *)sums : out + (batch * s->m + first) * s->out_stride;
+      DOT_TILES[last][tall](blocked ? &block : 0, left + first * s->left_row_stride + k * s->left_k_stride, b, target,
+                            prefetched, 1);
+      if (s->epilogue == 1) after[last](bufs, batch * s->m + first, column, s->height + tall, sums, s->width);
+      if (s->prefetch) prefetched += block.prefetch_tile;
     }
-    k += s->link;
-  } while (linked && k < s->k);
+    k += s->k_block;
+  } while (blocked && k < s->k);
   if (s->epilogue == 2) after[last](bufs, row, column, batch * s->m + DOT(row_of)(s, to) - row, sums, s->out_stride);
   (void)store, (void)sums, (void)after;
 }
 #else
-/* Pack `panels` panels from the number `first` on, if they are to be; return where they begin, and set the step. */
+/* Return the panels from `first` to `stop`, packed if they are to be, and set the step from one to the next. */
 static inline const DOT_E *DOT(packed)(const DOT_N *s, const DOT_E *b, DOT_ELEMENT *store, int64_t count, int64_t first,
                                        int64_t stop, int64_t *step) {
-  DOT_KNOW(s)
+  DOT_USE_CONSTANTS(s)
   *step = s->panel_stride;
 #if DOT_PACK
   if (stop == s->panels ? s->packs_last : s->packs) {
-    const int64_t room = s->link * s->width;
+    const int64_t size = s->k_block * s->width;
     for (int64_t p = first; p < stop; ++p)
-      DOT(pack)(s, b + (p - first) * *step, store + (p - first) * room, count, p == s->panels - 1 ? s->last : s->width);
-    *step = room;
+      DOT(pack)(s, b + (p - first) * *step, store + (p - first) * size, count, p == s->panels - 1 ? s->last : s->width);
+    *step = size;
     return store;
   }
 #endif
@@ -167,10 +170,10 @@ static inline const DOT_E *DOT(packed)(const DOT_N *s, const DOT_E *b, DOT_ELEME
   return b;
 }
 
-/* Compute the tiles of a panel from one to another, the higher ones first. */
-static void DOT(panel)(const DOT_N *s, DOT_TILE *link, int64_t panel, const DOT_E *left, const DOT_E *right,
+/* Compute the tiles of a panel from one to another, the taller ones first. */
+static void DOT(panel)(const DOT_N *s, DOT_TILE *block, int64_t panel, const DOT_E *left, const DOT_E *right,
                        DOT_E *result, int64_t from, int64_t to, const char *prefetched) {
-  DOT_KNOW(s)
+  DOT_USE_CONSTANTS(s)
   const int64_t last = panel == s->panels - 1;
 #if DOT_CONSTANT
   const DOT_TILE_F *const of_height = DOT_TILES[last];
@@ -178,80 +181,80 @@ static void DOT(panel)(const DOT_N *s, DOT_TILE *link, int64_t panel, const DOT_
 #else
   const int64_t form = s->streams ? 3 : s->left_k_stride != 1 ? 1 : prefetched ? 2 : 0;
   const DOT_TILE_F *const of_height = DOT_TILES[form][(last ? s->last_vectors : s->vectors) - 1] + s->height - 1;
-  const int64_t cut = last && s->last % DOT_LANES, adds = link->adds;
-  DOT_ELEMENT spare[DOT_TILE_ROOM] __attribute__((aligned(64)));
-  link->right_stride = (last ? s->packs_last : s->packs) ? s->width : s->right_k_stride;
-  link->prefetch_distance = s->span > 1 ? s->width : 16 * link->right_stride;
-  link->out_stride = cut ? s->width : s->out_stride;
-  link->adds = adds && !cut;
+  const int64_t cut = last && s->last % DOT_LANES, adds = block->adds;
+  DOT_ELEMENT spill[DOT_MAX_TILE] __attribute__((aligned(64)));
+  block->right_stride = (last ? s->packs_last : s->packs) ? s->width : s->right_k_stride;
+  block->prefetch_distance = s->span > 1 ? s->width : 16 * block->right_stride;
+  block->out_stride = cut ? s->width : s->out_stride;
+  block->adds = adds && !cut;
 #endif
-  link->prefetch_tile = s->prefetch_tile * (s->prefetch == 1 ? 1 : link->count);
+  block->prefetch_tile = s->prefetch_tile * (s->prefetch == 1 ? 1 : block->count);
   for (int64_t t = from; t < to;) {
-    const int64_t higher = t < s->higher, row = DOT(row_of)(s, t);
-    const int64_t tiles = cut || DOT_CONSTANT ? 1 : (higher && s->higher < to ? s->higher : to) - t;
-    DOT_E *const place = result + row * s->out_stride;
+    const int64_t tall = t < s->tall_tiles, row = DOT(row_of)(s, t);
+    const int64_t tiles = cut || DOT_CONSTANT ? 1 : (tall && s->tall_tiles < to ? s->tall_tiles : to) - t;
+    DOT_E *const target = result + row * s->out_stride;
 #if DOT_CONSTANT
-    of_height[higher](link, left + row * s->left_row_stride, right, place, prefetched, tiles);
+    of_height[tall](block, left + row * s->left_row_stride, right, target, prefetched, tiles);
 #else
-    of_height[higher](link, left + row * s->left_row_stride, right, cut ? (DOT_E *)spare : place, prefetched, tiles);
-    if (cut) DOT(move)(place, s->out_stride, spare, s->width, s->height + higher, s->last, adds);
+    of_height[tall](block, left + row * s->left_row_stride, right, cut ? (DOT_E *)spill : target, prefetched, tiles);
+    if (cut) DOT(move)(target, s->out_stride, spill, s->width, s->height + tall, s->last, adds);
 #endif
-    if (prefetched) prefetched += tiles * link->prefetch_tile;
+    if (prefetched) prefetched += tiles * block->prefetch_tile;
     t += tiles;
   }
 #if !DOT_CONSTANT
-  link->adds = adds;
+  block->adds = adds;
 #endif
 }
 
 #if DOT_UNITS == 2
 /* Compute some panels side by side, for a range of tiles: a strip of tiles goes past all panels before the next. */
-static void DOT(unit)(const DOT_N *s, DOT_TILE *link, void *const *bufs, DOT_ELEMENT *store, int64_t u) {
-  const int64_t early = s->units - s->end * s->finer, before = u < early ? 0 : early;
-  const int64_t ranges = before ? s->finer : s->ranges, range = (u - before) % ranges;
+static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_ELEMENT *store, int64_t u) {
+  const int64_t early = s->units - s->tail_groups * s->tail_ranges, before = u < early ? 0 : early;
+  const int64_t ranges = before ? s->tail_ranges : s->ranges, range = (u - before) % ranges;
   const int64_t group = before / s->ranges + (u - before) / ranges;
-  const int64_t groups = (s->panels + s->together - 1) / s->together;
-  const int64_t start = group % groups * s->together, batch = group / groups;
-  const int64_t stop = start + s->together < s->panels ? start + s->together : s->panels;
+  const int64_t groups = (s->panels + s->group_panels - 1) / s->group_panels;
+  const int64_t start = group % groups * s->group_panels, batch = group / groups;
+  const int64_t stop = start + s->group_panels < s->panels ? start + s->group_panels : s->panels;
   const int64_t from = range * s->tiles / ranges, to = (range + 1) * s->tiles / ranges;
   const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
   const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->right_batch_stride + start * s->panel_stride;
   DOT_E *const result = (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
   int64_t k = 0, step;
   do {
-    const int64_t count = s->k - k < s->link ? s->k - k : s->link;
+    const int64_t count = s->k - k < s->k_block ? s->k - k : s->k_block;
     const DOT_E *b = right + k * s->right_k_stride;
     const char *prefetched =
         s->prefetch ? (const char *)(s->prefetch == 3 ? b + count * s->width : right + s->prefetch_start) : 0;
     b = DOT(packed)(s, b, store, count, start, stop, &step);
-    link->count = count;
-    link->adds = k > 0;
-    for (int64_t t = from; t < to; t += s->strip) {
-      const int64_t end = t + s->strip < to ? t + s->strip : to;
+    block->count = count;
+    block->adds = k > 0;
+    for (int64_t t = from; t < to; t += s->strip_tiles) {
+      const int64_t end = t + s->strip_tiles < to ? t + s->strip_tiles : to;
       for (int64_t p = 0; p < stop - start; ++p) DOT(panel)
-      (s, link, start + p, left + k * s->left_k_stride, b + p * step, result + p * s->width, t, end, prefetched);
+      (s, block, start + p, left + k * s->left_k_stride, b + p * step, result + p * s->width, t, end, prefetched);
     }
-    k += s->link;
+    k += s->k_block;
   } while (k < s->k);
 }
 #endif
 
-/* Compute a group of panels: a link of all of them before the next link. */
-static void DOT(streamed)(const DOT_N *s, DOT_TILE *link, void *const *bufs, DOT_ELEMENT *store, DOT_ELEMENT *sums,
+/* Compute a group of panels: all of them use a block of k before the next one. */
+static void DOT(streamed)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_ELEMENT *store, DOT_ELEMENT *sums,
                           int64_t u, const DOT_AFTER_F *after) {
-  DOT_KNOW(s)
+  DOT_USE_CONSTANTS(s)
   const int64_t start = u % s->groups * s->span, batch = u / s->groups;
   const int64_t stop = start + s->span < s->panels ? start + s->span : s->panels;
   const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
   const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->right_batch_stride + start * s->panel_stride;
   DOT_E *const result = s->epilogue ? (DOT_E *)sums : (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
-  for (int64_t k = 0, step; k < s->k; k += s->link) {
-    link->count = s->k - k < s->link ? s->k - k : s->link;
-    link->adds = k > 0;
+  for (int64_t k = 0, step; k < s->k; k += s->k_block) {
+    block->count = s->k - k < s->k_block ? s->k - k : s->k_block;
+    block->adds = k > 0;
     for (int64_t p = 0; p < stop - start; ++p) {
       const DOT_E *b = right + k * s->right_k_stride + p * s->width;
-      if (start + p == s->panels - 1) b = DOT(packed)(s, b, store, link->count, start + p, stop, &step);
-      DOT(panel)(s, link, start + p, left + k * s->left_k_stride, b, result + p * s->width, 0, s->tiles, 0);
+      if (start + p == s->panels - 1) b = DOT(packed)(s, b, store, block->count, start + p, stop, &step);
+      DOT(panel)(s, block, start + p, left + k * s->left_k_stride, b, result + p * s->width, 0, s->tiles, 0);
     }
   }
   if (s->epilogue)
@@ -263,21 +266,22 @@ static void DOT(streamed)(const DOT_N *s, DOT_TILE *link, void *const *bufs, DOT
 /* Run tasks. */
 static inline cyx_status DOT(run)(const DOT_N *s, void *const *bufs, int64_t begin, int64_t end,
                                   const DOT_AFTER_F *after) {
-  DOT_KNOW(s)
+  DOT_USE_CONSTANTS(s)
 #if DOT_CONSTANT
-  DOT_ELEMENT store[DOT_STORE] __attribute__((aligned(64))), local[DOT_SUMS] __attribute__((aligned(64)));
+  DOT_ELEMENT store[DOT_PACKED_ELEMENTS] __attribute__((aligned(64))),
+      local[DOT_SUM_ELEMENTS] __attribute__((aligned(64)));
   DOT_ELEMENT *const sums = s->scratch ? (DOT_ELEMENT *)bufs[s->scratch] + begin * s->sums : local;
 #else
   DOT_ELEMENT *store = 0, *const sums = 0;
-  const unsigned long packed = (unsigned long)((s->link ? s->link : 1) * s->width * s->together);
+  const unsigned long packed = (unsigned long)((s->k_block ? s->k_block : 1) * s->width * s->group_panels);
   if (s->packs || s->packs_last) store = __builtin_alloca_with_align(sizeof *store * packed, 512);
 #endif
 #if DOT_UNITS
-  DOT_TILE link = {
+  DOT_TILE block = {
       .left_row_stride = s->left_row_stride, .left_k_stride = s->left_k_stride, .prefetch_every = 0x7fffffffffffffff};
   if (s->prefetch)
-    link.prefetch_every = s->prefetch_every, link.prefetch_lines = s->prefetch_lines,
-    link.prefetch_stride = s->prefetch_stride;
+    block.prefetch_every = s->prefetch_every, block.prefetch_lines = s->prefetch_lines,
+    block.prefetch_stride = s->prefetch_stride;
 #endif
   const int64_t last = end * s->units / s->tasks;
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {
@@ -286,25 +290,25 @@ static inline cyx_status DOT(run)(const DOT_N *s, void *const *bufs, int64_t beg
 #else
 #if DOT_UNITS == 2
     if (!s->streams) {
-      DOT(unit)(s, &link, bufs, store, u);
+      DOT(unit)(s, &block, bufs, store, u);
       continue;
     }
 #endif
-    DOT(streamed)(s, &link, bufs, store, sums, u, after);
+    DOT(streamed)(s, &block, bufs, store, sums, u, after);
 #endif
   }
   return CYX_OK;
 }
 
-#undef DOT_KNOW
+#undef DOT_USE_CONSTANTS
 #undef DOT_PREFIX
 #undef DOT_ELEMENT
 #undef DOT_LANES
 #undef DOT_CONSTANT
 #undef DOT_TILES
-#undef DOT_TILE_ROOM
+#undef DOT_MAX_TILE
 #undef DOT_UNITS
 #undef DOT_PACK
 #undef DOT_TRANSPOSE
-#undef DOT_STORE
-#undef DOT_SUMS
+#undef DOT_PACKED_ELEMENTS
+#undef DOT_SUM_ELEMENTS

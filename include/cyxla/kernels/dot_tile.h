@@ -12,7 +12,7 @@
  *   TILE_ROWS      rows of the tile
  *   TILE_VECTORS   vectors of a row of the tile
  *   TILE_LANES     elements of a vector
- *   TILE_CUT       elements of a row's last vector that are stored; 0 if all are
+ *   TILE_TAIL      elements of a row's last vector that are stored; 0 if all are
  *   TILE_CONSTANT  1 if the sizes are the constants `name_sizes`, defined before; 2 if they are, but for `count`,
  *                  `adds` and `prefetch_tile`; 0 if all arrive at run time
  *   TILE_COLUMNS   1 if elements of one column of the left operand are neighbours, 0 if those of one row are; only for
@@ -65,20 +65,20 @@
 #define TILE_PRODUCTS \
   {CYX_COLUMNS(TILE_VECTORS, TILE_LOAD, 0) CYX_ROWS(TILE_ROWS, TILE_MULTIPLY_ROW)} TILE_NEXT_PRODUCTS
 
-#if TILE_CUT
+#if TILE_TAIL
 #define TILE_STORE(r, v)                             \
   if (v < TILE_VECTORS - 1)                          \
     *(vector_at *)(o + v * TILE_LANES) = c##r##_##v; \
   else                                               \
-    __builtin_memcpy(o + v * TILE_LANES, &c##r##_##v, TILE_CUT * sizeof(TILE_ELEMENT));
-#define TILE_ADD(r, v)                                                                  \
-  if (v < TILE_VECTORS - 1) {                                                           \
-    *(vector_at *)(o + v * TILE_LANES) += c##r##_##v;                                   \
-  } else {                                                                              \
-    vector old = {0};                                                                   \
-    __builtin_memcpy(&old, o + v * TILE_LANES, TILE_CUT * sizeof(TILE_ELEMENT));        \
-    c##r##_##v += old;                                                                  \
-    __builtin_memcpy(o + v * TILE_LANES, &c##r##_##v, TILE_CUT * sizeof(TILE_ELEMENT)); \
+    __builtin_memcpy(o + v * TILE_LANES, &c##r##_##v, TILE_TAIL * sizeof(TILE_ELEMENT));
+#define TILE_ADD(r, v)                                                                   \
+  if (v < TILE_VECTORS - 1) {                                                            \
+    *(vector_at *)(o + v * TILE_LANES) += c##r##_##v;                                    \
+  } else {                                                                               \
+    vector old = {0};                                                                    \
+    __builtin_memcpy(&old, o + v * TILE_LANES, TILE_TAIL * sizeof(TILE_ELEMENT));        \
+    c##r##_##v += old;                                                                   \
+    __builtin_memcpy(o + v * TILE_LANES, &c##r##_##v, TILE_TAIL * sizeof(TILE_ELEMENT)); \
   }
 #else
 #define TILE_STORE(r, v) *(vector_at *)(o + v * TILE_LANES) = c##r##_##v;
@@ -173,7 +173,7 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *s, const TILE_E
 #undef TILE_ROWS
 #undef TILE_VECTORS
 #undef TILE_LANES
-#undef TILE_CUT
+#undef TILE_TAIL
 #undef TILE_CONSTANT
 #undef TILE_COLUMNS
 #undef TILE_PREFETCH

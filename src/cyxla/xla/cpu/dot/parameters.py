@@ -21,15 +21,15 @@ DOT = ParameterStruct((
     "right_batch_stride", "right_k_stride", "right_column_stride",
     "vectors", "width", "panels", "panel_stride", "packs",  # panels before the last
     "last_vectors", "last", "packs_last",  # the last panel, of `last` columns
-    "together", "strip",  # panels of a unit, and tiles of each of them before the next
-    "tiles", "height", "higher", "link", "units", "tasks",
-    "ranges", "finer", "end",  # units of a group of panels; the last `end` groups have `finer` units
-    "streams", "span", "groups",  # panels of a group whose link is streamed before the next one
+    "group_panels", "strip_tiles",  # panels of a unit, and tiles of each of them before the next panel
+    "tiles", "height", "tall_tiles", "k_block", "units", "tasks",
+    "ranges", "tail_ranges", "tail_groups",  # units of a group of panels; the last `tail_groups` have `tail_ranges`
+    "streams", "span", "groups",  # panels of a group, of which a block of k is streamed before the next one
     "prefetch", "prefetch_every", "prefetch_lines", "prefetch_stride", "prefetch_start", "prefetch_tile",
     "out_stride",  # between rows of the stored sums
-    "epilogue", "sums",  # epilogue: 0 none, 1 on each tile, 2 on the elements `sums` of all links of a unit
+    "epilogue", "sums",  # epilogue: 0 none, 1 on each tile, 2 on the elements `sums` of a unit after all blocks of k
 ))  # fmt: skip
-#: Sizes of ``dot_tile.h``: steps through the contracted dimension, whether sums are added to those of the link before,
+#: Sizes of ``dot_tile.h``: steps through the contracted dimension, whether sums are added to those of an earlier block,
 #: strides of the left operand, of the panel and of the sums, and the prefetch.
 TILE = ParameterStruct((
     "count", "adds", "left_row_stride", "left_k_stride", "right_stride", "out_stride",

@@ -75,7 +75,7 @@ class TileText:
     sizes : mapping of str to int or None
         Constants among the members of `TILE`; None if all arrive at run time.
     linked : bool
-        True if the numbers of a link arrive at run time.
+        True if the sizes of a block of k arrive at run time.
     """
 
     prefix: str
@@ -110,7 +110,7 @@ class TileText:
             TILE_ROWS=self.rows,
             TILE_VECTORS=self.vectors,
             TILE_LANES=self.lanes,
-            TILE_CUT=self.cut,
+            TILE_TAIL=self.cut,
             TILE_CONSTANT=constant,
             TILE_COLUMNS=int(self.columns),
             TILE_PREFETCH=self.prefetch,
@@ -148,12 +148,12 @@ def dot_text(
         DOT_LANES=lanes,
         DOT_CONSTANT=int(constants is not None),
         DOT_TILES=f"{prefix}_tiles",
-        DOT_TILE_ROOM=tile_room,
+        DOT_MAX_TILE=tile_room,
         DOT_UNITS=units,
         DOT_PACK=pack,
         DOT_TRANSPOSE=f"cyx_tile_{ITEM_BYTES[element]}" if pack == PACK_ANY else "0",
-        DOT_STORE=store,
-        DOT_SUMS=sums,
+        DOT_PACKED_ELEMENTS=store,
+        DOT_SUM_ELEMENTS=sums,
     )
 
 

@@ -99,8 +99,8 @@ class TiledProduct:
             self.p = p = split_into_slabs(p)
             self._split_rows()
         self.packs_last = not p.panel and (self.packs_all or p.rhs[2] != 1 or self.last % self.lanes != 0)
-        self.links = max(1, -(-p.k // (STREAMED_K_BLOCK if self.streams else CHAIN)))
-        self.link = -(-p.k // self.links)
+        self.k_blocks = max(1, -(-p.k // (STREAMED_K_BLOCK if self.streams else CHAIN)))
+        self.k_block = -(-p.k // self.k_blocks)
         if self.streams:
             max_panels = STREAMED_ROW_BYTES // (self.width * self.itemsize)
             self.span = max(1, min(max_panels, self.panels // 4))  # panels of a unit
@@ -117,10 +117,10 @@ class TiledProduct:
 
     # ------------------------------------------------------------------------------------------------ choices
     def _split_rows(self) -> None:
-        """Split the rows into tiles, the first `higher` of which have one row more than the others."""
+        """Split the rows into tiles, the first `tall_tiles` of which have one row more than the others."""
         rows = 1 if self.p.m == 1 else tile_rows().get(self.vectors, 1)
         self.tiles = max(1, -(-self.p.m // rows))
-        self.height, self.higher = divmod(self.p.m, self.tiles)
+        self.height, self.tall_tiles = divmod(self.p.m, self.tiles)
 
     def _is_prebuilt(self) -> bool:
         """Return True if a prebuilt kernel computes it: without epilogue, not short, a left operand in rows or columns.
@@ -184,8 +184,8 @@ class TiledProduct:
             return 0
         if self.streams:
             return self.p.m * self.span * self.width * self.itemsize
-        tiles = -(-self.tiles // self.partition.ranges) if self.links > 1 else 1
-        return tiles * (self.height + (self.higher > 0)) * self.width * self.itemsize
+        tiles = -(-self.tiles // self.partition.ranges) if self.k_blocks > 1 else 1
+        return tiles * (self.height + (self.tall_tiles > 0)) * self.width * self.itemsize
 
     # ------------------------------------------------------------------------------------------------ kernel
     def kernel(self) -> Kernel:
@@ -211,10 +211,11 @@ class TiledProduct:
             "panels": self.panels,
             "panel_stride": self._panel_stride, "packs": int(self.packs_all), "last_vectors": self.last_vectors,
             "last": self.last, "packs_last": int(self.packs_last), "tiles": self.tiles if p.m else 0,
-            "height": self.height, "higher": self.higher, "link": self.link, "units": self.units, "tasks": self.tasks,
-            "together": partition.group_panels,
-            "strip": STRIP_TILES if partition.group_panels > 1 else max(1, self.tiles),
-            "ranges": partition.ranges, "finer": partition.tail_ranges, "end": partition.tail_groups,
+            "height": self.height, "tall_tiles": self.tall_tiles, "k_block": self.k_block,
+            "units": self.units, "tasks": self.tasks,
+            "group_panels": partition.group_panels,
+            "strip_tiles": STRIP_TILES if partition.group_panels > 1 else max(1, self.tiles),
+            "ranges": partition.ranges, "tail_ranges": partition.tail_ranges, "tail_groups": partition.tail_groups,
             "streams": int(self.streams),
             "span": self.span if self.streams else 0, "groups": self.groups if self.streams else 0,
             "out_stride": self.out_stride, "epilogue": self._epilogue_place, "sums": self.sums_bytes // self.itemsize,
@@ -230,7 +231,7 @@ class TiledProduct:
     @property
     def _epilogue_place(self) -> int:
         """Return 0 if there is no epilogue, 1 if it takes each tile, 2 if it takes the sums of all links of a unit."""
-        return 0 if self.direct else 1 + (self.links > 1)
+        return 0 if self.direct else 1 + (self.k_blocks > 1)
 
     def _prefetch_values(self) -> dict[str, int]:
         """Return the parameters of the prefetch."""
@@ -273,7 +274,7 @@ class TiledProduct:
             pack = templates.PACK_ROWS if self.p.rhs[2] == 1 else templates.PACK_ANY
         c.lines(templates.dot_text(
             "KERNEL", element, self.lanes, (self.height + 1) * self.width, units, pack, values,
-            store=max(self.link, 1) * self.width * self.partition.group_panels if self.packs_last else 0,
+            store=max(self.k_block, 1) * self.width * self.partition.group_panels if self.packs_last else 0,
             sums=values["sums"] if self.sums_on_stack else 0,
         ).splitlines())  # fmt: skip
         if after:
@@ -306,10 +307,10 @@ class TiledProduct:
             name = f"KERNEL_{rows}x{vectors}_{step}" + (f"c{cut}" if cut else "")
             return TileText(
                 "KERNEL", self.p.c_type, self.lanes, name, rows, vectors, cut,
-                prefetch=form, sizes=sizes, linked=self.links > 1,
+                prefetch=form, sizes=sizes, linked=self.k_blocks > 1,
             )  # fmt: skip
 
-        return [tile(self.height) if self.height else None, tile(self.height + 1) if self.higher else None]
+        return [tile(self.height) if self.height else None, tile(self.height + 1) if self.tall_tiles else None]
 
     def _prefetch(self) -> Prefetch:
         """Return the prefetch of an operand too large for the cache, divided among the tiles of a range."""
@@ -321,9 +322,9 @@ class TiledProduct:
             or p.k * p.n * self.itemsize < CACHED_BYTES
         ):
             return Prefetch()
-        if p.panel or (p.rhs[1] == 1 and p.rhs[2] == p.k and self.links == 1):
+        if p.panel or (p.rhs[1] == 1 and p.rhs[2] == p.k and self.k_blocks == 1):
             return Prefetch(nbytes=-(-self.width * self.itemsize // share))
-        if p.rhs[2] == 1 and self.links == 1:
+        if p.rhs[2] == 1 and self.k_blocks == 1:
             return Prefetch(every=1 << (share.bit_length() - 1))
         return Prefetch()
 

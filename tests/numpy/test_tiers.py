@@ -127,7 +127,7 @@ def test_tier_option(monkeypatch, tier, there):
 
 def test_an_unknown_tier(monkeypatch):
     monkeypatch.setenv("CYXLA_TIER", "fast")
-    with pytest.raises(cyxla.errors.InvalidArgumentError, match="CYXLA_TIER='fast': want one of auto, kernels, native"):
+    with pytest.raises(cyxla.errors.InvalidArgumentError, match=r"CYXLA_TIER=.fast.: expected one of auto, kernels"):
         cyxla.jit(wave)(X, Y)
 
 

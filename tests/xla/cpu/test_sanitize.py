@@ -33,8 +33,8 @@ import sys
 import numpy as np, cyxla
 from cyxla.xla.cpu.entry import module as emit_module
 length, *texts = sys.argv[1:]
-complete = emit_module._complete
-emit_module._complete = lambda body: complete(body).replace("333", length)
+with_prelude = emit_module._with_prelude
+emit_module._with_prelude = lambda body: with_prelude(body).replace("333", length)
 for text in texts:
     run = cyxla.compile("HloModule m" + text, cache=False)
     run(*[np.zeros(333, np.int32)] * len(run.inputs))

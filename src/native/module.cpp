@@ -1,4 +1,7 @@
 // Python module cyxla._native._rt of the C++ runtime; the launcher calls its functions directly, through the capsule.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("Os")  // bindings are called seldom, and are a third smaller so
+#endif
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -26,7 +26,6 @@ from cyxla.numpy.calls.argument_binding import Binding, StaticNames, binding_of
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, Spec, lower
 from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
-from cyxla.numpy.substitutes.patched_numpy import substituted_in
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.hooks import hooks
@@ -183,6 +182,8 @@ class Jitted(Dispatcher):
         return entry
 
     def _lower(self, call: Call, *, keep_order: bool = False) -> Lowered:
+        from cyxla.numpy.substitutes.patched_numpy import substituted_in
+
         function = partial(call.apply, self.function)
         with substituted_in(self.function):
             return lower(self.name, function, call.specs, call.names, self.bounds, keep_order=keep_order)

@@ -25,8 +25,8 @@
 #define CYX_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* f(0) f(1) .. f(n - 1), and f(r, 0) f(r, 1) .. f(r, n - 1), for an n that may be a macro: gcc keeps named
-   vectors in registers, but not the elements of an array, even if all loops over it are unrolled. */
+/* f(0) f(1) .. f(n - 1), the same backwards, and f(r, 0) f(r, 1) .. f(r, n - 1), for an n that may be a macro: gcc
+   keeps named vectors in registers, but not the elements of an array, even if all loops over it are unrolled. */
 #define CYX_ROWS_(n, f) CYX_ROWS_##n(f)
 #define CYX_ROWS(n, f) CYX_ROWS_(n, f)
 #define CYX_ROWS_1(f) f(0)
@@ -43,6 +43,16 @@
 #define CYX_ROWS_12(f) CYX_ROWS_11(f) f(11)
 #define CYX_ROWS_13(f) CYX_ROWS_12(f) f(12)
 #define CYX_ROWS_14(f) CYX_ROWS_13(f) f(13)
+#define CYX_ROWS_BACKWARDS_(n, f) CYX_ROWS_BACKWARDS_##n(f)
+#define CYX_ROWS_BACKWARDS(n, f) CYX_ROWS_BACKWARDS_(n, f)
+#define CYX_ROWS_BACKWARDS_1(f) f(0)
+#define CYX_ROWS_BACKWARDS_2(f) f(1) CYX_ROWS_BACKWARDS_1(f)
+#define CYX_ROWS_BACKWARDS_3(f) f(2) CYX_ROWS_BACKWARDS_2(f)
+#define CYX_ROWS_BACKWARDS_4(f) f(3) CYX_ROWS_BACKWARDS_3(f)
+#define CYX_ROWS_BACKWARDS_5(f) f(4) CYX_ROWS_BACKWARDS_4(f)
+#define CYX_ROWS_BACKWARDS_6(f) f(5) CYX_ROWS_BACKWARDS_5(f)
+#define CYX_ROWS_BACKWARDS_7(f) f(6) CYX_ROWS_BACKWARDS_6(f)
+#define CYX_ROWS_BACKWARDS_8(f) f(7) CYX_ROWS_BACKWARDS_7(f)
 #define CYX_COLUMNS_(n, f, r) CYX_COLUMNS_##n(f, r)
 #define CYX_COLUMNS(n, f, r) CYX_COLUMNS_(n, f, r)
 #define CYX_COLUMNS_1(f, r) f(r, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -190,21 +191,24 @@ def convolution(*headers: str, rank: int, dilated: int = 0, **sizes: int) -> lis
     """Return the named headers of convolutions with prefix p, one after the other; of `sizes`, or of any."""
     types = Convolution("p", "float", 16, 16, rank, 64, {"rank": rank, **sizes} if sizes else None).types
     arguments = "const p_numbers *, const p_block *, const p_e *const *, const p_e *, p_e *restrict, const p_e *"
-    functions = ", ".join(f"p_{name}_{rank}" for name in ("origins", "addresses", "has_nans"))
+    leaves = sizes.get("leaves", int(not sizes))
+    functions = ", ".join(f"p_{name}_{rank}" for name in ("origins", "addresses", "has_nans")[: 2 + leaves])
+    functions += "" if leaves else ", 0"
     tables = f"static const p_tile p_tiles[] = {{tile}};\nstatic const p_window p_windows[] = {{{{{functions}}}}};\n"
     constant = int(bool(sizes))
     parts: dict[str, tuple[str, Instance]] = {
         "tile": (f"static void tile({arguments});\n", ("convolution_tile.h", {
             "TILE_NAME": "tile", "TILE_PREFIX": "p", "TILE_ELEMENT": "float", "TILE_ROWS": 7, "TILE_VECTORS": 4,
-            "TILE_LANES": 4, "TILE_HALVES": constant, "TILE_PREFETCH": constant, "TILE_CONSTANT": constant,
+            "TILE_LANES": 4, "TILE_HALVES": constant, "TILE_PREFETCH": constant,
+            "TILE_CONSTANT": constant + (sizes.get("blocks", 1) > 1),
         })),
         "window": ("static float p_zeros[64];\n", ("convolution_window.h", {
             "WINDOW_PREFIX": "p", "WINDOW_RANK": rank, "WINDOW_DILATED": dilated, "WINDOW_SCALAR": dilated,
-            "WINDOW_CONSTANT": constant,
+            "WINDOW_LEAVES": leaves, "WINDOW_CONSTANT": constant,
         })),
         "whole": (tables, ("convolution.h", {
             "CONVOLUTION_PREFIX": "p", "CONVOLUTION_ELEMENT": "float", "CONVOLUTION_LANES": 4,
-            "CONVOLUTION_PREFETCH": constant, "CONVOLUTION_CONSTANT": constant,
+            "CONVOLUTION_PREFETCH": constant, "CONVOLUTION_LEAVES": leaves, "CONVOLUTION_CONSTANT": constant,
         })),
     }  # fmt: skip
     return ["\n".join([*types, ""]), *(part for header in headers for part in parts[header])]
@@ -359,10 +363,14 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         convolution("window", rank=8), ("p_origins_8", "p_addresses_8", "p_has_nans_8"),
     ),
     "convolution_window.h, dilated": (
-        convolution("window", rank=2, dilated=1, base_dilation0=2, base_dilation1=1),
+        convolution("window", rank=2, dilated=1, base_dilation0=2, base_dilation1=1, leaves=1),
         ("p_origins_2", "p_addresses_2", "p_has_nans_2"),
     ),
     "convolution.h": (convolution("tile", "window", "whole", rank=3), ("p_run",)),
+    "convolution.h, padded": (
+        convolution("tile", "window", "whole", rank=2, chunk=12, rows=7, width=16, blocks=2, depth=4, leaves=1),
+        ("p_run",),
+    ),
     "convolution.h, constant": (
         convolution("tile", "window", "whole", rank=2, chunk=12, rows=7, width=16, blocks=1, depth=4, block_depth=4),
         ("p_run",),
@@ -408,6 +416,35 @@ def test_headers_compile_alone(header, compiler, isa, tmp_path):
     command = [compiler, *STRICT, *isa_flags(isa), f"-I{INCLUDE}", *output, "-x", "c", "-"]
     made = subprocess.run(command, input=source(*CASES[header]), text=True, capture_output=True, check=False)
     assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("isa", [LOWEST, HIGHEST])
+@pytest.mark.parametrize("header", CASES)
+def test_instances_are_what_a_preprocessor_makes(header, isa):
+    parts, used = CASES[header]
+    instances = [part if isinstance(part, str) else instantiate(part[0], **part[1]) for part in parts]
+    includes = re.findall(r"^#include .*\n", "".join(map(text_of, parts)), re.MULTILINE)
+    assert tokens(source([*includes, *instances], used), isa) == tokens(source([*includes, *parts], used), isa)
+
+
+def text_of(part: str | Instance) -> str:
+    """Return the text of the header of an instance; nothing for other text."""
+    return "" if isinstance(part, str) else (KERNELS / part[0]).read_text(encoding="utf-8").replace('"../', '"cyxla/')
+
+
+def tokens(text: str, isa: str) -> list[str]:
+    """Return the tokens of a C text behind the preprocessor."""
+    command = ["gcc", "-E", "-P", *isa_flags(isa), f"-I{INCLUDE}", "-x", "c", "-"]
+    made = subprocess.run(command, input=text, text=True, capture_output=True, check=True)
+    return re.findall(r"\w+|[^\w\s]", made.stdout)
+
+
+def test_constants_stand_in_the_text():
+    parameters = {"INNER_NAME": "f", "INNER_PREFIX": "p", "INNER_ELEMENT": "float", "INNER_LANES": 4,
+                  "INNER_COLUMNS": 2, "INNER_PREFETCH": 0, "INNER_CONSTANT": 1}  # fmt: skip
+    text = instantiate("inner_products.h", {"k": 9, "right_column_stride": -3}, **parameters)
+    assert "count = 9LL, stride = (-3LL)" in text and "s->" not in text
+    assert "count = 9LL, stride = s->right_column_stride" in instantiate("inner_products.h", {"k": 9}, **parameters)
 
 
 #: Headers whose parameters others need, and those among these that come last and undefine them.

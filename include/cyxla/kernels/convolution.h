@@ -17,6 +17,7 @@
  *   CONVOLUTION_ELEMENT   C type of an element
  *   CONVOLUTION_LANES     elements of a vector
  *   CONVOLUTION_PREFETCH  1 if tiles prefetch the weights of the next block
+ *   CONVOLUTION_LEAVES    0 if no window leaves the input; 1 if the numbers tell
  *   CONVOLUTION_CONSTANT  1 if the numbers are the constants `prefix_sizes`, defined before; 0 if they arrive at run
  *                         time
  *
@@ -37,7 +38,7 @@
 /* A chunk of a panel, and room for what describes it. */
 typedef struct {
   const CONVOLUTION_E **images, **inputs; /* for each position, and for each tap of a block and each position */
-  int32_t *const *origins;                /* coordinates of windows, by dimension and position */
+  int32_t *origins;                       /* coordinates of windows, by dimension and position */
   CONVOLUTION_ELEMENT *sums;              /* of a tile, or of all tiles if there are several blocks */
   int64_t first, positions;               /* of the chunk */
   const CONVOLUTION_E *weights;
@@ -46,20 +47,19 @@ typedef struct {
   CONVOLUTION(after_function) after;
 } CONVOLUTION(unit);
 
+#if CONVOLUTION_LEAVES
 /* Compute the sums that are NaN again, from what lies inside the input. */
-static CYX_FUSED __attribute__((noinline, cold)) void CONVOLUTION(recompute)(const CONVOLUTION_N *s,
-                                                                             const CONVOLUTION(unit) * unit,
-                                                                             int64_t first, int64_t rows) {
+static CYX_FUSED __attribute__((noinline, cold)) void CONVOLUTION(recompute)(
+    const CONVOLUTION_N *s, const CONVOLUTION_E *const *images, const int32_t *origins, const CONVOLUTION_E *weights,
+    int64_t columns, CONVOLUTION_E *sums, int64_t first, int64_t rows) {
   CYX_FUSE
   CONVOLUTION_KNOW(s)
-  const int64_t stride = s->weights_stride, depth = s->depth, width = s->width, columns = unit->columns;
-  const CONVOLUTION_E *weights = unit->weights,
-                      **const inputs = __builtin_alloca(sizeof *inputs * (unsigned long)s->chunk);
+  const int64_t stride = s->weights_stride, depth = s->depth, width = s->width;
+  const CONVOLUTION_E **const inputs = __builtin_alloca(sizeof *inputs * (unsigned long)s->chunk);
   CONVOLUTION_ELEMENT *const total = __builtin_alloca(sizeof *total * (unsigned long)(rows * width));
-  CONVOLUTION_E *sums = (CONVOLUTION_E *)unit->sums;
   for (int64_t n = 0; n < rows * width; ++n) total[n] = 0;
   for (int64_t tap = 0; tap < s->taps; ++tap, weights += depth * stride) {
-    CONVOLUTION(windows)[s->window].addresses(s, unit->images, unit->origins, tap, 1, inputs);
+    CONVOLUTION(windows)[s->window].addresses(s, images, origins, tap, 1, inputs);
     for (int64_t r = 0; r < rows; ++r) {
       const CONVOLUTION_E *const input = inputs[first + r];
       if (input == (const CONVOLUTION_E *)CONVOLUTION(zeros)) continue;
@@ -71,6 +71,7 @@ static CYX_FUSED __attribute__((noinline, cold)) void CONVOLUTION(recompute)(con
     for (int64_t f = 0; f < columns; ++f)
       if (sums[f] != sums[f]) sums[f] = total[r * width + f];
 }
+#endif
 
 #if !CONVOLUTION_CONSTANT
 /* Store sums in the result. */
@@ -89,10 +90,12 @@ static void CONVOLUTION(store)(CONVOLUTION_E *restrict out, int64_t stride, cons
 static inline void CONVOLUTION(finish)(const CONVOLUTION_N *s, void *const *bufs, const CONVOLUTION(unit) * unit,
                                        int64_t first, int64_t rows) {
   CONVOLUTION_KNOW(s)
-  const CONVOLUTION_E *const sums = (const CONVOLUTION_E *)unit->sums;
   const int64_t position = unit->first + first, feature = unit->feature + unit->skip;
+#if CONVOLUTION_LEAVES
+  CONVOLUTION_E *const sums = (CONVOLUTION_E *)unit->sums;
   if (s->leaves && CONVOLUTION(windows)[s->window].has_nans(s, unit->origins, first, rows, unit->columns, sums))
-    CONVOLUTION(recompute)(s, unit, first, rows);
+    CONVOLUTION(recompute)(s, unit->images, unit->origins, unit->weights, unit->columns, sums, first, rows);
+#endif
 #if !CONVOLUTION_CONSTANT
   if (!unit->after) {
     CONVOLUTION_E *const out = (CONVOLUTION_E *)bufs[s->result] + position * s->features + feature;
@@ -108,21 +111,22 @@ static void CONVOLUTION(blocks)(const CONVOLUTION_N *s, void *const *bufs, const
   CONVOLUTION_KNOW(s)
   const int64_t positions = unit->positions, stride = s->weights_stride;
   for (int64_t tap = 0; tap < s->taps; tap += s->block_taps) {
-    CONVOLUTION(block) block = {.taps = s->taps - tap < s->block_taps ? s->taps - tap : s->block_taps};
-    CONVOLUTION(windows)[s->window].addresses(s, unit->images, unit->origins, tap, block.taps, unit->inputs);
-    for (block.first = 0; block.first < s->depth; block.first += s->block_depth) {
-      block.depth = s->depth - block.first < s->block_depth ? s->depth - block.first : s->block_depth;
-      block.adds = tap + block.first > 0;
-      const CONVOLUTION_E *const weights = unit->weights + (tap * s->depth + block.first) * stride, *next = 0;
+    const int64_t taps = s->taps - tap < s->block_taps ? s->taps - tap : s->block_taps;
+    CONVOLUTION(windows)[s->window].addresses(s, unit->images, unit->origins, tap, taps, unit->inputs);
+    for (int64_t k = 0; k < s->depth; k += s->block_depth) {
+      const int64_t depth = s->depth - k < s->block_depth ? s->depth - k : s->block_depth;
+      const CONVOLUTION(block) block = {.taps = taps, .first = k, .depth = depth, .adds = tap + k > 0};
+      const CONVOLUTION_E *const weights = unit->weights + (tap * s->depth + k) * stride, *next = 0;
 #if CONVOLUTION_PREFETCH /* of the next block: each tile has a line of every row of weights */
-      next = weights + block.taps * block.depth * stride;
+      next = weights + taps * depth * stride;
 #endif
       for (int64_t r = 0; r < positions; r += s->rows) {
         CONVOLUTION_ELEMENT *const sums = s->blocks > 1 ? unit->sums + r * s->width : unit->sums;
         CONVOLUTION(tiles)[unit->tile](s, &block, unit->inputs + r, weights, (CONVOLUTION_E *)sums, next);
-        if (next) next += block.taps * block.depth * (64 / (int64_t)sizeof *next);
-        if (s->blocks > 1) continue;
-        CONVOLUTION(finish)(s, bufs, unit, r, positions - r < s->rows ? positions - r : s->rows);
+#if CONVOLUTION_PREFETCH
+        next += taps * depth * (64 / (int64_t)sizeof *next);
+#endif
+        if (s->blocks == 1) CONVOLUTION(finish)(s, bufs, unit, r, positions - r < s->rows ? positions - r : s->rows);
       }
     }
   }
@@ -144,7 +148,7 @@ static inline void CONVOLUTION(find)(const CONVOLUTION_N *s, void *const *bufs, 
   unit->columns = third ? s->columns2 : second ? s->columns1 : s->columns0;
   unit->skip = third ? s->skip2 : second ? s->skip1 : s->skip0;
   unit->tile = third ? s->tile2 : second ? s->tile1 : s->tile0;
-  unit->after = after ? (CONVOLUTION(after_function))after[second + third] : 0;
+  unit->after = after || CONVOLUTION_CONSTANT ? (CONVOLUTION(after_function))after[second + third] : 0;
   unit->weights = (const CONVOLUTION_E *)bufs[s->weights];
   unit->weights +=
       s->packed ? unit->feature / stride * (s->taps * s->depth * stride) + unit->feature % stride : unit->feature;
@@ -156,13 +160,10 @@ static inline void CONVOLUTION(find)(const CONVOLUTION_N *s, void *const *bufs, 
 static inline cyx_status CONVOLUTION(run)(const CONVOLUTION_N *s, void *const *bufs, int64_t begin, int64_t end,
                                           const void *const *after) {
   CONVOLUTION_KNOW(s)
-  const unsigned long chunk = (unsigned long)s->chunk, kept = (unsigned long)(s->blocks > 1 ? s->chunk : s->rows);
-  int32_t *const origin = __builtin_alloca(sizeof *origin * chunk * (unsigned long)s->rank), *origins[8];
-  for (int64_t d = 0; d < s->rank; ++d) origins[d] = origin + d * s->chunk;
-  CONVOLUTION(unit) unit = {.origins = origins};
-  unit.images = __builtin_alloca(sizeof *unit.images * chunk);
-  unit.inputs = __builtin_alloca(sizeof *unit.inputs * chunk * (unsigned long)s->block_taps);
-  unit.sums = __builtin_alloca_with_align(sizeof *unit.sums * kept * (unsigned long)s->width, 512);
+  const CONVOLUTION_E *images[s->chunk], *inputs[s->chunk * s->block_taps];
+  int32_t origins[s->chunk * s->rank];
+  CONVOLUTION_ELEMENT sums[(s->blocks > 1 ? s->chunk : s->rows) * s->width] __attribute__((aligned(64)));
+  CONVOLUTION(unit) unit = {.images = images, .inputs = inputs, .origins = origins, .sums = sums};
   const int64_t last = end * s->units / s->tasks;
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {
     CONVOLUTION(find)(s, bufs, u, after, &unit);
@@ -176,4 +177,5 @@ static inline cyx_status CONVOLUTION(run)(const CONVOLUTION_N *s, void *const *b
 #undef CONVOLUTION_ELEMENT
 #undef CONVOLUTION_LANES
 #undef CONVOLUTION_PREFETCH
+#undef CONVOLUTION_LEAVES
 #undef CONVOLUTION_CONSTANT

@@ -15,7 +15,8 @@
  *   TILE_LANES     elements of a vector
  *   TILE_HALVES    1 if a row of 4 vectors of weights is used in halves, since accumulators need all other registers
  *   TILE_PREFETCH  1 if a line from `next` on is prefetched with each row of weights
- *   TILE_CONSTANT  1 if the sizes are the constants `prefix_sizes`, defined before; 0 if they arrive at run time
+ *   TILE_CONSTANT  1 if the sizes are the constants `prefix_sizes`, defined before, and there is one block; 2 if they
+ *                  are and there are several; 0 if they arrive at run time
  */
 #include "../abi.h"
 #include "../compiler.h"
@@ -33,7 +34,7 @@
 #define TILE_MULTIPLY_LEFT_HALF(r) TILE_MULTIPLY(r, 0) TILE_MULTIPLY(r, 1)
 #define TILE_MULTIPLY_RIGHT_HALF(r) TILE_MULTIPLY(r, 2) TILE_MULTIPLY(r, 3)
 #define TILE_STORE(r, v) *(vector_at *)(sums + r * width + v * TILE_LANES) = sum##r##_##v;
-#define TILE_ADD(r, v) *(vector_at *)(sums + r * width + v * TILE_LANES) += sum##r##_##v;
+#define TILE_ADD(r, v) sum##r##_##v += *(const vector_at *)(sums + r * width + v * TILE_LANES);
 #define TILE_STORE_ROW(r) CYX_COLUMNS(TILE_VECTORS, TILE_STORE, r)
 #define TILE_ADD_ROW(r) CYX_COLUMNS(TILE_VECTORS, TILE_ADD, r)
 
@@ -46,10 +47,10 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE(numbers) * s, cons
   typedef TILE(u) vector_at;
 #if TILE_CONSTANT
   s = &TILE(sizes);
-  const int64_t whole = s->block_depth == s->depth, adds = s->blocks > 1 && block->adds;
+  const int64_t whole = s->block_depth == s->depth;
   const int64_t depth = whole ? s->depth : block->depth, first = whole ? 0 : block->first;
 #else
-  const int64_t depth = block->depth, first = block->first, adds = block->adds;
+  const int64_t depth = block->depth, first = block->first;
 #endif
   const int64_t stride = s->weights_stride, width = s->width, chunk = s->chunk;
   (void)next;
@@ -79,11 +80,12 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE(numbers) * s, cons
 #endif
     }
   }
-  if (adds) {
+#if TILE_CONSTANT == 0 || TILE_CONSTANT == 2
+  if (block->adds) {
     CYX_ROWS(TILE_ROWS, TILE_ADD_ROW)
-  } else {
-    CYX_ROWS(TILE_ROWS, TILE_STORE_ROW)
   }
+#endif
+  CYX_ROWS(TILE_ROWS, TILE_STORE_ROW)
 }
 
 #undef TILE_STORE

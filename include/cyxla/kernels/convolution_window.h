@@ -7,6 +7,7 @@
  *   WINDOW_RANK     number of spatial dimensions, from 1 to 8
  *   WINDOW_DILATED  1 if the input has a base dilation along some dimension, which needs constants
  *   WINDOW_SCALAR   1 if addresses are so few that vectors of them are not worth compiling
+ *   WINDOW_LEAVES   0 if no window leaves the input: `prefix_has_nans_rank` is not defined; 1 if the sizes tell
  *   WINDOW_CONSTANT 1 if the sizes are the constants `prefix_sizes`, defined before; 0 if they arrive at run time
  */
 #include "../abi.h"
@@ -22,18 +23,6 @@
 #define WINDOW_KNOW(s)
 #endif
 
-/* f(rank - 1) .. f(0): dimensions from the innermost one. */
-#define WINDOW_INNER_FIRST_(rank, f) WINDOW_INNER_FIRST_##rank(f)
-#define WINDOW_INNER_FIRST(rank, f) WINDOW_INNER_FIRST_(rank, f)
-#define WINDOW_INNER_FIRST_1(f) f(0)
-#define WINDOW_INNER_FIRST_2(f) f(1) WINDOW_INNER_FIRST_1(f)
-#define WINDOW_INNER_FIRST_3(f) f(2) WINDOW_INNER_FIRST_2(f)
-#define WINDOW_INNER_FIRST_4(f) f(3) WINDOW_INNER_FIRST_3(f)
-#define WINDOW_INNER_FIRST_5(f) f(4) WINDOW_INNER_FIRST_4(f)
-#define WINDOW_INNER_FIRST_6(f) f(5) WINDOW_INNER_FIRST_5(f)
-#define WINDOW_INNER_FIRST_7(f) f(6) WINDOW_INNER_FIRST_6(f)
-#define WINDOW_INNER_FIRST_8(f) f(7) WINDOW_INNER_FIRST_7(f)
-
 #define WINDOW_UNRAVEL(d)                 \
   int64_t index##d = image % s->space##d; \
   image /= s->space##d;
@@ -41,7 +30,7 @@
   index##d += carry;               \
   carry = index##d == s->space##d; \
   index##d = carry ? 0 : index##d;
-#define WINDOW_ORIGINS(d) int32_t *const origins##d = origins[d];
+#define WINDOW_ORIGINS(d) int32_t *const origins##d = origins + d * s->chunk;
 #define WINDOW_ORIGIN(d)                                             \
   const int64_t origin##d = index##d * s->stride##d - s->padding##d; \
   origins##d[k] = (int32_t)origin##d;
@@ -54,24 +43,23 @@
 /* Find the origins of the windows of a chunk of positions, from the first one on, in group `g`. `images` are the
    addresses of the origins, or with a base dilation of their images; 0 for positions after the last one. */
 static __attribute__((noinline)) void WINDOW_FUNCTION(origins)(const WINDOW_N *s, const WINDOW_E *input, int64_t first,
-                                                               int64_t g, const WINDOW_E **images,
-                                                               int32_t *const *origins) {
+                                                               int64_t g, const WINDOW_E **images, int32_t *origins) {
   WINDOW_KNOW(s)
   int64_t image = first;
   CYX_ROWS(WINDOW_RANK, WINDOW_ORIGINS)
-  WINDOW_INNER_FIRST(WINDOW_RANK, WINDOW_UNRAVEL)
+  CYX_ROWS_BACKWARDS(WINDOW_RANK, WINDOW_UNRAVEL)
   for (int64_t k = 0; k < s->chunk; ++k) {
     int64_t offset = image * s->image_stride + g * s->group_stride, carry = 1;
     CYX_ROWS(WINDOW_RANK, WINDOW_ORIGIN)
     CYX_ROWS(WINDOW_RANK, WINDOW_OFFSET)
     images[k] = first + k < s->positions ? input + offset : 0;
-    WINDOW_INNER_FIRST(WINDOW_RANK, WINDOW_NEXT)
+    CYX_ROWS_BACKWARDS(WINDOW_RANK, WINDOW_NEXT)
     image += carry;
   }
 }
 
-#define WINDOW_COLUMN(d)                        \
-  const int32_t *const origins##d = origins[d]; \
+#define WINDOW_COLUMN(d)                                    \
+  const int32_t *const origins##d = origins + d * s->chunk; \
   const uint32_t extent##d = (uint32_t)s->extent##d;
 #define WINDOW_TAP(d)                                                          \
   const int64_t tap##d = rest % s->size##d;                                    \
@@ -92,14 +80,14 @@ static __attribute__((noinline)) void WINDOW_FUNCTION(origins)(const WINDOW_N *s
 
 /* Find the addresses of the input features of a chunk of positions for some taps, one tap after the other. */
 static __attribute__((noinline)) void WINDOW_FUNCTION(addresses)(const WINDOW_N *s, const WINDOW_E *const *images,
-                                                                 int32_t *const *origins, int64_t first_tap,
+                                                                 const int32_t *origins, int64_t first_tap,
                                                                  int64_t taps, const WINDOW_E **inputs) {
   WINDOW_KNOW(s)
   CYX_ROWS(WINDOW_RANK, WINDOW_COLUMN)
   const int64_t chunk = s->chunk;
   for (int64_t tap = first_tap; tap < first_tap + taps; ++tap, inputs += chunk) {
     int64_t rest = tap;
-    WINDOW_INNER_FIRST(WINDOW_RANK, WINDOW_TAP)
+    CYX_ROWS_BACKWARDS(WINDOW_RANK, WINDOW_TAP)
 #if !WINDOW_DILATED
     int64_t offset = 0;
     CYX_ROWS(WINDOW_RANK, WINDOW_SHIFT)
@@ -118,14 +106,15 @@ static __attribute__((noinline)) void WINDOW_FUNCTION(addresses)(const WINDOW_N 
   }
 }
 
-#define WINDOW_STAYS_INSIDE(d) \
-  &(origins[d][first + r] >= 0) & (origins[d][first + r] < s->extent##d - (s->size##d - 1) * s->dilation##d)
+#if WINDOW_LEAVES
+#define WINDOW_STAYS_INSIDE(d)                \
+  &(origins[d * s->chunk + first + r] >= 0) & \
+      (origins[d * s->chunk + first + r] < s->extent##d - (s->size##d - 1) * s->dilation##d)
 
 /* Return whether there are NaNs among the sums of positions, from `first` on in a chunk, whose windows leave the
    input. */
-static __attribute__((noinline)) int WINDOW_FUNCTION(has_nans)(const WINDOW_N *s, int32_t *const *origins,
-                                                               int64_t first, int64_t rows, int64_t columns,
-                                                               const WINDOW_E *sums) {
+static __attribute__((noinline)) int WINDOW_FUNCTION(has_nans)(const WINDOW_N *s, const int32_t *origins, int64_t first,
+                                                               int64_t rows, int64_t columns, const WINDOW_E *sums) {
   WINDOW_KNOW(s)
   int nans = 0;
   for (int64_t r = 0; r < rows; ++r, sums += s->width) {
@@ -138,6 +127,7 @@ static __attribute__((noinline)) int WINDOW_FUNCTION(has_nans)(const WINDOW_N *s
   }
   return nans;
 }
+#endif
 
 #undef WINDOW_KNOW
 #undef WINDOW_OFFSET
@@ -148,4 +138,5 @@ static __attribute__((noinline)) int WINDOW_FUNCTION(has_nans)(const WINDOW_N *s
 #undef WINDOW_RANK
 #undef WINDOW_DILATED
 #undef WINDOW_SCALAR
+#undef WINDOW_LEAVES
 #undef WINDOW_CONSTANT

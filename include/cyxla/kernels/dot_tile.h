@@ -96,25 +96,26 @@
 
 /* Compute some tiles one below the other, or a single one if the sizes are constants. `prefetched` is what to prefetch,
    of which each tile takes its share. */
-CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *s, const TILE_E *restrict a, const TILE_E *restrict b,
-                                                   TILE_E *restrict o, const char *prefetched, int64_t tiles) {
+CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *block, const TILE_E *restrict a,
+                                                   const TILE_E *restrict b, TILE_E *restrict o, const char *prefetched,
+                                                   int64_t tiles) {
   CYX_FUSE
   typedef TILE(v) vector;
   typedef TILE(u) vector_at;
 #if TILE_CONSTANT
-  const TILE_T *const t = &CYX_JOIN(TILE_NAME, sizes);
+  const TILE_T *const s = &CYX_JOIN(TILE_NAME, sizes);
 #else
-  const TILE_T *const t = s;
+  const TILE_T *const s = block;
 #endif
 #if TILE_CONSTANT == 1
-  const int64_t parts = t->count, prefetch_tile = t->prefetch_tile;
+  const int64_t parts = s->count, prefetch_tile = s->prefetch_tile;
 #else
-  const int64_t parts = s->count, adds = s->adds, prefetch_tile = s->prefetch_tile;
+  const int64_t parts = block->count, adds = block->adds, prefetch_tile = block->prefetch_tile;
 #endif
-  const int64_t left_row_stride = TILE_COLUMNS ? 1 : t->left_row_stride, right_stride = t->right_stride,
-                out_stride = t->out_stride;
-  const int64_t left_k_stride = TILE_CONSTANT || TILE_COLUMNS ? t->left_k_stride : 1;
-  (void)s, (void)prefetched, (void)prefetch_tile, (void)tiles;
+  const int64_t left_row_stride = TILE_COLUMNS ? 1 : s->left_row_stride, right_stride = s->right_stride,
+                out_stride = s->out_stride;
+  const int64_t left_k_stride = TILE_CONSTANT || TILE_COLUMNS ? s->left_k_stride : 1;
+  (void)block, (void)prefetched, (void)prefetch_tile, (void)tiles;
   do {
     CYX_ROWS(TILE_ROWS, TILE_ZEROS)
     int64_t count = parts;
@@ -125,10 +126,10 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *s, const TILE_E
     const char *at = prefetched;
     prefetched += prefetch_tile;
     do {
-      int64_t run = count < t->prefetch_every ? count : t->prefetch_every;
+      int64_t run = count < s->prefetch_every ? count : s->prefetch_every;
       count -= run;
-      for (int64_t l = 0; l < t->prefetch_lines; ++l) __builtin_prefetch(at + l * TILE_LINE_BYTES, 0, 2);
-      at += t->prefetch_stride;
+      for (int64_t l = 0; l < s->prefetch_lines; ++l) __builtin_prefetch(at + l * TILE_LINE_BYTES, 0, 2);
+      at += s->prefetch_stride;
       for (; run; --run) {
         TILE_PRODUCTS
       }
@@ -136,15 +137,15 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *s, const TILE_E
 #else
     for (int64_t k = 0; k < count; ++k) {
 #if TILE_PREFETCH == 1
-      if (!(k & (t->prefetch_every - 1))) {
+      if (!(k & (s->prefetch_every - 1))) {
 #pragma GCC unroll 8
-        for (int64_t l = 0; l < t->prefetch_lines; ++l) __builtin_prefetch(prefetched + l * TILE_LINE_BYTES, 0, 2);
-        prefetched += t->prefetch_stride;
+        for (int64_t l = 0; l < s->prefetch_lines; ++l) __builtin_prefetch(prefetched + l * TILE_LINE_BYTES, 0, 2);
+        prefetched += s->prefetch_stride;
       }
 #elif TILE_PREFETCH == 2
 #pragma GCC unroll 8
       for (int64_t l = 0; l < TILE_VECTORS * TILE_LANES * (int64_t)sizeof(TILE_ELEMENT); l += TILE_LINE_BYTES)
-        __builtin_prefetch((const char *)(w + t->prefetch_distance) + l);
+        __builtin_prefetch((const char *)(w + s->prefetch_distance) + l);
 #endif
       TILE_PRODUCTS
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cyxla.errors import FailedPreconditionError, ShapeError
@@ -146,7 +146,7 @@ class Computation:
             The instructions form a cycle.
         """
         starts = ([self._root] if self._root is not None else []) + list(self.instructions)
-        return list(_post_order(starts))
+        return _post_order(starts)
 
     def __repr__(self) -> str:
         return f"Computation({self.name}, {len(self.instructions)} instructions)"
@@ -159,24 +159,28 @@ def _drop_use(value: Instruction, user: Instruction) -> None:
         value.users[user] -= 1
 
 
-def _post_order(starts: Iterable[Instruction]) -> Iterator[Instruction]:
-    done: set[Instruction] = set()
+def _post_order(starts: Iterable[Instruction]) -> list[Instruction]:
+    order: dict[Instruction, None] = {}
     open_: set[Instruction] = set()
     for start in starts:
+        if start in order:
+            continue
         stack = [start]
         while stack:
             ins = stack[-1]
-            if ins in done:
+            if ins in order:
                 stack.pop()
                 continue
-            before = [p for p in (*ins.operands, *ins.control_predecessors) if p not in done]
+            before = [p for p in ins.operands if p not in order]
+            if ins.control_predecessors:
+                before += [p for p in ins.control_predecessors if p not in order]
             if not before:
                 stack.pop()
-                open_.discard(ins)
-                done.add(ins)
-                yield ins
+                order[ins] = None
                 continue
             if ins in open_:
                 raise ShapeError(f"{ins!r} depends on itself")
             open_.add(ins)
-            stack.extend(reversed(before))
+            before.reverse()
+            stack += before
+    return list(order)

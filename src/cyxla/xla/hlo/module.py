@@ -184,7 +184,8 @@ def computations_post_order(entry: Computation) -> list[Computation]:
         if comp in order:
             stack.pop()
             continue
-        before = [c for c in dict.fromkeys(c for i in comp.instructions for c in i.called) if c not in order]
+        called = {c: None for i in comp.instructions if i.called for c in i.called}
+        before = [c for c in called if c not in order]
         if not before:
             order[stack.pop()] = None
             continue

@@ -30,12 +30,21 @@ class ParameterStruct:
         KeyError
             A name is no member.
         """
+        return list(self.members(values).values())
+
+    def members(self, values: Mapping[str, int]) -> dict[str, int]:
+        """Return the values of all members by name; those that are not given are 0.
+
+        Raises
+        ------
+        KeyError
+            A name is no member.
+        """
         if unknown := values.keys() - set(self.names):
             raise KeyError(*sorted(unknown))
-        return [values.get(name, 0) for name in self.names]
+        return dict.fromkeys(self.names, 0) | values
 
     def constant(self, c_type: str, name: str, values: Mapping[str, int]) -> str:
         """Return the C definition of a constant, which shows the members that are not 0."""
-        members = zip(self.names, self.numbers(values), strict=True)
-        initialisers = ", ".join(f".{member} = {value}" for member, value in members if value)
+        initialisers = ", ".join(f".{member} = {value}" for member, value in self.members(values).items() if value)
         return f"static const {c_type} {name} = {{{initialisers or 0}}};"

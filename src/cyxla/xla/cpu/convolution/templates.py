@@ -19,9 +19,9 @@ _TILE_ARGUMENTS = (
 _ROW_TILE_ARGUMENTS = "const {p}_numbers *, const {p}_e *, const {p}_e *, const int64_t *, {p}_e *restrict, int64_t"
 _CONSTANT_ROW_TILE_ARGUMENTS = "void *const *, const {p}_e *, const {p}_e *, const int64_t *, int64_t, int64_t"
 _WINDOW_TYPE = """typedef struct {{
-  void (*origins)(const {p}_numbers *, const {p}_e *, int64_t, int64_t, const {p}_e **, int32_t *const *);
-  void (*addresses)(const {p}_numbers *, const {p}_e *const *, int32_t *const *, int64_t, int64_t, const {p}_e **);
-  int (*has_nans)(const {p}_numbers *, int32_t *const *, int64_t, int64_t, int64_t, const {p}_e *);
+  void (*origins)(const {p}_numbers *, const {p}_e *, int64_t, int64_t, const {p}_e **, int32_t *);
+  void (*addresses)(const {p}_numbers *, const {p}_e *const *, const int32_t *, int64_t, int64_t, const {p}_e **);
+  int (*has_nans)(const {p}_numbers *, const int32_t *, int64_t, int64_t, int64_t, const {p}_e *);
 }} {p}_window;"""
 
 
@@ -83,16 +83,21 @@ class Convolution:
         instances = [
             instantiate(
                 "convolution_window.h",
+                self._members,
                 WINDOW_PREFIX=self.prefix,
                 WINDOW_RANK=rank,
                 WINDOW_DILATED=int(dilated),
                 WINDOW_SCALAR=int(scalar),
+                WINDOW_LEAVES=self._leaves,
                 WINDOW_CONSTANT=self._constant,
             )
             for rank in ranks
         ]
-        names = ("origins", "addresses", "has_nans")
-        members = ("{" + ", ".join(f"{self.prefix}_{name}_{rank}" for name in names) + "}" for rank in ranks)
+        tables = (
+            [f"{self.prefix}_{name}_{rank}" for name in ("origins", "addresses", "has_nans")[: 2 + self._leaves]]
+            for rank in ranks
+        )
+        members = ("{" + ", ".join(names if self._leaves else [*names, "0"]) + "}" for names in tables)
         zeros = f"static {self.element} {self.prefix}_zeros[{self.depth}];\n"
         table = f"static const {self.prefix}_window {self.prefix}_windows[] = {{{', '.join(members)}}};\n"
         return zeros + "".join(instances) + table
@@ -107,10 +112,12 @@ class Convolution:
         """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``."""
         return instantiate(
             "convolution.h",
+            self._members,
             CONVOLUTION_PREFIX=self.prefix,
             CONVOLUTION_ELEMENT=self.element,
             CONVOLUTION_LANES=self._lanes,
             CONVOLUTION_PREFETCH=int(self.prefetches),
+            CONVOLUTION_LEAVES=self._leaves,
             CONVOLUTION_CONSTANT=self._constant,
         )
 
@@ -118,6 +125,7 @@ class Convolution:
         prototype = f"static __attribute__((noinline)) void {name}({_TILE_ARGUMENTS.format(p=self.prefix)});\n"
         return prototype + instantiate(
             "convolution_tile.h",
+            self._members,
             TILE_NAME=name,
             TILE_PREFIX=self.prefix,
             TILE_ELEMENT=self.element,
@@ -126,12 +134,20 @@ class Convolution:
             TILE_LANES=self._lanes,
             TILE_HALVES=int((rows + 1) * vectors + 1 > self.registers),
             TILE_PREFETCH=int(self.prefetches),
-            TILE_CONSTANT=self._constant,
+            TILE_CONSTANT=0 if self.sizes is None else 1 + (self.sizes["blocks"] > 1),
         )
 
     @property
     def _lanes(self) -> int:
         return self.vector_bytes // ITEM_BYTES[self.element]
+
+    @property
+    def _members(self) -> dict[str, int] | None:
+        return None if self.sizes is None else convolution(self.rank).members(self.sizes)
+
+    @property
+    def _leaves(self) -> int:
+        return int(self.sizes is None or self.sizes["leaves"] > 0)
 
     @property
     def _constant(self) -> int:
@@ -183,6 +199,7 @@ class RowConvolution:
         prototype = f"static __attribute__((noinline)) void {name}({self._arguments});\n"
         return prototype + instantiate(
             "convolution_row_tile.h",
+            self._members,
             TILE_NAME=name,
             TILE_PREFIX=self.prefix,
             TILE_ELEMENT=self.element,
@@ -221,3 +238,7 @@ class RowConvolution:
     @property
     def _lanes(self) -> int:
         return self.vector_bytes // ITEM_BYTES[self.element]
+
+    @property
+    def _members(self) -> dict[str, int] | None:
+        return None if self.sizes is None else convolution_rows(self.rank).members(self.sizes)

@@ -104,6 +104,7 @@ class TileText:
             constant = 2 if self.linked else 1
         return constants + instantiate(
             "dot_tile.h",
+            None if self.sizes is None else TILE.members(self.sizes),
             TILE_NAME=self.name,
             TILE_PREFIX=self.prefix,
             TILE_ELEMENT=self.element,
@@ -143,6 +144,7 @@ def dot_text(
     defined = "" if constants is None else DOT.constant(f"{prefix}_numbers", f"{prefix}_constants", constants) + "\n"
     return defined + instantiate(
         "dot.h",
+        None if constants is None else DOT.members(constants),
         DOT_PREFIX=prefix,
         DOT_ELEMENT=element,
         DOT_LANES=lanes,
@@ -216,12 +218,17 @@ class FewRows:
         table = f"static const {self.prefix}_function {self.prefix}_functions[] = {{{', '.join(functions)}}};\n"
         return table + instantiate(
             "dot_few_rows.h",
+            self._members,
             FEW_PREFIX=self.prefix,
             FEW_ELEMENT=self.element,
             FEW_CONSTANT=int(self.sizes is not None),
             FEW_INNER=int(self.inner),
             FEW_SUMS=sums,
         )
+
+    @property
+    def _members(self) -> dict[str, int] | None:
+        return None if self.sizes is None else FEW_ROWS.members(self.sizes)
 
     @property
     def _arguments(self) -> str:
@@ -235,4 +242,4 @@ class FewRows:
         }  # fmt: skip
         prototype = f"static __attribute__((noinline)) void {name}({self._arguments});\n"
         named = {f"{family}_{key}": value for key, value in (shared | parameters).items()}
-        return prototype + instantiate(header, **named)
+        return prototype + instantiate(header, self._members, **named)

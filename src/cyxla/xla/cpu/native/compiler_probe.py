@@ -51,7 +51,7 @@ def probe_compiler(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
         logger.warning("%s miscompiles loops with all flags that were tried, and is not used", " ".join(command))
         return None
     if workaround:
-        logger.warning("%s miscompiles loops; it is run with %s", " ".join(command), " ".join(workaround))
+        logger.info("%s miscompiles loops; it is run with %s", " ".join(command), " ".join(workaround))
     steps = _working_steps(compiler._replace(workaround=workaround), isa) if kind == "gcc" else None
     return {"version": version, "kind": kind, "steps": steps, "workaround": workaround}
 

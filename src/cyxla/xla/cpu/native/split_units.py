@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cyxla.xla.cpu.c.kernel_header import is_instance, split_instances
+from cyxla.xla.cpu.c.kernel_header import instance_function, is_instance, split_instances
 from cyxla.xla.cpu.c.prelude import expanded_size
 from cyxla.xla.cpu.c.quote_comments import without_quotes
 from cyxla.xla.cpu.native.build import MAX_JOBS
@@ -31,7 +31,6 @@ _PROTOTYPE = re.compile(r"(static __attribute__\(\(noinline\)\) [\w* ]*?\b(k\d+_
 _TYPES = re.compile(r"typedef |#|static const k\d+_\w+ k\d+_(?:\w+_)?sizes = ")
 _LOCAL = re.compile(r"k\d+_\w+")
 _WORD = re.compile(r"\w")
-_INSTANCE_FUNCTION = re.compile(r"/\*.*\*/\n#define \w+ (\w+)\n")  # name of the function of an instance with only one
 
 
 @dataclass
@@ -128,8 +127,7 @@ def _function(item: str) -> str:
     match = _SEPARABLE.match(item)
     if match is not None:
         return match[2]
-    instance = _INSTANCE_FUNCTION.match(item)
-    return instance[1] if instance else ""
+    return instance_function(item)
 
 
 def _locals(text: str) -> set[str]:

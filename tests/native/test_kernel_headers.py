@@ -443,7 +443,8 @@ def test_constants_stand_in_the_text():
     parameters = {"INNER_NAME": "f", "INNER_PREFIX": "p", "INNER_ELEMENT": "float", "INNER_LANES": 4,
                   "INNER_COLUMNS": 2, "INNER_PREFETCH": 0, "INNER_CONSTANT": 1}  # fmt: skip
     text = instantiate("inner_products.h", {"k": 9, "right_column_stride": -3}, **parameters)
-    assert "count = 9LL, stride = (-3LL)" in text and "s->" not in text
+    assert "count = 9LL, stride = (-3LL)" in text
+    assert "s->" not in text
     assert "count = 9LL, stride = s->right_column_stride" in instantiate("inner_products.h", {"k": 9}, **parameters)
 
 

@@ -22,9 +22,7 @@ _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _CONDITION = re.compile(r"^#(?:el)?if\b(.*)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"#(if|elif|else|endif)\b(.*)\n")
-_NAME_MACRO = re.compile(
-    r"^#define (\w+)(?:\((\w+)\))? (CYX_JOIN\(\w+(?:\(\w+\))?, \w+\)|\w+\(\w+\))\n", re.MULTILINE
-)
+_NAME_MACRO = re.compile(r"^#define (\w+)(?:\((\w+)\))? (CYX_JOIN\(\w+(?:\(\w+\))?, \w+\)|\w+\(\w+\))\n", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MACRO_CALL = re.compile(r"(\w+)\(")
 _NAME_CALL = re.compile(r"(?!CYX_JOIN)\b(\w+)\(([\w{}]+)\)")

@@ -42,7 +42,7 @@ class ParameterStruct:
         """
         if unknown := values.keys() - set(self.names):
             raise KeyError(*sorted(unknown))
-        return dict.fromkeys(self.names, 0) | values
+        return {name: values.get(name, 0) for name in self.names}
 
     def constant(self, c_type: str, name: str, values: Mapping[str, int]) -> str:
         """Return the C definition of a constant, which shows the members that are not 0."""

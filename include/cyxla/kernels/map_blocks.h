@@ -1,9 +1,9 @@
 /* Element-wise operations in blocks of constant length: tasks of a kernel, around a function that does a block.
  *
  * A template: define the parameters and include it, any number of times; it undefines them.
- *   MAP_PREFIX  prefix of all names; the entry point is `prefix_run(bufs, begin, end, operands, sizes, block)`, and the
- * type `prefix_block` of a function that computes a block from the operands in `in` MAP_BLOCK   elements of a block;
- * those left at the end are done in buffers of one more
+ *   MAP_PREFIX  prefix of all names; the entry point is `prefix_run(bufs, begin, end, operands, sizes, block)`.
+ *               `block` computes a block from the operands in `in`; its type is `prefix_block`
+ *   MAP_BLOCK   elements of a block; the elements behind the last block are copied to buffers of this length
  *
  * The numbers: elements of the result, elements of a task; for each operand 1, or 0 if it is one element for all. The
  * sizes are the bytes of an element of each operand, of which there are at most three, then of the result.

@@ -108,7 +108,13 @@ class DeviceName:
         return other.override(self)
 
     def override(self, stronger: DeviceName) -> DeviceName:
-        """The name with all that the stronger one says put in its place."""
+        """Return this name with the parts that another name sets replaced by those of the other.
+
+        Parameters
+        ----------
+        stronger : DeviceName
+            Name whose parts take precedence.
+        """
         stronger_parts = {f.name: getattr(stronger, f.name) for f in fields(stronger)}
         return replace(self, **{name: value for name, value in stronger_parts.items() if value is not None})
 

@@ -86,10 +86,15 @@ class custom_vjp:  # noqa: N801 - a decorator
         return bound.args
 
 
-def _call_forward(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[Any]) -> Any:
-    leaves, tree = flatten(args)
+def _arrays_in(
+    container: Sequence[Any],
+) -> tuple[list[TracedArray], list[int], Tree, Callable[[list[Any]], list[Any]]]:
+    """Return the traced arrays in a container, their positions among its leaves, and its structure.
+
+    The last result is a function that returns the items of the container with other arrays in those positions.
+    """
+    leaves, tree = flatten(container)
     positions = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracedArray)]
-    arrays = [leaves[k] for k in positions]
 
     def build(new_arrays: list[Any]) -> list[Any]:
         new_leaves = list(leaves)
@@ -97,6 +102,11 @@ def _call_forward(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequen
             new_leaves[k] = array
         return list(tree.build(new_leaves))
 
+    return [leaves[k] for k in positions], positions, tree, build
+
+
+def _call_forward(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[Any]) -> Any:
+    arrays, positions, tree, build = _arrays_in(args)
     program = require_current().program
     program.gradients -= 1  # `fwd` may call the function itself, which this derivative covers
     try:
@@ -208,16 +218,7 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         trace = current()
         if trace is None or not trace.program.gradients:
             return fun(*args, **kwargs)
-        leaves, tree = flatten((args, kwargs))
-        positions = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracedArray)]
-        arrays = [leaves[k] for k in positions]
-
-        def build(new_arrays: list[Any]) -> list[Any]:
-            new_leaves = list(leaves)
-            for k, array in zip(positions, new_arrays, strict=True):
-                new_leaves[k] = array
-            return list(tree.build(new_leaves))
-
+        arrays, _, _, build = _arrays_in((args, kwargs))
         recorded = record("checkpoint", lambda a, k: fun(*a, **k), arrays, build)
         outputs = _inline_recomputing(recorded.body, [*map(value_of, arrays), *recorded.body.captures])
         return recorded.tree.build([traced(v, r.weak) for v, r in zip(outputs, recorded.results, strict=True)])

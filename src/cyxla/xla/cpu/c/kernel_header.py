@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from cyxla.include_dir import get_include
@@ -20,6 +20,7 @@ _INSTANCE_FUNCTION = re.compile(rf"{re.escape(_BEGIN)}[\w.]+: (\w+){re.escape(_E
 _COMMENT = re.compile(r"[ \t]*/\*[\s\S]*?\*/")
 _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
+_UNDEFINITION = re.compile(r"^#undef (\w+)\n", re.MULTILINE)
 _CONDITION = re.compile(r"^#(?:el)?if\b(.*)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"#(if|elif|else|endif)\b(.*)\n")
 _NAME_MACRO = re.compile(r"^#define (\w+)(?:\((\w+)\))? (CYX_JOIN\(\w+(?:\(\w+\))?, \w+\)|\w+\(\w+\))\n", re.MULTILINE)
@@ -42,14 +43,22 @@ def instantiate(header: str, constants: Mapping[str, int] | None = None, /, **pa
     **parameters : str or int
         Macros that the header asks for. Text of a program never stands in them.
     """
+    return _instance(header, None if constants is None else tuple(constants.items()), tuple(parameters.items()))
+
+
+@lru_cache(maxsize=256)
+def _instance(
+    header: str, constants: tuple[tuple[str, int], ...] | None, parameters: tuple[tuple[str, str | int], ...]
+) -> str:
+    values = dict(parameters)
     body = _body(header)
-    if parameters and all(f"#undef {name}\n" in body for name in parameters):
-        flags = _condition_names(header).intersection(parameters)
-        template = _template(header, tuple(parameters), tuple((name, parameters[name]) for name in sorted(flags)))
-        body = template.text(parameters, constants or {})
+    if values and values.keys() <= _undefined_names(header):
+        flags = _condition_names(header).intersection(values)
+        template = _template(header, tuple(values), tuple((name, values[name]) for name in sorted(flags)))
+        body = template.text(values, dict(constants or ()))
     else:
-        body = "".join(f"#define {name} {value}\n" for name, value in parameters.items()) + body
-    function = next((f": {value}" for name, value in parameters.items() if name.endswith("_NAME")), "")
+        body = "".join(f"#define {name} {value}\n" for name, value in parameters) + body
+    function = next((f": {value}" for name, value in parameters if name.endswith("_NAME")), "")
     return f"{_BEGIN}{header}{function}{_END}{body}/* end of {header}{_END}"
 
 
@@ -150,6 +159,12 @@ def _body(header: str) -> str:
     """Text of a header without comments and includes: `prelude` pastes the blocks that it names."""
     text = Path(get_include(), "cyxla", "kernels", header).read_text(encoding="utf-8")
     return _BLANK_LINES.sub("\n", _INCLUDE.sub("", _COMMENT.sub("", text))).lstrip()
+
+
+@cache
+def _undefined_names(header: str) -> frozenset[str]:
+    """Names that a header undefines."""
+    return frozenset(_UNDEFINITION.findall(_body(header)))
 
 
 @cache

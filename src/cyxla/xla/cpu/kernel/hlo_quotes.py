@@ -61,7 +61,9 @@ def quote(
     """
     operands = ", ".join([_operand(o, numbers, slots) for o in ins.operands])
     rest = _attributes(ins) if attributes else ""
-    shape = _COMMENT.sub("", str(ins.shape.static))  # a tuple counts its elements in comments, which C does not nest
+    shape = str(ins.shape.static)
+    if ins.shape.is_tuple:
+        shape = _COMMENT.sub("", shape)  # it counts its elements in comments, which C does not nest
     return f"%{numbers[ins]} = {shape} {ins.opcode}({operands}){rest}"
 
 

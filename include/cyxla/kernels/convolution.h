@@ -156,9 +156,12 @@ static inline void CONVOLUTION(find)(const CONVOLUTION_N *s, void *const *bufs, 
   CONVOLUTION(windows)[s->window].origins(s, input, unit->first, g, unit->images, unit->origins);
 }
 
-/* Run tasks. */
-static inline cyx_status CONVOLUTION(run)(const CONVOLUTION_N *s, void *const *bufs, int64_t begin, int64_t end,
-                                          const void *const *after) {
+/* Run tasks. Inlined if there is one caller, since gcc compiles a function with large arrays apart from it. */
+#if CONVOLUTION_CONSTANT
+__attribute__((always_inline))
+#endif
+static inline cyx_status
+CONVOLUTION(run)(const CONVOLUTION_N *s, void *const *bufs, int64_t begin, int64_t end, const void *const *after) {
   CONVOLUTION_KNOW(s)
   const CONVOLUTION_E *images[s->chunk], *inputs[s->chunk * s->block_taps];
   int32_t origins[s->chunk * s->rank];

@@ -263,9 +263,9 @@ static void DOT(streamed)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DO
 }
 #endif
 
-/* Run tasks. */
-static inline cyx_status DOT(run)(const DOT_N *s, void *const *bufs, int64_t begin, int64_t end,
-                                  const DOT_AFTER_F *after) {
+/* Run tasks. Always inlined, since gcc compiles a function with large arrays apart from its only caller. */
+static inline __attribute__((always_inline)) cyx_status DOT(run)(const DOT_N *s, void *const *bufs, int64_t begin,
+                                                                 int64_t end, const DOT_AFTER_F *after) {
   DOT_USE_CONSTANTS(s)
 #if DOT_CONSTANT
   DOT_ELEMENT store[DOT_PACKED_ELEMENTS] __attribute__((aligned(64))),

@@ -39,8 +39,9 @@ static inline void FEW(block)(const FEW(numbers) * s, const FEW_E *left, const F
 }
 
 /* Run tasks. */
-static inline cyx_status FEW(run)(const FEW(numbers) * s, void *const *bufs, int64_t begin, int64_t end,
-                                  const FEW(after_function) * after) {
+static inline __attribute__((always_inline)) cyx_status FEW(run)(const FEW(numbers) * s, void *const *bufs,
+                                                                 int64_t begin, int64_t end,
+                                                                 const FEW(after_function) * after) {
 #if FEW_CONSTANT
   s = &FEW(sizes);
 #endif

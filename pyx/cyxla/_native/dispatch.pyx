@@ -182,6 +182,7 @@ cdef class Compiled:
     cdef Program program  # None if the executable must be called from Python
     cdef Py_ssize_t n_results
     cdef bint single, flat
+    cdef bint unchanged  # True if each array of the results is returned as the program computes it
     cdef readonly bytes rank0
     cdef public unsigned long long stamp  # time of the last call, on the clock of the dispatcher
 
@@ -191,6 +192,7 @@ cdef class Compiled:
     ):
         self.plan, self.fails, self.rank0 = plan, fails, rank0
         self.input_axes, self.layouts, self.spectra = input_axes, layouts, spectra
+        self.unchanged = layouts is None and spectra is None
         self.single = plan[0] == 0
         self.flat = plan[0] == 1 and all(part[0] == 0 for part in plan[1])
         self.use(executable)
@@ -237,7 +239,7 @@ cdef class Compiled:
         """Run on buffers; the cell of 16 bytes with the number of a buffer holds its value if it has rank 0."""
         cdef Py_ssize_t k
         cdef Spec *spec
-        cdef object converted_inputs = None
+        cdef object converted_inputs = None, only = None
         cdef list arrays = None
         for k in range(program.n_inputs):
             spec = &program.specs[k]
@@ -250,7 +252,12 @@ cdef class Compiled:
                 bufs[k] = PyArray_DATA(<PyArrayObject *> <PyObject *> converted)
                 converted_inputs = (converted_inputs, converted)
         spec = &program.specs[program.n_inputs]
-        for k in range(self.n_results):
+        cdef Py_ssize_t first = 0
+        if self.single and self.unchanged and spec.ndim:  # the most frequent case needs no list
+            only = new_array(spec)
+            bufs[program.n_inputs] = PyArray_DATA(<PyArrayObject *> <PyObject *> only)
+            first = 1
+        for k in range(first, self.n_results):
             if spec[k].ndim == 0:
                 bufs[program.n_inputs + k] = cells + (program.n_inputs + k) * CELL_BYTES
                 continue
@@ -265,6 +272,8 @@ cdef class Compiled:
         program.execute(bufs, None, None, None)  # the program is not watched
         if self.fails and failure[0] != 0:
             self.fail(failure[0], failure[1])
+        if first:
+            return only
         if self.single:
             if spec.ndim:
                 if self.layouts is not None:

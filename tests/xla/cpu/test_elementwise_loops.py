@@ -159,6 +159,18 @@ def test_starts_are_clamped(start):
         check(text, *inputs[:-2], np.int32(start), np.int32(2 * start))
 
 
+@pytest.mark.parametrize("start", [-5, 0, 2, 3, 4, 16, 1000])
+@pytest.mark.parametrize("operands, line", [
+    ("f32[20,7,4] s32[]", "r = f32[4,5,2] dynamic-slice(p0, p1, p1, p1), dynamic_slice_sizes={4,5,2}"),
+    ("f32[20,7,4] s32[] f32[4,5,2]", "r = f32[20,7,4] dynamic-update-slice(p0, p2, p1, p1, p1)"),
+])  # fmt: skip
+def test_one_start_is_clamped_in_each_dimension_of_its_own(operands, line, start):
+    shapes = operands.split()
+    body = "\n  ".join([*(f"p{i} = {s} parameter({i})" for i, s in enumerate(shapes)), "ROOT " + line])
+    inputs = [random(s) if s != "s32[]" else np.int32(start) for s in shapes]
+    check(f"HloModule m\nENTRY e {{\n  {body}\n}}\n", *inputs)
+
+
 @pytest.mark.parametrize("size", [1, 2, 15, 16, 63, 1000, 4096, 4097, 4160, 5000, 8191, 100003])
 def test_lengths(size):
     text = f"HloModule m\nENTRY e {{\n p = f32[{size}] parameter(0)\n e = f32[{size}] negate(p)\n ROOT r = f32[{size}] cosine(e)\n}}"

@@ -259,7 +259,7 @@ class Space:
         """Return a form for a value in [0, high] that is read at run time."""
         if high <= 0:
             return ZERO
-        key = (Runtime, node)
+        key = (Runtime, node, high)
         return _term(self._derived.get(key) or self._derive(key, Runtime(self._next(), 0, high, node)))
 
     def choice(self, conditions: tuple[Condition, ...], form: Affine, high: int) -> Affine:

@@ -28,7 +28,7 @@ There is one class for each of TensorFlow's canonical codes; most are also subcl
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 _MAX_LINES, _MAX_CHARACTERS = 15, 900
 _MAX_DETAIL_LINES, _MAX_DETAIL = 3, 200  # of `where` and `hint` in a text that is shortened
@@ -131,7 +131,21 @@ class DTypeError(InvalidArgumentError, TypeError):
 
 
 class TraceError(InvalidArgumentError, TypeError):
-    """A Python function that cannot be traced into a computation."""
+    """A Python function that cannot be traced into a computation.
+
+    Parameters
+    ----------
+    message : str
+        Text of the error.
+    needed : object, optional
+        The value that the function needed, if the values of some arguments determine it.
+    **details
+        Arguments of `OpError`.
+    """
+
+    def __init__(self, message: str, *, needed: Any = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.needed = needed
 
 
 class HloParseError(InvalidArgumentError):

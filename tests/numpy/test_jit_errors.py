@@ -35,7 +35,7 @@ SCRIPTS = {
             if y > 0:
                 return y
             return -y
-        run(3.0)
+        run(np.array(3.0))
         """,
         ["if y > 0:", "made at script.py:6", "np.where"], "TraceError",
     ),
@@ -44,7 +44,7 @@ SCRIPTS = {
         @jit
         def run(x, n):
             return [x for _ in range(n)]
-        run(3.0, 2)
+        run(3.0, np.array(2.0))
         """,
         ["for _ in range(n)]", "argument n", "static"], "TraceError",
     ),

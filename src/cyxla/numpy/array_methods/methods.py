@@ -82,6 +82,16 @@ def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     return operator
 
 
+def _repetition(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the operator of products, for which an integer times a list repeats the list, as in Python."""
+
+    def product(self: TracedArray, other: Any) -> Any:
+        is_integer = self.ndim == 0 and self.rank0 is not Rank0.ARRAY and self.dtype.kind in "biu"
+        return other * self.__index__() if is_integer and isinstance(other, (list, tuple)) else operator(self, other)
+
+    return product
+
+
 def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     """Return a comparison operator that also accepts strings and objects, which equal no number."""
 
@@ -233,8 +243,11 @@ def _define(name: str, method: Callable[..., Any]) -> None:
 
 def _attach() -> None:
     for name, ufunc in _BINARY.items():
-        _define(f"__{name}__", _binary(ufunc))
-        _define(f"__r{name}__", _reflected(ufunc))
+        operators = _binary(ufunc), _reflected(ufunc)
+        if name == "mul":
+            operators = _repetition(operators[0]), _repetition(operators[1])
+        _define(f"__{name}__", operators[0])
+        _define(f"__r{name}__", operators[1])
         if name != "divmod":
             _define(f"__i{name}__", _in_place(ufunc))
     _define("__pow__", _power)

@@ -29,6 +29,7 @@ from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
@@ -102,6 +103,7 @@ class Jitted(Dispatcher):
         self._slow_hits = self._misses = 0
         self._seconds = 0.0
         self._recent_calls: list[Call] = []
+        self._needed: frozenset[str] = frozenset()
         update_wrapper(self, function)
 
     # -- calls; most are handled in C alone
@@ -111,13 +113,25 @@ class Jitted(Dispatcher):
         if current() is not None:
             return self._inline(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
-        call = read_arguments(binding, args)
-        entry = self._entry(call)
+        call, entry = self._compiled_call(binding, args)
         if call.fast_path:
             self.add_signature(
                 hash, CallSignature(entry, len(args) - len(kwnames), kwnames, call.passed_nodes(), len(call.leaves))
             )
         return entry(call.leaves, None if binding.out is None else args[binding.out])
+
+    def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, Entry]:
+        """Read the arguments of a call, and compile; numbers whose values the function needs become static."""
+        while True:
+            call = read_arguments(binding, args, needed=self._needed)
+            try:
+                return call, self._entry(call)
+            except TraceError as error:
+                names = call.names_of(error.needed) if isinstance(error.needed, NeededValue) else None
+                if not names:
+                    raise
+                with self._lock:
+                    self._needed |= names
 
     def _binding(self, nargs: int, kwnames: tuple[str, ...]) -> Binding:
         binding = self._bindings.get((nargs, kwnames))
@@ -437,7 +451,7 @@ def _warn_recompilation(name: str, calls: Sequence[Call]) -> None:
 
 def _recompilation_hint(specs: Sequence[Any]) -> str:
     if not all(isinstance(s, Spec) for s in specs):
-        return "remove it from static= if it may be a traced number"
+        return "leave it out of static=, and use it in arithmetic alone, if it may be a traced number"
     if len({s.kind for s in specs}) > 1:
         return "convert it to one dtype before the call"
     return "pad it to a few sizes"
@@ -459,8 +473,9 @@ def jit(
     fn : callable, optional
         Function; without it, a decorator is returned. Its arguments may be arrays, numbers, and nested tuples, lists,
         dicts, named tuples, dataclasses and None of them. Strings, dtypes, types, functions, slices and enums are
-        always static. In a method, `self` is a container if it is a dataclass, else static by its identity: later
-        changes of its attributes are not seen.
+        always static. Numbers become static if Python needs their values, as a size, an axis, a bound of `range` or a
+        condition; so do arrays of a few integers that are needed as sizes. In a method, `self` is a container if it is
+        a dataclass, else static by its identity: later changes of its attributes are not seen.
     static : sequence of int or str
         Positions or names of static arguments, for whose values the program is specialised; they must be hashable.
     donate : sequence of int or str

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import ref
 
 import numpy as np
+import numpy.typing as npt
 
 from cyxla._native.dispatch import Node, Receiver
 from cyxla.errors import InvalidArgumentError, TraceError
@@ -17,11 +18,13 @@ from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
+from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.zero_dim import Rank0
 
 _DEFAULT = object()
 _NUMBERS = {float: Node.FLOAT, int: Node.INT, bool: Node.BOOL, complex: Node.COMPLEX}
 _STATIC_BY_VALUE = (str, bytes, int)
+_MOST_STATIC = 64  # integers of an array, such as a shape, that may be static: as many as dimensions
 _MAX_NAME = 40  # greatest length of the name of a member in messages about recursive containers
 _NODES = {
     containers.NONE: Node.NONE, containers.TUPLE: Node.TUPLE, containers.LIST: Node.LIST, containers.DICT: Node.DICT,
@@ -58,8 +61,12 @@ def static_key(value: Any) -> Any:
         return (kind, value.real.hex(), value.imag.hex())
     if kind is slice:
         return (kind, static_key(value.start), static_key(value.stop), static_key(value.step))
-    if isinstance(value, (np.generic, np.dtype)):
-        return (kind, value, value.tobytes() if isinstance(value, np.generic) else None)
+    if isinstance(value, np.dtype):
+        return (kind, value, None)
+    if isinstance(value, np.generic):
+        return (kind, value, value.tobytes())
+    if kind is np.ndarray:
+        return (kind, value.dtype, value.shape, value.tobytes())
     return (kind, value)
 
 
@@ -106,6 +113,14 @@ class Call:
         out = [(Node.OUT, 0, 0, None, None)]
         return [n for k in range(self.binding.passed) for n in (out if k == self.binding.out else self.nodes[k])]
 
+    def names_of(self, needed: NeededValue) -> frozenset[str]:
+        """Return the names of the inputs that determine a value needed by Python, if all of them may be static."""
+        names = [name for name, spec_ in zip(self.names, self.specs, strict=True) if isinstance(spec_, Spec)]
+        inputs = needed.inputs or frozenset()
+        if not all(may_be_static(self.leaves[k], is_index=needed.is_index) for k in inputs):
+            return frozenset()
+        return frozenset(names[k] for k in inputs)
+
     def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> Any:
         """Call the function with other leaves in place of the specs."""
         remaining = iter([_value_of(leaf) for leaf in leaves])
@@ -123,7 +138,9 @@ def _value_of(leaf: Any) -> Any:
     return leaf
 
 
-def read_arguments(binding: Binding, passed: Sequence[Any], *, specs: bool = False) -> Call:
+def read_arguments(
+    binding: Binding, passed: Sequence[Any], *, specs: bool = False, needed: Container[str] = ()
+) -> Call:
     """Read the arguments of a call.
 
     Parameters
@@ -134,6 +151,8 @@ def read_arguments(binding: Binding, passed: Sequence[Any], *, specs: bool = Fal
         Values passed.
     specs : bool
         Whether a `Spec`, or a pair of shape and dtype, may stand for an array.
+    needed : container of str
+        Names of numbers and small arrays whose values the function needs while it is traced, so that they are static.
 
     Raises
     ------
@@ -142,7 +161,7 @@ def read_arguments(binding: Binding, passed: Sequence[Any], *, specs: bool = Fal
     """
     call = Call(binding)
     for a in binding.arguments:
-        reader = _Reader(call, [], specs)
+        reader = _Reader(call, [], specs, needed)
         start = len(call.leaves)
         if a.source is None and not a.static:
             call.trees.append(reader.default(a.default, a.name))
@@ -158,8 +177,8 @@ def read_arguments(binding: Binding, passed: Sequence[Any], *, specs: bool = Fal
 class _Reader:
     """Reader of one argument."""
 
-    def __init__(self, call: Call, nodes: list[Any], specs: bool) -> None:
-        self.call, self.nodes, self.specs = call, nodes, specs
+    def __init__(self, call: Call, nodes: list[Any], specs: bool, needed: Container[str]) -> None:
+        self.call, self.nodes, self.specs, self.needed = call, nodes, specs, needed
 
     def read(self, value: Any, name: str) -> Tree:
         if self.specs and is_pair(value):
@@ -220,7 +239,11 @@ class _Reader:
 
     def _leaf(self, value: Any, name: str) -> None:
         kind = type(value)
-        if kind in _NUMBERS and not (kind is int and not -(2**63) <= value < 2**63):
+        if name in self.needed and may_be_static(value):
+            if kind is np.ndarray:
+                value = _read_only_copy(value)
+            self.static(value, name)
+        elif kind in _NUMBERS and not (kind is int and not -(2**63) <= value < 2**63):
             self._add_input(value, Spec((), kind if kind is not bool else np.dtype(bool), rank0=Rank0.PYTHON), name)
             self.nodes.append((_NUMBERS[kind], 0, len(self.call.leaves) - 1, None, None))
         elif kind is np.ndarray or isinstance(value, np.generic):
@@ -251,6 +274,19 @@ class _Reader:
         self.call.leaves.append(value)
         self.call.specs.append(spec_)
         self.call.names.append(name)
+
+
+def may_be_static(value: Any, *, is_index: bool = True) -> bool:
+    """Return True if a program may be specialised for a value: a number, or a few integers as an index or a size."""
+    if type(value) in _NUMBERS or isinstance(value, np.generic):
+        return True
+    return is_index and type(value) is np.ndarray and value.dtype.kind in "biu" and value.size <= _MOST_STATIC
+
+
+def _read_only_copy(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    copied = value.copy()
+    copied.flags.writeable = False
+    return copied
 
 
 def _node_keys(node: Node | None, value: Any) -> tuple[Any, Any]:

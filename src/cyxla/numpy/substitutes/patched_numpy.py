@@ -72,6 +72,7 @@ _MAX_LIST_ARGUMENTS = 3  # number of leading arguments that may be lists of trac
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _SHAPE_FUNCTIONS = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
 _full: Any = np.full
+_arange: Any = np.arange
 _lock = new_lock()
 _uses: set[_Use] = set()  # traces in progress
 _loaded: frozenset[str] = frozenset()  # names of modules when the substitutes were installed
@@ -162,6 +163,8 @@ def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
             return call_function(original, *args, **kwargs)
         if original.__name__ in _SHAPE_FUNCTIONS:
             require_sizes(*args[:1], kwargs.get("shape"))
+        elif original is _arange:
+            require_sizes(*args, *kwargs.values())
         result = original(*args, **kwargs)
         return _to_known(result, args) if _called_by_user(original) else result
 

@@ -15,6 +15,7 @@ from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshape_view, row_major
+from cyxla.numpy.tracing.needed_values import NeededValue, inputs_of
 from cyxla.numpy.tracing.promotion import Dtype, Kind
 from cyxla.numpy.tracing.trace import Trace
 from cyxla.numpy.tracing.user_frames import user_operation
@@ -22,6 +23,12 @@ from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+
+_USED_AS_INDEX = "be used as an index or a size"
+_USED_AS_CONDITION = "be used as a condition"
+_TO_INT = "be converted to an int"
+#: Operations for whose values a program may be specialised; a conversion to a float may be a write to another array.
+_SPECIALISING_OPERATIONS = frozenset({_USED_AS_INDEX, _USED_AS_CONDITION, _TO_INT})
 
 
 @dataclass(slots=True)
@@ -260,11 +267,17 @@ class TracedArray:
     def _raise_no_value(self, operation: str, hint: str) -> NoReturn:
         if _trace.current() is None:
             _trace.raise_escaped()
-        operation, hint = _USER_OPERATION_ERRORS.get(user_operation(), (operation, hint))
+        needed = None
+        explained = _USER_OPERATION_ERRORS.get(user_operation())
+        if explained is not None:
+            operation, hint = explained
+        elif operation in _SPECIALISING_OPERATIONS:
+            needed = NeededValue(inputs_of(self._op), is_index=operation == _USED_AS_INDEX)
         where = _trace.user_line()
         raise TraceError(
-            f"{self._describe()} cannot {operation}: it has no value while tracing", where=where, hint=hint
-        )
+            f"{self._describe()} cannot {operation}: it has no value while tracing", where=where, hint=hint,
+            needed=needed,
+        )  # fmt: skip
 
     def _describe(self) -> str:
         origin = self.origin or _source_line_of(self._op)
@@ -272,11 +285,11 @@ class TracedArray:
 
     def __bool__(self) -> NoReturn:
         self._raise_no_value(
-            "be used as a condition", "use np.where, cyxla.cond, while_loop or fori_loop; sizes are Python numbers"
+            _USED_AS_CONDITION, "use np.where, cyxla.cond, while_loop or fori_loop; sizes are Python numbers"
         )
 
     def __int__(self) -> NoReturn:
-        self._raise_no_value("be converted to an int", "make the argument static, or keep it an array: x.astype(int)")
+        self._raise_no_value(_TO_INT, "make the argument static, or keep it an array: x.astype(int)")
 
     def __float__(self) -> NoReturn:
         self._raise_no_value(
@@ -287,9 +300,7 @@ class TracedArray:
         self._raise_no_value("be converted to a complex", "keep it an array: x.astype(complex)")
 
     def __index__(self) -> NoReturn:
-        self._raise_no_value(
-            "be used as an index or a size", "make the argument static; cyxla.fori_loop takes traced bounds"
-        )
+        self._raise_no_value(_USED_AS_INDEX, "make the argument static; cyxla.fori_loop takes traced bounds")
 
     def __hash__(self) -> NoReturn:
         self._raise_no_value("be hashed, as for a key or a set", "make the argument static")

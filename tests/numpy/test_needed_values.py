@@ -1,0 +1,123 @@
+"""Numbers among the arguments whose values a function needs while it is traced become static by themselves."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import RecompileWarning, TraceError
+
+X = np.arange(6.0)
+
+
+def loop(x, n):
+    for k in range(n):
+        x = x * 2 + k
+    return x
+
+
+def early(x, n):
+    if n > 2 and x.ndim:
+        return x
+    return -x
+
+
+def in_a_loop(x, n):
+    return cyxla.fori_loop(0, 3, lambda k, state: state + np.ones(n)[0] * k, x)
+
+
+def with_a_default(x, n=3):
+    return x.reshape(n, -1)
+
+
+CASES = {
+    "size": (lambda x, n: np.zeros(n) + x[0], [2, 3, np.int64(2), np.int8(1)]),
+    "computed size": (lambda x, n: np.zeros((n // 2 + 1, 2)) * n, [4, 5, np.uint8(6)]),
+    "shape": (lambda x, n: np.full(n, x[1]), [(2, 3), [2, 2], np.array([3, 1]), np.array([], int), 4]),
+    "reshape": (lambda x, n: x.reshape(n, -1) * n, [1, 2, 3, 6]),
+    "axis": (lambda x, n: np.sum(x.reshape(2, 3), axis=n), [0, 1, -1, (0, 1), None]),
+    "bound of range": (loop, [0, 1, 4]),
+    "flag": (lambda x, n: x * 2 if n else x, [True, False, np.bool_(True), 0, 1.5]),
+    "condition": (early, [1, 3, 2.5, np.float32(7)]),
+    "int": (lambda x, n: x[: int(n)], [1.5, 2.0, np.float64(3)]),
+    "arange": (lambda x, n: np.arange(n) * 2, [3, 3.5, np.int32(4)]),
+    "repeated list": (lambda x, n: np.stack([x] * n), [1, 2, np.int64(3)]),
+    "repeated tuple": (lambda x, n: x.reshape(n * (1,) + (-1,)), [0, 2]),
+    "inside of a loop": (in_a_loop, [2, 3]),
+    "inside of another function": (cyxla.jit(lambda x, n: np.zeros(n) + x[0], platform="interpreter"), [2, 3]),
+    "as a size and as a number": (lambda x, n: np.linspace(0, n, n), [3, 4]),
+}
+
+
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+@pytest.mark.parametrize("name", CASES)
+def test_values(name, platform):
+    function, numbers = CASES[name]
+    plain = getattr(function, "function", function)
+    compiled = cyxla.jit(function, platform=platform)
+    for n in [*numbers, *numbers]:
+        got, want = compiled(X, n), plain(X, n)
+        assert type(got) is type(want)
+        np.testing.assert_array_equal(got, want)
+        assert np.asarray(got).dtype == np.asarray(want).dtype
+    assert compiled.cache_info().misses <= len(numbers)
+
+
+def test_defaults():
+    compiled = cyxla.jit(with_a_default)
+    for arguments in ((X,), (X, 2), (X, 3), (X,)):
+        np.testing.assert_array_equal(compiled(*arguments), with_a_default(*arguments))
+
+
+def test_members_of_containers():
+    compiled = cyxla.jit(lambda x, options: np.zeros(options["n"]) + x[0] * options["scale"])
+    for n, scale in ((2, 1.5), (3, 1.5), (3, 2.5)):
+        np.testing.assert_array_equal(compiled(X, {"n": n, "scale": scale}), np.zeros(n) + X[0] * scale)
+    assert compiled.cache_info().misses == 2  # scale stays traced
+
+
+def test_other_numbers_stay_traced():
+    compiled = cyxla.jit(lambda x, n, scale: x.reshape(n, -1) * scale)
+    for scale in (1.0, 2.0, 3.0):
+        np.testing.assert_array_equal(compiled(X, 2, scale), X.reshape(2, -1) * scale)
+    assert compiled.cache_info().misses == 1
+
+
+def test_many_values_are_warned_about():
+    compiled = cyxla.jit(lambda x, n: x[0] + np.zeros(n))
+    for n in range(1, 8):
+        compiled(X, n)
+    with pytest.warns(RecompileWarning, match="argument n changes"):
+        compiled(X, 8)
+
+
+REFUSED = {
+    "condition of an array": lambda x, n: x if x.sum() > n else -x,
+    "size from an array": lambda x, n: np.zeros((x[0] + n).astype(int)),
+    "index of a table": lambda x, n: np.arange(4.0).tolist()[n],
+    "written to an array outside": lambda x, n: X.__setitem__(0, n),
+    "state of a loop": lambda x, n: cyxla.fori_loop(0, 3, lambda k, s: s + np.zeros(s.astype(int))[0], x[0] + n),
+    "list times an element": lambda x, n: np.array([1, 2] * x.astype(int)[0]),
+    "hash": lambda x, n: {1: x}[n],
+    "float": lambda x, n: float(n),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TraceError, match=r"test_needed_values\.py"):
+            cyxla.jit(REFUSED[name], platform="interpreter")(X, 1)
+    np.testing.assert_array_equal(X, np.arange(6.0))
+
+
+def test_shapes_are_read_only():
+    def function(n):
+        x = np.zeros(n)
+        n[0] = 7
+        return x
+
+    with pytest.raises(ValueError, match="read-only"):
+        cyxla.jit(function, platform="interpreter")(np.array([2, 3]))

@@ -18,7 +18,8 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
         written with NumPy.
     *specs
         Shapes and dtypes of the arguments, as arrays, `cyxla.spec`, or pairs of sizes and a NumPy dtype. They are
-        required for a Python function and for StableHLO with dynamic sizes; other programs state their own shapes.
+        required for a Python function. StableHLO with open sizes is compiled for these sizes alone; without specs it
+        is compiled for the sizes of each call. Other programs state their own shapes.
     platform : str
         Platform: ``"cpu"`` generates C, ``"interpreter"`` evaluates on NumPy, other names are those of plugins.
     **options

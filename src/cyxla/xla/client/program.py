@@ -79,7 +79,7 @@ def _read_text(text: str) -> HloModule:
     return parse_module(text)
 
 
-def _may_have_dynamic_sizes(program: Any) -> bool:
+def _is_stablehlo(program: Any) -> bool:
     from cyxla.xla.stablehlo import is_stablehlo
 
     return isinstance(program, str) and is_stablehlo(program)
@@ -107,14 +107,25 @@ def _shape_of(spec: Any, number: int) -> Shape:
 
 def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:
     """Compile a program; see `cyxla.compile`."""
-    if specs and _may_have_dynamic_sizes(program):
+    if specs and _is_stablehlo(program):
         from cyxla.xla.stablehlo import read_stablehlo
 
         module = read_stablehlo(program, [_shape_of(s, k) for k, s in enumerate(specs)])
         return LocalService(platform).build_executable(module, CompileOptions.of(options))
     if specs and not callable(program):
         raise InvalidArgumentError("argument specs are for Python functions; this program has its own shapes")
-    service, compile_options = LocalService(platform), CompileOptions.of(options)
+    compile_options = CompileOptions.of(options)
+    try:
+        return _build(program, LocalService(platform), compile_options)
+    except UnimplementedError as error:
+        if not _is_stablehlo(program):
+            raise
+        from cyxla.xla.client.any_size import executable_of_any_size
+
+        return executable_of_any_size(error, program, platform, compile_options)
+
+
+def _build(program: Any, service: LocalService, options: CompileOptions) -> Executable:
     if isinstance(program, (str, bytes)) and not _is_elided(program):
-        return service.build_from_source(program, lambda: read_program(program), compile_options)
-    return service.build_executable(read_program(program), compile_options)
+        return service.build_from_source(program, lambda: read_program(program), options)
+    return service.build_executable(read_program(program), options)

@@ -28,6 +28,7 @@ from cyxla.xla.stablehlo.function_order import Function, Functions
 from cyxla.xla.stablehlo.lexer import Lexer
 from cyxla.xla.stablehlo.registry import HANDLERS, MIN_OPERANDS
 from cyxla.xla.stablehlo.shared_builder import SharedBuilder, SharedModule
+from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 
 _TERMINATORS = frozenset({"return", "yield"})
@@ -173,9 +174,7 @@ class Context:
         """Return the integers of an operand that must be constant."""
         value = self.constant_value(op)
         if value is None:
-            raise UnimplementedError(
-                f"{name} depends on the arguments of the program", hint="export it for fixed sizes"
-            )
+            raise UnknownSizeError(f"{name} depends on the arguments of the program", hint="export it for fixed sizes")
         return tuple(int(x) for x in value.ravel().tolist())
 
     # Operations
@@ -204,6 +203,8 @@ class Context:
             results = handler(self, op, operands)
             self.bind(op, [results] if isinstance(results, XlaOp) else list(results))
         except OpError as e:
+            if isinstance(e, UnknownSizeError):
+                e.operation = e.operation or op
             raise converter.with_location(e, op)  # noqa: B904 - the same error
         if self.builder.instruction_count > MAX_INSTRUCTIONS:
             raise ResourceExhaustedError(f"more than {MAX_INSTRUCTIONS} instructions")
@@ -262,7 +263,11 @@ class Context:
     def captures(self, regions: Iterable[Region]) -> list[Value]:
         """Return the values that regions capture, except constants, which are copied."""
         used = dict.fromkeys(v for region in regions for v in region.captures)
-        return [v for v in used if not is_copied(self.value(v).instruction)]
+        return [v for v in used if not self._is_copied(self.value(v))]
+
+    def _is_copied(self, op: XlaOp) -> bool:
+        """Return True for constants, and for sizes of a dynamic program, which regions must know."""
+        return is_copied(op.instruction) or (self.converter.is_dynamic and self._constant_operand(op) is not None)
 
     # Functions
 

@@ -27,6 +27,7 @@ from cyxla.xla.stablehlo.registry import (
     keyword,
     required,
 )
+from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region
 
 
@@ -254,7 +255,7 @@ def _shape_assertion(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     """Check an exporter's assertion about dynamic sizes, which are known here."""
     values = [c.constant_value(x) for x in xs]
     if not values or any(v is None for v in values):
-        raise UnimplementedError("an assertion about shapes depends on values of the arguments")
+        raise UnknownSizeError("an assertion about shapes depends on values of the arguments")
     if not bool(values[0]):
         message = str(op.attributes.get("error_message", "an assertion about shapes does not hold"))
         for k, value in enumerate(values[1:]):

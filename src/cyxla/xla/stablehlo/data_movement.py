@@ -13,6 +13,7 @@ from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.elementwise import arity
 from cyxla.xla.stablehlo.registry import Results, field_int, flag, handles, int_list, integer, ints, required
+from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation
 
 
@@ -67,7 +68,7 @@ def _dynamic_reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if not stated.is_dynamic or c.constant_value(xs[1]) is not None:
         return xla.reshape(xs[0], result_dims(c, op, xs[1]))
     if UNBOUNDED in stated.dims:
-        raise UnimplementedError(f"the result of {op.name} has no bounds")
+        raise UnknownSizeError(f"the result of {op.name} depends on the arguments of the program and has no bounds")
     sizes = [xla.convert(xla.slice_in_dim(xs[1], k, k + 1), ElementType.S32) for k in range(stated.rank)]
     return xla.dynamic_reshape(xs[0], [xla.reshape(s, ()) for s in sizes], stated.dims, stated.dynamic)
 
@@ -117,7 +118,7 @@ def _real_dynamic_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         return xla.slice_(xs[0], starts, limits, strides)
     sizes = stated.dims if not stated.is_dynamic else _slice_sizes(c, xs[1], xs[2])
     if sizes is None or bounds[2] is None or any(s != 1 for s in bounds[2].ravel()):
-        raise UnimplementedError(f"the sizes of {op.name} depend on the arguments of the program")
+        raise UnknownSizeError(f"the sizes of {op.name} depend on the arguments of the program")
     return xla.dynamic_slice(xs[0], _scalars(xs[1], stated.rank), sizes)
 
 

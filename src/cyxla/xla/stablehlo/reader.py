@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
+from cyxla.errors import InvalidArgumentError, OpError, ShapeError
 from cyxla.types import UNBOUNDED, Shape
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.hlo.attributes import BufferDonor, InputOutputAlias
+from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
 from cyxla.xla.stablehlo import chlo, collective, contraction, control, data_movement, elementwise, functional
 from cyxla.xla.stablehlo.common_attributes import extras_of
@@ -16,6 +18,7 @@ from cyxla.xla.stablehlo.context import Context, Converter, fits
 from cyxla.xla.stablehlo.detect import BYTE_ORDER_MARK
 from cyxla.xla.stablehlo.function_order import Function, Functions
 from cyxla.xla.stablehlo.parser import Parser
+from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region
 from cyxla.xla.stablehlo.types import unsupported
 
@@ -53,37 +56,81 @@ def read_stablehlo(text: str, arguments: Sequence[Shape] | None = None) -> HloMo
     >>> read_stablehlo(text).entry.root.opcode
     'negate'
     """
-    parser = Parser(text.removeprefix(BYTE_ORDER_MARK))
+    return StableHloProgram(text).module(arguments)
+
+
+class StableHloProgram:
+    """A text that is read once, and lowered for any shapes of its arguments.
+
+    Parameters
+    ----------
+    text : str
+        A module, or functions; see `read_stablehlo`.
+
+    Attributes
+    ----------
+    entry : Function
+        The function that is the program.
+    """
+
+    def __init__(self, text: str) -> None:
+        parser = self._parser = Parser(text.removeprefix(BYTE_ORDER_MARK))
+        with _within_stack(parser):
+            module, body = _module_of(parser, parser.read())
+            self._attributes = module.attributes if module is not None else {}
+            self.functions = Functions(parser.lexer)
+            for op in _functions(parser, body):
+                self.functions.add(op)
+            self.entry = self.functions.entry()
+        self._name = str(self._attributes.get("sym_name") or self.entry.name)
+
+    def module(self, arguments: Sequence[Shape] | None = None, values: Mapping[int, Any] | None = None) -> HloModule:
+        """Return the program as HLO.
+
+        Parameters
+        ----------
+        arguments : sequence of Shape, optional
+            Shapes of the arguments; by default those that the text states.
+        values : mapping of int to array, optional
+            Values of some arguments. The module is correct for them alone; it has parameters for these arguments too.
+
+        Raises
+        ------
+        UnknownSizeError
+            A size depends on values of other arguments.
+        """
+        entry, parser = self.entry, self._parser
+        converter = Converter(parser.lexer, self.functions, parser.attributes.aliases, self._name)
+        converter.is_dynamic = entry.is_dynamic or bool(values)
+        try:
+            with _within_stack(parser):
+                self._build_functions(converter)
+                shapes = _argument_shapes(entry, arguments)
+                _build_function(converter, entry, shapes, entry.op.attributes.get("arg_attrs") or [], values or {})
+        except OpError as e:
+            raise converter.with_location(e, entry.op)  # noqa: B904 - the same error
+        converted = converter.shared.module
+        converted.entry = converter.computations[entry.name]
+        converted.computations = {c.name: c for c in converted.post_order()}
+        _configure(converted, self._attributes, entry)
+        return converted
+
+    def _build_functions(self, converter: Converter) -> None:
+        """Build the functions of known sizes; others are specialised for each call."""
+        for function in self.functions.in_order(self.entry)[:-1]:
+            if function.op.regions and not function.is_dynamic:
+                try:
+                    _build_function(converter, function, function.type.inputs, [], {})
+                except UnknownSizeError:
+                    function.is_dynamic = True
+
+
+@contextmanager
+def _within_stack(parser: Parser) -> Iterator[None]:
     try:
-        top = parser.read()
-        return _convert(parser, top, arguments)
+        yield
     except RecursionError:  # the caller used most of the stack
         raise parser.lexer.error("nested too deep") from None
-
-
-def _convert(parser: Parser, top: Region, arguments: Sequence[Shape] | None) -> HloModule:
-    module, body = _module_of(parser, top)
-    functions = Functions(parser.lexer)
-    for op in _functions(parser, body):
-        functions.add(op)
-    entry = functions.entry()
-    name = module.attributes.get("sym_name") if module is not None else None
-    converter = Converter(parser.lexer, functions, parser.attributes.aliases, str(name or entry.name))
-    converter.is_dynamic = entry.is_dynamic
-    try:
-        for function in functions.in_order(entry)[:-1]:
-            if function.op.regions and not function.is_dynamic:  # dynamic ones are specialised for each call
-                _build_function(converter, function, function.type.inputs, [])
-        _build_function(
-            converter, entry, _argument_shapes(entry, arguments), entry.op.attributes.get("arg_attrs") or []
-        )
-    except OpError as e:
-        raise converter.with_location(e, entry.op)  # noqa: B904 - the same error
-    converted = converter.shared.module
-    converted.entry = converter.computations[entry.name]
-    converted.computations = {c.name: c for c in converted.post_order()}
-    _configure(converted, module.attributes if module is not None else {}, entry)
-    return converted
 
 
 def _module_of(parser: Parser, top: Region) -> tuple[Operation | None, Region]:
@@ -112,14 +159,21 @@ def _functions(parser: Parser, body: Region) -> Iterator[Operation]:
 
 
 def _build_function(
-    converter: Converter, function: Function, shapes: Sequence[Shape], attributes: Sequence[Any]
+    converter: Converter,
+    function: Function,
+    shapes: Sequence[Shape],
+    attributes: Sequence[Any],
+    values: Mapping[int, Any],
 ) -> None:
-    """Build the computation of a function; the attributes are those of its arguments."""
+    """Build the computation of a function; attributes and known values are those of its arguments."""
     context, body = Context(converter, function.name), function.body
     for k, (argument, shape) in enumerate(zip(body.arguments, shapes, strict=True)):
         argument_attributes = attributes[k] if k < len(attributes) else None
         context.builder.describe((), extras_of(argument_attributes) if isinstance(argument_attributes, dict) else {})
-        context.values[argument] = context.parameter(k, shape)
+        parameter = context.parameter(k, shape)
+        context.values[argument] = (
+            parameter if k not in values else xla.constant(context.builder, values[k], shape.dtype)
+        )
     context.builder.describe((), {})
     results = context.run(body)
     _check_results(function, [r.shape for r in results])
@@ -144,7 +198,7 @@ def _argument_shapes(entry: Function, arguments: Sequence[Shape] | None) -> Sequ
         if not fits(shape, type_):
             raise ShapeError(f"argument {k} of @{entry.name[:60]} is {type_}, not {shape}")
         if UNBOUNDED in shape.dims:
-            raise UnimplementedError(
+            raise UnknownSizeError(
                 f"argument {k} of @{entry.name[:60]} is {shape}, which has no bounds",
                 hint="give the shapes of the arguments: cyxla.compile(text, *arrays)",
             )

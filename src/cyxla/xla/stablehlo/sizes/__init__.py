@@ -1,0 +1,1 @@
+"""Sizes that depend on the values of a program's arguments."""

@@ -106,6 +106,17 @@ CONV = main(
     batch_group_count = 1 : i64, feature_group_count = 1 : i64}>
     : (tensor<1x?x1xf32>, tensor<?x1x1xf32>, tensor<1x2xi64>) -> tensor<1x?x1xf32> return %0 : tensor<1x?x1xf32>""",
 )
+# As exporters print a dynamic slice of an open size: the start is computed twice, and clamped into the array.
+FROM = main(
+    f"%n: tensor<i64>, %x: {V}, %i: tensor<i64>",
+    V,
+    f"""
+  %a = stablehlo.reshape %i : (tensor<i64>) -> tensor<1xi64> %b = stablehlo.reshape %i : (tensor<i64>) -> tensor<1xi64>
+  %m = stablehlo.reshape %n : (tensor<i64>) -> tensor<1xi64> %l = stablehlo.add FIRST, SECOND : tensor<1xi64>
+  %d = stablehlo.constant dense<1> : tensor<1xi64>
+  %0 = stablehlo.real_dynamic_slice %x, %a, %l, %d : ({V}, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> {V}
+  return %0 : {V}""",
+)
 IN_FUNCTION = main(
     "%x: tensor<3xf32>, %l: tensor<1xi64>",
     "tensor<5xf32>",
@@ -128,6 +139,11 @@ BRANCH = main(
     %1 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> {V} stablehlo.return %1 : {V}
   }}, {{ stablehlo.return %x : {V} }}) : (tensor<i1>) -> {V} return %0 : {V}""",
 )
+
+
+def window(n, x, start):
+    start = int(np.clip(start, 0, len(x) - n))
+    return x[start : start + n]
 
 
 def gathered(x, indices, width):
@@ -157,6 +173,9 @@ CASES = {
     "pad": (PAD, spread, [(f32(3), np.float32(7), i64(1), i64(2), i64(k)) for k in (0, 1, 2)]),
     "slice": (SLICE, lambda x, a, b, c: x[a[0]:b[0]:c[0]], [
         (f32(9), i64(1), i64(7), i64(2)), (f32(9), i64(0), i64(9), i64(1)), (f32(3), i64(3), i64(3), i64(1)),
+    ]),
+    "from": (FROM.replace("FIRST", "%b").replace("SECOND", "%m"), window, [
+        (np.int64(2), f32(9), np.int64(k)) for k in (0, 3, 8, -1)
     ]),
     "gather": (GATHER, gathered, [
         (f32(4, 3), np.int32([2, 0]), np.int64(2)), (f32(4, 3), np.int32([1]), np.int64(3)),
@@ -205,6 +224,23 @@ def test_arguments_that_do_not_fit(name, given, error, match, platform, warm):
     with pytest.raises(error, match=match):
         run(*given)
     np.testing.assert_array_equal(run(*calls[0]), want(*calls[0]))
+
+
+@pytest.mark.parametrize("first, second, read", [("%b", "%m", "0"), ("%m", "%b", "0"), ("%m", "%m", "0, 2")])
+def test_the_start_of_a_slice_is_not_read_for_its_size(first, second, read):
+    run = cyxla.compile(FROM.replace("FIRST", first).replace("SECOND", second), platform="interpreter")
+    np.testing.assert_array_equal(run(np.int64(2), f32(9), np.int64(2)), [3, 4])
+    assert f"values of arguments: {read}\n" in run.explain()
+
+
+@pytest.mark.parametrize("text, error, match", [
+    (TWICE.replace(".add", ".advance"), UnimplementedError, "stablehlo.advance is not supported"),
+    (TWICE.replace("?", "!"), InvalidArgumentError, "expected a tensor type"),
+    (TWICE.replace(V, f"tuple<{V}>"), UnimplementedError, r"argument 0 is \(f32\[\?\]\), in a program"),
+])  # fmt: skip
+def test_programs_are_refused_before_a_call(text, error, match):
+    with pytest.raises(error, match=match):
+        cyxla.compile(text)
 
 
 def test_sizes_that_depend_on_floats_are_refused():

@@ -43,6 +43,7 @@ def executable_of_any_size(
     if not isinstance(error, UnknownSizeError):
         raise error
     executable = AnySizeExecutable(text, platform, options)
+    executable.program.require_supported()
     if error.operation is not None:  # the arguments have known sizes
         executable.find_values()
     return executable
@@ -82,7 +83,7 @@ class AnySizeExecutable(Executable):
     def _open(
         self, text: str, program: StableHloProgram, platform: str, options: CompileOptions, fixed: Mapping[int, Any]
     ) -> None:
-        self._text, self._program, self._options = text, program, options
+        self._text, self.program, self._options = text, program, options
         self._fixed: dict[Any, Any] = dict(fixed)  # by number
         self._service, self.platform = LocalService(platform), platform
         self._stated, results = program.entry.type.inputs, program.entry.type.results
@@ -112,7 +113,7 @@ class AnySizeExecutable(Executable):
 
     def __repr__(self) -> str:
         types = ", ".join(map(str, self.inputs))
-        return f"<AnySizeExecutable @{self._program.entry.name}({types}) -> {self.outputs} on {self.platform}>"
+        return f"<AnySizeExecutable @{self.program.entry.name}({types}) -> {self.outputs} on {self.platform}>"
 
     # Calls
 
@@ -193,7 +194,7 @@ class AnySizeExecutable(Executable):
         """Return the program for these shapes, and read the values on which its sizes turn out to depend."""
         while True:
             try:
-                return self._program.module(shapes, {k: values[k] for k in self._needed})
+                return self.program.module(shapes, {k: values[k] for k in self._needed})
             except UnknownSizeError as error:
                 more = self._arguments_of(error) - self._needed
                 if not more:
@@ -209,7 +210,7 @@ class AnySizeExecutable(Executable):
             The sizes depend on something else.
         """
         try:
-            self._program.module()
+            self.program.module()
         except UnknownSizeError as error:
             numbers = self._arguments_of(error)
             if not numbers:
@@ -218,9 +219,7 @@ class AnySizeExecutable(Executable):
 
     def _arguments_of(self, error: UnknownSizeError) -> set[int]:
         """Return the numbers of the integer arguments on which the unknown sizes depend."""
-        if error.operation is None:
-            return set()
-        numbers = Dependence(self._program.functions, self._program.entry).arguments_of(error.operation)
+        numbers = Dependence(self.program.functions, self.program.entry).arguments_of(error)
         return {k for k in numbers if _is_readable(self._stated[k])}
 
     def _need(self, numbers: set[int]) -> None:
@@ -246,7 +245,7 @@ class AnySizeExecutable(Executable):
             self._free[k]: private_copy(_conform(v, self.inputs[k], f"bound argument {k}")) for k, v in checked.items()
         }
         bound = object.__new__(type(self))
-        bound._open(self._text, self._program, self.platform, self._options, {**self._fixed, **fixed})
+        bound._open(self._text, self.program, self.platform, self._options, {**self._fixed, **fixed})
         return bound
 
     @property

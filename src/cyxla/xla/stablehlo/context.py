@@ -26,12 +26,12 @@ from cyxla.xla.stablehlo.attributes import Location, resolve
 from cyxla.xla.stablehlo.common_attributes import extras_of
 from cyxla.xla.stablehlo.function_order import Function, Functions
 from cyxla.xla.stablehlo.lexer import Lexer
-from cyxla.xla.stablehlo.registry import HANDLERS, MIN_OPERANDS
+from cyxla.xla.stablehlo.registry import HANDLERS, MIN_OPERANDS, Handler
 from cyxla.xla.stablehlo.shared_builder import SharedBuilder, SharedModule
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 
-_TERMINATORS = frozenset({"return", "yield"})
+TERMINATORS = frozenset({"return", "yield"})
 _COPIED = frozenset({"constant", "broadcast", "iota"})  # recomputed in a region instead of captured
 _MAX_COPIED_ELEMENTS = 1024
 _DIALECTS = ("stablehlo", "mhlo", "chlo", "func", "sdy", "arith", "shape", "tensor")
@@ -182,7 +182,7 @@ class Context:
     def run(self, region: Region) -> list[XlaOp]:
         """Lower the operations of a region, and return the values that it returns."""
         for op in region.operations:
-            if op.kind in _TERMINATORS:
+            if op.kind in TERMINATORS:
                 return [self.value(v) for v in op.operands]
             self.operation(op)
         raise InvalidArgumentError("a region ends without a return")
@@ -191,9 +191,7 @@ class Context:
         """Lower one operation."""
         converter = self.converter
         try:
-            handler = HANDLERS.get(op.kind) if op.name.partition(".")[0] in _DIALECTS else None
-            if handler is None:
-                raise UnimplementedError(f"operation {op.name[:80]} is not supported in this release")
+            handler = handler_of(op)
             if len(op.operands) < MIN_OPERANDS[op.kind]:
                 raise InvalidArgumentError(
                     f"{op.name} has {len(op.operands)} operands, it needs {MIN_OPERANDS[op.kind]}"
@@ -345,6 +343,14 @@ class Context:
         computation = inside.builder.finish(inside.tuple_or_single(results))
         constants = tuple(None if v is None else (v, r.shape.dtype) for v, r in zip(values, results, strict=True))
         return Specialisation(computation, constants, None in constants or computation.has_side_effect)
+
+
+def handler_of(op: Operation) -> Handler:
+    """Return the function that lowers an operation."""
+    handler = HANDLERS.get(op.kind) if op.name.partition(".")[0] in _DIALECTS else None
+    if handler is None:
+        raise UnimplementedError(f"operation {op.name[:80]} is not supported in this release")
+    return handler
 
 
 def is_copied(ins: Instruction | None) -> bool:

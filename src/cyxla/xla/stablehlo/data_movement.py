@@ -13,6 +13,7 @@ from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.elementwise import arity
 from cyxla.xla.stablehlo.registry import Results, field_int, flag, handles, int_list, integer, ints, required
+from cyxla.xla.stablehlo.sizes.equal_values import are_equal
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation
 
@@ -116,19 +117,30 @@ def _real_dynamic_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if all(k is not None for k in bounds):
         starts, limits, strides = (c.constant_ints(x, op.name) for x in xs[1:])
         return xla.slice_(xs[0], starts, limits, strides)
-    sizes = stated.dims if not stated.is_dynamic else _slice_sizes(c, xs[1], xs[2])
+    added = None if not stated.is_dynamic else _addend(xs[1], xs[2])
+    sizes = stated.dims if not stated.is_dynamic else _slice_sizes(c, xs[2], added)
     if sizes is None or bounds[2] is None or any(s != 1 for s in bounds[2].ravel()):
-        raise UnknownSizeError(f"the sizes of {op.name} depend on the arguments of the program")
+        error = UnknownSizeError(f"the sizes of {op.name} depend on the arguments of the program")
+        end = op.operands[2].owner
+        if added is not None and end is not None and end.kind == "add":
+            error.values = [end.operands[added], op.operands[3]]
+        raise error
     return xla.dynamic_slice(xs[0], _scalars(xs[1], stated.rank), sizes)
 
 
-def _slice_sizes(c: Context, start: XlaOp, limit: XlaOp) -> tuple[int, ...] | None:
-    """Return the sizes of a slice whose limits are the starts plus constants, else None."""
+def _addend(start: XlaOp, limit: XlaOp) -> int | None:
+    """Return the number of the addend of a limit that is the size of a slice; the other one is equal to the start."""
     end = limit.instruction
-    if end is None or end.opcode != "add" or start.instruction not in end.operands or not start.shape.dtype.is_integer:
+    if end is None or end.opcode != "add" or not start.shape.dtype.is_integer:
         return None
-    added = end.operands[1 if end.operands[0] is start.instruction else 0]
-    sizes = c.constant_value(XlaOp(limit.builder, added))
+    return next((k for k in (1, 0) if are_equal(start.instruction, end.operands[1 - k])), None)
+
+
+def _slice_sizes(c: Context, limit: XlaOp, added: int | None) -> tuple[int, ...] | None:
+    """Return the value of an addend of the limit, else None."""
+    if added is None or limit.instruction is None:
+        return None
+    sizes = c.constant_value(XlaOp(limit.builder, limit.instruction.operands[added]))
     return None if sizes is None else tuple(sizes.ravel().tolist())
 
 

@@ -88,7 +88,7 @@ class Functions:
             parameters = [a.type for a in op.regions[0].arguments]
             if tuple(parameters) != type_.inputs:
                 raise self._lexer.error(f"the parameters of the body of @{name[:60]} do not match its type", op.at)
-        for inner in _walk(op):
+        for inner in walk(op):
             function.size += 1
             function.calls += (s for key in _CALLS for s in _symbols(inner.attributes.get(key)))
             function.is_dynamic = function.is_dynamic or any(_is_dynamic(v.type) for v in inner.results)
@@ -157,7 +157,8 @@ class Functions:
         return list(order.values())
 
 
-def _walk(op: Operation) -> Iterator[Operation]:
+def walk(op: Operation) -> Iterator[Operation]:
+    """Yield the operations in the regions of an operation, at any depth."""
     stack = [*op.regions]
     while stack:
         for inner in stack.pop().operations:

@@ -14,9 +14,9 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
 from cyxla.xla.stablehlo import chlo, collective, contraction, control, data_movement, elementwise, functional
 from cyxla.xla.stablehlo.common_attributes import extras_of
-from cyxla.xla.stablehlo.context import Context, Converter, fits
+from cyxla.xla.stablehlo.context import TERMINATORS, Context, Converter, fits, handler_of
 from cyxla.xla.stablehlo.detect import BYTE_ORDER_MARK
-from cyxla.xla.stablehlo.function_order import Function, Functions
+from cyxla.xla.stablehlo.function_order import Function, Functions, walk
 from cyxla.xla.stablehlo.parser import Parser
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region
@@ -115,6 +115,22 @@ class StableHloProgram:
         _configure(converted, self._attributes, entry)
         return converted
 
+    def require_supported(self) -> None:
+        """Check that all operations are supported, before the sizes of arguments are known.
+
+        Raises
+        ------
+        UnimplementedError
+            An operation is not supported; `where` has its line.
+        """
+        converter = Converter(self._parser.lexer, self.functions, {}, self._name)
+        operations = (op for f in self.functions.in_order(self.entry) for op in walk(f.op))
+        for op in operations:
+            try:
+                _ = op.kind in TERMINATORS or handler_of(op)
+            except OpError as e:
+                raise converter.with_location(e, op)  # noqa: B904 - the same error
+
     def _build_functions(self, converter: Converter) -> None:
         """Build the functions of known sizes; others are specialised for each call."""
         for function in self.functions.in_order(self.entry)[:-1]:
@@ -197,7 +213,7 @@ def _argument_shapes(entry: Function, arguments: Sequence[Shape] | None) -> Sequ
     for k, (shape, type_) in enumerate(zip(shapes, stated, strict=True)):
         if not fits(shape, type_):
             raise ShapeError(f"argument {k} of @{entry.name[:60]} is {type_}, not {shape}")
-        if UNBOUNDED in shape.dims:
+        if any(UNBOUNDED in leaf.dims for leaf in shape.leaves()):
             raise UnknownSizeError(
                 f"argument {k} of @{entry.name[:60]} is {shape}, which has no bounds",
                 hint="give the shapes of the arguments: cyxla.compile(text, *arrays)",

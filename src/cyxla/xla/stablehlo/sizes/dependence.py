@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from cyxla.xla.stablehlo.function_order import Function, Functions
+from cyxla.xla.stablehlo.function_order import Function, Functions, walk
+from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 
 ALL: Final = slice(None)
@@ -45,7 +46,7 @@ class Dependence:
         reached = [f for f in functions.in_order(entry) if f.op.regions]
         by_name = {f.name: f for f in reached}
         for function in reached:
-            for op in _walk(function.body):
+            for op in walk(function.op):
                 callee = by_name.get(str(op.attributes.get(_CALLEE.get(op.kind, ""))))
                 if callee is not None:
                     self._callees[op] = callee
@@ -57,10 +58,9 @@ class Dependence:
         for argument, values in zip(arguments, origins, strict=False):
             self._origins.setdefault(argument, []).extend(values)
 
-    def arguments_of(self, op: Operation) -> list[int]:
-        """Return the numbers of the arguments on whose values the sizes of an operation depend."""
-        target = op.attributes.get("call_target_name", op.kind)
-        stack = list(op.operands[_SIZE_OPERANDS.get(str(target), ALL)])
+    def arguments_of(self, error: UnknownSizeError) -> list[int]:
+        """Return the numbers of the arguments on whose values the unknown sizes of an operation depend."""
+        stack = list(_size_values(error))
         seen: set[Value] = set()
         while stack:
             value = stack.pop()
@@ -79,12 +79,13 @@ class Dependence:
         return [*op.operands, *(v for region in op.regions for v in _returned(region))]
 
 
-def _walk(region: Region) -> Iterator[Operation]:
-    stack = [region]
-    while stack:
-        for op in stack.pop().operations:
-            yield op
-            stack += op.regions
+def _size_values(error: UnknownSizeError) -> Sequence[Value]:
+    """Return the values that give the sizes of an operation."""
+    op = error.operation
+    if error.values is not None or op is None:
+        return error.values or ()
+    target = str(op.attributes.get("call_target_name", op.kind))
+    return op.operands[_SIZE_OPERANDS.get(target, ALL)]
 
 
 def _returned(region: Region) -> list[Value]:

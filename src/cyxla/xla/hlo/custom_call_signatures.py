@@ -1,5 +1,7 @@
 """Signatures of custom calls of factorisations and solvers: LAPACK's, as JAX emits them, and XLA's own.
 
+Those of compactions stand in `compaction_signature`.
+
 Backends pass memory of these sizes to Fortran, which checks little of it: the shape rule of `custom-call` does.
 """
 
@@ -12,6 +14,7 @@ from typing import Any, Final
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.backend_config import read_options
+from cyxla.xla.hlo.compaction_signature import check_compaction, is_compaction
 from cyxla.xla.hlo.opcode import INEXACT, Site
 
 _RULE: Final = "custom-call C4"
@@ -136,6 +139,9 @@ def check_signature(site: Site) -> None:
         Sizes are dynamic.
     """
     target = site.attrs["custom_call_target"]
+    if is_compaction(target):
+        check_compaction(site)
+        return
     forms = _SIGNATURES.get(target)
     if forms is None:
         return

@@ -1,4 +1,4 @@
-"""Built-in custom-call targets other than LAPACK: annotations, expanded operations, sparse products."""
+"""Built-in custom-call targets other than LAPACK and compactions: annotations, expanded operations, sparse products."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from cyxla.xla.evaluator.numerics.apply_elementwise import apply_named
 from cyxla.xla.evaluator.numerics.conversion import convert_array
 from cyxla.xla.evaluator.numerics.products import accumulator
 from cyxla.xla.evaluator.ops.sorting import top
-from cyxla.xla.evaluator.targets import lapack as _lapack  # registers the LAPACK targets
+from cyxla.xla.evaluator.targets import compaction as _compaction  # which registers its targets
+from cyxla.xla.evaluator.targets import lapack as _lapack  # which registers LAPACK's
 from cyxla.xla.evaluator.values import Array, Value, array_of
 from cyxla.xla.hlo.instruction import Instruction
 
-_ = _lapack
+_ = _compaction, _lapack
 
 # Targets that annotate a value for a compiler that places or partitions it.
 _IDENTITIES = (

@@ -84,7 +84,8 @@ def custom_call(site: Site) -> Shape:
     """The stated result.
 
     (C1) the result is stated; (C2) operand_layout_constraints are the operands' shapes; (C3) aliases name parts of the
-    result and of the operands that are of one shape; (C4) a known linear algebra routine has its signature.
+    result and of the operands that are of one shape; (C4) a known linear algebra routine or compaction has its
+    signature.
     """
     result, constraints = stated(site, "C1", array=False), site.attrs["operand_layout_constraints"]
     if constraints is not None:

@@ -1,0 +1,67 @@
+"""Signatures of the custom calls that compact arrays by a mask, which `xla.lib.compaction` emits.
+
+    (f32[8,3], s64[]) custom-call(pred[8] mask, f32[8,3] x), custom_call_target="cyxla_compact"
+    (s32[8], s64[]) custom-call(pred[8] mask), custom_call_target="cyxla_compact_indices"
+
+The rows of each operand at which the mask is true, or their indices, come first, followed by zeros; the last result is
+their number.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.opcode import Site
+
+COMPACT: Final = "cyxla_compact"
+COMPACT_INDICES: Final = "cyxla_compact_indices"
+#: Types of indices.
+INDEX_TYPES: Final = (ElementType.S32, ElementType.S64)
+_RULE: Final = "C4"
+
+
+def is_compaction(target: str) -> bool:
+    """Return whether a custom-call target is one of these."""
+    return target in (COMPACT, COMPACT_INDICES)
+
+
+def check_compaction(site: Site) -> None:
+    """Raise unless the shapes of a call of one of these targets fit.
+
+    Raises
+    ------
+    ShapeError
+        An operand or result does not fit.
+    UnimplementedError
+        Sizes are dynamic.
+    """
+    target, declared = site.attrs["custom_call_target"], site.declared
+    assert declared is not None
+    results = declared.elements if declared.is_tuple else (declared,)
+    if any(s.is_dynamic for s in (*site.operands, *results)):
+        raise UnimplementedError(f"{target} with sizes that are known only at run time", rule=f"custom-call {_RULE}")
+    masks, operands = site.operands[:1], site.operands[1:]
+    has_mask = bool(masks) and masks[0].is_array and masks[0].rank == 1 and masks[0].dtype is ElementType.PRED
+    site.require(has_mask, _RULE, f"{target}: the first operand is a mask pred[n]")
+    (size,) = masks[0].dims
+    takes_rows = target == COMPACT or not operands
+    site.require(takes_rows, _RULE, f"{target}: the mask is the only operand")
+    for shape in operands:
+        fits = shape.is_array and shape.rank > 0 and shape.dims[0] == size
+        site.require(fits, _RULE, f"{target}: {shape} does not have the {size} rows of the mask")
+    expected = _results(target, size, operands)
+    site.require(results in expected, _RULE, f"{target}: the result is {' or '.join(map(_text, expected))}")
+
+
+def _results(target: str, size: int, operands: tuple[Shape, ...]) -> list[tuple[Shape, ...]]:
+    """Return the possible results of a call."""
+    count = Shape.array(ElementType.S64)
+    if target == COMPACT:
+        return [(*operands, count)]
+    return [(Shape.array(dtype, (size,)), count) for dtype in INDEX_TYPES]
+
+
+def _text(shapes: tuple[Shape, ...]) -> str:
+    return f"({', '.join(map(str, shapes))})"

@@ -51,6 +51,10 @@ def topk(bits: int, key: str) -> Instance:
     return "topk.h", {"TOPK_PREFIX": f"topk{bits}", "TOPK_KEY": key, "TOPK_BITS": bits, "TOPK_MAX_K": 128}
 
 
+def packed(prefix: str, size: int, indices: int = 0) -> Instance:
+    return "compact_elements.h", {"PACK_PREFIX": f"{prefix}_{size}", "PACK_BYTES": size, "PACK_INDICES": indices}
+
+
 def fft(prefix: str, bits: int, *headers: str) -> list[str | Instance]:
     """Return the named headers of Fourier transforms behind the first one, with the passes where they belong."""
     size = bits // 8
@@ -234,6 +238,7 @@ ROWS: list[str | Instance] = [
     "static const p_tile p_tiles[] = {tile};\n",
     ("convolution_rows.h", {"ROWS_PREFIX": "p", "ROWS_ELEMENT": "float", "ROWS_SUMS": 112}),
 ]
+PACKED = (1, 2, 4, 8, 16)
 VECTORS = "\n".join(templates.types("p", "float", 16)) + "\n"
 RECORDS = """
 typedef struct { float key; int64_t index; } KIND_record;
@@ -310,6 +315,16 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         [("strided_copy.h", {"COPY_PREFIX": f"copy{n}", "COPY_BYTES": n, "COPY_MAX_RANK": 8})
          for n in (1, 2, 4, 8, 16)],
         tuple(f"copy{n}_run" for n in (1, 2, 4, 8, 16)),
+    ),
+    "compact_elements.h": (
+        [packed("a", n) for n in PACKED] + [packed("a_indices", n, 1) for n in (4, 8)],
+        (*(f"a_{n}_pack" for n in PACKED), "a_indices_4_pack", "a_indices_8_pack"),
+    ),
+    "compact.h": (
+        [part for prefix in "ab" for part in (
+            *(packed(prefix, n) for n in PACKED), *(packed(f"{prefix}_indices", n, 1) for n in (4, 8)),
+            ("compact.h", {"COMPACT_PREFIX": prefix}))],
+        ("a_run", "b_run"),
     ),
     "map_blocks.h": (
         [("map_blocks.h", {"MAP_PREFIX": prefix, "MAP_BLOCK": 64}) for prefix in "ab"], ("a_run", "b_run"),

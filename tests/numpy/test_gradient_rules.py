@@ -15,6 +15,7 @@ from cyxla.xla.hlo.attributes import ConvDims
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.opcode import OPCODES
+from cyxla.xla.lib.compaction import compact, expand
 
 RNG = np.random.default_rng(11)
 
@@ -96,6 +97,14 @@ def put(opcode, indices=INDICES, **more):
         return xla.scatter(x, constant(indices), u, by, **ROWS, **more)
 
     return run
+
+
+SELECTED = np.array([False, True, True, False, True])
+
+
+def compacted(*arrays, **options):
+    packed, _ = compact(constant(SELECTED), arrays, **options)
+    return packed if len(packed) > 1 else packed[0]
 
 
 def gather_rows(x, indices=INDICES):
@@ -330,6 +339,12 @@ CASES = {
     "solve-upper": (triangular(False, True, "TRANSPOSE", True), SQUARE, random_values(2, 3, 2)),
     "solve-right": (triangular(True, False, "TRANSPOSE", False), SQUARE, random_values(2, 2, 3)),
     "solve-adjoint": (triangular(True, False, "ADJOINT", False), COMPLEX_SQUARE, many(2, 2, 3)),
+    "compact": (compacted, random_values(5)),
+    "compact-rows": (compacted, random_values(5, 3)),
+    "compact-complex": (compacted, many(5)),
+    "compact-loose": (lambda x: xla.slice_in_dim(compacted(x, zero_fill=False), 0, 3), random_values(5, 3)),
+    "compact-two": (lambda x, y: xla.multiply(*compacted(x, y)), random_values(5), random_values(5)),
+    "expand": (lambda x: expand(constant(SELECTED), x), random_values(5, 3)),
     "solve-complex": (triangular(False, False, "TRANSPOSE", True), COMPLEX_SQUARE, many(2, 3, 2)),
     "solve-adjoint-left": (triangular(False, True, "ADJOINT", True), COMPLEX_SQUARE, many(2, 3, 2)),
 }
@@ -420,7 +435,6 @@ INACTIVE = {
 WITHOUT = {
     "while",
     "conditional",
-    "custom-call",
     "scan",
     "fusion",
     "batch-norm-training",

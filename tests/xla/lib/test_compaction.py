@@ -93,6 +93,54 @@ def test_rows(kind, platform):
         check(platform, MASKS[kind](size), arrays, dtypes)
 
 
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("kind", MASKS)
+def test_without_zero_fill(kind, platform):
+    for size, rest in ((0, ()), (65, (3,)), (4097, ()), (40, (200,))):
+        b = XlaBuilder("compaction")
+        mask = xla.parameter(b, 0, Shape.array(ElementType.PRED, (size,)), "mask")
+        x = xla.parameter(b, 1, Shape.array(ElementType.F32, (size, *rest)), "x")
+        (packed,), count = compact(mask, [x], zero_fill=False)
+        indices, _ = compact_indices(mask, zero_fill=False)
+        made = cyxla.compile(b.build(xla.tuple_(b, [count, packed, indices])), platform=platform)
+        selected, array = MASKS[kind](size), random_array(x.shape, size, 0.1)
+        found, rows, positions = made(selected, array)
+        same(rows[:found], array[selected])
+        same(positions[:found], np.flatnonzero(selected))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads(threads):
+    """Tasks give the same result in any number of threads, and many rows are several tasks."""
+    before = cyxla.threads()
+    try:
+        cyxla.threads(threads)
+        dtypes = [element_type(t) for t in ("f32", "u8", "f64", "f32")]
+        shapes = [Shape.array(t, (70_001, *rest)) for t, rest in zip(dtypes, ((), (), (3,), (20,)), strict=True)]
+        for kind in MASKS:
+            check("cpu", MASKS[kind](70_001), [random_array(s, 3, 0.1) for s in shapes], dtypes)
+        long = Shape.array(ElementType.F32, (37, 20_000))
+        check("cpu", MASKS["half"](37), [random_array(long, 3, 0.1)], [ElementType.F32])
+    finally:
+        cyxla.threads(before)
+
+
+def test_own_kernel(monkeypatch):
+    """A program without prebuilt functions defines the kernel itself."""
+    monkeypatch.setenv("CYXLA_PREBUILT", "0")
+    shapes = [Shape.array(ElementType.F32, (4097,)), Shape.array(ElementType.C128, (4097, 2))]
+    made = cyxla.compile(program(4097, shapes))
+    assert "KERNEL_run" not in made.c_source
+    assert "_indices_8_pack" in made.c_source
+    check("cpu", MASKS["half"](4097), [random_array(s, 5, 0.1) for s in shapes], [s.dtype for s in shapes])
+
+
+def test_a_call_is_one_kernel():
+    text = cyxla.compile(program(100_000, [Shape.array(ElementType.F32, (100_000,))])).explain()
+    assert text.count(" compaction ") == 3
+    assert "python" not in text
+
+
 CALL = "ENTRY e {{ m = {mask} parameter(0) x = {x} parameter(1) ROOT r = {result} custom-call({operands}), " \
     'custom_call_target="cyxla_{target}" }}'  # fmt: skip
 MISFITS = [

@@ -16,7 +16,9 @@ from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 
 Cotangents = Sequence[XlaOp | None]
-_MODULES = ("elementwise", "data_movement", "reductions", "contraction", "indexing", "functional", "linalg")
+_MODULES = (
+    "elementwise", "data_movement", "reductions", "contraction", "indexing", "functional", "linalg", "compaction",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@
     (s32[8], s64[]) custom-call(pred[8] mask), custom_call_target="cyxla_compact_indices"
 
 The rows of each operand at which the mask is true, or their indices, come first, followed by zeros; the last result is
-their number.
+their number. With ``backend_config={zero_fill = false}`` anything may follow the selected rows.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Shape
@@ -17,9 +18,16 @@ from cyxla.xla.hlo.opcode import Site
 
 COMPACT: Final = "cyxla_compact"
 COMPACT_INDICES: Final = "cyxla_compact_indices"
+#: Configuration of a call whose results hold anything behind the selected rows.
+NO_ZERO_FILL: Final = "{zero_fill = false}"
 #: Types of indices.
 INDEX_TYPES: Final = (ElementType.S32, ElementType.S64)
 _RULE: Final = "C4"
+
+
+def has_zero_fill(options: Mapping[str, Any]) -> bool:
+    """Return whether zeros follow the selected rows, by the options of a call."""
+    return bool(options.get("zero_fill", True))
 
 
 def is_compaction(target: str) -> bool:

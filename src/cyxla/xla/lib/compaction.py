@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.hlo.compaction_signature import COMPACT, COMPACT_INDICES
+from cyxla.xla.hlo.compaction_signature import COMPACT, COMPACT_INDICES, NO_ZERO_FILL
 from cyxla.xla.lib.values import broadcast_to, scalar, sizes_of, zeros_like
 
 _COUNT = Shape.array(ElementType.S64)
 
 
-def compact(mask: XlaOp, operands: Sequence[XlaOp]) -> tuple[list[XlaOp], XlaOp]:
+def compact(mask: XlaOp, operands: Sequence[XlaOp], *, zero_fill: bool = True) -> tuple[list[XlaOp], XlaOp]:
     """Pack the rows at which a mask is true.
 
     Parameters
@@ -22,22 +22,27 @@ def compact(mask: XlaOp, operands: Sequence[XlaOp]) -> tuple[list[XlaOp], XlaOp]
         Mask, pred[n].
     operands : sequence of XlaOp
         Arrays of rank 1 or more with n rows, of any element types.
+    zero_fill : bool
+        Whether zeros follow the selected rows. If false, anything may follow, which saves the time to write it: for
+        callers that never read it.
 
     Returns
     -------
     packed : list of XlaOp
-        For each operand an array of its shape: the selected rows in order, followed by zeros.
+        For each operand an array of its shape, which begins with the selected rows, in order.
     count : XlaOp
         Number of selected rows, s64.
     """
     shape = Shape.tuple([*(x.shape.logical for x in operands), _COUNT])
-    call = xla.custom_call(mask.builder, COMPACT, [mask, *operands], shape)
+    call = xla.custom_call(mask.builder, COMPACT, [mask, *operands], shape, _options(zero_fill))
     *packed, count = (xla.get_tuple_element(call, k) for k in range(len(operands) + 1))
     return packed, count
 
 
-def compact_indices(mask: XlaOp, dtype: ElementType = ElementType.S64) -> tuple[XlaOp, XlaOp]:
-    """Return the indices at which a mask is true, in order and followed by zeros, and their number (s64).
+def compact_indices(
+    mask: XlaOp, dtype: ElementType = ElementType.S64, *, zero_fill: bool = True
+) -> tuple[XlaOp, XlaOp]:
+    """Return the indices at which a mask is true, in order, at the front of a vector of n, and their number (s64).
 
     Parameters
     ----------
@@ -45,10 +50,16 @@ def compact_indices(mask: XlaOp, dtype: ElementType = ElementType.S64) -> tuple[
         Mask, pred[n].
     dtype : ElementType
         Type of the indices, S32 or S64.
+    zero_fill : bool
+        Whether zeros follow the indices; if false, anything may.
     """
     shape = Shape.tuple([Shape.array(dtype, sizes_of(mask)), _COUNT])
-    call = xla.custom_call(mask.builder, COMPACT_INDICES, [mask], shape)
+    call = xla.custom_call(mask.builder, COMPACT_INDICES, [mask], shape, _options(zero_fill))
     return xla.get_tuple_element(call, 0), xla.get_tuple_element(call, 1)
+
+
+def _options(zero_fill: bool) -> str:
+    return "" if zero_fill else NO_ZERO_FILL
 
 
 def ranks(mask: XlaOp, dtype: ElementType = ElementType.S64) -> XlaOp:

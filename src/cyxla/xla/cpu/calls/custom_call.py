@@ -1,4 +1,4 @@
-"""Emitter of custom-call: blocked algorithms, LAPACK and registered C functions; other targets are run by Python."""
+"""Emitter of custom-call: blocked algorithms, compaction, LAPACK, registered C functions; others are run by Python."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.calls import c_call, lapack
+from cyxla.xla.cpu.compaction import emit as compaction
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
@@ -29,6 +30,8 @@ def custom_call(ins: Instruction) -> Step:
     step = blocked_calls.blocked_step(ins)
     if step is not None:
         return step
+    if compaction.compacts(ins):
+        return compaction.compaction(ins)
     if lapack.is_lapack(ins.attrs["custom_call_target"]):
         return lapack.lapack(ins)
     if c_calls.is_registered(ins.attrs["custom_call_target"]):
@@ -54,7 +57,8 @@ def native_refusal(ins: Instruction, own: Container[str]) -> str | None:
     if target in own:
         if c_calls.is_registered(target):
             return "native code calls the C function of that name, not the program's own"
-        return "native code computes it, not the program's own" if blocked_calls.is_blocked(ins) else None
+        is_native = blocked_calls.is_blocked(ins) or compaction.compacts(ins)
+        return "native code computes it, not the program's own" if is_native else None
     try:
         find_custom_call(target)
     except UnimplementedError as error:

@@ -78,6 +78,7 @@ class KernelKind(StrEnum):
     """Small kernels that do not depend on each other."""
     C_CALL = "c call"
     CHOLESKY = "cholesky"
+    COMPACTION = "compaction"
     CONVOLUTION = "convolution"
     DOT = "dot"
     FFT = "fft"

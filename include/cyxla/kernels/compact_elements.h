@@ -1,0 +1,101 @@
+/* Copies of the elements that a bit set selects, or of their indices, for `compact.h`.
+ *
+ * A template: define the parameters and include it, any number of times; it undefines them.
+ *   PACK_PREFIX   prefix of all names; the function is `prefix_pack(from, words, w, count, to)`
+ *   PACK_BYTES    width of an element in bytes: 1, 2, 4, 8 or 16
+ *   PACK_INDICES  1 to store indices, of 4 or 8 bytes, instead of elements
+ */
+#include "../abi.h"
+#include "../compiler.h"
+
+#define PACK(name) CYX_JOIN(PACK_PREFIX, name)
+#define PACK_ITEM PACK(item)
+#if PACK_BYTES == 1
+typedef uint8_t PACK_ITEM __attribute__((aligned(1), may_alias));
+#elif PACK_BYTES == 2
+typedef uint16_t PACK_ITEM __attribute__((aligned(1), may_alias));
+#elif PACK_BYTES == 4
+typedef uint32_t PACK_ITEM __attribute__((aligned(1), may_alias));
+#elif PACK_BYTES == 8
+typedef uint64_t PACK_ITEM __attribute__((aligned(1), may_alias));
+#else
+typedef uint64_t PACK_ITEM __attribute__((vector_size(16), aligned(1), may_alias));
+#endif
+
+#if PACK_INDICES
+#define PACK_LOAD(i) ((void)in, (PACK_ITEM)(i))
+#else
+#define PACK_LOAD(i) in[i]
+#endif
+
+#if defined(__AVX512F__) && PACK_BYTES < 16
+#if PACK_BYTES == 8
+#define PACK_LANES 8
+#define PACK_MASK uint8_t
+#define PACK_COMPRESS(v, mask) __builtin_ia32_compressdi512_mask(v, v, mask)
+#define PACK_NUMBERS \
+  { 0, 1, 2, 3, 4, 5, 6, 7 }
+#define PACK_LANE long long
+typedef PACK_LANE PACK(lanes) __attribute__((vector_size(64)));
+#else
+#define PACK_LANES 16
+#define PACK_MASK uint16_t
+#define PACK_COMPRESS(v, mask) __builtin_ia32_compresssi512_mask(v, v, mask)
+#define PACK_NUMBERS \
+  { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
+#define PACK_LANE int
+typedef PACK_LANE PACK(lanes) __attribute__((vector_size(64)));
+#endif
+typedef PACK_ITEM PACK(vector) __attribute__((vector_size(PACK_LANES * PACK_BYTES), aligned(1), may_alias));
+
+/* Store the selected elements of a word at `out`, where 64 have room; return their number. */
+static inline int64_t PACK(word)(const PACK_ITEM *in, int64_t first, uint64_t word, PACK_ITEM *out) {
+  int64_t at = 0;
+  (void)in;
+  for (int k = 0; k < 64; k += PACK_LANES) {
+    const PACK_MASK mask = (PACK_MASK)(word >> k);
+#if PACK_INDICES
+    const PACK(lanes) numbers = PACK_NUMBERS, v = numbers + ((PACK(lanes)){0} + (PACK_LANE)(first + k));
+#else
+    const PACK(lanes) v = __builtin_convertvector(*(const PACK(vector) *)(in + first + k), PACK(lanes));
+#endif
+    *(PACK(vector) *)(out + at) = __builtin_convertvector(PACK_COMPRESS(v, mask), PACK(vector));
+    at += __builtin_popcount(mask);
+  }
+  return at;
+}
+#else
+/* Store the selected elements of a word at `out`, where 64 have room; return their number. Every element is stored,
+   and the next one replaces it unless it is selected. */
+static inline int64_t PACK(word)(const PACK_ITEM *in, int64_t first, uint64_t word, PACK_ITEM *out) {
+  int64_t at = 0;
+  for (int k = 0; k < 64; ++k) {
+    out[at] = PACK_LOAD(first + k);
+    at += (int64_t)(word >> k & 1);
+    CYX_SCALAR_LOOP
+  }
+  return at;
+}
+#endif
+
+/* Store the first `count` elements whose bits are set in the words from `w` on; bit 0 of word 0 is element 0. */
+static void PACK(pack)(const void *from, const uint64_t *words, int64_t w, int64_t count, void *to) {
+  const PACK_ITEM *const in = from;
+  PACK_ITEM *const out = to;
+  int64_t at = 0;
+  /* 64 more elements follow, so the word is whole and `out` has room for it. */
+  for (; count - at >= 64; ++w)
+    if (words[w]) at += PACK(word)(in, w * 64, words[w], out + at);
+  for (; at < count; ++w)
+    for (uint64_t bits = words[w]; bits; bits &= bits - 1) out[at++] = PACK_LOAD(w * 64 + __builtin_ctzll(bits));
+}
+
+#undef PACK_PREFIX
+#undef PACK_BYTES
+#undef PACK_INDICES
+#undef PACK_LOAD
+#undef PACK_LANES
+#undef PACK_LANE
+#undef PACK_MASK
+#undef PACK_COMPRESS
+#undef PACK_NUMBERS

@@ -1,0 +1,1 @@
+"""Custom calls that compact arrays by a mask."""

@@ -47,6 +47,13 @@ typedef PACK_LANE PACK(lanes) __attribute__((vector_size(64)));
 typedef PACK_LANE PACK(lanes) __attribute__((vector_size(64)));
 #endif
 typedef PACK_ITEM PACK(vector) __attribute__((vector_size(PACK_LANES * PACK_BYTES), aligned(1), may_alias));
+#if PACK_BYTES == 1
+/* gcc widens bytes to 32 bits one by one, but not in two steps. */
+typedef uint16_t PACK(halves) __attribute__((vector_size(2 * PACK_LANES)));
+#define PACK_WIDEN(v) __builtin_convertvector(__builtin_convertvector(v, PACK(halves)), PACK(lanes))
+#else
+#define PACK_WIDEN(v) __builtin_convertvector(v, PACK(lanes))
+#endif
 
 /* Store the selected elements of a word at `out`, where 64 have room; return their number. */
 static inline int64_t PACK(word)(const PACK_ITEM *in, int64_t first, uint64_t word, PACK_ITEM *out) {
@@ -57,7 +64,7 @@ static inline int64_t PACK(word)(const PACK_ITEM *in, int64_t first, uint64_t wo
 #if PACK_INDICES
     const PACK(lanes) numbers = PACK_NUMBERS, v = numbers + ((PACK(lanes)){0} + (PACK_LANE)(first + k));
 #else
-    const PACK(lanes) v = __builtin_convertvector(*(const PACK(vector) *)(in + first + k), PACK(lanes));
+    const PACK(lanes) v = PACK_WIDEN(*(const PACK(vector) *)(in + first + k));
 #endif
     *(PACK(vector) *)(out + at) = __builtin_convertvector(PACK_COMPRESS(v, mask), PACK(vector));
     at += __builtin_popcount(mask);
@@ -98,4 +105,5 @@ static void PACK(pack)(const void *from, const uint64_t *words, int64_t w, int64
 #undef PACK_LANE
 #undef PACK_MASK
 #undef PACK_COMPRESS
+#undef PACK_WIDEN
 #undef PACK_NUMBERS

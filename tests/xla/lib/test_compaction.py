@@ -8,9 +8,11 @@ import cyxla
 from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.hlo import parse_module
 from cyxla.types import ElementType, Shape, element_type
+from cyxla.xla.evaluator.constant_evaluator import ConstantEvaluator
 from cyxla.xla.hlo.builder import XlaBuilder
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.compaction import compact, compact_indices, expand
+from cyxla.xla.passes.simplify import cse
 
 PLATFORMS = ["cpu", "interpreter"]
 TYPES = [
@@ -139,6 +141,32 @@ def test_a_call_is_one_kernel():
     text = cyxla.compile(program(100_000, [Shape.array(ElementType.F32, (100_000,))])).explain()
     assert text.count(" compaction ") == 3
     assert "python" not in text
+
+
+TWO = """ENTRY e {{
+  m = pred[4] parameter(0)
+  x = f32[4] parameter(1)
+  a = (f32[4], s64[]) custom-call(m, x), custom_call_target="cyxla_compact"
+  b = (f32[4], s64[]) custom-call(m, x), custom_call_target="cyxla_compact"{}
+  ROOT r = ((f32[4], s64[]), (f32[4], s64[])) tuple(a, b)
+}}"""
+
+
+@pytest.mark.parametrize(
+    "attributes, calls",
+    [("", 1), (", backend_config={zero_fill = false}", 2), (", custom_call_has_side_effect=true", 2)],
+)
+def test_equal_calls_are_merged(attributes, calls):
+    module = parse_module(TWO.format(attributes))
+    cse.run(module)
+    assert len(set(module.entry.root.operands)) == calls
+
+
+def test_calls_of_constants_are_constant():
+    b = XlaBuilder("constants")
+    indices, count = compact_indices(xla.constant(b, np.array([True, False, True])))
+    np.testing.assert_array_equal(ConstantEvaluator().value(indices), [0, 2, 0])
+    assert ConstantEvaluator().value(count) == 2
 
 
 CALL = "ENTRY e {{ m = {mask} parameter(0) x = {x} parameter(1) ROOT r = {result} custom-call({operands}), " \

@@ -494,7 +494,7 @@ lowering("MatrixSetDiagV3", _matrix_set_diag, attrs=("align",), const=("k",))
 
 @lowering("Where", types={"T": (*NUMBER, *_dtypes("bool", "qint8", "quint8", "qint32"))})
 def _where(x: XlaOp) -> XlaOp:
-    """Sort the indices of nonzero elements to the front, and set the dynamic size to their number."""
+    """Pack the indices of nonzero elements at the front, and set the dynamic size to their number."""
     sizes = sizes_of(x)
     nonzero = x if x.shape.dtype is ElementType.PRED else xla.ne(x, zeros_like(x))
     order, count = compress_indices(xla.reshape(nonzero, (prod(sizes),)))

@@ -1,4 +1,4 @@
-"""Compression by a mask and unique elements, by sorting and by scans with doubling steps."""
+"""Unique elements, by sorting, compaction and scans with doubling steps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.compaction import compact_indices, ranks
 from cyxla.xla.lib.values import (
     broadcast_to,
     full_like,
@@ -18,7 +19,6 @@ from cyxla.xla.lib.values import (
     scalar,
     select,
     sizes_of,
-    sum_of,
     zeros_like,
 )
 
@@ -26,12 +26,9 @@ _S32 = ElementType.S32
 
 
 def compress_indices(mask: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Return the indices of a mask's true elements, followed by the others, and the number of true elements (s32)."""
-    (size,) = sizes_of(mask)
-    keys = xla.convert(xla.not_(mask), _S32)
-    indices = iota(mask.builder, _S32, size)
-    order = xla.get_tuple_element(xla.sort([keys, indices], is_stable=True), 1)
-    return order, sum_of(xla.convert(mask, _S32), [0])
+    """Return the indices of a mask's true elements, followed by zeros, and the number of true elements (s32)."""
+    indices, count = compact_indices(mask, _S32)
+    return indices, xla.convert(count, _S32)
 
 
 def first_equal(x: XlaOp) -> XlaOp:
@@ -64,26 +61,16 @@ def number_groups(first: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Return a mask of first occurrences, and for each element the number of its first occurrence among these."""
     (size,) = sizes_of(first)
     is_first = xla.eq(first, iota(first.builder, _S32, size))
-    rank = cumulative_sum(xla.convert(is_first, _S32)) - scalar(first, 1)
-    return is_first, rows_at(rank, first)
-
-
-def cumulative_sum(x: XlaOp) -> XlaOp:
-    """Return the cumulative sum of a vector."""
-    return _scan(x, xla.add)
+    return is_first, rows_at(ranks(is_first, _S32), first)
 
 
 def _cumulative_max(x: XlaOp) -> XlaOp:
     """Return the cumulative maximum of a vector of nonnegative numbers."""
-    return _scan(x, xla.maximum)
-
-
-def _scan(x: XlaOp, combine: object) -> XlaOp:
     (size,) = sizes_of(x)
     step = 1
     while step < size:
         before = xla.pad(xla.slice_in_dim(x, 0, size - step), scalar(x, 0), [(step, 0, 0)])
-        x = combine(x, before)  # type: ignore[operator]
+        x = xla.maximum(x, before)
         step *= 2
     return x
 

@@ -9,6 +9,7 @@ import numpy as np
 from cyxla.xla.evaluator.evaluation import evaluate_instruction
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.compaction_signature import is_pure_compaction
 
 # Opcodes whose results are inputs, random, or come from outside the program.
 _NOT_CONSTANT = frozenset(
@@ -38,7 +39,8 @@ class ConstantEvaluator:
                 stack.pop()
                 continue
             unknown = [x for x in ins.operands if x not in self._values]
-            if ins.opcode in _NOT_CONSTANT or any(self._values.get(x, 0) is None for x in ins.operands):
+            is_unknown = ins.opcode in _NOT_CONSTANT and not is_pure_compaction(ins)
+            if is_unknown or any(self._values.get(x, 0) is None for x in ins.operands):
                 self._values[ins] = None
             elif unknown:
                 stack.extend(unknown)

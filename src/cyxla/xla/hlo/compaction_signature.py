@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.opcode import Site
 
 COMPACT: Final = "cyxla_compact"
@@ -33,6 +34,12 @@ def has_zero_fill(options: Mapping[str, Any]) -> bool:
 def is_compaction(target: str) -> bool:
     """Return whether a custom-call target is one of these."""
     return target in (COMPACT, COMPACT_INDICES)
+
+
+def is_pure_compaction(ins: Instruction) -> bool:
+    """Return whether an instruction is a call of one of these targets whose results are all that it does."""
+    is_call = ins.opcode == "custom-call" and is_compaction(ins.attrs["custom_call_target"])
+    return is_call and not ins.has_side_effect
 
 
 def check_compaction(site: Site) -> None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.hlo.compaction_signature import is_pure_compaction
 from cyxla.xla.hlo.fingerprint import HASHED_EXTRAS, fingerprint_computation
 from cyxla.xla.passes.engine.observer import replace
 
@@ -46,7 +47,11 @@ def _merge(computation: Computation, fingerprints: dict[Computation, str]) -> bo
     predecessors = {p for i in computation.instructions for p in i.control_predecessors}
     changed = False
     for ins in computation.post_order():
-        if ins.opcode in _NOT_MERGED or ins in predecessors or ins.control_predecessors:
+        if (
+            (ins.opcode in _NOT_MERGED and not is_pure_compaction(ins))
+            or ins in predecessors
+            or ins.control_predecessors
+        ):
             continue
         if not (ins.users or ins.is_root) or (ins.called and ins.has_side_effect) or ins.row.side_effect:
             continue

@@ -116,6 +116,19 @@ def test_prebuilt_kernels_need_none(no_compiler):
     assert run.library.recipe is not None
 
 
+COMPACT = """ENTRY e { m = pred[90] parameter(0) x = f32[90,3] parameter(1)
+ ROOT c = (f32[90,3], s64[]) custom-call(m, x), custom_call_target="cyxla_compact" }"""
+
+
+def test_compaction_needs_none(no_compiler):
+    run = cyxla.compile(COMPACT)
+    mask, x = np.arange(90) % 3 == 1, np.random.default_rng(0).random((90, 3), np.float32)
+    rows, count = run(mask, x)
+    assert count == 30
+    np.testing.assert_array_equal(rows, np.concatenate([x[mask], np.zeros((60, 3), "f4")]))
+    assert run.library.recipe is not None
+
+
 @pytest.mark.parametrize(
     "text", [DOT.replace("f32", "s32"), DOT.replace("f32", "bf16"), DOT.replace("70", "3"), ROUNDED]
 )

@@ -19,6 +19,7 @@ from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, prebuilt_program
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo.compaction_signature import is_pure_compaction
 from cyxla.xla.service import CompileOptions, Executable
 from cyxla.xla.service.evaluated_executable import EvaluatedExecutable
 
@@ -47,7 +48,7 @@ def _steps(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | N
 
 def _kernels(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
     instructions = module.entry.instructions
-    if len(instructions) > _LONGEST or any(i.opcode not in _PREBUILT for i in instructions):
+    if len(instructions) > _LONGEST or not all(i.opcode in _PREBUILT or is_pure_compaction(i) for i in instructions):
         return None
     from cyxla.xla.cpu.dump import Dump
     from cyxla.xla.cpu.lowering import emit, run_passes

@@ -132,7 +132,7 @@ def test_own_kernel(monkeypatch):
     monkeypatch.setenv("CYXLA_PREBUILT", "0")
     shapes = [Shape.array(ElementType.F32, (4097,)), Shape.array(ElementType.C128, (4097, 2))]
     made = cyxla.compile(program(4097, shapes))
-    assert "KERNEL_run" not in made.c_source
+    assert "cyx_prebuilt[" not in made.c_source
     assert "_indices_8_pack" in made.c_source
     check("cpu", MASKS["half"](4097), [random_array(s, 5, 0.1) for s in shapes], [s.dtype for s in shapes])
 
@@ -181,6 +181,7 @@ MISFITS = [
     ("pred[2]", "f32[2]", "f32[2]", "m, x", "compact", ShapeError, "result is"),
     ("pred[2]", "f32[2]", "(u8[2], s64[])", "m", "compact_indices", ShapeError, "result is"),
     ("pred[2]", "f32[2]", "(s64[2], s64[])", "m, x", "compact_indices", ShapeError, "only operand"),
+    ("pred[3000000000]", "u8[2]", "(s32[3000000000], s64[])", "m", "compact_indices", ShapeError, "result is .s64"),
     ("pred[<=2]", "f32[2]", "(f32[2], s64[])", "m, x", "compact", UnimplementedError, "known only at run time"),
 ]
 

@@ -75,7 +75,8 @@ def _results(target: str, size: int, operands: tuple[Shape, ...]) -> list[tuple[
     count = Shape.array(ElementType.S64)
     if target == COMPACT:
         return [(*operands, count)]
-    return [(Shape.array(dtype, (size,)), count) for dtype in INDEX_TYPES]
+    wide_enough = [dtype for dtype in INDEX_TYPES if size <= 1 << (dtype.bits - 1)]
+    return [(Shape.array(dtype, (size,)), count) for dtype in wide_enough]
 
 
 def _text(shapes: tuple[Shape, ...]) -> str:

@@ -232,12 +232,14 @@ def _executable(
     called: Sequence[Instruction] = (),
 ) -> CpuExecutable:
     compiler = CpuCompiler()
-    if not called and not manifest.has_tokens:
+    if not called and not manifest.has_tokens and manifest.bounded is None:
         return CpuExecutable(program, library, manifest, constants, options, compiler=compiler)
     from cyxla.xla.cpu.run.python_calls import HostedExecutable, PythonCalls
 
-    calls = PythonCalls(called, options) if called else None
-    return HostedExecutable(program, library, manifest, constants, options, calls=calls, compiler=compiler)
+    calls, kind = PythonCalls(called, options) if called else None, HostedExecutable
+    if manifest.bounded is not None:
+        from cyxla.xla.cpu.run.bounded import BoundedExecutable as kind
+    return kind(program, library, manifest, constants, options, calls=calls, compiler=compiler)
 
 
 def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:

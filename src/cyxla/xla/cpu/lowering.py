@@ -17,6 +17,7 @@ from cyxla.xla.cpu.plan.planner import MAX_NESTING, plan
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
 from cyxla.xla.hlo.devices import check_devices
 from cyxla.xla.passes import Pass
+from cyxla.xla.passes.dynamic import pad_dynamic
 from cyxla.xla.passes.engine.clone import clone
 from cyxla.xla.passes.engine.observer import current, observed
 from cyxla.xla.passes.engine.pipeline import Settings
@@ -27,7 +28,6 @@ from cyxla.xla.passes.expand import complex_dot as expand_complex_dot
 from cyxla.xla.passes.expand import constant as expand_constant
 from cyxla.xla.passes.expand import convolution as expand_convolution
 from cyxla.xla.passes.expand import dot as expand_dot
-from cyxla.xla.passes.expand import dynamic as expand_dynamic
 from cyxla.xla.passes.expand import empty as expand_empty
 from cyxla.xla.passes.expand import layout as expand_layout
 from cyxla.xla.passes.expand import narrow as expand_narrow
@@ -40,8 +40,8 @@ from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.donation import donated, resolve_donation
 
 PASSES: tuple[tuple[str, Pass], ...] = (
+    ("pad_dynamic", pad_dynamic.run),
     ("inline", inline.run),
-    ("expand_dynamic", expand_dynamic.run),
     ("expand_constant", expand_constant.run),
     ("expand_empty", expand_empty.run),
     ("expand_collectives", expand_collectives.run),
@@ -189,12 +189,12 @@ def _check_nesting(module: HloModule) -> None:
 
 
 def _check_interface(module: HloModule) -> None:
-    """Raise unless arguments and results are arrays of static sizes, or tokens."""
+    """Raise unless arguments and results are arrays, or tokens."""
     for ins in (*module.entry.parameters, module.entry.root):
         wrong = [
             leaf
             for leaf in ins.shape.leaves()
-            if not (leaf.is_array or leaf.dtype is ElementType.TOKEN) or leaf.is_dynamic
+            if not (leaf.is_array or leaf.dtype is ElementType.TOKEN)
         ]
         if wrong:
             raise UnimplementedError(f"{wrong[0]} as argument or result of native code", where=repr(ins))

@@ -18,7 +18,7 @@ from cyxla.xla.cpu.native.compiler_search import COMPILER_HINT, NO_COMPILER
 from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, prebuilt_program
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
-from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.compaction_signature import is_pure_compaction
 from cyxla.xla.service import CompileOptions, Executable
 from cyxla.xla.service.evaluated_executable import EvaluatedExecutable
@@ -46,9 +46,13 @@ def _steps(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | N
         return None
 
 
+def _is_prebuilt(ins: Instruction) -> bool:
+    return (ins.opcode in _PREBUILT or is_pure_compaction(ins)) and not ins.shape.is_dynamic
+
+
 def _kernels(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
     instructions = module.entry.instructions
-    if len(instructions) > _LONGEST or not all(i.opcode in _PREBUILT or is_pure_compaction(i) for i in instructions):
+    if len(instructions) > _LONGEST or not all(map(_is_prebuilt, instructions)):
         return None
     from cyxla.xla.cpu.dump import Dump
     from cyxla.xla.cpu.lowering import emit, run_passes

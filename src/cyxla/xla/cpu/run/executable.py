@@ -68,6 +68,9 @@ class Manifest(NamedTuple):
         Inputs whose memory becomes that of a result, each with the number of the result, by numbers of arrays.
     longest : float
         Estimated ns of the longest stretch without a check for cancellation.
+    bounded : list of Outline or None
+        Types of the parameters, then that of the result, of a program that has dynamic dimensions among them;
+        `parameters` and `result` are the types in which native code has them.
     """
 
     arena_bytes: int
@@ -80,21 +83,25 @@ class Manifest(NamedTuple):
     sites: int | None = None
     donations: Sequence[tuple[int, int]] = ()
     longest: float = 0.0
+    bounded: list[signature.PlainShape] | None = None
 
     @staticmethod
     def of(module: HloModule, plan: Plan, buffers: Buffers, *, profile: bool = False) -> Manifest:
         """Return the manifest of a program, its plan and its buffers."""
+        shapes = [*(p.shape for p in module.parameters), module.entry.root.shape]
+        *parameters, result = plains = [signature.to_plain(s) for s in shapes]
         return Manifest(
             arena_bytes=buffers.arena_bytes,
             cost=plan.cost,
             loops=any(hasattr(n, "body") or hasattr(n, "branches") for n in plan.nodes),
             constants=[signature.to_plain(c.shape) for c in buffers.constants],
             functions=[f if isinstance(f, str) else "" for f in plan.functions()],
-            parameters=[signature.to_plain(p.shape.static) for p in module.parameters],
-            result=signature.to_plain(module.entry.root.shape.static),
+            parameters=[signature.packed(p) for p in parameters],
+            result=signature.packed(result),
             sites=sum(1 for _ in plan.steps()) if profile else None,
             donations=list(buffers.donations.items()),
             longest=plan.longest + sum(memory_ns(c.nbytes) for copies in buffers.copies.values() for c in copies),
+            bounded=plains if any(s.is_dynamic for s in shapes) else None,
         )
 
     @property

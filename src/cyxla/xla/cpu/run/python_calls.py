@@ -108,10 +108,10 @@ class HostedExecutable(CpuExecutable):
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run; see `Executable`. An exception of a Python function propagates to the caller."""
         if len(args) == len(self.inputs):  # else the launcher says what is wrong
-            args = tuple([_without_tokens(s, a) for s, a in zip(self.inputs, args, strict=True)])
+            args = tuple([without_tokens(s, a) for s, a in zip(self.inputs, args, strict=True)])
         if out is not None:
-            out = _without_tokens(self.outputs, out)
-        return _with_tokens(self.outputs, self._run(args, out))
+            out = without_tokens(self.outputs, out)
+        return with_tokens(self.outputs, self._run(args, out))
 
     def _run(self, args: tuple[Any, ...], out: Any) -> Any:
         if self._calls is None:
@@ -128,16 +128,17 @@ class HostedExecutable(CpuExecutable):
             raise error from None
 
 
-def _without_tokens(shape: Shape, value: Any) -> Any:
+def without_tokens(shape: Shape, value: Any) -> Any:
     """Replace each token by an empty tuple; a value of another structure is left for the launcher to refuse."""
     if shape.is_tuple:
         if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
             return value
-        return tuple([_without_tokens(s, v) for s, v in zip(shape.elements, value, strict=True)])
+        return tuple([without_tokens(s, v) for s, v in zip(shape.elements, value, strict=True)])
     return value if shape.is_array else ()
 
 
-def _with_tokens(shape: Shape, value: Any) -> Any:
+def with_tokens(shape: Shape, value: Any) -> Any:
+    """Put tokens in place of the empty tuples that native code has for them."""
     if shape.is_tuple:
-        return tuple([_with_tokens(s, v) for s, v in zip(shape.elements, value, strict=True)])
+        return tuple([with_tokens(s, v) for s, v in zip(shape.elements, value, strict=True)])
     return value if shape.is_array else TOKEN_VALUE

@@ -27,10 +27,13 @@ _NUMPY_DTYPES = {
 
 
 def to_plain(shape: Shape) -> PlainShape:
-    """Return the plain value of a static shape, without its layout."""
+    """Return the plain value of a shape, without its layout."""
     if shape.is_tuple:
         return [to_plain(e) for e in shape.elements]
-    return f"{shape.dtype.text}[{','.join(map(str, shape.dims))}]" if shape.is_array else None
+    if not shape.is_array:
+        return None
+    dims = ["<=" * is_dynamic + str(n) for n, is_dynamic in zip(shape.dims, shape.dynamic, strict=True)]
+    return f"{shape.dtype.text}[{','.join(dims)}]"
 
 
 def from_plain(plain: PlainShape) -> Shape:
@@ -40,8 +43,30 @@ def from_plain(plain: PlainShape) -> Shape:
     if plain is None:
         return TOKEN
     if isinstance(plain, str):
-        return Shape.array(*_split_array(plain))
+        dynamic = dynamic_dims(plain)
+        dtype, dims = _split_array(without_bounds(plain))
+        return Shape.array(dtype, dims, dynamic=[d in dynamic for d in range(len(dims))])
     return Shape.tuple([from_plain(e) for e in plain])
+
+
+def dynamic_dims(array: str) -> tuple[int, ...]:
+    """Return the dimensions of an array that are dynamic, as the first one of ``"f32[<=2,3]"``."""
+    return tuple(d for d, size in enumerate(array.split(",")) if "<=" in size)
+
+
+def without_bounds(plain: Any) -> Any:
+    """Return a plain value with the bounds of dynamic dimensions as sizes."""
+    if isinstance(plain, str):
+        return plain.replace("<=", "")
+    return [without_bounds(e) for e in plain] if isinstance(plain, list) else plain
+
+
+def packed(plain: PlainShape) -> PlainShape:
+    """Return a plain value with each dynamic array as a tuple of its padded array and its sizes."""
+    if isinstance(plain, str):
+        count = len(dynamic_dims(plain))
+        return [without_bounds(plain), *["s32[]"] * count] if count else plain
+    return [packed(e) for e in plain] if plain is not None else None
 
 
 def arrays(plain: PlainShape) -> Iterator[str]:

@@ -1,0 +1,20 @@
+"""All rules: their modules register them when they are imported."""
+
+from cyxla.xla.passes.dynamic import (
+    contraction,
+    control,
+    custom_calls,
+    data_movement,
+    elementwise,
+    gather_scatter,
+    reductions,
+    reshape,
+    slices,
+    sorting,
+)
+from cyxla.xla.passes.dynamic.padder import RULES
+
+__all__ = [
+    "RULES", "contraction", "control", "custom_calls", "data_movement", "elementwise", "gather_scatter", "reductions",
+    "reshape", "slices", "sorting",
+]  # fmt: skip

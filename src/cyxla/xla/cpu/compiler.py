@@ -236,9 +236,12 @@ def _executable(
         return CpuExecutable(program, library, manifest, constants, options, compiler=compiler)
     from cyxla.xla.cpu.run.python_calls import HostedExecutable, PythonCalls
 
-    calls, kind = PythonCalls(called, options) if called else None, HostedExecutable
+    calls = PythonCalls(called, options) if called else None
+    kind: type[CpuExecutable] = HostedExecutable
     if manifest.bounded is not None:
-        from cyxla.xla.cpu.run.bounded import BoundedExecutable as kind
+        from cyxla.xla.cpu.run.bounded import BoundedExecutable
+
+        kind = BoundedExecutable
     return kind(program, library, manifest, constants, options, calls=calls, compiler=compiler)
 
 

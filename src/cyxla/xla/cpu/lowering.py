@@ -191,10 +191,6 @@ def _check_nesting(module: HloModule) -> None:
 def _check_interface(module: HloModule) -> None:
     """Raise unless arguments and results are arrays, or tokens."""
     for ins in (*module.entry.parameters, module.entry.root):
-        wrong = [
-            leaf
-            for leaf in ins.shape.leaves()
-            if not (leaf.is_array or leaf.dtype is ElementType.TOKEN)
-        ]
+        wrong = [leaf for leaf in ins.shape.leaves() if not (leaf.is_array or leaf.dtype is ElementType.TOKEN)]
         if wrong:
             raise UnimplementedError(f"{wrong[0]} as argument or result of native code", where=repr(ins))

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError, UnimplementedError
+from cyxla.errors import (
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+    ShapeError,
+    UnimplementedError,
+)
 from cyxla.interrupts import interruptible
 from cyxla.memory import LARGE, require
 from cyxla.types import Shape
@@ -291,6 +298,8 @@ _VIEWS = frozenset({
     "after-all", "bitcast", "broadcast", "call", "conditional", "fusion", "get-tuple-element", "opt-barrier",
     "parameter", "reshape", "reverse", "slice", "transpose", "tuple", "while",
 })  # fmt: skip
+# Opcodes whose operands are arrays of equal sizes, or scalars.
+_EQUAL_SIZES = frozenset({"map", "reduce", "reduce-window", "sort"})
 # Opcodes that run even for empty results: they may have effects or raise.
 _ALWAYS_RUN = frozenset({"async-start", "call", "conditional", "custom-call", "fusion", "while"})
 
@@ -300,7 +309,7 @@ def _handler(ins: Instruction) -> Handler:
     if _is_empty(ins.shape) and not ins.has_side_effect and ins.opcode not in _ALWAYS_RUN:
         return _empty_result
     handler = handler_of(ins.opcode)
-    if ins.row.elementwise and ins.shape.is_dynamic:
+    if (ins.row.elementwise or ins.opcode in _EQUAL_SIZES) and any(o.shape.is_dynamic for o in ins.operands):
         handler = _cut_to_common_size(handler)
     if _is_long(ins):
         handler = _on_thread(handler)
@@ -389,6 +398,9 @@ def _check(ins: Instruction, value: Value) -> None:
         return
     shape = ins.shape
     if value.dtype != shape.dtype.numpy_dtype or (value.shape != shape.dims and not fits(value.shape, shape)):
+        if any(o.shape.is_dynamic for o in ins.operands) and value.ndim == shape.rank:
+            sizes = list(value.shape)
+            raise ShapeError(f"{ins.opcode} gave present sizes {sizes}, but {shape} is stated", where=repr(ins))
         raise InternalError(f"{ins.opcode} gave {value.dtype}{list(value.shape)} where {shape} is due", where=repr(ins))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -94,6 +95,36 @@ def fits(dims: tuple[int, ...], shape: Shape) -> bool:
         d == expected or (is_dynamic and (expected < 0 or d < expected))
         for d, expected, is_dynamic in zip(dims, shape.dims, shape.dynamic, strict=True)
     )
+
+
+def zero_extended(x: Array, dims: Iterable[int], shape: Shape) -> Array:
+    """Return an array with zeros up to the bounds of some dimensions.
+
+    Parameters
+    ----------
+    x : array
+        Array of the present sizes.
+    dims : iterable of int
+        Dimensions to extend.
+    shape : Shape
+        Shape with the bounds.
+    """
+    sizes = list(x.shape)
+    for d in dims:
+        sizes[d] = shape.dims[d]
+    if tuple(sizes) == x.shape or not shape.is_dynamic:
+        return x
+    result = np.full(sizes, np.asarray(0).astype(x.dtype))  # the nearest to zero that the type has
+    result[tuple(map(slice, x.shape))] = x
+    return result
+
+
+def cut_to_common(a: Array, b: Array, pairs: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
+    """Cut pairs of dimensions of two arrays to the lesser of their present sizes."""
+    of_a, of_b = [slice(None)] * a.ndim, [slice(None)] * b.ndim
+    for i, j in pairs:
+        of_a[i] = of_b[j] = slice(min(a.shape[i], b.shape[j]))
+    return a[tuple(of_a)], b[tuple(of_b)]
 
 
 def is_narrow_float(dtype: ElementType) -> bool:

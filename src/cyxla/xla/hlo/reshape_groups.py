@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 
@@ -14,8 +15,11 @@ class ReshapeGroup(NamedTuple):
 
 
 def reshape_groups(operand: Sequence[int], result: Sequence[int]) -> list[ReshapeGroup]:
-    """Split a reshape into the smallest groups; dimensions of size 1 belong to one beside them."""
-    if 0 in operand or 0 in result:
+    """Split a reshape into the smallest groups; dimensions of size 1 belong to one beside them.
+
+    An empty reshape, or one of present sizes, is one group.
+    """
+    if 0 in operand or prod(operand) != prod(result):
         return [ReshapeGroup(tuple(range(len(operand))), tuple(range(len(result))))]
     groups: list[ReshapeGroup] = []
     i = j = 0

@@ -17,6 +17,7 @@ from cyxla.errors import ShapeError
 from cyxla.xla.cpu.run import signature
 from cyxla.xla.cpu.run.python_calls import HostedExecutable, with_tokens, without_tokens
 from cyxla.xla.service.bound_arguments import check_bound, private_copy
+from cyxla.xla.service.pickling import reduce_executable
 
 if TYPE_CHECKING:
     from cyxla.types import Shape
@@ -50,9 +51,16 @@ class BoundedExecutable(HostedExecutable):
         trees = signature.number_arrays(self._bounded[:-1])
         packed = {}
         for k, value in fixed.items():
-            flat = iter([(n, v) for n, v in signature.flatten(trees[k], value)])
+            flat = iter(signature.flatten(trees[k], value))
             packed[k] = private_copy(_pack(self._bounded[k], flat, tuple(trees)))
         return self.with_fixed({**self._bound, **packed}) if packed else self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fixed = {}
+        for k, value in self._bound.items():
+            nothing = iter([None] * len(list(signature.arrays(self._bounded[k]))))
+            fixed[k] = _cut(self._bounded[k], value, nothing)
+        return reduce_executable(self._module, self.platform, self.options, fixed)
 
     @property
     def _bounded(self) -> list[PlainShape]:

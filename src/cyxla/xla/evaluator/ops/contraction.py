@@ -15,7 +15,7 @@ from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.conversion import convert_array
 from cyxla.xla.evaluator.numerics.products import batched_product
 from cyxla.xla.evaluator.registry import evaluates
-from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype
+from cyxla.xla.evaluator.values import Array, Value, array_of, cut_to_common, numpy_dtype
 from cyxla.xla.hlo.instruction import Instruction
 
 
@@ -62,7 +62,11 @@ def contract(lhs: Array, rhs: Array, dims: DotDims, result: ElementType) -> Arra
 @evaluates("dot")
 def dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value) -> Value:
     """Contract pairs of dimensions. Algorithm and precision are lower bounds of accuracy, so they are ignored."""
-    return contract(array_of(lhs), array_of(rhs), DotDims.of(ins), ins.shape.dtype)
+    a, b, dims = array_of(lhs), array_of(rhs), DotDims.of(ins)
+    if ins.operands[0].shape.is_dynamic or ins.operands[1].shape.is_dynamic:
+        pairs = zip(dims.lhs_batch + dims.lhs_contracting, dims.rhs_batch + dims.rhs_contracting, strict=True)
+        a, b = cut_to_common(a, b, tuple(pairs))
+    return contract(a, b, dims, ins.shape.dtype)
 
 
 @evaluates("scaled-dot")

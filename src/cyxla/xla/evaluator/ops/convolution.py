@@ -13,7 +13,7 @@ from cyxla.xla.evaluator.numerics.conversion import convert_array
 from cyxla.xla.evaluator.numerics.products import accumulator, batched_product
 from cyxla.xla.evaluator.numerics.window_views import is_unpadded, pad_window, patches, window_count
 from cyxla.xla.evaluator.registry import evaluates
-from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.evaluator.values import Array, Value, array_of, cut_to_common
 from cyxla.xla.hlo.attributes import ConvDims, Window, WindowDim
 from cyxla.xla.hlo.instruction import Instruction
 
@@ -24,9 +24,12 @@ MAX_COPIED_ELEMENTS = 2**24
 @evaluates("convolution")
 def convolution(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value) -> Value:
     """Convolve the input with the kernel; see `convolve`."""
-    attrs = ins.attrs
+    attrs, labels = ins.attrs, ins.attrs["dim_labels"]
+    x, kernel = array_of(lhs), array_of(rhs)
+    if attrs["feature_group_count"] == 1 and (ins.operands[0].shape.is_dynamic or ins.operands[1].shape.is_dynamic):
+        x, kernel = cut_to_common(x, kernel, [(labels.input_feature, labels.kernel_input_feature)])
     return convolve(
-        array_of(lhs), array_of(rhs), attrs["window"] or (), attrs["dim_labels"], ins.shape.dtype,
+        x, kernel, attrs["window"] or (), labels, ins.shape.dtype,
         feature_groups=attrs["feature_group_count"], batch_groups=attrs["batch_group_count"],
     )  # fmt: skip
 

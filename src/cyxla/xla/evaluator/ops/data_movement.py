@@ -6,17 +6,19 @@ At run time, an array with dynamic dimensions is a NumPy array of its present si
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from cyxla.errors import ShapeError
-from cyxla.types import ElementType, Shape
+from cyxla.types import UNBOUNDED, ElementType
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.conversion import bitcast_array, convert_array
 from cyxla.xla.evaluator.registry import evaluates
-from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.evaluator.values import Array, Value, array_of, fits, zero_extended
 from cyxla.xla.hlo.attributes import PaddingDim
 from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.reshape_groups import ReshapeGroup, reshape_groups
 
 
 @evaluates("iota")
@@ -46,29 +48,42 @@ def reshape(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     """Change the sizes; elements keep their row-major order."""
     if not ins.shape.rank and not ins.operands[0].shape.rank:
         return x  # in a vectorised computation of scalars
-    return x.reshape(_present_sizes(ins.shape, x))
+    if x.size == ins.shape.size:
+        return x.reshape(ins.shape.dims)
+    operand = ins.operands[0].shape
+    if UNBOUNDED in (*operand.dims, *ins.shape.dims):
+        groups = [ReshapeGroup(tuple(range(x.ndim)), tuple(range(ins.shape.rank)))]
+    else:
+        groups = reshape_groups(operand.dims, ins.shape.dims)
+    sizes = [n for group in groups for n in _present_sizes(ins, x, group)]
+    kept = [prod(sizes[d] for d in group.result) for group in groups]  # a size is rounded down
+    return x.reshape([prod(x.shape[d] for d in g.operand) for g in groups])[tuple(map(slice, kept))].reshape(sizes)
 
 
-def _present_sizes(shape: Shape, x: Array) -> tuple[int, ...]:
-    """Return the present sizes of a reshape's result; dynamic dimensions shrink with the operand."""
-    if x.size == shape.size or not shape.is_dynamic:
-        return shape.dims
-    dynamic = [d for d, is_dynamic in enumerate(shape.dynamic) if is_dynamic]
-    fixed = int(np.prod([n for d, n in enumerate(shape.dims) if d not in dynamic], dtype=np.int64))
-    sizes, remaining = list(shape.dims), x.size // fixed if fixed else 0
+def _present_sizes(ins: Instruction, x: Array, group: ReshapeGroup) -> list[int]:
+    """Return the present sizes of a group of dimensions of a reshape's result."""
+    sizes = {d: ins.shape.dims[d] for d in group.result}
+    dynamic = [d for d in group.result if ins.shape.dynamic[d]]
+    remaining = prod(x.shape[d] for d in group.operand)
+    if remaining == prod(sizes.values()):
+        return list(sizes.values())
+    if not dynamic:
+        raise ShapeError(f"{remaining} present elements cannot become {ins.shape}", where=repr(ins))
+    remaining //= max(prod(n for d, n in sizes.items() if d not in dynamic), 1)
     for d in dynamic[:-1]:  # all but the last keep the operand's size of the same bound, if there is one
-        sizes[d] = next((n for n in x.shape if n <= sizes[d] and remaining % max(n, 1) == 0), sizes[d])
+        present = (x.shape[k] for k in group.operand)
+        sizes[d] = next((n for n in present if n <= sizes[d] and remaining % max(n, 1) == 0), sizes[d])
         remaining //= max(sizes[d], 1)
     sizes[dynamic[-1]] = remaining
-    return tuple(sizes)
+    return list(sizes.values())
 
 
 @evaluates("dynamic-reshape")
 def dynamic_reshape(ev: Evaluation, ins: Instruction, x: Array, *sizes: Array) -> Array:
     """Reshape to sizes that are operands."""
-    new_sizes = [int(n) for n in sizes]
-    if int(np.prod(new_sizes, dtype=np.int64)) != x.size:
-        raise ShapeError(f"dynamic-reshape of {x.size} elements to {new_sizes}", where=repr(ins))
+    new_sizes = tuple(int(n) for n in sizes)
+    if min(new_sizes, default=0) < 0 or prod(new_sizes) != x.size or not fits(new_sizes, ins.shape):
+        raise ShapeError(f"dynamic-reshape of {x.size} elements to {list(new_sizes)} of {ins.shape}", where=repr(ins))
     return x.reshape(new_sizes)
 
 
@@ -103,8 +118,22 @@ def reverse(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 @evaluates("slice")
 def slice_(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     """Take elements start, start + stride, .. below limit in each dimension."""
-    ranges = zip(ins.attrs["slice"], ins.operands[0].shape.dims, strict=True)
-    return x[tuple(slice(c.start, None if c.limit == full else c.limit, c.stride) for c, full in ranges)]
+    ranges, full = ins.attrs["slice"], ins.operands[0].shape.dims
+    whole = [d for d, c in enumerate(ranges) if _is_whole(ins, d) and tuple(c) == (0, full[d], 1)]
+    x = _extend_parts(ins, x, whole)
+    return x[tuple(slice(*((None,) if d in whole else c)) for d, c in enumerate(ranges))]
+
+
+def _is_whole(ins: Instruction, d: int) -> bool:
+    """Return True if a dimension of the result has all elements that the operand's has, however many these are."""
+    operand = ins.operands[0].shape
+    return operand.dynamic[d] and ins.shape.dynamic[d] and ins.shape.dims[d] == operand.dims[d]
+
+
+def _extend_parts(ins: Instruction, x: Array, whole: Sequence[int]) -> Array:
+    """Extend dimensions of which parts are taken by zeros up to their bounds."""
+    shape = ins.operands[0].shape
+    return zero_extended(x, [d for d, n in enumerate(shape.dims) if d not in whole and n != UNBOUNDED], shape)
 
 
 @evaluates("pad")
@@ -133,23 +162,35 @@ def pad_array(x: Array, value: Array, padding: Sequence[PaddingDim]) -> Array:
 
 @evaluates("concatenate")
 def concatenate(ev: Evaluation, ins: Instruction, *parts: Array) -> Array:
-    """Concatenate along one dimension."""
-    return np.concatenate(parts, axis=int(ins.attrs["dimensions"][0]))
+    """Concatenate along one dimension; the others have the least of the present sizes."""
+    along = int(ins.attrs["dimensions"][0])
+    if any(o.shape.is_dynamic for o in ins.operands):
+        least = [min(n) for n in zip(*(x.shape for x in parts), strict=True)]
+        common = tuple(slice(None if d == along else n) for d, n in enumerate(least))
+        parts = tuple(x[common] for x in parts)
+    return np.concatenate(parts, axis=along)
 
 
 @evaluates("dynamic-slice")
 def dynamic_slice(ev: Evaluation, ins: Instruction, x: Array, *starts: Array) -> Array:
     """Take a block at a start index that is clamped so that the block fits."""
-    sizes = ins.attrs["dynamic_slice_sizes"]
-    return x[_block(x.shape, sizes, starts)]
+    sizes, whole = ins.attrs["dynamic_slice_sizes"], [d for d in range(x.ndim) if _is_whole(ins, d)]
+    x = _extend_parts(ins, x, whole)
+    return x[_block(x.shape, [x.shape[d] if d in whole else n for d, n in enumerate(sizes)], starts)]
 
 
 @evaluates("dynamic-update-slice")
 def dynamic_update_slice(ev: Evaluation, ins: Instruction, x: Array, update: Array, *starts: Array) -> Array:
-    """Replace a block at a start index that is clamped so that the block fits."""
-    result = x.copy()
-    result[_block(x.shape, update.shape, starts)] = update
-    return result
+    """Replace a block at a start index that is clamped so that the block fits, by their bounds."""
+    operand, block = ins.operands[0].shape, ins.operands[1].shape
+    if not (operand.is_dynamic or block.is_dynamic) or UNBOUNDED in (*operand.dims, *block.dims):
+        result = x.copy()
+        result[_block(x.shape, update.shape, starts)] = update
+        return result
+    result = np.array(zero_extended(x, range(x.ndim), operand))
+    at = _block(operand.dims, block.dims, starts)
+    result[tuple(slice(s.start, s.start + n) for s, n in zip(at, update.shape, strict=True))] = update
+    return result[tuple(map(slice, x.shape))]
 
 
 def _block(dims: Sequence[int], sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:
@@ -168,7 +209,11 @@ def get_dimension_size(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 def set_dimension_size(ev: Evaluation, ins: Instruction, x: Value, size: Value) -> Array:
     """Shrink a dimension to a size, or grow it towards its bound with zeros."""
     array, along = array_of(x), int(ins.attrs["dimensions"][0])
-    new_size = max(0, min(int(array_of(size)), ins.shape.dims[along]))
+    new_size, bound = max(0, int(array_of(size))), ins.shape.dims[along]
+    if bound != UNBOUNDED:
+        new_size = min(new_size, bound)
+    if not ins.shape.dynamic[along] and new_size != bound:
+        raise ShapeError(f"set-dimension-size to {new_size}, but the result is stated as {ins.shape}", where=repr(ins))
     growth = new_size - array.shape[along]
     if growth > 0:
         padding = [PaddingDim(0, growth if d == along else 0) for d in range(array.ndim)]

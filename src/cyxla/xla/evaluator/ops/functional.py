@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import UnimplementedError
-from cyxla.types import ElementType, Kind, from_numpy
+from cyxla.types import ElementType, Kind, Shape, from_numpy
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.apply_elementwise import apply_named
 from cyxla.xla.evaluator.numerics.combiners import combining_opcode
@@ -160,6 +160,11 @@ _REDUCERS: dict[tuple[str, Kind], _Reducer] = {
 # --- scan ---
 
 
+def _no_steps(shape: Shape, along: int) -> Array:
+    """Return stacked results of no steps."""
+    return np.zeros([0 if d == along else n for d, n in enumerate(shape.dims)], numpy_dtype(shape))
+
+
 @evaluates("scan")
 def scan(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
     """Step along a dimension by (elements, carries) -> (outs, carries); return stacked outs, then the last carries."""
@@ -169,7 +174,7 @@ def scan(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
     along = int(ins.attrs["dimensions"][0])
     if not inputs:
         raise UnimplementedError("scan without an array to step along", where=repr(ins))
-    length = inputs[0].shape[along]
+    length = min(x.shape[along] for x in inputs)
     order = range(length - 1, -1, -1) if ins.attrs["is_reverse"] else range(length)
     outs: dict[int, tuple[Value, ...]] = {}
     for n in order:
@@ -180,6 +185,6 @@ def scan(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
     stacked = []
     for k, shape in enumerate(shapes[: len(shapes) - carried]):
         column = [array_of(outs[n][k]) for n in range(length)]
-        stacked.append(np.stack(column, axis=along) if column else np.zeros(shape.dims, numpy_dtype(shape)))
+        stacked.append(np.stack(column, axis=along) if column else _no_steps(shape, along))
     results = (*stacked, *carries)
     return results if ins.shape.is_tuple else results[0]

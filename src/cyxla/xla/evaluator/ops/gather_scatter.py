@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cyxla.types import UNBOUNDED
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.combiners import combine_at
 from cyxla.xla.evaluator.registry import evaluates
-from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.evaluator.values import Array, Value, array_of, zero_extended
 from cyxla.xla.hlo.instruction import Instruction
 
 _FAR = np.int64(2**62)  # beyond any dimension, and safe to add to
@@ -87,6 +88,8 @@ def gather(ev: Evaluation, ins: Instruction, operand: Value, indices: Value) -> 
     """Gather slices of the operand, clamped so that they fit, in the shape of the indices."""
     x, index = array_of(operand), array_of(indices)
     sizes, offset_dims = ins.attrs["slice_sizes"], ins.attrs["offset_dims"]
+    if ins.operands[0].shape.is_dynamic:
+        x, sizes = _extended(ins, x)
     indexing = Indexing.of(
         ins, "start_index_map", "operand_batching_dims", "start_indices_batching_dims", "collapsed_slice_dims"
     )
@@ -104,6 +107,21 @@ def gather(ev: Evaluation, ins: Instruction, operand: Value, indices: Value) -> 
     batch = [d for d in range(ins.shape.rank) if d not in offset_dims]
     offsets = [offset_dims[window_dims.index(d)] for d in (*windowed, *whole_dims)]
     return np.ascontiguousarray(slices.transpose(_permutation(batch, offsets))) if slices.ndim else slices
+
+
+def _extended(ins: Instruction, x: Array) -> tuple[Array, list[int]]:
+    """Return the operand with zeros up to its bounds, but in dimensions that slices take whole, and the slice sizes."""
+    a, shape = ins.attrs, ins.operands[0].shape
+    offset_of = dict(
+        zip(
+            [d for d in range(x.ndim) if d not in (*a["collapsed_slice_dims"], *a["operand_batching_dims"])],
+            a["offset_dims"],
+            strict=True,
+        )
+    )
+    whole = {d for d, o in offset_of.items() if a["slice_sizes"][d] == shape.dims[d] and ins.shape.dynamic[o]}
+    parts = [d for d in range(x.ndim) if d not in whole and shape.dims[d] != UNBOUNDED]
+    return zero_extended(x, parts, shape), [x.shape[d] if d in whole else n for d, n in enumerate(a["slice_sizes"])]
 
 
 def _coordinates(
@@ -134,13 +152,40 @@ def scatter(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
     number = len(operands) // 2
     arrays = [array_of(o) for o in operands[:number]]
     updates = [array_of(o) for o in operands[number + 1 :]]
-    positions, fits, order = _targets(ins, arrays[0].shape, array_of(operands[number]), updates[0].shape)
+    if any(o.shape.is_dynamic for o in ins.operands):
+        return _scatter_bounded(ev, ins, arrays, array_of(operands[number]), updates)
+    results = _scatter(ev, ins, arrays, array_of(operands[number]), updates)
+    return tuple(results) if ins.shape.is_tuple else results[0]
+
+
+def _scatter_bounded(
+    ev: Evaluation, ins: Instruction, arrays: list[Array], indices: Array, updates: list[Array]
+) -> Value:
+    """Scatter within the bounds, as many updates as there are indices, and cut the results to the present sizes."""
+    number, rank = len(arrays), updates[0].ndim
+    present = tuple(slice(min(n)) for n in zip(*(a.shape for a in arrays), strict=True))
+    wide = [zero_extended(a, range(a.ndim), o.shape) for a, o in zip(arrays, ins.operands[:number], strict=True)]
+    batch = [d for d in range(rank) if d not in ins.attrs["update_window_dims"]]
+    of_indices = [d for d in range(indices.ndim) if d != ins.attrs["index_vector_dim"]]
+    least = [min(n) for n in zip(*(u.shape for u in updates), strict=True)]
+    cut = [slice(None)] * indices.ndim
+    for b, d in zip(batch, of_indices, strict=True):
+        least[b] = min(least[b], indices.shape[d])
+        cut[d] = slice(least[b])
+    results = _scatter(ev, ins, wide, indices[tuple(cut)], [u[tuple(map(slice, least))] for u in updates])
+    shaped = [r[present] for r in results]
+    return tuple(shaped) if ins.shape.is_tuple else shaped[0]
+
+
+def _scatter(
+    ev: Evaluation, ins: Instruction, arrays: list[Array], indices: Array, updates: list[Array]
+) -> list[Array]:
+    positions, fits, order = _targets(ins, arrays[0].shape, indices, updates[0].shape)
     is_inside = fits.ravel()
     values = [u.transpose(order).reshape(-1)[is_inside] for u in updates]
     flat = [a.reshape(-1).copy() for a in arrays]
     results = combine_at(ev, ins.called[0], flat, positions.ravel()[is_inside], values)
-    shaped = [r.reshape(a.shape) for r, a in zip(results, arrays, strict=True)]
-    return tuple(shaped) if ins.shape.is_tuple else shaped[0]
+    return [r.reshape(a.shape) for r, a in zip(results, arrays, strict=True)]
 
 
 def _targets(
@@ -158,15 +203,16 @@ def _targets(
     window = list(attrs["update_window_dims"])
     batch = [d for d in range(len(update_shape)) if d not in window]
     window_dims = indexing.window_dims(rank)
-    sizes = [1] * rank
+    sizes, bounds, update = [1] * rank, [1] * rank, ins.operands[-1].shape
     for d, u in zip(window_dims, window, strict=True):
         sizes[d] = update_shape[u]
+        bounds[d] = max(update.dims[u], sizes[d])  # of an unbounded dimension, the size
     starts = indexing.starts(index, rank)
     full_sizes = tuple(update_shape[d] for d in (*batch, *window))
     fits = np.ones((1,) * len(full_sizes), np.bool_)
     for d, start in enumerate(starts):
         if start is not None:
-            fits = fits & _widen((start >= 0) & (start <= shape[d] - sizes[d]), len(window))
+            fits = fits & _widen((start >= 0) & (start <= shape[d] - bounds[d]), len(window))
     positions = np.zeros((1,) * len(full_sizes), np.int64)
     for d, at in enumerate(_coordinates(range(rank), window_dims, starts, sizes, len(batch))):
         positions = positions * shape[d] + at

@@ -175,6 +175,8 @@ def select_and_scatter(ev: Evaluation, ins: Instruction, operand: Value, source:
     best, positions, has_choice = _choose(ev, select, Sliding.over([x, index], window))
     del best
     flat = np.full(x.size, start, x.dtype)
+    common = tuple(slice(min(n)) for n in zip(positions.shape, updates.shape, strict=True))
+    positions, has_choice, updates = positions[common], has_choice[common], updates[common]
     is_chosen = has_choice.ravel()
     return combine_at(ev, scatter, [flat], positions.ravel()[is_chosen], [updates.ravel()[is_chosen]])[0].reshape(
         x.shape

@@ -16,7 +16,7 @@ from cyxla.xla.evaluator.numerics.products import accumulator
 from cyxla.xla.evaluator.ops.sorting import top
 from cyxla.xla.evaluator.targets import compaction as _compaction  # which registers its targets
 from cyxla.xla.evaluator.targets import lapack as _lapack  # which registers LAPACK's
-from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.evaluator.values import Array, Value, array_of, zero_extended
 from cyxla.xla.hlo.instruction import Instruction
 
 _ = _compaction, _lapack
@@ -54,6 +54,25 @@ def _elementwise(opcode: str) -> None:
 
 for _name in _ELEMENTWISE:
     _elementwise(_name)
+
+
+@register_custom_call("SliceToDynamic")
+def _slice_to_dynamic(ev: Evaluation, ins: Instruction, x: Value, *sizes: Value) -> Value:
+    """Return the elements of a padded array below sizes, which are clamped to the bounds."""
+    array, shape = array_of(x), ins.shape
+    present = [
+        max(0, min(int(array_of(n)), bound)) if is_dynamic else bound
+        for n, bound, is_dynamic in zip(sizes, shape.dims, shape.dynamic, strict=True)
+    ]
+    return array[tuple(map(slice, present))]
+
+
+@register_custom_call("PadToStatic")
+def _pad_to_static(ev: Evaluation, ins: Instruction, x: Value) -> Value:
+    """Return an array with zeros up to its bounds, and all its sizes."""
+    array = array_of(x)
+    padded = zero_extended(array, range(array.ndim), ins.operands[0].shape)
+    return (padded, *(np.array(n, np.int32) for n in array.shape))
 
 
 @register_custom_call("TopK")

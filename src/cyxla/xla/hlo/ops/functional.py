@@ -167,7 +167,11 @@ def scan(site: Site) -> Shape:
             "C6",
             f"result {i} of to_apply is {s}: slices cannot be stacked along {along}",
         )
-    stacked = [s.with_dims((*s.dims[:along], length, *s.dims[along:])) for s in outs]
+    flag = any(s.dynamic[along] for s in scanned)
+    stacked = [
+        s.with_dims((*s.dims[:along], length, *s.dims[along:]), (*s.dynamic[:along], flag, *s.dynamic[along:]))
+        for s in outs
+    ]
     shapes = [*stacked, *results[len(outs) :]]
     return Shape.tuple(shapes) if root.is_tuple else shapes[0]
 

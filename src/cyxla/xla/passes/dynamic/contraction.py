@@ -66,6 +66,6 @@ def convolution(pad: Padder, ins: Instruction, lhs: Value, rhs: Value) -> Value:
 def _check_convolution(ins: Instruction, labels: ConvDims, image: Bounded, kernel: Bounded, grouped: bool) -> None:
     if any(d in kernel.sizes for d in labels.kernel_spatial):
         refuse(ins, "the window has a dynamic size")
-    divided = (labels.input_feature, labels.input_batch)
-    if grouped and (any(d in image.sizes for d in divided) or any(d not in labels.kernel_spatial for d in kernel.sizes)):
+    divided = any(d in image.sizes for d in (labels.input_feature, labels.input_batch))
+    if grouped and (divided or kernel.sizes):
         refuse(ins, "dimensions that are split into groups have dynamic sizes")

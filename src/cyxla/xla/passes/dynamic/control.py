@@ -22,7 +22,7 @@ def tuple_(pad: Padder, ins: Instruction, *elements: Value) -> Value:
 def get_tuple_element(pad: Padder, ins: Instruction, value: Value) -> Value:
     """Return an element."""
     if isinstance(value, tuple):
-        return value[ins.attrs["index"]]
+        return value[int(ins.attrs["index"])]
     return pad.copy(ins, [pad.anchor(value)])
 
 

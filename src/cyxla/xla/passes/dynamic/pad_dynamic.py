@@ -98,7 +98,8 @@ def _rewrite(
         value = _rewrite_instruction(padder, ins, [values[o] for o in ins.operands])
         values[ins] = value
         if ins.control_predecessors:
-            padder.anchor(value).control_predecessors = tuple(padder.anchor(values[p]) for p in ins.control_predecessors)
+            before = [padder.anchor(values[p]) for p in ins.control_predecessors]
+            padder.anchor(value).control_predecessors = tuple(before)
     target.root = padder.pack(padder.conform(values[source.root], result, source.root))
     return target
 

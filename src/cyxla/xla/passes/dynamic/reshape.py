@@ -82,9 +82,7 @@ class _Order:
         self.dtype = ElementType.S32 if count <= _MAX_S32 else ElementType.S64
         self.shape = Shape.array(self.dtype, (count,))
 
-    def indices(
-        self, group: ReshapeGroup, x: Bounded, target: Shape, sizes: Mapping[int, Instruction]
-    ) -> Instruction:
+    def indices(self, group: ReshapeGroup, x: Bounded, target: Shape, sizes: Mapping[int, Instruction]) -> Instruction:
         """Return, for each padded element of the result, the index of the operand's padded element."""
         place = self.pad.iota(self.shape, 0)
         parts = self._split(place, [self._number(target.dims[d]) for d in group.result])

@@ -9,6 +9,8 @@ from cyxla.xla.passes.dynamic import (
     gather_scatter,
     reductions,
     reshape,
+    scan,
+    select_and_scatter,
     slices,
     sorting,
 )
@@ -16,5 +18,5 @@ from cyxla.xla.passes.dynamic.padder import RULES
 
 __all__ = [
     "RULES", "contraction", "control", "custom_calls", "data_movement", "elementwise", "gather_scatter", "reductions",
-    "reshape", "slices", "sorting",
+    "reshape", "scan", "select_and_scatter", "slices", "sorting",
 ]  # fmt: skip

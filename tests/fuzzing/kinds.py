@@ -5,8 +5,8 @@ from __future__ import annotations
 from fuzzing.functions import Loops, Numpy
 from fuzzing.graphs import GraphDef, SavedModel
 from fuzzing.kind import Kind
-from fuzzing.programs import Hlo, Proto, StableHlo, Valid
+from fuzzing.programs import Bounded, Hlo, Proto, StableHlo, Valid
 from fuzzing.tiers import Tiers
 
-ALL: tuple[type[Kind], ...] = (Hlo, StableHlo, Proto, GraphDef, SavedModel, Numpy, Loops, Tiers, Valid)
+ALL: tuple[type[Kind], ...] = (Hlo, StableHlo, Proto, GraphDef, SavedModel, Numpy, Loops, Tiers, Valid, Bounded)
 KINDS = {kind.name: kind for kind in ALL}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support import random_programs, xla_cases
+from support import random_bounded, random_programs, xla_cases
 from support.differential import arguments, flat
 from support.programs import assert_same
 from support.random_steps import random_steps
@@ -208,13 +208,25 @@ class Valid(Kind):
     def make(self, rng: random.Random) -> bytes:
         return f"{rng.randrange(1 << 40)} {rng.choice((5, 10, 20, 30, 60))}".encode()
 
+    def check(self, seed: int, length: int) -> None:
+        random_programs.check(seed, length)
+
     def attempt(self, data: bytes, deep: bool, stage: Stage) -> None:
         seed, length = map(int, data.split())
         stage("run")
         try:
-            random_programs.check(seed, length)
+            self.check(seed, length)
         except AssertionError as error:
             raise DifferenceError(str(error)) from error
 
     def cuts(self, data: bytes) -> list[list[bytes]]:
         return []
+
+
+class Bounded(Valid):
+    """Random programs with bounded dynamic dimensions, at several sizes; an input is a seed and a length."""
+
+    name = "bounded"
+
+    def check(self, seed: int, length: int) -> None:
+        random_bounded.check(seed, length)

@@ -7,6 +7,8 @@ import numpy as np
 import cyxla
 from cyxla.xla.hlo import parse_module
 
+# ruff: noqa: E501  computations read best a line at a time
+
 COMBINERS = """HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
 max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }

@@ -9,7 +9,12 @@ import cyxla
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.types import ElementType
 
-ROWS = "ENTRY e { x = f32[<=6,4] parameter(0) y = f32[4] parameter(1) w = f32[<=6,4] broadcast(y), dimensions={1} ROOT r = f32[<=6,4] add(x, w) }"
+ROWS = """ENTRY e {
+  x = f32[<=6,4] parameter(0)
+  y = f32[4] parameter(1)
+  w = f32[<=6,4] broadcast(y), dimensions={1}
+  ROOT r = f32[<=6,4] add(x, w)
+}"""
 TREE = """ENTRY e {
   t = (f32[<=3], (s32[], f32[2,<=3])) parameter(0)
   a = f32[<=3] get-tuple-element(t), index=0
@@ -30,7 +35,7 @@ def rows(*dims):
 def test_arguments_of_any_size_and_memory_order(x):
     y = np.arange(4, dtype="f4")
     got = cyxla.compile(ROWS)(x, y)
-    assert got.flags.c_contiguous and got.dtype == np.float32
+    assert (got.flags.c_contiguous, got.dtype) == (True, np.float32)
     np.testing.assert_array_equal(got, cyxla.compile(ROWS, platform="interpreter")(x, y))
 
 

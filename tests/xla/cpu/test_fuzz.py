@@ -1,7 +1,7 @@
 """Random programs give the same results on both platforms; `make fuzz` runs more of them."""
 
 import pytest
-from support import random_irregular, random_programs
+from support import random_bounded, random_irregular, random_programs
 
 from cyxla.errors import UnimplementedError
 
@@ -12,6 +12,11 @@ def test_random_program(seed):
         random_programs.check(seed)
     except UnimplementedError as error:
         assert "no native code" in error.message  # noqa: PT017 - one of two right outcomes
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_bounded_program(seed):
+    random_bounded.check(seed, 12)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -219,7 +219,8 @@ def test_refusals_name_the_instruction_and_the_reason(name):
 
 WRONG = {
     "dynamic reshape to more elements": (
-        "v = f32[<=6] parameter(0) n = s32[] constant(4) ROOT r = f32[<=6] dynamic-reshape(v, n)", "dynamic-reshape of 3",
+        "v = f32[<=6] parameter(0) n = s32[] constant(4) ROOT r = f32[<=6] dynamic-reshape(v, n)",
+        "dynamic-reshape of 3",
     ),
     "static shape of fewer elements": ("v = f32[<=6] parameter(0) ROOT r = f32[6] negate(v)", "present sizes"),
     "set size of a static shape": (

@@ -62,7 +62,7 @@ def _check_bounds(computation: Computation) -> None:
     for ins in computation.instructions:
         if ins.shape.is_dynamic and any(UNBOUNDED in leaf.dims for leaf in ins.shape.leaves()):
             raise UnimplementedError(
-                f"native code for {ins.shape}: a dimension has no bound",
+                f"no native code for {ins.shape}: a dimension has no bound",
                 where=repr(ins),
                 hint='state a bound, as in f32[<=8], or run it with platform="interpreter"',
             )

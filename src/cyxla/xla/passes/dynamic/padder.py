@@ -180,7 +180,7 @@ class Padder(Writer):
 def refuse(ins: Instruction, reason: str) -> NoReturn:
     """Raise for an instruction that cannot have dynamic dimensions here."""
     raise UnimplementedError(
-        f"native code for {ins.opcode} with dynamic dimensions: {reason}",
+        f"no native code for {ins.opcode} with dynamic dimensions: {reason}",
         where=f"{ins!r} of computation {ins.computation.name}",
         hint='run it with platform="interpreter"',
     )

@@ -7,11 +7,13 @@ from typing import Any
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.hlo.attributes import WindowDim
 from cyxla.xla.hlo.combiners import combiner, identity, starts_from_identity
 from cyxla.xla.passes.dynamic.packing import Bounded, Value
 from cyxla.xla.passes.dynamic.padder import Padder, Sizes, moved, pads
 from cyxla.xla.passes.engine.clone import copy_body
 
+_ONE_ELEMENT = WindowDim(1)
 _PRED = Shape.array(ElementType.PRED)
 
 
@@ -30,7 +32,7 @@ def reduce_window(pad: Padder, ins: Instruction, *operands: Value) -> Value:
     """Reduce the present elements of each window; the sizes follow from the number of positions."""
     arrays, inits, sizes = _inputs(pad, operands)
     window = ins.attrs["window"]
-    masked = [d for d in sizes if window and window[d].size > 1]
+    masked = [d for d in sizes if window and window[d] != _ONE_ELEMENT]
     counts = {d: pad.window_count(n, window[d]) if window else n for d, n in sizes.items()}
     return _combine(pad, ins, arrays, inits, (sizes, masked), counts)
 

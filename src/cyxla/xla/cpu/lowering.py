@@ -88,12 +88,23 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     return copy
 
 
+def _pad_dynamic(module: HloModule, options: CompileOptions) -> bool:
+    """Run `pad_dynamic`; its refusal names a custom call that no platform runs, which is to be mended first."""
+    try:
+        return pad_dynamic.run(module)
+    except UnimplementedError as error:
+        unknown = _unknown_call(module, options)
+        if unknown is not None:
+            error.hint = f"{unknown.message}: {unknown.hint}; then {error.hint}"
+        raise
+
+
 def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) -> None:
     checked = config.get("VERIFY")
     if run is simplification.run:  # the passes inside it are checked and observed one by one
         simplification.run(module, Settings(options.disabled_passes, checked))
         return
-    if run(module):
+    if _pad_dynamic(module, options) if run is pad_dynamic.run else run(module):
         observer = current()
         if observer is not None:
             observer.after(name, module)
@@ -127,7 +138,7 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
     missing: dict[str, Instruction] = {}
     for computation in _scheduled(module):
         for ins in computation.instructions:
-            if ins.opcode in _NO_KERNEL or is_forwarding(ins):
+            if not ins.shape.is_dynamic and (ins.opcode in _NO_KERNEL or is_forwarding(ins)):
                 continue
             reason = "has a dynamic dimension" if ins.shape.is_dynamic else can_emit(ins)
             if ins.opcode == "custom-call":

@@ -165,6 +165,7 @@ def test_compiled_agrees_with_interpreter(name):
 
 REFUSED = {
     "?": ("v = f32[?] parameter(0) ROOT r = f32[?] negate(v)", "has no bound"),
+    "large bound": ("v = pred[<=2147483648] parameter(0) ROOT r = pred[<=2147483648] not(v)", "no s32 number"),
     "several sizes in a group": (
         f"{V} ROOT r = f32[<=6,<=2] reshape(v)",
         "dimensions 0 of the operand become 0, 1, 2 dynamic dimensions among them",

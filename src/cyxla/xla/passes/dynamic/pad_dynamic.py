@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from cyxla.xla.passes.dynamic.padder import Padder
 
 
+_MAX_SIZE = 2**31 - 1  # sizes are s32
+
+
 def run(module: HloModule) -> bool:
     """Rewrite all computations with dynamic dimensions; a program without them is only scanned."""
     computations = module.post_order()
@@ -60,12 +63,20 @@ def _is_dynamic(ins: Instruction) -> bool:
 
 def _check_bounds(computation: Computation) -> None:
     for ins in computation.instructions:
-        if ins.shape.is_dynamic and any(UNBOUNDED in leaf.dims for leaf in ins.shape.leaves()):
+        reason = _wrong_bound(ins.shape) if ins.shape.is_dynamic else ""
+        if reason:
             raise UnimplementedError(
-                f"no native code for {ins.shape}: a dimension has no bound",
+                f"no native code for {ins.shape}: a dimension has {reason}",
                 where=repr(ins),
                 hint='state a bound, as in f32[<=8], or run it with platform="interpreter"',
             )
+
+
+def _wrong_bound(shape: Shape) -> str:
+    dims = [(n, m) for leaf in shape.leaves() for n, m in zip(leaf.dims, leaf.dynamic, strict=True)]
+    if any(n == UNBOUNDED for n, _ in dims):
+        return "no bound"
+    return "a bound that is no s32 number" if any(n > _MAX_SIZE and m for n, m in dims) else ""
 
 
 def _stated_results(computations: list[Computation]) -> dict[Computation, Shape]:

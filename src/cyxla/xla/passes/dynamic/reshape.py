@@ -43,6 +43,8 @@ def _group_size(pad: Padder, ins: Instruction, x: Bounded, group: ReshapeGroup) 
         count = f"{len(flagged)} dynamic dimensions" if flagged else "no dynamic dimension"
         of_operand, of_result = (", ".join(map(str, dims)) or "none" for dims in group)
         refuse(ins, f"dimensions {of_operand} of the operand become {of_result}, {count} among them")
+    if prod(x.padded.shape.dims[d] for d in group.operand) > _MAX_S32:
+        refuse(ins, "its elements cannot be counted in s32")
     (only,) = flagged
     total = pad.number(prod(x.padded.shape.dims[d] for d in group.operand if d not in x.sizes))
     for d in group.operand:

@@ -315,11 +315,6 @@ def test_results_that_are_not_arrays(name):
         cyxla.jit(lambda x: RESULTS[name], platform="interpreter", name="run")(1.0)
 
 
-def test_a_result_of_unknown_size():
-    with pytest.raises(TraceError, match="the number of elements that a traced mask selects is not known"):
-        cyxla.jit(lambda x: x[x > 0], platform="interpreter")(np.ones(3))
-
-
 def test_hints_for_functions_whose_dtype_depends_on_values():
     with pytest.raises(cyxla.errors.UnimplementedError, match=r"scimath.log cannot be traced\n.*astype\(complex\)"):
         cyxla.jit(lambda x: np.emath.log(x), platform="interpreter")(np.ones(3))

@@ -199,15 +199,10 @@ def test_errors_equal_numpys(call):
 
 
 UNSUPPORTED = {
-    "unique": lambda x: np.unique(x),
-    "trim_zeros": lambda x: np.trim_zeros(x[0, 0]),
-    "union1d": lambda x: np.union1d(x, x),
-    "intersect1d": lambda x: np.intersect1d(x, x),
     "repeat": lambda x: np.repeat(x, x.astype(int).ravel()),
     "insert": lambda x: np.insert(x, [x.astype(int)[0, 0, 0]], 1),
     "pad": lambda x: np.pad(x, 1, mode=print),
     "ravel": lambda x: x[:, ::-1].ravel(order="K"),
-    "unique_counts": lambda x: np.unique_counts(x),
 }
 
 

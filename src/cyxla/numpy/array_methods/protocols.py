@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implementation_of
+from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.ufuncs.apply import call
 
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of ``ufunc.method(*inputs, **kwargs)`` where a traced array takes part."""
+    if any(isinstance(x, SizedArray) for x in inputs) or isinstance(kwargs.get("where"), SizedArray):
+        return hooks.sized_ufunc(ufunc, method, inputs, kwargs)
     if method != "__call__":
         from cyxla.numpy.ufunc_methods.methods import METHODS
 
@@ -25,12 +28,59 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: M
 
 def _get_item(array: Any, key: Any) -> Any:
     from cyxla.numpy.indexing.access import get
+    from cyxla.numpy.indexing.parse import RunTimeSizeError
 
-    return get(array, key)
+    if _has_run_time_size(key):
+        return hooks.sized_get(array, key)
+    try:
+        return get(array, key)
+    except RunTimeSizeError:
+        return hooks.sized_get(array, key)
 
 
 def _set_item(array: Any, key: Any, value: Any) -> None:
     from cyxla.numpy.indexing.access import assign
+    from cyxla.numpy.indexing.parse import RunTimeSizeError
+
+    if _has_run_time_size(key) or isinstance(value, SizedArray):
+        hooks.sized_set(array, key, value)
+        return
+    try:
+        assign(array, key, value)
+    except RunTimeSizeError:
+        hooks.sized_set(array, key, value)
+
+
+def _has_run_time_size(key: Any) -> bool:
+    return any(isinstance(item, SizedArray) for item in (key if type(key) is tuple else (key,)))
+
+
+def _sized_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    from cyxla.numpy.sized.dispatch import call_ufunc
+
+    return call_ufunc(ufunc, method, inputs, kwargs)
+
+
+def _sized_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    from cyxla.numpy.sized.dispatch import call_function
+
+    return call_function(function, args, kwargs)
+
+
+def _sized_creation(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    from cyxla.numpy.sized.creation import CREATION
+
+    return CREATION[function.__name__](*args, **kwargs)
+
+
+def _sized_get(array: Any, key: Any) -> Any:
+    from cyxla.numpy.sized.access import get
+
+    return get(array, key)
+
+
+def _sized_set(array: Any, key: Any, value: Any) -> None:
+    from cyxla.numpy.sized.access import assign
 
     assign(array, key, value)
 
@@ -43,3 +93,6 @@ def _at(array: Any) -> Any:
 
 hooks.apply_ufunc = apply_ufunc
 hooks.get_item, hooks.set_item, hooks.at = _get_item, _set_item, _at
+hooks.sized_ufunc, hooks.sized_function = _sized_ufunc, _sized_function
+hooks.sized_creation = _sized_creation
+hooks.sized_get, hooks.sized_set = _sized_get, _sized_set

@@ -203,10 +203,6 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
     try:
         return as_traced(value)
     except (DTypeError, TypeError):
-        from cyxla.numpy.indexing.masks import MaskedElements
-
-        if isinstance(value, MaskedElements):
-            value.__array__()  # raises an error that tells why it cannot be an array
         raise TraceError(
             f"{path} of {name} is a {type(value).__name__}, which is not an array",
             hint="return arrays, numbers, and containers of them",

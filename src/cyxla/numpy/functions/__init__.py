@@ -34,7 +34,7 @@ FUNCTIONS: Final[dict[str, str]] = {
         "argwhere choose compress extract flatnonzero nonzero place put put_along_axis putmask ravel_multi_index take "
         "take_along_axis unravel_index where",
     "joining":
-        "append array_split block column_stack concatenate delete dsplit dstack hsplit hstack insert repeat resize "
+        "append array_split block column_stack concatenate dsplit dstack hsplit hstack insert resize "
         "roll split stack tile unstack vsplit vstack",
     "logic":
         "allclose array_equal array_equiv can_cast common_type isclose iscomplex iscomplexobj isneginf isposinf isreal "
@@ -54,6 +54,9 @@ FUNCTIONS: Final[dict[str, str]] = {
         "all amax amin any argmax argmin count_nonzero cumprod cumsum cumulative_prod cumulative_sum max min nanargmax "
         "nanargmin nancumprod nancumsum nanmax nanmin nanprod nansum prod ptp sum",
     "sets": "isin",
+    "unique":
+        "intersect1d setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values",
+    "resizing": "delete repeat trim_zeros",
     "sorting": "argpartition argsort digitize lexsort partition searchsorted sort sort_complex",
     "statistics": "average corrcoef cov mean nanmean nanstd nanvar std var",
     "convolutions": "convolve correlate",

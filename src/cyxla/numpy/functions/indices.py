@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from operator import index
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -14,6 +14,7 @@ from cyxla.errors import InvalidArgumentError, OutOfRangeError, ShapeError, Trac
 from cyxla.numpy.functions.movement import ravel, resolve_axis
 from cyxla.numpy.indexing.access import assign, convert_for_assignment, get, make_plan
 from cyxla.numpy.indexing.bounds import fail_where
+from cyxla.numpy.indexing.packing import nonzero_indices
 from cyxla.numpy.indexing.parse import parse
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing import trace as _trace
@@ -21,8 +22,9 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import values_of
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_together
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -31,7 +33,6 @@ Array = TracedArray
 _MODES = {"raise": None, "wrap": "wrap", "clip": "clip"}
 _MAX_SIZE = int(np.iinfo(np.intp).max)  # greatest number of elements of an array
 _MAX_SELECTS = 8  # greatest number of choices for which a chain of selects is emitted
-_MASK_HINT = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask].sum() and np.count_nonzero can be traced"
 
 
 def _mode(name: Any) -> str | None:
@@ -279,8 +280,8 @@ def _fail_if_any_selected(selected: XlaOp) -> None:
 # -- masks
 
 
-@implements(np.where, note="of one argument not: the size of the result would depend on values")
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Array:
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Select elements of one array where a condition holds, else of another."""
     if x is None and y is None:
         return nonzero(condition)
@@ -292,47 +293,59 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Array:
     return TracedArray(xla.select(*broadcast_together([mask, *[convert(value_of(a), dtype) for a in arrays]], "where")))
 
 
-def _raise_untraceable(name: str, hint: str = _MASK_HINT) -> NoReturn:
-    raise UnimplementedError(
-        f"numpy.{name} cannot be traced: the size of its result depends on values", where=_trace.user_line(), hint=hint
-    )
+@implements(np.nonzero)
+def nonzero(a: Any) -> tuple[Any, ...]:
+    """Return the indices of nonzero elements, whose number is known at run time."""
+    array = as_strong(a)
+    if not array.ndim:
+        raise ValueError(
+            "Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead. If the context "
+            "of this error is of the form `arr[nonzero(cond)]`, just use `arr[cond]`."
+        )
+    return nonzero_indices(value_of(as_traced(array, bool)))
 
 
-@implements(np.nonzero, note="sizes that depend on values cannot be traced")
-def nonzero(a: Any) -> NoReturn:
-    """Raise: the size of the result depends on values."""
-    _raise_untraceable("nonzero")
+@implements(np.argwhere)
+def argwhere(a: Any) -> Any:
+    """Return the indices of nonzero elements as rows."""
+    array = as_strong(a)
+    if not array.ndim:
+        (rows,) = nonzero(ravel(array))
+        return SizedArray(TracedArray(xla.reshape(value_of(rows.data[:0]), (1, 0))), 0, rows.count)
+    stack: Any = np.stack  # dispatches to this package
+    return stack(nonzero(array), axis=1)
 
 
-@implements(np.argwhere, note="sizes that depend on values cannot be traced")
-def argwhere(a: Any) -> NoReturn:
-    """Raise: the size of the result depends on values."""
-    _raise_untraceable("argwhere")
+@implements(np.flatnonzero)
+def flatnonzero(a: Any) -> Any:
+    """Return the flat indices of nonzero elements."""
+    return nonzero(ravel(as_strong(a)))[0]
 
 
-@implements(np.flatnonzero, note="sizes that depend on values cannot be traced")
-def flatnonzero(a: Any) -> NoReturn:
-    """Raise: the size of the result depends on values."""
-    _raise_untraceable("flatnonzero")
-
-
-@implements(np.compress, note="of a condition that is not traced")
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Array:
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Select along an axis by a list of bools."""
-    known = values_of(np.asarray(condition) if not isinstance(condition, TracedArray) else condition)
-    if known is None:
-        _raise_untraceable("compress")
-    if known.ndim != 1:
+    known = None if is_traced(condition) else values_of(np.asarray(condition))
+    if (condition.ndim if isinstance(condition, TracedArray) else np.ndim(condition)) != 1:
         raise ValueError("condition must be a 1-d array")
-    return take(a, np.nonzero(known)[0], axis, out)
+    if known is not None:
+        return take(a, np.nonzero(known)[0], axis, out)
+    if out is not None:
+        raise UnimplementedError(
+            "numpy.compress with out= and a traced condition cannot be traced", where=_trace.user_line(),
+            hint="use the result",
+        )  # fmt: skip
+    array, dimension = resolve_axis(a, axis)
+    return array[(*[slice(None)] * dimension, nonzero(condition)[0])]
 
 
-@implements(np.extract, note="of a condition that is not traced, or where its result could be traced as x[mask]")
+@implements(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements where a condition holds."""
     flat = ravel(as_strong(arr))
-    if isinstance(condition, TracedArray) and values_of(condition) is None:
-        return get(flat, ravel(as_traced(condition, bool)))
+    if is_traced(condition):
+        mask = ravel(as_traced(condition, bool))
+        return get(flat, mask) if mask.shape == flat.shape else flat[nonzero(mask)[0]]
     return take(flat, np.nonzero(np.ravel(np.asarray(condition)))[0])
 
 

@@ -19,13 +19,12 @@ from cyxla.numpy.functions.movement import (
     moveaxis,
     ravel,
     reshape_row_major,
-    resolve_axis,
 )
 from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert, require_native
 from cyxla.numpy.tracing.promotion import result_type
-from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.xla.hlo.builder import XlaOp
@@ -33,8 +32,6 @@ from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
 _MAX_SLICED_RUNS = 8  # largest number of runs of elements that are sliced rather than gathered
-
-ALTERNATIVES["trim_zeros"] = "the number of zeros is known only when the program runs: call it on the result"
 
 
 # -- parts along one dimension
@@ -373,29 +370,6 @@ def resize(a: Any, new_shape: Any) -> Array:
     return TracedArray(xla.reshape(xla.slice_in_dim(flat, 0, count), sizes))
 
 
-@implements(np.repeat, note="counts must be known while tracing")
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> Array:
-    """Repeat each element a number of times."""
-    array, dimension = resolve_axis(a, axis)
-    n = array.shape[dimension]
-    counts = require_known(repeats, "repeat", "counts").astype(np.intp)
-    if counts.ndim > 1 or counts.size not in (1, n):
-        raise ValueError(f"operands could not be broadcast together with shape ({n},) {counts.shape}")
-    if n and (counts < 0).any():
-        raise ValueError("repeats may not contain negative values.")
-    if counts.size == 1:
-        return _repeat_each(array, int(counts.reshape(-1)[0]) if n else 0, dimension)
-    return TracedArray(take_indices(value_of(array), np.repeat(np.arange(n), counts), dimension))
-
-
-def _repeat_each(array: Array, count: int, axis: int) -> Array:
-    sizes = array.shape
-    expanded = (*sizes[: axis + 1], count, *sizes[axis + 1 :])
-    dimensions = tuple(d + (d > axis) for d in range(array.ndim))
-    result = xla.broadcast_in_dim(value_of(array), expanded, dimensions)
-    return TracedArray(xla.reshape(result, (*sizes[:axis], sizes[axis] * count, *sizes[axis + 1 :])))
-
-
 def require_known(value: Any, name: str, description: str) -> np.ndarray[Any, Any]:
     """Return numbers that determine the shape of a result.
 
@@ -420,7 +394,8 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
-def _flatten_if_no_axis(arr: Any, axis: int | None) -> tuple[Array, int]:
+def flatten_if_no_axis(arr: Any, axis: int | None) -> tuple[Array, int]:
+    """Return an array and a dimension; flattened for None."""
     array = as_strong(arr)
     if axis is None:
         return ravel(array), 0
@@ -430,9 +405,9 @@ def _flatten_if_no_axis(arr: Any, axis: int | None) -> tuple[Array, int]:
 @implements(np.insert, note="indices must be known while tracing")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Insert values before indices."""
-    array, dimension = _flatten_if_no_axis(arr, axis)
+    array, dimension = flatten_if_no_axis(arr, axis)
     n = array.shape[dimension]
-    positions = _normalize_positions(obj, n, "insert")
+    positions = normalize_positions(obj, n, "insert")
     inserted = TracedArray(convert_for_assignment(values, array))
     inserted = reshape_row_major(inserted, (*[1] * (array.ndim - inserted.ndim), *inserted.shape))
     if positions.ndim == 0:  # NumPy inserts along the first dimension of the values for a scalar index
@@ -449,7 +424,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     return TracedArray(take_indices(combined, order, dimension))
 
 
-def _normalize_positions(value: Any, size: int, name: str) -> Any:
+def normalize_positions(value: Any, size: int, name: str) -> Any:
     """Normalise indices along a dimension."""
     if isinstance(value, slice):
         return np.arange(size)[value]
@@ -463,16 +438,6 @@ def _check_broadcast(array: Array, shape: tuple[int, ...]) -> XlaOp:
     if np.broadcast_shapes(array.shape, shape) != shape:
         raise ValueError(f"could not broadcast input array from shape {array.shape} into shape {shape}")
     return value_of(array)
-
-
-@implements(np.delete, note="indices must be known while tracing")
-def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
-    """Delete the elements at indices."""
-    array, dimension = _flatten_if_no_axis(arr, axis)
-    n = array.shape[dimension]
-    return TracedArray(
-        take_indices(value_of(array), np.delete(np.arange(n), _normalize_positions(obj, n, "delete")), dimension)
-    )
 
 
 @implements(np.roll)

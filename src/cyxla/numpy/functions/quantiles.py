@@ -254,7 +254,7 @@ def quantile(
     keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """Compute quantiles."""
-    return _quantile(as_traced(a), _parse_quantiles(q), _is_weak(q), axis, out, method, keepdims, weights, "quantile")
+    return _quantile(as_traced(a), parse_quantiles(q), is_weak(q), axis, out, method, keepdims, weights, "quantile")
 
 
 @implements(np.percentile)
@@ -263,9 +263,7 @@ def percentile(
     keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """Compute percentiles."""
-    return _quantile(
-        as_traced(a), _parse_percentiles(q), _is_weak(q), axis, out, method, keepdims, weights, "percentile"
-    )
+    return _quantile(as_traced(a), parse_percentiles(q), is_weak(q), axis, out, method, keepdims, weights, "percentile")
 
 
 @implements(np.nanquantile)
@@ -274,9 +272,7 @@ def nanquantile(
     keepdims: Any = NOT_GIVEN, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """Compute quantiles, ignoring nan."""
-    return _quantile(
-        as_traced(a), _parse_quantiles(q), _is_weak(q), axis, out, method, keepdims, weights, "nanquantile"
-    )
+    return _quantile(as_traced(a), parse_quantiles(q), is_weak(q), axis, out, method, keepdims, weights, "nanquantile")
 
 
 @implements(np.nanpercentile)
@@ -286,11 +282,12 @@ def nanpercentile(
 ) -> Any:  # fmt: skip
     """Compute percentiles, ignoring nan."""
     return _quantile(
-        as_traced(a), _parse_percentiles(q), _is_weak(q), axis, out, method, keepdims, weights, "nanpercentile"
+        as_traced(a), parse_percentiles(q), is_weak(q), axis, out, method, keepdims, weights, "nanpercentile"
     )
 
 
-def _parse_quantiles(q: Any) -> Number:
+def parse_quantiles(q: Any) -> Number:
+    """Return quantiles as a NumPy array if they are known while tracing, else traced."""
     known = known_values(q)
     if known is not None and known.dtype.kind == "O":
         raise DTypeError(
@@ -299,16 +296,19 @@ def _parse_quantiles(q: Any) -> Number:
     return as_traced(q) if known is None else known
 
 
-def _parse_percentiles(q: Any) -> Number:
-    quantiles = np.true_divide(_parse_quantiles(q), 100)
+def parse_percentiles(q: Any) -> Number:
+    """Return percentiles as quantiles."""
+    quantiles = np.true_divide(parse_quantiles(q), 100)
     return quantiles if isinstance(quantiles, TracedArray) else np.asarray(quantiles)
 
 
-def _is_weak(q: Any) -> bool:
+def is_weak(q: Any) -> bool:
+    """Return True if quantiles are a Python number."""
     return q.weak in (int, float) if isinstance(q, TracedArray) else type(q) in (int, float)
 
 
-def _check(array: TracedArray, q: Number, method: str, weights: Any, name: str) -> None:
+def check_quantiles(array: TracedArray, q: Number, method: str, weights: Any, name: str) -> None:
+    """Refuse arguments that NumPy refuses."""
     if array.dtype.kind == "c":
         raise TypeError("a must be an array of real numbers")
     _check_range(q, name)
@@ -336,7 +336,7 @@ def _check_range(q: Number, name: str) -> None:
 def _quantile(
     array: TracedArray, q: Number, weak: bool, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, name: str
 ) -> Any:
-    _check(array, q, method, weights, name)
+    check_quantiles(array, q, method, weights, name)
     if name.startswith("nan") and not array.size:
         return nanmean(array, axis, out=out, keepdims=keepdims)
     converted_weights = None if weights is None else _convert_weights(as_traced(weights), array, axis)
@@ -378,28 +378,29 @@ def _all_quantiles(lines: SortedLines, q: Number, weak: bool, method: Method) ->
     """Return quantiles [..., count] of all elements; nan for lines that contain nan."""
     virtual_index = method.virtual_index(lines.size, q)
     if isinstance(virtual_index, TracedArray):
-        virtual_index = _broadcast_to_lines(virtual_index, lines)
-    quantiles = _interpolate_at(lines, virtual_index, lines.size, weak, method)
+        virtual_index = broadcast_to_lines(virtual_index, lines)
+    quantiles = interpolate_at(lines, virtual_index, lines.size, weak, method)
     return TracedArray(lines.propagate_nan(value_of(quantiles)))
 
 
 def _present_quantiles(lines: SortedLines, q: Number, weak: bool, method: Method) -> TracedArray:
     """Return quantiles [..., count] of the elements that are not nan."""
     count: Number = TracedArray(lines.count_present())
-    fractions = _broadcast_to_lines(as_traced(q), lines)
+    fractions = broadcast_to_lines(as_traced(q), lines)
     size = cast(count, fractions.dtype) if fractions.dtype.kind == "f" else count
-    quantiles = _interpolate_at(lines, method.virtual_index(size, fractions), size, weak, method)
+    quantiles = interpolate_at(lines, method.virtual_index(size, fractions), size, weak, method)
     op, is_empty = value_of(quantiles), value_of(count == 0)
     return TracedArray(xla.select(broadcast_to(is_empty, op.shape.dims), values.full_like(op, np.nan), op))
 
 
-def _broadcast_to_lines(numbers: TracedArray, lines: SortedLines) -> TracedArray:
+def broadcast_to_lines(numbers: TracedArray, lines: SortedLines) -> TracedArray:
     """Broadcast numbers to each line: [..., count]."""
     sizes = numbers.shape
     return TracedArray(xla.broadcast_in_dim(value_of(numbers), (*sizes, lines.count), tuple(range(len(sizes)))))
 
 
-def _interpolate_at(lines: SortedLines, virtual_index: Number, size: Number, weak: bool, method: Method) -> TracedArray:
+def interpolate_at(lines: SortedLines, virtual_index: Number, size: Number, weak: bool, method: Method) -> TracedArray:
+    """Return the elements at a position among the sorted ones, interpolated by a method."""
     is_integer = np.dtype(virtual_index.dtype).kind in "iu"
     if method.weight is None or (is_integer and method is METHODS["linear"]):
         return lines.take(_clip_indices(virtual_index, lines))

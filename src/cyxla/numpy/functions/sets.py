@@ -1,4 +1,4 @@
-"""Set functions whose results have a known shape."""
+"""Membership of elements in another array."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.tracing.promotion import common_kind, dtype_of
-from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import reduce_op
@@ -21,22 +21,6 @@ _RANGE_MESSAGE = (
     "datatype. Please set `kind` to None or 'sort'."
 )
 _MAX_COMPARED = 16  # greatest number of candidates that are compared one by one
-_SIZE_UNKNOWN = "the size of the result is known only when the program runs: "
-
-ALTERNATIVES.update(
-    {
-        "unique": _SIZE_UNKNOWN + "find where values change with np.sort(x) and np.diff, or call it on the result",
-        "unique_all": _SIZE_UNKNOWN + "find where values change with np.sort(x) and np.diff, or call it on the result",
-        "unique_counts": _SIZE_UNKNOWN + "count integers with np.bincount(x, minlength=n), or call it on the result",
-        "unique_inverse": _SIZE_UNKNOWN + "np.searchsorted(values, x) finds indices in known values",
-        "unique_values": _SIZE_UNKNOWN
-        + "find where values change with np.sort(x) and np.diff, or call it on the result",
-        "intersect1d": _SIZE_UNKNOWN + "np.isin(a, b) tells which elements of a are in b",
-        "setdiff1d": _SIZE_UNKNOWN + "np.isin(a, b, invert=True) tells which elements of a are not in b",
-        "union1d": _SIZE_UNKNOWN + "np.sort(np.concatenate([a, b])) holds all elements, duplicates included",
-        "setxor1d": _SIZE_UNKNOWN + "np.isin(a, b, invert=True) tells which elements of a are not in b",
-    }
-)
 
 
 @implements(np.isin)

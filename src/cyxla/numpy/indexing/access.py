@@ -14,6 +14,7 @@ from cyxla.numpy.indexing.basic import SlicePlan, numpy_key
 from cyxla.numpy.indexing.masks import MaskedElements, MaskPlan
 from cyxla.numpy.indexing.parse import IntegerEntry, MaskEntry, Selection, parse
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
@@ -36,7 +37,7 @@ def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
 
     Returns
     -------
-    TracedArray or Picked
+    TracedArray or MaskedElements
         The latter for a traced mask.
     """
     selection = parse(key, array.shape, mode)
@@ -73,7 +74,7 @@ def _emit_assign(array: TracedArray, key: Any, value: Any, mode: str | None = No
 
 def _check_value_rank(selection: Selection, value: Any) -> None:
     """Refuse values that NumPy refuses although they would fit."""
-    if isinstance(value, MaskedElements):
+    if isinstance(value, SizedArray):
         return
     dimensions = as_traced(value).ndim if isinstance(value, (list, tuple)) else np.ndim(value)
     if selection.scalar and dimensions:
@@ -86,13 +87,10 @@ def _check_value_rank(selection: Selection, value: Any) -> None:
 
 
 def _masked_values(value: Any, plan: MaskPlan, array: TracedArray) -> XlaOp:
-    if isinstance(value, MaskedElements):
-        if not plan.selects_same(value.plan):
-            raise ShapeError(
-                "elements of one traced mask cannot be assigned to those of another", where=_trace.user_line(),
-                hint="np.where(mask, y, x)",
-            )  # fmt: skip
+    if isinstance(value, MaskedElements) and value.plan is not None and plan.selects_same(value.plan):
         return convert_for_assignment(value.basic_part, array)
+    if isinstance(value, SizedArray):
+        return plan.expand(value.astype(array.dtype))
     return plan.broadcast_values(convert_for_assignment(value, array))
 
 
@@ -118,7 +116,7 @@ def broadcast_value(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> X
 
 def convert_for_assignment(value: Any, array: TracedArray) -> XlaOp:
     """Convert a value to the dtype of an array as NumPy does in assignments."""
-    if isinstance(value, MaskedElements):
+    if isinstance(value, SizedArray):
         value.__array__()
     if type(value) in (int, float, complex) and array.dtype.kind != "V":
         scalar = np.empty((), array.dtype)
@@ -219,7 +217,7 @@ class IndexedUpdate:
     def get(self, *, mode: str | None = None) -> TracedArray:
         """Return a copy of the elements; mode is "raise", "clip", "wrap" or "unchecked"."""
         elements = get(self.array, self.key, _mode(mode))
-        return elements.copy() if isinstance(elements, MaskedElements) else TracedArray(value_of(elements))  # type: ignore[return-value]
+        return elements.copy() if isinstance(elements, SizedArray) else TracedArray(value_of(elements))  # type: ignore[return-value]
 
     def set(self, value: Any, *, mode: str | None = None) -> TracedArray:
         """Return the array with the elements replaced."""

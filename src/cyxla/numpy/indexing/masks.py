@@ -1,28 +1,37 @@
-"""Indexing by traced masks: the number of elements is unknown, but they can be computed with and assigned."""
+"""Indexing by traced masks: elements whose number is known at run time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from cyxla.errors import ShapeError, TraceError
+from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.basic import SlicePlan
-from cyxla.numpy.indexing.parse import ArrayEntry, Entry, IntegerEntry, MaskEntry, NewAxisEntry, Selection, SliceEntry
+from cyxla.numpy.indexing.equal_values import same_value
+from cyxla.numpy.indexing.packing import pack
+from cyxla.numpy.indexing.parse import (
+    ArrayEntry,
+    Entry,
+    IntegerEntry,
+    MaskEntry,
+    NewAxisEntry,
+    RunTimeSizeError,
+    Selection,
+    SliceEntry,
+)
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
-from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.sized_array import SizedArray, register_container
+from cyxla.numpy.tracing.trace import Trace, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.hlo.instruction import Instruction
-
-_HINT = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask] += v and x[mask].sum() can be traced"
-_MAX_COMPARED = 10_000  # greatest number of instructions that a comparison of two masks visits
 
 
 @dataclass(frozen=True)
@@ -52,16 +61,12 @@ class MaskPlan:
 
         Raises
         ------
-        TraceError
+        RunTimeSizeError
             The expression contains another array.
         """
         masks = [e for e in selection.entries if isinstance(e, MaskEntry)]
         if len(masks) != 1 or any(isinstance(e, (ArrayEntry, NewAxisEntry)) for e in selection.entries):
-            raise TraceError(
-                "an index cannot combine a traced mask with other arrays or new axes",
-                where=_trace.user_line(),
-                hint=_HINT,
-            )
+            raise RunTimeSizeError("an index combines a traced mask with other arrays", where=_trace.user_line())
         basic_entries: list[Entry] = []
         mask_dim, axis = 0, 0
         for entry in selection.entries:
@@ -140,12 +145,53 @@ class MaskPlan:
         if count == 0:
             values, count = np.zeros([1 if d == self.block_dim else n for d, n in enumerate(dims)], values.dtype), 1
         positions = np.reshape(ranks - 1, mask.shape)
-        scattered = np.take(values, positions, axis=self.block_dim, mode="clip")
-        rank = mask.ndim
-        scattered = np.moveaxis(
-            scattered, range(self.block_dim, self.block_dim + rank), range(self.mask_dim, self.mask_dim + rank)
+        return self._move_block(np.take(values, positions, axis=self.block_dim, mode="clip"))
+
+    def pack(self, part: TracedArray) -> tuple[TracedArray, TracedArray]:
+        """Return the masked elements, packed along the dimension of the block, and their number."""
+        mask = require_current().capture(self.mask)
+        rest = self.uncovered_dims
+        order = [*range(self.mask_dim, self.mask_dim + mask.shape.rank), *rest]
+        sizes = (mask.shape.size, *[self.basic.result[d] for d in rest])
+        flat = xla.reshape(xla.transpose(value_of(part), order), sizes)
+        (packed,), count = pack(xla.reshape(mask, (mask.shape.size,)), [flat])
+        if self.block_dim:
+            moved: Any = np.moveaxis(TracedArray(packed), 0, self.block_dim)  # type: ignore[type-var]
+            packed = value_of(moved)
+        return TracedArray(packed, rank0=Rank0.ARRAY), count
+
+    def expand(self, elements: SizedArray) -> XlaOp:
+        """Place the elements of an array of run-time size, one for each masked element, at these elements.
+
+        Runs with another number of elements fail.
+        """
+        if elements.ndim != len(self.uncovered_dims) + 1 or elements.axis != self.block_dim:
+            raise ShapeError(
+                "an array of run-time size does not match the elements of a mask", where=_trace.user_line()
+            )
+        mask = TracedArray(require_current().capture(self.mask))
+        own, trace, where = np.count_nonzero(mask), require_current(), _trace.user_line()
+        is_one = np.equal(elements.count, 1)
+        differs: Any = np.logical_and(np.not_equal(own, elements.count), np.logical_not(is_one))
+        trace.fail_if(
+            value_of(differs),
+            value_of(elements.count),
+            lambda n: ShapeError(
+                f"NumPy boolean array indexing assignment cannot assign {n} input values to the output values where "
+                "the mask is true",
+                where=where,
+            ),
         )
-        return value_of(np.broadcast_to(scattered, self.basic.result))  # type: ignore[arg-type]
+        ranks = np.reshape(np.cumsum(np.ravel(mask), dtype=np.int64) - 1, mask.shape)
+        positions = np.where(is_one, 0, ranks)
+        return self._move_block(np.take(elements.data, positions, axis=self.block_dim, mode="clip"))
+
+    def _move_block(self, scattered: Any) -> XlaOp:
+        """Return values with the dimensions of the mask in the position of the block as those of the basic part."""
+        rank = self.mask.shape.rank
+        source, target = (range(d, d + rank) for d in (self.block_dim, self.mask_dim))
+        whole: Any = np.broadcast_to(np.moveaxis(scattered, source, target), self.basic.result)
+        return value_of(whole)
 
     def write(self, op: XlaOp, values: XlaOp) -> XlaOp:
         """Return an array with the masked elements replaced by the corresponding elements of `values`."""
@@ -163,30 +209,11 @@ def _shape_error(shape: Sequence[int], plan: MaskPlan) -> ShapeError:
     )
 
 
-def same_value(first: Instruction, second: Instruction) -> bool:
-    """Return True if two instructions compute the same function of the same values."""
-    pending, visited = [(first, second)], set()
-    while pending:
-        a, b = pending.pop()
-        if a is b or (a, b) in visited:
-            continue
-        visited.add((a, b))
-        is_same_operation = a.opcode == b.opcode and a.shape == b.shape and len(a.operands) == len(b.operands)
-        if not is_same_operation or a.opcode in _NEVER_EQUAL or list(a.called) != list(b.called) or a.attrs != b.attrs:
-            return False
-        if len(visited) > _MAX_COMPARED:
-            return False
-        pending += zip(a.operands, b.operands, strict=True)
-    return True
+class MaskedElements(SizedArray):
+    """Elements selected by a traced mask.
 
-
-_NEVER_EQUAL = ("parameter", "rng", "rng-bit-generator", "custom-call", "infeed")
-
-
-class MaskedElements(NDArrayOperatorsMixin):
-    """Elements selected by a traced mask: an array of unknown size.
-
-    Ufuncs with numbers, full reductions, and assignment under the same mask can be traced.
+    Ufuncs with numbers, full reductions, and assignment under the same mask are computed of all elements, selected or
+    not. For any other operation the selected elements are packed.
 
     Parameters
     ----------
@@ -196,10 +223,35 @@ class MaskedElements(NDArrayOperatorsMixin):
         All elements, selected or not.
     """
 
-    __array_priority__ = 2000.0
-
     def __init__(self, plan: MaskPlan, basic_part: TracedArray) -> None:
-        self.plan, self.basic_part = plan, basic_part
+        self._plan, self.basic_part = plan, basic_part
+        self.axis = plan.block_dim
+        self._data: TracedArray | None = None  # type: ignore[assignment]
+        self._packed: XlaOp | None = None
+
+    @property
+    def plan(self) -> MaskPlan | None:
+        """Position of the elements; None if they have been written to since they were packed."""
+        is_written = self._data is not None and self._data.op is not self._packed
+        return None if is_written else self._plan
+
+    @property
+    def data(self) -> Any:
+        """Packed elements, padded; they belong to the trace of the mask's elements, also if a loop needs them first."""
+        if self._data is None:
+            owner = self.basic_part.owner
+            if owner is None or not _is_enclosing(owner):
+                _trace.raise_escaped()
+            with _trace.tracing(owner):
+                self._data, self._count = self._plan.pack(self.basic_part)
+            self._packed = self._data.op
+        return self._data
+
+    @property
+    def count(self) -> Any:
+        """Number of selected elements."""
+        assert self.data is not None  # packs them
+        return super().count
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -209,128 +261,117 @@ class MaskedElements(NDArrayOperatorsMixin):
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return len(self.plan.uncovered_dims) + 1
+        return len(self._plan.uncovered_dims) + 1
 
-    @property
-    def size(self) -> Any:
-        """Number of elements, a traced integer."""
-        return np.count_nonzero(TracedArray(self.plan.broadcast_mask()))
-
-    def astype(self, dtype: Any, **options: Any) -> MaskedElements:
+    def astype(self, dtype: Any, **options: Any) -> SizedArray:
         """Convert to another dtype."""
+        if self.plan is None:
+            return super().astype(dtype, **options)
         return MaskedElements(self.plan, self.basic_part.astype(dtype, **options))
 
-    def copy(self) -> MaskedElements:
-        """Return the same elements."""
-        return MaskedElements(self.plan, self.basic_part)
+    def copy(self, order: str = "C") -> SizedArray:
+        """Return a copy."""
+        return super().copy(order) if self.plan is None else MaskedElements(self.plan, self.basic_part)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        out = options.pop("out", (None,))
-        if method != "__call__" or ufunc.signature is not None or any(o is not None and o is not self for o in out):
-            _raise_unknown_size(f"{ufunc.__name__}.{method}")
-        outputs = ufunc(*[self._aligned_operand(x) for x in inputs], **options)
-        results = [MaskedElements(self.plan, m) for m in (outputs if isinstance(outputs, tuple) else (outputs,))]
-        if out[0] is self:
-            self.basic_part = results[0].basic_part.astype(self.dtype, casting=options.get("casting", "same_kind"))
-            return self
-        return results[0] if len(results) == 1 else tuple(results)
+        if method == "__call__" and ufunc.signature is None and "where" not in options:
+            operands = self._dense_operands(inputs) if self._writes_self(options.get("out")) else None
+            if operands is not None:
+                return self._apply(ufunc, operands, dict(options))
+        return super().__array_ufunc__(ufunc, method, *inputs, **options)
 
-    def _aligned_operand(self, value: Any) -> Any:
-        if isinstance(value, MaskedElements):
-            if not value.plan.selects_same(self.plan):
-                _raise_unknown_size("be combined with those of another mask")
-            return value.basic_part
-        if np.ndim(value) == 0 or value is self.basic_part:
-            return value
-        array = as_traced(value)
-        if self.plan._aligned_sizes(value_of(array))[self.plan.block_dim] != 1:
-            _raise_unknown_size("be combined with an array that has an element for each of them")
-        return TracedArray(self.plan.broadcast_values(value_of(array)))
+    def _writes_self(self, out: Any) -> bool:
+        """Return True unless a ufunc writes to another array."""
+        return out is None or all(o is None or (o is self and self._data is None) for o in out)
+
+    def _dense_operands(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """Return the operands of a ufunc for all elements, selected or not; None if there are none."""
+        if self.plan is None:
+            return None
+        operands = []
+        for value in inputs:
+            if isinstance(value, MaskedElements):
+                if value.plan is None or not value.plan.selects_same(self.plan):
+                    return None
+                operands.append(value.basic_part)
+            elif not isinstance(value, SizedArray) and np.ndim(value) == 0:
+                operands.append(value)
+            else:
+                return None
+        return operands
+
+    def _apply(self, ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+        in_place = options.pop("out", None) is not None
+        outputs = ufunc(*operands, **options)
+        results = outputs if isinstance(outputs, tuple) else (outputs,)
+        if in_place:
+            self.basic_part = results[0].astype(self.dtype, casting=options.get("casting", "same_kind"))
+            return self
+        masked = tuple([MaskedElements(self._plan, m) for m in results])
+        return masked if isinstance(outputs, tuple) else masked[0]
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if func not in _REDUCTIONS or args[0] is not self:
-            _raise_unknown_size(f"be passed to np.{func.__name__}")
-        return _reduce(self, func, *args[1:], **kwargs)
-
-    def __array__(self, *args: Any, **options: Any) -> NoReturn:
-        _raise_unknown_size("be converted to an array")
-
-    def __getattr__(self, name: str) -> Any:
-        function = _METHODS.get(name)
-        if function is None:
-            if name.startswith("__"):
-                raise AttributeError(name)
-            _raise_unknown_size(f"have .{name}")
-        return lambda *args, **kwargs: _reduce(self, function, *args, **kwargs)
-
-    def __len__(self) -> NoReturn:
-        _raise_unknown_size("have a length", "np.count_nonzero(mask) is their number, traced")
-
-    def __iter__(self) -> NoReturn:
-        _raise_unknown_size("be iterated over")
-
-    def __getitem__(self, key: Any) -> NoReturn:
-        _raise_unknown_size("be indexed")
-
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        _raise_unknown_size("be assigned by index")
-
-    def __bool__(self) -> NoReturn:
-        _raise_unknown_size("be used as a condition")
+        if func in _REDUCTIONS and args and args[0] is self and self.plan is not None:
+            result = _reduce(self, self.plan, func, *args[1:], **kwargs)
+            if result is not NotImplemented:
+                return result
+        return super().__array_function__(func, types, args, kwargs)
 
     def __repr__(self) -> str:
-        return f"MaskedElements({self.dtype}, by a traced mask of {self.plan.mask.shape})"
+        return f"MaskedElements({self.dtype}, by a traced mask of {self._plan.mask.shape})"
 
 
-def _raise_unknown_size(operation: str, hint: str = _HINT) -> NoReturn:
-    raise TraceError(
-        f"the number of elements that a traced mask selects is not known, so they cannot {operation}",
-        where=_trace.user_line(),
-        hint=hint,
-    )
+def _is_enclosing(owner: Trace) -> bool:
+    trace = _trace.current()
+    while trace is not None and trace is not owner:
+        trace = trace.parent
+    return trace is owner
+
+
+register_container(MaskedElements)
 
 
 def _count_nonzero(array: Any, *, where: Any, **options: Any) -> Any:
     return np.sum(np.not_equal(array, 0), where=where, **options)
 
 
-_METHODS: dict[str, Callable[..., Any]] = {
-    name: NUMPY_ORIGINALS.get(getattr(np, name), getattr(np, name))
-    for name in ("sum", "prod", "mean", "std", "var", "any", "all", "max", "min")
-}
+_REDUCTION_NAMES = "sum prod mean std var any all max min amax amin count_nonzero nansum nanprod nanmean nanstd nanvar"
 _MAX_FUNCTIONS, _MIN_FUNCTIONS = [
     {NUMPY_ORIGINALS.get(f, f) for f in functions} for functions in ((np.max, np.amax), (np.min, np.amin))
 ]
 _COUNT_FUNCTION = NUMPY_ORIGINALS.get(np.count_nonzero, np.count_nonzero)
-_OTHER_REDUCTIONS = (np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar, np.count_nonzero)
-_REDUCTIONS = {
-    *_METHODS.values(),
-    *_MAX_FUNCTIONS,
-    *_MIN_FUNCTIONS,
-    *[NUMPY_ORIGINALS.get(f, f) for f in _OTHER_REDUCTIONS],
-}
+_REDUCTIONS = {NUMPY_ORIGINALS.get(f, f) for f in map(partial(getattr, np), _REDUCTION_NAMES.split())}
+_UNSUPPORTED_KEYWORDS = ("where", "out")  # keywords with which a reduction is one of packed elements
 
 
-def _reduce(elements: MaskedElements, function: Callable[..., Any], axis: Any = None, **options: Any) -> Any:
+def _reduce(
+    elements: MaskedElements, plan: MaskPlan, function: Callable[..., Any], axis: Any = None, *rest: Any, **options: Any
+) -> Any:
+    if rest or any(name in options for name in _UNSUPPORTED_KEYWORDS):
+        return NotImplemented
     if axis is not None:
-        options["axis"] = _axes_of_basic_part(elements, axis, options.get("keepdims", False))
-    mask = TracedArray(elements.plan.broadcast_mask())
+        axes = _axes_of_basic_part(elements, plan, axis, options.get("keepdims", False))
+        if axes is None:
+            return NotImplemented
+        options["axis"] = axes
+    elif options.get("keepdims") not in (None, False):
+        return NotImplemented
+    mask = TracedArray(plan.broadcast_mask())
     if function in _MAX_FUNCTIONS | _MIN_FUNCTIONS and "initial" not in options:
-        _fail_if_empty(mask, function.__name__)
+        if elements.dtype.kind == "c":
+            return NotImplemented
+        _fail_if_empty(mask, "maximum" if function in _MAX_FUNCTIONS else "minimum")
         options["initial"] = _start_value(elements.dtype, function in _MAX_FUNCTIONS)
     reduce = _count_nonzero if function is _COUNT_FUNCTION else function
     return reduce(elements.basic_part, where=mask, **options)
 
 
-def _axes_of_basic_part(elements: MaskedElements, axis: Any, keepdims: Any) -> tuple[int, ...]:
+def _axes_of_basic_part(elements: MaskedElements, plan: MaskPlan, axis: Any, keepdims: Any) -> tuple[int, ...] | None:
     """Return the axes of the whole array for axes of the masked elements, including those of the mask."""
-    plan = elements.plan
     axes = normalize_axis_tuple(axis, elements.ndim)
-    if plan.block_dim not in axes:
-        _raise_unknown_size("be reduced along other axes only")
     mask_dims = range(plan.mask_dim, plan.mask_dim + plan.mask.shape.rank)
-    if keepdims and (len(mask_dims) > 1 or plan.block_dim != plan.mask_dim):
-        _raise_unknown_size("be reduced with keepdims")
+    if plan.block_dim not in axes or (keepdims and (len(mask_dims) > 1 or plan.block_dim != plan.mask_dim)):
+        return None
     others = [a for a in range(elements.ndim) if a != plan.block_dim]
     return (*mask_dims, *[d for a, d in zip(others, plan.uncovered_dims, strict=True) if a in axes])
 
@@ -348,5 +389,5 @@ def _fail_if_empty(mask: TracedArray, name: str) -> None:
     where = _trace.user_line()
     is_empty = value_of(np.logical_not(np.any(mask)))
     trace.fail_if(is_empty, trace.constant(0, np.dtype(np.int64)), lambda _: ShapeError(
-        f"{name} of no elements: the mask is false everywhere", where=where
+        f"zero-size array to reduction operation {name} which has no identity", where=where
     ))  # fmt: skip

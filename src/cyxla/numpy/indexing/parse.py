@@ -28,6 +28,10 @@ _UNCHECKED = "unseen"  # mode of an index that selects nothing, whose values are
 _LENGTH_HINT = "x[i:i + 4] has a known length; np.where(np.arange(len(x)) < n, x, 0) keeps the length of x"
 
 
+class RunTimeSizeError(TraceError):
+    """The shape of an index's result is known at run time only; it is computed by `cyxla.numpy.sized`."""
+
+
 @dataclass(frozen=True)
 class SliceEntry:
     """Range of an axis: `size` elements, every `step`-th from `start` on.
@@ -126,10 +130,10 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
     ------
     IndexError
         The expression is invalid; the error is NumPy's.
-    TraceError
+    RunTimeSizeError
         The shape of the result depends on traced values.
     """
-    items = [_convert_item(item) for item in (key if isinstance(key, tuple) else (key,))]
+    items = [convert_item(item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(map(_axes_used, items))
     ellipses = sum(item is Ellipsis for item in items)
     if ellipses > 1:
@@ -150,7 +154,7 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
         axis += len(sizes) - used if item is Ellipsis else _axes_used(item)
     scalar = not ellipses and all(isinstance(e, IntegerEntry) for e in entries)
     copies = scalar or any(isinstance(i, np.ndarray) and i.ndim == 0 for i in items)
-    masked = len(items) == 2 and not ellipses and _is_mask(items[0]) and used == len(sizes)
+    masked = len(items) == 2 and not ellipses and is_mask(items[0]) and used == len(sizes)
     return _simplify(Selection(entries, _is_separated(is_array_item), copies, scalar, masked))
 
 
@@ -165,7 +169,7 @@ def _is_separated(blocks: Sequence[bool]) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------- items
-def _convert_item(item: Any) -> Any:
+def convert_item(item: Any) -> Any:
     """Convert an item to a slice, None, an ellipsis, an int, or a NumPy or traced array."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
@@ -205,10 +209,11 @@ def _convert_list(item: Any) -> Any:
 def _axes_used(item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
-    return item.ndim if _is_mask(item) else 1
+    return item.ndim if is_mask(item) else 1
 
 
-def _is_mask(item: Any) -> bool:
+def is_mask(item: Any) -> bool:
+    """Return True if an item is an array of bools."""
     return isinstance(item, (np.ndarray, TracedArray)) and item.dtype.kind == "b"
 
 
@@ -226,7 +231,7 @@ def _entries(item: Any, sizes: Sequence[int], axis: int, ellipsis_rank: int, mod
         return [SliceEntry(0, n) for n in sizes[axis : axis + ellipsis_rank]]
     if isinstance(item, slice):
         return [_slice_entry(item, sizes[axis], axis, mode)]
-    if _is_mask(item) and not item.size:
+    if is_mask(item) and not item.size:
         item = np.zeros(item.shape, bool)
     if isinstance(item, TracedArray):
         return [_traced_entry(item, sizes, axis, mode)]
@@ -340,8 +345,10 @@ def _dynamic_slice(key: slice, size: int, axis: int, mode: str | None) -> SliceE
     return SliceEntry(check_slice(start, length, step, size, axis, mode), count, entry.step)
 
 
-def _unknown_length() -> TraceError:
-    return TraceError("the length of a slice depends on traced values", where=_trace.user_line(), hint=_LENGTH_HINT)
+def _unknown_length() -> RunTimeSizeError:
+    return RunTimeSizeError(
+        "the length of a slice depends on traced values", where=_trace.user_line(), hint=_LENGTH_HINT
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- simplification

@@ -35,6 +35,7 @@ from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
+from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
 
@@ -43,6 +44,7 @@ _CREATION = (
     "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
     "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
 )  # fmt: skip
+_FIRST_ARGUMENT_FUNCTIONS = ("reshape",)
 _SEQUENCE_FUNCTIONS = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
 #: Functions of which a list among the arguments is not one array, or is refused.
 _EXCLUDED = (
@@ -57,7 +59,8 @@ _ARRAY_FUNCTIONS = tuple(
     name
     for names in FUNCTIONS.values()
     for name in names.split()
-    if name.rpartition(".")[0] in _PATCHED and name not in {*_CONVERSIONS, *_CREATION, *_SEQUENCE_FUNCTIONS, *_EXCLUDED}
+    if name.rpartition(".")[0] in _PATCHED
+    and name not in {*_CONVERSIONS, *_CREATION, *_SEQUENCE_FUNCTIONS, *_FIRST_ARGUMENT_FUNCTIONS, *_EXCLUDED}
 )
 
 
@@ -71,8 +74,8 @@ class _Use:
 _MAX_LIST_ARGUMENTS = 3  # number of leading arguments that may be lists of traced arrays
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _SHAPE_FUNCTIONS = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
+_SIZED_FUNCTIONS = (*_SHAPE_FUNCTIONS, "arange")  # functions that make arrays of traced sizes
 _full: Any = np.full
-_arange: Any = np.arange
 _lock = new_lock()
 _uses: set[_Use] = set()  # traces in progress
 _loaded: frozenset[str] = frozenset()  # names of modules when the substitutes were installed
@@ -144,6 +147,8 @@ def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
         source = args[0] if args else kwargs.get("a", kwargs.get("object"))
         if is_traced(source):
             return call_function(original, *args, **kwargs)
+        if isinstance(source, SizedArray) and _called_by_user(original):
+            return hooks.sized_function(original, args, kwargs)
         if not _called_by_user(original):
             return original(*args, **kwargs)  # a known array gives its values
         if isinstance(source, TracedArray):
@@ -159,22 +164,31 @@ def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
         kwargs = _without_like(kwargs)
         if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SHAPE_FUNCTIONS:
             return call_function(original, *_lists_to_arrays(args), **kwargs)
+        if original.__name__ in _SIZED_FUNCTIONS and _has_traced_size(original, args, kwargs):
+            if not _called_by_user(original):  # a library needs an array of NumPy's
+                require_sizes(*args, *kwargs.values())
+            return hooks.sized_creation(original, args, kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
             return call_function(original, *args, **kwargs)
-        if original.__name__ in _SHAPE_FUNCTIONS:
-            require_sizes(*args[:1], kwargs.get("shape"))
-        elif original is _arange:
-            require_sizes(*args, *kwargs.values())
         result = original(*args, **kwargs)
         return _to_known(result, args) if _called_by_user(original) else result
 
     return substitute
 
 
+def _has_traced_size(original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if a size of a new array is traced."""
+    if original.__name__ == "arange":
+        return any(map(is_traced, (*args[:3], *kwargs.values())))
+    return is_traced(args[0] if args else kwargs.get("shape"))
+
+
 def _substitute_take(original: Callable[..., Any]) -> Callable[..., Any]:
     """Substitute a look-up: NumPy dispatches on the array alone, not on its indices."""
 
     def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(a, SizedArray) or isinstance(indices, SizedArray):
+            return hooks.sized_function(original, (a, indices, *args), kwargs)
         if not (is_traced(indices) or _is_traced_list(a)):
             return original(a, indices, *args, **kwargs)
         return call_function(original, a, indices, *args, **kwargs)
@@ -186,9 +200,20 @@ def _substitute_list_arguments(original: Callable[..., Any]) -> Callable[..., An
     """Substitute a function that NumPy dispatches on arrays, not on lists of them."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is list and any(isinstance(a, SizedArray) for a in args[0]):
+            args = (tuple(args[0]), *args[1:])  # NumPy dispatches on the arrays of a tuple
         if not any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])):
             return original(*args, **kwargs)
         return original(*_lists_to_arrays(args), **kwargs)
+
+    return substitute
+
+
+def _substitute_first_argument(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Substitute a function whose other arguments may be tuples of traced sizes."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        return original(*(np.array(a) if _is_traced_list(a) else a for a in args[:1]), *args[1:], **kwargs)
 
     return substitute
 
@@ -219,7 +244,8 @@ def _is_traced_list(value: Any) -> bool:
 _SUBSTITUTE_MAKERS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {
     _substitute_conversion: _CONVERSIONS, _substitute_creation: _CREATION, _substitute_take: ("take",),
     ndenumerate: ("ndenumerate",), nditer: ("nditer",),
-    _substitute_list_arguments: _ARRAY_FUNCTIONS, _substitute_sequence_arguments: _SEQUENCE_FUNCTIONS,
+    _substitute_first_argument: _FIRST_ARGUMENT_FUNCTIONS, _substitute_list_arguments: _ARRAY_FUNCTIONS,
+    _substitute_sequence_arguments: _SEQUENCE_FUNCTIONS,
 }  # fmt: skip
 _originals: dict[str, Any] = {name: attrgetter(name)(np) for names in _SUBSTITUTE_MAKERS.values() for name in names}
 _SUBSTITUTES: dict[str, Any] = {

@@ -69,7 +69,12 @@ DATACLASS = Kind(
     lambda v: [f".{n}" for n in field_names(v)], _build_dataclass,
 )  # fmt: skip
 STATIC = Kind(lambda v: (), lambda v: _to_original(v), lambda v: (), lambda key, parts: key)  # static values
-_BUILTIN_KINDS = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
+_BUILTIN_KINDS: dict[type, Kind] = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
+
+
+def register_kind(cls: type, kind: Kind) -> None:
+    """Make instances of a class containers of a kind."""
+    _BUILTIN_KINDS[cls] = kind
 
 
 def _to_original(value: Any) -> Any:

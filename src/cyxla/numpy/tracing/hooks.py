@@ -20,6 +20,12 @@ class Hooks:
         Result of a NumPy function for these arguments, of which at least one is traced.
     get_item, set_item : callable
         Indexing of a traced array: ``array[key]`` and ``array[key] = value``.
+    sized_ufunc, sized_function : callable
+        Results of a ufunc's method, and of a NumPy function, where an array of run-time size takes part.
+    sized_creation : callable
+        Result of a function that makes an array, such as ``np.zeros``, of a traced size.
+    sized_get, sized_set : callable
+        Indexing of an array of run-time size.
     at : callable
         Object behind ``array.at``.
     substituted : callable
@@ -32,6 +38,11 @@ class Hooks:
     call_function: Callable[..., Any]
     get_item: Callable[[Any, Any], Any]
     set_item: Callable[[Any, Any, Any], None]
+    sized_ufunc: Callable[[np.ufunc, str, tuple[Any, ...], Mapping[str, Any]], Any]
+    sized_function: Callable[[Callable[..., Any], Any, Any], Any]
+    sized_creation: Callable[[Callable[..., Any], Any, Any], Any]
+    sized_get: Callable[[Any, Any], Any]
+    sized_set: Callable[[Any, Any, Any], None]
     at: Callable[[Any], Any]
     substituted: Callable[[], AbstractContextManager[None]]
     jit: Callable[..., Any]

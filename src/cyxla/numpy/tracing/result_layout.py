@@ -138,7 +138,7 @@ def set_result_layout(result: Any, name: str, args: Sequence[Any], kwargs: Mappi
     if rule is None or kwargs.get("out") is not None:
         return
     for value in result if isinstance(result, (list, tuple)) else (result,):
-        if value.contiguous and value.ndim > 1 and value is not args[0]:
+        if isinstance(value, TracedArray) and value.contiguous and value.ndim > 1 and value is not args[0]:
             rule(value, args, kwargs)
 
 

@@ -192,6 +192,8 @@ class Trace:
         number.
     ranges : dict of Instruction to (int, int)
         Bounds of integers, least and greatest, that do not follow from their instructions.
+    mask_counts : list of (Instruction, XlaOp)
+        Masks that have selected elements, and the number that each selects.
     """
 
     def __init__(self, name: str, parent: Trace | None = None) -> None:
@@ -202,6 +204,7 @@ class Trace:
         self.rules: dict[Instruction, Rule] = {}
         self.failures: list[tuple[XlaOp, XlaOp]] = []
         self.ranges: dict[Instruction, tuple[int, int]] = {}
+        self.mask_counts: list[tuple[Instruction, XlaOp]] = []
         self.parameter_count = 0
         self._captured: dict[Instruction, XlaOp] = {}
         self._constants: dict[Any, XlaOp] = {}

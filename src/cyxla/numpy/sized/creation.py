@@ -1,0 +1,149 @@
+"""Creation of arrays whose size is a traced number with known bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError, TraceError
+from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.ufuncs.apply import broadcast_to
+
+_np: Any = np  # its functions dispatch to this package
+
+GREATEST_BOUND = 1 << 24  # greatest bound of a dimension that follows from the range of a number: 128 MiB of float64
+_TWO_SIZES_HINT = "make the argument static: one size of an array may be known at run time only, not several"
+_BOUND_HINT = "make the argument static; or bound it: np.minimum(n, 1000); sizes and counts of arrays have bounds"
+
+
+def bounded_size(value: Any) -> TracedArray:
+    """Return a traced integer as a size; runs in which it is negative fail.
+
+    Raises
+    ------
+    TraceError
+        No bound is known, or it is too large.
+    """
+    number = as_traced(value)
+    if number.ndim or number.dtype.kind not in "iu":
+        number.__index__()
+    op = convert(value_of(number), np.dtype(np.int64))
+    low, high = range_of(op)
+    if high > GREATEST_BOUND:
+        number._raise_no_value("be used as an index or a size", _BOUND_HINT)
+    if low < 0:
+        where, trace = user_line(), require_current()
+        failed = value_of(_np.less(TracedArray(op), 0))
+        trace.fail_if(failed, op, lambda n: ShapeError("negative dimensions are not allowed", where=where))
+    return as_size(TracedArray(op), max(high, 0))
+
+
+def bound_of(size: TracedArray) -> int:
+    """Return the bound of a size."""
+    return max(range_of(value_of(size))[1], 0)
+
+
+def filled_shape(shape: Any, value: Any, dtype: Any) -> Any:
+    """Return an array filled with a value, of a shape of which one size is traced."""
+    sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    traced_axes = [d for d, n in enumerate(sizes) if is_traced(n)]
+    if len(traced_axes) > 1:
+        as_traced(sizes[traced_axes[0]])._raise_no_value("be used as an index or a size", _TWO_SIZES_HINT)
+    (axis,) = traced_axes
+    count = bounded_size(sizes[axis])
+    padded = tuple(bound_of(count) if d == axis else index(n) for d, n in enumerate(sizes))
+    array = as_traced(value) if dtype is None else as_traced(value, dtype)
+    if isinstance(value, SizedArray) or array.ndim:
+        raise_unsupported("be filled by an array", "use np.zeros and an assignment")
+    return SizedArray(TracedArray(broadcast_to(value_of(array), padded), rank0=Rank0.ARRAY), axis, count)
+
+
+def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
+    return filled_shape(shape, np.zeros((), dtype), None)
+
+
+def _ones(shape: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
+    return filled_shape(shape, np.ones((), float if dtype is None else dtype), None)
+
+
+def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
+    value = fill_value if isinstance(fill_value, TracedArray) else np.asarray(fill_value)
+    return filled_shape(shape, value, dtype)
+
+
+def _arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, **options: Any) -> Any:
+    """Return evenly spaced integers between traced limits."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    step = 1 if step is None else step
+    kinds = [v.kind if isinstance(v, TracedArray) else np.asarray(v).dtype for v in (start, stop, step)]
+    if is_traced(step) or any(np.dtype(k if k is not int else np.int64).kind not in "iub" for k in kinds):
+        raise TraceError("np.arange of traced limits needs integers, and a step that is not traced", where=user_line(),
+                         hint="make the arguments static, or multiply np.arange(n) by a step")  # fmt: skip
+    low, high, step = (v if is_traced(v) else index(v) for v in (start, stop, step))
+    if step == 0:
+        raise ZeroDivisionError("division by zero")
+    first: Any = as_traced(low, np.int64)
+    last: Any = as_traced(high, np.int64)
+    distance: Any = last - first if step > 0 else first - last
+    count = bounded_size(_np.maximum((distance + (abs(step) - 1)) // abs(step), 0))
+    found: Any = np.result_type(*[np.int64 if k is int else k for k in kinds]) if dtype is None else np.dtype(dtype)
+    elements: Any = np.arange(bound_of(count)) * step + first
+    return SizedArray(TracedArray(convert(value_of(elements), found)), 0, count)
+
+
+#: Functions that make arrays from traced sizes, by NumPy's function.
+CREATION: dict[str, Callable[..., Any]] = {
+    "zeros": _zeros, "ones": _ones, "empty": _zeros, "full": _full, "arange": _arange,
+}  # fmt: skip
+
+
+@sized(np.zeros_like, np.ones_like, np.empty_like, np.full_like)
+def like(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Create an array of the same shape."""
+    array = arguments["a"]
+    if arguments.get("shape") is not None or not isinstance(array, SizedArray):
+        raise_unsupported(f"be passed to np.{func.__name__} with shape= or as fill_value=")
+    return SizedArray(call(func, {**arguments, "a": array.data}), array.axis, array.count)
+
+
+@sized(np.copy)
+def copy(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Copy an array."""
+    return arguments["a"].copy()
+
+
+@sized(np.asarray, np.array, np.asanyarray, np.ascontiguousarray, np.asarray_chkfinite, np.require, np.asfortranarray)
+def asarray(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Convert an array."""
+    array = arguments.get("a", arguments.get("object"))
+    if not isinstance(array, SizedArray):
+        raise_unsupported("be a member of a list", "use np.concatenate or np.stack")
+    dtype = arguments.get("dtype")
+    if arguments.get("ndmin", 0) > array.ndim:
+        raise_unsupported("get more dimensions by ndmin=", "index it: x[None]")
+    if func.__name__ == "asarray_chkfinite":
+        raise_unsupported_check()
+    copies = func.__name__ == "array" and arguments.get("copy", True)
+    if dtype is None or array.dtype == np.dtype(dtype):
+        return array.copy() if copies else array
+    return array.astype(dtype)
+
+
+def raise_unsupported_check() -> None:
+    """Raise the error of a check of all elements."""
+    raise_unsupported("be checked by np.asarray_chkfinite", "use np.isfinite(x).all()")
+
+
+@sized(np.astype)
+def astype(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Convert to another dtype."""
+    return arguments["x"].astype(arguments["dtype"])

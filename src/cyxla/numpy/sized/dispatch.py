@@ -1,0 +1,54 @@
+"""Calls of ufuncs and functions of NumPy where an array of run-time size takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.sized import (
+    creation,
+    elementwise,
+    indices,
+    joining,
+    movement,
+    products,
+    quantiles,
+    reductions,
+    sorting,
+    statistics,
+)
+from cyxla.numpy.sized.table import HANDLERS, bind, original
+from cyxla.numpy.sized.ufunc_methods import METHODS
+from cyxla.numpy.tracing.registry import implementation_of
+from cyxla.numpy.tracing.sized_array import raise_unsupported, raise_unsupported_function
+
+FAMILIES = (creation, elementwise, indices, joining, movement, products, quantiles, reductions, sorting, statistics)
+
+
+def call_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Return the result of a NumPy function of which an argument has a run-time size.
+
+    Raises
+    ------
+    TraceError
+        The function is not in the table.
+    """
+    function = original(function)
+    handler = HANDLERS.get(function)
+    if handler is None:
+        implementation_of(function)  # raises if arrays of known size are not supported either
+        raise_unsupported_function(function)
+    return handler(function, bind(function, args, kwargs))
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return the result of a method of a ufunc where an array of run-time size takes part."""
+    if method == "__call__":
+        if ufunc.signature is not None:
+            return call_function(ufunc, inputs, kwargs)
+        return elementwise.apply(ufunc, inputs, kwargs)
+    if method not in METHODS:
+        raise_unsupported(f"be passed to np.{ufunc.__name__}.{method}")
+    return METHODS[method](ufunc, *inputs, **kwargs)

@@ -1,0 +1,191 @@
+"""Element-wise ufuncs and functions: computed of the padded elements of operands that are aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.sized.frames import Frame, align, require_equal, resized
+from cyxla.numpy.sized.searching import SEARCHES
+from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import output_error
+from cyxla.numpy.tracing.sized_array import SizedArray, raise_unsupported, valid
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.xla.hlo.builder import functions as xla
+
+_CONTAINERS = (list, tuple)
+_LISTS = ("condlist", "choicelist", "choices")  # parameters that are lists of arrays
+_OUT_MESSAGE = "non-broadcastable output operand with shape ({},) doesn't match the broadcast shape ({},)"
+
+
+def contains_sized(value: Any) -> bool:
+    """Return True if a value, or a member of a list, has a run-time size."""
+    if isinstance(value, _CONTAINERS):
+        return any(map(contains_sized, value))
+    return isinstance(value, SizedArray)
+
+
+def _is_list(value: Any, name: str) -> bool:
+    """Return True if an argument is a list of operands, not an array."""
+    if not isinstance(value, _CONTAINERS):
+        return False
+    return name in _LISTS or any(isinstance(v, (SizedArray, TracedArray, np.ndarray)) for v in value)
+
+
+def _operands(value: Any, name: str = "") -> Iterator[Any]:
+    """Yield the arrays of an argument: itself, or the members of a list that contains arrays."""
+    if _is_list(value, name):
+        for member in value:
+            yield from _operands(member)
+    elif value is not None and not isinstance(value, (str, type, np.dtype)):
+        yield value
+
+
+def _replaced(value: Any, name: str, aligned: Iterator[Any]) -> Any:
+    """Return an argument with the arrays that `_operands` yields replaced by others."""
+    if _is_list(value, name):
+        return type(value)([_replaced(member, "", aligned) for member in value])
+    if value is not None and not isinstance(value, (str, type, np.dtype)):
+        return next(aligned)
+    return value
+
+
+def align_arguments(arguments: Mapping[str, Any], names: Sequence[str]) -> tuple[dict[str, Any], Frame]:
+    """Return arguments of which some are operands that broadcast, aligned; and the run-time dimension of results."""
+    chosen = [n for n in names if n in arguments]
+    aligned, frame = align([x for n in chosen for x in _operands(arguments[n], n)])
+    remaining = iter(aligned)
+    return {**arguments, **{n: _replaced(arguments[n], n, remaining) for n in chosen}}, frame
+
+
+# -- ufuncs
+
+
+def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Apply an element-wise ufunc."""
+    options = dict(kwargs)
+    outputs = options.pop("out", None) or ()
+    if len(inputs) > ufunc.nin:
+        inputs, outputs = inputs[: ufunc.nin], tuple(inputs[ufunc.nin :])
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    where = [options.pop("where")] if options.get("where", True) is not True else []
+    aligned, frame = align([*inputs, *where, *[o for o in outputs if o is not None]])
+    if where:
+        options["where"] = aligned[len(inputs)]
+    if not any(isinstance(o, SizedArray) for o in outputs):
+        if outputs and frame.count is not None:
+            raise_unsupported("be written to an array of known size by out=", "use the result")
+        if outputs:
+            options["out"] = outputs
+        return frame.wrap(ufunc(*aligned[: len(inputs)], **options))
+    if where:
+        raise_unsupported("be written to by out= with where=", "use np.where")
+    results = ufunc(*aligned[: len(inputs)], **options)
+    results = results if isinstance(results, tuple) else (results,)
+    casting = options.get("casting", "same_kind")
+    written = [
+        r if o is None else _write(frame, r, o, casting, ufunc.__name__)
+        for r, o in zip(results, (*outputs, *[None] * len(results)), strict=False)
+    ]
+    return written[0] if len(written) == 1 else tuple(written)
+
+
+def _write(frame: Frame, result: TracedArray, out: Any, casting: Any, name: str) -> Any:
+    """Write a result to an array of run-time size."""
+    if not isinstance(out, SizedArray) or frame.count is None or result.ndim != out.ndim:
+        raise_unsupported("be combined in place with a larger array", "use the result of the operation")
+    if not np.can_cast(result.kind if isinstance(result.kind, np.dtype) else result.dtype, out.dtype, casting):
+        raise output_error(name, result.dtype, out.dtype, casting)
+    require_equal(out.count, frame.count, _OUT_MESSAGE)
+    op = convert(value_of(resized(result, result.ndim - frame.from_right, out.bound)), out.dtype)
+    out.data.overwrite(xla.select(value_of(valid(out)), op, value_of(out.data)))  # padding may be another's elements
+    return out
+
+
+# -- functions
+
+#: Parameters that are arrays which broadcast, by function.
+_FUNCTIONS: dict[str, str] = {
+    **dict.fromkeys(("round", "around"), "a"), "clip": "a a_min a_max min max", "select": "condlist choicelist default",
+    **dict.fromkeys(("nan_to_num", "fix", "isposinf", "isneginf", "i0", "sinc", "isreal", "iscomplex"), "x"),
+    "real": "val", "imag": "val", "angle": "z", "isclose": "a b", "choose": "a choices",
+}  # fmt: skip
+
+
+def _implement(name: str, parameters: str) -> None:
+    function = getattr(np, name, None)
+    if function is None:
+        return
+
+    @sized(function)
+    def handle(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        if arguments.get("out") is not None:
+            raise_unsupported("be computed with out=", "use the result")
+        aligned, frame = align_arguments(arguments, parameters.split())
+        return frame.wrap(call(func, aligned))
+
+
+for _name, _parameters in _FUNCTIONS.items():
+    _implement(_name, _parameters)
+
+
+@sized(np.where)
+def where(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Select elements; of one argument, return the indices of nonzero elements."""
+    if arguments.get("x") is None and arguments.get("y") is None:
+        return np.nonzero(arguments["condition"])
+    aligned, frame = align_arguments(arguments, ("condition", "x", "y"))
+    return frame.wrap(func(aligned["condition"], aligned["x"], aligned["y"]))
+
+
+@sized(np.allclose, np.array_equiv)
+def all_alike(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Test whether all elements are close or equal."""
+    first, second = (arguments.pop(name) for name in (("a", "b") if "a" in arguments else ("a1", "a2")))
+    alike = np.isclose(first, second, **arguments) if func.__name__ == "allclose" else np.equal(first, second)
+    return _as_python(np.all(alike))
+
+
+def _as_python(result: Any) -> Any:
+    """Return a bool as one of Python's."""
+    return TracedArray(value_of(result), rank0=Rank0.PYTHON)
+
+
+@sized(np.array_equal)
+def array_equal(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Test whether two arrays have the same shape and elements."""
+    first, second = arguments["a1"], arguments["a2"]
+    shapes = [x.shape if isinstance(x, SizedArray) else np.shape(x) for x in (first, second)]
+    axes = [x.axis for x in (first, second) if isinstance(x, SizedArray)]
+    if len(shapes[0]) != len(shapes[1]) or len(set(axes)) > 1:
+        return False
+    same_shape: Any = np.bool_(True)
+    for n, m in zip(*shapes, strict=True):
+        same_shape = np.logical_and(same_shape, np.equal(n, m))
+    bound = max(x.bound for x in (first, second) if isinstance(x, SizedArray))
+    padded = [_padded(x, axes[0], bound) for x in (first, second)]
+    equal: Any = np.equal(*padded)
+    if arguments.get("equal_nan"):
+        equal = np.logical_or(equal, np.logical_and(*[np.not_equal(p, p) for p in padded]))
+    sized_one = first if isinstance(first, SizedArray) else second
+    within = SizedArray(equal, axes[0], sized_one.count)
+    return _as_python(np.logical_and(same_shape, np.all(within)))
+
+
+def _padded(value: Any, axis: int, bound: int) -> Any:
+    return resized(value.data if isinstance(value, SizedArray) else as_traced(value), axis, bound)
+
+
+@sized(np.interp, np.digitize, np.isin, np.searchsorted)
+def search(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute a function of each element of one array, and of all elements of others."""
+    name, handler = SEARCHES[func.__name__]
+    queries = arguments[name]
+    if contains_sized([v for n, v in arguments.items() if n != name]):
+        return handler(func, arguments)
+    result = call(func, {**arguments, name: queries.data})
+    return SizedArray(result, queries.axis, queries.count)

@@ -1,0 +1,149 @@
+"""Indices of elements, and elements at indices, of arrays of run-time size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import OutOfRangeError
+from cyxla.numpy.functions.resizing import kept_mask
+from cyxla.numpy.indexing.packing import nonzero_indices
+from cyxla.numpy.sized.elementwise import contains_sized
+from cyxla.numpy.sized.frames import resized
+from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.registry import implementation_of
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+
+_np: Any = np  # its functions dispatch to this package
+
+
+def as_mask(array: SizedArray) -> TracedArray:
+    """Return the mask of nonzero elements, false in the padding."""
+    return filled(
+        SizedArray(TracedArray(convert(value_of(array.data), np.dtype(bool))), array.axis, array.count), False
+    )
+
+
+@sized(np.nonzero)
+def nonzero(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the indices of nonzero elements."""
+    return nonzero_indices(value_of(as_mask(arguments["a"])))
+
+
+@sized(np.argwhere)
+def argwhere(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the indices of nonzero elements as rows."""
+    return _np.stack(_np.nonzero(arguments["a"]), axis=1)
+
+
+@sized(np.flatnonzero)
+def flatnonzero(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the flat indices of nonzero elements."""
+    return _np.nonzero(_np.ravel(arguments["a"]))[0]
+
+
+@sized(np.take)
+def take(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Take elements along an axis."""
+    array, indices, axis, mode = (arguments.get(n) for n in ("a", "indices", "axis", "mode"))
+    if arguments.get("out") is not None:
+        raise_unsupported("be computed with out=", "use the result")
+    if not isinstance(array, SizedArray):
+        array = _np.asarray(array)
+    if axis is None:
+        array, axis = _np.ravel(array), 0
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
+    if mode in ("clip", "wrap"):
+        size: Any = array.shape[axis]
+        _fail_without_elements(array, axis, indices)
+        indices = _np.clip(indices, 0, size - 1) if mode == "clip" else _np.remainder(indices, size)
+    if not isinstance(indices, (SizedArray, TracedArray)):
+        indices = np.asarray(indices)
+    return array[(*[slice(None)] * axis, indices)]
+
+
+def _fail_without_elements(array: Any, axis: int, indices: Any) -> None:
+    """Make runs fail that take elements from a dimension of size 0."""
+    if (
+        isinstance(array, SizedArray)
+        and array.axis == axis
+        and not isinstance(indices, SizedArray)
+        and np.size(indices)
+    ):
+        where, count = user_line(), value_of(array.count)
+        is_empty = value_of(_np.equal(array.count, 0))
+        message = "cannot do a non-empty take from an empty axes."
+        require_current().fail_if(is_empty, count, lambda n: OutOfRangeError(message, where=where))
+
+
+@sized(np.take_along_axis)
+def take_along_axis(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Take elements by an index for each position of the other axes."""
+    array, indices, axis = arguments["arr"], arguments["indices"], arguments.get("axis", -1)
+    if axis is None:
+        array, axis = _np.ravel(array), 0
+    rank = array.ndim
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, rank))
+    if rank == 1:
+        return array[indices]
+    both = [isinstance(x, SizedArray) for x in (array, indices)]
+    if not all(both) or array.axis != indices.axis or array.axis == axis:
+        raise_unsupported("be passed to np.take_along_axis with this axis")
+    bound = min(array.bound, indices.bound)
+    parts = [resized(x, array.axis, bound) for x in (array.data, filled(indices, 0))]
+    return SizedArray(func(*parts, axis), array.axis, indices.count)
+
+
+@sized(np.compress)
+def compress(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Select along an axis by bools."""
+    array, axis = arguments["a"], arguments.get("axis")
+    if arguments.get("out") is not None:
+        raise_unsupported("be computed with out=", "use the result")
+    if axis is None:
+        array, axis = _np.ravel(array), 0
+    array = array if isinstance(array, SizedArray) else _np.asarray(array)
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
+    return array[(*[slice(None)] * axis, _np.nonzero(arguments["condition"])[0])]
+
+
+@sized(np.extract)
+def extract(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the elements where a condition holds."""
+    return _np.take(_np.ravel(arguments["arr"]), _np.nonzero(_np.ravel(arguments["condition"]))[0])
+
+
+@sized(np.delete)
+def delete(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Delete the elements at indices."""
+    array, axis = arguments["arr"], arguments.get("axis")
+    if axis is None:
+        array, axis = _np.ravel(array), 0
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
+    if contains_sized(arguments["obj"]) and not isinstance(array, SizedArray):
+        kept = kept_mask(array.shape[axis], arguments["obj"], axis)
+    elif isinstance(array, SizedArray) and array.axis == axis:
+        kept = kept_mask(array.count, arguments["obj"], axis, array.bound)
+    else:
+        return SizedArray(call(func, {**arguments, "arr": array.data, "axis": axis}), array.axis, array.count)
+    return array[(*[slice(None)] * axis, kept)]
+
+
+@sized(np.put, np.place, np.putmask, np.copyto, np.put_along_axis)
+def write(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Raise: these functions write to arrays of known size only."""
+    raise_unsupported(f"be passed to np.{func.__name__}", "assign to an index: x[i] = v, x[mask] = v")
+
+
+@sized(
+    np.unique, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.setdiff1d,
+    np.setxor1d, np.intersect1d, np.trim_zeros,
+)  # fmt: skip
+def set_function(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute a function whose implementation takes arrays of run-time size, too."""
+    return implementation_of(func)(**arguments)

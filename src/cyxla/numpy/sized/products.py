@@ -1,0 +1,255 @@
+"""Products of arrays of run-time size: labels tell which dimensions are contracted, where padding must be zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.sized.elementwise import contains_sized
+from cyxla.numpy.sized.frames import rank_of, require_equal, resized
+from cyxla.numpy.sized.reductions import fail_if_empty, keep_axis
+from cyxla.numpy.sized.slices import slice_along
+from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+
+Label = str | int
+_np: Any = np  # its functions dispatch to this package
+_MESSAGE = "{name}: the sizes of a dimension that is shared are {{}} and {{}}"
+
+
+@dataclass
+class Term:
+    """Operand of a product, with a label for each of its dimensions."""
+
+    array: Any
+    labels: Sequence[Label]
+
+    def size(self, label: Label) -> Any:
+        """Return the size of a dimension."""
+        return self.array.shape[list(self.labels).index(label)]
+
+    def is_sized(self, label: Label) -> bool:
+        """Return True if a label is that of the run-time dimension."""
+        return isinstance(self.array, SizedArray) and self.labels[self.array.axis] == label
+
+
+def contract(name: str, terms: Sequence[Term], result: Sequence[Label], compute: Callable[..., Any]) -> Any:
+    """Compute a product of padded operands.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function, for messages.
+    terms : sequence of Term
+        Operands.
+    result : sequence of str or int
+        Labels of the result; all others are contracted.
+    compute : callable
+        Function from the padded operands to the padded result.
+    """
+    labels = list(dict.fromkeys(t.labels[t.array.axis] for t in terms if isinstance(t.array, SizedArray)))
+    datas = [t.array.data if isinstance(t.array, SizedArray) else as_traced(t.array) for t in terms]
+    for label in labels:
+        sharing = [k for k, t in enumerate(terms) if label in t.labels]
+        count = next(terms[k].array.count for k in sharing if terms[k].is_sized(label))
+        for k in sharing:
+            if not terms[k].is_sized(label) and terms[k].size(label) == 1 and label in result:
+                continue  # broadcast
+            require_equal(count, terms[k].size(label), _MESSAGE.format(name=name))
+        bound = min(datas[k].shape[terms[k].labels.index(label)] for k in sharing if terms[k].is_sized(label))
+        for k in sharing:
+            datas[k] = _prepared(datas[k], terms[k], label, bound, count, label not in result)
+    remaining = [n for n in labels if n in result]
+    if len(remaining) > 1:
+        raise_unsupported(f"be multiplied by np.{name}: the result would have two sizes known at run time only")
+    product = compute(*datas)
+    if not remaining:
+        return product
+    (label,) = remaining
+    count = next(t.array.count for t in terms if t.is_sized(label))
+    return SizedArray(product, list(result).index(label), count)
+
+
+def _prepared(data: TracedArray, term: Term, label: Label, bound: int, count: TracedArray, contracted: bool) -> Any:
+    axis = list(term.labels).index(label)
+    if data.shape[axis] == 1 and not contracted and not term.is_sized(label):
+        return data
+    data = resized(data, axis, bound)
+    return filled(SizedArray(data, axis, count), 0) if contracted else data
+
+
+def _without_out(arguments: dict[str, Any]) -> None:
+    if arguments.get("out") is not None:
+        raise_unsupported("be multiplied with out=", "use the result")
+
+
+def _array(value: Any) -> Any:
+    return value if isinstance(value, SizedArray) else as_traced(value)
+
+
+@sized(np.dot, np.inner)
+def dot(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Contract the last dimension of one array with one of the other."""
+    _without_out(arguments)
+    a, b = _array(arguments["a"]), _array(arguments["b"])
+    if not a.ndim or not b.ndim:
+        return _np.multiply(a, b)
+    left = [f"a{d}" for d in range(a.ndim)]
+    right = [f"b{d}" for d in range(b.ndim)]
+    at = max(b.ndim - 2, 0) if func.__name__ == "dot" else b.ndim - 1
+    right[at] = left[-1]
+    result = [*left[:-1], *[n for k, n in enumerate(right) if k != at]]
+    return contract(func.__name__, [Term(a, left), Term(b, right)], result, func)
+
+
+_CORES = {"vecdot": ("k", "k", ""), "matvec": ("mk", "k", "m"), "vecmat": ("k", "kn", "n")}
+
+
+@sized(np.matmul, np.vecdot, np.matvec, np.vecmat, np.linalg.matmul, np.linalg.vecdot)
+def multiply_stacks(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Multiply stacks of vectors and matrices."""
+    keywords = dict(arguments.get("keywords", {}))
+    a, b = (arguments["inputs"] if "inputs" in arguments else (arguments["x1"], arguments["x2"]))[:2]
+    if arguments.get("out") is not None or any(n in keywords for n in ("axes", "axis", "keepdims")):
+        raise_unsupported(f"be passed to np.{func.__name__} with these keywords")
+    a, b = _array(a), _array(b)
+    name = func.__name__
+    if name == "matmul":
+        left, right = ("k" if a.ndim == 1 else "mk"), ("k" if b.ndim == 1 else "kn")
+        cores = (left, right, left[:-1] + right[1:])
+    else:
+        cores = _CORES[name]
+    terms = [Term(x, [*range(x.ndim - len(c), 0, -1), *c]) for x, c in zip((a, b), cores, strict=False)]
+    batch = range(max(t.array.ndim - len(c) for t, c in zip(terms, cores, strict=False)), 0, -1)
+    return contract(name, terms, [*batch, *cores[2]], lambda x, y: func(x, y, **keywords))
+
+
+@sized(np.vdot)
+def vdot(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Contract all elements of two arrays, the first conjugated."""
+    a, b = (_np.ravel(_array(arguments[n])) for n in "ab")
+    return contract("vdot", [Term(a, "k"), Term(b, "k")], "", func)
+
+
+@sized(np.outer, np.linalg.outer)
+def outer(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Multiply all pairs of elements of two vectors."""
+    _without_out(arguments)
+    names = ("a", "b") if "a" in arguments else ("x1", "x2")
+    a, b = (_np.ravel(_array(arguments[n])) for n in names)
+    return contract("outer", [Term(a, "i"), Term(b, "j")], "ij", func)
+
+
+@sized(np.tensordot, np.linalg.tensordot)
+def tensordot(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Contract pairs of dimensions."""
+    names = ("a", "b") if "a" in arguments else ("x1", "x2")
+    a, b = (_array(arguments[n]) for n in names)
+    axes = arguments.get("axes", 2)
+    try:
+        left_axes, right_axes = ([axis] if np.ndim(axis) == 0 else list(axis) for axis in axes)
+    except TypeError:
+        left_axes, right_axes = list(range(-index(axes), 0)), list(range(index(axes)))
+    left, right = [f"a{d}" for d in range(a.ndim)], [f"b{d}" for d in range(b.ndim)]
+    for i, j in zip(left_axes, right_axes, strict=True):
+        right[j] = left[i]
+    shared = {left[i] for i in left_axes}
+    result = [n for n in (*left, *right) if n not in shared]
+    return contract("tensordot", [Term(a, left), Term(b, right)], result, lambda x, y: _np.tensordot(x, y, axes))
+
+
+@sized(np.einsum)
+def einsum(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Sum products over labels."""
+    _without_out(arguments)
+    subscripts, *operands = arguments["operands"]
+    if not isinstance(subscripts, str):
+        raise_unsupported("be passed to np.einsum with lists of labels", "give the labels as a string")
+    operands = [_array(x) for x in operands]
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    labels = [_expanded(part, rank_of(x)) for part, x in zip(inputs.split(","), operands, strict=True)]
+    batch = max((part for part in ([n for n in ls if isinstance(n, int)] for ls in labels)), key=len)
+    every = [n for ls in labels for n in ls if isinstance(n, str)]
+    if arrow:
+        result = [n for c in output.replace("...", ".") for n in (batch if c == "." else [c])]
+    else:
+        result = [*batch, *sorted(n for n in set(every) if every.count(n) == 1)]
+    options = {n: v for n, v in arguments.items() if n not in ("operands", "out")}
+    terms = [Term(x, ls) for x, ls in zip(operands, labels, strict=True)]
+    for term in terms:
+        if isinstance(term.array, SizedArray) and list(term.labels).count(term.labels[term.array.axis]) > 1:
+            raise_unsupported("be passed to np.einsum with one label for two dimensions", "use np.diagonal")
+    return contract("einsum", terms, result, lambda *values: func(subscripts, *values, **options))
+
+
+def _expanded(part: str, rank: int) -> list[Label]:
+    """Return the labels of an operand; those of an ellipsis are their distance from its end."""
+    before, dots, after = part.partition("...")
+    count = rank - len(before) - len(after) if dots else 0
+    return [*before, *range(count, 0, -1), *after]
+
+
+# -- convolutions
+
+
+@sized(np.convolve, np.correlate)
+def convolve(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Convolve two vectors: all overlaps of padded ones, of which a slice is the result."""
+    a, v = (_array(arguments[n]) for n in ("a", "v"))
+    if func.__name__ == "correlate":
+        return _correlate(a, v, arguments.get("mode", "valid"))
+    return _convolve(a, v, arguments.get("mode", "full"))
+
+
+def _correlate(a: Any, v: Any, mode: Any) -> Any:
+    if mode != "full" and mode != 2:
+        raise_unsupported(f"be correlated with mode={mode!r}", "use mode='full' and a slice")
+    return _convolve(a, _np.conjugate(v)[::-1], "full")
+
+
+def _convolve(a: Any, v: Any, mode: Any) -> Any:
+    sizes = [x.count if isinstance(x, SizedArray) else x.shape[0] for x in (a, v)]
+    for x, text in ((a, "a"), (v, "v")):
+        if isinstance(x, SizedArray):
+            fail_if_empty(x, f"{text} cannot be empty")
+    datas = [filled(x, 0) if isinstance(x, SizedArray) else x for x in (a, v)]
+    complete: Any = _np.convolve(*datas, "full")
+    full = SizedArray(complete, 0, as_size_of(sizes[0] + sizes[1] - 1, complete.shape[0]))
+    if mode in ("full", 2):
+        return full
+    shorter, longer = _np.minimum(*sizes), _np.maximum(*sizes)
+    if mode in ("same", 1):
+        first: Any = (shorter - 1) // 2
+        return slice_along(full, slice(as_traced(first), as_traced(first + longer)))
+    if mode in ("valid", 0):
+        return slice_along(full, slice(as_traced(shorter - 1), as_traced(longer)))
+    raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+
+
+def as_size_of(value: Any, bound: int) -> TracedArray:
+    """Return a computed number as a size."""
+    return as_size(as_traced(_np.maximum(value, 0)), bound)
+
+
+# -- norms
+
+
+@sized(np.linalg.norm, np.linalg.vector_norm)
+def norm(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute the norm of vectors: zeros in the padding change no norm of positive order."""
+    array, order, axis = arguments["x"], arguments.get("ord"), arguments.get("axis")
+    is_vector = func.__name__ == "vector_norm" or (axis is None and (order is None or array.ndim == 1)) or (
+        axis is not None and np.ndim(axis) == 0)  # fmt: skip
+    if not is_vector or contains_sized(order) or (order is not None and (isinstance(order, str) or order < 0)):
+        raise_unsupported("be passed to np.linalg.norm with this order", "use np.abs, np.min and np.sum")
+    axes = range(array.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
+    if array.axis in axes:
+        if order == np.inf:
+            return _np.max(_np.abs(array), axis=axis, keepdims=arguments.get("keepdims", False))
+        return call(func, {**arguments, "x": filled(array, 0)})
+    return keep_axis(array, call(func, {**arguments, "x": array.data}), tuple(axes), arguments.get("keepdims", False))

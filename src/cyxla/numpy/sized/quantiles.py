@@ -1,0 +1,111 @@
+"""Medians and quantiles of arrays of run-time size: padding sorts last, and is not counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import OutOfRangeError
+from cyxla.numpy.functions import quantiles as _quantiles
+from cyxla.numpy.functions.quantiles import METHODS, Number, SortedLines
+from cyxla.numpy.functions.statistics import mean
+from cyxla.numpy.sized.reductions import axes_of, keep_axis
+from cyxla.numpy.sized.sorting import last
+from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.ufunc_methods.reduce import flag
+from cyxla.numpy.ufuncs.apply import broadcast_to
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+_np: Any = np  # its functions dispatch to this package
+
+
+def _prepared(arguments: dict[str, Any]) -> tuple[SizedArray, tuple[int, ...]]:
+    if arguments.get("out") is not None or arguments.get("weights") is not None:
+        raise_unsupported("be passed to np.quantile with out= or weights=")
+    array = arguments["a"]
+    if not isinstance(array, SizedArray):
+        raise_unsupported("be the quantiles of np.quantile")
+    return array, axes_of(array, arguments)
+
+
+def _sorted_lines(array: SizedArray, axes: tuple[int, ...]) -> tuple[SortedLines, Number]:
+    """Return the sorted lines and the number of elements of each, not counting padding."""
+    lines = SortedLines.of(filled(array, last), axes)
+    others = prod(array.data.shape[d] for d in axes if d != array.axis)
+    count: Any = _np.broadcast_to(array.count * others, (lines.count,))
+    return lines, TracedArray(value_of(count))
+
+
+def _finish(result: Any, lines: SortedLines, count: Number, keepdims: Any, leading: tuple[int, ...]) -> Any:
+    """Return results [..., count of lines] in the shape of the reduction; nan for lines that contain nan."""
+    op = value_of(result)
+    if lines.size and (values.is_float(lines.op) or values.is_complex(lines.op)):
+        final = value_of(lines.take(_np.maximum(count - 1, 0)))
+        has_nan = xla.and_(xla.ne(final, final), value_of(_np.greater(count, 0)))
+        replaced = broadcast_to(value_of(cast(TracedArray(final), values.numpy_type(op))), op.shape.dims)
+        op = xla.select(broadcast_to(has_nan, op.shape.dims), replaced, op)
+    return TracedArray(xla.reshape(op, lines.result_shape(flag(keepdims), leading)))
+
+
+@sized(np.median)
+def median(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute the median."""
+    array, axes = _prepared(arguments)
+    if array.axis not in axes:
+        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, arguments.get("keepdims", False))
+    lines, count = _sorted_lines(array, axes)
+    if not lines.size:
+        return func(array.data, axes)
+    pair = [value_of(lines.take(_np.clip(k, 0, lines.size - 1))) for k in ((count - 1) // 2, count // 2)]
+    middle = TracedArray(xla.concatenate([xla.reshape(p, (1, lines.count)) for p in pair], 0))
+    result = value_of(mean(middle, 0))
+    is_empty = value_of(_np.equal(count, 0))
+    result = xla.select(is_empty, values.full_like(result, np.nan), result)
+    return _finish(TracedArray(result), lines, count, arguments.get("keepdims", False), ())
+
+
+@sized(np.quantile, np.percentile)
+def quantile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute quantiles or percentiles."""
+    array, axes = _prepared(arguments)
+    name, keepdims = func.__name__, arguments.get("keepdims", False)
+    q = (_quantiles.parse_percentiles if name == "percentile" else _quantiles.parse_quantiles)(arguments["q"])
+    method = arguments.get("method", "linear")
+    if array.axis not in axes:
+        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, keepdims, q.ndim)
+    _quantiles.check_quantiles(array.data, q, method, None, name)
+    lines, count = _sorted_lines(array, axes)
+    _fail_if_empty(count)
+    fractions = _quantiles.broadcast_to_lines(as_traced(q), lines)
+    size = cast(count, fractions.dtype) if fractions.dtype.kind == "f" else count
+    virtual_index = METHODS[method].virtual_index(size, fractions)
+    weak = _quantiles.is_weak(arguments["q"])
+    result = _quantiles.interpolate_at(lines, virtual_index, size, weak, METHODS[method])
+    return _finish(result, lines, count, keepdims, q.shape)
+
+
+def _fail_if_empty(count: Number) -> None:
+    where, trace = user_line(), require_current()
+    is_empty = value_of(_np.any(_np.equal(count, 0)))
+    trace.fail_if(is_empty, trace.constant(0, np.dtype(np.int64)), lambda n: OutOfRangeError(
+        "index -1 is out of bounds for axis 0 with size 0", where=where))  # fmt: skip
+
+
+@sized(np.nanmedian, np.nanquantile, np.nanpercentile)
+def ignoring_nan(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute medians or quantiles of the elements that are not nan; padding is nan."""
+    array, axes = _prepared(arguments)
+    if array.axis in axes and array.dtype.kind not in "fV":
+        return getattr(np, func.__name__.removeprefix("nan"))(**arguments)
+    leading = np.ndim(arguments.get("q", 0))
+    if array.axis not in axes:
+        result = call(func, {**arguments, "a": array.data})
+        return keep_axis(array, result, axes, arguments.get("keepdims", False), leading)
+    return call(func, {**arguments, "a": filled(array, np.nan)})

@@ -1,0 +1,191 @@
+"""Reductions: of the padded elements with a mask, or with padding that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError
+from cyxla.numpy.sized.elementwise import align_arguments
+from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, flag, reduction_axes, selects_all
+
+_np: Any = np  # its functions dispatch to this package
+
+
+def axes_of(array: SizedArray, arguments: dict[str, Any], default: Any = None) -> tuple[int, ...]:
+    """Return the dimensions that a call reduces."""
+    axis = arguments.get("axis", default)
+    return reduction_axes(tuple(axis) if isinstance(axis, list) else axis, array.ndim)
+
+
+def keep_axis(array: SizedArray, result: Any, axes: tuple[int, ...], keepdims: Any, leading: int = 0) -> Any:
+    """Return a result of reducing other dimensions as an array of run-time size."""
+    dropped = 0 if flag(keepdims) else sum(a < array.axis for a in axes)
+    return SizedArray(result, array.axis - dropped + leading, array.count)
+
+
+def _require_no_out(array: SizedArray, arguments: dict[str, Any]) -> None:
+    if arguments.get("out") is not None:
+        raise_unsupported("be computed with out=", "use the result")
+
+
+def fail_if_empty(array: SizedArray, message: str) -> None:
+    """Make runs fail in which the run-time dimension has no elements."""
+    where = user_line()
+    is_empty = value_of(_np.equal(array.count, 0))
+    require_current().fail_if(is_empty, value_of(array.count), lambda n: ShapeError(message, where=where))
+
+
+def _aligned_where(arguments: dict[str, Any], name: str) -> tuple[Any, dict[str, Any]]:
+    """Return the array of a reduction, and the arguments with a mask of its padded shape."""
+    if selects_all(arguments.get("where", NOT_GIVEN)):
+        return arguments[name], arguments
+    aligned, frame = align_arguments(arguments, (name, "where"))
+    return frame.wrap(aligned[name]), aligned
+
+
+@sized(
+    np.sum, np.prod, np.any, np.all, np.mean, np.var, np.std, np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd
+)
+def masked(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Reduce with a mask of the elements that are not padding."""
+    array, arguments = _aligned_where(arguments, "a")
+    if not isinstance(array, SizedArray):
+        return call(func, {**arguments, "a": array})
+    axes = axes_of(array, arguments)
+    if array.axis not in axes:
+        _require_no_out(array, arguments)
+        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, arguments.get("keepdims", False))
+    mask: Any = valid(array)
+    if not selects_all(arguments.get("where", NOT_GIVEN)):
+        mask = _np.logical_and(mask, arguments["where"])
+    return call(func, {**arguments, "a": array.data, "where": mask})
+
+
+@sized(np.count_nonzero)
+def count_nonzero(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Count the elements that are not zero."""
+    is_nonzero = _np.not_equal(arguments["a"], 0)
+    options = {n: arguments[n] for n in ("axis", "keepdims") if n in arguments}
+    return _np.sum(is_nonzero, dtype=np.int64, **options)
+
+
+_EXTREMES = {"max": np.maximum, "amax": np.maximum, "min": np.minimum, "amin": np.minimum,
+             "nanmax": np.maximum, "nanmin": np.minimum, "argmax": np.maximum, "argmin": np.minimum,
+             "nanargmax": np.maximum, "nanargmin": np.minimum}  # fmt: skip
+
+
+def _filler(func: Callable[..., Any], array: SizedArray) -> Any:
+    name = func.__name__
+    if name.startswith("nan") and array.dtype.kind in "fcV":
+        return np.nan
+    return REDUCTIONS[_EXTREMES[name]].start
+
+
+def _empty_message(func: Callable[..., Any]) -> str:
+    name = func.__name__
+    if "arg" in name:
+        return f"attempt to get {name.removeprefix('nan')} of an empty sequence"
+    ufunc = _EXTREMES[name].__name__
+    ufunc = ufunc if not name.startswith("nan") else ufunc.replace("imum", "").replace("m", "fm", 1)
+    return f"zero-size array to reduction operation {ufunc} which has no identity"
+
+
+@sized(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin)
+def extreme(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute a maximum or minimum."""
+    array, arguments = _aligned_where(arguments, "a")
+    if not isinstance(array, SizedArray):
+        return call(func, {**arguments, "a": array})
+    axes = axes_of(array, arguments)
+    if array.axis not in axes:
+        _require_no_out(array, arguments)
+        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, arguments.get("keepdims", False))
+    has_initial = arguments.get("initial", NOT_GIVEN) not in (NOT_GIVEN, None) if not isinstance(
+        arguments.get("initial"), TracedArray) else True  # fmt: skip
+    if not has_initial and selects_all(arguments.get("where", NOT_GIVEN)):
+        fail_if_empty(array, _empty_message(func))
+    return call(func, {**arguments, "a": filled(array, _filler(func, array))})
+
+
+@sized(np.argmax, np.argmin, np.nanargmax, np.nanargmin)
+def arg_extreme(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the index of an extreme."""
+    array = arguments["a"]
+    if arguments.get("axis") is None and array.ndim > 1:
+        if flag(arguments.get("keepdims", False)):
+            raise_unsupported(f"be passed to np.{func.__name__} with keepdims", "reshape the result")
+        array = _np.ravel(array)
+    axes = axes_of(array, arguments)
+    if array.axis not in axes:
+        _require_no_out(array, arguments)
+        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, arguments.get("keepdims", False))
+    fail_if_empty(array, _empty_message(func))
+    return call(func, {**arguments, "a": filled(array, _filler(func, array))})
+
+
+@sized(np.ptp)
+def ptp(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute maximum minus minimum."""
+    array, options = arguments["a"], {n: arguments[n] for n in ("axis", "keepdims") if n in arguments}
+    return _np.subtract(_np.max(array, **options), _np.min(array, **options))
+
+
+# -- cumulative functions: an element depends on those before it, never on padding
+
+
+@sized(np.cumsum, np.cumprod, np.nancumsum, np.nancumprod)
+def cumulative(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute cumulative sums or products."""
+    _require_no_out(arguments["a"], arguments)
+    array = arguments["a"] if arguments.get("axis") is not None else _np.ravel(arguments["a"])
+    axis = arguments.get("axis")
+    data = call(func, {**arguments, "a": array.data, "axis": 0 if axis is None else axis})
+    return SizedArray(data, array.axis, array.count)
+
+
+@sized(np.cumulative_sum, np.cumulative_prod)
+def array_api_cumulative(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute cumulative sums or products, starting with the identity on request."""
+    array = arguments["x"]
+    data = call(func, {**arguments, "x": array.data})
+    axis = arguments.get("axis")
+    more = arguments.get("include_initial") and (axis is None or axis % array.ndim == array.axis)
+    return SizedArray(data, array.axis, array.count + 1 if more else array.count)
+
+
+@sized(np.average)
+def average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Compute weighted averages: sums of products over sums of weights."""
+    if arguments.get("weights") is None:
+        return _unweighted_average(func, arguments)
+    aligned, frame = align_arguments(arguments, ("a", "weights"))
+    array, weights = (frame.wrap(aligned[n]) for n in ("a", "weights"))
+    if not isinstance(array, SizedArray):
+        return call(func, aligned)
+    if not isinstance(weights, SizedArray):
+        raise_unsupported("be averaged with weights of another rank", "broadcast the weights")
+    axes = axes_of(array, arguments)
+    padded = {**arguments, "a": filled(array, 0), "weights": filled(weights, 0)}
+    if array.axis in axes:
+        return call(func, padded)
+    padded = {**padded, "weights": filled(weights, 1)}
+    result = call(func, padded)
+    keep = arguments.get("keepdims", False)
+    return (tuple([keep_axis(array, r, axes, keep) for r in result]) if isinstance(result, tuple)
+            else keep_axis(array, result, axes, keep))  # fmt: skip
+
+
+def _unweighted_average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    array, options = arguments["a"], {n: arguments[n] for n in ("axis", "keepdims") if n in arguments}
+    mean: Any = _np.mean(array, **options)
+    if not arguments.get("returned"):
+        return mean
+    counts: Any = _np.sum(_np.ones_like(array, dtype=mean.dtype), **options)
+    return mean, counts

@@ -1,0 +1,83 @@
+"""Searches in arrays of run-time size: the padding of a sorted array sorts last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.sized.sorting import last
+from cyxla.numpy.sized.table import call
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+
+
+def _like_queries(queries: Any, compute: Callable[[Any], Any]) -> Any:
+    """Return a function of each query, of run-time size if the queries are."""
+    if not isinstance(queries, SizedArray):
+        return compute(queries)
+    return SizedArray(compute(queries.data), queries.axis, queries.count)
+
+
+def _search_sorted(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    if arguments.get("sorter") is not None:
+        raise_unsupported("be searched with sorter=", "sort it first")
+    array = arguments["a"]
+
+    def compute(queries: Any) -> Any:
+        found = call(func, {**arguments, "a": filled(array, last), "v": queries})
+        return np.minimum(found, array.count)
+
+    return _like_queries(arguments["v"], compute)
+
+
+def _is_in(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Search in sorted elements; nan is never found, since it equals nothing."""
+    element, tests = arguments["element"], arguments["test_elements"]
+    invert = arguments.get("invert", False)
+    candidates: Any = np.sort(np.ravel(tests))
+    if candidates.bound == 0:
+        return np.isin(element, np.zeros(0, candidates.dtype), invert=invert)
+
+    def compute(queries: Any) -> Any:
+        indices = np.searchsorted(candidates, queries)
+        nearest = np.take(candidates.data, np.minimum(indices, candidates.bound - 1))
+        found = np.logical_and(np.equal(nearest, queries), np.less(indices, candidates.count))
+        return np.logical_not(found) if invert else found
+
+    return _like_queries(element, compute)
+
+
+def _digitize(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    raise_unsupported("be the bins of np.digitize", "np.searchsorted finds indices in sorted edges")
+
+
+def _interpolate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Interpolate between points whose padding repeats the last one at infinity."""
+    if any(not isinstance(arguments[n], SizedArray) for n in ("xp", "fp")) or arguments.get("period") is not None:
+        raise_unsupported("be the points of np.interp with period= or with points of known size")
+    points, function_values = arguments["xp"].astype(np.float64), arguments["fp"]
+    final = function_values[-1]
+    padded = _filled_with(function_values, final)
+    limit = points[-1]
+    right = arguments.get("right")
+
+    def compute(x: Any) -> Any:
+        result = call(func, {**arguments, "x": x, "xp": filled(points, np.inf), "fp": padded, "right": None})
+        inner: Any = np.where(np.equal(x, limit), final, result)
+        return inner if right is None else np.where(np.greater(x, limit), right, inner)
+
+    return _like_queries(arguments["x"], compute)
+
+
+def _filled_with(array: SizedArray, value: TracedArray) -> TracedArray:
+    return filled(array, lambda op: value_of(value))
+
+
+#: The parameter that holds the queries, and the function for other arguments of run-time size.
+SEARCHES: dict[str, tuple[str, Callable[..., Any]]] = {
+    "searchsorted": ("v", _search_sorted), "isin": ("element", _is_in), "digitize": ("x", _digitize),
+    "interp": ("x", _interpolate),
+}  # fmt: skip
+__all__ = ["SEARCHES"]

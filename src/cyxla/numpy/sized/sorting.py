@@ -1,0 +1,78 @@
+"""Sorting: padding is filled with values that sort last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.sized.frames import align, fail_unless
+from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, valid
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.lib import values
+
+_np: Any = np  # its functions dispatch to this package
+
+
+def last(op: XlaOp) -> XlaOp:
+    """Return the element that sorts last in the dtype of a value."""
+    dtype = values.numpy_type(op)
+    if dtype.kind in "fV":
+        return values.scalar(op, np.nan)
+    if dtype.kind == "c":
+        return values.scalar(op, complex(np.nan, np.nan))
+    return values.scalar(op, True if dtype.kind == "b" else np.iinfo(dtype).max)
+
+
+def flat_if_no_axis(array: Any, arguments: dict[str, Any], default: Any = -1) -> tuple[SizedArray, int]:
+    """Return the array and the dimension of a function that flattens it for ``axis=None``."""
+    axis = arguments.get("axis", default)
+    if axis is None:
+        return _np.ravel(array), 0
+    return array, int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
+
+
+@sized(np.sort, np.argsort)
+def sort(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Sort, or return the indices that sort."""
+    array, axis = flat_if_no_axis(arguments["a"], arguments)
+    data = filled(array, last) if axis == array.axis else array.data
+    return SizedArray(call(func, {**arguments, "a": data, "axis": axis}), array.axis, array.count)
+
+
+@sized(np.partition, np.argpartition)
+def partition(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Partition by sorting; indices beyond the size fail at run time."""
+    array, axis = flat_if_no_axis(arguments["a"], arguments)
+    if axis != array.axis:
+        return SizedArray(call(func, {**arguments, "a": array.data, "axis": axis}), array.axis, array.count)
+    for k in _np.ravel(np.asarray(arguments["kth"])).tolist():
+        inside = _np.logical_and(_np.less(k, array.count), _np.greater_equal(k, -array.count))
+        fail_unless(
+            _np.logical_or(inside, _np.equal(array.count, 0)), abs(k), array.count, f"kth(={k}) out of bounds ({{1}})"
+        )
+    by_sorting = np.sort if func.__name__ == "partition" else np.argsort
+    return by_sorting(array, axis)
+
+
+@sized(np.lexsort)
+def lexsort(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the indices that sort by several keys; padding comes last by a key of its own."""
+    keys: Sequence[Any] = list(arguments["keys"])
+    aligned, frame = align(keys)
+    if frame.count is None:
+        return func(tuple(aligned), *([arguments["axis"]] if "axis" in arguments else []))
+    first = frame.wrap(aligned[0])
+    axis = int(np.lib.array_utils.normalize_axis_index(arguments.get("axis", -1), first.ndim))
+    padding = [_np.logical_not(valid(first))] if axis == first.axis else []
+    return frame.wrap(func((*aligned, *padding), axis))
+
+
+@sized(np.sort_complex)
+def sort_complex(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Sort as complex numbers."""
+    array = arguments["a"]
+    dtype = array.dtype if array.dtype.kind == "c" else np.dtype("F" if array.dtype.char in "bhBH" else "D")
+    return _np.sort(array, -1).astype(dtype)

@@ -1,0 +1,309 @@
+"""`SizedArray`: traced array of which one dimension has a bound while tracing, and a size at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from cyxla.errors import TraceError
+from cyxla.numpy.tracing import containers
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.containers import Kind
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+HINT = "np.where(mask, x, other) keeps the size of x; a function of arrays can be called on the result"
+_S64 = np.dtype(np.int64)
+_np: Any = np  # its functions dispatch to this package
+
+
+def size_array(op: XlaOp, bound: int) -> TracedArray:
+    """Wrap a run-time size, s64[] between 0 and a bound, as a Python integer."""
+    trace = _trace.current()
+    if trace is not None and op.instruction is not None:
+        trace.ranges.setdefault(op.instruction, (0, bound))
+    return TracedArray(op, int, rank0=Rank0.PYTHON)
+
+
+class SizedArray(NDArrayOperatorsMixin):
+    """Stand-in for an array whose size along one dimension is known at run time.
+
+    Parameters
+    ----------
+    data : TracedArray
+        Elements, padded along the dimension to its bound; the padding has any values.
+    axis : int
+        Dimension of run-time size.
+    count : TracedArray
+        Size of that dimension, s64[].
+    """
+
+    __array_priority__ = 2000.0
+
+    def __init__(self, data: TracedArray, axis: int, count: TracedArray) -> None:
+        self._data, self.axis, self._count = data, axis, count
+
+    # -- attributes
+
+    @property
+    def data(self) -> Any:
+        """Elements, padded along the dimension to its bound."""
+        return self._data
+
+    @property
+    def count(self) -> Any:
+        """Size of the run-time dimension as a Python integer."""
+        return size_array(value_of(self._count), self.bound)
+
+    @property
+    def bound(self) -> int:
+        """Greatest possible size of the run-time dimension."""
+        return int(self.data.shape[self.axis])
+
+    @property
+    def dtype(self) -> Dtype:
+        """Element type."""
+        dtype: Dtype = self.data.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return int(self.data.ndim)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Dimension sizes, one of which is a traced integer."""
+        return tuple([self.count if d == self.axis else n for d, n in enumerate(self.data.shape)])
+
+    @property
+    def size(self) -> Any:
+        """Number of elements, a traced integer."""
+        others = prod(n for d, n in enumerate(self.data.shape) if d != self.axis)
+        return self.count if others == 1 else self.count * others
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        """Total bytes of the elements, a traced integer."""
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        """Transpose."""
+        return _np.transpose(self)
+
+    @property
+    def real(self) -> Any:
+        """Real parts."""
+        return _np.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """Imaginary parts."""
+        return _np.imag(self)
+
+    # -- NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return hooks.sized_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return hooks.sized_function(func, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise_unsupported("be converted to a NumPy array")
+
+    def __getitem__(self, key: Any) -> Any:
+        return hooks.sized_get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        hooks.sized_set(self, key, value)
+
+    def astype(self, dtype: Any, **options: Any) -> SizedArray:
+        """Convert to another dtype."""
+        return SizedArray(self.data.astype(dtype, **options), self.axis, self._count)
+
+    def copy(self, order: str = "C") -> SizedArray:
+        """Return a copy."""
+        return SizedArray(self.data.copy(), self.axis, self._count)
+
+    def flatten(self, order: str = "C") -> Any:
+        """Return a flat copy."""
+        return _np.ravel(self, order).copy()
+
+    def reshape(self, *sizes: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """Change the shape."""
+        shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+        return _np.reshape(self, shape, order=order, copy=copy)
+
+    def transpose(self, *axes: Any) -> Any:
+        """Permute dimensions."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        return _np.transpose(self, order)
+
+    def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """Sort in place."""
+        self[...] = _np.sort(self, axis, kind, order, stable=stable)
+
+    def fill(self, value: Any) -> None:
+        """Set all elements."""
+        self[...] = value
+
+    def __copy__(self) -> SizedArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> SizedArray:
+        return self.copy()
+
+    # -- operations that need values or sizes while tracing
+
+    def __len__(self) -> NoReturn:
+        raise_unsupported("have a length while tracing", "x.shape[0] and x.size are traced integers")
+
+    def __iter__(self) -> NoReturn:
+        raise_unsupported("be iterated over", "use cyxla.fori_loop(0, x.shape[0], ..), or operations on the array")
+
+    def __contains__(self, value: Any) -> NoReturn:
+        raise_unsupported("be searched by `in`", "use np.any(x == value)")
+
+    def __bool__(self) -> NoReturn:
+        raise_unsupported("be used as a condition", "use np.any(x), np.all(x) or x.size, and np.where or cyxla.cond")
+
+    def __getattr__(self, name: str) -> Any:
+        function = _METHODS.get(name)
+        if function is None:
+            if not name.startswith("__") and hasattr(np.ndarray, name):
+                raise_unsupported(f"have .{name}")
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
+        return lambda *args, **kwargs: function(self, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        if not isinstance(self._data, TracedArray):
+            return f"SizedArray({self._data}, {self._count})"
+        sizes = ", ".join(f"<={n}" if d == self.axis else str(n) for d, n in enumerate(self.data.shape))
+        return f"SizedArray({self.dtype}[{sizes}])"
+
+
+_METHOD_NAMES = (
+    "all any argmax argmin argpartition argsort choose conj cumprod cumsum diagonal dot max mean min nonzero prod "
+    "ravel repeat round searchsorted squeeze std sum swapaxes take trace var put"
+)
+
+
+def _original(name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(np, name)
+    return NUMPY_ORIGINALS.get(function, function)
+
+
+def _compress(array: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    return np.compress(condition, array, axis, out)
+
+
+def _clip(array: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
+    return _np.clip(array, min, max, out=out, **options)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    **{name: _original(name) for name in _METHOD_NAMES.split()}, "conjugate": _original("conjugate"),
+    "compress": _compress, "clip": _clip,
+}  # fmt: skip
+
+
+def raise_unsupported(operation: str, hint: str = HINT) -> NoReturn:
+    """Raise the error of an operation that is not supported on arrays of run-time size.
+
+    Raises
+    ------
+    TraceError
+        Always.
+    """
+    raise TraceError(
+        f"an array whose size is known at run time only cannot {operation}", where=_trace.user_line(), hint=hint
+    )
+
+
+def raise_unsupported_function(function: Callable[..., Any]) -> NoReturn:
+    """Raise the error of a NumPy function that is not supported on arrays of run-time size."""
+    raise_unsupported(f"be passed to np.{full_name(function)}")
+
+
+# -- padding
+
+
+def is_within(op: XlaOp, axis: int, count: XlaOp) -> XlaOp:
+    """Return the mask of the elements of a padded array that are not padding."""
+    indices = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
+    return xla.lt(indices, xla.broadcast(count, op.shape.dims))
+
+
+def valid(array: SizedArray) -> TracedArray:
+    """Return the mask of the elements of an array that are not padding."""
+    return TracedArray(is_within(value_of(array.data), array.axis, value_of(array.count)))
+
+
+def filled(array: SizedArray, filler: Any) -> TracedArray:
+    """Return the padded elements with another value in the padding.
+
+    Parameters
+    ----------
+    array : SizedArray
+        Array.
+    filler : object
+        Number, or function from a value to a scalar of its type.
+    """
+    op = value_of(array.data)
+    scalar = filler(op) if callable(filler) else values.scalar(op, filler)
+    mask = is_within(op, array.axis, value_of(array.count))
+    return TracedArray(xla.select(mask, op, xla.broadcast(scalar, op.shape.dims)), rank0=Rank0.ARRAY)
+
+
+def as_size(value: TracedArray, bound: int) -> TracedArray:
+    """Convert a traced integer to the size of a dimension."""
+    return size_array(convert(value_of(value), _S64), bound)
+
+
+# -- containers: elements and size are two leaves
+
+
+def _build(key: Any, parts: Sequence[Any]) -> Any:
+    data, count = parts
+    if isinstance(data, np.ndarray):
+        return _trim(data, key, int(count))
+    return SizedArray(data, key, count)
+
+
+def _trim(data: np.ndarray[Any, Any], axis: int, count: int) -> np.ndarray[Any, Any]:
+    """Return an array of the true size that owns its memory."""
+    if count == data.shape[axis]:
+        return data
+    return data[(*[slice(None)] * axis, slice(0, count))].copy()
+
+
+SIZED = Kind(lambda v: (v.data, v.count) if isinstance(v._data, (TracedArray, type(None))) else (v._data, v._count),
+             lambda v: v.axis, lambda v: ("", ".size"), _build)  # fmt: skip
+
+
+def register_container(cls: type[SizedArray]) -> None:
+    """Make a class of arrays a container of its elements and its size."""
+    containers.register_kind(cls, SIZED)
+
+
+register_container(SizedArray)
+__all__ = ["SizedArray"]

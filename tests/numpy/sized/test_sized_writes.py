@@ -1,0 +1,64 @@
+"""Writes to arrays of run-time size, by them, and of them."""
+
+import pytest
+from support.sized import check
+
+BODIES = {
+    "element": "y = x[m][:3].copy()\ny[1:] = 7\nreturn y, x",
+    "a copy, not a view": "y = x[m]\ny[...] = 0\nreturn x, y",
+    "in place": "y = x[m]\ny += 1\ny *= y\nreturn y",
+    "in place, by another dtype": "y = n[m]\ny += 2.5\nreturn y",
+    "slice": "y = x[m]\ny[1:] = 5\ny[:-1] += 2\nreturn y",
+    "through a view": "y = x[m]\nz = y[1:]\nz[:] = 4\nz *= 2\nreturn y, z",
+    "through a reversed view": "y = x[m]\nz = y[::-1]\nz[:2] = k\nreturn y, z",
+    "through a strided view": "y = x[m]\ny[::2] = 1\ny[1::2] += 3\nreturn y",
+    "a view sees writes": "y = x[m]\nz = y[1:]\ny[...] = 3\nreturn z",
+    "rows": "y = A[m]\ny[:, 1] = 0\ny[..., 0] = x[m]\nreturn y",
+    "columns": "y = A[m]\ny[:, i] = i * 1.0\ny[:] = A[0]\nreturn y",
+    "transposed": "y = A[m]\ny.T[1] = x[m]\nreturn y",
+    "by a mask": "y = x[m]\ny[y > 0] = -1\ny[y < -1] += 3\nreturn y",
+    "by a mask, elements": "y = x[m]\nz = y * 2\ny[y > 0] = z[y > 0]\nreturn y",
+    "by indices": "y = A[m]\ny[np.argsort(x[m])] = 1.5\nreturn y",
+    "by indices of run-time number": "x[np.flatnonzero(m)] = 9\nx[np.flatnonzero(m)] += n[m]\nreturn x",
+    "rows by indices of run-time number": "A[np.flatnonzero(m), 1] = x[m]\nA[np.nonzero(A > 1)] = 0\nreturn A",
+    "under the same mask": "x[m] = n[m]\nx[m] += 1\nx[m] *= x[m]\nreturn x",
+    "under an equal mask": "x[x > 0] = n[x > 0]\nreturn x",
+    "sorted elements under a mask": "x[m] = np.sort(x[m])\nreturn x",
+    "rows under a mask": "A[m] = A[m][::-1]\nA[m, 0] = x[m]\nreturn A",
+    "of one element under a mask": "x[m] = x[m][:1]\nreturn x",
+    "of a part": "x[: m.sum()] = x[m]\nreturn x",
+    "of a slice of run-time length": "x[i[0] : i[1] + 1] = 3\nx[i[1] :] += 1\nA[:, i[0] :] = 0\nreturn x, A",
+    "of known size": "x[:3] = x[m][:3]\nreturn x",
+    "sort": "y = x[m]\ny.sort()\nreturn y",
+    "fill": "y = x[m]\ny.fill(3)\nreturn y",
+    "at": "np.add.at(x, np.flatnonzero(m), 2.0)\nnp.add.at(x, n[m], x[m] * 0 + 1)\nreturn x",
+    "out": "y = x[m]\nnp.add(y, 1, out=y)\nreturn y",
+}
+EAGER = """
+def step(j, y):
+    return y + j
+
+return cyxla.fori_loop(0, 3, step, x[m])
+"""
+LOOPS = {
+    "carried": EAGER.strip(),
+    "shrinks": "return cyxla.while_loop(lambda y: y.sum() > 5, lambda y: y // 2, np.abs(x[m]))",
+    "used inside": "y = x[m]\nreturn cyxla.fori_loop(0, 3, lambda j, s: s + y.sum() * j, np.float64(0))",
+    "branches": "y = x[m]\nreturn cyxla.cond(k > 1, lambda y: y * 2, lambda y: y + 1, y)",
+    "branches of other sizes": "return cyxla.cond(k > 1, lambda: np.sort(x[m]), lambda: x[~m])",
+    "scanned": "return cyxla.scan(lambda y, t: (y + t, y.sum()), x[m], x)",
+    "nested": "return {'a': [x[m], 1.0], 'b': (A[m], None)}",
+    "jit in jit": "return cyxla.jit(lambda y: y + 1)(x[m]) * 2",
+}
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", BODIES)
+def test_writes(name, platform):
+    check(BODIES[name], platform)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_and_containers(name, platform):
+    check(LOOPS[name] + "\n", platform)

@@ -17,6 +17,7 @@ from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import Tree
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse
+from cyxla.numpy.tracing.sized_array import SIZED, Prototype, build_arrays
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape
 from cyxla.xla.service import Executable, WrappedExecutable
@@ -96,6 +97,8 @@ class Entry(Compiled):
 
     def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
         """Run without the C fast path: into given arrays, or on platforms without native code."""
+        if out is not None:
+            _refuse_sized_out(self.lowered)
         outputs = None if out is None else _check_distinct(_outputs_in_order(out, self.plan, "out"))
         results = self.executable(*arguments, out=self._program_outputs(outputs))
         results = [results] if self.lowered.is_array else list(results)
@@ -123,6 +126,13 @@ class Entry(Compiled):
     def fail(self, code: int, number: int) -> None:
         """Raise the error of a failed run."""
         raise self.lowered.error(code, number)
+
+
+def _refuse_sized_out(lowered: Lowered) -> None:
+    if lowered.is_sized:
+        raise InvalidArgumentError(
+            "out= cannot be given, since the size of a result is known at run time only", hint="use the result"
+        )
 
 
 def _compile_faster(reference: ref[Entry], compile_: Callable[[], Executable]) -> None:
@@ -261,19 +271,31 @@ class TracedExecutable(WrappedExecutable):
     @property
     def outputs(self) -> Any:  # type: ignore[override]
         """Shape of the result."""
-        shape = self._whole.outputs
-        return shape.elements[0] if self._lowered.tree.kind is None else Shape.tuple(shape.elements[:-1])
+        shapes = [v.shape for v in build_arrays(self._lowered.tree, iter(self._result_prototypes()))]
+        return shapes[0] if self._is_array else Shape.tuple(shapes)
+
+    @property
+    def _is_array(self) -> bool:
+        """True if the function returns one array."""
+        return self._lowered.tree.kind is None or self._lowered.tree.kind is SIZED
+
+    def _result_prototypes(self) -> Sequence[Any]:
+        shapes = self._whole.outputs
+        elements = shapes.elements if shapes.is_tuple else (shapes,)
+        return [Prototype(s) for s in elements[: self._lowered.tree.count]]
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run; failed checks raise their errors."""
-        count = len(self._whole.outputs.elements) - 1
-        single = self._lowered.tree.kind is None
-        outputs = (out,) if single and out is not None else out
+        if out is not None:
+            _refuse_sized_out(self._lowered)
+        outputs = (out,) if self._is_array and out is not None else out
         results = self._whole(*args, out=None if out is None else (*outputs, None))
-        status = results[count]
-        if status[0]:
-            raise self._lowered.error(int(status[0]), int(status[1]))
-        return results[0] if single else results[:count]
+        if self._lowered.fails:
+            status = results[-1]
+            if status[0]:
+                raise self._lowered.error(int(status[0]), int(status[1]))
+        arrays = build_arrays(self._lowered.tree, iter(results))
+        return arrays[0] if self._is_array else tuple(arrays)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -261,7 +261,7 @@ class Jitted(Dispatcher):
         """Compile for one signature of arrays without containers; takes the arguments of `trace`."""
         call = self._read_specs(specs, named)
         entry = self._compile(call)
-        if not entry.fails:
+        if not entry.fails and not entry.lowered.is_sized:
             return cast("Executable", entry.executable)
         return TracedExecutable(entry.lowered, entry.executable, Source(self.function, self.settings, specs, named))
 

@@ -13,6 +13,7 @@ from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
+from cyxla.numpy.tracing.sized_array import contains_sized
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -108,6 +109,11 @@ class Lowered:
     def is_array(self) -> bool:
         """True if the module returns an array."""
         return self.tree.kind is None and not self.fails
+
+    @property
+    def is_sized(self) -> bool:
+        """True if a result has a run-time size."""
+        return contains_sized(self.tree)
 
     def error(self, code: int, number: int) -> Exception:
         """Return the error of a failed run."""

@@ -203,6 +203,8 @@ def _normalised(data: Any, size: Any, axis: int, bound: int | None, inside: Trac
 
         fail_where(trace, value_of(outside), value_of(shown), make_error)
     positive: Any = _np.where(_np.less(indices, 0), indices + size, indices)
+    if trace.program.bounds != "raise":
+        positive = _np.minimum(positive, size - 1)
     return _np.clip(positive, 0, max(bound - 1, 0))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NoReturn
 
@@ -12,14 +12,14 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.containers import Kind
+from cyxla.numpy.tracing.containers import Kind, Tree
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
 from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
-from cyxla.types import ElementType
+from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
@@ -282,8 +282,18 @@ def as_size(value: TracedArray, bound: int) -> TracedArray:
 # -- containers: elements and size are two leaves
 
 
+class Prototype:
+    """Result of a program without its elements."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+
 def _build(key: Any, parts: Sequence[Any]) -> Any:
     data, count = parts
+    if isinstance(data, Prototype):
+        dynamic = [d == key for d in range(data.shape.rank)]
+        return Prototype(Shape.array(data.shape.dtype, data.shape.dims, dynamic=dynamic))
     if isinstance(data, np.ndarray):
         return _trim(data, key, int(count))
     return SizedArray(data, key, count)
@@ -298,6 +308,18 @@ def _trim(data: np.ndarray[Any, Any], axis: int, count: int) -> np.ndarray[Any, 
 
 SIZED = Kind(lambda v: (v.data, v.count) if isinstance(v._data, (TracedArray, type(None))) else (v._data, v._count),
              lambda v: v.axis, lambda v: ("", ".size"), _build)  # fmt: skip
+
+
+def contains_sized(tree: Tree) -> bool:
+    """Return True if a container has an array of run-time size."""
+    return tree.kind is SIZED or any(map(contains_sized, tree.children))
+
+
+def build_arrays(tree: Tree, leaves: Iterator[Any]) -> list[Any]:
+    """Return the arrays of a container, those of run-time size built from two leaves."""
+    if tree.kind is None or tree.kind is SIZED:
+        return [tree.take(leaves)]
+    return [array for child in tree.children for array in build_arrays(child, leaves)]
 
 
 def register_container(cls: type[SizedArray]) -> None:

@@ -17,7 +17,7 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 ([prebuilt.md](prebuilt.md)). These parts of NumPy are supported:
 
 * operators, methods and attributes of arrays: arithmetic, comparisons, `@`, `x.sum(axis=0)`, `x.T`, `x.astype(...)`;
-* indexing of every kind (integers, slices, `...`, `None`, integer arrays, masks known while tracing), and assignment:
+* indexing of every kind (integers, slices, `...`, `None`, integer arrays, masks), and assignment:
   `x[i] = v`, `x[1:-1] += v`. Views share memory as in NumPy. Arrays of the caller are never written; `x.at[i].set(v)`
   returns a new array;
 * NumPy 2's dtypes: Python numbers are weak (NEP 50), float64 is the default;
@@ -29,10 +29,29 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 * `cyxla.grad` and `cyxla.value_and_grad` of all of these ([gradients.md](gradients.md));
 * random numbers from an `np.random.Generator` argument or from `cyxla.random`, with streams that differ from NumPy's.
 
+## Sizes known at run time
+
+The size of one dimension of an array may depend on values: `x[mask]`, `np.nonzero`, `np.where(mask)`, `np.unique` and the
+other functions of sets, `np.compress`, `np.extract`, `np.delete`, `np.trim_zeros`, `np.repeat` with traced counts,
+`x[lo:hi]` with traced bounds, `np.arange(n)`, `np.zeros((n, 4))`. The program computes with an array padded to the
+greatest possible size and with the size, and the caller gets an array of the true size that owns its memory. Supported
+are
+
+* element-wise functions of such arrays with numbers, arrays that broadcast, and each other: sizes are compared in the
+  run, and raise NumPy's error if they do not broadcast;
+* reductions, sorts, searches, sets, products (`@`, `np.dot`, `np.einsum` ..), quantiles, histograms, differences,
+  joins, reshaping and permutations;
+* indexing, slicing and assignment (`y[1:] = v`, `x[mask] = y`), views included;
+* loops that carry such arrays, whose greatest size stays the same; branches of `cyxla.cond`; and `cyxla.grad`.
+
+`y.size` and `y.shape[0]` are traced integers. All other functions, iteration and `len(y)` raise `TraceError`, as does
+an operation whose result would have two dimensions of such sizes. The greatest size must be known: that of
+`np.arange(n)` follows from the range of `n`, as of `np.count_nonzero(mask)`, `y.size` or `np.minimum(n, 100)`. `out=` is
+refused, and `np.squeeze` without `axis=` raises an error if the size happens to be 1. `np.unique_values` returns sorted
+elements.
+
 Differences from NumPy:
 
-* Results whose shape depends on values (`np.nonzero`, `np.unique`, `x[mask]` for a traced mask) raise
-  `UnimplementedError`, which names an alternative.
 * An index out of range raises `IndexError` at the end of the call (`bounds="clamp"` moves it into range,
   `"unchecked"` skips the check).
 * Arrays from outside, such as globals, are constants with their values at the time of tracing. NumPy cannot dispatch

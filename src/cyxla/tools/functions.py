@@ -31,8 +31,8 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 
 ## Sizes known at run time
 
-The size of one dimension of an array may depend on values: `x[mask]`, `np.nonzero`, `np.where(mask)`, `np.unique` and the
-other functions of sets, `np.compress`, `np.extract`, `np.delete`, `np.trim_zeros`, `np.repeat` with traced counts,
+The size of one dimension of an array may depend on values: `x[mask]`, `np.nonzero`, `np.where(mask)`, `np.unique` and
+the other functions of sets, `np.compress`, `np.extract`, `np.delete`, `np.trim_zeros`, `np.repeat` with traced counts,
 `x[lo:hi]` with traced bounds, `np.arange(n)`, `np.zeros((n, 4))`. The program computes with an array padded to the
 greatest possible size and with the size, and the caller gets an array of the true size that owns its memory. Supported
 are
@@ -46,9 +46,9 @@ are
 
 `y.size` and `y.shape[0]` are traced integers. All other functions, iteration and `len(y)` raise `TraceError`, as does
 an operation whose result would have two dimensions of such sizes. The greatest size must be known: that of
-`np.arange(n)` follows from the range of `n`, as of `np.count_nonzero(mask)`, `y.size` or `np.minimum(n, 100)`. `out=` is
-refused, and `np.squeeze` without `axis=` raises an error if the size happens to be 1. `np.unique_values` returns sorted
-elements.
+`np.arange(n)` follows from the range of `n`, as of `np.count_nonzero(mask)`, `y.size` or `np.minimum(n, 100)`. `out=`
+is refused, and `np.squeeze` without `axis=` raises an error if the size happens to be 1. `np.unique_values` returns
+sorted elements. `np.bincount` without `minlength=` counts integers below 65,536, or in the range of their dtype.
 
 Differences from NumPy:
 

@@ -110,7 +110,8 @@ np.diff(x[m]) | np.diff(A[m], axis=0) | np.diff(A[m]) | np.diff(x[m], n=2) | np.
 np.ediff1d(x[m], to_end=1.0) | np.gradient(x[m]) | np.trapezoid(x[m]) | np.trapezoid(x[m], n[m])
 np.cov(x[m], n[m]) | np.cov(A[m].T) | np.histogram(x[m], 3) | np.histogram(x[m], np.array([0, 2, 4.0]))
 np.histogram(x[m], 4, (0, 8), weights=n[m])
-np.bincount(n[m], minlength=9) | np.bincount(np.append(n[m], 1), np.append(x[m], 2), 9)
+np.bincount(n) | np.bincount(n, x) | np.bincount(n[m]) | np.bincount(b) | np.bincount(n[m], minlength=9)
+np.bincount(np.append(n[m], 1), np.append(x[m], 2), 9)
 """
 PRODUCTS = """
 A[m] @ A.T | A[m].T @ A[m] | np.dot(x[m], x[m]) | x[m] @ x[m] | x[m] @ A[m] | A.T[:, m] @ x[m] | np.outer(x[m], i)

@@ -19,7 +19,8 @@ STEPS = (
 )  # fmt: skip
 ENDS = (
     "{}", "{}.sum()", "np.sum({} > 0)", "{}.size", "np.any({} > 2)", "np.nanmax(np.append({}, 0.0))", "{}.mean()",
-    "np.median({})", "np.argmax(np.append({}, -50.0))", "np.unique({}, return_counts=True)", "{} @ {}", "np.isin(x, {})",
+    "np.median({})", "np.argmax(np.append({}, -50.0))", "np.unique({}, return_counts=True)", "{} @ {}",
+    "np.isin(x, {})",
     "np.histogram(np.nan_to_num({}, posinf=9), np.arange(-9.0, 9.0, 3))",
     "np.searchsorted(np.sort({}), x)",
 )  # fmt: skip
@@ -45,11 +46,13 @@ def test_random_expressions_on_cpu(seed):
 
 
 GRADIENTS = (
-    "x[m].sum()", "(x[m] ** 2).sum()", "np.sort(x[m] + A[m, 0] / 7)[:2].sum()", "(np.cumsum(x[m]) * x[m]).sum()", "x[m] @ x[m]",
+    "x[m].sum()", "(x[m] ** 2).sum()", "np.sort(x[m] + A[m, 0] / 7)[:2].sum()", "(np.cumsum(x[m]) * x[m]).sum()",
+    "x[m] @ x[m]",
     "np.exp(x[m] / 9).sum()", "(np.concatenate([x[m], x[~m] * 2]) ** 2).sum()", "(x[m][::-1] * n[m]).sum()",
     "(x[np.flatnonzero(m)] ** 3).sum()", "(A[m] * A[m]).mean()", "(A[m].T @ A[m]).sum()", "np.diff(x[m]).sum()",
     "(x[i[0] : i[1] + 2] ** 2).sum()", "np.log(x[m] * x[m] + 1).sum()", "np.sqrt(np.abs(x[m]) + 1).sum()",
-    "(A[m] / np.sqrt(1 + (A[m] ** 2).sum(axis=1, keepdims=True))).sum()", "np.stack([x[m], 2 * x[m]]).prod(axis=0).sum()",
+    "(A[m] / np.sqrt(1 + (A[m] ** 2).sum(axis=1, keepdims=True))).sum()",
+    "np.stack([x[m], 2 * x[m]]).prod(axis=0).sum()",
 )  # fmt: skip
 STEP = 1e-6
 

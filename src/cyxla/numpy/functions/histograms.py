@@ -12,9 +12,11 @@ import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, UnimplementedError
 from cyxla.numpy.functions.sorting import find_insertion_indices, gather_elements
+from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.sized_array import SizedArray, as_size
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values, reduce_op
@@ -24,6 +26,7 @@ from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
+_GREATEST_LENGTH = 1 << 16  # length of a bincount whose greatest element is known at run time: 512 KiB
 _S64 = np.dtype(np.int64)
 _MAX_DISTINCT_BINS = 1 << 20  # number of bins up to which those of 32-bit integers are distinguishable
 _MAX_SIZE = 2**63 - 1  # greatest number of elements that NumPy can index
@@ -51,8 +54,8 @@ def scatter_counts(indices: XlaOp, size: int, weights: XlaOp | None = None) -> X
     )  # fmt: skip
 
 
-@implements(np.bincount, note="of a traced array minlength= must be given, and no element may be beyond it")
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
+@implements(np.bincount, note="of a traced array no element may be beyond minlength=, or 65,535 without it")
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Count the occurrences of each non-negative integer."""
     array = as_traced(x)
     minlength = _parse_minlength(minlength)
@@ -66,9 +69,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
         beyond = xla.ge(indices, values.full_like(indices, size))
         negative = xla.lt(indices, values.zeros_like(indices))
         _fail_if_any(negative, ValueError("'list' argument must have no negative elements"))
-        message = f"bincount: an element is not below minlength={size}, the length of the result"
+        message = f"bincount: an element is not below {size}, the greatest length of the result"
         _fail_if_any(beyond, UnimplementedError(message, hint="give a greater minlength="))
-    return TracedArray(scatter_counts(indices, size, weights_op))
+    counts = TracedArray(scatter_counts(indices, size, weights_op))
+    if minlength or known_values(x) is not None or not array.size:
+        return counts
+    greatest: Any = np.max(TracedArray(indices))
+    return SizedArray(counts, 0, as_size(greatest + 1, size))
 
 
 def _parse_minlength(minlength: Any) -> int:
@@ -103,10 +110,7 @@ def _result_length(x: Any, array: TracedArray, minlength: int) -> int:
             raise ValueError("'list' argument must have no negative elements")
         return max(minlength, int(known.max()) + 1 if known.size else 0)
     if not minlength and array.size:
-        raise UnimplementedError(
-            "bincount of a traced array without minlength= cannot be traced: the length of the result is not known",
-            where=user_line(), hint="give minlength=, one more than the greatest element",
-        )  # fmt: skip
+        return min(max(range_of(value_of(array))[1] + 1, 1), _GREATEST_LENGTH)
     return minlength
 
 

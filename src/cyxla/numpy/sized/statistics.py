@@ -11,7 +11,7 @@ from cyxla.numpy.sized.elementwise import align_arguments, contains_sized
 from cyxla.numpy.sized.frames import resized
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
@@ -180,7 +180,19 @@ def bincount(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         array, weights = (frame.wrap(aligned[n]) for n in ("x", "weights"))
         if not isinstance(array, SizedArray):
             return call(func, {**arguments, "x": array, "weights": weights})
-        return call(func, {**arguments, "x": filled(array, 0), "weights": filled(weights.astype(np.float64), 0)})
-    counts = call(func, {**arguments, "x": filled(array, 0)})
+        sums = call(func, {**arguments, "x": filled(array, 0), "weights": filled(weights.astype(np.float64), 0)})
+        return _without_padding(sums, array)
+    counts = _without_padding(call(func, {**arguments, "x": filled(array, 0)}), array)
+    if isinstance(counts, SizedArray):
+        is_zero = _np.where(np.arange(counts.bound) == 0, 1, 0)
+        return SizedArray(counts.data - is_zero * (array.bound - array.count), 0, counts.count)
     first = as_traced(_np.where(np.arange(counts.shape[0]) == 0, 1, 0))
     return counts - first * (array.bound - array.count)
+
+
+def _without_padding(counts: Any, array: SizedArray) -> Any:
+    """Return counts whose number is that of the greatest element: none if there are no elements."""
+    if not isinstance(counts, SizedArray):
+        return counts
+    count = _np.where(_np.equal(array.count, 0), 0, counts.count)
+    return SizedArray(counts.data, 0, as_size(as_traced(count), counts.bound))

@@ -69,7 +69,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         beyond = xla.ge(indices, values.full_like(indices, size))
         negative = xla.lt(indices, values.zeros_like(indices))
         _fail_if_any(negative, ValueError("'list' argument must have no negative elements"))
-        message = f"bincount: an element is not below {size}, the greatest length of the result"
+        limit = f"minlength={size}, the length" if minlength else f"{size}, the greatest length without minlength="
+        message = f"bincount: an element is not below {limit} of the result"
         _fail_if_any(beyond, UnimplementedError(message, hint="give a greater minlength="))
     counts = TracedArray(scatter_counts(indices, size, weights_op))
     if minlength or known_values(x) is not None or not array.size:

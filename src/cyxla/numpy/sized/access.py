@@ -164,13 +164,13 @@ def _resolve_along(array: SizedArray, item: Any, axis: int) -> tuple[Any, Any]:
         at = array.axis - axis
         if item.axis != at:
             raise_unsupported("be indexed by a mask whose size is that of another dimension")
-        require_equal(item.count, array.count, _MASK_MESSAGE.format(array.axis))
+        require_equal(item.count, array.count, _MASK_MESSAGE.format(array.axis), OutOfRangeError)
         return array.data, resized(filled(item, False), at, array.bound)
     if is_mask(item):
         size = item.shape[array.axis - axis]
         if size == 0:
             return array.data, np.zeros([array.data.shape[axis + k] for k in range(item.ndim)], bool)
-        require_equal(array.count, size, _MASK_MESSAGE.format(array.axis))
+        require_equal(array.count, size, _MASK_MESSAGE.format(array.axis), OutOfRangeError)
         return TracedArray(value_of(resized(array.data, array.axis, size))), item
     return array.data, normalised(item, array.count, array.axis, array.bound)
 

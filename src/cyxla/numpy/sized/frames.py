@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -99,23 +99,25 @@ def _require_broadcast(count: TracedArray, size: Any) -> None:
     fail_unless(fits, count, size, "operands could not be broadcast together with shapes ({},) ({},)")
 
 
-def fail_unless(holds: Any, first: Any, second: Any, message: str) -> None:
+def fail_unless(
+    holds: Any, first: Any, second: Any, message: str, error: Callable[..., Exception] = ShapeError
+) -> None:
     """Make runs in which a condition does not hold fail with a message that shows two sizes."""
     where = user_line()
     pair: Any = first * (1 << _SIZE_BITS) + second
 
     def make_error(number: int) -> Exception:
-        return ShapeError(message.format(number >> _SIZE_BITS, number & (1 << _SIZE_BITS) - 1), where=where)
+        return error(message.format(number >> _SIZE_BITS, number & (1 << _SIZE_BITS) - 1), where=where)
 
     failed = value_of(as_traced(_np.logical_not(holds)))
     require_current().fail_if(failed, value_of(as_traced(pair, np.int64)), make_error)
 
 
-def require_equal(first: Any, second: Any, message: str) -> None:
+def require_equal(first: Any, second: Any, message: str, error: Callable[..., Exception] = ShapeError) -> None:
     """Make runs in which two sizes differ fail; sizes that are computed alike need no check."""
     if isinstance(first, TracedArray) and isinstance(second, TracedArray) and same_size(first, second):
         return
-    fail_unless(_np.equal(first, second), first, second, message)
+    fail_unless(_np.equal(first, second), first, second, message, error)
 
 
 def resized(data: TracedArray, axis: int, bound: int) -> TracedArray:

@@ -13,7 +13,8 @@ np.extract(A > 1, A)
 np.extract(m[:4], A) | x.compress(m) | np.take(A, np.flatnonzero(m), axis=0) | x[np.flatnonzero(m)]
 A[np.nonzero(A > 1)]
 A[np.flatnonzero(m), 1] | A[:, np.flatnonzero(A[0] > 0)] | A[np.flatnonzero(m)[:, None], i]
-np.delete(x, i) | np.delete(x, i[0]) | np.delete(x, m) | np.delete(A, i, axis=0) | np.delete(x, np.flatnonzero(m))
+np.delete(x, i) | np.delete(x, i[0]) | np.delete(x, m) | np.delete(x, f) | np.delete(x, f[:0])
+np.delete(A, i, axis=0) | np.delete(x, np.flatnonzero(m))
 np.delete(x[m], 0)
 np.repeat(x, m) | np.repeat(x, b) | np.repeat(x[m], 2) | np.repeat(A[m], 2, axis=1) | np.repeat(x, np.minimum(n, 3))
 np.trim_zeros(np.where(m, 1, 0)) | np.trim_zeros(x * m, "f") | np.trim_zeros(x * m, "b") | np.trim_zeros(x[m])
@@ -35,7 +36,8 @@ np.unique(n, True, True, True) | np.unique(f) | np.unique(f, equal_nan=False) | 
 np.unique(A, return_inverse=True)
 np.unique(A // 2, axis=0) | np.unique(A // 2, True, True, True, axis=0) | np.unique(A // 2, axis=1) | np.unique(m)
 np.unique(n[m]) | np.unique(f[m])
-np.unique(n[m], True, True, True) | np.unique(A[m] // 2, axis=0) | np.unique(x[:0]) | np.unique_all(n)
+np.unique(n[m], True, True, True) | np.unique(A[m] // 2, axis=0) | np.unique(x[:0]) | np.unique(A[:, :0], axis=0)
+np.unique(A[m][:, :0], axis=0) | np.unique_all(n)
 np.unique_counts(n[m])
 np.unique_inverse(n) | np.sort(np.unique_values(n)) | np.union1d(n, i) | np.union1d(n[m], n[~m])
 np.intersect1d(n, i) | np.intersect1d(n[m], n)

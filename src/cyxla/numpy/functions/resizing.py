@@ -132,9 +132,7 @@ def kept_mask(size: Any, obj: Any, axis: int, bound: int | None = None) -> Any:
             f"boolean array argument obj to delete must be one dimensional and match the axis length of {size}"
         )
     if kind not in "iub":
-        if positions.size:
-            raise OutOfRangeError("arrays used as indices must be of integer (or boolean) type")
-        positions = positions.astype(np.intp)
+        raise OutOfRangeError("arrays used as indices must be of integer (or boolean) type")
     mask[positions] = False
     return mask
 

@@ -38,7 +38,8 @@ def unique(
     else:
         rows = _np.moveaxis(array, axis, 0)
         rest = rows.shape[1:]
-        results = list(_unique_rows(_np.reshape(rows, (rows.shape[0], prod(rest))), wanted, False))
+        matrix = rows if array.ndim == 2 else _np.reshape(rows, (rows.shape[0], prod(rest)))
+        results = list(_unique_rows(matrix, wanted, False))
         found = results[0]
         restored = SizedArray(found.data.reshape((found.bound, *rest)), 0, found.count)
         results[0] = _np.moveaxis(restored, 0, axis)
@@ -66,7 +67,7 @@ def _order(array: Any) -> Any:
     columns = [array[:, k] for k in range(_columns(array))]
     if columns:
         return _np.lexsort(tuple(columns[::-1]))
-    return np.arange(array.bound if isinstance(array, SizedArray) else array.shape[0])
+    return as_traced(np.arange(array.bound if isinstance(array, SizedArray) else array.shape[0]))
 
 
 def _columns(array: Any) -> int:

@@ -58,7 +58,7 @@ def test_calls_are_made_twice_and_compared(plugin):
     np.testing.assert_array_equal(out, [1, 3, 5])
     with pytest.raises(ValueError, match="broadcast"):
         seen.add(X, X[:, :2])
-    np.testing.assert_array_equal(seen.unique(X), np.unique(X))
+    np.testing.assert_array_equal(seen.blackman(3), np.blackman(3))
     seen.sum(np.array(["a"], dtype=object))
     assert plugin.STATE.counts == {"same": 4, "other arguments": 1}
     assert not plugin.STATE.notes
@@ -73,7 +73,7 @@ def test_wrong_results_are_noted_and_handed_on(plugin):
 
 
 def test_calls_that_cyxla_refuses_are_numpys(plugin):
-    np.testing.assert_array_equal(plugin.seen(np).nonzero(np.array([0, 1, 2]))[0], [1, 2])
+    np.testing.assert_array_equal(plugin.seen(np).histogram(X, "auto")[0], np.histogram(X, "auto")[0])
     assert plugin.STATE.counts == {"refused": 1}
 
 

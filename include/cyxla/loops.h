@@ -39,6 +39,33 @@ static inline __attribute__((always_inline)) void cyx_prefetch(const char *from,
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 3);
 }
 
+/* Sizes known at run time, which lie in memory. */
+static inline int64_t cyx_size_s32(const void *p) {
+  int32_t n;
+  __builtin_memcpy(&n, p, sizeof n);
+  return n;
+}
+
+static inline int64_t cyx_size_s64(const void *p) {
+  int64_t n;
+  __builtin_memcpy(&n, p, sizeof n);
+  return n;
+}
+
+static inline int64_t cyx_size_u32(const void *p) {
+  uint32_t n;
+  __builtin_memcpy(&n, p, sizeof n);
+  return n;
+}
+
+static inline int64_t cyx_larger_size(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Number of iterations that begin below a size, of `count` that begin at `low` and are `step` apart. */
+static inline int64_t cyx_live_steps(int64_t size, int64_t low, int64_t step, int64_t count) {
+  if (size <= low) return 0;
+  return size >= low + step * count ? count : (size - low + step - 1) / step;
+}
+
 /* Inverses of cyx_total_f32 and cyx_total_f64: floats of their order-preserving integers. */
 static inline float cyx_from_total_f32(int32_t k) { return cyx_from_bits_f32((uint32_t)k ^ ((uint32_t)(k >> 31) >> 1)); }
 

@@ -23,6 +23,8 @@
  *   DOT_TRANSPOSE        function that packs a panel whose rows are adjacent, cyx_tile_4 or cyx_tile_8; for DOT_PACK 2
  *   DOT_PACKED_ELEMENTS  elements of packed panels; with constants
  *   DOT_SUM_ELEMENTS     elements of sums on the stack of a task; with constants
+ *   DOT_LIVE             1 if a leading part of the product alone matters: `prefix_live_batch`, `prefix_live_rows` and
+ *                        `prefix_live_columns`, of which each takes `bufs`, precede this text; for DOT_UNITS 0
  *
  * With an epilogue, `after` has its function for a panel and for the last one. It takes the sums of a tile, or those of
  * a unit after all blocks.
@@ -112,14 +114,38 @@ static inline int64_t DOT(row_of)(const DOT_N *s, int64_t tile) {
   return tile * s->height + (tile < s->tall_tiles ? tile : s->tall_tiles);
 }
 
+#if DOT_LIVE
+/* Number of tiles that reach into the live rows. */
+static inline int64_t DOT(live_tiles)(const DOT_N *s, void *const *bufs) {
+  DOT_USE_CONSTANTS(s)
+  const int64_t rows = DOT(live_rows)(bufs), tall = s->height + 1;
+  const int64_t others = rows - s->tall_tiles * tall;
+  return others > 0 ? s->tall_tiles + (others + s->height - 1) / s->height : (rows + tall - 1) / tall;
+}
+
+/* Number of panels that reach into the live columns. */
+static inline int64_t DOT(live_panels)(const DOT_N *s, void *const *bufs) {
+  DOT_USE_CONSTANTS(s)
+  return (DOT(live_columns)(bufs) + s->width - 1) / s->width;
+}
+#endif
+
 #if DOT_UNITS == 0
 /* Compute a range of tiles of a panel, one block of k after the other. */
 static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *store, DOT_ELEMENT *sums, int64_t u,
                              const DOT_AFTER_F *after) {
   DOT_USE_CONSTANTS(s)
+#if DOT_LIVE
+  const int64_t panels = DOT(live_panels)(s, bufs), tiles = DOT(live_tiles)(s, bufs);
+  const int64_t range = u % s->ranges, panel = u / s->ranges % panels, batch = u / (s->ranges * panels);
+  const int64_t last = panel == s->panels - 1, blocked = s->k_block < s->k;
+  const int64_t from = range * tiles / s->ranges, to = (range + 1) * tiles / s->ranges;
+  if (from == to) return;
+#else
   const int64_t range = u % s->ranges, panel = u / s->ranges % s->panels, batch = u / (s->ranges * s->panels);
   const int64_t last = panel == s->panels - 1, blocked = s->k_block < s->k;
   const int64_t from = range * s->tiles / s->ranges, to = (range + 1) * s->tiles / s->ranges;
+#endif
   const int64_t row = batch * s->m + DOT(row_of)(s, from), column = panel * s->width;
   const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
   const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->right_batch_stride + panel * s->panel_stride;
@@ -283,8 +309,14 @@ static inline __attribute__((always_inline)) cyx_status DOT(run)(const DOT_N *s,
     block.prefetch_every = s->prefetch_every, block.prefetch_lines = s->prefetch_lines,
     block.prefetch_stride = s->prefetch_stride;
 #endif
+#if DOT_LIVE
+  const int64_t units = DOT(live_batch)(bufs) * DOT(live_panels)(s, bufs) * s->ranges;
+  const int64_t last = end * units / s->tasks;
+  for (int64_t u = begin * units / s->tasks; u < last; ++u) {
+#else
   const int64_t last = end * s->units / s->tasks;
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {
+#endif
 #if DOT_UNITS == 0
     DOT(unit)(s, bufs, store, sums, u, after);
 #else
@@ -312,3 +344,4 @@ static inline __attribute__((always_inline)) cyx_status DOT(run)(const DOT_N *s,
 #undef DOT_TRANSPOSE
 #undef DOT_PACKED_ELEMENTS
 #undef DOT_SUM_ELEMENTS
+#undef DOT_LIVE

@@ -9,6 +9,8 @@
  *   FEW_INNER     1 if micro-kernels are those of inner_products.h, of which the last one of the table is for a single
  *                 column; 0 if those of row_combination.h
  *   FEW_SUMS      elements of a block that an epilogue takes; 0 if there is none
+ *   FEW_LIVE      1 if a leading part of the product alone matters: `prefix_live_batch` and `prefix_live_columns`, of
+ *                 which each takes `bufs`, precede this text
  *
  * With an epilogue, `after` has its function for a block and for the last one.
  */
@@ -45,9 +47,16 @@ static inline __attribute__((always_inline)) cyx_status FEW(run)(const FEW(numbe
 #if FEW_CONSTANT
   s = &FEW(sizes);
 #endif
+#if FEW_LIVE
+  const int64_t blocks = (FEW(live_columns)(bufs) + s->width - 1) / s->width, units = FEW(live_batch)(bufs) * blocks;
+  const int64_t last = end * units / s->tasks;
+  for (int64_t u = begin * units / s->tasks; u < last; ++u) {
+    const int64_t batch = u / blocks, column = u % blocks * s->width;
+#else
   const int64_t last = end * s->units / s->tasks;
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {
     const int64_t batch = u / s->blocks, column = u % s->blocks * s->width;
+#endif
     const int64_t width = column + s->width <= s->n ? s->width : s->n - column;
     const FEW_E *const left = (const FEW_E *)bufs[s->left] + batch * s->left_batch_stride;
     const FEW_E *const right =
@@ -69,3 +78,4 @@ static inline __attribute__((always_inline)) cyx_status FEW(run)(const FEW(numbe
 #undef FEW_CONSTANT
 #undef FEW_INNER
 #undef FEW_SUMS
+#undef FEW_LIVE

@@ -122,7 +122,7 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
     """
     options = options or CompileOptions()
     check_supported(module, options)
-    planned = plan(module.entry)
+    planned = plan(module.entry, options.live_results)
     buffers = assign(planned, donated(module, resolve_donation(options, module).donate))
     return planned, buffers, emit_module(planned, buffers, options.seed, profile=options.profile)
 

@@ -32,6 +32,9 @@ class CompileOptions:
     donate : tuple of int or str, or bool
         Parameters, by number or name, whose buffers a call may reuse for results of the same size; their contents are
         undefined afterwards. True donates the parameters of the module's own tables. See `donation`.
+    live_results : tuple of (int, int, int)
+        Results of which the caller reads a leading part alone: leaf of the result, dimension of it, and leaf that holds
+        the number of elements to read along that dimension. The others are undefined.
     """
 
     disabled_passes: tuple[str, ...] = ()
@@ -41,6 +44,7 @@ class CompileOptions:
     max_trips: int | None = None
     profile: bool = False
     donate: tuple[int | str, ...] | bool = ()
+    live_results: tuple[tuple[int, int, int], ...] = ()
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> CompileOptions:
@@ -68,7 +72,8 @@ class CompileOptions:
         """Return a text that is equal for options under which equal programs compile to equal code."""
         passes = ",".join(sorted(self.disabled_passes))
         donated = f" donate-{self.donate}" if self.donate else ""
-        return f"passes-{passes} seed-{self.seed}{' profile' if self.profile else ''}{donated}"
+        live = f" live-{self.live_results}" if self.live_results else ""
+        return f"passes-{passes} seed-{self.seed}{' profile' if self.profile else ''}{donated}{live}"
 
 
 def _normalise_donation(donate: Any) -> tuple[int | str, ...] | bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.dot.inner_products import InnerProducts, runs_along_k
+from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.dot.plain import check_plain, plain_dot
 from cyxla.xla.cpu.dot.product import Output, Product, panel_width
@@ -50,9 +51,10 @@ def dot(group: Group) -> Step:
         return plain_dot(group, (product.batch, product.m, product.n, product.k), product.lhs, product.rhs)
     epilogue = Epilogue(group, product.m if product.n == 1 else product.n)
     left, right = epilogue.operands
+    live = LiveProduct.of(group, epilogue.arrays)
     if product.n == 1 and product.m > 1:
-        product, left, right = product.swapped, right, left
-    return epilogue.step(_select_kernel(product)(product, Output(epilogue, left, right)).kernel())
+        product, live, left, right = product.swapped, live.swapped, right, left
+    return epilogue.step(_select_kernel(product)(product, Output(epilogue, left, right), live).kernel())
 
 
 def _select_kernel(product: Product) -> type[InnerProducts | RowCombination | TiledProduct]:

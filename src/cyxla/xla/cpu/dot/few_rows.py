@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import ClassVar
 
 from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import FEW_ROWS
 from cyxla.xla.cpu.dot.product import Output, Product, tasks
 from cyxla.xla.cpu.dot.templates import FewRows
@@ -18,8 +20,9 @@ class ColumnBlocks(ABC):
     name: ClassVar[str]  # of the prebuilt kernel
     inner: ClassVar[bool]  # whether micro-kernels are inner products
 
-    def __init__(self, p: Product, output: Output, width: int, vector_bytes: int) -> None:
+    def __init__(self, p: Product, output: Output, live: LiveProduct, width: int, vector_bytes: int) -> None:
         self.p, self.output, self.width, self.vector_bytes = p, output, width, vector_bytes
+        self.live = replace(live, rows="")
         self.ns = p.ns + output.epilogue.ns
         self.blocks = -(-p.n // width)
         self.last = p.n - (self.blocks - 1) * width
@@ -37,7 +40,8 @@ class ColumnBlocks(ABC):
 
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt if there is no epilogue."""
-        return self.output.prebuilt(self.name, self.ns, self._numbers) or self._generate()
+        prebuilt = None if self.live else self.output.prebuilt(self.name, self.ns, self._numbers)
+        return prebuilt or self._generate()
 
     def _numbers(self) -> tuple[list[int], int]:
         return FEW_ROWS.numbers(self._values() | self._form_values), self.tasks
@@ -63,9 +67,11 @@ class ColumnBlocks(ABC):
         c.lines("".join(functions.values()).splitlines())
         widths = () if direct else (self.width if self.blocks > 1 else self.last, self.last)
         after = [self.output.epilogue.function(c, width) for width in widths]
-        c.lines(few.run([*functions], 0 if direct else p.m * self.width).splitlines())
+        c.lines(self.live.functions("KERNEL", p) if self.live else [])
+        c.lines(few.run([*functions], 0 if direct else p.m * self.width, live=bool(self.live)).splitlines())
         if after:
             c.line(f"static const KERNEL_after_function KERNEL_after[2] = {{{', '.join(after)}}};")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             c.line(f"return KERNEL_run(&KERNEL_sizes, bufs, begin, end, {'KERNEL_after' if after else '0'});")
-        return Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.DOT)
+        kernel = Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.DOT)
+        return self.live.with_short_work(kernel, p) if self.live else kernel

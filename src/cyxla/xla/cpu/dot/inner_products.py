@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cyxla.xla.cpu.dot.few_rows import ColumnBlocks
+from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import INNER_FORMS
 from cyxla.xla.cpu.dot.product import Output, Product
 from cyxla.xla.cpu.dot.templates import FewRows
@@ -23,9 +24,9 @@ class InnerProducts(ColumnBlocks):
 
     name, inner = "dot_rows", True
 
-    def __init__(self, p: Product, output: Output) -> None:
+    def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
         self.form = sum(p.n * p.k * p.dtype.itemsize > most for most in CACHED_BYTES)
-        super().__init__(p, output, min(p.n, UNIT_COLUMNS[self.form]), vector_bytes=64)
+        super().__init__(p, output, live, min(p.n, UNIT_COLUMNS[self.form]), vector_bytes=64)
 
     @property
     def _form_values(self) -> dict[str, int]:

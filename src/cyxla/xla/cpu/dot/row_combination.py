@@ -7,6 +7,7 @@ element is the sum of chains of eight fused multiply-adds, in the order of the c
 from __future__ import annotations
 
 from cyxla.xla.cpu.dot.few_rows import ColumnBlocks
+from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import COMBINATION_BYTES, LOCALITIES
 from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
 from cyxla.xla.cpu.dot.templates import FewRows
@@ -31,9 +32,9 @@ class RowCombination(ColumnBlocks):
 
     name, inner = "dot_sums", False
 
-    def __init__(self, p: Product, output: Output) -> None:
+    def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
         self.is_cached = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES
-        super().__init__(p, output, _width(p, self.is_cached), vector_bytes())
+        super().__init__(p, output, live, _width(p, self.is_cached), vector_bytes())
 
     @property
     def _form_values(self) -> dict[str, int]:

@@ -120,7 +120,7 @@ class TileText:
 
 def dot_text(
     prefix: str, element: str, lanes: int, tile_room: int, units: int = ANY_UNITS, pack: int = PACK_ANY,
-    constants: Mapping[str, int] | None = None, store: int = 0, sums: int = 0,
+    constants: Mapping[str, int] | None = None, store: int = 0, sums: int = 0, live: bool = False,
 ) -> str:  # fmt: skip
     """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``; the tiles are in a table ``{prefix}_tiles``.
 
@@ -140,6 +140,8 @@ def dot_text(
         The members of `DOT` if they are constants; None if they arrive at run time.
     store, sums : int
         Elements of packed panels and of sums on the stack, if the numbers are constants.
+    live : bool
+        True if functions tell the part of the product that matters (see `live_products`).
     """
     defined = "" if constants is None else DOT.constant(f"{prefix}_numbers", f"{prefix}_constants", constants) + "\n"
     return defined + instantiate(
@@ -156,6 +158,7 @@ def dot_text(
         DOT_TRANSPOSE=f"cyx_tile_{ITEM_BYTES[element]}" if pack == PACK_ANY else "0",
         DOT_PACKED_ELEMENTS=store,
         DOT_SUM_ELEMENTS=sums,
+        DOT_LIVE=int(live),
     )
 
 
@@ -205,7 +208,7 @@ class FewRows:
         vectors = COMBINATION_BYTES // self.vector_bytes + 1
         return self._micro_kernel("row_combination.h", "COMBINE", name, VECTORS=vectors, LOCALITY=locality)
 
-    def run(self, functions: Sequence[str], sums: int = 0) -> str:
+    def run(self, functions: Sequence[str], sums: int = 0, *, live: bool = False) -> str:
         """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``, given the functions by form.
 
         Parameters
@@ -214,6 +217,8 @@ class FewRows:
             Names of the micro-kernels.
         sums : int
             Number of elements of a block that an epilogue takes; 0 if there is none.
+        live : bool
+            True if functions tell the part of the product that matters (see `live_products`).
         """
         table = f"static const {self.prefix}_function {self.prefix}_functions[] = {{{', '.join(functions)}}};\n"
         return table + instantiate(
@@ -224,6 +229,7 @@ class FewRows:
             FEW_CONSTANT=int(self.sizes is not None),
             FEW_INNER=int(self.inner),
             FEW_SUMS=sums,
+            FEW_LIVE=int(live),
         )
 
     @property

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import templates
+from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import DOT
 from cyxla.xla.cpu.dot.partition import STRIP_TILES, Partition, pair_panels
 from cyxla.xla.cpu.dot.product import CHAIN, MAX_TASKS, Output, Product, tasks, tile_rows, vector_bytes
@@ -81,7 +82,8 @@ def split_into_slabs(p: Product) -> Product:
 class TiledProduct:
     """Choice of panels, ranges and tiles for a product, and its kernel."""
 
-    def __init__(self, p: Product, output: Output) -> None:
+    def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
+        self.live = live
         self.ns = p.ns + output.epilogue.ns
         self.p, self.output, self.direct = p, output, output.is_direct
         self.itemsize, self.bytes = p.dtype.itemsize, vector_bytes()
@@ -93,9 +95,11 @@ class TiledProduct:
         self.last_vectors = max(1, -(-self.last // self.lanes))
         self._split_rows()
         self.streams = self._is_streamed()
+        if self.streams or not p.m:
+            self.live = LiveProduct()
         self.packs_all = not self.streams and self._packs_all()
         paired = pair_panels(p.batch, self.panels, self.tiles) if self.packs_all and self._is_prebuilt() else None
-        if paired is None:
+        if paired is None and not self.live:
             self.p = p = split_into_slabs(p)
             self._split_rows()
         self.packs_last = not p.panel and (self.packs_all or p.rhs[2] != 1 or self.last % self.lanes != 0)
@@ -129,7 +133,7 @@ class TiledProduct:
         products of 8x8x8 and for 16x2048x16.
         """
         row_stride, k_stride = self.p.lhs[1:]
-        is_supported = self.direct and (k_stride == 1 or (row_stride == 1 and not self.streams))
+        is_supported = self.direct and not self.live and (k_stride == 1 or (row_stride == 1 and not self.streams))
         is_long = self.ns >= prebuilt_calls.MIN_PREBUILT_NS
         return is_supported and is_long and prebuilt_calls.pointer(f"dot_tiles_{self.p.dtype.text}") is not None
 
@@ -272,16 +276,18 @@ class TiledProduct:
         pack = templates.NO_PACK
         if self.packs_last:
             pack = templates.PACK_ROWS if self.p.rhs[2] == 1 else templates.PACK_ANY
+        c.lines(self.live.functions("KERNEL", self.p) if self.live else [])
         c.lines(templates.dot_text(
             "KERNEL", element, self.lanes, (self.height + 1) * self.width, units, pack, values,
             store=max(self.k_block, 1) * self.width * self.partition.group_panels if self.packs_last else 0,
-            sums=values["sums"] if self.sums_on_stack else 0,
+            sums=values["sums"] if self.sums_on_stack else 0, live=bool(self.live),
         ).splitlines())  # fmt: skip
         if after:
             c.line(f"static const KERNEL_after_function KERNEL_after[2] = {{{', '.join(after)}}};")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             c.line(f"return KERNEL_run(&KERNEL_constants, bufs, begin, end, {'KERNEL_after' if after else '0'});")
-        return Kernel(c.text(), self.tasks, self.ns, self._scratch, KernelKind.DOT)
+        kernel = Kernel(c.text(), self.tasks, self.ns, self._scratch, KernelKind.DOT)
+        return self.live.with_short_work(kernel, self.p) if self.live else kernel
 
     def _panel_tiles(self, values: dict[str, int], *, last: bool) -> list[TileText | None]:
         """Return the tiles of `height` rows and of one more for the last panel, or for those before it, if any."""

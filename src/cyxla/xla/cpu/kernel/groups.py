@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.kernel.hlo_quotes import number_instructions
+from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.hlo import OPCODES, Instruction
 from cyxla.xla.service.refusal import Refusal
 
@@ -18,6 +20,10 @@ MOVEMENT = frozenset(row.name for row in OPCODES.values() if row.movement)
 ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window", "select-and-scatter"})
 #: Opcodes with an epilogue: a group may read their results from registers; their operands lie in memory.
 CONTRACTIONS = frozenset({"convolution", "dot"})
+
+
+#: Sizes by dimension of an array, of which the greatest bounds the indices of its live elements; () is the whole array.
+Live: TypeAlias = Mapping[int, frozenset[Value]]
 
 
 class Prefix(NamedTuple):
@@ -82,6 +88,8 @@ class Group:
         Outputs, each with the reason for which it is in memory.
     parts : list of Group
         Groups that a group over rows was made of, in order; together they compute the same.
+    live : dict of int to tuple of Value
+        Sizes, by dimension of `space`, of which the greatest bounds the iterations that matter.
     """
 
     kind: GroupKind
@@ -90,6 +98,14 @@ class Group:
     reasons: list[Refusal] = field(default_factory=list)
     parts: list[Group] = field(default_factory=list)
     stored: list[Refusal] = field(default_factory=list)
+    live: dict[int, tuple[Value, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def space(self) -> tuple[int, ...]:
+        """Dimensions of the iteration space: those of the root, or of the result of the first reduction."""
+        by_row = (i for i in self.instructions if i.opcode == "reduce")
+        ins = next(by_row, self.root) if self.kind is GroupKind.ROW else self.root
+        return ins.shape.dims if ins.shape.is_array else ()
 
     @cached_property
     def numbers(self) -> dict[Instruction, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -17,6 +17,7 @@ from cyxla.xla.cpu.loops.adjacent_boxes import adjacent_boxes_part, group_adjace
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse
 from cyxla.xla.cpu.loops.index_map import Atom, Index
 from cyxla.xla.cpu.loops.iteration_boxes import Box, Store, StoresAt, split_into_boxes
+from cyxla.xla.cpu.loops.live_loops import LIVE_BLOCK, collapsed_trips, live_trips
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads, start_requests
 from cyxla.xla.cpu.loops.loop_kernel import (
     MAX_UNBLOCKED_TRIP,
@@ -27,6 +28,7 @@ from cyxla.xla.cpu.loops.loop_kernel import (
     assemble,
     close_loops,
     innermost,
+    live_units,
     open_loops,
     slots,
     write_blocks,
@@ -37,20 +39,22 @@ from cyxla.xla.cpu.loops.transposed_tiles import find_tiles, tiled_part
 from cyxla.xla.service.refusal import Refusal
 
 
-def collapse_loops(box: Box) -> tuple[list[tuple[Atom, int]], set[Atom]]:
+def collapse_loops(box: Box, outermost: Container[Atom] = ()) -> tuple[list[tuple[Atom, int]], set[Atom]]:
     """Return the loops of a box that remain when neighbours are collapsed, and those that are dropped."""
     loops = list(zip(box.body.space.loops, box.extents, strict=True))
-    remaining, dropped = collapse(loops, box.forms)
+    remaining, dropped = collapse(loops, box.forms, outermost)
     return remaining, dropped | {a for a, n in loops if n == 1}
 
 
 def emit_box(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
     """Emit the function of one box."""
-    loops, dropped = collapse_loops(box)
+    trips = live_trips(box.region, box.body.space.loops, frame.live, frame.reads) if box.region and frame.live else {}
+    loops, dropped = collapse_loops(box, trips)
+    live = collapsed_trips(list(zip(box.body.space.loops, box.extents, strict=True)), dropped, trips)
     tiles = find_tiles(box, loops, frame.aliased)
     if tiles is not None:
         return tiled_part(box, frame, name, ns, tiles, dropped)
-    blocked = bool(loops) and loops[-1][1] > MAX_UNBLOCKED_TRIP
+    blocked = bool(loops) and loops[-1][1] > (LIVE_BLOCK if loops[-1][0] in live else MAX_UNBLOCKED_TRIP)
     atoms: list[Level] = [a for a, _ in loops]
     nest = LoopNest(box.body, [*atoms[:-1], BLOCK_LEVEL, *atoms[-1:]] if blocked else atoms, frame.names.child())
     nest.dropped, nest.tables = dropped, frame.tables
@@ -66,23 +70,34 @@ def emit_box(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
     with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots(box), [s.slot for s in box.stores])
         writer.lines(nest.writers[0].written)
-        units = _write_loops(writer, nest, [n for _, n in loops], inner, ns)
+        loops_live = {i: live[a] for i, (a, _) in enumerate(loops) if a in live}
+        units, live_count = _write_loops(writer, nest, [n for _, n in loops], inner, ns, loops_live)
         if streamed:
             writer.line("cyx_stream_end();")
-    return Part(writer.text(), units, ns, (LoopListing(box.body, box.stores, nest=nest),))
+    return Part(writer.text(), units, ns, (LoopListing(box.body, box.stores, nest=nest),), live_count)
 
 
-def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost: Innermost, ns: float) -> int:
-    """Emit the loops of a nest; return the number of units of its parallel loop, which runs over [first, last)."""
+def _write_loops(
+    writer: CWriter, nest: LoopNest, extents: list[int], innermost: Innermost, ns: float, live: dict[int, str]
+) -> tuple[int, str]:
+    """Emit the loops of a nest; return the number of units of its parallel loop, which runs over [first, last).
+
+    The trip counts of the loops in `live` are C; the second result is the C of the number of live units.
+    """
     if not extents:  # all code is at depth 0
-        return 1
+        return 1, ""
     *outer, trip = extents
+    last = len(outer)
     blocks = Blocks.of(trip, blocked=nest.blocked, overlap=not innermost.in_place)
+    if nest.blocked and last in live:
+        blocks = Blocks(trip, LIVE_BLOCK, not innermost.in_place)
+        live = {**live, last: blocks.live(live[last])}
     levels = [*outer, blocks.count] if nest.blocked else outer
-    units, opened = open_loops(writer, [nest], levels, [blocks], cost.tasks(ns))
+    live = {i: text for i, text in live.items() if i < len(levels)}
+    units, opened = open_loops(writer, [nest], levels, [blocks], cost.tasks(ns), live=live)
     write_blocks(writer, innermost, blocks)
     close_loops(writer, opened)
-    return units
+    return units, live_units(levels, cost.tasks(ns), 1, live)
 
 
 @emits_group(GroupKind.LOOP)
@@ -112,7 +127,11 @@ def _step(
         pairs = []  # tiles at the edge overlap: they read operands after writing results
     size = sum(w.shape.nbytes for w in writes)
     frame = KernelFrame(
-        reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.STREAMING_BYTES and target is None
+        reads,
+        writes,
+        frozenset(r for _, r in pairs),
+        streamed=size > cost.STREAMING_BYTES and target is None,
+        live=group.live,
     )
     ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
     groups = [g for adjacent in group_adjacent_boxes(boxes) for g in _without_tiles(adjacent, frame)]
@@ -130,7 +149,7 @@ def _step(
 
 def _without_tiles(group: list[Box], frame: KernelFrame) -> list[list[Box]]:
     """Split a group of adjacent boxes if one of them is transposed tile by tile."""
-    tiled = len(group) > 1 and any(find_tiles(b, collapse_loops(b)[0], frame.aliased) for b in group)
+    tiled = len(group) > 1 and any(frame.live or find_tiles(b, collapse_loops(b)[0], frame.aliased) for b in group)
     return [[b] for b in group] if tiled else [group]
 
 

@@ -71,6 +71,11 @@ class Epilogue:
         return self._reads.values
 
     @property
+    def arrays(self) -> Reads:
+        """Arrays that the kernel reads by slot, to which sizes may be added before any C is written."""
+        return self._reads
+
+    @property
     def ns(self) -> float:
         """Estimated time in ns on one core, without the contraction's."""
         fused = [i for i in self.group.instructions if i is not self.root]

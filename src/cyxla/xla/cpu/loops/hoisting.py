@@ -359,8 +359,19 @@ def table_definition(name: str, dtype: ElementType, array: Any) -> str:
 
 
 # --------------------------------------------------------------------------------------------------------------- loops
-def collapse(loops: Sequence[tuple[Atom, int]], forms: Sequence[Affine]) -> tuple[list[tuple[Atom, int]], set[Atom]]:
+def collapse(
+    loops: Sequence[tuple[Atom, int]], forms: Sequence[Affine], outermost: Container[Atom] = ()
+) -> tuple[list[tuple[Atom, int]], set[Atom]]:
     """Collapse neighbouring loops over which every form is affine in the joint index.
+
+    Parameters
+    ----------
+    loops : sequence of (Atom, int)
+        Loops with their extents, outermost first.
+    forms : sequence of Affine
+        Index forms.
+    outermost : container of Atom
+        Loops that are not collapsed with a loop around them.
 
     Returns
     -------
@@ -374,7 +385,8 @@ def collapse(loops: Sequence[tuple[Atom, int]], forms: Sequence[Affine]) -> tupl
     for atom, extent in loops:
         if extent == 1:
             continue
-        if remaining and all(f.coefficient(remaining[-1][0]) == f.coefficient(atom) * extent for f in forms):
+        is_joint = remaining and all(f.coefficient(remaining[-1][0]) == f.coefficient(atom) * extent for f in forms)
+        if is_joint and atom not in outermost:
             dropped.add(remaining[-1][0])
             remaining[-1] = (atom, remaining[-1][1] * extent)
         else:

@@ -49,6 +49,7 @@ class Box:
     body: Body
     stores: list[Store]
     extents: tuple[int, ...]
+    region: Region | None = None
     nodes: list[Node] = field(init=False)
     forms: list[Affine] = field(init=False)
 
@@ -95,7 +96,7 @@ def lower_box(
     space = Space(flat)
     index = space.index(dims, tuple(_coordinates(space, region)))
     body = Body(space, fused, reads, externals)
-    return Box(body, stores_at(body, index), flat)
+    return Box(body, stores_at(body, index), flat, region)
 
 
 def _coordinates(space: Space, region: Region) -> list[Affine]:

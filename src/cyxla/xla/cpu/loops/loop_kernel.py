@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -30,12 +30,21 @@ _EMPTY_KERNEL = """static cyx_status KERNEL(void *const *bufs, int64_t begin, in
 
 @dataclass
 class Part:
-    """C of one box: a function over [first, last) of its parallel units, with the loop IR that it was made from."""
+    """C of one box: a function over [first, last) of its parallel units, with the loop IR that it was made from.
+
+    `live_units` is the C of the number of units that matter, in terms of ``bufs``; empty if all of them do.
+    """
 
     text: str
     units: int
     ns: float
     loops: tuple[Listing, ...] = ()
+    live_units: str = ""
+
+    @property
+    def limit(self) -> str:
+        """C of the number of units to run."""
+        return self.live_units or str(self.units)
 
 
 @dataclass
@@ -46,6 +55,7 @@ class KernelFrame:
     writes: tuple[Value, ...]
     aliased: frozenset[int] = frozenset()  # slots of reads that may be the same buffer as a write
     streamed: bool = False
+    live: Mapping[int, Sequence[Value]] = field(default_factory=dict)  # see `Group.live`
     names: CWriter = field(default_factory=CWriter)
     tables: dict[Any, str] = field(default_factory=dict)
     used_types: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -135,11 +145,13 @@ def open_loops(
     blocks: Sequence[Blocks],
     tasks: int,
     parts: int = 1,
+    live: Mapping[int, str] | None = None,
 ) -> tuple[int, int]:
     """Open the outer loops that several nests share.
 
     The outermost ones are collapsed into one loop over [first, last) of parallel units, as few of them as give enough
-    units; with `parts`, all levels are parallel and each unit is cut into that many parts, numbered ``part``.
+    units; with `parts`, all levels are parallel and each unit is cut into that many parts, numbered ``part``. The
+    trip counts of the levels in `live` are C.
 
     Returns
     -------
@@ -149,23 +161,42 @@ def open_loops(
         Number of loops for `close_loops` to close.
     """
     nest = nests[0]
-    parallel = next((m for m in range(len(levels) + 1) if prod(levels[:m]) >= 4 * tasks), len(levels))
-    parallel = len(levels) if parts > 1 else max(parallel, min(1, len(levels)))
+    parallel = _parallel_levels(levels, tasks, parts)
     units = prod(levels[:parallel]) * parts
     if units == 1 and not parallel:
         return 1, 0
+    trips = [f"live{i}" if i in (live or ()) else str(n) for i, n in enumerate(levels)]
+    for i, text in (live or {}).items():
+        writer.line(f"const int64_t live{i} = {text};")
     writer.line("for (int64_t u = first; u < last; ++u) {")
     writer.open()
     if parts > 1:
         writer.line(f"const int64_t part = u % {parts};")
     for i in range(parallel):
-        step = prod(levels[i + 1 : parallel]) * parts
-        value = ("u" if step == 1 else f"u / {step}") + (f" % {levels[i]}" if i else "")
+        inner = range(i + 1, parallel)
+        fixed = prod(n for k, n in enumerate(levels) if k in inner and k not in (live or ())) * parts
+        steps = [trips[k] for k in inner if k in (live or ())] + ([str(fixed)] if fixed > 1 else [])
+        step = steps[0] if len(steps) == 1 else f"({' * '.join(steps)})"
+        value = (f"u / {step}" if steps else "u") + (f" % {trips[i]}" if i else "")
         _level(writer, nests, i, f"const int64_t {nest.counter(i)} = {value};", blocks)
     for i in range(parallel, len(levels)):
         name = nest.counter(i)
-        _level(writer, nests, i, f"for (int64_t {name} = 0; {name} < {levels[i]}; ++{name}) {{", blocks)
+        _level(writer, nests, i, f"for (int64_t {name} = 0; {name} < {trips[i]}; ++{name}) {{", blocks)
     return units, 1 + len(levels) - parallel
+
+
+def _parallel_levels(levels: Sequence[int], tasks: int, parts: int) -> int:
+    """Return the number of outer loops that are collapsed into the loop over units."""
+    parallel = next((m for m in range(len(levels) + 1) if prod(levels[:m]) >= 4 * tasks), len(levels))
+    return len(levels) if parts > 1 else max(parallel, min(1, len(levels)))
+
+
+def live_units(levels: Sequence[int], tasks: int, parts: int, live: Mapping[int, str]) -> str:
+    """Return the C of the number of units of `open_loops` that matter; empty if all of them do."""
+    parallel = range(_parallel_levels(levels, tasks, parts))
+    if not any(i in live for i in parallel):
+        return ""
+    return " * ".join([*(live.get(i, str(levels[i])) for i in parallel), str(parts)])
 
 
 def close_loops(writer: CWriter, count: int) -> None:
@@ -197,6 +228,10 @@ class Blocks:
     def of(trip: int, *, blocked: bool, overlap: bool) -> Blocks:
         """Return the blocks of an innermost loop, or a single block if it is not blocked."""
         return Blocks(trip, block_length(trip) if blocked else trip, overlap)
+
+    def live(self, trip: str) -> str:
+        """Return the C of the number of blocks that the C of a number of iterations reaches into."""
+        return f"cyx_live_steps({trip}, 0, {self.length}, {self.count})"
 
     @property
     def full(self) -> int:
@@ -259,9 +294,29 @@ def assemble(parts: Sequence[Part], frame: KernelFrame, kind: KernelKind, note: 
     with main.block(head):
         _call_parts(main, parts, counts)
         main.line("return CYX_OK;")
+    is_live = sum(counts) > 1 and any(p.live_units for p in parts)
+    if is_live:
+        main.lines(short_work([(p.limit, p.ns / max(1, p.units)) for p in parts]))
     text = writer.text() + body + main.text()
     loops = tuple(listing for p in parts for listing in p.loops)
-    return Kernel(text, tasks=max(1, sum(counts)), cost=total, scratch=scratch, kind=kind, loops=loops)
+    tasks = max(1, sum(counts))
+    return Kernel(text, tasks=tasks, cost=total, scratch=scratch, kind=kind, loops=loops, live=is_live)
+
+
+def short_work(units: Sequence[tuple[str, float]]) -> list[str]:
+    """Return the C function that tells whether the live units are too few for several threads.
+
+    Parameters
+    ----------
+    units : sequence of (str, float)
+        C of numbers of units, and the time of each of them in ns.
+    """
+    terms = " + ".join(f"(double)({count}) * {ns:.3g}" for count, ns in units)
+    return [
+        "static inline int KERNEL_is_short(void *const *bufs) {",
+        f"  return {terms} < {cost.SERIAL_NS:.1f};",
+        "}",
+    ]
 
 
 def _named_tables(frame: KernelFrame) -> list[tuple[tuple[ElementType, Any], str]]:
@@ -271,15 +326,25 @@ def _named_tables(frame: KernelFrame) -> list[tuple[tuple[ElementType, Any], str
 def _call_parts(writer: CWriter, parts: Sequence[Part], counts: Sequence[int]) -> None:
     if sum(counts) == 1:
         for i, p in enumerate(parts):
-            writer.line(f"KERNEL_{i + 1}(bufs, 0, {p.units});")
+            writer.line(f"KERNEL_{i + 1}(bufs, 0, {p.limit});")
         return
     start = 0
     for i, (p, count) in enumerate(zip(parts, counts, strict=True)):
         if len(parts) == 1:
-            writer.line(f"KERNEL_1(bufs, begin * {p.units} / {count}, end * {p.units} / {count});")
+            limit = _limit(writer, p)
+            writer.line(f"KERNEL_1(bufs, begin * {limit} / {count}, end * {limit} / {count});")
             return
         with writer.block(f"if (begin < {start + count} && end > {start})"):
             first, last = f"begin > {start} ? begin - {start} : 0", f"end < {start + count} ? end - {start} : {count}"
             writer.line(f"const int64_t from = {first}, to = {last};")
-            writer.line(f"KERNEL_{i + 1}(bufs, from * {p.units} / {count}, to * {p.units} / {count});")
+            limit = _limit(writer, p)
+            writer.line(f"KERNEL_{i + 1}(bufs, from * {limit} / {count}, to * {limit} / {count});")
         start += count
+
+
+def _limit(writer: CWriter, part: Part) -> str:
+    """Return the C of the number of units of a part; a local if it is known at run time."""
+    if not part.live_units:
+        return str(part.units)
+    writer.line(f"const int64_t units = {part.live_units};")
+    return "units"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cyxla.xla.cpu.emitters import emit
@@ -12,21 +13,25 @@ from cyxla.xla.cpu.loops.blocked_while import emit_blocked_while
 from cyxla.xla.cpu.loops.local_while import emit_local_while
 from cyxla.xla.cpu.plan.fusion import article, fuse
 from cyxla.xla.cpu.plan.horizontal_fusion import fuse_small_kernels
+from cyxla.xla.cpu.plan.live_rows import LiveResult, cut_groups, live_rows, sizes_of
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.plan.schedule import defer_overwriters
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.service.refusal import Refusal
 
 MAX_NESTING = 100  # levels of loops and branches
+_SIZE = "it is the number of live elements of other arrays"
 
 
-def plan(computation: Computation) -> Plan:
+def plan(computation: Computation, live_results: Sequence[LiveResult] = ()) -> Plan:
     """Plan the kernels of a computation, and their order.
 
     Parameters
     ----------
     computation : Computation
         Computation without calls, without bodies shared by loops or branches, nested no deeper than `MAX_NESTING`.
+    live_results : sequence of LiveResult
+        Results whose live elements alone are read (see `plan.live_rows`).
 
     Raises
     ------
@@ -35,7 +40,9 @@ def plan(computation: Computation) -> Plan:
     """
     nodes: list[Node] = []
     reasons: list[Refusal] = []
-    for group in fuse(computation, materialised=_materialised(computation)):
+    live = live_rows(computation, live_results)
+    groups = fuse(computation, materialised=_materialised(computation) | dict.fromkeys(sizes_of(live), _SIZE))
+    for group in cut_groups(groups, live) if live else groups:
         first = group.instructions[0]
         reasons += group.reasons
         if first.opcode == "while":

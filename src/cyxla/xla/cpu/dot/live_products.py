@@ -1,0 +1,70 @@
+"""Products of which a leading part alone matters: numbers of its live rows, columns and products at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from cyxla.xla.cpu.dot.product import Product
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Kernel, Value
+from cyxla.xla.cpu.loops.live_loops import size_text
+from cyxla.xla.cpu.loops.loop_ir import Reads
+from cyxla.xla.cpu.loops.loop_kernel import short_work
+from cyxla.xla.passes.expand.dot import DotDims
+
+
+@dataclass(frozen=True)
+class LiveProduct:
+    """C of the numbers of products, rows and columns that matter, in terms of ``bufs``; empty if all of them do."""
+
+    batch: str = ""
+    rows: str = ""
+    columns: str = ""
+
+    @staticmethod
+    def of(group: Group, reads: Reads) -> LiveProduct:
+        """Return the live part of the product of a group; the sizes are added to the arrays that the kernel reads."""
+        if not group.live:
+            return LiveProduct()
+        dims, ins = DotDims.of(group.root), group.root
+        counts = (len(dims.lhs_batch), len(dims.lhs_free), len(dims.rhs_free))
+        texts, start = [], 0
+        for count in counts:
+            texts.append(_merged(ins.shape.dims, range(start, start + count), group.live, reads))
+            start += count
+        return LiveProduct(*texts)
+
+    def __bool__(self) -> bool:
+        return bool(self.batch or self.rows or self.columns)
+
+    @property
+    def swapped(self) -> LiveProduct:
+        """The live part of the product with operands exchanged."""
+        return replace(self, rows=self.columns, columns=self.rows)
+
+    def functions(self, prefix: str, p: Product) -> list[str]:
+        """Return the C functions that ``dot.h`` and ``dot_few_rows.h`` ask for."""
+        numbers = {"batch": self.batch or p.batch, "rows": self.rows or p.m, "columns": self.columns or p.n}
+        return [
+            f"static inline int64_t {prefix}_live_{name}(void *const *bufs) {{ return {text}; }}"
+            for name, text in numbers.items()
+        ]
+
+    def with_short_work(self, kernel: Kernel, p: Product) -> Kernel:
+        """Return a kernel that runs on one thread if the live results are few."""
+        if kernel.tasks == 1:
+            return kernel
+        count = f"{self.batch or p.batch} * {self.rows or p.m} * {self.columns or p.n}"
+        lines = short_work([(count, kernel.cost / (p.batch * p.m * p.n))])
+        return replace(kernel, text=kernel.text + "\n".join(lines) + "\n", live=True)
+
+
+def _merged(dims: Sequence[int], merged: Sequence[int], live: Mapping[int, Sequence[Value]], reads: Reads) -> str:
+    """Return the C of the live part of dimensions that are one for a kernel, if it is a leading one."""
+    wide = [d for d in merged if dims[d] > 1]
+    if not wide or wide[0] not in live:
+        return ""
+    others = prod(dims[d] for d in wide[1:])
+    return f"cyx_live_steps({size_text(live[wide[0]], reads)}, 0, 1, {dims[wide[0]]}) * {others}"

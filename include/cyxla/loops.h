@@ -58,6 +58,8 @@ static inline int64_t cyx_size_u32(const void *p) {
   return n;
 }
 
+static inline int64_t cyx_smaller_size(int64_t a, int64_t b) { return a < b ? a : b; }
+
 static inline int64_t cyx_larger_size(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Number of iterations that begin below a size, of `count` that begin at `low` and are `step` apart. */

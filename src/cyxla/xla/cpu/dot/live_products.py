@@ -57,8 +57,7 @@ class LiveProduct:
         if kernel.tasks == 1:
             return kernel
         count = f"{self.batch or p.batch} * {self.rows or p.m} * {self.columns or p.n}"
-        lines = short_work([(count, kernel.cost / (p.batch * p.m * p.n))])
-        return replace(kernel, text=kernel.text + "\n".join(lines) + "\n", live=True)
+        return replace(kernel, short=short_work([(count, kernel.cost / (p.batch * p.m * p.n))]))
 
 
 def _merged(dims: Sequence[int], merged: Sequence[int], live: Mapping[int, Sequence[Value]], reads: Reads) -> str:

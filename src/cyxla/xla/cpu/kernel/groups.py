@@ -90,6 +90,8 @@ class Group:
         Groups that a group over rows was made of, in order; together they compute the same.
     live : dict of int to tuple of Value
         Sizes, by dimension of `space`, of which the greatest bounds the iterations that matter.
+    stops : dict of int to tuple of Value
+        Sizes, by reduced dimension, of which the greatest bounds the elements that a reduction needs to combine.
     """
 
     kind: GroupKind
@@ -99,6 +101,7 @@ class Group:
     parts: list[Group] = field(default_factory=list)
     stored: list[Refusal] = field(default_factory=list)
     live: dict[int, tuple[Value, ...]] = field(default_factory=dict)
+    stops: dict[int, tuple[Value, ...]] = field(default_factory=dict)
 
     @cached_property
     def space(self) -> tuple[int, ...]:

@@ -132,9 +132,9 @@ class Kernel:
         Call of a prebuilt function, if the text does nothing else.
     loops : tuple of Listing
         Loop IR that the text was made from, for dumps and explanations.
-    live : bool
-        True if the text defines ``KERNEL_is_short(bufs)``, which tells at run time that all tasks are best run on this
-        thread.
+    short : str
+        C of a condition on ``bufs`` under which one thread runs all tasks soonest; empty if sizes at run time do not
+        change the work.
     refusals : tuple of Refusal
         Optimisations that the emitter did not apply, besides those that `loops` tell of.
     """
@@ -146,7 +146,7 @@ class Kernel:
     kind: KernelKind = KernelKind.LOOP
     phases: int = 1
     call: PrebuiltCall | None = None
-    live: bool = False
+    short: str = ""
     loops: tuple[Listing, ...] = field(default=(), compare=False, repr=False)
     refusals: tuple[Refusal, ...] = field(default=(), compare=False, repr=False)
 

@@ -32,7 +32,8 @@ _EMPTY_KERNEL = """static cyx_status KERNEL(void *const *bufs, int64_t begin, in
 class Part:
     """C of one box: a function over [first, last) of its parallel units, with the loop IR that it was made from.
 
-    `live_units` is the C of the number of units that matter, in terms of ``bufs``; empty if all of them do.
+    `live_units` is the C of the number of units that matter, in terms of ``bufs``; empty if all of them do. `live_work`
+    is the C of the amount of work that matters, and the time of one in ns; empty if it is in proportion to the units.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Part:
     ns: float
     loops: tuple[Listing, ...] = ()
     live_units: str = ""
+    live_work: tuple[str, float] = ("", 0.0)
 
     @property
     def limit(self) -> str:
@@ -294,29 +296,24 @@ def assemble(parts: Sequence[Part], frame: KernelFrame, kind: KernelKind, note: 
     with main.block(head):
         _call_parts(main, parts, counts)
         main.line("return CYX_OK;")
-    is_live = sum(counts) > 1 and any(p.live_units for p in parts)
-    if is_live:
-        main.lines(short_work([(p.limit, p.ns / max(1, p.units)) for p in parts]))
+    short = ""
+    if sum(counts) > 1 and any(p.live_units or p.live_work[0] for p in parts):
+        short = short_work([p.live_work if p.live_work[0] else (p.limit, p.ns / max(1, p.units)) for p in parts])
     text = writer.text() + body + main.text()
     loops = tuple(listing for p in parts for listing in p.loops)
     tasks = max(1, sum(counts))
-    return Kernel(text, tasks=tasks, cost=total, scratch=scratch, kind=kind, loops=loops, live=is_live)
+    return Kernel(text, tasks=tasks, cost=total, scratch=scratch, kind=kind, loops=loops, short=short)
 
 
-def short_work(units: Sequence[tuple[str, float]]) -> list[str]:
-    """Return the C function that tells whether the live units are too few for several threads.
+def short_work(work: Sequence[tuple[str, float]]) -> str:
+    """Return the C of the condition that all tasks are too short for several threads.
 
     Parameters
     ----------
-    units : sequence of (str, float)
-        C of numbers of units, and the time of each of them in ns.
+    work : sequence of (str, float)
+        C of numbers of units that matter, and the time of each of them in ns.
     """
-    terms = " + ".join(f"(double)({count}) * {ns:.3g}" for count, ns in units)
-    return [
-        "static inline int KERNEL_is_short(void *const *bufs) {",
-        f"  return {terms} < {cost.SERIAL_NS:.1f};",
-        "}",
-    ]
+    return " + ".join(f"(double)({count}) * {ns:.3g}" for count, ns in work) + f" < {cost.SERIAL_NS:.1f}"
 
 
 def _named_tables(frame: KernelFrame) -> list[tuple[tuple[ElementType, Any], str]]:

@@ -14,19 +14,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind, Live, prefix
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import FORWARDING, leaves, resolve
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
+from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
 
 #: Result leaf, dimension of it, and the result leaf that holds the number of its live elements along that dimension.
 LiveResult: TypeAlias = tuple[int, int, int]
 
 _ALL: Live = {}  # every element matters
+_MAX_FILL_DEPTH = 3  # operations between a mask and a reduction that knows its filler
 _MAX_SIZES = 3  # sizes whose maximum bounds a dimension; with more, every element matters
 _SIZE_TYPES = frozenset({ElementType.S32, ElementType.S64, ElementType.U32})
 _CUT_KINDS = frozenset({GroupKind.LOOP, GroupKind.DOT, GroupKind.REDUCE, GroupKind.ROW})
@@ -250,6 +254,74 @@ _RULES: dict[str, Callable[[Instruction, Live], list[Live]]] = {
 }  # fmt: skip
 
 
+# ---------------------------------------------------------------------------------------------------------------- fills
+_EXACT: dict[str, Callable[..., Any]] = {
+    "abs": np.abs, "add": np.add, "multiply": np.multiply, "negate": np.negative, "maximum": np.maximum,
+    "minimum": np.minimum,
+}  # fmt: skip
+
+
+def fill_of(ins: Instruction, depth: int = 0) -> tuple[Live, Any]:
+    """Return the sizes at and beyond which all elements of an array are equal, by dimension, and that element."""
+    ins = _unmoved(ins)
+    if ins.opcode == "select" and ins.operands[0].shape.dims == ins.shape.dims:
+        filler = _constant(ins.operands[2])
+        return (_ALL, None) if filler is None else (mask_of(ins.operands[0]), filler)
+    if ins.opcode == "convert":
+        part, filler = fill_of(ins.operands[0], depth)
+        return part, None if filler is None else np.asarray(filler).astype(ins.shape.dtype.numpy_dtype)[()]
+    if ins.opcode not in _EXACT or depth > _MAX_FILL_DEPTH or not _is_number(ins.shape.dtype):
+        return _ALL, None
+    fills = [fill_of(o, depth + 1) for o in ins.operands]
+    if any(filler is None for _, filler in fills) or any(part != fills[0][0] for part, _ in fills):
+        return _ALL, None
+    with np.errstate(all="ignore"):
+        return fills[0][0], _EXACT[ins.opcode](*(filler for _, filler in fills))
+
+
+def _constant(ins: Instruction) -> Any:
+    """Return the constant that all elements of an array are equal to; None for other arrays."""
+    while ins.opcode == "broadcast" or ins.opcode in FORWARDING:
+        ins = ins.operands[0]
+    return ins.attrs["literal"].array.reshape(-1)[0] if ins.opcode == "constant" and ins.shape.size == 1 else None
+
+
+def stops_of(ins: Instruction) -> Live:
+    """Return the sizes at which a reduction may stop, by reduced dimension: all later elements change nothing."""
+    opcode = combiner(ins.called[0]) if ins.shape.is_array else None
+    if opcode is None:
+        return _ALL
+    part, filler = fill_of(ins.operands[0])
+    dtype = ins.shape.dtype
+    if filler is None or not _is_identity(opcode, filler, _constant(ins.operands[1]), dtype):
+        return _ALL
+    return {d: sizes for d, sizes in part.items() if d in ins.attrs["dimensions"]}
+
+
+def _is_identity(opcode: str, filler: Any, init: Any, dtype: ElementType) -> bool:
+    """Return whether an element never changes the bits of a reduction with an initial value."""
+    if not _is_number(dtype):
+        return False
+    if opcode == "add":  # 0 + -0 is 0, as is the sum of -0 with an initial 0
+        return bool(filler == 0) and (dtype.is_integer or bool(np.signbit(filler)) or _is_positive_zero(init))
+    if opcode == "multiply":
+        return bool(filler == 1)
+    if opcode not in ("maximum", "minimum"):
+        return False
+    if dtype.is_float:
+        return bool(filler == (-np.inf if opcode == "maximum" else np.inf))
+    bits = dtype.bits - dtype.is_signed
+    return int(filler) == (2**bits - 1 if opcode == "minimum" else -(2**bits) if dtype.is_signed else 0)
+
+
+def _is_number(dtype: ElementType) -> bool:
+    return dtype.is_float or dtype.is_integer
+
+
+def _is_positive_zero(init: Any) -> bool:
+    return init is not None and bool(init == 0) and not np.signbit(init)
+
+
 # --------------------------------------------------------------------------------------------------------------- groups
 def sizes_of(live: Mapping[Instruction, Live]) -> dict[Instruction, None]:
     """Return the instructions that compute sizes."""
@@ -263,14 +335,20 @@ def cut_groups(groups: Sequence[Group], live: Mapping[Instruction, Live]) -> lis
     ordered = _sizes_first(groups, needs, [producers[s] for s in sizes_of(live) if s in producers])
     numbers = {ins: n for n, ins in enumerate(live)}
     computed: set[Instruction] = set()
+
+    def known(part: Live) -> dict[int, tuple[Value, ...]]:
+        return {
+            d: tuple(sorted(sizes, key=lambda v: (numbers[v.instruction], v.index)))
+            for d, sizes in sorted(part.items())
+            if all(v.instruction in computed or v.instruction not in producers for v in sizes)
+        }
+
     for group in ordered:
         for part in (group, *group.parts):
             if part.kind in _CUT_KINDS:
-                part.live = {
-                    d: tuple(sorted(sizes, key=lambda v: (numbers[v.instruction], v.index)))
-                    for d, sizes in sorted(_group_part(part, live).items())
-                    if all(v.instruction in computed or v.instruction not in producers for v in sizes)
-                }
+                part.live = known(_group_part(part, live))
+            if part.kind is GroupKind.REDUCE:
+                part.stops = known(stops_of(part.root))
         computed.update(group.outputs)
     return ordered
 

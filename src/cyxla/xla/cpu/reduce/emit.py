@@ -61,6 +61,7 @@ def reduce(group: Group) -> list[Step]:
     problem.acc = _accumulator(root)
     problem.arg_reduction = bool(reduced) and problem.acc is None and is_arg_reduction(root.called[0])
     problem.applies_init = bool(reduced)  # a reduction of no dimensions is its operand
+    problem.live = group.live | {len(kept) + n: group.stops[d] for n, d in enumerate(reduced) if d in group.stops}
     return _steps(problem)
 
 
@@ -159,7 +160,8 @@ def _second_phase(problem: Problem, partials: tuple[Value, ...], parts: int) -> 
         index = body.space.index(partials[0].shape.dims, (*kept_index, *reduced_index))
         return [body.load(b.shape.dtype, body.reads.slot(b), index.linear) for b in partials], ()
 
-    return replace(problem, reduced=(parts,), elements=elements, applies_init=True)
+    live = {d: sizes for d, sizes in problem.live.items() if d < len(problem.kept)}
+    return replace(problem, reduced=(parts,), elements=elements, applies_init=True, live=live)
 
 
 def _step(problem: Problem, parts: int = 1) -> Step:

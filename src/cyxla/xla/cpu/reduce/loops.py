@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
@@ -11,8 +12,17 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
 from cyxla.xla.cpu.kernel.sum_order import MIN_ROW_LENGTH
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest
-from cyxla.xla.cpu.loops.index_map import Loop
-from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, Part, close_loops, open_loops
+from cyxla.xla.cpu.loops.index_map import Atom, Loop
+from cyxla.xla.cpu.loops.live_loops import LIVE_BLOCK
+from cyxla.xla.cpu.loops.loop_kernel import (
+    MAX_UNBLOCKED_TRIP,
+    Blocks,
+    KernelFrame,
+    Part,
+    close_loops,
+    live_units,
+    open_loops,
+)
 from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Load, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.problem import PART, Lowered
@@ -34,9 +44,17 @@ def emit_part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Pa
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
         frame.pointers(writer, slots, [s.slot for s in lowered.stores])
         chosen = choose_style(lowered, parts)
-        units = chosen(lowered, frame, writer, cost.tasks(ns), parts)
+        units, live_count = chosen(lowered, frame, writer, cost.tasks(ns), parts)
     scalar = _scalar_reason(lowered) if chosen is _sequential else ""
-    return Part(writer.text(), units, ns, (lowered.listing(scalar),))
+    return Part(writer.text(), units, ns, (lowered.listing(scalar),), live_count, _live_work(lowered, ns))
+
+
+def _live_work(lowered: Lowered, ns: float) -> tuple[str, float]:
+    """Return the C of the number of live points, and the time of one in ns; empty and 0 if all points are live."""
+    if not lowered.live:
+        return "", 0.0
+    loops = [*lowered.kept, *lowered.reduced]
+    return " * ".join(lowered.live.get(a, str(n)) for a, n in loops), ns / max(1, prod(n for _, n in loops))
 
 
 def _scalar_reason(lowered: Lowered) -> str:
@@ -46,7 +64,8 @@ def _scalar_reason(lowered: Lowered) -> str:
     return "its rows and columns are too short for vectors"
 
 
-Style = Callable[[Lowered, KernelFrame, CWriter, int, int], int]
+#: Returns the number of parallel units, and the C of the number of those that matter if not all do.
+Style = Callable[[Lowered, KernelFrame, CWriter, int, int], tuple[int, str]]
 
 
 def choose_style(lowered: Lowered, parts: int) -> Style:
@@ -111,18 +130,28 @@ def _element(lowered: Lowered, nest: LoopNest) -> str:
     )
 
 
-def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list[tuple[str, str, str]]:
-    """Return (counter, first, end) of the reduced loops; the outermost is split into parts."""
+def _ranges(
+    levels: list[tuple[str, int]], parts: int, live: Mapping[int, str] | None = None
+) -> list[tuple[str, str, str]]:
+    """Return (counter, first, end) of the reduced loops; the outermost is split into parts, those in `live` are cut."""
     ranges = [(name, "0", str(n)) for name, n in levels]
     if parts > 1:
         name, n = levels[0]
         ranges[0] = (name, f"{n} * part / {parts}", f"{n} * (part + 1) / {parts}")
+    for i, trips in (live or {}).items():
+        name, first, end = ranges[i]
+        ranges[i] = (name, first, trips if parts == 1 or i else f"cyx_smaller_size({end}, {trips})")
     return ranges
 
 
+def _live_levels(lowered: Lowered, loops: Sequence[tuple[Atom, int]]) -> dict[int, str]:
+    """Return the C of the trip counts of those loops that run over live elements alone."""
+    return {i: lowered.live[a] for i, (a, _) in enumerate(loops) if a in lowered.live}
+
+
 # ---------------------------------------------------------------------------------------------------------------- rows
-def by_rows(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
-    """Emit loops with a reduced dimension innermost; return the number of parallel units."""
+def by_rows(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> tuple[int, str]:
+    """Emit loops with a reduced dimension innermost."""
     acc = lowered.problem.acc
     assert acc is not None
     kept = [a for a, _ in lowered.kept]
@@ -138,13 +167,14 @@ def by_rows(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, p
     _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
     writer.lines(epilogue.writers[0].written)
-    units, opened = open_loops(writer, [nest, epilogue], [n for _, n in lowered.kept], [], tasks, parts)
+    extents, live = [n for _, n in lowered.kept], _live_levels(lowered, lowered.kept)
+    units, opened = open_loops(writer, [nest, epilogue], extents, [], tasks, parts, live)
     with writer.block(""):
         _row(lowered, nest, writer, row)
         writer.lines(_join_lines(lowered, nest, CWriter(), _row_total(acc)))
         writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
-    return units
+    return units, live_units(extents, tasks, parts, live)
 
 
 def _join_lines(lowered: Lowered, nest: LoopNest, writer: CWriter, total: str) -> list[str]:
@@ -188,7 +218,11 @@ def _row(lowered: Lowered, nest: LoopNest, writer: CWriter, row: _Row) -> None:
     counters = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)] + (
         [("block", blocks.count)] if row.blocked else []
     )
-    for i, (name, low, high) in enumerate(_ranges(lowered, counters, row.parts)):
+    live = _live_levels(lowered, lowered.reduced)
+    last = live.pop(len(outer), "")
+    if last and row.blocked:
+        live[len(outer)] = blocks.live(last)
+    for i, (name, low, high) in enumerate(_ranges(counters, row.parts, live)):
         writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
         writer.open()
         if name == "block":
@@ -201,15 +235,18 @@ def _row(lowered: Lowered, nest: LoopNest, writer: CWriter, row: _Row) -> None:
             with writer.block("else"):
                 _row_block(lowered, nest, writer, row.element, blocks.tail)
         else:
-            _row_block(lowered, nest, writer, row.element, blocks.length)
+            _row_block(lowered, nest, writer, row.element, blocks.length, "" if row.blocked else last)
     close_loops(writer, len(counters))
 
 
-def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, trip: int) -> None:
-    """Emit one run of the innermost loop, which combines its elements."""
+def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, trip: int, live: str = "") -> None:
+    """Emit one run of the innermost loop, which combines its elements, up to the C of the number that matter."""
     acc, (element,) = lowered.problem.acc, lowered.elements
     assert acc is not None
-    lines = nest.writers[-1].written
+    lines, end = nest.writers[-1].written, str(trip)
+    if live:
+        end = "end"
+        writer.line(f"const int64_t end = {live};")
     if (
         acc.lanes
         and value == nest.text(element)
@@ -218,25 +255,25 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
         and element.form.coefficient(nest.inner) == 1
     ):
         first = f"&p{element.slot}[{nest.block_start(element.form)}]"
-        writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, {first}, {trip});")
+        writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, {first}, {end});")
         return
     if acc.lanes and not nest.slow_lanes and effort(nest, [element]) <= MAX_UNROLLED:
         updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
-        write_lanes(writer, [*lines, *updates], trip, acc.lanes)
+        write_lanes(writer, [*lines, *updates], trip, acc.lanes, end=end)
         return
     if not acc.lanes and not nest.slow_lanes:
         names = [f"acc{i}" for i in range(len(acc.variables))]
-        with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+        with writer.block(f"for (int k = 0; k < {end}; ++k)"):
             writer.lines(lines)
             _update(writer, acc, names, value)
         return
     with writer.block(""):
         writer.line(f"{scalar.register_type(acc.total_dtype)} t[{trip}] __attribute__((aligned(64)));")
-        _fill(nest, writer, [*lines, f"t[k] = {value};"], trip)
+        _fill(nest, writer, [*lines, f"t[k] = {value};"], end)
         if acc.lanes:
-            writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, t, {trip});")
+            writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, t, {end});")
         else:
-            with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+            with writer.block(f"for (int k = 0; k < {end}; ++k)"):
                 _update(writer, acc, [f"acc{i}" for i in range(len(acc.variables))], "t[k]")
 
 
@@ -245,7 +282,7 @@ def _update(writer: CWriter, acc: Accumulator, names: list[str], value: str) -> 
         writer.line(f"{name} = {new};")
 
 
-def _fill(nest: LoopNest, writer: CWriter, lines: list[str], trip: int) -> None:
+def _fill(nest: LoopNest, writer: CWriter, lines: list[str], trip: str) -> None:
     """Emit a vector loop, and a second loop with slow paths that runs if some lane needs one."""
     if nest.slow_lanes:
         writer.line("uint32_t rare = 0;")
@@ -260,12 +297,13 @@ def _fill(nest: LoopNest, writer: CWriter, lines: list[str], trip: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- columns
-def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
+def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> tuple[int, str]:
     """Emit loops with a kept dimension innermost, and an accumulator for each result of a block."""
     acc = lowered.problem.acc
     assert acc is not None
     *outer, (inner, trip) = lowered.kept
-    blocked = trip > COLUMN_BLOCK
+    blocks = _column_blocks(lowered, inner, trip)
+    blocked = blocks.count > 1
     outer_levels: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocked else [])]
     nest = LoopNest(lowered.body, [*outer_levels, *(a for a, _ in lowered.reduced), inner], frame.names.child())
     nest.dropped, nest.tables = lowered.dropped, frame.tables
@@ -277,15 +315,29 @@ def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int
     _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
     writer.lines(epilogue.writers[0].written)
-    blocks = Blocks.of(trip, blocked=blocked, overlap=True)
     extents = [n for _, n in outer] + ([blocks.count] if blocked else [])
-    units, opened = open_loops(writer, [nest, epilogue], extents, [blocks], tasks, parts)
+    live = _live_blocks(lowered, blocks)
+    units, opened = open_loops(writer, [nest, epilogue], extents, [blocks], tasks, parts, live)
     with writer.block(""):
         _column(
             lowered, nest, epilogue, writer, _Column(blocks.length, step, parts, len(outer_levels), element, condition)
         )
     close_loops(writer, opened)
-    return units
+    return units, live_units(extents, tasks, parts, live)
+
+
+def _column_blocks(lowered: Lowered, column: Atom, trip: int) -> Blocks:
+    """Return the blocks of adjacent results, short ones if a leading part of them matters."""
+    if column in lowered.live and trip > LIVE_BLOCK:
+        return Blocks(trip, LIVE_BLOCK, True)
+    return Blocks.of(trip, blocked=trip > COLUMN_BLOCK, overlap=True)
+
+
+def _live_blocks(lowered: Lowered, blocks: Blocks) -> dict[int, str]:
+    """Return the C of the trip counts of the loops over results, the last of which runs over blocks if there are any."""
+    live, last = _live_levels(lowered, lowered.kept), len(lowered.kept) - 1
+    columns = live.pop(last, "")
+    return live | ({last: blocks.live(columns)} if columns and blocks.count > 1 else {})
 
 
 def _unroll(lowered: Lowered) -> int:
@@ -319,11 +371,11 @@ def _column(lowered: Lowered, nest: LoopNest, epilogue: LoopNest, writer: CWrite
         for name, (_, unit) in zip(names, acc.variables, strict=True):
             writer.line(f"{name} = {unit};")
     counters = [(nest.counter(column.lead + i), n) for i, (_, n) in enumerate(lowered.reduced)]
-    ranges = _ranges(
-        lowered,
-        [(m, n // column.step if i == len(counters) - 1 else n) for i, (m, n) in enumerate(counters)],
-        column.parts,
-    )
+    live = _live_levels(lowered, lowered.reduced)
+    last, rows = len(counters) - 1, counters[-1][1] // column.step
+    if last in live and column.step > 1:
+        live[last] = f"cyx_live_steps({live[last]}, 0, {column.step}, {rows})"
+    ranges = _ranges([*counters[:-1], (counters[-1][0], rows)], column.parts, live)
     is_grouped = acc.lanes > 0 and counters[-1][1] > _GROUP_ROWS * column.step
     for i, (name, low, high) in enumerate(ranges):
         is_last = i == len(ranges) - 1
@@ -366,7 +418,7 @@ def _column_rows(lowered: Lowered, nest: LoopNest, writer: CWriter, column: _Col
     lines, value = nest.writers[-1].written, column.element
     if nest.slow_lanes:
         writer.line(f"{scalar.register_type(element.dtype)} t[{column.trip}] __attribute__((aligned(64)));")
-        _fill(nest, writer, [*lines, f"t[k] = {value};"], column.trip)
+        _fill(nest, writer, [*lines, f"t[k] = {value};"], str(column.trip))
         lines, value = [], "t[k]"
     writer.line("#pragma GCC ivdep")
     with writer.block(f"for (int k = 0; k < {column.trip}; ++k)"):
@@ -383,7 +435,7 @@ def _column_rows(lowered: Lowered, nest: LoopNest, writer: CWriter, column: _Col
 
 
 # ----------------------------------------------------------------------------------------------------- arg-reductions
-def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
+def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> tuple[int, str]:
     """Emit an arg-reduction: each lane combines along a row, then lanes are merged with the lower index first."""
     kept = [a for a, _ in lowered.kept]
     *outer, (inner, trip) = lowered.reduced
@@ -397,7 +449,8 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
     _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
     writer.lines(epilogue.writers[0].written)
-    units, opened = open_loops(writer, [nest, epilogue], [n for _, n in lowered.kept], [], tasks, parts)
+    extents, live = [n for _, n in lowered.kept], _live_levels(lowered, lowered.kept)
+    units, opened = open_loops(writer, [nest, epilogue], extents, [], tasks, parts, live)
     blocks = Blocks.of(trip, blocked=blocked, overlap=False)
     with writer.block(""):
         for n, element in enumerate(lowered.result_nodes):
@@ -405,7 +458,7 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
             writer.line(f"for (int j = 0; j < {_LANES}; ++j) acc{n}[j] = {nest.text(lowered.inits[n])};")
         counters = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)]
         counters += [("block", blocks.count)] if blocked else []
-        for i, (name, low, high) in enumerate(_ranges(lowered, counters, parts)):
+        for i, (name, low, high) in enumerate(_ranges(counters, parts)):
             writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
             writer.open()
             if name == "block":
@@ -428,7 +481,7 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
             writer.lines(_combine_lane(lowered, nest, "j", second, first))
         writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
-    return units
+    return units, live_units(extents, tasks, parts, live)
 
 
 def _combine_lane(
@@ -445,7 +498,7 @@ def _combine_lane(
 
 
 # --------------------------------------------------------------------------------------------------------- sequential
-def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
+def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> tuple[int, str]:
     """Emit sequential loops for any computation on any number of arrays, in index order."""
     problem = lowered.problem
     kept, reduced = [a for a, _ in lowered.kept], [a for a, _ in lowered.reduced]
@@ -458,7 +511,8 @@ def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: in
     _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
     writer.lines(epilogue.writers[0].written)
-    units, opened = open_loops(writer, [nest, epilogue], [n for _, n in lowered.kept], [], tasks)
+    extents, live = [n for _, n in lowered.kept], _live_levels(lowered, lowered.kept)
+    units, opened = open_loops(writer, [nest, epilogue], extents, [], tasks, live=live)
     with writer.block(""):
         for n, element in enumerate(lowered.result_nodes):
             source = lowered.inits[n] if problem.applies_init else lowered.elements[n]
@@ -469,13 +523,13 @@ def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: in
             )
         writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
-    return units
+    return units, live_units(extents, tasks, 1, live)
 
 
-def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
+def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> tuple[int, str]:
     """Emit sequential loops over the reduced dimensions for a block of adjacent results."""
     *outer, (inner, trip) = lowered.kept
-    blocks = Blocks.of(trip, blocked=trip > COLUMN_BLOCK, overlap=True)
+    blocks = _column_blocks(lowered, inner, trip)
     outer_levels: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocks.count > 1 else [])]
     nest = LoopNest(
         lowered.body, [*outer_levels, *(a for a, _ in lowered.reduced), inner], frame.names.child(), scalar=True
@@ -489,7 +543,8 @@ def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter
     writer.lines(nest.writers[0].written)
     writer.lines(epilogue.writers[0].written)
     extents = [n for _, n in outer] + ([blocks.count] if blocks.count > 1 else [])
-    units, opened = open_loops(writer, [nest, epilogue], extents, [blocks], tasks)
+    live = _live_blocks(lowered, blocks)
+    units, opened = open_loops(writer, [nest, epilogue], extents, [blocks], tasks, live=live)
     loop = f"for (int k = 0; k < {blocks.length}; ++k)"
     with writer.block(""):
         for n, node in enumerate(lowered.result_nodes):
@@ -501,7 +556,7 @@ def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter
         with writer.block(loop):
             writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
-    return units
+    return units, live_units(extents, tasks, 1, live)
 
 
 def _serial_loops(

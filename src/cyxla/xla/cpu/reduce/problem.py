@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -11,6 +11,7 @@ from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
+from cyxla.xla.cpu.loops.live_loops import collapsed_trips, live_trips
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_text import Fold, LoopListing
 from cyxla.xla.cpu.loops.nodes import Node
@@ -55,6 +56,7 @@ class Problem:
     acc: Accumulator | None = None
     arg_reduction: bool = False  # see `reduce.arg_reductions`
     applies_init: bool = True  # the last step of a reduction combines the initial value
+    live: Mapping[int, Sequence[Value]] = field(default_factory=dict)  # sizes by dimension, those kept come first
 
     @property
     def is_empty(self) -> bool:
@@ -81,6 +83,7 @@ class Lowered:
     reduced: list[tuple[Atom, int]]
     dropped: set[Atom]
     conditions: tuple[Condition, ...]
+    live: dict[Atom, str] = field(default_factory=dict)  # C of the trip counts of loops over live elements
     before: list[Node] = field(default_factory=list)  # dependencies of the elements
     after: list[Node] = field(default_factory=list)  # dependencies of the stores
 
@@ -103,7 +106,7 @@ def lower_problem(problem: Problem, reads: Reads, parts: int) -> Lowered:
         forms = reachable([*lowered.elements, *(s.node for s in lowered.stores)], store_forms)[1]
         smaller = split_region(forms, region)
         if smaller is None:
-            return _collapse_loops(lowered, region, forms)
+            return _collapse_loops(lowered, region, forms, reads)
         region = smaller
 
 
@@ -150,12 +153,15 @@ def _stores(problem: Problem, body: Body, out: Index, result_nodes: list[Node], 
     return stores
 
 
-def _collapse_loops(lowered: Lowered, region: Region, forms: list[Affine]) -> Lowered:
+def _collapse_loops(lowered: Lowered, region: Region, forms: list[Affine], reads: Reads) -> Lowered:
     count = sum(len(s) for s in region.loops()[: len(lowered.problem.kept)])
     extents = [n for s in region.loops() for n in s]
     loops = list(zip(lowered.body.space.loops, extents, strict=True))
-    lowered.kept, dropped_kept = collapse(loops[:count], forms)
-    lowered.reduced, dropped_reduced = collapse(loops[count:], forms)
+    trips = live_trips(region, lowered.body.space.loops, lowered.problem.live, reads) if lowered.problem.live else {}
+    lowered.kept, dropped_kept = collapse(loops[:count], forms, trips)
+    lowered.reduced, dropped_reduced = collapse(loops[count:], forms, trips)
+    for part, dropped in ((loops[:count], dropped_kept), (loops[count:], dropped_reduced)):
+        lowered.live |= collapsed_trips(part, dropped, trips)
     lowered.dropped = dropped_kept | dropped_reduced | {a for a, n in loops if n == 1}
     lowered.before = reachable([*lowered.elements, *lowered.inits], [c.form for c in lowered.conditions])[0]
     lowered.after = reachable([s.node for s in lowered.stores], [s.form for s in lowered.stores])[0]

@@ -559,15 +559,19 @@ def write_lanes(
     lanes: int,
     before_round: Sequence[str] = (),
     after_round: Callable[[str, int], list[str]] = lambda first, count: [],
+    end: str = "",
 ) -> None:
     """Emit a loop of `trip` iterations of ``k``, unrolled over lanes: lane ``j`` runs iterations j, j + lanes ..
+
+    If `end` is the C of another number than `trip`, rounds that begin behind it do not run.
 
     The lines `before_round` precede each round of all lanes; `after_round` returns the lines after it, given its first
     iteration and their number.
     """
     full = trip - trip % lanes
+    is_cut = end not in ("", str(trip))
     if full:
-        with writer.block(f"for (int q = 0; q < {full}; q += {lanes})"):
+        with writer.block(f"for (int q = 0; q < {full}{f' && q < {end}' if is_cut else ''}; q += {lanes})"):
             writer.lines([*before_round])
             writer.line(f"#pragma GCC unroll {_MAX_UNROLL}")
             writer.line("#pragma GCC ivdep")
@@ -577,7 +581,7 @@ def write_lanes(
             writer.lines(after_round("q", lanes))
     if trip > full:
         writer.line("#pragma GCC ivdep")
-        with writer.block(f"for (int j = 0; j < {trip - full}; ++j)"):
+        with writer.block(f"{f'if ({full} < {end}) ' if is_cut else ''}for (int j = 0; j < {trip - full}; ++j)"):
             writer.line(f"const int k = {full} + j;")
             writer.lines(lines)
         writer.lines(after_round(str(full), trip - full))

@@ -526,7 +526,9 @@ def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: in
     return units, live_units(extents, tasks, 1, live)
 
 
-def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> tuple[int, str]:
+def _sequential_by_columns(
+    lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int
+) -> tuple[int, str]:
     """Emit sequential loops over the reduced dimensions for a block of adjacent results."""
     *outer, (inner, trip) = lowered.kept
     blocks = _column_blocks(lowered, inner, trip)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
 from cyxla.xla.cpu.c import scalar
@@ -21,8 +22,9 @@ from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Runtime, atoms_of
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
+from cyxla.xla.cpu.loops.live_loops import collapsed_trips, size_text
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
-from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, Part, assemble
+from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, Part, assemble, live_units
 from cyxla.xla.cpu.loops.loop_text import Fold, LoopListing
 from cyxla.xla.cpu.loops.nodes import Apply, Guard, Load, Map, Node, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
@@ -75,22 +77,53 @@ def _step(group: Group) -> Step:
     lowered, region, forms = _lower(group, reads)
     loops = list(zip(lowered.body.space.loops, [n for s in region.loops() for n in s], strict=True))
     count = len(region.loops()[0])
-    row_loops, dropped_rows = collapse(loops[:count], forms)
+    trips = _live_rows(group, [*loops[:count]], reads) if group.live else {}
+    row_loops, dropped_rows = collapse(loops[:count], forms, trips)
     inner_loops, dropped_inner = collapse(loops[count:], forms)
     if len(inner_loops) != 1:
         raise _NotByRowsError("a row is not a single loop")
     passes = _passes(lowered, row_loops, inner_loops[0])
     writes = tuple(Value(o) for o in group.outputs)
     frame = KernelFrame(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.STREAMING_BYTES)
+    live = collapsed_trips(loops[:count], dropped_rows, trips)
+    passes.live_rows = {i: live[a] for i, (a, _) in enumerate(row_loops) if a in live}
     points = prod(lowered.rows)
     ns = cost.element_ns(i for i in group.instructions if i.shape.size >= points) * points
     ns += sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
     passes.dropped = dropped_rows | dropped_inner | {a for a, n in loops if n == 1}
     text, units = write_rows(passes, frame, cost.tasks(ns))
     folds = [Fold(node, lowered.sums[n].element, lowered.sums[n].init) for node, n in lowered.result_nodes.items()]
-    part = Part(text, units, ns, (LoopListing(lowered.body, lowered.stores(), folds),))
+    live_count = live_units([n for _, n in row_loops], cost.tasks(ns), 1, passes.live_rows)
+    part = Part(text, units, ns, (LoopListing(lowered.body, lowered.stores(), folds),), live_count)
     kernel = assemble([part], frame, KernelKind.ROW, note=describe(group))
     return Step(kernel, reads.values, writes)
+
+
+def _live_starts(group: Group) -> list[int]:
+    """Return the dimensions at which the rows are split into loops, so that the number of live ones can be cut."""
+    return sorted({0, *group.live})
+
+
+def _row_splits(group: Group) -> tuple[int, ...]:
+    """Return the extents of the loops over rows."""
+    dims, starts = group.space, _live_starts(group)
+    return tuple(prod(dims[a:b]) for a, b in pairwise([*starts, len(dims)]))
+
+
+def _live_rows(group: Group, loops: Sequence[tuple[Atom, int]], reads: Reads) -> dict[Atom, str]:
+    """Return the C of the trip counts of loops over live rows; each loop of `_row_splits` is one or more of `loops`."""
+    dims, trips, position = group.space, {}, 0
+    for start, extent in zip(_live_starts(group), _row_splits(group), strict=True):
+        atom, count = loops[position]
+        if start in group.live:
+            size, inner = size_text(group.live[start], reads), extent // dims[start]
+            rows = f"cyx_live_steps({size}, 0, 1, {dims[start]})" + (f" * {inner}" if inner > 1 else "")
+            trips[atom] = rows if count == extent else f"cyx_live_steps({rows}, 0, {extent // count}, {count})"
+        covered = 1
+        while covered < extent:
+            covered, position = covered * loops[position][1], position + 1
+        position += extent == 1
+    return trips
 
 
 # ------------------------------------------------------------------------------------------------------------ lowering
@@ -98,7 +131,7 @@ def _lower(group: Group, reads: Reads) -> tuple[_Lowered, Region, list[Affine]]:
     reductions = [i for i in group.instructions if i.opcode == "reduce"]
     rows = rows_of(reductions[0])
     assert rows is not None
-    region = Region(((0, rows[0]), (0, rows[1])))
+    region = Region(((0, rows[0]), (0, rows[1])), (_row_splits(group), (rows[1],)) if group.live else ())
     while True:
         lowered = _lower_region(group, reductions, region, rows, reads)
         forms = reachable(lowered.roots(), [s.form for s in lowered.stores()])[1]

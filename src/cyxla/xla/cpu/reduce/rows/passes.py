@@ -73,6 +73,8 @@ class Passes:
         Values that later passes read from a buffer, and the pass that fills it.
     reused_stores : dict of Node to Store
         Stores whose memory holds a saved value until it is overwritten, for values without room on the stack.
+    live_rows : dict of int to str
+        C of the trip counts of loops over rows, by their index, if not all rows matter.
     """
 
     body: Body
@@ -84,6 +86,7 @@ class Passes:
     saved_in: dict[Node, int] = field(default_factory=dict)
     reused_stores: dict[Node, Store] = field(default_factory=dict)
     dropped: set[Atom] = field(default_factory=set)
+    live_rows: dict[int, str] = field(default_factory=dict)
 
     def add(self, sums: dict[int, RowReduction], stores: list[Store]) -> None:
         """Append a pass."""
@@ -133,7 +136,9 @@ class _Writer:
             for nest in (*nests, by_row):
                 writer.lines(nest.writers[0].written)
             levels = [n for _, n in passes.row_loops]
-            units, opened = open_loops(writer, [*nests[:count], by_row], levels, [], tasks)
+            if passes.live_rows:  # of which a task may have none
+                writer.line("if (first >= last) return;")
+            units, opened = open_loops(writer, [*nests[:count], by_row], levels, [], tasks, live=passes.live_rows)
             for nest in nests[count:]:
                 self._begin_pipelined(writer, nest)
             for nest, body in zip(nests, bodies, strict=False):

@@ -1,0 +1,182 @@
+"""Kernels over arrays of which a leading part alone matters, whose size is known at run time."""
+
+import numpy as np
+import pytest
+
+import cyxla
+from support.programs import assert_same
+
+BOUND = 640
+SIZES = (-1, 0, 1, 7, 300, BOUND - 1, BOUND, BOUND + 5)
+HEAD = """
+HloModule m
+add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+max {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }}
+ENTRY main {{
+  x = f32[{dims}] parameter(0)
+  n = {type}[] parameter(1)
+  zero = f32[] constant(0)
+  least = f32[] constant(-inf)
+  zeros = f32[{dims}] broadcast(zero), dimensions={{}}
+  lows = f32[{dims}] broadcast(least), dimensions={{}}
+  i = {type}[{dims}] iota(), iota_dimension={axis}
+  s = {type}[{dims}] broadcast(n), dimensions={{}}
+  live = pred[{dims}] compare(i, s), direction=LT
+"""
+#: Dimensions, masked dimension, and the lines after the mask, by name; the root is a tuple of arrays.
+PROGRAMS = {
+    "masked vector": ((BOUND,), 0, """
+  e = f32[{dims}] exponential(x)
+  k = f32[{dims}] select(live, e, zeros)
+  r = f32[] reduce(k, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[]) tuple(r)
+"""),
+    "sum of rows": ((BOUND, 24), 0, """
+  e = f32[{dims}] exponential(x)
+  k = f32[{dims}] select(live, e, zeros)
+  r = f32[24] reduce(k, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[24]) tuple(r)
+"""),
+    "maximum of a middle dimension": ((3, BOUND, 20), 1, """
+  e = f32[{dims}] tanh(x)
+  k = f32[{dims}] select(live, e, lows)
+  r = f32[3,20] reduce(k, least), dimensions={{1}}, to_apply=max
+  ROOT o = (f32[3,20]) tuple(r)
+"""),
+    "sum of everything": ((3, BOUND, 20), 1, """
+  e = f32[{dims}] tanh(x)
+  k = f32[{dims}] select(live, e, zeros)
+  r = f32[] reduce(k, zero), dimensions={{0,1,2}}, to_apply=add
+  ROOT o = (f32[]) tuple(r)
+"""),
+    "sum along the last dimension": ((5, BOUND), 1, """
+  e = f32[{dims}] cosine(x)
+  k = f32[{dims}] select(live, e, zeros)
+  r = f32[5] reduce(k, zero), dimensions={{1}}, to_apply=add
+  ROOT o = (f32[5]) tuple(r)
+"""),
+    "product": ((BOUND, 32), 0, """
+  e = f32[{dims}] exponential(x)
+  g = f32[32,32] dot(e, zeros), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  w = f32[32,48] iota(), iota_dimension=0
+  d = f32[{rows},48] dot(e, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  t = f32[{rows},48] tanh(d)
+  j = {type}[{rows},48] iota(), iota_dimension=0
+  u = {type}[{rows},48] broadcast(n), dimensions={{}}
+  m = pred[{rows},48] compare(j, u), direction=LT
+  z = f32[{rows},48] broadcast(zero), dimensions={{}}
+  k = f32[{rows},48] select(m, t, z)
+  r = f32[48] reduce(k, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[48], f32[32,32]) tuple(r, g)
+"""),
+    "scores": ((BOUND, 16), 0, """
+  e = f32[{dims}] sine(x)
+  c = f32[{rows},{rows}] dot(e, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+  j = {type}[{rows},{rows}] iota(), iota_dimension=0
+  h = {type}[{rows},{rows}] iota(), iota_dimension=1
+  u = {type}[{rows},{rows}] broadcast(n), dimensions={{}}
+  p = pred[{rows},{rows}] compare(j, u), direction=LT
+  q = pred[{rows},{rows}] compare(u, h), direction=GT
+  m = pred[{rows},{rows}] and(p, q)
+  z = f32[{rows},{rows}] broadcast(zero), dimensions={{}}
+  k = f32[{rows},{rows}] select(m, c, z)
+  r = f32[{rows}] reduce(k, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[{rows}]) tuple(r)
+"""),
+    "softmax of rows": ((4, BOUND, 64), 1, """
+  a = f32[4,{bound}] reduce(x, least), dimensions={{2}}, to_apply=max
+  b = f32[{dims}] broadcast(a), dimensions={{0,1}}
+  c = f32[{dims}] subtract(x, b)
+  e = f32[{dims}] exponential(c)
+  f = f32[4,{bound}] reduce(e, zero), dimensions={{2}}, to_apply=add
+  g = f32[{dims}] broadcast(f), dimensions={{0,1}}
+  h = f32[{dims}] divide(e, g)
+  k = f32[{dims}] select(live, h, zeros)
+  r = f32[4,64] reduce(k, zero), dimensions={{1}}, to_apply=add
+  ROOT o = (f32[4,64]) tuple(r)
+"""),
+    "shapes that change": ((BOUND, 6, 4), 0, """
+  e = f32[{dims}] exponential(x)
+  f = f32[{rows},24] reshape(e)
+  g = f32[24,{rows}] transpose(f), dimensions={{1,0}}
+  h = f32[24,{rows}] negate(g)
+  l = f32[{rows},24] transpose(h), dimensions={{1,0}}
+  q = f32[{dims}] reshape(l)
+  k = f32[{dims}] select(live, q, zeros)
+  r = f32[6,4] reduce(k, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[6,4], f32[{dims}]) tuple(r, k)
+"""),
+    "a size that is computed": ((BOUND, 8), 0, """
+  two = {type}[] constant(2)
+  half = {type}[] divide(n, two)
+  e = f32[{dims}] exponential(x)
+  t = {type}[{dims}] broadcast(half), dimensions={{}}
+  l = pred[{dims}] compare(i, t), direction=LT
+  k = f32[{dims}] select(l, e, zeros)
+  p = f32[{dims}] select(live, e, lows)
+  r = f32[8] reduce(k, zero), dimensions={{0}}, to_apply=add
+  q = f32[8] reduce(p, least), dimensions={{0}}, to_apply=max
+  ROOT o = (f32[8], f32[8]) tuple(r, q)
+"""),
+    "padding, pieces and slices": ((BOUND, 8), 0, """
+  e = f32[{dims}] exponential(x)
+  p = f32[{longer},8] pad(e, zero), padding=0_9x0_0
+  y = f32[{twice},8] concatenate(p, e), dimensions={{0}}
+  c = f32[{dims}] slice(y), slice={{[0:{bound}],[0:8]}}
+  v = f32[{dims}] reverse(c), dimensions={{1}}
+  k = f32[{dims}] select(live, v, zeros)
+  r = f32[8] reduce(k, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[8]) tuple(r)
+"""),
+}  # fmt: skip
+
+
+def text_of(name: str, dtype: str = "s32") -> str:
+    dims, axis, lines = PROGRAMS[name]
+    names = {
+        "dims": ",".join(map(str, dims)), "rows": dims[0], "bound": BOUND, "axis": axis, "type": dtype,
+        "longer": BOUND + 9, "twice": 2 * BOUND + 9,
+    }  # fmt: skip
+    return (HEAD + lines).format(**names) + "}\n"
+
+
+@pytest.fixture
+def threads():
+    before = cyxla.threads()
+    yield cyxla.threads
+    cyxla.threads(before)
+
+
+def argument(name: str) -> np.ndarray:
+    return np.random.default_rng(3).standard_normal(PROGRAMS[name][0], np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["s32", "s64", "u32"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_size_gives_the_results_of_the_interpreter(name, dtype, threads):
+    text, x = text_of(name, dtype), argument(name)
+    module = cyxla.hlo.parse_module(text)
+    compiled, oracle = cyxla.compile(text), cyxla.compile(text, platform="interpreter")
+    integer = {"s32": np.int32, "s64": np.int64, "u32": np.uint32}[dtype]
+    for size in SIZES[dtype == "u32" :]:
+        seen = []
+        for count in (1, 2, 8):
+            threads(count)
+            seen.append([np.asarray(a) for a in compiled(x, integer(size))])
+        for got, want, leaf in zip(seen[0], oracle(x, integer(size)), module.entry.root.shape.elements, strict=True):
+            assert_same(got, np.asarray(want), leaf.dtype, 64, 1.0)
+        assert all(a.tobytes() == b.tobytes() for other in seen[1:] for a, b in zip(seen[0], other, strict=True))
+
+
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "a size that is computed"])
+def test_live_elements_have_the_bits_of_a_program_that_computes_all_elements(name):
+    text, x = text_of(name), argument(name)
+    whole = text.replace("direction=LT", "direction=LE").replace(
+        "compare(u, h), direction=GT", "compare(u, h), direction=GE"
+    )
+    compiled, reference = cyxla.compile(text), cyxla.compile(whole)
+    assert "cyx_live_steps" in compiled.c_source
+    assert "cyx_live_steps" not in reference.c_source
+    for size in SIZES:
+        for got, want in zip(compiled(x, np.int32(size)), reference(x, np.int32(size - 1)), strict=True):
+            assert np.asarray(got).tobytes() == np.asarray(want).tobytes(), size

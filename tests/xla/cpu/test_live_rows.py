@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.programs import assert_same
 
 import cyxla
-from support.programs import assert_same
 
 BOUND = 640
 SIZES = (-1, 0, 1, 7, 300, BOUND - 1, BOUND, BOUND + 5)

@@ -112,7 +112,7 @@ def live_rows(computation: Computation, results: Sequence[LiveResult] = ()) -> d
     root = computation.root
     sizes = leaves(root)
     if root.opcode == "tuple" and all(o.shape.is_array for o in root.operands):
-        wanted: list[Live] = [{} for _ in root.operands]
+        wanted: list[dict[int, frozenset[Value]]] = [{} for _ in root.operands]
         for leaf, dimension, size in results:
             if sizes[size].shape.dtype in _SIZE_TYPES and sizes[size].instruction.opcode != "constant":
                 wanted[leaf][dimension] = frozenset((sizes[size],))

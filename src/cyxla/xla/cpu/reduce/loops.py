@@ -334,7 +334,7 @@ def _column_blocks(lowered: Lowered, column: Atom, trip: int) -> Blocks:
 
 
 def _live_blocks(lowered: Lowered, blocks: Blocks) -> dict[int, str]:
-    """Return the C of the trip counts of the loops over results, the last of which runs over blocks if there are any."""
+    """Return the C of the trip counts of the loops over results, of which the last may run over blocks."""
     live, last = _live_levels(lowered, lowered.kept), len(lowered.kept) - 1
     columns = live.pop(last, "")
     return live | ({last: blocks.live(columns)} if columns and blocks.count > 1 else {})

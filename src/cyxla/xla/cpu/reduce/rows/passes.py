@@ -136,8 +136,7 @@ class _Writer:
             for nest in (*nests, by_row):
                 writer.lines(nest.writers[0].written)
             levels = [n for _, n in passes.row_loops]
-            if passes.live_rows:  # of which a task may have none
-                writer.line("if (first >= last) return;")
+            writer.lines(["if (first >= last) return;"] if passes.live_rows else [])  # a task may have no live row
             units, opened = open_loops(writer, [*nests[:count], by_row], levels, [], tasks, live=passes.live_rows)
             for nest in nests[count:]:
                 self._begin_pipelined(writer, nest)

@@ -180,3 +180,57 @@ def test_live_elements_have_the_bits_of_a_program_that_computes_all_elements(nam
     for size in SIZES:
         for got, want in zip(compiled(x, np.int32(size)), reference(x, np.int32(size - 1)), strict=True):
             assert np.asarray(got).tobytes() == np.asarray(want).tobytes(), size
+
+
+CHAIN = """
+HloModule m
+ENTRY main {
+  x = f32[4096,16] parameter(0)
+  n = s64[] parameter(1)
+  w = f32[16,16] parameter(2)
+  e = f32[4096,16] exponential(x)
+  d = f32[4096,16] dot(e, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[4096,16] tanh(d)
+  ROOT o = (f32[4096,16], f32[4096,16], s64[]) tuple(t, e, n)
+}
+"""
+
+
+@pytest.mark.parametrize("size", [0, 1, 300, 4096])
+def test_results_beyond_their_size_are_not_written(size):
+    live = cyxla.compile(CHAIN, live_results=((0, 0, 2), (1, 0, 2)))
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((4096, 16), np.float32), rng.standard_normal((16, 16), np.float32)
+    out = tuple(np.full((4096, 16), 7, np.float32) for _ in range(2)) + (np.zeros((), np.int64),)
+    live(x, np.int64(size), w, out=out)
+    want = cyxla.compile(CHAIN)(x, np.int64(size), w)
+    unit = 256  # rows that one block computes, at most
+    for got, whole in zip(out[:2], want, strict=False):
+        assert got[:size].tobytes() == whole[:size].tobytes()
+        assert (got[size + unit :] == 7).all()
+    assert out[2] == size
+
+
+def test_an_explanation_names_the_sizes():
+    text = cyxla.compile(CHAIN, live_results=((0, 0, 2), (1, 0, 2))).explain()
+    assert str(text).count("dimension 0 is computed below %n alone") == 2
+    masked = cyxla.compile(text_of("sum of rows")).explain()
+    assert "dimension 0 is combined below %n alone" in str(masked)
+
+
+@pytest.mark.parametrize("live_results", [((3, 0, 2),), ((0, 2, 2),), ((0, 0, 1),), ((0, 0, 3),)])
+def test_live_results_that_do_not_exist_are_refused(live_results):
+    with pytest.raises(cyxla.errors.InvalidArgumentError, match="live_results"):
+        cyxla.compile(CHAIN, live_results=live_results)
+
+
+def test_a_reduction_of_a_masked_result_stops_too():
+    dims, _, _ = PROGRAMS["sum of rows"]
+    lines = PROGRAMS["sum of rows"][2].replace("ROOT o = (f32[24]) tuple(r)", "ROOT o = (f32[24], f32[{dims}]) tuple(r, k)")
+    text = (HEAD + lines).format(dims=",".join(map(str, dims)), axis=0, type="s32") + "}\n"
+    assert "dimension 0 is combined below %n alone" in str(cyxla.compile(text).explain())
+    x = argument("sum of rows")
+    for size in SIZES:
+        got, want = (cyxla.compile(text, platform=p)(x, np.int32(size)) for p in ("cpu", "interpreter"))
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4)

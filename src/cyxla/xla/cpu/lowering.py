@@ -12,6 +12,8 @@ from cyxla.xla.cpu.emitters import can_emit
 from cyxla.xla.cpu.entry.module import Source, emit_module
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, is_forwarding
 from cyxla.xla.cpu.memory.buffers import Buffers, assign
+from cyxla.xla.cpu.plan import sink_masks
+from cyxla.xla.cpu.plan.live_rows import check_live_results
 from cyxla.xla.cpu.plan.nodes import Plan
 from cyxla.xla.cpu.plan.planner import MAX_NESTING, plan
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
@@ -60,6 +62,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("simplify", simplification.run),
     ("flatten_call_graph", flatten_call_graph.run),
     ("dce", dce.run),
+    ("sink_masks", sink_masks.run),
 )
 #: Opcodes that the planner handles without a kernel.
 _NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
@@ -122,6 +125,7 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
     """
     options = options or CompileOptions()
     check_supported(module, options)
+    check_live_results(module.entry.root, options.live_results)
     planned = plan(module.entry, options.live_results)
     buffers = assign(planned, donated(module, resolve_donation(options, module).donate))
     return planned, buffers, emit_module(planned, buffers, options.seed, profile=options.profile)

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cyxla.errors import InvalidArgumentError
 from cyxla.types import ElementType
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind, Live, prefix
 from cyxla.xla.cpu.kernel.kernel import Value
@@ -110,14 +111,9 @@ def live_rows(computation: Computation, results: Sequence[LiveResult] = ()) -> d
     live: dict[Instruction, Live] = {}
     order = computation.post_order()
     root = computation.root
-    sizes = leaves(root)
     if root.opcode == "tuple" and all(o.shape.is_array for o in root.operands):
-        wanted: list[dict[int, frozenset[Value]]] = [{} for _ in root.operands]
-        for leaf, dimension, size in results:
-            if sizes[size].shape.dtype in _SIZE_TYPES and sizes[size].instruction.opcode != "constant":
-                wanted[leaf][dimension] = frozenset((sizes[size],))
-        for operand, part in zip(root.operands, wanted, strict=True):
-            _demand(live, operand, part)
+        for operand, read in zip(root.operands, _read_parts(root, results), strict=True):
+            _demand(live, operand, read)
     else:
         live[root] = _ALL
     for ins in reversed(order):
@@ -129,6 +125,32 @@ def live_rows(computation: Computation, results: Sequence[LiveResult] = ()) -> d
         for operand, part in zip(ins.operands, parts, strict=True):
             _demand(live, operand, part)
     return live
+
+
+def _read_parts(root: Instruction, results: Sequence[LiveResult]) -> list[Live]:
+    """Return the part of each result that the caller reads."""
+    parts: list[dict[int, frozenset[Value]]] = [{} for _ in root.operands]
+    for leaf, dimension, size in results:
+        value = resolve(root.operands[size])
+        if value.instruction.opcode != "constant":
+            parts[leaf][dimension] = frozenset((value,))
+    return [*parts]
+
+
+def check_live_results(root: Instruction, results: Sequence[LiveResult]) -> None:
+    """Check that results and their sizes exist.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A result has no such dimension, or a size is no integer scalar.
+    """
+    shapes = list(root.shape.leaves())
+    for leaf, dimension, size in results:
+        if not (0 <= leaf < len(shapes) and 0 <= size < len(shapes) and 0 <= dimension < shapes[leaf].rank):
+            raise InvalidArgumentError(f"live_results: no dimension {dimension} of result {leaf}, or no result {size}")
+        if shapes[size].size != 1 or shapes[size].dtype not in _SIZE_TYPES:
+            raise InvalidArgumentError(f"live_results: result {size} is {shapes[size]}, not an s32, s64 or u32 scalar")
 
 
 def _demand(live: dict[Instruction, Live], ins: Instruction, part: Live) -> None:

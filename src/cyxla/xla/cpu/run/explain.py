@@ -118,9 +118,18 @@ def _why(kernel: Kernel, step: Step) -> str:
         return f"{len(step.groups)} small kernels that do not depend on each other are one call"
     (group,) = step.groups
     reason = _LOOPS[kernel.kind] if kernel.kind in _LOOPS else _WORDS[group.kind](group)
+    reason += "".join(_bounds(group))
     if _temporaries(step.reads):
         return f"last part of: {reason}"
     return f"first part of: {reason}" if _temporaries(step.writes) else reason
+
+
+def _bounds(group: Group) -> Iterator[str]:
+    """Yield the sizes at run time that bound the work of a group."""
+    for parts, words in ((group.live, "is computed below"), (group.stops, "is combined below")):
+        for d, sizes in parts.items():
+            names = " or ".join(f"%{v.instruction.name}" for v in sizes)
+            yield f"; dimension {d} {words} {names} alone"
 
 
 def _own_kernel(group: Group) -> str:

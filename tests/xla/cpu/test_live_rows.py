@@ -201,7 +201,7 @@ def test_results_beyond_their_size_are_not_written(size):
     live = cyxla.compile(CHAIN, live_results=((0, 0, 2), (1, 0, 2)))
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((4096, 16), np.float32), rng.standard_normal((16, 16), np.float32)
-    out = tuple(np.full((4096, 16), 7, np.float32) for _ in range(2)) + (np.zeros((), np.int64),)
+    out = (*(np.full((4096, 16), 7, np.float32) for _ in range(2)), np.zeros((), np.int64))
     live(x, np.int64(size), w, out=out)
     want = cyxla.compile(CHAIN)(x, np.int64(size), w)
     unit = 256  # rows that one block computes, at most
@@ -226,7 +226,9 @@ def test_live_results_that_do_not_exist_are_refused(live_results):
 
 def test_a_reduction_of_a_masked_result_stops_too():
     dims, _, _ = PROGRAMS["sum of rows"]
-    lines = PROGRAMS["sum of rows"][2].replace("ROOT o = (f32[24]) tuple(r)", "ROOT o = (f32[24], f32[{dims}]) tuple(r, k)")
+    lines = PROGRAMS["sum of rows"][2].replace(
+        "ROOT o = (f32[24]) tuple(r)", "ROOT o = (f32[24], f32[{dims}]) tuple(r, k)"
+    )
     text = (HEAD + lines).format(dims=",".join(map(str, dims)), axis=0, type="s32") + "}\n"
     assert "dimension 0 is combined below %n alone" in str(cyxla.compile(text).explain())
     x = argument("sum of rows")

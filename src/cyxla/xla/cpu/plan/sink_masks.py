@@ -31,7 +31,10 @@ def run(module: HloModule) -> bool:
     if not has_sizes(entry):
         return False
     masks = [i for i in entry.instructions if i.opcode == "select" and len(i.users) > 1 and mask_of(i.operands[0])]
-    return any([_sink(mask) for mask in masks])
+    changed = False
+    for mask in masks:
+        changed |= _sink(mask)
+    return changed
 
 
 def _sink(mask: Instruction) -> bool:

@@ -1,0 +1,61 @@
+"""Claims: a program of a bound takes little longer than the program of the size at hand, which is known at run time."""
+
+from math import prod
+
+import numpy as np
+import pytest
+
+import cyxla
+
+BOUND, COLUMNS = 4096, 64
+SIZES = (1, 16, 100, 1000, 4000)
+CHAIN = ("exponential", "tanh", "negate", "abs") * 5
+
+
+def program(rows: int, *, masked: bool) -> str:
+    """Return the sum over rows of twenty element-wise operations on a product, with a size at run time if masked."""
+    shape = f"f32[{rows},{COLUMNS}]"
+    lines, last = [], "d"
+    for k, opcode in enumerate(CHAIN):
+        lines.append(f"v{k} = {shape} {opcode}({last})")
+        last = f"v{k}"
+    if masked:
+        lines += [
+            f"i = s32[{rows},{COLUMNS}] iota(), iota_dimension=0",
+            f"s = s32[{rows},{COLUMNS}] broadcast(n), dimensions={{}}",
+            f"m = pred[{rows},{COLUMNS}] compare(i, s), direction=LT",
+            f"z = {shape} broadcast(zero), dimensions={{}}",
+            f"k = {shape} select(m, {last}, z)",
+        ]
+        last = "k"
+    return "\n".join([
+        "HloModule m",
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }",
+        "ENTRY main {",
+        f"x = {shape} parameter(0)",
+        f"w = f32[{COLUMNS},{COLUMNS}] parameter(1)",
+        "n = s32[] parameter(2)",
+        "zero = f32[] constant(0)",
+        f"e = {shape} multiply(x, x)",
+        f"d = {shape} dot(e, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+        *lines,
+        f"ROOT r = f32[{COLUMNS}] reduce({last}, zero), dimensions={{0}}, to_apply=add",
+        "}",
+    ])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bounded():
+    return cyxla.compile(program(BOUND, masked=True))
+
+
+def test_sizes(bounded, claim, best_time):
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((BOUND, COLUMNS), np.float32), rng.standard_normal((COLUMNS, COLUMNS), np.float32)
+    ratios = []
+    for size in SIZES:
+        exact, n = cyxla.compile(program(size, masked=False)), np.int32(size)
+        part = np.ascontiguousarray(x[:size])
+        ratios.append(best_time(lambda n=n: bounded(x, w, n)) / best_time(lambda e=exact, p=part, n=n: e(p, w, n)))
+        claim(f"{size} of {BOUND} rows, against a program of {size} rows", ratios[-1])
+    claim("geometric mean", prod(ratios) ** (1 / len(ratios)), at_most=1.25)

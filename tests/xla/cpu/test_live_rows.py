@@ -95,6 +95,44 @@ PROGRAMS = {
   r = f32[4,64] reduce(k, zero), dimensions={{1}}, to_apply=add
   ROOT o = (f32[4,64]) tuple(r)
 """),
+    "attention": ((BOUND, 16), 0, """
+  c = f32[{rows},{rows}] dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+  h = {type}[{rows},{rows}] iota(), iota_dimension=1
+  u = {type}[{rows},{rows}] broadcast(n), dimensions={{}}
+  q = pred[{rows},{rows}] compare(h, u), direction=LT
+  lowest = f32[{rows},{rows}] broadcast(least), dimensions={{}}
+  z = f32[{rows},{rows}] broadcast(zero), dimensions={{}}
+  c1 = f32[{rows},{rows}] select(q, c, lowest)
+  a = f32[{rows}] reduce(c1, least), dimensions={{1}}, to_apply=max
+  b = f32[{rows},{rows}] broadcast(a), dimensions={{0}}
+  d = f32[{rows},{rows}] subtract(c, b)
+  e = f32[{rows},{rows}] exponential(d)
+  e1 = f32[{rows},{rows}] select(q, e, z)
+  f = f32[{rows}] reduce(e1, zero), dimensions={{1}}, to_apply=add
+  g = f32[{rows},{rows}] broadcast(f), dimensions={{0}}
+  p = f32[{rows},{rows}] divide(e, g)
+  p1 = f32[{rows},{rows}] select(q, p, z)
+  v = f32[{dims}] select(live, x, zeros)
+  o1 = f32[{rows},16] dot(p1, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  o2 = f32[{rows},16] select(live, o1, zeros)
+  r = f32[16] reduce(o2, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[16]) tuple(r)
+"""),
+    "normalised rows": ((40, BOUND), 1, """
+  k = f32[{dims}] select(live, x, zeros)
+  f = f32[40] reduce(k, zero), dimensions={{1}}, to_apply=add
+  g = f32[{dims}] broadcast(f), dimensions={{0}}
+  d = f32[{dims}] subtract(x, g)
+  t = f32[{dims}] multiply(d, d)
+  k2 = f32[{dims}] select(live, t, zeros)
+  v = f32[40] reduce(k2, zero), dimensions={{1}}, to_apply=add
+  w = f32[{dims}] broadcast(v), dimensions={{0}}
+  y = f32[{dims}] divide(d, w)
+  y2 = f32[{dims}] tanh(y)
+  k3 = f32[{dims}] select(live, y2, lows)
+  r = f32[40] reduce(k3, least), dimensions={{1}}, to_apply=max
+  ROOT o = (f32[40]) tuple(r)
+"""),
     "shapes that change": ((BOUND, 6, 4), 0, """
   e = f32[{dims}] exponential(x)
   f = f32[{rows},24] reshape(e)

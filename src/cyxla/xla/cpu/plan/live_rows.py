@@ -369,10 +369,29 @@ def cut_groups(groups: Sequence[Group], live: Mapping[Instruction, Live]) -> lis
         for part in (group, *group.parts):
             if part.kind in _CUT_KINDS:
                 part.live = known(_group_part(part, live))
-            if part.kind is GroupKind.REDUCE:
-                part.stops = known(stops_of(part.root))
+            if part.kind in _STOPS:
+                part.stops = known(_STOPS[part.kind](part, live))
         computed.update(group.outputs)
     return ordered
+
+
+def _row_stops(group: Group, live: Mapping[Instruction, Live]) -> Live:
+    """Return the sizes at which all passes over a row may stop, by the first dimension along a row."""
+    reductions = [i for i in group.instructions if i.opcode == "reduce"]
+    dims, first = reductions[0].operands[0].shape.dims, len(group.space)
+    parts = [stops_of(i) for i in reductions if i.operands[0].shape.dims == dims]
+    if len(parts) < len(reductions):
+        return _ALL
+    by_element = [o for o in group.outputs if prod(o.shape.dims) == prod(dims)]
+    parts += [reshaped(live[o], o.shape.dims, dims) for o in by_element]
+    sizes = frozenset().union(*(part[first] for part in parts if first in part))
+    return {first: sizes} if all(first in part for part in parts) and len(sizes) <= _MAX_SIZES else _ALL
+
+
+_STOPS: dict[GroupKind, Callable[[Group, Mapping[Instruction, Live]], Live]] = {
+    GroupKind.REDUCE: lambda group, live: stops_of(group.root),
+    GroupKind.ROW: _row_stops,
+}
 
 
 def _needs(group: Group, producers: Mapping[Instruction, Group]) -> list[Group]:

@@ -87,6 +87,7 @@ def _step(group: Group) -> Step:
     frame = KernelFrame(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.STREAMING_BYTES)
     live = collapsed_trips(loops[:count], dropped_rows, trips)
     passes.live_rows = {i: live[a] for i, (a, _) in enumerate(row_loops) if a in live}
+    passes.live_length = _live_length(group, lowered.rows[1], reads)
     points = prod(lowered.rows)
     ns = cost.element_ns(i for i in group.instructions if i.shape.size >= points) * points
     ns += sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
@@ -94,7 +95,8 @@ def _step(group: Group) -> Step:
     text, units = write_rows(passes, frame, cost.tasks(ns))
     folds = [Fold(node, lowered.sums[n].element, lowered.sums[n].init) for node, n in lowered.result_nodes.items()]
     live_count = live_units([n for _, n in row_loops], cost.tasks(ns), 1, passes.live_rows)
-    part = Part(text, units, ns, (LoopListing(lowered.body, lowered.stores(), folds),), live_count)
+    listing = LoopListing(lowered.body, lowered.stores(), folds)
+    part = Part(text, units, ns, (listing,), live_count, _live_work(passes, ns))
     kernel = assemble([part], frame, KernelKind.ROW, note=describe(group))
     return Step(kernel, reads.values, writes)
 
@@ -108,6 +110,24 @@ def _row_splits(group: Group) -> tuple[int, ...]:
     """Return the extents of the loops over rows."""
     dims, starts = group.space, _live_starts(group)
     return tuple(prod(dims[a:b]) for a, b in pairwise([*starts, len(dims)]))
+
+
+def _live_length(group: Group, length: int, reads: Reads) -> str:
+    """Return the C of the number of elements of a row that matter; empty if all of them do."""
+    texts = []
+    for d, sizes in group.stops.items():
+        extent = next(i for i in group.instructions if i.opcode == "reduce").operands[0].shape.dims[d]
+        texts.append(f"cyx_live_steps({size_text(sizes, reads)}, 0, 1, {extent}) * {length // extent}")
+    return "".join(texts)
+
+
+def _live_work(passes: Passes, ns: float) -> tuple[str, float]:
+    """Return the C of the number of elements that matter, and the time of one in ns; empty and 0 if all of them do."""
+    if not passes.live_rows and not passes.live_length:
+        return "", 0.0
+    rows = [passes.live_rows.get(i, str(n)) for i, (_, n) in enumerate(passes.row_loops)]
+    points = prod(n for _, n in passes.row_loops) * passes.inner[1]
+    return " * ".join([*rows, passes.live_length or str(passes.inner[1])]), ns / points
 
 
 def _live_rows(group: Group, loops: Sequence[tuple[Atom, int]], reads: Reads) -> dict[Atom, str]:

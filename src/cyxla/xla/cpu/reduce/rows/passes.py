@@ -75,6 +75,8 @@ class Passes:
         Stores whose memory holds a saved value until it is overwritten, for values without room on the stack.
     live_rows : dict of int to str
         C of the trip counts of loops over rows, by their index, if not all rows matter.
+    live_length : str
+        C of the number of elements of a row that matter; empty if all of them do.
     """
 
     body: Body
@@ -87,6 +89,7 @@ class Passes:
     reused_stores: dict[Node, Store] = field(default_factory=dict)
     dropped: set[Atom] = field(default_factory=set)
     live_rows: dict[int, str] = field(default_factory=dict)
+    live_length: str = ""
 
     def add(self, sums: dict[int, RowReduction], stores: list[Store]) -> None:
         """Append a pass."""
@@ -119,7 +122,7 @@ class _Writer:
         passes, outer = self.passes, [a for a, _ in self.passes.row_loops]
         nests = [self._nest(p, row_pass) for p, row_pass in enumerate(passes.passes)]
         count = len(nests) - 1 if self.pipeline else len(nests)
-        if outer and len(nests) > 1:
+        if outer and len(nests) > 1 and not passes.live_length:
             self.prefetch = Prefetch.of(self.loads, self.frame.reads.values, outer[-1], passes.inner)
         if count > 1:
             saved = [self._saved_before(p) for p in range(count)]
@@ -133,6 +136,7 @@ class _Writer:
         writer = CWriter()
         with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
             self._declare(writer)
+            writer.lines([f"const int64_t length = {passes.live_length};"] if passes.live_length else [])
             for nest in (*nests, by_row):
                 writer.lines(nest.writers[0].written)
             levels = [n for _, n in passes.row_loops]
@@ -267,7 +271,8 @@ class _Writer:
         if self.trip > MAX_UNBLOCKED_TRIP:
             body = CWriter()
             loop.write_blocks(body)  # first, since it appends to the nest's writers
-            with writer.block(f"for (int64_t {BLOCK_LEVEL} = 0; {BLOCK_LEVEL} < {self.blocks.count}; ++{BLOCK_LEVEL})"):
+            count = self.blocks.live("length") if self.passes.live_length else str(self.blocks.count)
+            with writer.block(f"for (int64_t {BLOCK_LEVEL} = 0; {BLOCK_LEVEL} < {count}; ++{BLOCK_LEVEL})"):
                 writer.line(f"const int64_t {BLOCK_START} = {self.blocks.start};")
                 writer.lines(nest.writers[-2].written)
                 writer.lines(body.written)
@@ -308,13 +313,17 @@ class _Writer:
             f"const {scalar.register_type(acc.dtype)} {result} = {result_value};", self.passes.body.quote(s.root)
         )
 
+    def end(self, trip: int) -> str:
+        """Return the C of the number of iterations of a loop of a trip count."""
+        return "length" if self.passes.live_length and self.trip <= MAX_UNBLOCKED_TRIP else str(trip)
+
     def streams(self) -> bool:
         """Return whether results are stored with non-temporal stores."""
         stores = [s for p in self.passes.passes for s in p.stores]
         contiguous = all(s.form.coefficient(self.inner) == 1 for s in stores)
-        return (
-            self.frame.streamed and not self.passes.reused_stores and bool(stores) and contiguous and self.trip >= 256
-        )
+        if not self.frame.streamed or self.passes.reused_stores or self.passes.live_length:
+            return False
+        return bool(stores) and contiguous and self.trip >= 256
 
 
 @dataclass
@@ -397,7 +406,8 @@ class _Loop:
         for n, total in self.row_pass.sums.items():
             names = [f"{name}[j]" for name in self.names[n]]
             lines += _updates(total.acc, names, nest.text(total.element))
-        write_lanes(writer, lines, trip, lanes, self._prefetch_lines("q", lanes), self._pipelined_run)
+        end = self.owner.end(trip)
+        write_lanes(writer, lines, trip, lanes, self._prefetch_lines("q", lanes), self._pipelined_run, end)
         writer.lines(after.written)
 
     def _pointer(self, s: RowReduction) -> str | None:
@@ -420,9 +430,9 @@ class _Loop:
 
     def _combine(self, acc: Accumulator, names: list[str], pointer: str, writer: CWriter, trip: int) -> None:
         if acc.lanes:
-            writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}({names[0]}, {pointer}, {trip});")
+            writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}({names[0]}, {pointer}, {self.owner.end(trip)});")
             return
-        with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+        with writer.block(f"for (int k = 0; k < {self.owner.end(trip)}; ++k)"):
             writer.lines(_updates(acc, names, f"{pointer}[k]"))
 
     def _value(self, s: Store) -> str:
@@ -491,7 +501,7 @@ class _Loop:
 
     def _write_runs(self, writer: CWriter, lines: list[str], updates: list[str], trip: int, plan: _RunPlan) -> None:
         if plan.runs is None:
-            self._write_loop(writer, lines, updates, ("k", trip))
+            self._write_loop(writer, lines, updates, ("k", self.owner.end(trip)))
             return
         runs = plan.runs
         full = runs.length * runs.count
@@ -511,7 +521,7 @@ class _Loop:
         if pipelined:
             pipelined._declare_streams(writer, count)
             lines = [*lines, *pipelined.pipelined_lines()]
-        self._write_loop(writer, ["const int k = c + j;", *lines], updates, ("j", count))
+        self._write_loop(writer, ["const int k = c + j;", *lines], updates, ("j", str(count)))
         if streams:
             self._stream(writer)
         if pipelined:
@@ -528,7 +538,7 @@ class _Loop:
         for s in self.row_pass.stores:
             writer.line(f"cyx_stream(&r{s.slot}[{self.nest.block_start(s.form)} + c], s{s.slot}, sizeof s{s.slot});")
 
-    def _write_loop(self, writer: CWriter, lines: list[str], updates: list[str], loop: tuple[str, int]) -> None:
+    def _write_loop(self, writer: CWriter, lines: list[str], updates: list[str], loop: tuple[str, str]) -> None:
         slow_lanes, (counter, count) = self.nest.slow_lanes, loop
         if slow_lanes:
             writer.line("uint32_t rare = 0;")
@@ -567,15 +577,14 @@ def write_lanes(
 ) -> None:
     """Emit a loop of `trip` iterations of ``k``, unrolled over lanes: lane ``j`` runs iterations j, j + lanes ..
 
-    If `end` is the C of another number than `trip`, rounds that begin behind it do not run.
-
-    The lines `before_round` precede each round of all lanes; `after_round` returns the lines after it, given its first
-    iteration and their number.
+    If `end` is the C of a lower number than `trip`, as many iterations run; nothing comes before or after a round then.
     """
+    if end not in ("", str(trip)):
+        _write_live_lanes(writer, lines, lanes, end)
+        return
     full = trip - trip % lanes
-    is_cut = end not in ("", str(trip))
     if full:
-        with writer.block(f"for (int q = 0; q < {full}{f' && q < {end}' if is_cut else ''}; q += {lanes})"):
+        with writer.block(f"for (int q = 0; q < {full}; q += {lanes})"):
             writer.lines([*before_round])
             writer.line(f"#pragma GCC unroll {_MAX_UNROLL}")
             writer.line("#pragma GCC ivdep")
@@ -585,10 +594,25 @@ def write_lanes(
             writer.lines(after_round("q", lanes))
     if trip > full:
         writer.line("#pragma GCC ivdep")
-        with writer.block(f"{f'if ({full} < {end}) ' if is_cut else ''}for (int j = 0; j < {trip - full}; ++j)"):
+        with writer.block(f"for (int j = 0; j < {trip - full}; ++j)"):
             writer.line(f"const int k = {full} + j;")
             writer.lines(lines)
         writer.lines(after_round(str(full), trip - full))
+
+
+def _write_live_lanes(writer: CWriter, lines: list[str], lanes: int, end: str) -> None:
+    """Emit a loop of a trip count known at run time, unrolled over lanes."""
+    writer.line("int q = 0;")
+    with writer.block(f"for (; q + {lanes} <= {end}; q += {lanes})"):
+        writer.line(f"#pragma GCC unroll {_MAX_UNROLL}")
+        writer.line("#pragma GCC ivdep")
+        with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
+            writer.line("const int k = q + j;")
+            writer.lines(lines)
+    writer.line("#pragma GCC ivdep")
+    with writer.block(f"for (int j = 0; j < {end} - q; ++j)"):
+        writer.line("const int k = q + j;")
+        writer.lines(lines)
 
 
 def _updates(acc: Accumulator, names: list[str], value: str) -> list[str]:

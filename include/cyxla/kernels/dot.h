@@ -24,7 +24,8 @@
  *   DOT_PACKED_ELEMENTS  elements of packed panels; with constants
  *   DOT_SUM_ELEMENTS     elements of sums on the stack of a task; with constants
  *   DOT_LIVE             1 if a leading part of the product alone matters: `prefix_live_batch`, `prefix_live_rows` and
- *                        `prefix_live_columns`, of which each takes `bufs`, precede this text; for DOT_UNITS 0
+ *                        `prefix_live_columns`, of which each takes `bufs`, precede this text; 2 if sums stop, too, at
+ *                        `prefix_live_depth`, and tiles take the size of a block at run time; for DOT_UNITS 0
  *
  * With an epilogue, `after` has its function for a panel and for the last one. It takes the sums of a tile, or those of
  * a unit after all blocks.
@@ -138,7 +139,11 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
 #if DOT_LIVE
   const int64_t panels = DOT(live_panels)(s, bufs), tiles = DOT(live_tiles)(s, bufs);
   const int64_t range = u % s->ranges, panel = u / s->ranges % panels, batch = u / (s->ranges * panels);
-  const int64_t last = panel == s->panels - 1, blocked = s->k_block < s->k;
+#if DOT_LIVE == 2
+  const int64_t last = panel == s->panels - 1, blocked = 1, depth = DOT(live_depth)(bufs);
+#else
+  const int64_t last = panel == s->panels - 1, blocked = s->k_block < s->k, depth = s->k;
+#endif
   const int64_t from = range * tiles / s->ranges, to = (range + 1) * tiles / s->ranges;
   if (from == to) return;
 #else
@@ -152,7 +157,11 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
   DOT_E *const out = s->epilogue ? (DOT_E *)sums - row * s->out_stride : (DOT_E *)bufs[s->out] + column;
   int64_t k = 0;
   do {
+#if DOT_LIVE
+    const int64_t count = blocked && depth - k < s->k_block ? depth - k : s->k_block;
+#else
     const int64_t count = blocked && s->k - k < s->k_block ? s->k - k : s->k_block;
+#endif
     const DOT_TILE block = {
         .count = count, .adds = k > 0, .prefetch_tile = s->prefetch_tile * (s->prefetch == 1 ? 1 : count)};
     const DOT_E *b = right + k * s->right_k_stride;
@@ -173,7 +182,11 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
       if (s->prefetch) prefetched += block.prefetch_tile;
     }
     k += s->k_block;
+#if DOT_LIVE
+  } while (blocked && k < depth);
+#else
   } while (blocked && k < s->k);
+#endif
   if (s->epilogue == 2) after[last](bufs, row, column, batch * s->m + DOT(row_of)(s, to) - row, sums, s->out_stride);
   (void)store, (void)sums, (void)after;
 }

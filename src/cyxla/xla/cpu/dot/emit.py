@@ -17,7 +17,7 @@ from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.dot.plain import check_plain, plain_dot
 from cyxla.xla.cpu.dot.product import Output, Product, panel_width
 from cyxla.xla.cpu.dot.row_combination import RowCombination, is_row_combination
-from cyxla.xla.cpu.dot.tiles import TiledProduct
+from cyxla.xla.cpu.dot.tiles import TiledProduct, is_streamed
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
@@ -55,6 +55,17 @@ def dot(group: Group) -> Step:
     if product.n == 1 and product.m > 1:
         product, live, left, right = product.swapped, live.swapped, right, left
     return epilogue.step(_select_kernel(product)(product, Output(epilogue, left, right), live).kernel())
+
+
+def stops_early(ins: Instruction) -> bool:
+    """Return whether the kernel of a dot can leave out the last terms of all sums; one contracted dimension is long."""
+    if not _is_tiled(ins) or sum(ins.operands[0].shape.dims[d] > 1 for d in ins.attrs["lhs_contracting_dims"]) != 1:
+        return False
+    product = Product.of(ins)
+    if product.panel or 0 in (product.batch, product.m, product.n, product.k):
+        return False
+    swapped = product.swapped if product.n == 1 and product.m > 1 else product
+    return _select_kernel(swapped) is TiledProduct and not is_streamed(swapped)
 
 
 def _select_kernel(product: Product) -> type[InnerProducts | RowCombination | TiledProduct]:

@@ -22,7 +22,7 @@ class ColumnBlocks(ABC):
 
     def __init__(self, p: Product, output: Output, live: LiveProduct, width: int, vector_bytes: int) -> None:
         self.p, self.output, self.width, self.vector_bytes = p, output, width, vector_bytes
-        self.live = replace(live, rows="")
+        self.live = replace(live, rows="", depth="")
         self.ns = p.ns + output.epilogue.ns
         self.blocks = -(-p.n // width)
         self.last = p.n - (self.blocks - 1) * width

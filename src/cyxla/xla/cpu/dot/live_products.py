@@ -17,27 +17,37 @@ from cyxla.xla.passes.expand.dot import DotDims
 
 @dataclass(frozen=True)
 class LiveProduct:
-    """C of the numbers of products, rows and columns that matter, in terms of ``bufs``; empty if all of them do."""
+    """C of the numbers of products, rows, columns and terms that matter, in terms of ``bufs``; empty if all of them do.
+
+    The terms of a sum from `depth` on are products of zeros.
+    """
 
     batch: str = ""
     rows: str = ""
     columns: str = ""
+    depth: str = ""
 
     @staticmethod
     def of(group: Group, reads: Reads) -> LiveProduct:
         """Return the live part of the product of a group; the sizes are added to the arrays that the kernel reads."""
-        if not group.live:
+        if not group.live and not group.stops:
             return LiveProduct()
         dims, ins = DotDims.of(group.root), group.root
         counts = (len(dims.lhs_batch), len(dims.lhs_free), len(dims.rhs_free))
+        depth = _merged(ins.operands[0].shape.dims, dims.lhs_contracting, group.stops, reads)
         texts, start = [], 0
         for count in counts:
             texts.append(_merged(ins.shape.dims, range(start, start + count), group.live, reads))
             start += count
-        return LiveProduct(*texts)
+        return LiveProduct(*texts, depth)
 
     def __bool__(self) -> bool:
-        return bool(self.batch or self.rows or self.columns)
+        return bool(self.batch or self.rows or self.columns or self.depth)
+
+    @property
+    def form(self) -> int:
+        """Value of ``DOT_LIVE``."""
+        return 2 if self.depth else int(bool(self))
 
     @property
     def swapped(self) -> LiveProduct:
@@ -46,7 +56,10 @@ class LiveProduct:
 
     def functions(self, prefix: str, p: Product) -> list[str]:
         """Return the C functions that ``dot.h`` and ``dot_few_rows.h`` ask for."""
-        numbers = {"batch": self.batch or p.batch, "rows": self.rows or p.m, "columns": self.columns or p.n}
+        numbers = {
+            "batch": self.batch or p.batch, "rows": self.rows or p.m, "columns": self.columns or p.n,
+            "depth": self.depth or p.k,
+        }  # fmt: skip
         return [
             f"static inline int64_t {prefix}_live_{name}(void *const *bufs) {{ return {text}; }}"
             for name, text in numbers.items()
@@ -56,8 +69,8 @@ class LiveProduct:
         """Return a kernel that runs on one thread if the live results are few."""
         if kernel.tasks == 1:
             return kernel
-        count = f"{self.batch or p.batch} * {self.rows or p.m} * {self.columns or p.n}"
-        return replace(kernel, short=short_work([(count, kernel.cost / (p.batch * p.m * p.n))]))
+        count = f"{self.batch or p.batch} * {self.rows or p.m} * {self.columns or p.n} * {self.depth or p.k}"
+        return replace(kernel, short=short_work([(count, kernel.cost / max(1, p.batch * p.m * p.n * p.k))]))
 
 
 def _merged(dims: Sequence[int], merged: Sequence[int], live: Mapping[int, Sequence[Value]], reads: Reads) -> str:

@@ -120,7 +120,7 @@ class TileText:
 
 def dot_text(
     prefix: str, element: str, lanes: int, tile_room: int, units: int = ANY_UNITS, pack: int = PACK_ANY,
-    constants: Mapping[str, int] | None = None, store: int = 0, sums: int = 0, live: bool = False,
+    constants: Mapping[str, int] | None = None, store: int = 0, sums: int = 0, live: int = 0,
 ) -> str:  # fmt: skip
     """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``; the tiles are in a table ``{prefix}_tiles``.
 
@@ -140,8 +140,8 @@ def dot_text(
         The members of `DOT` if they are constants; None if they arrive at run time.
     store, sums : int
         Elements of packed panels and of sums on the stack, if the numbers are constants.
-    live : bool
-        True if functions tell the part of the product that matters (see `live_products`).
+    live : int
+        1 if functions tell the part of the product that matters (see `live_products`), 2 if sums stop early, too.
     """
     defined = "" if constants is None else DOT.constant(f"{prefix}_numbers", f"{prefix}_constants", constants) + "\n"
     return defined + instantiate(
@@ -158,7 +158,7 @@ def dot_text(
         DOT_TRANSPOSE=f"cyx_tile_{ITEM_BYTES[element]}" if pack == PACK_ANY else "0",
         DOT_PACKED_ELEMENTS=store,
         DOT_SUM_ELEMENTS=sums,
-        DOT_LIVE=int(live),
+        DOT_LIVE=live,
     )
 
 

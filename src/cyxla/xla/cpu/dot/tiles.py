@@ -79,6 +79,12 @@ def split_into_slabs(p: Product) -> Product:
     return replace(p, batch=parts, m=rows, lhs=(rows * p.lhs[1], *p.lhs[1:]), rhs=(0, *p.rhs[1:])) if parts > 1 else p
 
 
+def is_streamed(p: Product) -> bool:
+    """Return whether some rows of a large right operand at a time go past few rows of the left one."""
+    large = p.k * p.n * p.dtype.itemsize >= (MIN_STREAMED_BYTES if p.m > 1 else CACHED_BYTES)
+    return not p.panel and p.m <= MAX_STREAMED_ROWS and p.rhs[2] == 1 and large and p.k > STREAMED_K_BLOCK
+
+
 class TiledProduct:
     """Choice of panels, ranges and tiles for a product, and its kernel."""
 
@@ -94,7 +100,7 @@ class TiledProduct:
         self.last = p.n - (self.panels - 1) * self.width  # columns of the last panel
         self.last_vectors = max(1, -(-self.last // self.lanes))
         self._split_rows()
-        self.streams = self._is_streamed()
+        self.streams = is_streamed(p)
         if self.streams or not p.m:
             self.live = LiveProduct()
         self.packs_all = not self.streams and self._packs_all()
@@ -149,11 +155,6 @@ class TiledProduct:
             return full * _PANEL_COST[v] + (_PANEL_COST[remainder] if remainder else 0.0)
 
         return min(candidates, key=lambda v: (cost(v), -v))
-
-    def _is_streamed(self) -> bool:
-        p = self.p
-        large = p.k * p.n * self.itemsize >= (MIN_STREAMED_BYTES if p.m > 1 else CACHED_BYTES)
-        return not p.panel and p.m <= MAX_STREAMED_ROWS and p.rhs[2] == 1 and large and p.k > STREAMED_K_BLOCK
 
     def _packs_all(self) -> bool:
         """Return True if panels are packed, which pays if enough rows read the copy."""
@@ -280,7 +281,7 @@ class TiledProduct:
         c.lines(templates.dot_text(
             "KERNEL", element, self.lanes, (self.height + 1) * self.width, units, pack, values,
             store=max(self.k_block, 1) * self.width * self.partition.group_panels if self.packs_last else 0,
-            sums=values["sums"] if self.sums_on_stack else 0, live=bool(self.live),
+            sums=values["sums"] if self.sums_on_stack else 0, live=self.live.form,
         ).splitlines())  # fmt: skip
         if after:
             c.line(f"static const KERNEL_after_function KERNEL_after[2] = {{{', '.join(after)}}};")
@@ -313,7 +314,7 @@ class TiledProduct:
             name = f"KERNEL_{rows}x{vectors}_{step}" + (f"c{cut}" if cut else "")
             return TileText(
                 "KERNEL", self.p.c_type, self.lanes, name, rows, vectors, cut,
-                prefetch=form, sizes=sizes, linked=self.k_blocks > 1,
+                prefetch=form, sizes=sizes, linked=self.k_blocks > 1 or bool(self.live.depth),
             )  # fmt: skip
 
         return [tile(self.height) if self.height else None, tile(self.height + 1) if self.tall_tiles else None]

@@ -18,6 +18,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, GroupKind, is_loopable, is_static, prefix
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, resolve
+from cyxla.xla.cpu.plan.live_rows import mask_of
 from cyxla.xla.cpu.plan.row_groups import merge_rows
 from cyxla.xla.cpu.reduce.window_size import is_elementwise_select_and_scatter
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
@@ -264,6 +265,8 @@ class Fuser:
     def _cheap_everywhere(self, ins: Instruction, readers: int) -> bool:
         if ins.shape.size == 1:
             return cost.flops(ins) <= cost.CHEAP_FLOPS
+        if ins.opcode in ("compare", "and") and mask_of(ins):  # read from memory, it would have to be there as a whole
+            return True
         flops = cost.flops(ins)
         arrays = sum(v.shape.size > 1 for _, v in self.sources[ins])
         return (flops == 0 and arrays <= 1) or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and readers <= 4)

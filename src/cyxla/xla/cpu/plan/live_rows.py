@@ -20,6 +20,7 @@ import numpy as np
 
 from cyxla.errors import InvalidArgumentError
 from cyxla.types import ElementType
+from cyxla.xla.cpu.dot.emit import stops_early
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind, Live, prefix
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import FORWARDING, leaves, resolve
@@ -266,6 +267,8 @@ def _dot(ins: Instruction, part: Live) -> list[Live]:
         return [left, _ALL]
     right = {d: part[o] for o, d in enumerate(dims.rhs_batch) if o in part}
     right |= {d: part[batch + rows + o] for o, d in enumerate(dims.rhs_free) if batch + rows + o in part}
+    for d, sizes in product_stops(ins).items():
+        left[d] = right[dims.rhs_contracting[dims.lhs_contracting.index(d)]] = sizes
     return [left, right]
 
 
@@ -318,6 +321,22 @@ def stops_of(ins: Instruction) -> Live:
     if filler is None or not _is_identity(opcode, filler, _constant(ins.operands[1]), dtype):
         return _ALL
     return {d: sizes for d, sizes in part.items() if d in ins.attrs["dimensions"]}
+
+
+def product_stops(ins: Instruction) -> Live:
+    """Return the sizes at which the sums of a dot stop, by contracted dimension of its left operand.
+
+    All terms from there on are products of zeros. The kernel reads nothing of them, so its operands need not have them.
+    """
+    if not stops_early(ins):
+        return _ALL
+    dims = DotDims.of(ins)
+    (left, zero), (right, other) = map(fill_of, ins.operands)
+    if zero is None or other is None or zero != 0 or other != 0:
+        return _ALL
+    pairs = zip(dims.lhs_contracting, dims.rhs_contracting, strict=True)
+    stops = {d: left[d] | right[r] for d, r in pairs if d in left and r in right and ins.operands[0].shape.dims[d] > 1}
+    return {d: sizes for d, sizes in stops.items() if len(sizes) <= _MAX_SIZES}
 
 
 def _is_identity(opcode: str, filler: Any, init: Any, dtype: ElementType) -> bool:
@@ -391,6 +410,7 @@ def _row_stops(group: Group, live: Mapping[Instruction, Live]) -> Live:
 _STOPS: dict[GroupKind, Callable[[Group, Mapping[Instruction, Live]], Live]] = {
     GroupKind.REDUCE: lambda group, live: stops_of(group.root),
     GroupKind.ROW: _row_stops,
+    GroupKind.DOT: lambda group, live: product_stops(group.root),
 }
 
 
@@ -427,7 +447,7 @@ def _group_part(group: Group, live: Mapping[Instruction, Live]) -> Live:
             return _ALL
         part = _in_space(live[out], out.shape.dims, dims)
         joint = part if joint is None else join(joint, part)
-    return {d: sizes for d, sizes in (joint or _ALL).items() if dims[d] > 1}
+    return {d: sizes for d, sizes in (joint or _ALL).items() if d < len(dims) and dims[d] > 1}
 
 
 def _in_space(part: Live, dims: tuple[int, ...], space: tuple[int, ...]) -> Live:

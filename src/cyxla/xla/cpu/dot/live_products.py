@@ -39,7 +39,8 @@ class LiveProduct:
         for count in counts:
             texts.append(_merged(ins.shape.dims, range(start, start + count), group.live, reads))
             start += count
-        return LiveProduct(*texts, depth)
+        batch, rows, columns = texts
+        return LiveProduct(batch, rows, columns, depth)
 
     def __bool__(self) -> bool:
         return bool(self.batch or self.rows or self.columns or self.depth)

@@ -1,5 +1,7 @@
 """Kernels over arrays of which a leading part alone matters, whose size is known at run time."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 import numpy as np
 import pytest
 from support.programs import assert_same
@@ -132,6 +134,27 @@ PROGRAMS = {
   k3 = f32[{dims}] select(live, y2, lows)
   r = f32[40] reduce(k3, least), dimensions={{1}}, to_apply=max
   ROOT o = (f32[40]) tuple(r)
+"""),
+    "indices and divisors": ((BOUND, 8), 0, """
+  t = f32[8] reduce(x, zero), dimensions={{0}}, to_apply=add
+  w = f32[8,{bound}] broadcast(t), dimensions={{0}}
+  d = f32[{rows},{bound}] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  g = f32[{rows},1] slice(d), slice={{[0:{bound}],[0:1]}}
+  h = s32[{rows},1] convert(g)
+  low = s32[] constant(0)
+  high = s32[] constant(7)
+  j = s32[{rows},1] clamp(low, h, high)
+  picked = f32[{rows},8] gather(x, j), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,8}}
+  k1 = s32[{dims}] convert(picked)
+  k2 = s32[{rows}] reshape(j)
+  k3 = s32[{dims}] broadcast(k2), dimensions={{0}}
+  q = s32[{dims}] divide(k1, k3)
+  e = s32[{dims}] remainder(k3, k1)
+  y = s32[{dims}] add(q, e)
+  f = f32[{dims}] convert(y)
+  k = f32[{dims}] select(live, f, zeros)
+  r = f32[8] reduce(k, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[8]) tuple(r)
 """),
     "shapes that change": ((BOUND, 6, 4), 0, """
   e = f32[{dims}] exponential(x)
@@ -274,3 +297,60 @@ def test_a_reduction_of_a_masked_result_stops_too():
         got, want = (cyxla.compile(text, platform=p)(x, np.int32(size)) for p in ("cpu", "interpreter"))
         for a, b in zip(got, want, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
+UNARY = ("tanh", "negate", "abs", "logistic")
+BINARY = ("add", "multiply", "subtract", "maximum")
+ROWS, WIDTH = 130, 24
+
+
+def random_program(seed: int) -> str:
+    """Return a program of rows, of which those below ``n`` matter: two results and a sum over them."""
+    draw = np.random.default_rng(seed)
+    shape, flat = f"f32[{ROWS},{WIDTH}]", f"f32[{ROWS}]"
+    lines, made = [], ["x"]
+
+    def define(kind: str, text: str) -> str:
+        name = f"v{len(lines)}"
+        lines.append(f"{name} = {kind} {text}")
+        return name
+
+    def masked(name: str, filler: str) -> str:
+        return define(shape, f"select(live, {name}, {filler})")
+
+    for _ in range(draw.integers(4, 14)):
+        one, other = draw.choice(made, 2)
+        match draw.integers(6):
+            case 0 | 1:
+                made.append(define(shape, f"{draw.choice(UNARY)}({one})"))
+            case 2:
+                made.append(define(shape, f"{draw.choice(BINARY)}({one}, {other})"))
+            case 3:
+                made.append(define(shape, f"dot({one}, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"))
+            case 4:
+                along = define(flat, f"reduce({one}, zero), dimensions={{1}}, to_apply=add")
+                made.append(define(shape, f"broadcast({along}), dimensions={{0}}"))
+            case 5:
+                total = define(f"f32[{WIDTH}]", f"reduce({masked(one, 'zeros')}, zero), dimensions={{0}}, to_apply=add")
+                made.append(define(shape, f"broadcast({total}), dimensions={{1}}"))
+    most = define(f"f32[{WIDTH}]", f"reduce({masked(made[-1], 'lows')}, least), dimensions={{0}}, to_apply=max")
+    first, second = draw.choice(made[1:], 2)
+    head = HEAD.format(dims=f"{ROWS},{WIDTH}", type="s32", axis=0)
+    weights = f"w = f32[{WIDTH},{WIDTH}] parameter(2)"
+    root = f"ROOT o = (f32[{WIDTH}], {shape}, {shape}, s32[]) tuple({most}, {first}, {second}, n)"
+    return head + "\n".join([weights, *lines, root, "}\n"])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_programs_agree_with_programs_that_compute_all_elements(seed):
+    text = random_program(seed)
+    whole = cyxla.compile(text.replace("direction=LT", "direction=LE"))
+    live = cyxla.compile(text, live_results=((1, 0, 3), (2, 0, 3)))
+    rng = np.random.default_rng(seed)
+    x, w = rng.standard_normal((ROWS, WIDTH), np.float32), rng.standard_normal((WIDTH, WIDTH), np.float32)
+    for size in (0, 1, 33, ROWS):
+        got, want = live(x, np.int32(size), w), whole(x, np.int32(size - 1), w)
+        for a, b in zip(got[:3], want[:3], strict=True):
+            rows = slice(size if a.ndim == 2 else None)
+            most = np.abs(b[rows]).max(initial=1.0, where=np.isfinite(b[rows]))
+            np.testing.assert_allclose(a[rows], b[rows], rtol=0, atol=1e-5 * most)

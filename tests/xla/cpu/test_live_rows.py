@@ -156,6 +156,19 @@ PROGRAMS = {
   r = f32[8] reduce(k, zero), dimensions={{0}}, to_apply=add
   ROOT o = (f32[8]) tuple(r)
 """),
+    "a transpose tile by tile": ((64, BOUND), 1, """
+  p = f32[{bound},64] transpose(x), dimensions={{1,0}}
+  t = f32[{bound},64] tanh(p)
+  j = {type}[{bound},64] iota(), iota_dimension=0
+  u = {type}[{bound},64] broadcast(n), dimensions={{}}
+  m = pred[{bound},64] compare(j, u), direction=LT
+  z = f32[{bound},64] broadcast(zero), dimensions={{}}
+  w = f32[64,64] iota(), iota_dimension=0
+  d = f32[{bound},64] dot(t, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  k = f32[{bound},64] select(m, d, z)
+  r = f32[64] reduce(k, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[64]) tuple(r)
+"""),
     "shapes that change": ((BOUND, 6, 4), 0, """
   e = f32[{dims}] exponential(x)
   f = f32[{rows},24] reshape(e)

@@ -53,7 +53,7 @@ def emit_box(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
     live = collapsed_trips(list(zip(box.body.space.loops, box.extents, strict=True)), dropped, trips)
     tiles = find_tiles(box, loops, frame.aliased)
     if tiles is not None:
-        return tiled_part(box, frame, name, ns, tiles, dropped)
+        return tiled_part(box, frame, name, ns, tiles, dropped, live)
     blocked = bool(loops) and loops[-1][1] > (LIVE_BLOCK if loops[-1][0] in live else MAX_UNBLOCKED_TRIP)
     atoms: list[Level] = [a for a, _ in loops]
     nest = LoopNest(box.body, [*atoms[:-1], BLOCK_LEVEL, *atoms[-1:]] if blocked else atoms, frame.names.child())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cyxla.xla.cpu.c import scalar
@@ -11,7 +11,16 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, LoopNest
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Loop, Runtime
 from cyxla.xla.cpu.loops.iteration_boxes import Box
-from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, close_loops, innermost, open_loops, slots
+from cyxla.xla.cpu.loops.loop_kernel import (
+    Blocks,
+    KernelFrame,
+    Part,
+    close_loops,
+    innermost,
+    live_units,
+    open_loops,
+    slots,
+)
 from cyxla.xla.cpu.loops.loop_text import LoopListing
 from cyxla.xla.cpu.loops.nodes import Load
 
@@ -75,8 +84,16 @@ def _is_affine_in_loops(form: Affine, loops: Sequence[tuple[Atom, int]]) -> bool
     return all(isinstance(a, Loop | Runtime) for a, _ in form.terms) and bool(loops)
 
 
-def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles, dropped: set[Atom]) -> Part:
-    """Emit the function of a box with transposed tiles."""
+def tiled_part(
+    box: Box,
+    frame: KernelFrame,
+    name: str,
+    ns: float,
+    tiles: Tiles,
+    dropped: set[Atom],
+    live: Mapping[Atom, str],
+) -> Part:
+    """Emit the function of a box with transposed tiles; the trip counts of the loops in `live` are C."""
     inner, trip = tiles.loops[-1]
     others = [(a, n) for a, n in tiles.loops[:-1] if a is not tiles.contiguous]
     max_rows, row_bytes = _STREAMED if frame.streamed else _CACHED
@@ -98,7 +115,10 @@ def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles,
         frame.pointers(writer, slots(box), [s.slot for s in box.stores])
         writer.lines(nest.writers[0].written)
         extents = [*(n for _, n in others), rows.count, columns.count]
-        units, opened = open_loops(writer, [nest], extents, [rows, columns], cost.tasks(ns))
+        trips = {i: live[a] for i, (a, _) in enumerate(others) if a in live}
+        blocks = ((tiles.contiguous, rows), (inner, columns))
+        trips |= {len(others) + i: b.live(live[a]) for i, (a, b) in enumerate(blocks) if a in live}
+        units, opened = open_loops(writer, [nest], extents, [rows, columns], cost.tasks(ns), live=trips)
         for i, n in enumerate(tiles.loads):
             size = rows.length * columns.length
             writer.line(f"{scalar.storage_type(n.dtype)} t{i}[{size}] __attribute__((aligned(64)));")
@@ -110,7 +130,8 @@ def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles,
         close_loops(writer, opened)
         if streamed:
             writer.line("cyx_stream_end();")
-    return Part(writer.text(), units, ns, (LoopListing(box.body, box.stores, nest=nest),))
+    listing = LoopListing(box.body, box.stores, nest=nest)
+    return Part(writer.text(), units, ns, (listing,), live_units(extents, cost.tasks(ns), 1, trips))
 
 
 def _length(extent: int, max_length: int) -> int:

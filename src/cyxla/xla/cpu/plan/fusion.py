@@ -18,7 +18,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, GroupKind, is_loopable, is_static, prefix
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, resolve
-from cyxla.xla.cpu.plan.live_rows import mask_of
+from cyxla.xla.cpu.plan.masks import mask_of
 from cyxla.xla.cpu.plan.row_groups import merge_rows
 from cyxla.xla.cpu.reduce.window_size import is_elementwise_select_and_scatter
 from cyxla.xla.hlo import OPCODES, Computation, Instruction

@@ -14,86 +14,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TypeAlias
 
 from cyxla.errors import InvalidArgumentError
-from cyxla.types import ElementType
-from cyxla.xla.cpu.dot.emit import stops_early
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind, Live, prefix
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import FORWARDING, leaves, resolve
+from cyxla.xla.cpu.plan.masks import SIZE_TYPES, fill_of, has_sizes, mask_of, stops_of
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
-from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
 
 #: Result leaf, dimension of it, and the result leaf that holds the number of its live elements along that dimension.
 LiveResult: TypeAlias = tuple[int, int, int]
 
 _ALL: Live = {}  # every element matters
-_MAX_FILL_DEPTH = 3  # operations between a mask and a reduction that knows its filler
 _MAX_SIZES = 3  # sizes whose maximum bounds a dimension; with more, every element matters
-_SIZE_TYPES = frozenset({ElementType.S32, ElementType.S64, ElementType.U32})
 _CUT_KINDS = frozenset({GroupKind.LOOP, GroupKind.DOT, GroupKind.REDUCE, GroupKind.ROW})
-
-
-# ---------------------------------------------------------------------------------------------------------------- masks
-def has_sizes(computation: Computation) -> bool:
-    """Return whether some comparison of a computation is a mask of live elements."""
-    return any(ins.opcode == "compare" and _compared(ins) for ins in computation.instructions)
-
-
-def mask_of(predicate: Instruction) -> Live:
-    """Return the sizes, by dimension, at and beyond which a predicate is false."""
-    predicate = _unmoved(predicate)
-    if predicate.opcode == "compare":
-        return _compared(predicate)
-    if predicate.opcode == "and":
-        left, right = map(mask_of, predicate.operands)
-        return {**right, **left}
-    if predicate.opcode == "broadcast":
-        inner, dims = mask_of(predicate.operands[0]), predicate.attrs["dimensions"]
-        return {dims[d]: sizes for d, sizes in inner.items()}
-    return _ALL
-
-
-def _compared(ins: Instruction) -> Live:
-    left, right = map(_unmoved, ins.operands)
-    if ins.attrs["direction"] == "GT":
-        left, right = right, left
-    elif ins.attrs["direction"] != "LT":
-        return _ALL
-    dimension, size = _counted(left), _scalar(right)
-    return _ALL if dimension is None or size is None else {dimension: frozenset((size,))}
-
-
-def _counted(ins: Instruction) -> int | None:
-    """Return the dimension along which the elements of an array are their indices; None for other arrays."""
-    if ins.opcode == "iota" and ins.shape.rank:
-        dimension: int = ins.attrs["iota_dimension"]
-        return dimension
-    if ins.opcode == "broadcast":
-        inner = _counted(_unmoved(ins.operands[0]))
-        return None if inner is None else ins.attrs["dimensions"][inner]
-    return None
-
-
-def _scalar(ins: Instruction) -> Value | None:
-    """Return the run-time integer that all elements of an array are equal to; None for other arrays."""
-    while ins.opcode == "broadcast":
-        ins = _unmoved(ins.operands[0])
-    if ins.shape.size != 1 or ins.shape.dtype not in _SIZE_TYPES:
-        return None
-    value = resolve(ins)
-    return None if value.instruction.opcode in ("constant", "iota") else value
-
-
-def _unmoved(ins: Instruction) -> Instruction:
-    """Return the instruction behind others that forward an array of the same dimensions."""
-    while ins.opcode in FORWARDING and ins.operands[0].shape.is_array and ins.operands[0].shape.dims == ins.shape.dims:
-        ins = ins.operands[0]
-    return ins
 
 
 # ---------------------------------------------------------------------------------------------------------------- sweep
@@ -150,7 +86,7 @@ def check_live_results(root: Instruction, results: Sequence[LiveResult]) -> None
     for leaf, dimension, size in results:
         if not (0 <= leaf < len(shapes) and 0 <= size < len(shapes) and 0 <= dimension < shapes[leaf].rank):
             raise InvalidArgumentError(f"live_results: no dimension {dimension} of result {leaf}, or no result {size}")
-        if shapes[size].size != 1 or shapes[size].dtype not in _SIZE_TYPES:
+        if shapes[size].size != 1 or shapes[size].dtype not in SIZE_TYPES:
             raise InvalidArgumentError(f"live_results: result {size} is {shapes[size]}, not an s32, s64 or u32 scalar")
 
 
@@ -279,88 +215,22 @@ _RULES: dict[str, Callable[[Instruction, Live], list[Live]]] = {
 }  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------------------------- fills
-_EXACT: dict[str, Callable[..., Any]] = {
-    "abs": np.abs, "add": np.add, "multiply": np.multiply, "negate": np.negative, "maximum": np.maximum,
-    "minimum": np.minimum,
-}  # fmt: skip
-
-
-def fill_of(ins: Instruction, depth: int = 0) -> tuple[Live, Any]:
-    """Return the sizes at and beyond which all elements of an array are equal, by dimension, and that element."""
-    ins = _unmoved(ins)
-    if ins.opcode == "select" and ins.operands[0].shape.dims == ins.shape.dims:
-        filler = _constant(ins.operands[2])
-        return (_ALL, None) if filler is None else (mask_of(ins.operands[0]), filler)
-    if ins.opcode == "convert":
-        part, filler = fill_of(ins.operands[0], depth)
-        return part, None if filler is None else np.asarray(filler).astype(ins.shape.dtype.numpy_dtype)[()]
-    if ins.opcode not in _EXACT or depth > _MAX_FILL_DEPTH or not _is_number(ins.shape.dtype):
-        return _ALL, None
-    fills = [fill_of(o, depth + 1) for o in ins.operands]
-    if any(filler is None for _, filler in fills) or any(part != fills[0][0] for part, _ in fills):
-        return _ALL, None
-    with np.errstate(all="ignore"):
-        return fills[0][0], _EXACT[ins.opcode](*(filler for _, filler in fills))
-
-
-def _constant(ins: Instruction) -> Any:
-    """Return the constant that all elements of an array are equal to; None for other arrays."""
-    while ins.opcode == "broadcast" or ins.opcode in FORWARDING:
-        ins = ins.operands[0]
-    return ins.attrs["literal"].array.reshape(-1)[0] if ins.opcode == "constant" and ins.shape.size == 1 else None
-
-
-def stops_of(ins: Instruction) -> Live:
-    """Return the sizes at which a reduction may stop, by reduced dimension: all later elements change nothing."""
-    opcode = combiner(ins.called[0]) if ins.shape.is_array else None
-    if opcode is None:
-        return _ALL
-    part, filler = fill_of(ins.operands[0])
-    dtype = ins.shape.dtype
-    if filler is None or not _is_identity(opcode, filler, _constant(ins.operands[1]), dtype):
-        return _ALL
-    return {d: sizes for d, sizes in part.items() if d in ins.attrs["dimensions"]}
-
-
 def product_stops(ins: Instruction) -> Live:
     """Return the sizes at which the sums of a dot stop, by contracted dimension of its left operand.
 
     All terms from there on are products of zeros. The kernel reads nothing of them, so its operands need not have them.
     """
-    if not stops_early(ins):
-        return _ALL
     dims = DotDims.of(ins)
     (left, zero), (right, other) = map(fill_of, ins.operands)
     if zero is None or other is None or zero != 0 or other != 0:
         return _ALL
+    from cyxla.xla.cpu.dot.emit import stops_early  # most products have no masked operands
+
+    if not stops_early(ins):
+        return _ALL
     pairs = zip(dims.lhs_contracting, dims.rhs_contracting, strict=True)
     stops = {d: left[d] | right[r] for d, r in pairs if d in left and r in right and ins.operands[0].shape.dims[d] > 1}
     return {d: sizes for d, sizes in stops.items() if len(sizes) <= _MAX_SIZES}
-
-
-def _is_identity(opcode: str, filler: Any, init: Any, dtype: ElementType) -> bool:
-    """Return whether an element never changes the bits of a reduction with an initial value."""
-    if not _is_number(dtype):
-        return False
-    if opcode == "add":  # 0 + -0 is 0, as is the sum of -0 with an initial 0
-        return bool(filler == 0) and (dtype.is_integer or bool(np.signbit(filler)) or _is_positive_zero(init))
-    if opcode == "multiply":
-        return bool(filler == 1)
-    if opcode not in ("maximum", "minimum"):
-        return False
-    if dtype.is_float:
-        return bool(filler == (-np.inf if opcode == "maximum" else np.inf))
-    bits = dtype.bits - dtype.is_signed
-    return int(filler) == (2**bits - 1 if opcode == "minimum" else -(2**bits) if dtype.is_signed else 0)
-
-
-def _is_number(dtype: ElementType) -> bool:
-    return dtype.is_float or dtype.is_integer
-
-
-def _is_positive_zero(init: Any) -> bool:
-    return init is not None and bool(init == 0) and not np.signbit(init)
 
 
 # --------------------------------------------------------------------------------------------------------------- groups

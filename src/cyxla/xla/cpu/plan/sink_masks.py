@@ -19,7 +19,7 @@ After::
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.plan.live_rows import has_sizes, mask_of
+from cyxla.xla.cpu.plan.masks import has_sizes, mask_of
 from cyxla.xla.hlo import HloModule, Instruction
 
 MAX_COPIES = 8

@@ -595,7 +595,7 @@ def test_recursion_without_end():
 @pytest.mark.parametrize("count", [100])
 def test_threads(count):
     traced, failed = [], []
-    f = cyxla.jit(lambda x, n: traced.append(x.shape) or x * 2 + n)
+    f = cyxla.jit(lambda x, n: traced.append(x.shape) or x * 2 + n, sizes="exact")
     start = threading.Barrier(count)
 
     def run(k):
@@ -673,7 +673,7 @@ WARNINGS = {
 @pytest.mark.parametrize("name", WARNINGS)
 def test_recompilation_warns_once(name):
     make, text = WARNINGS[name]
-    f = jit(lambda x, n: x, static="n")
+    f = jit(lambda x, n: x, static="n", sizes="exact")
     for k in range(7):
         f(*make(k))
     with pytest.warns(cyxla.RecompileWarning, match=text) as found:

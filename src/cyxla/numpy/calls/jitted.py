@@ -16,16 +16,18 @@ import numpy as np
 
 from cyxla import config
 from cyxla._native import dispatch
-from cyxla._native.dispatch import CallSignature, Dispatcher, Receiver
+from cyxla._native.dispatch import CallSignature, Compiled, Dispatcher, Receiver
 from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
 from cyxla.forking import new_lock
 from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
+from cyxla.numpy.calls.any_size import MODES, AnySizePrograms, SizedEntry
 from cyxla.numpy.calls.argument_binding import Binding, StaticNames, binding_of
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
-from cyxla.numpy.calls.lowering import BOUNDS, Lowered, Spec, lower
+from cyxla.numpy.calls.lowering import BOUNDS, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
+from cyxla.numpy.calls.size_history import OpenDims
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.hooks import hooks
@@ -82,16 +84,18 @@ class Jitted(Dispatcher):
 
     def __init__(
         self, function: Callable[..., Any], *, static: Any = (), donate: Any = (), platform: str = "cpu",
-        bounds: str = "raise", name: str | None = None, **options: Any,
+        bounds: str = "raise", sizes: str = "auto", name: str | None = None, **options: Any,
     ) -> None:  # fmt: skip
         _check_function(function)
         _check_options(options)
         if bounds not in BOUNDS:
             raise InvalidArgumentError(f"jit: unknown bounds={bounds!r}", hint=f"use one of {', '.join(BOUNDS)}")
+        if sizes not in MODES:
+            raise InvalidArgumentError(f"jit: unknown sizes={sizes!r}", hint=f"use one of {', '.join(MODES)}")
         self.function = function
-        self.platform, self.bounds, self.options = platform, bounds, options
+        self.platform, self.bounds, self.sizes, self.options = platform, bounds, sizes, options
         self.name = name or getattr(function, "__name__", "function").strip("<>") or "function"
-        self._keyword_options = {"static": static, "donate": donate, "name": name}
+        self._keyword_options = {"static": static, "donate": donate, "name": name, "sizes": sizes}
         self._signature = _signature(function)
         self._static = StaticNames("static", static, self._signature)
         self._donate = StaticNames("donate", donate, self._signature)
@@ -104,6 +108,7 @@ class Jitted(Dispatcher):
         self._seconds = 0.0
         self._recent_calls: list[Call] = []
         self._needed: frozenset[str] = frozenset()
+        self._any_size = AnySizePrograms(sizes, self._compile_any_size)
         update_wrapper(self, function)
 
     # -- calls; most are handled in C alone
@@ -120,7 +125,7 @@ class Jitted(Dispatcher):
             )
         return entry(call.leaves, None if binding.out is None else args[binding.out])
 
-    def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, Entry]:
+    def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, Compiled]:
         """Read the arguments of a call, and compile; numbers whose values the function needs become static."""
         while True:
             call = read_arguments(binding, args, needed=self._needed)
@@ -155,12 +160,24 @@ class Jitted(Dispatcher):
         out = None if binding.out is None else args[binding.out]
         return result if out is None else map_leaves(_write_output, out, result)
 
-    def _entry(self, call: Call) -> Entry:
-        key = call.key
-        entry = self._entries.get(key)
+    def _entry(self, call: Call) -> Compiled:
+        """Return the compiled program of a call: the exact one, one for any size, or a new one."""
+        entry = self._entries.get(call.key)
         if entry is not None:
             self._slow_hits += 1
             return entry
+        found = self._any_size.find(call) if call.binding.out is None else None
+        if found is None:
+            return self._exact_entry(call)
+        return SizedEntry(*found, partial(self._replace, call.without_arrays()))
+
+    def _replace(self, call: Call, sized: SizedEntry) -> Compiled:
+        """Return the exact program of a call for which one for any size fails, and use it from now on."""
+        self.forget(sized)
+        return self._exact_entry(call)
+
+    def _exact_entry(self, call: Call) -> Entry:
+        key = call.key
         with self._compile_lock(key):
             entry = self._entries.get(key)
             if entry is None:
@@ -180,11 +197,21 @@ class Jitted(Dispatcher):
         with self._lock:
             self._compile_locks.pop(key, None)
 
-    def _compile(self, call: Call, *, tiered: bool = False) -> Entry:
+    def _compile_any_size(self, call: Call, dims: OpenDims, bounds: tuple[int, ...]) -> Entry:
+        """Trace and compile for any size of some dimensions."""
+        started = perf_counter()
+        entry = self._compile(call, tiered=True, open_sizes=OpenSizes(dims.groups, bounds))
+        entry.seconds = perf_counter() - started
+        with self._lock:
+            self._misses += 1
+            self._seconds += entry.seconds
+        return entry
+
+    def _compile(self, call: Call, *, tiered: bool = False, open_sizes: OpenSizes | None = None) -> Entry:
         """Trace and compile; with `tiered`, prebuilt kernels may serve until native code is ready."""
-        lowered = self._lower(call, keep_order=tiered)
+        lowered = self._lower(call, keep_order=tiered, open_sizes=open_sizes)
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
-        options = CompileOptions.of(self._options(call))
+        options = CompileOptions.of({**self._options(call), "live_results": lowered.live_results})
         if config.get("VERIFY"):
             lowered.module.verify()
         if not tiered:
@@ -195,12 +222,14 @@ class Jitted(Dispatcher):
             entry.compile_in_background(later)
         return entry
 
-    def _lower(self, call: Call, *, keep_order: bool = False) -> Lowered:
+    def _lower(self, call: Call, *, keep_order: bool = False, open_sizes: OpenSizes | None = None) -> Lowered:
         from cyxla.numpy.substitutes.patched_numpy import substituted_in
 
         function = partial(call.apply, self.function)
         with substituted_in(self.function):
-            return lower(self.name, function, call.specs, call.names, self.bounds, keep_order=keep_order)
+            return lower(
+                self.name, function, call.specs, call.names, self.bounds, keep_order=keep_order, open_sizes=open_sizes
+            )
 
     def _options(self, call: Call) -> dict[str, Any]:
         if not self._donate:
@@ -226,7 +255,7 @@ class Jitted(Dispatcher):
             self._recent_calls = [*self._recent_calls[1 - WARN_AFTER :], call]
             warn = self._misses == WARN_AFTER
         if warn:
-            _warn_recompilation(self.name, self._recent_calls)
+            _warn_recompilation(self.name, self._recent_calls, self._any_size.reason)
 
     def _drop_oldest(self, new_entry: Entry) -> None:
         oldest = min((k for k, e in self._entries.items() if e is not new_entry), key=lambda k: self._entries[k].stamp)
@@ -322,6 +351,7 @@ class Jitted(Dispatcher):
         """Drop all compiled programs."""
         with self._lock:
             self._entries.clear()
+            self._any_size.clear()
             self.forget()
             self._recent_calls = []
 
@@ -346,7 +376,13 @@ class Jitted(Dispatcher):
     @property
     def settings(self) -> dict[str, Any]:
         """Options that the function was made with."""
-        return {**self._keyword_options, "platform": self.platform, "bounds": self.bounds, **self.options}
+        return {
+            **self._keyword_options,
+            "platform": self.platform,
+            "bounds": self.bounds,
+            "sizes": self.sizes,
+            **self.options,
+        }
 
 
 def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> Jitted:
@@ -396,7 +432,9 @@ def _check_function(function: Any) -> None:
             )
 
 
-_OPTIONS = dict.fromkeys(("static", "donate", "platform", "bounds", "name", *[f.name for f in fields(CompileOptions)]))
+_OPTIONS = dict.fromkeys(
+    ("static", "donate", "platform", "bounds", "sizes", "name", *[f.name for f in fields(CompileOptions)])
+)
 
 
 def _check_options(options: Iterable[str]) -> None:
@@ -430,7 +468,7 @@ def _write_output(output: Any, value: Any) -> Any:
     return output
 
 
-def _warn_recompilation(name: str, calls: Sequence[Call]) -> None:
+def _warn_recompilation(name: str, calls: Sequence[Call], reason_of_sizes: str) -> None:
     """Warn about the argument that causes repeated compilation."""
     last = calls[-1]
     similar = [c for c in calls if c.binding.keywords == last.binding.keywords and c.names == last.names]
@@ -445,22 +483,24 @@ def _warn_recompilation(name: str, calls: Sequence[Call]) -> None:
         name_, values = changing[0]
         shown_values = ", ".join(dict.fromkeys(values[-4:]))
         reason = f"argument {name_} changes: {shown_values}"
-        hint = _recompilation_hint([c.specs[last.names.index(name_)] for c in similar])
+        hint = _recompilation_hint([c.specs[last.names.index(name_)] for c in similar], reason_of_sizes)
     warn_user(f"{name} has been compiled {WARN_AFTER} times, since {reason}; {hint}", RecompileWarning)
 
 
-def _recompilation_hint(specs: Sequence[Any]) -> str:
+def _recompilation_hint(specs: Sequence[Any], reason_of_sizes: str) -> str:
     if not all(isinstance(s, Spec) for s in specs):
         return "leave it out of static=, and use it in arithmetic alone, if it may be a traced number"
     if len({s.kind for s in specs}) > 1:
         return "convert it to one dtype before the call"
+    if reason_of_sizes:
+        return f"pad it to a few sizes, since it cannot be compiled for any size: {reason_of_sizes}"
     return "pad it to a few sizes"
 
 
 @api_boundary
 def jit(
     fn: Callable[..., Any] | None = None, *, static: Any = (), donate: Any = (), platform: str = "cpu",
-    bounds: str = "raise", name: str | None = None, **options: Any,
+    bounds: str = "raise", sizes: str = "auto", name: str | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Compile a function written with NumPy.
 
@@ -485,6 +525,9 @@ def jit(
     bounds : str
         Mode of indices out of range that are not known while tracing: ``"raise"`` IndexError, ``"clamp"`` to the
         nearest element, or ``"unchecked"`` for undefined behaviour.
+    sizes : str
+        ``"exact"`` to compile for each size of the arguments; ``"auto"`` to compile for any size of a dimension when a
+        third size of it is seen, if the function permits; ``"any"`` to do so at the second size, or raise the reason.
     name : str, optional
         Name of the program; by default that of the function.
     **options
@@ -511,7 +554,10 @@ def jit(
     >>> norm(np.array([3.0, 4.0]))
     np.float64(5.0)
     """
-    keywords = {"static": static, "donate": donate, "platform": platform, "bounds": bounds, "name": name, **options}
+    keywords = {
+        "static": static, "donate": donate, "platform": platform, "bounds": bounds, "sizes": sizes, "name": name,
+        **options,
+    }  # fmt: skip
     return partial(jit, **keywords) if fn is None else Jitted(fn, **keywords)
 
 

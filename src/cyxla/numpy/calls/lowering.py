@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from cyxla.errors import DTypeError, OpError, TraceError
+from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.tracing.containers import Tree, flatten, paths
 from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
-from cyxla.numpy.tracing.sized_array import contains_sized
+from cyxla.numpy.tracing.sized_array import SIZED, SizedArray, contains_sized, size_array
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
-from cyxla.types import Shape, from_numpy
+from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -69,6 +69,22 @@ class Spec:
         return f"{self.kind}[{','.join(map(str, self.shape))}]{order}"
 
 
+class OpenSizes(NamedTuple):
+    """Dimensions of the arguments whose sizes are known at run time.
+
+    Attributes
+    ----------
+    groups : tuple of tuple of (int, int)
+        Dimensions of equal size, in groups: pairs of the index of an array or number among the arguments, and of one of
+        its dimensions.
+    bounds : tuple of int
+        Greatest size of each group.
+    """
+
+    groups: tuple[tuple[tuple[int, int], ...], ...]
+    bounds: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Lowered:
     """Traced function.
@@ -115,6 +131,13 @@ class Lowered:
         """True if a result has a run-time size."""
         return contains_sized(self.tree)
 
+    @property
+    def live_results(self) -> tuple[tuple[int, int, int], ...]:
+        """Results of run-time size, of which the caller reads a part; see `CompileOptions.live_results`."""
+        found: list[tuple[int, int, int]] = []
+        _find_sized(self.tree, 0, self.layouts, found)
+        return tuple(found)
+
     def error(self, code: int, number: int) -> Exception:
         """Return the error of a failed run."""
         check = self.program.checks[code - 1]
@@ -137,6 +160,7 @@ def lower(
     bounds: str = "raise",
     *,
     keep_order: bool = False,
+    open_sizes: OpenSizes | None = None,
 ) -> Lowered:
     """Trace a function.
 
@@ -155,13 +179,18 @@ def lower(
     keep_order : bool
         Whether arguments and results are passed in memory order, and results of `eig` as real arrays if they are; else
         in row-major order, and as complex arrays.
+    open_sizes : OpenSizes, optional
+        Dimensions of run-time size. The program then takes arguments padded to the bounds, and after them the sizes.
     """
     if not keep_order:
         leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]
     trace = Trace(name)
     trace.program.bounds = bounds
     with tracing(trace):
-        arguments = [_argument(trace, leaf, path) for leaf, path in zip(leaves, names, strict=True)]
+        padded = _padded(leaves, open_sizes)
+        arguments = [_argument(trace, leaf, path) for leaf, path in zip(padded, names, strict=True)]
+        if open_sizes is not None:
+            _open(trace, arguments, leaves, open_sizes)
         try:
             returned = call(arguments)
         except RecursionError:
@@ -196,6 +225,43 @@ def _argument(trace: Trace, leaf: Any, name: str) -> Any:
         op, memory = xla.transpose(op, inverse(leaf.axes)), dense(leaf.shape, leaf.dtype, leaf.axes)
     array = TracedArray(op, weak, memory=memory, origin=f"argument {name}", rank0=leaf.rank0)
     return array if leaf.adapter is None else leaf.adapter.from_traced(array)
+
+
+def _find_sized(tree: Tree, first: int, layouts: Sequence[Layout], found: list[tuple[int, int, int]]) -> int:
+    """Add the results of run-time size among the leaves from `first` on; return the leaf behind them."""
+    if tree.kind is None:
+        return first + 1
+    if tree.kind is SIZED:
+        axes = layouts[first][0]
+        found.append((first, tree.key if axes is None else axes[tree.key], first + 1))
+    for child in tree.children:
+        first = _find_sized(child, first, layouts, found)
+    return first
+
+
+def _padded(leaves: Sequence[Any], open_sizes: OpenSizes | None) -> Sequence[Any]:
+    """Return the leaves with the bounds of open dimensions as their sizes."""
+    if open_sizes is None:
+        return leaves
+    padded = list(leaves)
+    inputs = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Spec)]
+    for group, bound in zip(open_sizes.groups, open_sizes.bounds, strict=True):
+        for number, d in group:
+            k = inputs[number]
+            padded[k] = replace(padded[k], shape=(*padded[k].shape[:d], bound, *padded[k].shape[d + 1 :]))
+    return padded
+
+
+def _open(trace: Trace, arguments: list[Any], leaves: Sequence[Any], open_sizes: OpenSizes) -> None:
+    """Replace padded arguments by arrays of run-time size, and add the sizes to the program's parameters."""
+    inputs = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Spec)]
+    for number, (group, bound) in enumerate(zip(open_sizes.groups, open_sizes.bounds, strict=True)):
+        size = size_array(trace.parameter(Shape.array(ElementType.S64, ()), f"size{number}"), bound)
+        for index, d in group:
+            k = inputs[index]
+            if not isinstance(arguments[k], TracedArray):
+                raise UnimplementedError(f"input {index} has two dimensions of run-time size")
+            arguments[k] = SizedArray(arguments[k], d, size)
 
 
 def _to_memory_order(op: XlaOp, layout: Layout) -> XlaOp:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import ref
 
@@ -113,11 +113,15 @@ class Call:
         out = [(Node.OUT, 0, 0, None, None)]
         return [n for k in range(self.binding.passed) for n in (out if k == self.binding.out else self.nodes[k])]
 
+    def without_arrays(self) -> Call:
+        """Return the call without its arrays, which it would keep alive."""
+        return replace(self, leaves=[None if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves])
+
     def names_of(self, needed: NeededValue) -> frozenset[str]:
         """Return the names of the inputs that determine a value needed by Python, if all of them may be static."""
         names = [name for name, spec_ in zip(self.names, self.specs, strict=True) if isinstance(spec_, Spec)]
         inputs = needed.inputs or frozenset()
-        if not all(may_be_static(self.leaves[k], is_index=needed.is_index) for k in inputs):
+        if not all(k < len(names) and may_be_static(self.leaves[k], is_index=needed.is_index) for k in inputs):
             return frozenset()
         return frozenset(names[k] for k in inputs)
 

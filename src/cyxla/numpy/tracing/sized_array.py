@@ -300,10 +300,11 @@ def _build(key: Any, parts: Sequence[Any]) -> Any:
 
 
 def _trim(data: np.ndarray[Any, Any], axis: int, count: int) -> np.ndarray[Any, Any]:
-    """Return an array of the true size that owns its memory."""
+    """Return an array of the true size, contiguous and with memory for at most twice as many elements."""
     if count == data.shape[axis]:
         return data
-    return data[(*[slice(None)] * axis, slice(0, count))].copy()
+    trimmed = data[(*[slice(None)] * axis, slice(0, count))]
+    return trimmed if trimmed.flags.c_contiguous and 2 * count >= data.shape[axis] else trimmed.copy()
 
 
 SIZED = Kind(lambda v: (v.data, v.count) if isinstance(v._data, (TracedArray, type(None))) else (v._data, v._count),

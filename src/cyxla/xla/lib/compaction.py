@@ -29,7 +29,7 @@ def compact(mask: XlaOp, operands: Sequence[XlaOp], *, zero_fill: bool = True) -
     Returns
     -------
     packed : list of XlaOp
-        For each operand an array of its shape, which begins with the selected rows, in order.
+        Arrays of the shapes of the operands that begin with the selected rows, in order.
     count : XlaOp
         Number of selected rows, s64.
     """

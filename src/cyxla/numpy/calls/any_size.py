@@ -1,0 +1,191 @@
+"""Programs for any size of some dimensions: arguments are padded to a bound, and passed with their sizes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from cyxla._native.dispatch import Compiled
+from cyxla.forking import new_lock
+from cyxla.numpy.calls.entries import Entry
+from cyxla.numpy.calls.signatures import Call
+from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_key, shapes_of
+
+MODES: Final = ("auto", "any", "exact")
+SIZES_BEFORE: Final = {"auto": 2, "any": 1}  # sizes of a dimension that are compiled exactly, before any size is
+LEAST_BOUND: Final = 4096  # elements of a dimension: those beyond the size cost no time, only address space
+MOST_BUFFERS: Final = 2  # sets of padded arguments that a program keeps
+ROOM: Final = 4  # times a size, rounded up to a power of two, is the bound
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AnySizeProgram:
+    """Program for any size of some dimensions, up to their bounds.
+
+    Attributes
+    ----------
+    dims : OpenDims
+        Dimensions of any size.
+    static : tuple of tuple of int
+        Shapes of the arguments, with -1 for these dimensions.
+    bounds : tuple of int
+        Bound of each group of equal dimensions.
+    entry : Entry
+        Compiled program; it takes the padded arguments, then the size of each group.
+    free_buffers : list of dict
+        Padded arrays by input, for calls to come. Padding has any values.
+    """
+
+    dims: OpenDims
+    static: Shapes
+    bounds: tuple[int, ...]
+    entry: Entry
+    free_buffers: list[dict[int, npt.NDArray[Any]]] = field(default_factory=list)
+
+    def sizes(self, shapes: Shapes) -> tuple[int, ...] | None:
+        """Return the size of each group in a call, or None if the program does not serve the call."""
+        sizes = self.dims.sizes(shapes)
+        if sizes is None or self.dims.without(shapes) != self.static:
+            return None
+        return sizes if all(n <= bound for n, bound in zip(sizes, self.bounds, strict=True)) else None
+
+    def run(self, leaves: Sequence[Any], numbers: Sequence[np.int64]) -> Any:
+        """Run on arguments of these sizes."""
+        try:
+            buffers = self.free_buffers.pop()
+        except IndexError:
+            buffers = {k: np.zeros(shape, leaves[k].dtype) for k, shape in self.padded_shapes.items()}
+        inputs = [*leaves, *numbers]
+        for k, buffer in buffers.items():
+            leaf = leaves[k]
+            buffer[tuple(map(slice, leaf.shape))] = leaf
+            inputs[k] = buffer
+        result = self.entry(inputs)
+        if len(self.free_buffers) < MOST_BUFFERS:
+            self.free_buffers.append(buffers)
+        return result
+
+    @cached_property
+    def padded_shapes(self) -> dict[int, tuple[int, ...]]:
+        """Shape that each input with open dimensions is padded to."""
+        shapes = {k: list(self.static[k]) for group in self.dims.groups for k, _ in group}
+        for group, bound in zip(self.dims.groups, self.bounds, strict=True):
+            for k, d in group:
+                shapes[k][d] = bound
+        return {k: tuple(shape) for k, shape in shapes.items()}
+
+
+class SizedEntry(Compiled):
+    """A program for any size, at the sizes of one signature.
+
+    Parameters
+    ----------
+    program : AnySizeProgram
+        Program.
+    sizes : tuple of int
+        Size of each of its groups.
+    exact : callable
+        Function from this entry to that of the program for exactly these sizes, which runs where this one fails: it
+        has the result of a dimension of size 1 that is broadcast, and NumPy's errors.
+    """
+
+    def __init__(
+        self, program: AnySizeProgram, sizes: tuple[int, ...], exact: Callable[[SizedEntry], Compiled]
+    ) -> None:
+        super().__init__(None, program.entry.plan, False, program.entry.rank0)
+        self.any_size, self.exact = program, exact
+        self.numbers = tuple(map(np.int64, sizes))
+
+    def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
+        """Run on arguments of these sizes."""
+        try:
+            return self.any_size.run(arguments, self.numbers)
+        except Exception:
+            entry = self.exact(self)
+        return entry(list(arguments), out)
+
+
+class AnySizePrograms:
+    """Programs of a function for any size, by the groups of calls that differ in sizes alone.
+
+    Parameters
+    ----------
+    mode : str
+        One of `MODES`.
+    compile_ : callable
+        Function from a call, its `OpenDims` and their bounds to the compiled entry.
+    """
+
+    def __init__(self, mode: str, compile_: Callable[[Call, OpenDims, tuple[int, ...]], Entry]) -> None:
+        self.mode, self._compile = mode, compile_
+        self._lock = new_lock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all programs and sizes."""
+        self._history = SizeHistory(SIZES_BEFORE.get(self.mode, 0))
+        self._programs: dict[Any, list[AnySizeProgram]] = {}
+        self.refusals: dict[Any, str] = {}
+
+    @property
+    def reason(self) -> str:
+        """Reason why calls with many sizes are compiled for each; empty if there is none."""
+        return next(reversed(self.refusals.values()), "")
+
+    def find(self, call: Call) -> tuple[AnySizeProgram, tuple[int, ...]] | None:
+        """Return the program for a call that no exact program serves, and its sizes; None to compile exactly.
+
+        Raises
+        ------
+        Exception
+            The function cannot be compiled for any size, and the mode is "any".
+        """
+        if self.mode == "exact":
+            return None
+        key, shapes = group_key(call), shapes_of(call)
+        with self._lock:
+            programs = self._programs.setdefault(key, [])
+            for program in programs:
+                sizes = program.sizes(shapes)
+                if sizes is not None:
+                    return program, sizes
+            dims = None if key in self.refusals else self._history.add(key, shapes)
+            sizes = None if dims is None else dims.sizes(shapes)
+            if dims is None or sizes is None:
+                return None
+            new_program = self._new_program(call, key, dims, shapes, sizes)
+            if new_program is None:
+                return None
+            programs[:] = [p for p in programs if (p.dims, p.static) != (dims, new_program.static)]
+            programs.append(new_program)
+            return new_program, sizes
+
+    def _new_program(
+        self, call: Call, key: Any, dims: OpenDims, shapes: Shapes, sizes: tuple[int, ...]
+    ) -> AnySizeProgram | None:
+        bounds = tuple(map(bound_for, sizes))
+        try:
+            return AnySizeProgram(dims, dims.without(shapes), bounds, self._compile(call, dims, bounds))
+        except Exception as error:  # Python code that depends on a size may raise anything
+            if self.mode == "any":
+                raise
+            self.refusals[key] = str(error)
+            _LOG.info("compiled for each size, since %s", error)
+            return None
+
+
+def bound_for(size: int) -> int:
+    """Return a bound for a dimension that had this size."""
+    return max(LEAST_BOUND, ROOM * _power_of_two(size))
+
+
+def _power_of_two(size: int) -> int:
+    return 1 << max(size - 1, 0).bit_length()

@@ -1,0 +1,255 @@
+"""Functions compiled for any size of a dimension, after calls with several sizes of it."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import InvalidArgumentError, RecompileWarning, TraceError
+from cyxla.numpy.calls.size_history import OpenDims, SizeHistory
+
+RNG = np.random.default_rng(0)
+
+
+def rows(n, width=6):
+    return RNG.normal(size=(n, width))
+
+
+W, B = RNG.normal(size=(6, 6)), RNG.normal(size=6)
+
+
+def dense(x):
+    return np.tanh(x @ W + B) * 2
+
+
+def layer_norm(x):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def attention(x):
+    scores = x @ x.T / np.sqrt(x.shape[-1]) + (1 - np.tri(x.shape[0])) * -1e10
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True)) @ x
+
+
+FUNCTIONS = {
+    "elementwise": lambda x: np.exp(-x) + 1,
+    "dense": dense,
+    "layer_norm": layer_norm,
+    "sum": lambda x: x.sum(),
+    "mean over rows": lambda x: x.mean(0),
+    "max": lambda x: x.max(),
+    "sorted": lambda x: np.sort(x, axis=0),
+    "cumsum": lambda x: x.cumsum(0),
+    "gram": lambda x: x.T @ x,
+    "last row": lambda x: x[-1],
+    "without the first": lambda x: x[1:],
+    "reversed": lambda x: x[::-1],
+    "positions": lambda x: x + np.arange(x.shape[0])[:, None],
+    "size": lambda x: x * x.shape[0],
+    "positive": lambda x: x[x > 0],
+    "transposed": lambda x: x.T,
+    "flat": lambda x: x.reshape(-1),
+    "several": lambda x: (x, {"sum": x.sum(1)}, [x[:, :2]]),
+}
+
+
+def check(result, expected):
+    if isinstance(expected, (tuple, list)):
+        assert type(result) is type(expected)
+        for got, want in zip(result, expected, strict=True):
+            check(got, want)
+    elif isinstance(expected, dict):
+        check([result[k] for k in expected], list(expected.values()))
+    else:
+        assert np.shape(result) == np.shape(expected)
+        assert np.asarray(result).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_three_programs_serve_all_sizes(name, platform):
+    function = FUNCTIONS[name]
+    compiled = cyxla.jit(function, platform=platform)
+    for n in (5, 9, 7, 2, 31, 64, 3, 100, 8, 1000):
+        x = rows(n)
+        check(compiled(x), function(x))
+    assert compiled.cache_info().misses == 3
+
+
+@pytest.mark.parametrize("name", ["elementwise", "dense", "layer_norm", "sum", "positive"])
+@pytest.mark.parametrize("n", [0, 1])
+def test_sizes_without_or_with_one_row(name, n):
+    function = FUNCTIONS[name]
+    compiled = cyxla.jit(function)
+    for size in (5, 9, 7):
+        compiled(rows(size))
+    x = rows(n)
+    try:
+        expected = function(x)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=str(error)[:20]):
+            compiled(x)
+    else:
+        check(compiled(x), expected)
+
+
+def test_sizes_beyond_the_bound_are_compiled_with_a_greater_one():
+    compiled = cyxla.jit(lambda x: x * 2 + 1)
+    for n in (5, 9, 7, 5000, 100_000, 4000, 99_000):
+        x = RNG.normal(size=n)
+        check(compiled(x), x * 2 + 1)
+    assert compiled.cache_info().misses <= 5
+
+
+def test_equal_sizes_of_two_arguments_are_guarded():
+    compiled = cyxla.jit(lambda x, y: x + y)
+    for n in (5, 9, 7, 4):
+        x, y = RNG.normal(size=(2, n))
+        check(compiled(x, y), x + y)
+    assert compiled.cache_info().misses == 3
+    x, y = RNG.normal(size=6), RNG.normal(size=1)
+    check(compiled(x, y), x + y)
+    with pytest.raises(ValueError, match="broadcast"):
+        compiled(RNG.normal(size=6), RNG.normal(size=4))
+
+
+def test_one_row_that_is_broadcast():
+    other = RNG.normal(size=(7, 3))
+    compiled = cyxla.jit(lambda x: x + other)
+    for n in (7, 1, 7, 1):
+        x = RNG.normal(size=(n, 3))
+        check(compiled(x), x + other)
+
+
+def by_branch(x):
+    return x * 2 if len(x) > 6 else x * 3
+
+
+def test_python_that_depends_on_a_size_is_compiled_for_each():
+    compiled = cyxla.jit(by_branch)
+    for n in (5, 9, 7, 6, 10):
+        x = RNG.normal(size=n)
+        check(compiled(x), by_branch(x))
+    assert compiled.cache_info().misses == 5
+
+
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+def test_two_run_time_sizes_are_compiled_for_each(platform):
+    compiled = cyxla.jit(attention, platform=platform)
+    for n in (5, 9, 7, 2):
+        x = rows(n)
+        check(compiled(x), attention(x))
+    assert compiled.cache_info().misses == 4
+
+
+def test_many_sizes_are_warned_about_with_the_reason():
+    compiled = cyxla.jit(by_branch, platform="interpreter")
+    for n in range(2, 9):
+        compiled(np.ones(n))
+    with pytest.warns(RecompileWarning, match=r"argument x changes(.|\n)*any size(.|\n)*cannot have a length"):
+        compiled(np.ones(9))
+
+
+def test_threads():
+    compiled, failed = cyxla.jit(lambda x, k: x * 2 + k), []
+
+    def run(k):
+        try:
+            for n in range(30):
+                x = np.full(1 + (7 * k + n) % 40, float(k))
+                check(compiled(x, n), x * 2 + n)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(16)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed, failed[0]
+    assert compiled.cache_info().misses <= 5  # calls of several threads may compile exactly before any size is
+
+
+def test_containers_defaults_and_keywords():
+    compiled = cyxla.jit(lambda d, scale=2.0, *, y: (d["x"] * scale, d["y"][0].sum() + y))
+    for n in (4, 6, 3, 9, 1):
+        x = RNG.normal(size=n)
+        got, total = compiled({"x": x, "y": [x, 1]}, y=0.5)
+        check(got, x * 2)
+        check(total, x.sum() + 0.5)
+    assert compiled.cache_info().misses == 3
+
+
+@pytest.mark.parametrize("make", [
+    lambda n: RNG.normal(size=(2 * n, 3))[::2], lambda n: RNG.normal(size=(3, n)).T.copy("C")[::-1],
+    lambda n: RNG.normal(size=(n, 3)).astype(">f8").astype("f8"), lambda n: np.asfortranarray(RNG.normal(size=(n, 3))),
+], ids=["strided", "reversed", "copied", "column-major"])  # fmt: skip
+def test_layouts_of_arguments(make):
+    compiled = cyxla.jit(lambda x: x.sum(1) + x[:, 0])
+    for n in (4, 6, 3, 9, 12):
+        x = make(n)
+        check(compiled(x), x.sum(1) + x[:, 0])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i8", "f2", "f4", "c8", "c16"])
+def test_dtypes(dtype):
+    compiled = cyxla.jit(lambda x: (x[::-1], x.sum(), x[x != 0]))
+    for n in (4, 6, 3, 0, 9, 1):
+        x = RNG.integers(0, 2, n).astype(dtype)
+        check(compiled(x), (x[::-1], x.sum(), x[x != 0]))
+    assert compiled.cache_info().misses == 3
+
+
+def test_results_share_no_memory():
+    compiled = cyxla.jit(lambda x: x + 0)
+    results = [(x, compiled(x)) for x in (np.full(n, float(n)) for n in (5, 9, 7, 6, 8, 6))]
+    for x, y in results:
+        check(y, x)
+        assert not any(np.shares_memory(y, other) for _, other in results if other is not y)
+
+
+def test_out_is_compiled_for_each():
+    compiled = cyxla.jit(lambda x: x + 1)
+    for n in (5, 9, 7, 6):
+        out = np.empty(n)
+        assert compiled(np.ones(n), out=out) is out
+        check(out, np.full(n, 2.0))
+
+
+def test_any_is_refused_with_the_line():
+    compiled = cyxla.jit(by_branch, sizes="any")
+    compiled(RNG.normal(size=5))
+    with pytest.raises(TraceError, match=r"test_any_size\.py"):
+        compiled(RNG.normal(size=6))
+
+
+def test_exact():
+    compiled = cyxla.jit(lambda x: x + 1, sizes="exact")
+    for n in range(1, 7):
+        compiled(np.ones(n))
+    assert compiled.cache_info().misses == 6
+
+
+def test_unknown_mode():
+    with pytest.raises(InvalidArgumentError, match="sizes='some'"):
+        cyxla.jit(lambda x: x, sizes="some")
+
+
+CALLS = [
+    ([(5,), (6,), (7,)], OpenDims((((0, 0),),))),
+    ([(5, 3), (6, 3), (6, 4)], None),
+    ([(5, 3), (6, 3), (6, 4), (8, 3)], OpenDims((((0, 0),),))),
+    ([(5, 5), (6, 6), (7, 7)], OpenDims((((0, 0), (0, 1)),))),
+    ([(5, 3), (6, 4), (7, 9)], OpenDims((((0, 0),), ((0, 1),)))),
+]
+
+
+@pytest.mark.parametrize("shapes, expected", CALLS)
+def test_dimensions_that_differ(shapes, expected):
+    history = SizeHistory(2)
+    *first, last = [history.add("f", (shape,)) for shape in shapes]
+    assert first == [None] * len(first)
+    assert last == expected

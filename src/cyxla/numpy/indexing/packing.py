@@ -32,13 +32,13 @@ def pack(mask: XlaOp, arrays: Sequence[XlaOp]) -> tuple[list[XlaOp], TracedArray
     Returns
     -------
     packed : list of XlaOp
-        Arrays of the same shapes that begin with these rows.
+        Arrays of the same shapes that begin with these rows; the others have any values.
     count : TracedArray
         Number of rows; of equal masks the same value.
     """
     if not mask.shape.size:
         return list(arrays), size_array(require_current().constant(0, np.dtype(np.int64)), 0)
-    packed, count = compact(mask, arrays)
+    packed, count = compact(mask, arrays, zero_fill=False)
     differentiable = [k for k, a in enumerate(arrays) if a.shape.dtype.is_float or a.shape.dtype.is_complex]
     if differentiable:
         _attach_rule(mask, [arrays[k] for k in differentiable], [packed[k] for k in differentiable])

@@ -88,7 +88,7 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     results = results if isinstance(results, tuple) else (results,)
     casting = options.get("casting", "same_kind")
     written = [
-        r if o is None else _write(frame, r, o, casting, ufunc.__name__)
+        frame.wrap(r) if o is None else _write(frame, r, o, casting, ufunc.__name__)
         for r, o in zip(results, (*outputs, *[None] * len(results)), strict=False)
     ]
     return written[0] if len(written) == 1 else tuple(written)

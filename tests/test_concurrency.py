@@ -81,7 +81,7 @@ def at_once(count, work):
 def test_many_threads_call_a_function_for_the_first_time():
     traced = []
 
-    @cyxla.jit
+    @cyxla.jit(sizes="exact")
     def function(x):
         traced.append(x.shape)
         return np.sin(x) + x.sum()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ LEAST_BOUND: Final = 4096  # elements of a dimension: those beyond the size cost
 MOST_BUFFERS: Final = 2  # sets of padded arguments that a program keeps
 ROOM: Final = 4  # times a size, rounded up to a power of two, is the bound
 
+Compile: TypeAlias = Callable[[Call, OpenDims, tuple[int, ...]], Entry]
 _LOG = logging.getLogger(__name__)
 
 
@@ -120,12 +121,10 @@ class AnySizePrograms:
     ----------
     mode : str
         One of `MODES`.
-    compile_ : callable
-        Function from a call, its `OpenDims` and their bounds to the compiled entry.
     """
 
-    def __init__(self, mode: str, compile_: Callable[[Call, OpenDims, tuple[int, ...]], Entry]) -> None:
-        self.mode, self._compile = mode, compile_
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
         self._lock = new_lock()
         self.clear()
 
@@ -140,8 +139,15 @@ class AnySizePrograms:
         """Reason why calls with many sizes are compiled for each; empty if there is none."""
         return next(reversed(self.refusals.values()), "")
 
-    def find(self, call: Call) -> tuple[AnySizeProgram, tuple[int, ...]] | None:
+    def find(self, call: Call, compile_: Compile) -> tuple[AnySizeProgram, tuple[int, ...]] | None:
         """Return the program for a call that no exact program serves, and its sizes; None to compile exactly.
+
+        Parameters
+        ----------
+        call : Call
+            Arguments.
+        compile_ : callable
+            Function from a call, its `OpenDims` and their bounds to the compiled entry.
 
         Raises
         ------
@@ -161,7 +167,7 @@ class AnySizePrograms:
             sizes = None if dims is None else dims.sizes(shapes)
             if dims is None or sizes is None:
                 return None
-            new_program = self._new_program(call, key, dims, shapes, sizes)
+            new_program = self._new_program(call, key, dims, shapes, sizes, compile_)
             if new_program is None:
                 return None
             programs[:] = [p for p in programs if (p.dims, p.static) != (dims, new_program.static)]
@@ -169,11 +175,11 @@ class AnySizePrograms:
             return new_program, sizes
 
     def _new_program(
-        self, call: Call, key: Any, dims: OpenDims, shapes: Shapes, sizes: tuple[int, ...]
+        self, call: Call, key: Any, dims: OpenDims, shapes: Shapes, sizes: tuple[int, ...], compile_: Compile
     ) -> AnySizeProgram | None:
         bounds = tuple(map(bound_for, sizes))
         try:
-            return AnySizeProgram(dims, dims.without(shapes), bounds, self._compile(call, dims, bounds))
+            return AnySizeProgram(dims, dims.without(shapes), bounds, compile_(call, dims, bounds))
         except Exception as error:  # Python code that depends on a size may raise anything
             if self.mode == "any":
                 raise

@@ -108,7 +108,7 @@ class Jitted(Dispatcher):
         self._seconds = 0.0
         self._recent_calls: list[Call] = []
         self._needed: frozenset[str] = frozenset()
-        self._any_size = AnySizePrograms(sizes, self._compile_any_size)
+        self._any_size = AnySizePrograms(sizes)
         update_wrapper(self, function)
 
     # -- calls; most are handled in C alone
@@ -166,7 +166,7 @@ class Jitted(Dispatcher):
         if entry is not None:
             self._slow_hits += 1
             return entry
-        found = self._any_size.find(call) if call.binding.out is None else None
+        found = self._any_size.find(call, self._compile_any_size) if call.binding.out is None else None
         if found is None:
             return self._exact_entry(call)
         return SizedEntry(*found, partial(self._replace, call.without_arrays()))

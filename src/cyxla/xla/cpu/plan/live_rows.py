@@ -239,19 +239,19 @@ def sizes_of(live: Mapping[Instruction, Live]) -> dict[Instruction, None]:
     return dict.fromkeys(v.instruction for part in live.values() for sizes in part.values() for v in sizes)
 
 
-def cut_groups(groups: Sequence[Group], live: Mapping[Instruction, Live]) -> list[Group]:
+def cut_groups(computation: Computation, groups: Sequence[Group], live: Mapping[Instruction, Live]) -> list[Group]:
     """Set the live part of each group's iteration space; return the groups with those that compute sizes first."""
     producers = {out: group for group in groups for out in group.outputs}
     needs = {group: _needs(group, producers) for group in groups}
     ordered = _sizes_first(groups, needs, [producers[s] for s in sizes_of(live) if s in producers])
-    numbers = {ins: n for n, ins in enumerate(live)}
+    numbers = {ins: n for n, ins in enumerate(computation.post_order())}
     computed: set[Instruction] = set()
 
     def known(part: Live) -> dict[int, tuple[Value, ...]]:
         return {
             d: tuple(sorted(sizes, key=lambda v: (numbers[v.instruction], v.index)))
             for d, sizes in sorted(part.items())
-            if all(v.instruction in computed or v.instruction not in producers for v in sizes)
+            if all(v.instruction in computed or v.instruction.opcode == "parameter" for v in sizes)
         }
 
     for group in ordered:
@@ -272,6 +272,8 @@ def _row_stops(group: Group, live: Mapping[Instruction, Live]) -> Live:
     if len(parts) < len(reductions):
         return _ALL
     by_element = [o for o in group.outputs if prod(o.shape.dims) == prod(dims)]
+    if not all(o in live for o in by_element):
+        return _ALL
     parts += [reshaped(live[o], o.shape.dims, dims) for o in by_element]
     sizes = frozenset().union(*(part[first] for part in parts if first in part))
     return {first: sizes} if all(first in part for part in parts) and len(sizes) <= _MAX_SIZES else _ALL

@@ -42,7 +42,7 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = ()) -> P
     reasons: list[Refusal] = []
     live = live_rows(computation, live_results)
     groups = fuse(computation, materialised=_materialised(computation) | dict.fromkeys(sizes_of(live), _SIZE))
-    for group in cut_groups(groups, live) if live else groups:
+    for group in cut_groups(computation, groups, live) if live else groups:
         first = group.instructions[0]
         reasons += group.reasons
         if first.opcode == "while":

@@ -79,6 +79,36 @@ def test_three_programs_serve_all_sizes(name, platform):
     assert compiled.cache_info().misses == 3
 
 
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_elements_of_earlier_calls_do_not_matter(name, platform):
+    function = FUNCTIONS[name]
+    compiled = cyxla.jit(function, platform=platform)
+    for n in (5, 9, 7):
+        compiled(rows(n))
+    compiled(np.full((300, 6), np.nan))
+    for n in (4, 1, 6):
+        x = rows(n)
+        check(compiled(x), function(x))
+
+
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+def test_checks_of_elements_of_earlier_calls(platform):
+    def function(x, i):
+        return 2 ** abs(x) ** x, np.take(np.arange(4.0), i), np.choose(i, [x, -x, x * 2, x * 3])
+
+    compiled = cyxla.jit(function, platform=platform)
+    for n in (5, 9, 7, 40):
+        x, i = RNG.integers(0, 3, n), RNG.integers(0, 4, n)
+        check(compiled(x, i), function(x, i))
+    with pytest.raises((ValueError, IndexError)):
+        compiled(np.full(30, -3), np.full(30, 99))
+    for n in (6, 2):
+        x, i = RNG.integers(0, 3, n), RNG.integers(0, 4, n)
+        check(compiled(x, i), function(x, i))
+    assert compiled.cache_info().misses == 4  # the failing call was made exactly
+
+
 @pytest.mark.parametrize("name", ["elementwise", "dense", "layer_norm", "sum", "positive"])
 @pytest.mark.parametrize("n", [0, 1])
 def test_sizes_without_or_with_one_row(name, n):

@@ -12,7 +12,7 @@ from cyxla.numpy.sized.searching import SEARCHES
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import output_error
-from cyxla.numpy.tracing.sized_array import SizedArray, raise_unsupported, valid
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported, valid
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import functions as xla
@@ -64,6 +64,8 @@ def align_arguments(arguments: Mapping[str, Any], names: Sequence[str]) -> tuple
 
 # -- ufuncs
 
+_CHECKED_UFUNCS = (np.power,)  # integers to negative integer powers raise
+
 
 def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Apply an element-wise ufunc."""
@@ -72,6 +74,8 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     if len(inputs) > ufunc.nin:
         inputs, outputs = inputs[: ufunc.nin], tuple(inputs[ufunc.nin :])
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    if ufunc in _CHECKED_UFUNCS:
+        inputs = list(map(_with_zeros, inputs))
     where = [options.pop("where")] if options.get("where", True) is not True else []
     aligned, frame = align([*inputs, *where, *[o for o in outputs if o is not None]])
     if where:
@@ -92,6 +96,11 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         for r, o in zip(results, (*outputs, *[None] * len(results)), strict=False)
     ]
     return written[0] if len(written) == 1 else tuple(written)
+
+
+def _with_zeros(value: Any) -> Any:
+    """Return an array of run-time size with zeros in the padding, which pass the checks of all functions."""
+    return SizedArray(filled(value, 0), value.axis, value.count) if isinstance(value, SizedArray) else value
 
 
 def _write(frame: Frame, result: TracedArray, out: Any, casting: Any, name: str) -> Any:
@@ -125,6 +134,8 @@ def _implement(name: str, parameters: str) -> None:
     def handle(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         if arguments.get("out") is not None:
             raise_unsupported("be computed with out=", "use the result")
+        if name == "choose":
+            arguments["a"] = _with_zeros(arguments["a"])
         aligned, frame = align_arguments(arguments, parameters.split())
         return frame.wrap(call(func, aligned))
 

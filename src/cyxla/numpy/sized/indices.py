@@ -17,7 +17,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 
 _np: Any = np  # its functions dispatch to this package
 
@@ -54,7 +54,7 @@ def take(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if arguments.get("out") is not None:
         raise_unsupported("be computed with out=", "use the result")
     if not isinstance(array, SizedArray):
-        array = _np.asarray(array)
+        array = as_traced(_np.asarray(array))
     if axis is None:
         array, axis = _np.ravel(array), 0
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))

@@ -1,4 +1,4 @@
-"""Claims: a program of a bound takes little longer than the program of the size at hand, which is known at run time."""
+"""Claims: programs of a bound, and functions compiled for any size, take little longer than those of one size."""
 
 from math import prod
 
@@ -59,3 +59,32 @@ def test_sizes(bounded, claim, best_time):
         ratios.append(best_time(lambda n=n: bounded(x, w, n)) / best_time(lambda e=exact, p=part, n=n: e(p, w, n)))
         claim(f"{size} of {BOUND} rows, against a program of {size} rows", ratios[-1])
     claim("geometric mean", prod(ratios) ** (1 / len(ratios)), at_most=1.25)
+
+
+LENGTHS = np.random.default_rng(1).permutation(np.arange(1, 4001))[:1000]
+
+
+def layer(x, w):
+    """Return a product with twenty element-wise operations on it."""
+    y = x @ w
+    for _ in range(4):
+        y = np.tanh(y) * 0.5 + y
+        y = np.exp(-np.abs(y))
+    return y
+
+
+def test_any_size(claim, best_time):
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((4000, COLUMNS)), rng.standard_normal((COLUMNS, COLUMNS))
+    any_size, exact = cyxla.jit(layer), cyxla.jit(layer, sizes="exact")
+    for n in LENGTHS:
+        any_size(x[:n], w)
+    any_size.wait()
+    claim("programs for 1,000 lengths", any_size.cache_info().misses, at_most=3)
+    ratios = []
+    for n in LENGTHS[:20]:
+        part = x[:n].copy()
+        exact(part, w)
+        exact.wait()
+        ratios.append(best_time(lambda p=part: any_size(p, w)) / best_time(lambda p=part: exact(p, w)))
+    claim("any size against each size, geometric mean of 20 lengths", prod(ratios) ** (1 / len(ratios)), at_most=1.25)

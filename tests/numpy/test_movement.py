@@ -59,6 +59,7 @@ COPIES = {
     "array": lambda x: np.array(x),
     "concatenate": lambda x: np.concatenate([x]),
     "roll": lambda x: np.roll(x, 0),
+    "roll by no shifts": lambda x: np.roll(x, []),
     "repeat": lambda x: np.repeat(x, 1, 0),
     "tile": lambda x: np.tile(x, 1),
     "ascontiguousarray of turned": lambda x: np.ascontiguousarray(x.T),

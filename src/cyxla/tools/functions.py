@@ -34,7 +34,7 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 The size of one dimension of an array may depend on values: `x[mask]`, `np.nonzero`, `np.where(mask)`, `np.unique` and
 the other functions of sets, `np.compress`, `np.extract`, `np.delete`, `np.trim_zeros`, `np.repeat` with traced counts,
 `x[lo:hi]` with traced bounds, `np.arange(n)`, `np.zeros((n, 4))`. The program computes with an array padded to the
-greatest possible size and with the size, and the caller gets an array of the true size that owns its memory. Supported
+greatest possible size and with the size, and the caller gets an array of the true size, in row-major order. Supported
 are
 
 * element-wise functions of such arrays with numbers, arrays that broadcast, and each other: sizes are compared in the
@@ -50,7 +50,20 @@ an operation whose result would have two dimensions of such sizes. The greatest 
 is refused, and `np.squeeze` without `axis=` raises an error if the size happens to be 1. `np.unique_values` returns
 sorted elements. `np.bincount` without `minlength=` counts integers below 65,536, or in the range of their dtype.
 
-Differences from NumPy:
+## Any size of an argument
+
+A function is compiled for each size of its arguments, until a dimension has had two sizes, all else being equal: for
+the third size (`sizes="auto"`), it is compiled for any size of that dimension, up to a bound of at least 4096 and four
+times the size. Calls with other sizes then compile nothing, and take time in proportion to their size. Dimensions that
+had equal sizes are taken to be equal; calls in which they differ are compiled apart. `sizes="any"` does so for the
+second size and raises the reason if it cannot be done; `sizes="exact"` never does so.
+
+Within the function, such an argument is an array whose size is known at run time, as above. What cannot be traced so,
+such as Python code that depends on `len(x)`, or a product with two such dimensions, is compiled for each size. A call
+for which the program fails, as for an index out of range or a size of 1 that is broadcast, is repeated with the program
+for exactly its sizes.
+
+## Differences from NumPy
 
 * An index out of range raises `IndexError` at the end of the call (`bounds="clamp"` moves it into range,
   `"unchecked"` skips the check).

@@ -59,7 +59,7 @@ np.array_equal(x[m], x[m]) | np.array_equal(x[m], n[m])
 np.array_equal(x[m], x) | np.divmod(x[m], 2) | np.modf(A[m]) | np.add(x[m], 1, dtype=np.float32)
 np.logical_not(m[m]) | ~m[m] | n[m] % 2 == 0 | n[m] << 1
 np.broadcast_arrays(x[m], 1.0) | np.fix(A[m]) | np.sinc(x[m]) | np.choose(n[m] % 2, [x[m], -x[m]])
-n[m] ** (n[m] % 3) | np.frexp(x[m], x[m] * 1)
+n[m] ** (n[m] % 3)
 np.hypot(x[m], k) | x[m] + (x[m] > 0) | x[m] * x[m].sum()
 """
 REDUCTIONS = """

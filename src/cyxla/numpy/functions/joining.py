@@ -451,6 +451,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     shifts = list(shift) if isinstance(shift, (tuple, list)) or np.ndim(shift) == 1 else [shift]
     if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    if not (axes and shifts):
+        return TracedArray(value_of(array))
     count = max(len(axes), len(shifts))
     op = value_of(array)
     for axis_, amount in zip(list(axes) * (count // len(axes)), shifts * (count // len(shifts)), strict=True):

@@ -12,7 +12,7 @@ from cyxla.errors import OutOfRangeError
 from cyxla.numpy.functions import quantiles as _quantiles
 from cyxla.numpy.functions.quantiles import METHODS, Number, SortedLines
 from cyxla.numpy.functions.statistics import mean
-from cyxla.numpy.sized.reductions import axes_of, keep_axis
+from cyxla.numpy.sized.reductions import axes_of, fail_if_empty, keep_axis
 from cyxla.numpy.sized.sorting import last
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
@@ -105,6 +105,8 @@ def ignoring_nan(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if array.axis in axes and array.dtype.kind not in "fV":
         return getattr(np, func.__name__.removeprefix("nan"))(**arguments)
     leading = np.ndim(arguments.get("q", 0))
+    if leading:  # NumPy drops the dimensions of q for an array without elements
+        fail_if_empty(array, f"np.{func.__name__} of several quantiles of an array without elements")
     if array.axis not in axes:
         result = call(func, {**arguments, "a": array.data})
         return keep_axis(array, result, axes, arguments.get("keepdims", False), leading)

@@ -241,6 +241,28 @@ def test_results_share_no_memory():
         assert not any(np.shares_memory(y, other) for _, other in results if other is not y)
 
 
+@pytest.mark.parametrize("function, width", [
+    (lambda x: x.sum(1), 2_000_000), (lambda x: (x[:, :1] + np.zeros(2_000_000, "f4")).sum(1), 4),
+], ids=["argument", "temporary"])  # fmt: skip
+def test_bounds_of_large_arrays_are_tight(function, width):
+    compiled = cyxla.jit(function)
+    for n in (3, 2, 4, 5):
+        x = np.ones((n, width), np.float32)
+        check(compiled(x), function(x))
+    assert [inputs[0].dims[0] for inputs in (e.executable.inputs for e in compiled._any_size.entries)] == [8]
+    assert compiled.cache_info().misses == 3
+
+
+def test_explain_and_wait():
+    compiled = cyxla.jit(dense)
+    for n in (5, 9, 7):
+        compiled(rows(n))
+    compiled.wait()
+    text = compiled.explain()
+    assert "for any size up to these" in text
+    assert text.count("below %size0 alone") == 1
+
+
 def test_out_is_compiled_for_each():
     compiled = cyxla.jit(lambda x: x + 1)
     for n in (5, 9, 7, 6):

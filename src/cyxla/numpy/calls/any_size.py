@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cyxla._native.dispatch import Compiled
+from cyxla.errors import UnimplementedError
 from cyxla.forking import new_lock
 from cyxla.numpy.calls.entries import Entry
 from cyxla.numpy.calls.signatures import Call
@@ -19,11 +21,12 @@ from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_
 
 MODES: Final = ("auto", "any", "exact")
 SIZES_BEFORE: Final = {"auto": 2, "any": 1}  # sizes of a dimension that are compiled exactly, before any size is
+MOST_BYTES: Final = 1 << 27  # of a padded array; larger ones are better compiled for each size than padded
 LEAST_BOUND: Final = 4096  # elements of a dimension: those beyond the size cost no time, only address space
 MOST_BUFFERS: Final = 2  # sets of padded arguments that a program keeps
 ROOM: Final = 4  # times a size, rounded up to a power of two, is the bound
 
-Compile: TypeAlias = Callable[[Call, OpenDims, tuple[int, ...]], Entry]
+Compile: TypeAlias = Callable[[Call, OpenDims, tuple[int, ...]], "Entry | None"]
 _LOG = logging.getLogger(__name__)
 
 
@@ -48,7 +51,7 @@ class AnySizeProgram:
     dims: OpenDims
     static: Shapes
     bounds: tuple[int, ...]
-    entry: Entry
+    entry: Entry | None = None
     free_buffers: list[dict[int, npt.NDArray[Any]]] = field(default_factory=list)
 
     def sizes(self, shapes: Shapes) -> tuple[int, ...] | None:
@@ -58,12 +61,17 @@ class AnySizeProgram:
             return None
         return sizes if all(n <= bound for n, bound in zip(sizes, self.bounds, strict=True)) else None
 
+    def padded_bytes(self, leaves: Sequence[Any]) -> list[int]:
+        """Return the bytes of each padded input."""
+        return [prod(shape) * leaves[k].dtype.itemsize for k, shape in self.padded_shapes.items()]
+
     def run(self, leaves: Sequence[Any], numbers: Sequence[np.int64]) -> Any:
         """Run on arguments of these sizes."""
         try:
             buffers = self.free_buffers.pop()
         except IndexError:
             buffers = {k: np.zeros(shape, leaves[k].dtype) for k, shape in self.padded_shapes.items()}
+        assert self.entry is not None
         inputs = [*leaves, *numbers]
         for k, buffer in buffers.items():
             leaf = leaves[k]
@@ -101,7 +109,7 @@ class SizedEntry(Compiled):
     def __init__(
         self, program: AnySizeProgram, sizes: tuple[int, ...], exact: Callable[[SizedEntry], Compiled]
     ) -> None:
-        super().__init__(None, program.entry.plan, False, program.entry.rank0)
+        super().__init__(None, (0,), False, b"")
         self.any_size, self.exact = program, exact
         self.numbers = tuple(map(np.int64, sizes))
 
@@ -135,6 +143,12 @@ class AnySizePrograms:
         self.refusals: dict[Any, str] = {}
 
     @property
+    def entries(self) -> list[Entry]:
+        """Compiled programs."""
+        with self._lock:
+            return [p.entry for programs in self._programs.values() for p in programs if p.entry is not None]
+
+    @property
     def reason(self) -> str:
         """Reason why calls with many sizes are compiled for each; empty if there is none."""
         return next(reversed(self.refusals.values()), "")
@@ -147,7 +161,8 @@ class AnySizePrograms:
         call : Call
             Arguments.
         compile_ : callable
-            Function from a call, its `OpenDims` and their bounds to the compiled entry.
+            Function from a call, its `OpenDims` and their bounds to the compiled entry; None if arrays of the program
+            would be too large.
 
         Raises
         ------
@@ -177,9 +192,15 @@ class AnySizePrograms:
     def _new_program(
         self, call: Call, key: Any, dims: OpenDims, shapes: Shapes, sizes: tuple[int, ...], compile_: Compile
     ) -> AnySizeProgram | None:
-        bounds = tuple(map(bound_for, sizes))
+        static = dims.without(shapes)
         try:
-            return AnySizeProgram(dims, dims.without(shapes), bounds, compile_(call, dims, bounds))
+            for bounds in possible_bounds(sizes):
+                program = AnySizeProgram(dims, static, bounds)
+                if all(n <= MOST_BYTES for n in program.padded_bytes(call.leaves)):
+                    entry = compile_(call, dims, bounds)
+                    if entry is not None:
+                        return replace(program, entry=entry)
+            raise UnimplementedError(f"arrays padded to {min(bounds)} elements take more than {MOST_BYTES} bytes")
         except Exception as error:  # Python code that depends on a size may raise anything
             if self.mode == "any":
                 raise
@@ -188,9 +209,11 @@ class AnySizePrograms:
             return None
 
 
-def bound_for(size: int) -> int:
-    """Return a bound for a dimension that had this size."""
-    return max(LEAST_BOUND, ROOM * _power_of_two(size))
+def possible_bounds(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return generous bounds for dimensions that had these sizes, and tight ones."""
+    tight = [2 * _power_of_two(n) for n in sizes]
+    generous = [max(LEAST_BOUND, ROOM * _power_of_two(n)) for n in sizes]
+    return [tuple(generous), tuple(tight)]
 
 
 def _power_of_two(size: int) -> int:

@@ -22,7 +22,7 @@ from cyxla.forking import new_lock
 from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
-from cyxla.numpy.calls.any_size import MODES, AnySizePrograms, SizedEntry
+from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
 from cyxla.numpy.calls.argument_binding import Binding, StaticNames, binding_of
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, OpenSizes, Spec, lower
@@ -197,19 +197,24 @@ class Jitted(Dispatcher):
         with self._lock:
             self._compile_locks.pop(key, None)
 
-    def _compile_any_size(self, call: Call, dims: OpenDims, bounds: tuple[int, ...]) -> Entry:
-        """Trace and compile for any size of some dimensions."""
+    def _compile_any_size(self, call: Call, dims: OpenDims, bounds: tuple[int, ...]) -> Entry | None:
+        """Trace and compile for any size of some dimensions; return None if arrays of the program are too large."""
         started = perf_counter()
-        entry = self._compile(call, tiered=True, open_sizes=OpenSizes(dims.groups, bounds))
+        lowered = self._lower(call, keep_order=True, open_sizes=OpenSizes(dims.groups, bounds))
+        if _largest_bytes(lowered.module) > MOST_BYTES:
+            return None
+        entry = self._compile_lowered(lowered, call, tiered=True)
         entry.seconds = perf_counter() - started
         with self._lock:
             self._misses += 1
             self._seconds += entry.seconds
         return entry
 
-    def _compile(self, call: Call, *, tiered: bool = False, open_sizes: OpenSizes | None = None) -> Entry:
+    def _compile(self, call: Call, *, tiered: bool = False) -> Entry:
         """Trace and compile; with `tiered`, prebuilt kernels may serve until native code is ready."""
-        lowered = self._lower(call, keep_order=tiered, open_sizes=open_sizes)
+        return self._compile_lowered(self._lower(call, keep_order=tiered), call, tiered=tiered)
+
+    def _compile_lowered(self, lowered: Lowered, call: Call, *, tiered: bool) -> Entry:
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
         options = CompileOptions.of({**self._options(call), "live_results": lowered.live_results})
         if config.get("VERIFY"):
@@ -305,9 +310,14 @@ class Jitted(Dispatcher):
         """
         if specs or named or not self._entries:
             return self.compile(*specs, **named).explain()
-        return "\n\n".join(
+        texts = [
             f"{self.name}({', '.join(map(str, key[2]))})\n{entry.explain()}" for key, entry in self._entries.items()
-        )
+        ]
+        texts += [
+            f"{self.name}({', '.join(map(str, entry.executable.inputs))}), for any size up to these\n{entry.explain()}"
+            for entry in self._any_size.entries
+        ]
+        return "\n\n".join(texts)
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until native code serves all signatures that were called, instead of prebuilt kernels.
@@ -326,7 +336,7 @@ class Jitted(Dispatcher):
         """
         with self._lock:
             entries = list(self._entries.values())
-        for entry in entries:
+        for entry in [*entries, *self._any_size.entries]:
             entry.wait(timeout)
 
     def call_async(self, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -466,6 +476,11 @@ def _copy_argument(leaf: Any) -> Any:
 def _write_output(output: Any, value: Any) -> Any:
     output[...] = value
     return output
+
+
+def _largest_bytes(module: HloModule) -> int:
+    """Return the bytes of the largest array of a program."""
+    return max((i.shape.nbytes for c in module.post_order() for i in c.instructions if i.shape.is_array), default=0)
 
 
 def _warn_recompilation(name: str, calls: Sequence[Call], reason_of_sizes: str) -> None:

@@ -168,6 +168,10 @@ class RecompileWarning(UserWarning):
     """A function that is recompiled repeatedly, because the signature of an argument keeps changing."""
 
 
+class LongTraceWarning(UserWarning):
+    """A loop was unrolled while it was traced, and made many operations."""
+
+
 class UnknownAttributeWarning(UserWarning):
     """A graph with undeclared attributes, which are ignored."""
 

@@ -28,6 +28,7 @@ from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
 from cyxla.numpy.calls.size_history import OpenDims
+from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.hooks import hooks
@@ -154,7 +155,7 @@ class Jitted(Dispatcher):
         ]
         pairs = list(zip(binding.arguments, arguments, strict=True))
         with require_current().program.bounds_mode(self.bounds):
-            result = self.function(
+            result = rewritten(self.function)(
                 *[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword}
             )
         out = None if binding.out is None else args[binding.out]
@@ -230,7 +231,7 @@ class Jitted(Dispatcher):
     def _lower(self, call: Call, *, keep_order: bool = False, open_sizes: OpenSizes | None = None) -> Lowered:
         from cyxla.numpy.substitutes.patched_numpy import substituted_in
 
-        function = partial(call.apply, self.function)
+        function = partial(call.apply, rewritten(self.function))
         with substituted_in(self.function):
             return lower(
                 self.name, function, call.specs, call.names, self.bounds, keep_order=keep_order, open_sizes=open_sizes

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.tracing.containers import Tree, flatten, paths
@@ -189,6 +191,7 @@ def lower(
     with tracing(trace):
         padded = _padded(leaves, open_sizes)
         arguments = [_argument(trace, leaf, path) for leaf, path in zip(padded, names, strict=True)]
+        trace.program.python_integers = _python_integers(leaves)
         if open_sizes is not None:
             _open(trace, arguments, leaves, open_sizes)
         try:
@@ -213,6 +216,14 @@ def lower(
     spectra = real_if_zero(arrays) if keep_order else ()
     return Lowered(
         trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts), spectra
+    )
+
+
+def _python_integers(leaves: Sequence[Any]) -> frozenset[int]:
+    """Return the numbers of the inputs that are Python's integers and bools."""
+    specs = [leaf for leaf in leaves if isinstance(leaf, Spec)]
+    return frozenset(
+        k for k, leaf in enumerate(specs) if leaf.kind is int or (leaf.rank0 is Rank0.PYTHON and leaf.kind == np.bool_)
     )
 
 

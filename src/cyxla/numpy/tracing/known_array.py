@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.memory_layout import memory_of
 from cyxla.numpy.tracing.promotion import Dtype
-from cyxla.numpy.tracing.traced_array import TracedArray, View
+from cyxla.numpy.tracing.traced_array import TracedArray, View, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
@@ -61,6 +61,16 @@ class KnownArray(TracedArray):
     # -- values
 
     @property
+    def root_op(self) -> XlaOp:
+        """Value of an array that is traced, or becomes so."""
+        self._become_traced()
+        return self._op
+
+    @root_op.setter
+    def root_op(self, op: XlaOp) -> None:
+        self._op = op
+
+    @property
     def known(self) -> Values | None:
         """Values until a traced value is written; then None."""
         return self._values
@@ -98,6 +108,13 @@ class KnownArray(TracedArray):
         if isinstance(parent, KnownArray) and parent.known is not None:
             parent._become_traced()
             return
+        with _trace.resumed(self.owner):
+            self._leave_values(parent)
+        for child in self._children:
+            if (array := child()) is not None:
+                array._become_traced()
+
+    def _leave_values(self, parent: TracedArray | None) -> None:
         if parent is None:
             op = self._op
             self._values, self._op = None, op
@@ -106,14 +123,24 @@ class KnownArray(TracedArray):
             self._values = None
             view = self._recreate()
             self._op, self._view, self._memory = view._op, view._view, view._memory
-        for child in self._children:
-            if (array := child()) is not None:
-                array._become_traced()
+
+    @property
+    def known_views(self) -> list[KnownArray]:
+        """Views of this array whose values are known."""
+        views = [v for child in self._children if (v := child()) is not None and v.known is not None]
+        return [*views, *[w for v in views for w in v.known_views]]
+
+    def resume_values(self, values: Values) -> None:
+        """Become known again with the values from before, when what was traced since is given up."""
+        self._values = values
+
+    def become_traced(self) -> None:
+        """Become a traced array, with all arrays that share the memory, as a write of a traced value makes it."""
+        self._become_traced()
 
     def overwrite(self, op: XlaOp) -> None:
         """Replace all elements, here and in all arrays that share the memory; see `TracedArray.overwrite`."""
-        if self.owner is _trace.current():
-            self._become_traced()
+        self._become_traced()
         super().overwrite(op)
 
     # -- attributes, read without making a constant
@@ -155,7 +182,8 @@ class KnownArray(TracedArray):
         if known is None:
             return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
         args, kwargs_ = known
-        return _compute(getattr(ufunc, method), args, kwargs_, (inputs, kwargs), _no_views)
+        function = getattr(ufunc, method)
+        return _compute(function, args, kwargs_, (inputs, kwargs), lambda: function(*inputs, **kwargs))
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         known = _known_arguments((args, kwargs))
@@ -183,10 +211,6 @@ class KnownArray(TracedArray):
 
 def _identity(op: XlaOp) -> XlaOp:
     return op
-
-
-def _no_views() -> NoReturn:
-    raise AssertionError("a ufunc does not return views of its operands")
 
 
 def values_of(value: Any) -> Values | None:
@@ -250,10 +274,12 @@ def _compute(
         with np.errstate(all="ignore"):
             result = function(*args, **kwargs)
     except ValueError as error:
-        for a in arrays:
-            if "read-only" in str(error) and a.owner is not _trace.current():
-                a.overwrite(a.op)  # raises the error of a write from inside a loop
-        raise
+        outer = [a for a in arrays if a.known is not None and a.owner is not _trace.current()]
+        if "read-only" not in str(error) or not outer:
+            raise
+        for a in outer:
+            a.overwrite(value_of(a))  # a write from inside a loop or branch: refused, or noted and traced
+        return recreate()
     return _wrap_results(result, arrays, recreate)
 
 

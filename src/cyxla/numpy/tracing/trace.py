@@ -105,11 +105,14 @@ class Program:
         Mode of indices out of range: "raise", "clamp", "wrap" or "unchecked".
     gradients : int
         Nesting depth of the functions being traced that will be differentiated.
+    python_integers : frozenset of int
+        Numbers of the parameters that are Python's integers and bools, for whose values programs are specialised.
     """
 
     checks: list[Check] = field(default_factory=list)
     bounds: str = "raise"
     gradients: int = 0
+    python_integers: frozenset[int] = frozenset()
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:
@@ -169,6 +172,30 @@ def _source_line(frame: FrameType | None) -> Metadata:
     return metadata
 
 
+class WriteLog:
+    """Arrays of enclosing functions that a loop or branch writes to, and their values before it."""
+
+    def __init__(self) -> None:
+        self._saved: dict[int, tuple[Any, XlaOp]] = {}
+
+    def add(self, array: Any) -> None:
+        """Add an array with its present value, unless it is there."""
+        self._saved.setdefault(id(array), (array, array.root_op))
+
+    @property
+    def arrays(self) -> list[Any]:
+        """Arrays in the order of their first writes."""
+        return [array for array, _ in self._saved.values()]
+
+    def __contains__(self, array: Any) -> bool:
+        return id(array) in self._saved
+
+    def restore(self) -> None:
+        """Give all arrays the values that they had before."""
+        for array, op in self._saved.values():
+            array.root_op = op
+
+
 class Trace:
     """Computation being recorded; loop bodies and branches are recorded in traces of their own.
 
@@ -194,6 +221,8 @@ class Trace:
         Bounds of integers, least and greatest, that do not follow from their instructions.
     mask_counts : list of (Instruction, XlaOp)
         Masks that have selected elements, and the number that each selects.
+    writes : WriteLog, optional
+        Arrays of enclosing traces that are written here; None if such a write is an error.
     """
 
     def __init__(self, name: str, parent: Trace | None = None) -> None:
@@ -206,6 +235,7 @@ class Trace:
         self.ranges: dict[Instruction, tuple[int, int]] = {}
         self.mask_counts: list[tuple[Instruction, XlaOp]] = []
         self.parameter_count = 0
+        self.writes: WriteLog | None = None
         self._captured: dict[Instruction, XlaOp] = {}
         self._constants: dict[Any, XlaOp] = {}
         self._numbers: dict[Any, XlaOp] = {}
@@ -338,6 +368,11 @@ def current() -> Trace | None:
     return stack[-1] if stack else None
 
 
+def depth() -> int:
+    """Return the number of traces of this thread that are under way."""
+    return len(getattr(_LOCAL, "stack", ()))
+
+
 def _recount_traces() -> None:
     set_traces(len(getattr(_LOCAL, "stack", ())))
 
@@ -359,16 +394,58 @@ def require_current() -> Trace:
 
 @contextlib.contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
-    """Make a trace the current one."""
+    """Make a trace the current one, and end those that are begun inside and left open by an exception."""
     stack = _LOCAL.__dict__.setdefault("stack", [])
+    depth = len(stack)
     with hooks.substituted() if not stack else contextlib.nullcontext():
-        stack.append(trace)
-        begin_trace()
+        begin(trace)
         try:
             yield trace
         finally:
-            end_trace()
-            stack.pop()
+            while len(stack) > depth:
+                end(stack[-1])
+
+
+def begin(trace: Trace) -> None:
+    """Make a trace the current one until `end`; for statements that begin and end apart."""
+    _LOCAL.__dict__.setdefault("stack", []).append(trace)
+    begin_trace()
+
+
+def end(trace: Trace) -> None:
+    """End the current trace, after those that were begun inside it."""
+    stack = _LOCAL.stack
+    ended = None
+    while ended is not trace:
+        ended = stack.pop()
+        end_trace()
+
+
+@contextlib.contextmanager
+def resumed(trace: Trace | None) -> Iterator[None]:
+    """Make an enclosing trace the current one for a while."""
+    stack = _LOCAL.stack
+    stack.append(trace if trace is not None else current())
+    try:
+        yield
+    finally:
+        stack.pop()
+
+
+def admit_write(array: Any) -> bool:
+    """Note a write to an array in all loops and branches around it; return False if one of them does not permit it."""
+    logs = []
+    trace = current()
+    while trace is not None and trace is not array.owner:
+        if trace.writes is None:
+            return False
+        logs.append(trace.writes)
+        trace = trace.parent
+    if trace is None:
+        return False
+    for log in logs:
+        log.add(array)
+    return True
 
 
 def user_frame() -> FrameType | None:

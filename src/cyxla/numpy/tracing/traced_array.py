@@ -99,6 +99,23 @@ class TracedArray:
         return self._op
 
     @property
+    def root_op(self) -> XlaOp:
+        """Value of an array that is not a view; setting it is no write, as that of a loop's state."""
+        return self._op
+
+    @root_op.setter
+    def root_op(self, op: XlaOp) -> None:
+        self._op = op
+
+    @property
+    def root(self) -> TracedArray:
+        """Array that a view is of in the end; the array itself if it is not a view."""
+        array = self
+        while array._view is not None:
+            array = array._view.base
+        return array
+
+    @property
     def known(self) -> np.ndarray[Any, Any] | None:
         """Values if they are known while tracing, as those of `KnownArray` are; else None."""
         return None
@@ -230,13 +247,13 @@ class TracedArray:
         ValueError
             The view is read-only in NumPy.
         """
-        if self.owner is not _trace.current():
-            raise TraceError(
-                f"a loop or branch writes to {self!r}, which was created outside of it", where=_trace.user_line(),
-                hint="pass the array as part of the carry, and return it",
-            )  # fmt: skip
         view = self._view
         if view is None:
+            if self.owner is not _trace.current() and not _trace.admit_write(self):
+                raise TraceError(
+                    f"a loop or branch writes to {self!r}, which was created outside of it", where=_trace.user_line(),
+                    hint="pass the array as part of the carry, and return it",
+                )  # fmt: skip
             self._op = op
             return
         if view.write is None:

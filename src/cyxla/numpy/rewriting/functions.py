@@ -1,0 +1,101 @@
+"""Rewritten functions: each is made once, and has the globals, defaults and closure of the original."""
+
+from __future__ import annotations
+
+import ast
+from types import CellType, CodeType, FunctionType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from cyxla.numpy.rewriting.build import HOOKS
+from cyxla.numpy.rewriting.hooks import Hooks
+from cyxla.numpy.rewriting.names import Names
+from cyxla.numpy.rewriting.outside import outside_of
+from cyxla.numpy.rewriting.scopes import Scope, is_user_function
+from cyxla.numpy.rewriting.source import definition_of, innermost, scope_of
+from cyxla.numpy.rewriting.transform import Transformer
+
+_rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
+_codes: dict[CodeType, CodeType | None] = {}
+
+
+def rewritten(function: Any) -> Any:
+    """Return a function whose statements also work on traced values; others, and those without source, as they are."""
+    if not is_user_function(function):
+        return function
+    made = _rewritten.get(function)
+    if made is None:
+        made = _rewritten[function] = _rewrite(function)
+    return made
+
+
+def _rewrite(function: FunctionType) -> FunctionType:
+    code = function.__code__
+    if code not in _codes:
+        _codes[code] = _rewritten_code(function)
+    new = _codes[code]
+    if new is None:
+        return function
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells[HOOKS] = CellType(Hooks(outside_of(function), rewritten))
+    closure = tuple([cells[name] for name in new.co_freevars])
+    made = FunctionType(new, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+def _rewritten_code(function: FunctionType) -> CodeType | None:
+    """Return the rewritten code of a function; None if its source is not known."""
+    definition = definition_of(function)
+    if definition is None:
+        return None
+    node, code = definition.node, function.__code__
+    transformer = Transformer(Scope(function, _own_names(node) - frozenset(code.co_freevars)))
+    statement: ast.stmt
+    if isinstance(node, ast.Lambda):
+        transformer.lambda_(node)
+        statement = ast.copy_location(ast.Return(node), node)
+    else:
+        transformer.function(node)
+        node.decorator_list, node.returns = [], None
+        _drop_defaults(node.args)
+        statement = node
+    names = (*code.co_freevars, HOOKS)
+    module = compile(
+        ast.fix_missing_locations(scope_of(statement, names)), code.co_filename, "exec", definition.flags,
+        dont_inherit=True,
+    )  # fmt: skip
+    made = innermost(module, code.co_name)
+    return made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno) if made else None
+
+
+def _drop_defaults(arguments: ast.arguments) -> None:
+    """Drop annotations, and replace defaults, which the function has already."""
+    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [d and ast.Constant(None) for d in arguments.kw_defaults]
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    for parameter in parameters:
+        if parameter is not None:
+            parameter.annotation = None
+
+
+def _own_names(node: ast.AST) -> Names:
+    """Return all names that a function, or one defined in it, binds and does not declare global."""
+    found: set[str] = set()
+    declared: set[str] = set()
+    for n in ast.walk(node):
+        if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
+            found.add(n.id)
+        elif isinstance(n, ast.arg):
+            found.add(n.arg)
+        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and n is not node:
+            found.add(n.name)
+        elif isinstance(n, ast.ExceptHandler) and n.name:
+            found.add(n.name)
+        elif isinstance(n, ast.alias):
+            found.add((n.asname or n.name).partition(".")[0])
+        elif isinstance(n, ast.Global):
+            declared.update(n.names)
+    return frozenset(found - declared)

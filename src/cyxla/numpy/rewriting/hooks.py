@@ -1,0 +1,206 @@
+"""`Hooks`: functions that rewritten code calls for its branches, loops, calls, and objects from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import Any, Protocol
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.branches import KnownBranch, TracedBranch, branch, choose
+from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES, truth
+from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
+from cyxla.numpy.rewriting.loops import ForLoop, WhileLoop
+from cyxla.numpy.rewriting.plans import Variables
+from cyxla.numpy.rewriting.scopes import is_user_function
+from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+
+_np: Any = np  # its functions dispatch to this package
+
+
+class Outside(Protocol):
+    """Reads and writes of objects from outside of a traced function; see `cyxla.numpy.state`."""
+
+    def read_name(self, value: Any, name: str) -> Any: ...
+    def write_name(self, name: str, value: Any) -> None: ...
+    def read_attr(self, owner: Any, attribute: str) -> Any: ...
+    def write_attr(self, owner: Any, attribute: str, value: Any) -> None: ...
+    def read_item(self, owner: Any, key: Any) -> Any: ...
+    def write_item(self, owner: Any, key: Any, value: Any) -> None: ...
+
+
+class Hooks:
+    """Hooks of one rewritten function.
+
+    Parameters
+    ----------
+    outside : Outside
+        Objects from outside, as the function sees them.
+    rewrite : callable
+        Function from a function of the user to the rewritten one.
+    """
+
+    errors = Exception
+    slice = slice
+
+    def __init__(self, outside: Outside, rewrite: Callable[[FunctionType], Callable[..., Any]]) -> None:
+        self._outside, self._rewrite = outside, rewrite
+        self.read_name, self.write_name = outside.read_name, outside.write_name
+        self.read_attr, self.write_attr = outside.read_attr, outside.write_attr
+        self.read_item, self.write_item = outside.read_item, outside.write_item
+
+    # -- variables
+
+    @staticmethod
+    def unbound(name: str) -> Unbound:
+        """Return the value of a variable that has none."""
+        return Unbound(name)
+
+    @staticmethod
+    def returned(flag: Any, value: Any) -> Any:
+        """Return the result of a function, of which one path may end without a `return`."""
+        if is_traced(flag) and value is not None:
+            raise TraceError(
+                "by a traced condition, the function returns a value or nothing", where=user_line(),
+                hint="return a value on each path",
+            )  # fmt: skip
+        return None if isinstance(value, Unbound) else value
+
+    # -- statements
+
+    @staticmethod
+    def branch(test: Any, names: Sequence[str]) -> KnownBranch | TracedBranch:
+        """Begin an `if`."""
+        return branch(_settled(test), names)
+
+    @staticmethod
+    def loop(iterable: Any, *facts: Sequence[str]) -> ForLoop:
+        """Begin a `for`."""
+        return ForLoop(iterable, Variables.of(*facts))
+
+    @staticmethod
+    def while_loop(*facts: Sequence[str]) -> WhileLoop:
+        """Begin a `while`."""
+        return WhileLoop(Variables.of(*facts))
+
+    @staticmethod
+    def fails(test: Any, message: Callable[[], Any]) -> bool:
+        """Return True if an assertion fails; runs fail in which a traced one does."""
+        if not is_traced(test):
+            return not test
+        text = message()
+        arguments = () if text is None else (str(text),)
+        failed = value_of(_np.logical_not(truth(test)))
+        zero = require_current().constant(0, np.dtype(np.int64))
+        require_current().fail_if(failed, zero, lambda _: AssertionError(*arguments))
+        return False
+
+    @staticmethod
+    def depth() -> int:
+        """Return the number of traces that are under way."""
+        return depth()
+
+    @staticmethod
+    def handle(before: int) -> None:
+        """Refuse to handle an exception that was raised inside a branch or loop of the program.
+
+        Raises
+        ------
+        TraceError
+            The exception left a branch on a traced condition.
+        """
+        if depth() > before:
+            raise TraceError(
+                "an exception that leaves a branch on a traced condition cannot be handled", where=user_line()
+            )
+
+    # -- expressions
+
+    @staticmethod
+    def choose(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+        """Return the value of a conditional expression."""
+        return choose(_settled(test), first, second)
+
+    @staticmethod
+    def all_of(first: Any, *others: Callable[[], Any]) -> Any:
+        """Return the value of operands joined by `and`."""
+        return _joined(first, others, stops_at=False)
+
+    @staticmethod
+    def any_of(first: Any, *others: Callable[[], Any]) -> Any:
+        """Return the value of operands joined by `or`."""
+        return _joined(first, others, stops_at=True)
+
+    @staticmethod
+    def not_(value: Any) -> Any:
+        """Return ``not value``."""
+        return _np.logical_not(truth(value)) if is_traced(value) else not value
+
+    @staticmethod
+    def contains(value: Any, values: Any) -> Any:
+        """Return ``value in values``."""
+        if is_traced(values) and not isinstance(values, (list, tuple)):
+            return truth(_np.any(values == value))
+        if not is_traced(value) or not isinstance(values, (list, tuple, range)):
+            return _contains_known(value, values)
+        found: Any = False
+        for other in values:
+            found = _np.logical_or(found, value == other)
+        return found if not is_traced(found) else truth(found)
+
+    @staticmethod
+    def lacks(value: Any, values: Any) -> Any:
+        """Return ``value not in values``."""
+        return Hooks.not_(Hooks.contains(value, values))
+
+    # -- calls
+
+    def call(self, function: Any) -> Any:
+        """Return the function to call in the place of one: rewritten, or for traced numbers."""
+        try:
+            substitute = SUBSTITUTES.get(function)
+        except TypeError:  # not hashable
+            return function
+        if substitute is not None:
+            return substitute
+        if isinstance(function, MethodType) and is_user_function(function.__func__):
+            return MethodType(self._rewrite(function.__func__), function.__self__)
+        return self._rewrite(function) if is_user_function(function) else function
+
+
+def _settled(test: Any) -> Any:
+    """Return a condition; those that integers of the call decide become known."""
+    if is_traced(test) and isinstance(test, TracedArray) and is_static(test):
+        needs_value(test)
+    return test
+
+
+def _joined(first: Any, others: Sequence[Callable[[], Any]], stops_at: bool) -> Any:
+    value = _settled(first)
+    for k, other in enumerate(others):
+        if not is_traced(value):
+            if bool(value) is stops_at:
+                return value
+            value = _settled(other())
+            continue
+        rest = others[k:]
+
+        def remaining(rest: Sequence[Callable[[], Any]] = rest) -> Any:
+            return _joined(rest[0](), rest[1:], stops_at)
+
+        def kept(value: Any = value) -> Any:
+            return value
+
+        return choose(value, kept, remaining) if stops_at else choose(value, remaining, kept)
+    return value
+
+
+def _contains_known(value: Any, values: Any) -> Any:
+    return value in values
+
+
+__all__ = ["Hooks", "as_traced", "current"]

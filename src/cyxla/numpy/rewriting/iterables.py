@@ -1,0 +1,194 @@
+"""Iterables whose elements a loop of the program can compute from the number of an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
+from cyxla.numpy.tracing.conversion import convert
+
+_np: Any = np  # its functions dispatch to this package
+
+
+class Source(NamedTuple):
+    """Elements of an iterable.
+
+    Attributes
+    ----------
+    length : int or TracedArray
+        Number of elements.
+    element : callable
+        Function from the number of an element, known or traced, to the element.
+    bound : int
+        Greatest possible number of elements.
+    """
+
+    length: Any
+    element: Callable[[Any], Any]
+    bound: int
+
+
+class TracedRange:
+    """Range of which a bound is traced.
+
+    Parameters
+    ----------
+    start, stop : int or TracedArray
+        Bounds.
+    step : int
+        Difference of consecutive elements.
+    """
+
+    def __init__(self, start: Any, stop: Any, step: int) -> None:
+        self.start, self.stop, self.step = start, stop, step
+
+    @staticmethod
+    def of(*bounds: Any) -> TracedRange:
+        """Make the range of the arguments of `range`."""
+        start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        step = index(step)  # refuses a traced step, whose sign decides the direction
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        return TracedRange(_integer(start), _integer(stop), step)
+
+    @property
+    def length(self) -> Any:
+        """Number of elements, a traced Python integer."""
+        distance = self.stop - self.start if self.step > 0 else self.start - self.stop
+        size = abs(self.step)
+        steps = distance if size == 1 else (distance + (size - 1)) // size
+        return python_integer(_np.maximum(steps, 0))
+
+    @property
+    def bound(self) -> int:
+        """Greatest possible number of elements."""
+        (low, _), (_, high) = _limits(self.start), _limits(self.stop)
+        if self.step < 0:
+            (_, high), (low, _) = _limits(self.start), _limits(self.stop)
+        return max(0, -(-(high - low) // abs(self.step)))
+
+    def element(self, number: Any) -> Any:
+        """Return an element by its number."""
+        scaled = number if self.step == 1 else number * self.step
+        return self.start + scaled
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(index(self.start), index(self.stop), self.step))  # raises for the bound that is traced
+
+    def __len__(self) -> int:
+        return len(range(index(self.start), index(self.stop), self.step))
+
+
+def _integer(value: Any) -> Any:
+    if not is_traced(value):
+        return index(value)
+    if value.ndim or value.dtype.kind not in "iu":
+        raise TypeError(f"'{value.dtype}' object cannot be interpreted as an integer")
+    return python_integer(value)
+
+
+def python_integer(value: Any) -> TracedArray:
+    """Return a traced integer as one of Python's."""
+    return traced(convert(value_of(as_traced(value)), np.dtype(np.int64)), int)
+
+
+def _limits(value: Any) -> tuple[int, int]:
+    if not is_traced(value):
+        return value, value
+    low, high = range_of(value_of(value))
+    return low, high
+
+
+class Zipped:
+    """Iterables that are iterated over together."""
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
+
+    def __iter__(self) -> Iterator[Any]:
+        return zip(*self.parts, strict=False)
+
+
+class Enumerated:
+    """An iterable with the numbers of its elements."""
+
+    def __init__(self, values: Any, start: int) -> None:
+        self.values, self.start = values, start
+
+    def __iter__(self) -> Iterator[Any]:
+        return zip(count(self.start), self.values, strict=False)
+
+
+def zipped(*parts: Any, strict: bool = False) -> Any:
+    """Iterate over several iterables together, as `zip` does."""
+    if strict or not parts or not any(map(_is_source, parts)):
+        return zip(*parts, strict=strict)
+    return Zipped(parts)
+
+
+def enumerated(values: Any, start: Any = 0) -> Any:
+    """Iterate over numbers and elements, as `enumerate` does."""
+    return Enumerated(values, start) if _is_source(values) else enumerate(values, start)
+
+
+def _is_source(value: Any) -> bool:
+    return isinstance(value, (range, TracedRange, Zipped, Enumerated, TracedArray, SizedArray, np.ndarray))
+
+
+def source_of(value: Any) -> Source | None:
+    """Return the elements of an iterable by number; None if only Python can iterate over it."""
+    if isinstance(value, range):
+        return Source(len(value), lambda n: _affine(value.start, value.step, n), len(value))
+    if isinstance(value, TracedRange):
+        return Source(value.length, value.element, value.bound)
+    if isinstance(value, (TracedArray, np.ndarray)) and np.ndim(value):
+        return _source_of_array(value)
+    if isinstance(value, SizedArray):
+        return Source(value.shape[0], lambda n: value[n], int(value.data.shape[0]))
+    if isinstance(value, Enumerated):
+        inner = source_of(value.values)
+        return inner and Source(inner.length, lambda n: (n + value.start, inner.element(n)), inner.bound)
+    if isinstance(value, Zipped):
+        return _source_of_zipped(value)
+    return None
+
+
+def _affine(start: int, step: int, number: Any) -> Any:
+    scaled = number if step == 1 else number * step
+    return scaled + start if start else scaled
+
+
+def _source_of_array(value: Any) -> Source:
+    def element(number: Any) -> Any:
+        if not is_traced(number):
+            return value[number]
+        array = value if isinstance(value, TracedArray) else as_traced(value)
+        if isinstance(array, KnownArray) and array.known is not None:
+            array = as_traced(array.known)
+        return array[number]
+
+    return Source(len(value), element, len(value))
+
+
+def _source_of_zipped(value: Zipped) -> Source | None:
+    parts = [source_of(p) for p in value.parts]
+    sources = [p for p in parts if p is not None]
+    if len(sources) < len(parts):
+        return None
+    lengths = [p.length for p in sources]
+    if any(map(is_traced, lengths)):
+        shortest: Any = lengths[0]
+        for n in lengths[1:]:
+            shortest = _np.minimum(shortest, n)
+        length = python_integer(shortest)
+    else:
+        length = min(lengths)
+    return Source(length, lambda n: tuple([p.element(n) for p in sources]), min(p.bound for p in sources))

@@ -1,0 +1,540 @@
+"""Loops: they run in Python while they are traced, or become loops of the program whose body is recorded in place.
+
+A rewritten loop iterates over a driver. Each iteration of Python's loop is one of the program's loop that is unrolled,
+or a pass that records the body with the state as parameters; passes are repeated until nothing new is learned of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.control.lower_scan import Scan, emit_scan
+from cyxla.numpy.control.lower_while import emit_while
+from cyxla.numpy.indexing.ranges import declare_range
+from cyxla.numpy.rewriting.builtins_of_traced import truth
+from cyxla.numpy.rewriting.containers_of_python import Snapshot
+from cyxla.numpy.rewriting.iterables import Source, source_of
+from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
+from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variables
+from cyxla.numpy.rewriting.recordings import Recording
+from cyxla.numpy.rewriting.unrolling import Unrolling
+from cyxla.numpy.tracing.bodies import Body, inline, record_body
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.promotion import dtype_of
+from cyxla.numpy.tracing.trace import current, require_current, resumed
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, traced, value_of
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+MOST_PASSES = 12
+MOST_UNROLLED = 16  # iterations of a loop whose body is small
+MOST_UNROLLED_SIZE = 160  # instructions of a loop that is unrolled rather than kept a loop
+PEEL_LIMIT = 2
+FIRST_KNOWN = 8  # iterations of a `while` on known conditions, before it is tried as a loop of the program
+
+
+class Loop:
+    """Driver of a loop.
+
+    Parameters
+    ----------
+    variables : Variables
+        Variables of the loop.
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self.variables = variables
+        self.plan = Plan()
+        self.recording: Recording | None = None
+        self.entry: tuple[Any, ...] | None = None
+        self._restored: tuple[Any, ...] | None = None
+        self._state: tuple[Any, ...] | None = None
+        self._passes = 0
+        self._peeled_before = 0
+        self.failure: str = ""
+        self.unrolling = Unrolling()
+        self._snapshot: Snapshot | None = None
+
+    # -- calls of rewritten functions
+
+    def enter(self, state: tuple[Any, ...], stored: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Begin an iteration, or a pass over the body, and return the values of the variables in it."""
+        if self._restored is not None:
+            state, self._restored = self._restored, None
+        self._state = state
+        if not self._wants_pass():
+            return state
+        if self.entry is None:
+            self.entry = state
+            self._snapshot = Snapshot(_values(stored))
+            self.plan.add_written(_outer_arrays(_values(stored)))
+        self._passes += 1
+        self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel)
+        self._begin_pass(self.recording)
+        return self.recording.state
+
+    def leave(self, state: tuple[Any, ...]) -> None:
+        """End an iteration, or a pass over the body."""
+        if self.recording is None:
+            self._state = state
+            return
+        if self._continues_pass(state):
+            return
+        try:
+            self._finish_pass(self.recording, state)
+        except (Peel, Repeat, Unsuitable) as decision:
+            self._decide(decision)
+
+    def failed(self, error: BaseException) -> bool:
+        """Give up the pass in which an exception was raised; return False for one of the program itself."""
+        if self.recording is None or isinstance(error, _Interruptions):
+            return False
+        self._give_up(error)
+        return True
+
+    def result(self) -> tuple[Any, ...]:
+        """Return the values of the variables after the loop."""
+        assert self._state is not None
+        return self._state
+
+    # -- passes
+
+    def _wants_pass(self) -> bool:
+        raise NotImplementedError
+
+    @property
+    def _can_peel(self) -> bool:
+        raise NotImplementedError
+
+    def _begin_pass(self, recording: Recording) -> None:
+        raise NotImplementedError
+
+    def _continues_pass(self, state: tuple[Any, ...]) -> bool:
+        return False
+
+    def _emit(self, recording: Recording) -> None:
+        raise NotImplementedError
+
+    def _peel(self) -> None:
+        raise NotImplementedError
+
+    def _unroll(self, reason: str) -> None:
+        raise NotImplementedError
+
+    def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
+        if self._snapshot is not None and self._snapshot.is_changed():
+            raise Unsuitable("a list or dict changes in its body")
+        if recording.finish(state):
+            self._emit(recording)
+        elif self._passes >= MOST_PASSES:
+            raise Unsuitable("the types of its state do not settle")
+        else:
+            self._retry(recording)
+
+    def _retry(self, recording: Recording) -> None:
+        recording.part.close()
+        self.recording = None
+        self._restore()
+
+    def _restore(self) -> None:
+        """Make the next iteration begin with the values from before the loop."""
+        self._restored = self.entry
+        if self._snapshot is not None:
+            self._snapshot.restore()
+
+    def _decide(self, decision: Exception) -> None:
+        recording = self.recording
+        assert recording is not None
+        self._retry(recording)
+        if isinstance(decision, Repeat):
+            self.plan.period = decision.period
+            self._repeat()
+        elif isinstance(decision, Peel):
+            self._peel()
+        else:
+            self._unroll(str(decision))
+
+    def _repeat(self) -> None:
+        """Prepare passes over several iterations."""
+
+    def _give_up(self, error: BaseException) -> None:
+        recording = self.recording
+        assert recording is not None
+        self._retry(recording)
+        self._unroll(_reason(error))
+
+
+_Interruptions = (KeyboardInterrupt, SystemExit, MemoryError, RecursionError)
+
+
+def _reason(error: BaseException) -> str:
+    message = getattr(error, "message", "") or str(error)
+    return f"{type(error).__name__}: {message}" if not isinstance(error, TraceError) else message
+
+
+def _values(stored: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    try:
+        return stored()
+    except NameError:  # one of them is not bound yet
+        return ()
+
+
+def _outer_arrays(found: tuple[Any, ...]) -> list[TracedArray]:
+    """Return the arrays that a loop may write, by the variables of which it writes items."""
+    for v in found:
+        if isinstance(v, KnownArray) and v.base is not None:
+            v.become_traced()
+    roots = [v.root for v in found if isinstance(v, TracedArray) and (v.ndim or v.rank0.name == "ARRAY")]
+    arrays = [r for r in {id(r): r for r in roots}.values() if r.writeable and _is_visible(r)]
+    return arrays
+
+
+def _is_visible(array: TracedArray) -> bool:
+    """Return True if an array belongs to a trace that is under way."""
+    trace = current()
+    while trace is not None:
+        if array.owner is trace:
+            return True
+        trace = trace.parent if trace.writes is not None else None
+    return False
+
+
+class ForLoop(Loop):
+    """Driver of a loop over an iterable."""
+
+    def __init__(self, iterable: Any, variables: Variables) -> None:
+        super().__init__(variables)
+        self._iterable = iterable
+        self._source = _usable(source_of(iterable))
+        self._first = 0  # number of iterations that were run before the loop of the program
+        self._to_peel = 0
+        self._sub = 0
+        self._is_known = False
+        self._is_unrolled = self._source is None or not self._length_of_interest()
+        self._is_done = False
+
+    def _length_of_interest(self) -> bool:
+        """Return True if there are enough iterations for a loop of the program."""
+        assert self._source is not None
+        return is_traced(self._source.length) or self._source.length > 1
+
+    @property
+    def _is_counted(self) -> bool:
+        return self._source is not None and not is_traced(self._source.length)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._source is not None and self._is_counted and not self._source.length:
+            return
+        self._state = None
+        while not self._is_done:
+            if self._to_peel:
+                self._to_peel -= 1
+                self._first += 1
+                self._is_known = True
+                yield self._known_element(self._first - 1)
+                self._is_known = False
+            elif self._is_unrolled:
+                self._is_known = True
+                yield from self._remaining()
+                return
+            elif self._is_counted and self._first >= self._source.length:  # type: ignore[union-attr]
+                return
+            else:
+                yield from self._pass()
+
+    def _known_element(self, number: int) -> Any:
+        assert self._source is not None
+        return self._source.element(number)
+
+    def _pass(self) -> Iterator[None]:
+        """Yield for each iteration that a pass records; its elements are computed by `item`, in the trace of the pass."""
+        self._sub = 0
+        yield None
+        while self.recording is not None and self._sub < self.plan.period:
+            yield None
+
+    def _remaining(self) -> Iterator[Any]:
+        if self._source is None:
+            iterator = iter(self._iterable)
+        else:
+            if not self._is_counted:
+                iter(self._iterable)  # raises the reason
+            iterator = (self._source.element(k) for k in range(self._first, self._source.length))
+        for item in iterator:
+            self.unrolling.begin()
+            yield item
+        self.unrolling.end(self.failure)
+
+    def item(self, known: Any) -> Any:
+        """Return the element of the iteration: the given one, or that of an iteration that is being recorded."""
+        if self.recording is None:
+            return known
+        assert self._source is not None
+        number: Any = traced(self._number, int)
+        if self.plan.period > 1:
+            number = number * self.plan.period + self._sub
+        return self._source.element(number + self._first if self._first else number)
+
+    def enter(self, state: tuple[Any, ...], stored: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Begin an iteration or a pass; those behind the first of a pass go on with its state."""
+        if self.recording is not None:
+            return state
+        return super().enter(state, stored)
+
+    def _wants_pass(self) -> bool:
+        return not self._is_known
+
+    @property
+    def _can_peel(self) -> bool:
+        return self._is_counted and self._first < PEEL_LIMIT and self._source.length > self._first + 1  # type: ignore[union-attr]
+
+    def _begin_pass(self, recording: Recording) -> None:
+        assert self._source is not None
+        self._number = recording.index
+        count = self._source.bound - self._first
+        declare_range(recording.index, 0, max(count // self.plan.period - 1, 0))
+        self._length = None if self._is_counted else require_current().capture(value_of(self._source.length))
+
+    def _continues_pass(self, state: tuple[Any, ...]) -> bool:
+        self._sub += 1
+        return self._sub < self.plan.period
+
+    def _repeat(self) -> None:
+        remainder = (self._source.length - self._first) % self.plan.period  # type: ignore[union-attr]
+        if remainder:
+            self._start_peeling(remainder)
+
+    def _peel(self) -> None:
+        self._start_peeling(1)
+
+    def _start_peeling(self, count: int) -> None:
+        self._to_peel = count
+        self._state, self.entry = self.entry, None
+
+    def _unroll(self, reason: str) -> None:
+        self.failure, self._is_unrolled = reason, True
+        self.entry = None
+
+    # -- the loop of the program
+
+    def _emit(self, recording: Recording) -> None:
+        if self._is_short(recording):
+            self.recording = None
+            self._restore()
+            self._unroll("")
+            return
+        self.recording, self._is_done = None, True
+        if self._is_counted and not recording.flags:
+            self._state = self._emit_counted(recording)
+        else:
+            if require_current().program.gradients:
+                self._restore()
+                self._is_done = False
+                self._unroll("a loop that may end early has no gradient")
+                return
+            self._state = self._emit_while(recording)
+
+    def _is_short(self, recording: Recording) -> bool:
+        if not self._is_counted:
+            return False
+        count = self._source.length - self._first  # type: ignore[union-attr]
+        return count <= MOST_UNROLLED and count * recording.part.size <= MOST_UNROLLED_SIZE
+
+    def _emit_counted(self, recording: Recording) -> tuple[Any, ...]:
+        count = (self._source.length - self._first) // self.plan.period  # type: ignore[union-attr]
+        body = _converted_body(recording, recording.results(), [], recording.part.trace.failures)
+        constants, slots = body.captures, recording.slots
+        split = len(constants)
+        shapes = [recording.index.shape, *[c.shape for c in constants], *[s.parameter.aval.static for s in slots]]
+        iteration = record_body(
+            "iteration", shapes, lambda number, *v: inline(body, [number, *v[split:], *v[:split]])
+        )  # fmt: skip
+        inits = [value_of(s.init) for s in slots]
+        results = emit_scan(Scan(iteration, count, split, len(slots)), [*constants, *inits])
+        return recording.after(results, [])
+
+    def _emit_while(self, recording: Recording) -> tuple[Any, ...]:
+        assert self._source is not None
+        trace = recording.part.trace
+        index = recording.index
+        limit = self._limit(recording)
+        with _within(recording):
+            one = require_current().constant(1, np.dtype(np.int64))
+            going = xla.lt(index, limit)
+            following = index + one
+        self._check_bound(recording)
+        return _emit_loop(recording, going, [], [following], list(trace.failures), self._first_index())
+
+    def _limit(self, recording: Recording) -> XlaOp:
+        if self._length is not None:
+            with _within(recording):
+                if not self._first:
+                    return self._length
+                return self._length - require_current().constant(self._first, np.dtype(np.int64))
+        count = (self._source.length - self._first) // self.plan.period  # type: ignore[union-attr]
+        return recording.part.trace.constant(count, np.dtype(np.int64))
+
+    def _check_bound(self, recording: Recording) -> None:
+        """Make runs fail that use a variable which only iterations bind, if there are none."""
+        assert self._source is not None
+        names = recording.names_bound_inside
+        if not names or not is_traced(self._source.length):
+            return
+        length = value_of(self._source.length)
+        zero = require_current().constant(0, np.dtype(np.int64))
+        message = f"cannot access local variable {names[0]!r} where it is not associated with a value"
+        require_current().fail_if(xla.le(length, zero), zero, lambda _: UnboundLocalError(message))
+
+    @staticmethod
+    def _first_index() -> list[XlaOp]:
+        return [require_current().constant(0, np.dtype(np.int64))]
+
+
+class WhileLoop(Loop):
+    """Driver of a loop with a condition."""
+
+    def __init__(self, variables: Variables) -> None:
+        super().__init__(variables)
+        self._is_done = False
+        self._is_traced = False
+        self._was_tried = False
+        self._count = 0
+        self._tested: TracedArray | None = None
+        self._failures_of_test = 0
+
+    def __iter__(self) -> Iterator[None]:
+        while not self._is_done:
+            yield None
+        self.unrolling.end(self.failure)
+
+    def test(self, value: Any) -> bool:
+        """Return True if the body runs, or is recorded."""
+        if self.recording is not None:
+            self._tested = truth(value)
+            self._failures_of_test = len(require_current().failures)
+            return True
+        if is_traced(value):
+            if is_static(value):
+                needs_value(value)
+            if self._was_tried:
+                raise TraceError(f"a loop on a traced condition cannot be compiled: {self.failure}")
+            self._is_traced = True
+            return False
+        if not value:
+            self._is_done = True
+            return False
+        self._count += 1
+        self.unrolling.begin()
+        return True
+
+    def _wants_pass(self) -> bool:
+        if self._is_traced:
+            return True
+        return not self._was_tried and self._count >= FIRST_KNOWN and self.unrolling.size > MOST_UNROLLED_SIZE // 2
+
+    @property
+    def _can_peel(self) -> bool:
+        return False
+
+    def _begin_pass(self, recording: Recording) -> None:
+        self._tested = None
+
+    def leave(self, state: tuple[Any, ...]) -> None:
+        """End an iteration or a pass; an iteration whose condition turned out to be traced is recorded instead."""
+        if self.recording is None and self._is_traced and not self._is_done:
+            self._restored = self._state
+            return
+        super().leave(state)
+
+    def _unroll(self, reason: str) -> None:
+        self.failure, self._was_tried = reason, True
+        if self._is_traced:
+            raise TraceError(f"a loop on a traced condition cannot be compiled: {reason}", hint=_WHILE_HINT)
+        self._state, self.entry = self.entry, None
+
+    _peel = None  # type: ignore[assignment]
+
+    def _emit(self, recording: Recording) -> None:
+        if require_current().program.gradients and not self._is_traced:
+            self.recording = None
+            self._restore()
+            self._unroll("a loop of unknown trip count has no gradient")
+            return
+        self.recording, self._is_done = None, True
+        assert self._tested is not None
+        failures = recording.part.trace.failures
+        first, later = failures[: self._failures_of_test], failures[self._failures_of_test :]
+        going = recording.part.trace.capture(self._tested.op)
+        with _within(recording):
+            following = recording.index + require_current().constant(1, np.dtype(np.int64))
+        zero = [require_current().constant(0, np.dtype(np.int64))]
+        self._state = _emit_loop(recording, going, first, [following], later, zero)
+
+
+_WHILE_HINT = "give each variable one dtype and shape in all iterations"
+
+
+def _within(recording: Recording) -> AbstractContextManager[None]:
+    return resumed(recording.part.trace)
+
+
+def _converted_body(recording: Recording, results: Sequence[XlaOp], others: Sequence[XlaOp], failures: Any) -> Body:
+    """Return the body with its results in the types of the state."""
+    with _within(recording):
+        converted = [
+            convert(op, dtype_of(slot.kind)) for op, slot in zip(results, recording.slots, strict=True)
+        ]  # fmt: skip
+    return recording.part.body_with_failures([*others, *converted], failures)
+
+
+def _emit_loop(
+    recording: Recording, going: XlaOp, failures_of_test: Any, following: list[XlaOp], failures: Any,
+    first: list[XlaOp],
+) -> tuple[Any, ...]:  # fmt: skip
+    """Emit a loop that runs while a value holds and no flag is set."""
+    part, slots = recording.part, recording.slots
+    body = _converted_body(recording, recording.results(), following, failures)
+    condition = part.body_with_failures([going], failures_of_test)
+    state_count, flag_count = 1 + len(slots), len(recording.flags)
+    flags = recording.part.body_with_failures(recording.flags, [])
+    constants = body.captures
+    shapes_of_flags = [f.shape for f in recording.flags]
+    shapes = [*[p.shape for p in part.parameters], *shapes_of_flags, *[c.shape for c in constants]]
+
+    def split(values: Sequence[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
+        inner = state_count + flag_count
+        return [*values[:state_count], *values[inner:]], list(values[state_count:inner])
+
+    def test(*values: XlaOp) -> list[XlaOp]:
+        state, set_flags = split(values)
+        goes = inline(condition, state)[0]
+        for flag in set_flags:
+            goes = xla.and_(goes, xla.not_(flag))
+        return [goes]
+
+    def step(*values: XlaOp) -> list[XlaOp]:
+        state, _ = split(values)
+        replayed = inline(part.body_with_failures([*body.results, *flags.results], failures), state)
+        return replayed
+
+    inits = [*first, *[value_of(s.init) for s in slots]]
+    unset = [require_current().constant(False, np.dtype(bool)) for _ in recording.flags]
+    results = emit_while(
+        record_body("condition", shapes, test), record_body("body", shapes, step), constants, [*inits, *unset]
+    )  # fmt: skip
+    return recording.after(results[1:state_count], results[state_count:])
+
+
+def _usable(source: Source | None) -> Source | None:
+    """Return a source, unless its length depends on numbers of the call that are better known while tracing."""
+    if source is not None and is_traced(source.length) and is_static(source.length):
+        needs_value(source.length)
+    return source
+
+

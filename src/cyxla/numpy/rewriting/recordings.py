@@ -1,0 +1,355 @@
+"""One pass over the body of a loop: its state becomes parameters of a trace, and the state after it its results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.control.carry import agreed_kind, array_text
+from cyxla.numpy.rewriting.parts import Leaves, Part, like
+from cyxla.numpy.rewriting.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
+from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.promotion import Kind, dtype_of
+from cyxla.numpy.tracing.trace import user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, View, as_traced, value_of
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+
+MAX_PERIOD = 6  # iterations that are recorded as one, at most
+INDEX = Shape.array(ElementType.S64)
+
+
+@dataclass(eq=False)
+class Slot:
+    """Part of a loop's state.
+
+    Attributes
+    ----------
+    init : TracedArray
+        Value before the loop.
+    parameter : TracedArray
+        Value before an iteration.
+    variable, leaf : int
+        Variable and its leaf; the leaf of an array that is written is -1.
+    """
+
+    init: TracedArray
+    parameter: TracedArray
+    variable: int = -1
+    leaf: int = -1
+    op: XlaOp | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Type before an iteration."""
+        return self.parameter.kind
+
+
+class Recording:
+    """Pass over the body of a loop.
+
+    Parameters
+    ----------
+    variables : Variables
+        Variables of the loop.
+    plan : Plan
+        Plan of the pass, to which it adds.
+    entry : tuple
+        Values of the variables before the loop.
+    can_peel : bool
+        Whether an iteration can be run before the loop.
+    """
+
+    def __init__(self, variables: Variables, plan: Plan, entry: Sequence[Any], can_peel: bool) -> None:
+        self.variables, self.plan, self.entry, self.can_peel = variables, plan, entry, can_peel
+        self.slots: list[Slot] = []
+        self.flags: list[XlaOp] = []
+        inits = self._inits()
+        self.part = Part("body")
+        self.index = self.part.parameter(INDEX)
+        self._builders: dict[int, Leaves] = {}
+        self.state = self._begin(inits)
+        self.given = self.state
+        self._add_written()
+
+    # -- before the body
+
+    def _inits(self) -> dict[int, list[TracedArray]]:
+        """Return the initial values of the variables that are carried as values, in the enclosing trace."""
+        return {k: made for k, v in enumerate(self.entry) if (made := self._inits_of(k, v)) is not None}
+
+    def _inits_of(self, k: int, value: Any) -> list[TracedArray] | None:
+        if k in self.variables.exits:
+            return None
+        learned = self.plan.learned.get(k)
+        if isinstance(value, Unbound) or k not in self.variables.carried:
+            return None if learned is None else self._first_values(learned, value)
+        leaves = Leaves(value)
+        if not leaves.arrays or self._is_object(k, value):
+            return None
+        return [self._adopted(k, j, a) for j, a in enumerate(leaves.arrays)]
+
+    def _first_values(self, learned: Learned, value: Any) -> list[TracedArray]:
+        """Return the initial state of a variable that is bound in the body first: its value before, or zeros."""
+        if not isinstance(value, Unbound):
+            leaves = Leaves(value)
+            if leaves.same_structure(learned.leaves):
+                pairs = list(zip(leaves.arrays, learned.leaves.arrays, learned.kinds, strict=True))
+                if all(a.shape == b.shape and agreed_kind([a.kind, k]) == k for a, b, k in pairs):
+                    return [_converted(a, k) for a, _, k in pairs]
+        zeros = [as_traced(np.zeros(a.shape, dtype_of(k))) for a, k in zip(learned.leaves.arrays, learned.kinds, strict=True)]
+        return [like(p, value_of(z), _weak(k)) for p, z, k in zip(learned.leaves.arrays, zeros, learned.kinds, strict=True)]
+
+    def _is_object(self, k: int, value: Any) -> bool:
+        if k in self.plan.as_value:
+            return False
+        return is_shared_array(value) and (k in self.plan.as_object or k not in self.variables.rebound)
+
+    def _adopted(self, k: int, j: int, array: TracedArray) -> TracedArray:
+        kind = self.plan.kinds.get((k, j))
+        return like(array, value_of(array), array.weak) if kind is None else _converted(array, kind)
+
+    def _begin(self, inits: dict[int, list[TracedArray]]) -> tuple[Any, ...]:
+        """Return the values of the variables before an iteration."""
+        values = list(self.entry)
+        for k, value in enumerate(self.entry):
+            if k in self.variables.exits:
+                values[k] = False
+            elif k in inits:
+                learned = self.plan.learned.get(k)
+                pattern = Leaves(value) if learned is None else learned.leaves
+                self._builders[k] = pattern
+                parameters = [self._slot(init, k, j) for j, init in enumerate(inits[k])]
+                is_read = k in self.variables.carried
+                values[k] = pattern.build(parameters) if is_read else Unbound(self.variables.names[k])
+            elif k not in self.variables.carried:
+                values[k] = Unbound(self.variables.names[k])
+        return tuple(values)
+
+    def _slot(self, init: TracedArray, k: int, j: int) -> TracedArray:
+        op = self.part.parameter(init.aval.static)
+        parameter = like(init, op, init.weak)
+        self.slots.append(Slot(init, parameter, k, j))
+        return parameter
+
+    def _add_written(self) -> None:
+        """Make the values of arrays of enclosing functions, which iterations write to, parts of the state."""
+        for array in self.plan.written:
+            before = TracedArray(array.root_op)
+            self.part.log.add(array)
+            op = self.part.parameter(before.aval.static)
+            array.root_op = op
+            self.slots.append(Slot(before, TracedArray(op)))
+
+    # -- after the body
+
+    def finish(self, state: Sequence[Any]) -> bool:
+        """Take the values of the variables after an iteration; return True if the pass was the last.
+
+        Raises
+        ------
+        Peel, Unsuitable
+            The state changes its types.
+        """
+        if self.plan.add_written(self.part.log.arrays):
+            return self._abandon()
+        self._check_names(state)
+        before = len(self.plan.learned), dict(self.plan.kinds), set(self.plan.as_value), set(self.plan.as_object)
+        for k, value in enumerate(state):
+            self._variable(k, value)
+        if (len(self.plan.learned), self.plan.kinds, self.plan.as_value, self.plan.as_object) != before:
+            return self._abandon()
+        self._take_arrays()
+        self.part.close()
+        return True
+
+    def _abandon(self) -> bool:
+        self.part.close()
+        return False
+
+    def _variable(self, k: int, value: Any) -> None:
+        """Note the value of a variable after an iteration."""
+        if k in self.variables.exits:
+            self.flags.append(value_of(as_traced(value, bool)))
+        elif k in self._builders:
+            self._carried(k, value)
+        elif value is self.given[k] or isinstance(value, Unbound):
+            return
+        elif isinstance(self.given[k], Unbound) or k not in self.variables.carried:
+            self._bound_inside(k, value)
+        else:
+            self._changed(k, value)
+
+    def _carried(self, k: int, value: Any) -> None:
+        """Note the value of a variable that is carried as a value."""
+        slots = [s for s in self.slots if s.variable == k]
+        leaves = Leaves(value) if not isinstance(value, Unbound) else None
+        if leaves is None or not leaves.same_structure(self._builders[k]):
+            self._peel_or_fail(k, "changes its structure")
+            return
+        for slot, array in zip(slots, leaves.arrays, strict=True):
+            self._check_identity(k, slot, array)
+            self._check_kind(k, slot, array)
+            slot.op = self.part.trace.capture(array.op)
+
+    def _check_identity(self, k: int, slot: Slot, array: TracedArray) -> None:
+        """Handle arrays that iterations both write in place and replace."""
+        if not is_shared_array(slot.parameter):
+            return
+        is_written = slot.parameter._op is not self.part.parameters[1 + self.slots.index(slot)]
+        if array is slot.parameter and is_written and k not in self.plan.as_value:
+            self.plan.as_object.add(k)
+        elif is_written and array is not slot.parameter and self.can_peel:
+            raise Peel
+
+    def _check_kind(self, k: int, slot: Slot, array: TracedArray) -> None:
+        before, after = slot.kind, array.kind
+        if before == after and slot.parameter.shape == array.shape:
+            return
+        kind = agreed_kind([before, after])
+        if slot.parameter.shape != array.shape or kind is None:
+            self._peel_or_fail(k, f"is {array_text(slot.parameter)} before an iteration and {array_text(array)} after it")
+            return
+        if kind == before:
+            return  # a number that is converted
+        if not slot.parameter.weak and before is not bool:
+            self._peel_or_fail(k, f"changes its dtype from {before} to {kind}")
+        elif not _is_exact(slot.init, kind) and self.can_peel:
+            raise Peel
+        self.plan.kinds[k, slot.leaf] = kind
+        if k in self.plan.learned:
+            learned = self.plan.learned[k]
+            kinds = [kind if j == slot.leaf else old for j, old in enumerate(learned.kinds)]
+            self.plan.learned[k] = Learned(learned.leaves, tuple(kinds))
+
+    def _bound_inside(self, k: int, value: Any) -> None:
+        """Learn the type of a variable that iterations bind."""
+        if k not in self.variables.kept and k not in self.variables.carried:
+            return
+        leaves = Leaves(value)
+        self.plan.learned[k] = Learned(leaves, tuple([a.kind for a in leaves.arrays]))
+
+    def _changed(self, k: int, value: Any) -> None:
+        """Handle a variable that had an array, or a static value, before the iteration and has another one after it."""
+        before = self.given[k]
+        if not is_shared_array(before):
+            if Leaves(value).arrays or not Leaves(value).same_structure(Leaves(before)):
+                self._peel_or_fail(k, "changes its kind")
+            return
+        if isinstance(value, TracedArray) and value.owner is not self.part.trace and is_shared_array(value):
+            self._other_array(k, value)
+            return
+        self.plan.as_value.add(k)
+
+    def _other_array(self, k: int, value: TracedArray) -> None:
+        """Handle a variable that names another array of an enclosing function after the iteration."""
+        if not any(value is v for v in self.given):
+            self._peel_or_fail(k, "names another array")
+        else:
+            self.plan.as_value.add(k)
+
+    def _check_names(self, state: Sequence[Any]) -> None:
+        """Decide to record several iterations if variables exchange their arrays, until all have their own again."""
+        order = list(range(len(state)))
+        for k, value in enumerate(state):
+            if k not in self._builders and is_shared_array(value) and value is not self.given[k]:
+                order[k] = next((m for m, v in enumerate(self.given) if v is value), k)
+        if order == sorted(order) or not self.can_peel:
+            return
+        place, period = list(order), 1
+        while place != sorted(order) and period < MAX_PERIOD:
+            place, period = [order[m] for m in place], period + 1
+        if place == sorted(order):
+            raise Repeat(period)
+
+    def _peel_or_fail(self, k: int, change: str) -> NoReturn:
+        if self.can_peel:
+            raise Peel
+        raise Unsuitable(f"{self.variables.names[k]} {change}")
+
+    def _take_arrays(self) -> None:
+        arrays = iter(self.plan.written)
+        for slot in self.slots:
+            if slot.variable < 0:
+                slot.op = self.part.trace.capture(next(arrays).root_op)
+
+    # -- after the loop
+
+    @property
+    def names_bound_inside(self) -> list[str]:
+        """Names of the variables that only iterations bind, and that are read later."""
+        unbound = [k for k in self._builders if isinstance(self.entry[k], Unbound) and k in self.variables.kept]
+        return [self.variables.names[k] for k in unbound if not self.variables.names[k].startswith("_cyxla")]
+
+    def results(self) -> list[XlaOp]:
+        """Return the state after an iteration, in the types of the one before."""
+        made = []
+        for slot in self.slots:
+            assert slot.op is not None
+            made.append(slot.op)
+        return made
+
+    def after(self, results: Sequence[XlaOp], flags: Sequence[XlaOp]) -> tuple[Any, ...]:
+        """Return the values of the variables after the loop, and give arrays that it wrote theirs."""
+        values = list(self.entry)
+        by_variable: dict[int, list[TracedArray]] = {}
+        arrays = iter(self.plan.written)
+        for slot, op in zip(self.slots, results, strict=True):
+            if slot.variable < 0:
+                next(arrays).overwrite(op)
+            else:
+                by_variable.setdefault(slot.variable, []).append(like(slot.parameter, op, _weak(slot.kind)))
+        for k, parts in by_variable.items():
+            values[k] = self._builders[k].build(parts)
+            self._poison(k)
+        for k, flag in zip(sorted(self.variables.exits), flags, strict=True):
+            values[k] = TracedArray(flag)
+        return tuple(values)
+
+    def _poison(self, k: int) -> None:
+        """Make later uses of an array an error that iterations wrote while a variable named it, and then replaced."""
+        old = self.entry[k]
+        if not is_shared_array(old):
+            return
+        for slot in self.slots:
+            position = 1 + self.slots.index(slot)
+            if slot.variable == k and slot.parameter._op is not self.part.parameters[position]:
+                refuse_use(old.root, self.variables.names[k])
+
+
+def refuse_use(array: TracedArray, name: str) -> None:
+    """Make each later use of an array an error."""
+
+    def refuse(*_: XlaOp) -> NoReturn:
+        raise TraceError(
+            f"an array that {name} named before a loop is used after it, though the loop both wrote and replaced it",
+            where=user_line(), hint=f"copy it before the loop: {name} = {name}.copy()",
+        )  # fmt: skip
+
+    other = TracedArray(array.op)
+    if isinstance(array, KnownArray):
+        array.become_traced()
+    array._view = View(other, refuse, refuse, None)  # type: ignore[arg-type]
+
+
+def _converted(array: TracedArray, kind: Kind) -> TracedArray:
+    return like(array, convert(value_of(array), dtype_of(kind)), _weak(kind))
+
+
+def _weak(kind: Kind) -> type | None:
+    return kind if isinstance(kind, type) and kind is not bool else None
+
+
+def _is_exact(array: TracedArray, kind: Kind) -> bool:
+    """Return True if the value is a constant that another type holds exactly."""
+    instruction = array.op.instruction
+    if instruction is None or instruction.opcode != "constant":
+        return False
+    value = np.asarray(instruction.attrs["literal"].array)
+    return bool((value.astype(dtype_of(kind)).astype(value.dtype) == value).all())

@@ -1,0 +1,99 @@
+"""Kinds of the names that a function reads: its own, and those of modules, builtins and other objects outside of it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from enum import Enum, auto
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES
+from cyxla.numpy.rewriting.names import Names
+from cyxla.numpy.tracing.trace import is_internal
+
+
+class Origin(Enum):
+    """Kind of a name."""
+
+    OWN = auto()  # bound by the function, or by one that it is defined in
+    MODULE = auto()
+    PLAIN = auto()  # a class, or a function that is called as it is
+    CALLED = auto()  # a function of the user, or one with a substitute
+    OBJECT = auto()  # anything else, whose value may change between calls
+
+
+class Scope:
+    """Names that are visible in a function.
+
+    Parameters
+    ----------
+    function : FunctionType
+        Function.
+    own : frozenset of str
+        Names that it binds, and those bound in functions defined in it.
+    """
+
+    def __init__(self, function: FunctionType, own: Names) -> None:
+        self.own = own
+        self._spaces = (_cells(function), function.__globals__, vars(builtins))
+
+    def origin(self, name: str) -> Origin:
+        """Return the kind of a name."""
+        if name in self.own:
+            return Origin.OWN
+        for space in self._spaces:
+            if name in space:
+                return origin_of(space[name])
+        return Origin.OBJECT
+
+    def value(self, name: str) -> Any:
+        """Return the present value of a name from outside; None if it has none."""
+        return next((space[name] for space in self._spaces if name in space), None)
+
+
+def _cells(function: FunctionType) -> dict[str, Any]:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return {name: value for name, cell in cells for value in _contents(cell)}
+
+
+def _contents(cell: Any) -> Iterator[Any]:
+    try:
+        yield cell.cell_contents
+    except ValueError:  # not bound yet
+        return
+
+
+def origin_of(value: Any) -> Origin:
+    """Return the kind of a value from outside."""
+    if isinstance(value, ModuleType):
+        return Origin.MODULE
+    if is_called(value):
+        return Origin.CALLED
+    return Origin.PLAIN if callable(value) else Origin.OBJECT
+
+
+def is_called(value: Any) -> bool:
+    """Return True if calls of a function are made through `Hooks.call`."""
+    try:
+        if value in SUBSTITUTES:
+            return True
+    except TypeError:  # not hashable
+        return False
+    return is_user_function(value)
+
+
+def is_user_function(value: Any) -> bool:
+    """Return True for a Python function of the user's program."""
+    return isinstance(value, FunctionType) and not is_internal(value.__code__.co_filename)
+
+
+def root_of(node: ast.expr) -> ast.expr:
+    """Return the expression whose attributes and items an expression reads: `a` for ``a.b[0].c``."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node
+
+
+_CALLABLE = (FunctionType, MethodType, BuiltinFunctionType, type)

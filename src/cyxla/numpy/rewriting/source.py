@@ -1,0 +1,138 @@
+"""Source of a function: the node of its definition, with the positions that it has in its file."""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import inspect
+import linecache
+from functools import reduce
+from types import CodeType, FunctionType
+from typing import NamedTuple
+
+Function = ast.FunctionDef | ast.Lambda
+FUTURE_FLAGS = reduce(
+    int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names), 0
+)
+
+
+class Definition(NamedTuple):
+    """Definition of a function.
+
+    Attributes
+    ----------
+    node : ast.FunctionDef or ast.Lambda
+        Node, which may be changed.
+    flags : int
+        Flags of ``from __future__`` imports with which it was compiled.
+    """
+
+    node: Function
+    flags: int
+
+
+def definition_of(function: FunctionType) -> Definition | None:
+    """Return the definition of a function; None if there is no source, or not that of its code."""
+    code = function.__code__
+    flags = code.co_flags & FUTURE_FLAGS
+    tree = _parsed(code)
+    if tree is None:
+        return None
+    kind = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
+    nodes = [n for n in ast.walk(tree) if isinstance(n, kind) and _matches(n, code)]
+    nodes = [n for n in nodes if same_code(n, code, flags)]
+    return Definition(nodes[0], flags) if nodes else None
+
+
+def _parsed(code: CodeType) -> ast.Module | None:
+    """Parse the block of lines that holds a function, at the positions of its file."""
+    lines = linecache.getlines(code.co_filename)
+    first = code.co_firstlineno - 1
+    if not 0 <= first < len(lines):
+        return None
+    if code.co_name == "<lambda>":
+        return _parsed_statement(lines, first)
+    try:
+        block = inspect.getblock(lines[first:])
+    except (SyntaxError, IndentationError):
+        return None
+    return _parsed_block("".join(block), first)
+
+
+def _parsed_block(text: str, first: int) -> ast.Module | None:
+    is_indented = text[:1].isspace()
+    try:
+        tree = ast.parse("if 1:\n" + text if is_indented else text)
+    except (SyntaxError, ValueError):
+        return None
+    return ast.increment_lineno(tree, first - is_indented)
+
+
+def _parsed_statement(lines: list[str], first: int) -> ast.Module | None:
+    """Parse the file around a lambda, which may begin in the middle of a statement."""
+    try:
+        return ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _matches(node: Function, code: CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        return node.lineno == code.co_firstlineno
+    first = min([node.lineno, *[d.lineno for d in node.decorator_list]])
+    return node.name == code.co_name and first == code.co_firstlineno
+
+
+def same_code(node: Function, code: CodeType, flags: int) -> bool:
+    """Return True if a definition compiles to a function's code: the file may have changed since it was imported."""
+    compiled = _compiled(node, code, flags)
+    if compiled is None or compiled.co_varnames[: compiled.co_argcount] != code.co_varnames[: code.co_argcount]:
+        return False
+    if isinstance(node, ast.Lambda) and not _same_start(compiled, code):
+        return False
+    return _names(compiled) == _names(code)
+
+
+def _names(code: CodeType) -> tuple[object, ...]:
+    constants = [c for c in code.co_consts if not isinstance(c, CodeType)]
+    return code.co_names, set(code.co_freevars), repr(constants)
+
+
+def _same_start(compiled: CodeType, code: CodeType) -> bool:
+    return list(compiled.co_positions())[-1] == list(code.co_positions())[-1]
+
+
+def _compiled(node: Function, code: CodeType, flags: int) -> CodeType | None:
+    """Compile a definition alone, in a scope that has its free variables."""
+    inner: ast.stmt
+    if isinstance(node, ast.Lambda):
+        inner = ast.copy_location(ast.Return(node), node)
+    else:
+        inner = ast.FunctionDef(**{**_fields(node), "decorator_list": [], "returns": None})
+    outer = scope_of(inner, code.co_freevars)
+    try:
+        module = compile(ast.fix_missing_locations(outer), code.co_filename, "exec", flags, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    return innermost(module, code.co_name)
+
+
+def _fields(node: ast.AST) -> dict[str, object]:
+    names = (*node._fields, *node._attributes)
+    return {name: getattr(node, name) for name in names if hasattr(node, name)}
+
+
+def scope_of(statement: ast.stmt, names: tuple[str, ...]) -> ast.Module:
+    """Return a module with a function whose parameters are the free variables of a statement in it."""
+    parameters = [ast.arg(name) for name in names]
+    arguments = ast.arguments([], parameters, None, [], [], None, [])
+    scope = ast.FunctionDef("scope", arguments, [statement], [], None)
+    ast.copy_location(scope, statement)
+    return ast.Module([scope], [])
+
+
+def innermost(module: CodeType, name: str) -> CodeType | None:
+    """Return the code of a function in the scope made by `scope_of`."""
+    scope = next(c for c in module.co_consts if isinstance(c, CodeType))
+    return next((c for c in scope.co_consts if isinstance(c, CodeType) and c.co_name == name), None)

@@ -1,0 +1,514 @@
+"""Transformation of a function's statements and expressions into calls of `Hooks`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, cast
+
+from cyxla.numpy.rewriting import build
+from cyxla.numpy.rewriting.jumps import RETURNED, VALUE, remove_jumps
+from cyxla.numpy.rewriting.names import Liveness, Names, bound_names, has_own, outer_names, parameter_names
+from cyxla.numpy.rewriting.scopes import Origin, Scope, is_called, root_of
+
+_GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
+_IDENTITY = (ast.Is, ast.IsNot)
+_MEMBERSHIP = {ast.In: "contains", ast.NotIn: "lacks"}
+_TESTS_OF_PYTHON = ("isinstance", "issubclass", "callable", "hasattr")
+
+
+class Transformer(ast.NodeTransformer):
+    """Transformer of one function; functions defined in it get one of their own.
+
+    Parameters
+    ----------
+    scope : Scope
+        Names visible in the function.
+    counter : list of int
+        Number of the next name for a branch or loop, shared by nested functions.
+    """
+
+    def __init__(self, scope: Scope, counter: list[int] | None = None) -> None:
+        self.scope = scope
+        self._counter = counter if counter is not None else [0]
+        self._liveness: Liveness | None = None
+        self._outer: Names = frozenset()
+        self._kept: set[str] = set()  # names that a branch or loop hands over
+
+    # -- functions
+
+    def function(self, node: ast.FunctionDef) -> None:
+        """Transform the body of a function in place."""
+        if has_own(node.body, _GENERATORS):
+            return
+        self._outer = frozenset(n for n in outer_names(node.body) if self.scope.origin(n) is not Origin.OWN)
+        body = remove_jumps(node.body)
+        self._liveness = Liveness(body)
+        statements = self._block(body)
+        declarations = [s for s in statements if isinstance(s, (ast.Global, ast.Nonlocal))]
+        unbound = sorted(self._kept - parameter_names(node.args))
+        first = [build.assign(n, build.hook("unbound", build.constant(n))) for n in unbound]
+        rest = [s for s in statements if s not in declarations]
+        node.body = [*declarations, *build.located(first, node.body[0]), *rest]
+
+    def lambda_(self, node: ast.Lambda) -> None:
+        """Transform the body of a lambda in place."""
+        node.body = self.visit(node.body)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """Transform a function defined in this one."""
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        self._visit_defaults(node.args)
+        Transformer(self.scope, self._counter).function(node)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        """Transform a lambda in this function."""
+        self._visit_defaults(node.args)
+        if not has_own([ast.Expr(node.body)], _GENERATORS):
+            node.body = self.visit(node.body)
+        return node
+
+    def _visit_defaults(self, arguments: ast.arguments) -> None:
+        arguments.defaults = [self.visit(d) for d in arguments.defaults]
+        arguments.kw_defaults = [d and self.visit(d) for d in arguments.kw_defaults]
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        """Leave a coroutine as it is."""
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """Leave a class as it is."""
+        return node
+
+    def _block(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for s in body:
+            result = self.visit(s)
+            made.extend(result if isinstance(result, list) else [result])
+        return made
+
+    def _name(self, kind: str) -> str:
+        self._counter[0] += 1
+        return f"{build.HOOKS}_{kind}_{self._counter[0]}"
+
+    # -- branches
+
+    def visit_If(self, node: ast.If) -> Any:
+        """Transform a branch."""
+        assert self._liveness is not None
+        names = self._state(bound_names([*node.body, *node.orelse]), self._liveness.before[node] | self._liveness.after[node])
+        test = self.visit(node.test)
+        body, orelse = self._block(node.body), self._block(node.orelse)
+        if _is_python_test(test):
+            return ast.copy_location(ast.If(test, body, orelse), node)
+        self._kept.update(names)
+        driver = self._name("if")
+        of = build.name(driver)
+        state = build.load_all(names)
+        end = ast.Expr(build.method(of, "end", state))
+        made: list[ast.stmt] = [
+            build.assign(driver, build.hook("branch", test, build.texts(names))),
+            ast.If(build.method(of, "first", state), [*body, end], []),
+            ast.If(build.method(of, "second"), [build.assign_all(names, _attribute(of, "entry")), *orelse, end], []),
+            build.assign_all(names, build.method(of, "merged")),
+        ]
+        return build.located(made, node)
+
+    def _state(self, bound: Names, live: Names) -> list[str]:
+        return sorted((bound & live) - self._outer)
+
+    # -- loops
+
+    def visit_For(self, node: ast.For) -> Any:
+        """Transform a loop over an iterable."""
+        assert self._liveness is not None
+        targets = bound_names([node.target])
+        live_at_head, live_after = self._liveness.before[node], self._liveness.after[node]
+        names = self._state(bound_names(node.body) | targets, live_at_head | live_after)
+        item = self._name("item")
+        driver = self._name("for")
+        element = build.method(build.name(driver), "item", build.name(item))
+        assignment = ast.Assign([node.target], cast(ast.expr, build.located_expr(element, node.target)))
+        start = build.located(self._assignment(assignment), node.target)
+        iterable = self.visit(node.iter)
+        stored = self._stored(node.body)
+        made = self._loop(
+            node, driver, item, names, live_at_head - targets, stored,
+            build.hook("loop", iterable, *self._facts(node, names, live_at_head - targets, live_after)),
+            [*start, *self._block(node.body)],
+        )  # fmt: skip
+        return build.located(made, node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        """Transform a loop with a condition."""
+        assert self._liveness is not None
+        live_at_head, live_after = self._liveness.before[node], self._liveness.after[node]
+        names = self._state(bound_names([*node.body, node.test]), live_at_head | live_after)
+        driver, item = self._name("while"), self._name("item")
+        stored, facts = self._stored(node.body), self._facts(node, names, live_at_head, live_after)
+        test = self.visit(node.test)
+        guarded = ast.If(build.method(build.name(driver), "test", test), self._block(node.body), [])
+        made = self._loop(node, driver, item, names, live_at_head, stored, build.hook("while_loop", *facts), [guarded])
+        return build.located(made, node)
+
+    def _facts(self, node: ast.For | ast.While, names: Sequence[str], head: Names, after: Names) -> list[ast.expr]:
+        """Return what a loop must know of its names: those read from the iteration before, those read later, rebound."""
+        rebound = _rebound_names(node.body)
+        return [
+            build.texts(names),
+            build.texts([n for n in names if n in head]),
+            build.texts([n for n in names if n in after]),
+            build.texts([n for n in names if n in rebound]),
+            build.texts(getattr(node, "exits", [])),
+        ]
+
+    def _loop(
+        self, node: ast.stmt, driver: str, item: str, names: list[str], head: Names, stored: list[str],
+        start: ast.expr, body: list[ast.stmt],
+    ) -> list[ast.stmt]:  # fmt: skip
+        self._kept.update(names)
+        of, state, error = build.name(driver), build.load_all(names), self._name("error")
+        failed = build.not_(build.method(of, "failed", build.name(error)))
+        handler = ast.ExceptHandler(build.name("Exception"), error, [ast.If(failed, [ast.Raise()], [])])
+        handler.type = _attribute(build.name(build.HOOKS), "errors")
+        protected = [*body, ast.Expr(build.method(of, "leave", state))]
+        inside = [
+            build.assign_all(names, build.method(of, "enter", state, build.thunk(build.load_all(stored)))),
+            ast.Try(protected, [handler], [], []),
+        ]
+        return [
+            build.assign(driver, start),
+            ast.For(ast.Name(item, ast.Store()), of, inside, [], None),
+            build.assign_all(names, build.method(of, "result")),
+        ]
+
+    def _stored(self, body: Sequence[ast.stmt]) -> list[str]:
+        """Return local names whose arrays the statements of a loop may write to, to spare a pass over it."""
+        found = {
+            root.id
+            for s in body
+            for n in ast.walk(s)
+            if isinstance(n, (ast.Subscript, ast.AugAssign, ast.Call)) and (root := _written_root(n)) is not None
+        }
+        return sorted(n for n in found if self.scope.origin(n) is Origin.OWN and n not in self._outer)
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        """Transform a `try`: an exception inside a branch or loop of the program cannot be handled there."""
+        self.generic_visit_blocks(node)
+        depth = self._name("depth")
+        for handler in node.handlers:
+            check = ast.Expr(build.hook("handle", build.name(depth)))
+            handler.body = [*build.located([check], handler), *self._block(handler.body)]
+        return build.located([build.assign(depth, build.hook("depth")), node], node)
+
+    def generic_visit_blocks(self, node: ast.Try) -> None:
+        """Transform the parts of a `try` but its handlers."""
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        node.finalbody = self._block(node.finalbody)
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        """Transform an assertion."""
+        test = self.visit(node.test)
+        message = build.thunk(self.visit(node.msg) if node.msg else build.constant(None))
+        if _is_python_test(test):
+            return ast.copy_location(ast.Assert(test, node.msg), node)
+        check = ast.If(build.hook("fails", test, message), [ast.Assert(build.constant(False), node.msg)], [])
+        return build.located([check], node)
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        """Transform the deletion of names; those that a branch or loop hands over must have a value."""
+        made: list[ast.stmt] = []
+        for target in node.targets:
+            if isinstance(target, ast.Name) and target.id not in self._outer:
+                made.append(build.assign(target.id, build.hook("unbound", build.constant(target.id))))
+            else:
+                made.append(ast.Delete([self.visit(target)]))
+        return build.located(made, node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Transform the value of an annotated assignment."""
+        node.value = node.value and self.visit(node.value)
+        node.target = self.visit(node.target)
+        return node
+
+    # -- statements that write to objects from outside
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        """Transform an assignment."""
+        node.value = self.visit(node.value)
+        return build.located(self._assignment(node), node)
+
+    def _assignment(self, node: ast.Assign) -> list[ast.stmt]:
+        """Return the statements of an assignment whose value is transformed; stores to outside come last."""
+        later: list[ast.stmt] = []
+        if len(node.targets) == 1 and (store := self._store(node.targets[0], node.value)) is not None:
+            return [store]
+        node.targets = [self._target(t, later) for t in node.targets]
+        return [node, *later]
+
+    def _target(self, target: ast.expr, later: list[ast.stmt]) -> ast.expr:
+        """Return a target without stores to outside; these are added as statements that store a variable."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            target.elts = [self._target(t, later) for t in target.elts]
+            return target
+        if isinstance(target, ast.Starred):
+            target.value = self._target(target.value, later)
+            return target
+        value = self._name("value")
+        store = self._store(target, build.name(value))
+        if store is None:
+            return cast(ast.expr, self.visit(target))
+        later.append(store)
+        return ast.Name(value, ast.Store())
+
+    def _store(self, target: ast.expr, value: ast.expr) -> ast.stmt | None:
+        """Return the statement that stores to a name, an attribute or an item from outside; None for others."""
+        call: ast.expr
+        if isinstance(target, ast.Attribute):
+            call = build.hook("write_attr", self.visit(target.value), build.constant(target.attr), value)
+        elif isinstance(target, ast.Name) and target.id in self._outer:
+            call = build.hook("write_name", build.constant(target.id), value)
+        elif isinstance(target, ast.Subscript) and self._is_outside(target):
+            call = build.hook("write_item", self.visit(target.value), self._key(target.slice), value)
+        else:
+            return None
+        return ast.Expr(call)
+
+    def _key(self, node: ast.expr) -> ast.expr:
+        """Return the expression of a key; a slice becomes a call of `slice`."""
+        if isinstance(node, ast.Slice):
+            bounds = [self.visit(b) if b else build.constant(None) for b in (node.lower, node.upper, node.step)]
+            return ast.Call(_attribute(build.name(build.HOOKS), "slice"), bounds, [])
+        if isinstance(node, ast.Tuple):
+            return ast.Tuple([self._key(e) for e in node.elts], ast.Load())
+        return self.visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        """Transform an augmented assignment to a name or an attribute from outside."""
+        node.value = self.visit(node.value)
+        result, target = self._name("value"), node.target
+        variable = ast.Name(result, ast.Store())
+        if isinstance(target, ast.Name) and target.id in self._outer:
+            read = self.visit(ast.copy_location(build.name(target.id), target))
+            store = build.hook("write_name", build.constant(target.id), build.name(result))
+            made = [build.assign(result, read), ast.AugAssign(variable, node.op, node.value), ast.Expr(store)]
+        elif isinstance(target, ast.Attribute):
+            made = self._augmented_attribute(node, target, variable)
+        else:
+            node.target = cast(Any, self.visit(target))
+            return node
+        return build.located(made, node)
+
+    def _augmented_attribute(
+        self, node: ast.AugAssign, target: ast.Attribute, variable: ast.Name
+    ) -> list[ast.stmt]:
+        owner = self._name("owner")
+        of, attribute = build.name(owner), build.constant(target.attr)
+        return [
+            build.assign(owner, self.visit(target.value)),
+            build.assign(variable.id, build.hook("read_attr", of, attribute)),
+            ast.AugAssign(variable, node.op, node.value),
+            ast.Expr(build.hook("write_attr", of, attribute, build.name(variable.id))),
+        ]
+
+    # -- expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Read an object from outside."""
+        is_outside = node.id in self._outer or self.scope.origin(node.id) is Origin.OBJECT
+        if not isinstance(node.ctx, ast.Load) or not is_outside:
+            return node
+        return build.located_expr(build.hook("read_name", node, build.constant(node.id)), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Read an attribute of anything but a module."""
+        if not isinstance(node.ctx, ast.Load) or self._module_root(node) is not None:
+            return node
+        value = self.visit(node.value)
+        return build.located_expr(build.hook("read_attr", value, build.constant(node.attr)), node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Read an item of a container from outside."""
+        if not isinstance(node.ctx, ast.Load) or not self._is_outside(node):
+            return self.generic_visit(node)
+        call = build.hook("read_item", self.visit(node.value), self._key(node.slice))
+        return build.located_expr(call, node)
+
+    def _is_outside(self, node: ast.expr) -> bool:
+        """Return True if an item may be one of a container from outside, by the name that it begins with."""
+        root = root_of(node)
+        if not isinstance(root, ast.Name):
+            return False
+        return root.id in self._outer or self.scope.origin(root.id) is Origin.OBJECT
+
+    def _module_root(self, node: ast.expr) -> str | None:
+        root = root_of(node)
+        is_module = isinstance(root, ast.Name) and self.scope.origin(root.id) is Origin.MODULE
+        return cast(ast.Name, root).id if is_module else None
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Transform a call, unless its function is a library's."""
+        original = node.func
+        node.args = [self.visit(a) for a in node.args]
+        node.keywords = [self.visit(k) for k in node.keywords]
+        if not self._is_called(original):
+            return node
+        callee = self._callee(original)
+        wrapped = build.hook("call", callee)
+        for new in (wrapped.func, cast(ast.Attribute, wrapped.func).value):
+            _place_behind(new, original)
+        node.func = cast(ast.expr, ast.copy_location(wrapped, original))
+        return node
+
+    def _callee(self, function: ast.expr) -> ast.expr:
+        """Return the function of a call; that of a method is looked up plainly, on the object that it is of."""
+        if isinstance(function, ast.Attribute):
+            function.value = self.visit(function.value) if self._module_root(function) is None else function.value
+            return function
+        return cast(ast.expr, self.visit(function))
+
+    def _is_called(self, function: ast.expr) -> bool:
+        if isinstance(function, ast.Name):
+            return self.scope.origin(function.id) not in (Origin.PLAIN, Origin.MODULE)
+        module = self._module_root(function)
+        if module is None:
+            return not (isinstance(function, ast.Attribute) and _is_super(function.value))
+        value = self.scope.value(module)
+        for attribute in _attributes(function):
+            value = getattr(value, attribute, None)
+        return is_called(value)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """Transform a conditional expression."""
+        test, body, orelse = self.visit(node.test), self.visit(node.body), self.visit(node.orelse)
+        if _is_python_test(test) or _binds(body) or _binds(orelse):
+            return ast.copy_location(ast.IfExp(test, body, orelse), node)
+        return build.located_expr(build.hook("choose", test, build.thunk(body), build.thunk(orelse)), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """Transform `and` and `or`, whose later operands may not be evaluated."""
+        values = [self.visit(v) for v in node.values]
+        if any(map(_binds, values[1:])) or all(map(_is_python_test, values)):
+            return ast.copy_location(ast.BoolOp(node.op, values), node)
+        hook = "all_of" if isinstance(node.op, ast.And) else "any_of"
+        return build.located_expr(build.hook(hook, values[0], *map(build.thunk, values[1:])), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """Transform `not`."""
+        operand = self.visit(node.operand)
+        if not isinstance(node.op, ast.Not) or _is_python_test(operand):
+            return ast.copy_location(ast.UnaryOp(node.op, operand), node)
+        return build.located_expr(build.hook("not_", operand), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Transform chains of comparisons, and `in`."""
+        left = self.visit(node.left)
+        others = [self.visit(c) for c in node.comparators]
+        if len(others) == 1:
+            return self._comparison(node, left, node.ops[0], others[0])
+        if any(map(_binds, others)):
+            return ast.copy_location(ast.Compare(left, node.ops, others), node)
+        parameters = [self._name("part") for _ in others[:-1]]
+        return build.located_expr(self._chain(node, left, list(node.ops), others, parameters), node)
+
+    def _chain(
+        self, node: ast.Compare, left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], names: list[str]
+    ) -> ast.expr:
+        """Return ``a < b and b < c`` with `b` evaluated once."""
+        if len(ops) == 1:
+            return self._comparison(node, left, ops[0], others[0])
+        shared = build.name(names[0])
+        first = self._comparison(node, left, ops[0], shared)
+        rest = self._chain(node, shared, ops[1:], others[1:], names[1:])
+        both = build.hook("all_of", first, build.thunk(rest))
+        arguments = ast.arguments([], [ast.arg(names[0])], None, [], [], None, [])
+        return ast.Call(ast.Lambda(arguments, both), [others[0]], [])
+
+    def _comparison(self, node: ast.Compare, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
+        hook = _MEMBERSHIP.get(type(op))
+        if hook is not None:
+            return cast(ast.expr, build.located_expr(build.hook(hook, left, right), node))
+        return cast(ast.expr, ast.copy_location(ast.Compare(left, [op], [right]), node))
+
+
+def _attribute(owner: ast.expr, attribute: str) -> ast.Attribute:
+    return ast.Attribute(owner, attribute, ast.Load())
+
+
+def _attributes(node: ast.expr) -> list[str]:
+    found: list[str] = []
+    while isinstance(node, ast.Attribute):
+        found.append(node.attr)
+        node = node.value
+    return found[::-1]
+
+
+def _place_behind(new: ast.expr, node: ast.expr) -> None:
+    """Give a hook's name the position at the end of the function's, which errors and substitutes look up."""
+    new.lineno = new.end_lineno = node.end_lineno or node.lineno
+    new.col_offset = new.end_col_offset = node.end_col_offset or node.col_offset
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def _binds(node: ast.AST) -> bool:
+    """Return True if an expression binds a name, which a function around it would keep for itself."""
+    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+
+
+def _is_python_test(node: ast.expr) -> bool:
+    """Return True if a condition is never traced."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Compare):
+        return all(isinstance(op, _IDENTITY) for op in node.ops)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _is_python_test(node.operand)
+    if isinstance(node, ast.BoolOp):
+        return all(map(_is_python_test, node.values))
+    return False
+
+
+def _written_root(node: ast.Subscript | ast.AugAssign | ast.Call) -> ast.Name | None:
+    """Return the name of the object that an expression may write to."""
+    target: ast.expr = node
+    if isinstance(node, ast.Call):
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in _WRITING_METHODS:
+            return None
+        target = node.func.value
+    elif isinstance(node, ast.AugAssign):
+        target = node.target
+    elif isinstance(node.ctx, ast.Load):
+        return None
+    root = root_of(target)
+    return root if isinstance(root, ast.Name) else None
+
+
+_WRITING_METHODS = frozenset(
+    """add append appendleft clear discard extend fill insert itemset partition pop popitem popleft put remove resize
+    reverse setdefault sort update""".split()
+)
+
+
+def _rebound_names(body: Sequence[ast.stmt]) -> Names:
+    """Return the names that statements bind to new values, rather than to those of other names."""
+    found: set[str] = set()
+    for s in body:
+        for n in ast.walk(s):
+            if isinstance(n, ast.Assign) and not _only_names(n.value):
+                found |= bound_names(n.targets)
+            elif isinstance(n, ast.For):
+                found |= bound_names([n.target])
+    return frozenset(found)
+
+
+def _only_names(node: ast.expr) -> bool:
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(map(_only_names, node.elts))
+    return isinstance(node, ast.Name)
+
+
+__all__ = ["RETURNED", "VALUE", "Transformer"]

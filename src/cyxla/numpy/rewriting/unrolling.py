@@ -1,0 +1,57 @@
+"""Loops that are unrolled: how many instructions they make, and a warning if these are many."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cyxla.errors import LongTraceWarning, TraceError
+from cyxla.numpy.tracing.trace import Trace, current, user_line, warn_user
+
+WARN_ABOVE = 200  # instructions that one line makes in an unrolled loop
+MOST = 20_000  # instructions of an unrolled loop
+
+
+class Unrolling:
+    """Instructions that the iterations of a loop make while they are traced one by one."""
+
+    def __init__(self) -> None:
+        self._trace: Trace | None = None
+        self._first = 0
+        self._line = ""
+        self.count = 0
+
+    def begin(self) -> None:
+        """Begin an iteration."""
+        trace = current()
+        if self._trace is not trace:
+            self._trace = trace
+            self._first = _count(trace)
+            self._line = user_line()
+        self.count += 1
+        if self.size > MOST:
+            raise TraceError(
+                f"a loop has made {self.size} operations in {self.count} iterations, and goes on", where=user_line()
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of instructions so far."""
+        return _count(self._trace) - self._first
+
+    def end(self, reason: str) -> None:
+        """End the loop, and warn if one line made many instructions."""
+        if self._trace is None or self._trace is not current() or self.size <= WARN_ABOVE:
+            return
+        lines = Counter(i.metadata for i in self._trace.builder.instructions[self._first :])
+        metadata, most = lines.most_common(1)[0]
+        if most > WARN_ABOVE:
+            why = f", since it cannot be a loop of the program: {reason}" if reason else ""
+            line = dict(metadata).get("source_line", "?")
+            warn_user(
+                f"the loop at {self._line} was unrolled {self.count} times{why}; line {line} alone made {most} operations",
+                LongTraceWarning,
+            )
+
+
+def _count(trace: Trace | None) -> int:
+    return 0 if trace is None else len(trace.builder.instructions)

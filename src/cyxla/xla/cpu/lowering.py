@@ -37,7 +37,7 @@ from cyxla.xla.passes.expand import ragged_dot as expand_ragged_dot
 from cyxla.xla.passes.expand import scan as expand_scan
 from cyxla.xla.passes.expand import topk as expand_topk
 from cyxla.xla.passes.expand import window as expand_window
-from cyxla.xla.passes.simplify import dce, flatten_call_graph, inline, simplification, sparse_dot
+from cyxla.xla.passes.simplify import dce, flatten_call_graph, inline, range_simplifier, simplification, sparse_dot
 from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.donation import donated, resolve_donation
 
@@ -61,9 +61,11 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_window", expand_window.run),
     ("simplify", simplification.run),
     ("flatten_call_graph", flatten_call_graph.run),
+    ("range_simplifier", range_simplifier.run),
     ("dce", dce.run),
     ("sink_masks", sink_masks.run),
 )
+MAX_RANGE_ROUNDS = 4
 #: Opcodes that the planner handles without a kernel.
 _NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
 
@@ -107,12 +109,26 @@ def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) 
     if run is simplification.run:  # the passes inside it are checked and observed one by one
         simplification.run(module, Settings(options.disabled_passes, checked))
         return
+    if run is range_simplifier.run:
+        _simplify_loops(name, module, Settings(options.disabled_passes, checked))
+        return
     if _pad_dynamic(module, options) if run is pad_dynamic.run else run(module):
         observer = current()
         if observer is not None:
             observer.after(name, module)
         if checked:
             verify(module)
+
+
+def _simplify_loops(name: str, module: HloModule, settings: Settings) -> None:
+    """Simplify loops by the ranges of their counters, and then what that leaves, as long as it changes anything."""
+    for _ in range(MAX_RANGE_ROUNDS):
+        if not range_simplifier.run(module):
+            return
+        observer = current()
+        if observer is not None:
+            observer.after(name, module)
+        simplification.run(module, settings)
 
 
 def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:

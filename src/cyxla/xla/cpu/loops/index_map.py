@@ -297,6 +297,10 @@ class Space:
         coordinates[first] = rest
         return tuple(coordinates)
 
+    def decided(self, condition: Condition) -> bool | None:
+        """Return True or False if a condition is known to hold, or not to, else None."""
+        return condition.decided
+
     # ------------------------------------------------------------------------------------------------ simplification
     def _next(self) -> int:
         self._count += 1

@@ -218,7 +218,7 @@ def _slice(body: Body, ins: Instruction, index: Index) -> _Steps:
 def _pad(body: Body, ins: Instruction, index: Index) -> _Steps:
     operand, filler = ins.operands
     conditions, coordinates = _padded(body.space, operand.shape.dims, ins.attrs["padding"], index)
-    if any(c.decided is False for c in conditions) or operand.shape.size == 0:
+    if any(body.space.decided(c) is False for c in conditions) or operand.shape.size == 0:
         (node,) = yield [(filler, body.space.scalar)]
         return node
     inside = (operand, body.space.index(operand.shape.dims, coordinates))
@@ -241,7 +241,7 @@ def _padded(
         if step > 1:
             own.append(Condition(space.remainder(shifted, step), 0, 0))
             shifted = space.quotient(shifted, step)
-        undecided = tuple(m for m in own if m.decided is not True)
+        undecided = tuple(m for m in own if space.decided(m) is not True)
         conditions += undecided
         coordinates.append(space.choice(undecided, shifted, n - 1) if undecided else shifted)
     return tuple(conditions), tuple(coordinates)
@@ -253,10 +253,10 @@ def _concatenate(body: Body, ins: Instruction, index: Index) -> _Steps:
     for operand in ins.operands:
         size = operand.shape.dims[axis]
         condition = Condition(index.coordinates[axis], start, start + size - 1)
-        if size and condition.decided is not False:
+        if size and body.space.decided(condition) is not False:
             pieces.append((operand, condition, index.coordinates[axis].shift(-start)))
         start += size
-    is_single = len(pieces) == 1 or pieces[0][1].decided
+    is_single = len(pieces) == 1 or body.space.decided(pieces[0][1])
     requests = []
     for operand, condition, shifted in pieces[:1] if is_single else pieces:
         coordinates = [shifted if is_single and d == axis else c for d, c in enumerate(index.coordinates)]

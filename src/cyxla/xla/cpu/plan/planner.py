@@ -11,19 +11,23 @@ from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.blocked_while import emit_blocked_while
 from cyxla.xla.cpu.loops.local_while import emit_local_while
+from cyxla.xla.cpu.nests.emit import emit_nest
 from cyxla.xla.cpu.plan.fusion import article, fuse
 from cyxla.xla.cpu.plan.horizontal_fusion import fuse_small_kernels
 from cyxla.xla.cpu.plan.live_rows import LiveResult, cut_groups, live_rows, sizes_of
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.plan.schedule import defer_overwriters
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.passes.simplify.index_ranges import IndexRanges
 from cyxla.xla.service.refusal import Refusal
 
 MAX_NESTING = 100  # levels of loops and branches
 _SIZE = "it is the number of live elements of other arrays"
 
 
-def plan(computation: Computation, live_results: Sequence[LiveResult] = ()) -> Plan:
+def plan(
+    computation: Computation, live_results: Sequence[LiveResult] = (), ranges: IndexRanges | None = None
+) -> Plan:
     """Plan the kernels of a computation, and their order.
 
     Parameters
@@ -32,6 +36,8 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = ()) -> P
         Computation without calls, without bodies shared by loops or branches, nested no deeper than `MAX_NESTING`.
     live_results : sequence of LiveResult
         Results whose live elements alone are read (see `plan.live_rows`).
+    ranges : IndexRanges, optional
+        Ranges of scalars in the program; by default they are found for this computation.
 
     Raises
     ------
@@ -45,10 +51,12 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = ()) -> P
     for group in cut_groups(computation, groups, live) if live else groups:
         first = group.instructions[0]
         reasons += group.reasons
+        if first.opcode in CONTROL_FLOW:
+            ranges = ranges or IndexRanges(computation)
         if first.opcode == "while":
-            nodes.append(_while(group, reasons))
+            nodes.append(_while(group, reasons, ranges))
         elif first.opcode == "conditional":
-            nodes.append(_conditional(first))
+            nodes.append(_conditional(first, ranges))
         else:
             nodes.extend(KernelNode(step) for step in emit(group))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
@@ -56,7 +64,8 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = ()) -> P
     return Plan(computation, ordered, parameters, leaves(computation.root), reasons)
 
 
-def _while(group: Group, reasons: list[Refusal]) -> Node:
+def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None) -> Node:
+    assert ranges is not None
     (ins,) = group.instructions
     local = emit_local_while(ins)
     if isinstance(local, Step):
@@ -64,16 +73,20 @@ def _while(group: Group, reasons: list[Refusal]) -> Node:
     blocked = emit_blocked_while(ins)
     if isinstance(blocked, Step):
         return KernelNode(replace(blocked, groups=(group,)))
+    nest = emit_nest(ins, ranges)
+    if isinstance(nest, Step):
+        return KernelNode(replace(nest, groups=(group,)))
     subject = f"while {ins.shape.static}"
     reasons.append(Refusal("loop", subject, f"not one kernel with the state in locals, since: {local}"))
     reasons.append(Refusal("loop", subject, f"not one kernel of blocks, since: {blocked}"))
+    reasons.append(Refusal("loop", subject, f"not one kernel with arrays in memory, since: {nest}"))
     body, condition = ins.called
-    return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition), plan(body))
+    return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition, ranges=ranges), plan(body, ranges=ranges))
 
 
-def _conditional(ins: Instruction) -> ConditionalNode:
+def _conditional(ins: Instruction, ranges: IndexRanges | None) -> ConditionalNode:
     arguments = [leaves(o) for o in ins.operands[1:]]
-    branches = [plan(c) for c in ins.called]
+    branches = [plan(c, ranges=ranges) for c in ins.called]
     return ConditionalNode(resolve(ins.operands[0]), branches, arguments, own_leaves(ins))
 
 

@@ -1,0 +1,1 @@
+"""Loops that run as one kernel: nested loops and branches, with their arrays in memory."""

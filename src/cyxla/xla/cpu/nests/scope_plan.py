@@ -1,0 +1,299 @@
+"""Plan of a computation inside a nest: its statements in the order in which they run, and the arrays that they overwrite.
+
+A statement computes a scalar, fills an array, updates one in place, or is a loop or a branch. Element-wise arrays that
+are cheap or read once are no statements: their readers compute them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import heappop, heappush
+
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.groups import is_loopable
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, is_forwarding, leaves, own_leaves, resolve
+from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError
+from cyxla.xla.hlo import Computation, Instruction
+
+MAX_INSTRUCTIONS = 1500  # in one computation
+_MAX_INLINED = 60  # operations per element that one statement computes
+_MAX_REPEATED = 4 * cost.CHEAP_FLOPS  # operations per element that several readers may each compute
+_WITHOUT_CODE = frozenset({"parameter", "constant"})
+_REDUCTIONS = frozenset({"reduce", "dot"})
+
+
+class StatementKind(StrEnum):
+    """Kinds of statements."""
+
+    SCALAR = "scalar"
+    FILL = "fill"
+    UPDATE = "update"
+    REDUCE = "reduce"
+    DOT = "dot"
+    WHILE = "while"
+    CONDITIONAL = "conditional"
+
+
+@dataclass(eq=False)
+class Statement:
+    """Instruction that is computed at one moment.
+
+    Attributes
+    ----------
+    kind : StatementKind
+        Kind.
+    ins : Instruction
+        Instruction that it computes.
+    reads : tuple of Value
+        Arrays in memory that it reads.
+    inherits : dict of Value to Value
+        Results that are written over an array, each with that array.
+    """
+
+    kind: StatementKind
+    ins: Instruction
+    reads: tuple[Value, ...] = ()
+    inherits: dict[Value, Value] = field(default_factory=dict)
+
+
+class ScopePlan:
+    """Plan of one computation.
+
+    Attributes
+    ----------
+    statements : list of Statement
+        Statements in order.
+    fused : dict of Instruction to int
+        Instructions that statements compute element by element, with numbers.
+    nested : dict of Instruction to list of ScopePlan
+        Plans of the computations of loops and branches.
+    results : list of Value
+        Leaves of the root.
+    """
+
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self.parameters = [v for p in computation.parameters for v in own_leaves(p)]
+        self.results = leaves(computation.root)
+        self.nested: dict[Instruction, list[ScopePlan]] = {}
+        self.fused: dict[Instruction, int] = {}
+        self.defined: dict[Value, Statement] = {}  # values of statements
+        order = [i for i in _needed(computation) if i.opcode not in _WITHOUT_CODE and not is_forwarding(i)]
+        if len(order) > MAX_INSTRUCTIONS:
+            raise UnsuitableLoopError(f"more than {MAX_INSTRUCTIONS} instructions")
+        self.users: dict[Instruction, list[Instruction]] = {}
+        for ins in order:
+            for value in _operands(ins):
+                self.users.setdefault(value.instruction, []).append(ins)
+        self.inlined = self._inlined(order)
+        self.fused = {ins: n for n, ins in enumerate(order) if is_loopable(ins)}
+        self.statements = self._scheduled([self._statement(i) for i in order if i not in self.inlined])
+
+    # ------------------------------------------------------------------------------------------------ partition
+    def _inlined(self, order: list[Instruction]) -> set[Instruction]:
+        """Return the element-wise arrays that their readers compute."""
+        in_memory = {v.instruction for v in self.results}
+        for ins in order:
+            if ins.opcode in CONTROL_FLOW:
+                in_memory.update(v.instruction for v in _operands(ins))
+            elif ins.opcode == "dynamic-update-slice" and ins.shape.size > 1:
+                in_memory.add(resolve(ins.operands[0]).instruction)
+            elif ins.opcode == "dot" and ins.shape.size > 1:
+                in_memory.update(v.instruction for v in _operands(ins))
+        inlined: set[Instruction] = set()
+        ops: dict[Instruction, int] = {}
+        for ins in order:
+            _check(ins)
+            inner = sum(ops.get(v.instruction, 0) for v in _operands(ins))
+            ops[ins] = 0
+            if not is_loopable(ins) or ins.shape.size <= 1:
+                continue
+            total = inner + cost.flops(ins)
+            readers = self.users.get(ins, [])
+            is_costly = total > _MAX_REPEATED and (len(readers) > 1 or any(_repeats(r, ins) for r in readers))
+            if ins in in_memory or is_costly or (total > _MAX_INLINED and total < 1000) or total > 20 * 1000:
+                continue
+            inlined.add(ins)
+            ops[ins] = total
+        return inlined
+
+    def _statement(self, ins: Instruction) -> Statement:
+        statement = Statement(self._kind(ins), ins, self._reads(ins))
+        if ins.opcode in CONTROL_FLOW:
+            self.nested[ins] = [ScopePlan(c) for c in ins.called]
+            statement.inherits = self._inherited(ins)
+        elif statement.kind is StatementKind.UPDATE:
+            statement.inherits = {Value(ins): resolve(ins.operands[0])}
+        elif statement.kind is StatementKind.FILL:
+            old = self._overwritten(ins)
+            statement.inherits = {} if old is None else {Value(ins): old}
+        for value in own_leaves(ins):
+            self.defined[value] = statement
+        return statement
+
+    def _kind(self, ins: Instruction) -> StatementKind:
+        if ins.opcode in CONTROL_FLOW or ins.opcode in _REDUCTIONS:
+            return StatementKind(ins.opcode)
+        if ins.shape.size <= 1:
+            return StatementKind.SCALAR
+        return StatementKind.UPDATE if ins.opcode == "dynamic-update-slice" else StatementKind.FILL
+
+    def _overwritten(self, ins: Instruction) -> Value | None:
+        """Return the array that a filled array is written over: one of which it keeps elements, or the state's."""
+        if ins.opcode == "select":
+            for branch in (ins.operands[2], ins.operands[1]):
+                old = resolve(branch)
+                if self.is_array_in_memory(old) and old.shape.dims == ins.shape.dims and old.shape.dtype is ins.shape.dtype:
+                    return old
+        for n, result in enumerate(self.results):
+            if result.instruction is ins and len(self.results) == len(self.parameters):
+                old = self.parameters[n]
+                if old.shape.nbytes == result.shape.nbytes and old not in self.results:
+                    return old
+        return None
+
+    def _inherited(self, ins: Instruction) -> dict[Value, Value]:
+        """Return the results of a loop or branches that are written over arrays of this computation."""
+        own, plans = own_leaves(ins), self.nested[ins]
+        found: dict[Value, Value] = {}
+        if ins.opcode == "while":
+            body = plans[0]
+            for value, initial, before, after in zip(own, leaves(ins.operands[0]), body.parameters, body.results, strict=True):
+                if before != after and value.shape.size > 1 and initial not in found.values():
+                    if self.is_array_in_memory(initial):
+                        found[value] = initial
+            return found
+        for k, value in enumerate(own):
+            sources = {_argument(plan, plan.results[k], ins.operands[1 + b]) for b, plan in enumerate(plans)}
+            (source, *others) = sources
+            if value.shape.size > 1 and not others and source is not None and source not in found.values():
+                if self.is_array_in_memory(source):
+                    found[value] = source
+        return found
+
+    def is_array_in_memory(self, value: Value) -> bool:
+        """Return whether a value is an array in memory, of this computation."""
+        return value.shape.size > 1 and (value in self.defined or value in self.parameters)
+
+    def origin(self, value: Value) -> Value:
+        """Return the array that a value is written over, through all statements, or itself."""
+        while value in self.defined and value in self.defined[value].inherits:
+            value = self.defined[value].inherits[value]
+        return value
+
+    def _reads(self, ins: Instruction) -> tuple[Value, ...]:
+        """Return the values that a statement reads: of other statements, of parameters, and constants."""
+        found: dict[Value, None] = {}
+        stack, seen = list(_operands(ins)), set()
+        while stack:
+            value = stack.pop()
+            if value.instruction in self.inlined:
+                if value.instruction not in seen:
+                    seen.add(value.instruction)
+                    stack += _operands(value.instruction)
+            else:
+                found[value] = None
+        return tuple(found)
+
+    # ------------------------------------------------------------------------------------------------ order
+    def _scheduled(self, statements: list[Statement]) -> list[Statement]:
+        """Order statements so that arrays are read before they are overwritten, as far as possible."""
+        readers: dict[Value, set[int]] = {}
+        missing = [0] * len(statements)
+        number = {s: n for n, s in enumerate(statements)}
+        waiting: dict[int, list[int]] = {}
+        for n, s in enumerate(statements):
+            before = {number[self.defined[v]] for v in s.reads if v in self.defined}
+            missing[n] = len(before)
+            for b in before:
+                waiting.setdefault(b, []).append(n)
+            for v in s.reads:
+                readers.setdefault(v, set()).add(n)
+        returned = set(self.results)
+
+        def overwrites(n: int) -> bool:
+            return any(readers[v] - {n} or v in returned for v in statements[n].inherits.values() if v in readers)
+
+        ready: list[int] = []
+        held: list[int] = []
+        for n, count in enumerate(missing):
+            if not count:
+                heappush(ready, n)
+        order: list[Statement] = []
+        while ready or held:
+            n = self._next(ready, held, overwrites)
+            order.append(statements[n])
+            for v in statements[n].reads:
+                readers[v].discard(n)
+            for later in waiting.get(n, ()):
+                missing[later] -= 1
+                if not missing[later]:
+                    heappush(ready, later)
+        return order
+
+    @staticmethod
+    def _next(ready: list[int], held: list[int], overwrites: object) -> int:
+        check = overwrites  # a function of the number of a statement
+        while ready:
+            n = heappop(ready)
+            if not check(n):  # type: ignore[operator]
+                for h in held:
+                    heappush(ready, h)
+                held.clear()
+                return n
+            held.append(n)
+        free = next((h for h in held if not check(h)), min(held))  # type: ignore[operator]
+        held.remove(free)
+        for h in held:
+            heappush(ready, h)
+        held.clear()
+        return free
+
+
+def _argument(plan: ScopePlan, result: Value, operand: Instruction) -> Value | None:
+    """Return the value outside that a result of a branch is written over, or is; None for other results."""
+    origin = plan.origin(result)
+    if origin not in plan.parameters:
+        return None
+    return leaves(operand)[plan.parameters.index(origin)]
+
+
+def _needed(computation: Computation) -> list[Instruction]:
+    """Return the instructions that the root depends on, operands first."""
+    needed: set[Instruction] = set()
+    stack = [computation.root]
+    while stack:
+        ins = stack.pop()
+        if ins not in needed:
+            needed.add(ins)
+            stack += ins.operands
+    return [i for i in computation.post_order() if i in needed]
+
+
+def _operands(ins: Instruction) -> list[Value]:
+    return [v for o in ins.operands for v in leaves(o)]
+
+
+def _check(ins: Instruction) -> None:
+    if ins.has_side_effect or ins.shape.is_dynamic or ins.control_predecessors:
+        raise UnsuitableLoopError(f"{ins.opcode} has effects or dynamic sizes")
+    known = ins.opcode in CONTROL_FLOW or ins.opcode in _REDUCTIONS or ins.opcode == "dynamic-update-slice"
+    if not known and not is_loopable(ins):
+        raise UnsuitableLoopError(f"{ins.opcode} has a kernel of its own")
+    if any(leaf.size == 0 for leaf in ins.shape.leaves()):
+        raise UnsuitableLoopError("an empty array")
+
+
+def _repeats(reader: Instruction, ins: Instruction) -> bool:
+    """Return whether a reader requests elements of an instruction more than once each."""
+    if not reader.shape.is_array or reader.opcode in _REDUCTIONS:
+        return False
+    return reader.opcode == "gather" or (reader.opcode != "dynamic-update-slice" and reader.shape.size > ins.shape.size)
+
+
+def values_of(plans: Iterable[ScopePlan]) -> set[Value]:
+    """Return the arrays that plans read, and those that they define."""
+    return {v for plan in plans for s in plan.statements for v in (*s.reads, *s.inherits)}

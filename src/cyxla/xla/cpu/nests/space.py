@@ -1,0 +1,229 @@
+"""Index maps and loop bodies that know the ranges of scalars, and conditions that are assumed to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cyxla.types import ElementType
+from cyxla.types.dtype import Kind
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Loop, Runtime, Space
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads
+from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Guard, IndexValue, Node
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.passes.simplify.index_ranges import Range, limits
+
+_FAR = 1 << 62
+_MAX_DEPTH = 12  # operations followed from an index to its scalars
+_MAX_RANGE = 1 << 40  # scalars of a wider range are no parts of an index
+
+
+class ScalarAtom(Runtime):
+    """Scalar of known range, in a local; it needs no clamp."""
+
+    __slots__ = ()
+
+
+class NestSpace(Space):
+    """Iteration space of a statement, under conditions that are assumed to hold."""
+
+    def __init__(self, extents: Sequence[int]) -> None:
+        super().__init__(extents)
+        self.assumed: list[Condition] = []
+
+    def scalar_of(self, node: Node, found: Range) -> Affine:
+        """Return the form of a scalar with a range."""
+        if found[0] == found[1]:
+            return Affine(found[0])
+        key = (ScalarAtom, node)
+        atom = self._derived.get(key) or self._derive(key, ScalarAtom(self._next(), found[0], found[1], node))
+        return Affine(0, ((atom, 1),))
+
+    def decided(self, condition: Condition) -> bool | None:
+        """Return True or False if a condition is known to hold, or not to, else None."""
+        known = condition.decided
+        if known is not None or not self.assumed:
+            return known
+        low, high = condition.form.low, condition.form.high
+        for assumed in self.assumed:
+            for sign in (1, -1):
+                gap = self.combine(((condition.form, 1), (assumed.form, -sign)))
+                if gap.is_constant:
+                    ends = sorted((sign * assumed.low + gap.constant, sign * assumed.high + gap.constant))
+                    low, high = max(low, ends[0]), min(high, ends[1])
+        if condition.low <= low and high <= condition.high:
+            return True
+        return False if high < condition.low or low > condition.high else None
+
+
+class NestBody(Body):
+    """Loop body whose indices know the ranges of scalars; comparisons that these decide are constants.
+
+    Parameters
+    ----------
+    space, fused, reads, externals
+        See `Body`.
+    range_of : callable
+        Function from a scalar computed elsewhere to its range, or None.
+    """
+
+    space: NestSpace
+
+    def __init__(
+        self,
+        space: NestSpace,
+        fused: Mapping[Instruction, int],
+        reads: Reads,
+        externals: dict[Value, Callable[[Index], Node]],
+        range_of: Callable[[Value], Range | None],
+    ) -> None:
+        super().__init__(space, fused, reads, externals)
+        self._range_of = range_of
+        self._values: dict[Node, Any] = {}
+
+    def know(self, known: Mapping[Value, Callable[[Index], Node]], instructions: set[Instruction]) -> None:
+        """Set the values that are computed elsewhere, and the instructions that they belong to; both may grow."""
+        self._externals, self._external_instructions = known, instructions  # type: ignore[assignment]
+
+    def constant(self, dtype: ElementType, value: Any) -> Node:
+        """Return the constant of a value, which is remembered."""
+        node = super().constant(dtype, value)
+        self._values[node] = value
+        return node
+
+    def value_of(self, node: Node) -> Any:
+        """Return the value of a constant; None for other nodes."""
+        return self._values.get(node)
+
+    def assume(self, conditions: Sequence[Condition]) -> None:
+        """Assume conditions in all that is lowered from now on."""
+        self.space.assumed += conditions
+        self._lowered.clear()
+
+    # ------------------------------------------------------------------------------------------------ indices
+    def clamp_start(self, node: Node, high: int) -> Affine:
+        """Return the form of a start index, without a clamp if it is known to be in bounds."""
+        form = self.affine(node)
+        if form is not None and form.low >= 0 and form.high <= high:
+            return form
+        if form is not None and self.space.decided(Condition(form, 0, high)):
+            return form
+        return super().clamp_start(node, high)
+
+    def affine(self, node: Node, depth: int = _MAX_DEPTH) -> Affine | None:
+        """Return the form of an integer; None if it is not affine in loops and scalars of known range."""
+        if isinstance(node, IndexValue):
+            return node.form if _fits(node.form, node.dtype) else None
+        if isinstance(node, Constant):
+            value = self._integers.get(node)
+            return None if value is None else Affine(value)
+        if isinstance(node, External) and isinstance(node.key, Value):
+            found = self._range_of(node.key)
+            return None if found is None or found[1] - found[0] > _MAX_RANGE else self.space.scalar_of(node, found)
+        if not isinstance(node, Apply) or depth == 0 or not node.dtype.is_integer:
+            return None
+        return self._combined(node, depth - 1)
+
+    def _combined(self, node: Apply, depth: int) -> Affine | None:
+        if node.opcode not in ("add", "subtract", "multiply", "negate", "convert"):
+            return None
+        if not node.operands[0].dtype.is_integer:
+            return None
+        forms = [self.affine(o, depth) for o in node.operands]
+        if any(f is None for f in forms):
+            return None
+        form = self._sum(node.opcode, forms)  # type: ignore[arg-type]
+        return form if form is not None and _fits(form, node.dtype) else None
+
+    def _sum(self, opcode: str, forms: Sequence[Affine]) -> Affine | None:
+        if opcode == "multiply":
+            first, second = forms if forms[1].is_constant else forms[::-1]
+            return self.space.combine(((first, second.constant),)) if second.is_constant else None
+        if opcode == "negate":
+            return forms[0].scale(-1)
+        if opcode == "convert":
+            return forms[0]
+        return self.space.combine(((forms[0], 1), (forms[1], 1 if opcode == "add" else -1)))
+
+    # ------------------------------------------------------------------------------------------------ choices
+    def apply(self, ins: Instruction, operands: tuple[Node, ...]) -> Node:
+        """Return an element-wise opcode of some operands, or what it is known to be."""
+        if ins.opcode == "compare":
+            return self._compare(ins, operands)
+        if ins.opcode == "select":
+            chosen = self._select(*operands)
+            if chosen is not None:
+                return chosen
+        if ins.opcode in ("and", "or") and ins.shape.dtype.kind is Kind.PRED:
+            neutral = ins.opcode == "and"
+            for node, other in (operands, operands[::-1]):
+                value = self.value_of(node)
+                if value is not None:
+                    return other if bool(value) is neutral else node
+        if ins.opcode == "not" and ins.shape.dtype.kind is Kind.PRED and self.value_of(operands[0]) is not None:
+            return self.constant(ElementType.PRED, not self.value_of(operands[0]))
+        return super().apply(ins, operands)
+
+    def _compare(self, ins: Instruction, operands: tuple[Node, ...]) -> Node:
+        node = super().apply(ins, operands)
+        condition = self.condition(node)
+        decided = None if condition is None else self.space.decided(condition)
+        return node if decided is None else self.constant(ElementType.PRED, decided)
+
+    def _select(self, predicate: Node, inside: Node, outside: Node) -> Node | None:
+        value = self.value_of(predicate)
+        if value is not None:
+            return inside if value else outside
+        if inside is outside:
+            return inside
+        if isinstance(predicate, Guard):  # of constants, as the padding of a constant mask is
+            first, second = (self.value_of(o) for o in predicate.operands)
+            if first is not None and second is not None and bool(first) != bool(second):
+                chosen = (inside, outside) if first else (outside, inside)
+                return self.guard(predicate.conditions, *chosen)
+        return None
+
+    def guard(self, conditions: tuple[Condition, ...], inside: Node, outside: Node) -> Node:
+        """Return one node where the conditions hold, and the other elsewhere."""
+        decided = [self.space.decided(c) for c in conditions]
+        if any(d is False for d in decided):
+            return outside
+        open_ = tuple(c for c, d in zip(conditions, decided, strict=True) if d is None)
+        return super().guard(open_, inside, outside) if open_ and inside is not outside else inside
+
+    def condition(self, node: Node) -> Condition | None:
+        """Return the condition on indices that a comparison of integers is; None for other nodes."""
+        if not isinstance(node, Apply) or node.opcode != "compare" or not node.operands[0].dtype.is_integer:
+            return None
+        left, right = (self.affine(o) for o in node.operands)
+        if left is None or right is None:
+            return None
+        form = self.space.combine(((left, 1), (right, -1)))
+        low, high = {
+            "LT": (-_FAR, -1), "LE": (-_FAR, 0), "GT": (1, _FAR), "GE": (0, _FAR), "EQ": (0, 0), "NE": (1, 0),
+        }[str(node.instruction.attrs["direction"])]  # fmt: skip
+        return Condition(form, low, high) if low <= high else None
+
+    def conditions(self, node: Node) -> list[Condition] | None:
+        """Return the conditions on indices that a predicate is the conjunction of; None for other predicates."""
+        value = self.value_of(node)
+        if value is not None:
+            return [] if value else None
+        if isinstance(node, Apply) and node.opcode == "and":
+            parts = [self.conditions(o) for o in node.operands]
+            return None if any(p is None for p in parts) else [c for p in parts for c in p or ()]
+        if isinstance(node, Guard) and self.value_of(node.operands[0]) and self.value_of(node.operands[1]) is not None:
+            return list(node.conditions) if not self.value_of(node.operands[1]) else None
+        single = self.condition(node)
+        return None if single is None else [single]
+
+
+def loop_atoms(form: Affine) -> list[tuple[Loop, int]]:
+    """Return the loops of a form, with their coefficients."""
+    return [(a, c) for a, c in form.terms if isinstance(a, Loop)]
+
+
+def _fits(form: Affine, dtype: ElementType) -> bool:
+    bounds = limits(dtype)
+    return bounds is not None and bounds[0] <= form.low and form.high <= bounds[1]

@@ -23,7 +23,7 @@ from cyxla.xla.cpu.nests.scope_plan import ScopePlan, Statement, StatementKind
 from cyxla.xla.cpu.nests.space import NestBody, NestSpace
 from cyxla.xla.cpu.nests.statements import MAX_NODES, StatementWriter
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.simplify.index_ranges import IndexRanges, Range
+from cyxla.xla.passes.simplify.index_ranges import IndexRanges
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 POLL_EVERY = machine.POLL_NS  # ns of estimated work between two checks for cancellation
@@ -95,20 +95,13 @@ class Scope:
 
     def make_body(self, space: NestSpace) -> NestBody:
         """Return the body of a statement, which knows the values of this scope."""
-        body = NestBody(space, self.plan.fused, self.state.reads, {}, self.range_of)
+        body = NestBody(space, self.plan.fused, self.state.reads, {}, self.ranges)
         body.know(Known(self, body), self.instructions)
         return body
 
-    def range_of(self, value: Value) -> Range | None:
-        """Return the range of a scalar."""
-        if value.index:
-            return self.ranges.element(value.instruction, value.index[0]) if len(value.index) == 1 else None
-        return self.ranges.of(value.instruction)
-
     def text(self, value: Value) -> str:
         """Return the C of a scalar."""
-        source = self.scalar(value)
-        return source
+        return self.scalar(value)
 
     def scalar(self, value: Value) -> str:
         """Return the C of a scalar, which is loaded if it is in memory."""

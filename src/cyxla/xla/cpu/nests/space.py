@@ -8,11 +8,12 @@ from typing import Any
 from cyxla.types import ElementType
 from cyxla.types.dtype import Kind
 from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Loop, Runtime, Space
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Guard, IndexValue, Node
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.simplify.index_ranges import Range, limits
+from cyxla.xla.passes.simplify.index_ranges import IndexRanges, Range, limits, linear
 
 _FAR = 1 << 62
 _MAX_DEPTH = 12  # operations followed from an index to its scalars
@@ -64,8 +65,8 @@ class NestBody(Body):
     ----------
     space, fused, reads, externals
         See `Body`.
-    range_of : callable
-        Function from a scalar computed elsewhere to its range, or None.
+    ranges : IndexRanges
+        Ranges of scalars.
     """
 
     space: NestSpace
@@ -76,10 +77,10 @@ class NestBody(Body):
         fused: Mapping[Instruction, int],
         reads: Reads,
         externals: dict[Value, Callable[[Index], Node]],
-        range_of: Callable[[Value], Range | None],
+        ranges: IndexRanges,
     ) -> None:
         super().__init__(space, fused, reads, externals)
-        self._range_of = range_of
+        self._ranges = ranges
         self._values: dict[Node, Any] = {}
 
     def know(self, known: Mapping[Value, Callable[[Index], Node]], instructions: set[Instruction]) -> None:
@@ -119,11 +120,35 @@ class NestBody(Body):
             value = self._integers.get(node)
             return None if value is None else Affine(value)
         if isinstance(node, External) and isinstance(node.key, Value):
-            found = self._range_of(node.key)
-            return None if found is None or found[1] - found[0] > _MAX_RANGE else self.space.scalar_of(node, found)
+            return self._scalar(node.key)
         if not isinstance(node, Apply) or depth == 0 or not node.dtype.is_integer:
             return None
         return self._combined(node, depth - 1)
+
+    def _scalar(self, value: Value) -> Affine | None:
+        """Return the form of a scalar, in terms of those that it is a sum of."""
+        if not value.index:
+            sum_ = linear(value.instruction, self._ranges)
+            parts = [(Affine(sum_.constant), 1)]
+            for ins, factor in sum_.terms:
+                part = self._base(resolve(ins))
+                if part is None:
+                    break
+                parts.append((part, factor))
+            else:
+                return self.space.combine(parts)
+        return self._base(value)
+
+    def _range(self, value: Value) -> Range | None:
+        if value.index:
+            return self._ranges.element(value.instruction, value.index[0]) if len(value.index) == 1 else None
+        return self._ranges.of(value.instruction)
+
+    def _base(self, value: Value) -> Affine | None:
+        found = self._range(value)
+        if found is None or found[1] - found[0] > _MAX_RANGE or value not in self._externals:
+            return None
+        return self.space.scalar_of(self.external(value.shape.dtype, value), found)
 
     def _combined(self, node: Apply, depth: int) -> Affine | None:
         if node.opcode not in ("add", "subtract", "multiply", "negate", "convert"):

@@ -271,7 +271,7 @@ def _holds_at_first(initial: Instruction, number: int, comparison: _Comparison, 
             if _same(b, left) and _same(a, right) and _SWAPPED[written] == direction:
                 return True
     start, limit = range_of(left), (bound, bound) if isinstance(bound, int) else range_of(initial.operands[bound[0]])
-    return start is not None and limit is not None and _decide(direction, start, limit) == (1, 1)
+    return start is not None and limit is not None and decide(direction, start, limit) == (1, 1)
 
 
 def _constant_range(ins: Instruction) -> Range | None:
@@ -372,6 +372,50 @@ def _union(ranges: Sequence[Range | None]) -> Range | None:
     return (min(r[0] for r in known), max(r[1] for r in known)) if known and len(known) == len(ranges) else None
 
 
+# --------------------------------------------------------------------------------------------------------- linear forms
+class Linear(NamedTuple):
+    """Scalar as a constant plus multiples of other scalars, each with its factor, in the order of their use."""
+
+    constant: int
+    terms: tuple[tuple[Instruction, int], ...] = ()
+
+    def plus(self, other: Linear, factor: int = 1) -> Linear:
+        """Return the sum with a multiple of another form."""
+        terms = dict(self.terms)
+        for ins, count in other.terms:
+            terms[ins] = terms.get(ins, 0) + factor * count
+        return Linear(self.constant + factor * other.constant, tuple((i, n) for i, n in terms.items() if n))
+
+
+_MAX_LINEAR_DEPTH = 16
+
+
+def linear(ins: Instruction, known: IndexRanges, depth: int = _MAX_LINEAR_DEPTH) -> Linear:
+    """Return an integer scalar as a linear form; operations that may overflow are not followed."""
+    value = constant(ins)
+    if value is not None:
+        return Linear(value)
+    while ins.opcode in _FORWARDING and ins.operands[0].shape.size == 1:
+        ins = ins.operands[0]
+    if depth and ins in known.ranges and ins.opcode in _LINEAR and limits(ins.operands[0].shape.dtype) is not None:
+        forms = [linear(o, known, depth - 1) for o in ins.operands]
+        found = _LINEAR[ins.opcode](forms)
+        if found is not None:
+            return found
+    return Linear(0, ((ins, 1),))
+
+
+def _product(forms: Sequence[Linear]) -> Linear | None:
+    first, second = forms if not forms[1].terms else forms[::-1]
+    return None if second.terms else Linear(0).plus(first, second.constant)
+
+
+_LINEAR: Mapping[str, Callable[[Sequence[Linear]], Linear | None]] = {
+    "add": lambda forms: forms[0].plus(forms[1]), "subtract": lambda forms: forms[0].plus(forms[1], -1),
+    "multiply": _product, "negate": lambda forms: Linear(0).plus(forms[0], -1), "convert": lambda forms: forms[0],
+}  # fmt: skip
+
+
 # ---------------------------------------------------------------------------------------------------------------- rules
 _Rule = Callable[[Instruction, Sequence[Range]], "Range | None"]
 
@@ -408,7 +452,8 @@ def _not(ins: Instruction, operands: Sequence[Range]) -> Range | None:
     return (1 - high, 1 - low) if ins.shape.dtype.kind is Kind.PRED else (~high, ~low)
 
 
-def _decide(direction: str, left: Range, right: Range) -> Range:
+def decide(direction: str, left: Range, right: Range) -> Range:
+    """Return the range of a comparison of integers in two ranges."""
     (a, b), (c, d) = left, right
     always, never = {
         "LT": (b < c, a >= d), "LE": (b <= c, a > d), "GT": (a > d, b <= c), "GE": (a >= d, b < c),
@@ -421,7 +466,7 @@ def _compare(ins: Instruction, operands: Sequence[Range]) -> Range:
     if ins.operands[0] is ins.operands[1]:
         value = int(ins.attrs["direction"] in ("EQ", "LE", "GE"))
         return value, value
-    return _decide(str(ins.attrs["direction"]), *operands)
+    return decide(str(ins.attrs["direction"]), *operands)
 
 
 def _select(ins: Instruction, operands: Sequence[Range]) -> Range:

@@ -203,6 +203,19 @@ def _read(ins: Instruction, known: IndexRanges) -> bool:
     return True
 
 
+def _read_part(ins: Instruction, known: IndexRanges) -> bool:
+    source, slices = ins.operands[0], ins.attrs["slice"]
+    if source.opcode != "dynamic-update-slice" or source.operands[1].shape.dims != ins.shape.dims:
+        return False
+    starts = source.operands[2:]
+    if len(starts) != len(slices) or any(d.stride != 1 for d in slices):
+        return False
+    if any(constant(s) != d.start for s, d in zip(starts, slices, strict=True)):
+        return False
+    _replace(ins, source.operands[1])
+    return True
+
+
 def _shifted(
     ins: Instruction, starts: tuple[Instruction, ...], part: Instruction, sizes: tuple[int, ...], known: IndexRanges
 ) -> list[Instruction] | None:
@@ -291,4 +304,4 @@ def _same_starts(a: tuple[Instruction, ...], b: tuple[Instruction, ...]) -> bool
     return all(x is y or (constant(x) is not None and constant(x) == constant(y)) for x, y in zip(a, b, strict=True))
 
 
-_PLACES = {"dynamic-slice": _read, "dynamic-update-slice": _write, "select": _choose}
+_PLACES = {"slice": _read_part, "dynamic-slice": _read, "dynamic-update-slice": _write, "select": _choose}

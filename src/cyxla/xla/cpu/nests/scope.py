@@ -23,7 +23,7 @@ from cyxla.xla.cpu.nests.scope_plan import ScopePlan, Statement, StatementKind
 from cyxla.xla.cpu.nests.space import NestBody, NestSpace
 from cyxla.xla.cpu.nests.statements import MAX_NODES, StatementWriter
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.simplify.index_ranges import IndexRanges
+from cyxla.xla.passes.simplify.index_ranges import IndexRanges, counters_of
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 POLL_EVERY = machine.POLL_NS  # ns of estimated work between two checks for cancellation
@@ -266,11 +266,22 @@ class Scope:
                 self.c.line(f"if (!{result}) break;")
                 ns += test.cost
             ns += self._iteration(body, state, owned)
-            assumed = trips if trips is not None else _ASSUMED_TRIP_COUNT
-            if trips is None or assumed * ns > POLL_EVERY / 100:
+            most = trips if trips is not None else self._most_trips(ins)
+            if most is None or most * ns > POLL_EVERY / 100:  # shorter loops leave it to outer ones
                 poll = f"if ((s = ctx->poll(ctx))) return s; budget = {POLL_EVERY};"
                 self.c.line(f"if ((budget -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
+        assumed = trips if trips is not None else _ASSUMED_TRIP_COUNT if most is None else -(-most // 2)
         self.cost += min(ns, _MAX_NS) * assumed
+
+    def _most_trips(self, ins: Instruction) -> int | None:
+        """Return the greatest trip count that the range of a counter permits; None if there is none."""
+        parameter = ins.called[0].parameters[0]
+        found = []
+        for counter in counters_of(ins, self.ranges.of):
+            inside = self.ranges.element(parameter, counter.number)
+            if inside is not None:
+                found.append((inside[1] - inside[0]) // abs(counter.step) + 1)
+        return min(found, default=None)
 
     def _nested(self, plan: ScopePlan, sources: Sequence[Source], owned: set[Value]) -> Scope:
         places = dict(zip(plan.parameters, sources, strict=True))

@@ -191,12 +191,18 @@ class IndexRanges:
 
     def _conditional(self, ins: Instruction) -> None:
         results: list[list[Range | None]] = []
-        for branch, argument in zip(ins.called, ins.operands[1:], strict=True):
+        predicate = ins.operands[0]
+        for k, (branch, argument) in enumerate(zip(ins.called, ins.operands[1:], strict=True)):
+            is_boolean = predicate.shape.dtype.kind is Kind.PRED
+            bounds = self._implied(predicate, holds=k == 0) if is_boolean else {}
             parameter = branch.parameters[0]
             if argument.shape.is_tuple:
-                self._set(parameter, self._leaf_ranges(argument))
+                ranges = self._leaf_ranges(argument)
+                if argument.opcode == "tuple":
+                    ranges = [self._narrowed(o, r, bounds) for o, r in zip(argument.operands, ranges, strict=True)]
+                self._set(parameter, ranges)
             elif argument.shape.is_array:
-                known = self.of(argument)
+                known = self._narrowed(argument, self.of(argument), bounds)
                 if known is not None:
                     self.ranges[parameter] = known
             self._visit(branch)
@@ -207,6 +213,49 @@ class IndexRanges:
             self._set(ins, joined)
         elif joined and joined[0] is not None:
             self.ranges[ins] = joined[0]
+
+    def _implied(self, predicate: Instruction, *, holds: bool) -> dict[Instruction, Range]:
+        """Return bounds of scalars that follow from a predicate, or from its negation."""
+        conjuncts = _conjuncts(predicate)
+        bounds: dict[Instruction, Range] = {}
+        for conjunct in conjuncts if holds or len(conjuncts) == 1 else ():
+            if conjunct.opcode != "compare" or limits(conjunct.operands[0].shape.dtype) is None:
+                continue
+            direction = str(conjunct.attrs["direction"])
+            low, high = _GAPS[direction if holds else _NEGATED[direction]]
+            gap = linear(conjunct.operands[0], self).plus(linear(conjunct.operands[1], self), -1)
+            if low > high or len(gap.terms) != 1 or abs(gap.terms[0][1]) != 1:
+                continue
+            (ins, sign), shift = gap.terms[0], gap.constant
+            found = (low - shift, high - shift) if sign == 1 else (shift - high, shift - low)
+            bounds[ins] = _meet(bounds.get(ins), found) or found
+        return bounds
+
+    def _narrowed(self, ins: Instruction, found: Range | None, bounds: Mapping[Instruction, Range]) -> Range | None:
+        """Return the range of an argument under bounds of scalars; the range itself if they contradict it."""
+        if not bounds or not ins.shape.is_array or limits(ins.shape.dtype) is None or ins.shape.size != 1:
+            return found
+        form = linear(ins, self)
+        if len(form.terms) != 1 or form.terms[0][1] != 1 or form.terms[0][0] not in bounds:
+            return found
+        low, high = bounds[form.terms[0][0]]
+        full = found if found is not None else limits(ins.shape.dtype)
+        return _meet(full, (low + form.constant, high + form.constant)) or found
+
+
+_FAR = 1 << 66
+_GAPS = {
+    "LT": (-_FAR, -1), "LE": (-_FAR, 0), "GT": (1, _FAR), "GE": (0, _FAR), "EQ": (0, 0), "NE": (1, 0),
+}  # fmt: skip
+_NEGATED = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT", "EQ": "NE", "NE": "EQ"}
+
+
+def _meet(a: Range | None, b: Range) -> Range | None:
+    """Return the intersection of two ranges; None if it is empty."""
+    if a is None:
+        return b
+    low, high = max(a[0], b[0]), min(a[1], b[1])
+    return (low, high) if low <= high else None
 
 
 # ---------------------------------------------------------------------------------------------------------------- loops
